@@ -1,0 +1,22 @@
+// Package mem is the one place below the public edge where memory is handled by address.
+//
+// Everything else passes Ranges: a base and a length in bytes, which keep Go memory alive (the base is a
+// pointer) and say nothing about who owns it. Typed views, atomic words and the copy of raw bytes are made
+// here, so that a reader who looks for unsafe code has one file to read.
+//
+// # Terms
+//
+//   - Range: bytes in this process's address space. Go heap, a mapping of this process, or a peer's memory
+//     mapped here; a Range does not know which. Provenance is for its owner to remember.
+//   - Elem: an element type without pointers. The collector does not see what a peer or a NIC writes, so a
+//     pointer stored remotely would dangle; CheckElem refuses such types once, at creation.
+//
+// # Invariants
+//
+//   - M1: a Range never grows. Slice narrows and panics like a slice where it would not.
+//   - M2: an atomic word lies on its natural boundary; Word64 and Word32 panic otherwise, because a
+//     misaligned atomic is torn on some machines and never completes on some NICs.
+//
+// Nothing here allocates except CheckElem's error, nothing blocks, and all functions are safe for
+// concurrent use as far as the bytes they touch are.
+package mem
