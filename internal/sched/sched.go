@@ -1,0 +1,75 @@
+package sched
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// Sched is how one rank waits, tells time and starts helpers. Make one with Process or Goroutine.
+type Sched struct {
+	yield  func()
+	spins  int           // pause instructions before the first yield
+	yields time.Duration // how long to yield before parking
+	bell   atomic.Pointer[Bell]
+	own    Bell // used until the rank has memory that peers can reach
+	ownMem [2]atomic.Uint32
+	waits  registry
+	epoch  time.Time
+}
+
+// Phases of a wait. An answer from a core that runs takes well under a microsecond; one from a process that
+// must first be scheduled takes a few. A rank that has yielded for longer than that waits for computation, and
+// sleeping is cheaper for all.
+const (
+	spinsIdle   = 1000 // about 40 us of pause instructions: every rank has a core of its own
+	spinsBusy   = 20   // more ranks than cores: the one waited for may need this one
+	yieldsIdle  = 200 * time.Microsecond
+	yieldsBusy  = 100 * time.Microsecond
+	parkFirst   = 200 * time.Microsecond
+	parkLongest = 2 * time.Millisecond
+)
+
+// Process returns the body of a rank that is a process of its own, one of ranksHere on this node.
+func Process(ranksHere int) *Sched { return newSched(ranksHere, yieldProcessor) }
+
+// Goroutine returns the body of a rank that is one of ranksHere goroutines of this process.
+func Goroutine(ranksHere int) *Sched { return newSched(ranksHere, runtime.Gosched) }
+
+func newSched(ranksHere int, yield func()) *Sched {
+	s := &Sched{yield: yield, spins: spinsIdle, yields: yieldsIdle, epoch: time.Now()}
+	if ranksHere > runtime.NumCPU() {
+		s.spins, s.yields = spinsBusy, yieldsBusy
+	}
+	s.own = NewBell(&s.ownMem[0], &s.ownMem[1])
+	s.bell.Store(&s.own)
+	return s
+}
+
+// SetBell makes waits of this rank park on b, which peers can ring, instead of on a bell of its own.
+func (s *Sched) SetBell(b Bell) { s.bell.Store(&b) }
+
+// Ring wakes the parked waits of this very rank: a helper goroutine has made something true for them.
+func (s *Sched) Ring() { s.bell.Load().Ring() }
+
+// Go runs f beside the caller.
+func (s *Sched) Go(f func()) { go f() }
+
+// Now returns nanoseconds since the rank began; it never goes back.
+func (s *Sched) Now() time.Duration { return time.Since(s.epoch) }
+
+// Sleep waits for d or until ctx ends, whose error it returns then.
+func (s *Sched) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Waits lists the waits that have parked, oldest first.
+func (s *Sched) Waits() []Wait { return s.waits.list(s.Now()) }

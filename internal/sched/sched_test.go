@@ -1,0 +1,138 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wait runs a whole wait for cond.
+func wait(s *Sched, ctx context.Context, w Watch, cond func() bool) error {
+	sp := s.Begin(ctx, What{Op: "test", Peer: -1}, w)
+	defer sp.End()
+	for !cond() {
+		if err := sp.Step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bodies() map[string]*Sched {
+	return map[string]*Sched{"process": Process(2), "process busy": Process(64), "goroutine": Goroutine(4)}
+}
+
+func TestWaitEndsWhenConditionHolds(t *testing.T) {
+	for name, s := range bodies() {
+		t.Run(name, func(t *testing.T) {
+			for _, after := range []time.Duration{0, 10 * time.Microsecond, 20 * time.Millisecond} {
+				var done atomic.Bool
+				s.Go(func() {
+					time.Sleep(after)
+					done.Store(true)
+					s.Ring()
+				})
+				require.NoError(t, wait(s, t.Context(), nil, done.Load))
+			}
+			require.Empty(t, s.Waits())
+		})
+	}
+}
+
+func TestLostRingIsNoHang(t *testing.T) {
+	s := Process(2)
+	var done atomic.Bool
+	s.Go(func() { time.Sleep(10 * time.Millisecond); done.Store(true) }) // nobody rings
+	start := time.Now()
+	require.NoError(t, wait(s, t.Context(), nil, done.Load))
+	require.Less(t, time.Since(start), time.Second)
+}
+
+func TestContextEndsWait(t *testing.T) {
+	for name, s := range bodies() {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, wait(s, ctx, nil, func() bool { return false }), context.DeadlineExceeded)
+			require.Zero(t, s.bell.Load().sleepers.Load(), "a sleeper was left announced")
+			require.Empty(t, s.Waits())
+		})
+	}
+}
+
+type watchFunc func() error
+
+func (f watchFunc) Interrupted() error { return f() }
+
+func TestWatchEndsWait(t *testing.T) {
+	gone := errors.New("gone")
+	var dead atomic.Bool
+	s := Goroutine(2)
+	s.Go(func() { time.Sleep(3 * time.Millisecond); dead.Store(true) })
+	err := wait(s, nil, watchFunc(func() error {
+		if dead.Load() {
+			return gone
+		}
+		return nil
+	}), func() bool { return false })
+	require.ErrorIs(t, err, gone)
+}
+
+func TestParkedWaitIsListed(t *testing.T) {
+	s := Process(2)
+	var done atomic.Bool
+	s.Go(func() {
+		for len(s.Waits()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		done.Store(true)
+		s.Ring()
+	})
+	require.NoError(t, wait(s, t.Context(), nil, func() bool {
+		for _, w := range s.Waits() {
+			require.Equal(t, "test", w.Op)
+			require.Contains(t, w.Where, "sched/sched_test.go:")
+		}
+		return done.Load()
+	}))
+}
+
+func TestBellBetweenThreads(t *testing.T) {
+	var words [2]atomic.Uint32
+	b := NewBell(&words[0], &words[1])
+	require.False(t, b.Wait(b.Arm(), time.Millisecond), "nobody rang")
+	seq := b.Arm()
+	go b.Ring()
+	require.True(t, b.Wait(seq, 10*time.Second))
+	b.Disarm()
+	b.Disarm()
+	require.Zero(t, words[1].Load())
+}
+
+func TestEventKeepsOneSet(t *testing.T) {
+	var e Event
+	require.False(t, e.Wait(time.Millisecond))
+	e.Set()
+	e.Set()
+	require.True(t, e.Wait(time.Second))
+	require.False(t, e.Wait(time.Millisecond), "two sets before a wait are one")
+	go func() { time.Sleep(5 * time.Millisecond); e.Set() }()
+	require.True(t, e.Wait(10*time.Second))
+}
+
+func TestShortWaitAllocatesNothing(t *testing.T) {
+	s := Process(2)
+	var n atomic.Int32
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		n.Store(0)
+		sp := s.Begin(nil, What{Op: "test"}, nil)
+		for n.Add(1) < 50 {
+			_ = sp.Step()
+		}
+		sp.End()
+	}))
+}

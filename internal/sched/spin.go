@@ -1,0 +1,116 @@
+package sched
+
+import (
+	"context"
+	"time"
+)
+
+// What names what a wait waits for. Peer is -1 where no single rank is meant.
+type What struct {
+	Op   string
+	Peer int
+}
+
+// Watch is what a wait depends on beside its condition. Interrupted is asked often and must be cheap; its
+// error ends the wait.
+type Watch interface{ Interrupted() error }
+
+// Spin is one wait in progress. It lives on the stack of the goroutine that waits.
+type Spin struct {
+	s     *Sched
+	ctx   context.Context
+	watch Watch
+	what  What
+
+	n     int           // steps so far
+	began time.Duration // when the slow phase began
+	park  time.Duration // the next park's limit
+	seq   uint32        // the bell's count when the wait was armed
+	armed bool          // announced as a sleeper
+	rec   *record       // in the list of waits
+}
+
+// Begin starts a wait. ctx and watch may be nil. It costs nothing and allocates nothing; call End when the loop
+// is left.
+func (s *Sched) Begin(ctx context.Context, what What, watch Watch) Spin {
+	return Spin{s: s, ctx: ctx, watch: watch, what: what}
+}
+
+// Step lets some time pass: a pause at first, then a yield, then a sleep that the rank's bell ends. It returns
+// the context's cause when the context has ended, and the watch's error when that has one.
+func (sp *Spin) Step() error {
+	if sp.n < sp.s.spins {
+		sp.n++
+		pause()
+		return nil
+	}
+	return sp.slow()
+}
+
+// Slept reports whether the wait went past its spinning phase; it is what counts as a wait in statistics.
+func (sp *Spin) Slept() bool { return sp.began != 0 }
+
+func (sp *Spin) slow() error {
+	if sp.watch != nil {
+		if err := sp.watch.Interrupted(); err != nil {
+			return err
+		}
+	}
+	if sp.ctx != nil {
+		select {
+		case <-sp.ctx.Done():
+			return context.Cause(sp.ctx)
+		default:
+		}
+	}
+	now := sp.s.Now()
+	switch {
+	case sp.began == 0:
+		sp.began, sp.park = now, parkFirst
+	case now-sp.began < sp.s.yields:
+		// Yield below.
+	case !sp.armed:
+		// S2: announce, then let the caller look at its condition once more before the sleep.
+		sp.arm()
+		return nil
+	default:
+		sp.sleep()
+		return nil
+	}
+	sp.s.yield()
+	return nil
+}
+
+func (sp *Spin) arm() {
+	if sp.rec == nil {
+		sp.rec = sp.s.waits.add(sp.what, sp.began)
+	}
+	sp.seq = sp.s.bell.Load().Arm()
+	sp.armed = true
+}
+
+func (sp *Spin) sleep() {
+	b := sp.s.bell.Load()
+	if b.Wait(sp.seq, sp.park) {
+		sp.park = parkFirst
+	} else {
+		sp.park = min(2*sp.park, parkLongest)
+	}
+	b.Disarm()
+	sp.armed = false
+}
+
+// End closes the wait.
+func (sp *Spin) End() {
+	if sp.began == 0 {
+		return
+	}
+	if sp.armed {
+		sp.s.bell.Load().Disarm()
+		sp.armed = false
+	}
+	if sp.rec != nil {
+		sp.s.waits.remove(sp.rec)
+		sp.rec = nil
+	}
+}

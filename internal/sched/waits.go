@@ -1,0 +1,92 @@
+package sched
+
+import (
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Wait describes one parked wait for the hang report.
+type Wait struct {
+	What
+	Since time.Duration // how long it has waited
+	Where string        // file:line of the program's call that waits
+}
+
+// record is a wait in the list. The program counters are resolved only when somebody asks.
+type record struct {
+	what  What
+	began time.Duration
+	pcs   [24]uintptr
+	n     int
+}
+
+type registry struct {
+	mu      sync.Mutex
+	records []*record // in the order they parked
+}
+
+func (r *registry) add(what What, began time.Duration) *record {
+	rec := &record{what: what, began: began}
+	rec.n = runtime.Callers(3, rec.pcs[:])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records = append(r.records, rec)
+	return rec
+}
+
+func (r *registry) remove(rec *record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.records, rec); i >= 0 {
+		r.records = slices.Delete(r.records, i, i+1)
+	}
+}
+
+func (r *registry) list(now time.Duration) []Wait {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Wait, len(r.records))
+	for i, rec := range r.records {
+		out[i] = Wait{What: rec.what, Since: now - rec.began, Where: rec.where()}
+	}
+	return out
+}
+
+// where returns the innermost call that is not the library's own.
+func (r *record) where() string {
+	frames := runtime.CallersFrames(r.pcs[:r.n])
+	for {
+		f, more := frames.Next()
+		if !inLibrary(f.Function, f.File) || !more {
+			return shortFile(f.File) + ":" + strconv.Itoa(f.Line)
+		}
+	}
+}
+
+// inLibrary tells the library's rooms from programs and tests that live in the same module.
+func inLibrary(function, file string) bool {
+	rest, ours := strings.CutPrefix(function, "gopgas/")
+	if !ours {
+		return false
+	}
+	for _, programs := range []string{"examples/", "test/", "cmd/"} {
+		if strings.HasPrefix(rest, programs) {
+			return false
+		}
+	}
+	return !strings.HasSuffix(file, "_test.go")
+}
+
+// shortFile keeps a file's folder and name.
+func shortFile(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		if j := strings.LastIndexByte(path[:i], '/'); j >= 0 {
+			return path[j+1:]
+		}
+	}
+	return path
+}
