@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 )
 
 // Provider opens domains. Open returns an error wrapping ErrUnsupported where this machine lacks what the
@@ -20,6 +21,8 @@ type Config struct {
 	Job        string // the job's name, equal on all its ranks
 	Secret     []byte // shared by the job's ranks and by nobody else
 	Device     string // which device and port, in the provider's own words; empty: the first usable
+
+	Sched *sched.Sched // how this rank waits and starts helpers
 }
 
 // Domain is one NIC in use by one rank.
