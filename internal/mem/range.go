@@ -18,6 +18,12 @@ func Of[T any](s []T) Range {
 	return Range{Base: unsafe.Pointer(unsafe.SliceData(s)), Bytes: len(s) * int(unsafe.Sizeof(zero))}
 }
 
+// SizeOf returns the size of T in bytes.
+func SizeOf[T any]() int {
+	var zero T
+	return int(unsafe.Sizeof(zero))
+}
+
 // At returns the range of n bytes at address addr, which must stay mapped as long as the range is used. It is
 // meant for memory that is not Go's: a mapping, or what a C library handed out.
 func At(addr uintptr, n int) Range {
@@ -72,8 +78,47 @@ func (r Range) word(off, size int) unsafe.Pointer {
 	return p
 }
 
+// Around32 returns the aligned 4-byte word that holds the byte or half-word at off, and its shift in that word.
+// The word may reach beyond r, into the rest of r's page.
+func (r Range) Around32(off int) (w *atomic.Uint32, shift uint) {
+	p := unsafe.Add(r.Base, off)
+	if off < 0 || off >= r.Bytes {
+		panic(fmt.Sprintf("mem: atomic at offset %d of a range of %d", off, r.Bytes))
+	}
+	in := uintptr(p) & 3
+	return (*atomic.Uint32)(unsafe.Add(p, -int(in))), 8 * uint(in)
+}
+
 // Word64Of returns p's word for atomic use; T must be 8 bytes wide.
 func Word64Of[T any](p *T) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(p)) }
 
 // Word32Of returns p's word for atomic use; T must be 4 bytes wide.
 func Word32Of[T any](p *T) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(p)) }
+
+// Bits returns the value of a range of 1, 2, 4 or 8 bytes, in the machine's byte order, as the low bits.
+func (r Range) Bits() uint64 {
+	switch r.Bytes {
+	case 1:
+		return uint64(*(*uint8)(r.Base))
+	case 2:
+		return uint64(*(*uint16)(r.Base))
+	case 4:
+		return uint64(*(*uint32)(r.Base))
+	default:
+		return *(*uint64)(r.Base)
+	}
+}
+
+// SetBits is the inverse of Bits.
+func (r Range) SetBits(v uint64) {
+	switch r.Bytes {
+	case 1:
+		*(*uint8)(r.Base) = uint8(v)
+	case 2:
+		*(*uint16)(r.Base) = uint16(v)
+	case 4:
+		*(*uint32)(r.Base) = uint32(v)
+	default:
+		*(*uint64)(r.Base) = v
+	}
+}

@@ -1,0 +1,34 @@
+// Package proto carries out one-sided operations: it knows how each member's exposed memory is reached and
+// moves the bytes. Above it nobody names a transport; below it nobody knows what a window is.
+//
+// # Terms
+//
+//   - Exposure: memory that each member of a group exposes to the others, and how this rank reaches every part.
+//   - Mapped: the part is in this process's address space; operations are loads, stores and CPU atomics.
+//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, atomic.
+//   - Request: one operation that the NIC has not finished.
+//
+// # Life of a put through the NIC
+//
+// The payload is copied inline, or into a slot of the bounce pool, so that the caller's buffer is free at
+// once; the operation is posted and counted against its target. Whoever waits for anything polls: it takes the
+// poller's place if that is free, hands completions out, and steps its scheduler otherwise. Flush waits until
+// nothing is counted against the target.
+//
+// # Invariants
+//
+//   - P1: the path of atomics is one for a whole Exposure, agreed by all members: CPU where all map each other,
+//     else NIC for everybody, the owner included. Two paths on one word lose updates.
+//   - P2: a request's buffers belong to the NIC until its completion was polled, whoever has stopped waiting.
+//   - P3: an asynchronous error is reported once, by the first Flush of its target that follows.
+//   - P4: a rank known to be gone ends every wait that needs it within one slow step of the waiter.
+//
+// # Lock order
+//
+//	poll         (at most one poller; try-lock only)
+//	  nic.mu     (requests, slots, endpoints; never held across a wait)
+//
+// # Concurrency
+//
+// Everything but Expose, which is collective, may be called by any goroutine at any time.
+package proto

@@ -1,0 +1,161 @@
+package proto
+
+import (
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// Engine carries out the operations of one rank.
+type Engine struct {
+	Rank, Size int
+	Sched      *sched.Sched
+	Peers      *Peers
+	Nodes      []int // the node of each rank, numbered from 0
+
+	mapper transport.Mapper // nil: no memory is mapped
+	nic    *nic             // nil: all peers are mapped
+	count  bool             // count operations on mapped memory too
+	counts counters
+}
+
+// Config is what an Engine is made of.
+type Config struct {
+	Rank, Size int
+	Sched      *sched.Sched
+	Peers      *Peers
+	Mapper     transport.Mapper // nil: PGAS_LOCAL=off
+	Domain     transport.Domain // nil: no NIC
+	NICName    string
+	Addresses  [][]byte // the NIC addresses by rank, for Domain
+	Nodes      []int    // the node of each rank, numbered from 0
+	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
+	// it they are inlined in the caller and leave no trace.
+	CountMapped bool
+}
+
+// New returns the engine of a rank.
+func New(c Config) (*Engine, error) {
+	e := &Engine{Rank: c.Rank, Size: c.Size, Sched: c.Sched, Peers: c.Peers, Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped}
+	if c.Domain != nil {
+		n, err := newNIC(e, c)
+		if err != nil {
+			return nil, fmt.Errorf("set up the %s NIC: %w", c.NICName, err)
+		}
+		e.nic = n
+	}
+	return e, nil
+}
+
+// NIC returns the name of the NIC in use, or "".
+func (e *Engine) NIC() string {
+	if e.nic == nil {
+		return ""
+	}
+	return e.nic.name
+}
+
+// Mapper returns the mapper in use, or nil.
+func (e *Engine) Mapper() transport.Mapper { return e.mapper }
+
+// CountsMapped reports whether operations on mapped memory must go through the engine.
+func (e *Engine) CountsMapped() bool { return e.count }
+
+// Close releases the NIC and the mapper. Outstanding operations end in errors.
+func (e *Engine) Close() error {
+	var first error
+	if e.nic != nil {
+		first = e.nic.close()
+	}
+	if e.mapper != nil {
+		if err := e.mapper.Close(); first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Remote is one member's part of an Exposure as this rank reaches it.
+type Remote struct {
+	Rank   int       // in the world
+	Bytes  int       // how much the member exposes
+	Mapped mem.Range // empty: through the NIC
+	raddr  uint64
+	rkey   uint64
+}
+
+// Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
+// return; the bytes are visible at the target after a Flush.
+func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
+	if r.Mapped.Bytes != 0 {
+		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
+		e.note(PathMapped, src.Bytes)
+		return nil
+	}
+	return e.nic.put("put", r, off, src)
+}
+
+// Get copies from byte off of the member's memory to dst and returns when it is there.
+func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
+	if r.Mapped.Bytes != 0 {
+		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
+		e.note(PathMapped, dst.Bytes)
+		return nil
+	}
+	return e.nic.get(r, off, dst)
+}
+
+// GetNB begins a Get. dst belongs to the engine until the handle is done.
+func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
+	if r.Mapped.Bytes != 0 {
+		return Handle{}, e.Get(r, off, dst)
+	}
+	return e.nic.getNB(r, off, dst)
+}
+
+// Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the
+// first of an earlier operation to that rank that failed.
+func (e *Engine) Flush(r *Remote) error {
+	if r.Mapped.Bytes != 0 {
+		mem.FullFence()
+		return nil
+	}
+	return e.nic.flush(r.Rank)
+}
+
+// Order makes earlier puts to the member's rank visible before later ones; it does not wait where the
+// transport keeps order.
+func (e *Engine) Order(r *Remote) error {
+	if r.Mapped.Bytes != 0 {
+		mem.StoreFence()
+		return nil
+	}
+	if e.nic.caps.OrderedWrites {
+		return nil
+	}
+	return e.nic.flush(r.Rank)
+}
+
+// Store64 writes v to the 8-byte word at off, after all earlier puts of this rank to the same rank, and wakes
+// the target if it sleeps. It is how signals and flags travel.
+func (e *Engine) Store64(r *Remote, off int, v uint64) error {
+	if r.Mapped.Bytes != 0 {
+		r.Mapped.Word64(off).Store(v)
+		e.Peers.Ring(r.Rank)
+		e.note(PathMapped, 8)
+		return nil
+	}
+	if err := e.Order(r); err != nil {
+		return err
+	}
+	word := [1]uint64{v}
+	return e.nic.put("signal", r, off, mem.Of(word[:]))
+}
+
+func (e *Engine) note(p Path, bytes int) {
+	if e.count {
+		e.counts.add(p, bytes)
+	}
+}

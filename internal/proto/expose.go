@@ -1,0 +1,265 @@
+package proto
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// Exchanger is a collective all-gather among the members of a group: each gives its card and gets all cards by
+// member. It returns the same outcome on every member, or an error.
+type Exchanger interface {
+	Exchange(ctx context.Context, card []byte) ([][]byte, error)
+}
+
+// Exposure is memory that every member of a group exposes to the others.
+type Exposure struct {
+	Of    []Remote  // by member
+	Local mem.Range // this rank's part
+	// CPU: all members map each other, so that atomics are the CPU's. Else they are the NIC's, for all.
+	CPU bool
+
+	e        *Engine
+	owned    bool // Local was allocated by the mapper
+	region   transport.Region
+	hasKey   bool
+	mappings []mem.Range
+}
+
+// Exporter is implemented by mappers that can export memory which they did not make.
+type Exporter interface {
+	Export(mem.Range) (transport.Token, error)
+}
+
+// Allocate exposes bytes of zeroed library memory on every member. It is collective over ranks, the members'
+// ranks in the world; either all members get the exposure or all get an error that names who failed and why.
+func (e *Engine) Allocate(ctx context.Context, x Exchanger, ranks []int, bytes int) (*Exposure, error) {
+	xp := &Exposure{e: e}
+	var token transport.Token
+	var err error
+	if e.mapper != nil {
+		xp.Local, token, err = e.mapper.Alloc(bytes)
+		xp.owned = err == nil
+	} else {
+		xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
+	}
+	return xp.share(ctx, x, ranks, token, err)
+}
+
+// Expose makes local memory that the caller owns reachable for the other members. It is collective like
+// Allocate; the members' sizes may differ.
+func (e *Engine) Expose(ctx context.Context, x Exchanger, ranks []int, local mem.Range) (*Exposure, error) {
+	xp := &Exposure{e: e, Local: local}
+	var token transport.Token
+	var err error
+	if ex, ok := e.mapper.(Exporter); ok {
+		token, err = ex.Export(local)
+	}
+	return xp.share(ctx, x, ranks, token, err)
+}
+
+// share registers, exchanges cards, maps the others, and agrees on the outcome.
+func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token transport.Token, err error) (*Exposure, error) {
+	e := xp.e
+	if err == nil && e.nic != nil && xp.Local.Bytes > 0 {
+		xp.region, err = e.nic.d.Register(xp.Local, transport.AllAccess)
+		if err != nil {
+			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic.name, err)
+		}
+		xp.hasKey = err == nil
+	}
+	mine := card{bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, token: token, err: err}
+	cards, xerr := exchangeCards(ctx, x, mine)
+	if xerr != nil {
+		return nil, errors.Join(err, xerr, xp.release())
+	}
+	verdict := firstFailure(cards, ranks, err)
+	allMapped := false
+	if verdict == nil {
+		allMapped = xp.mapAll(cards, ranks)
+		if !allMapped && e.nic == nil {
+			verdict = xp.unreachable(cards, ranks)
+		}
+	}
+	// Second round: one member that cannot reach another decides the path, or the failure, for all. It takes
+	// place whatever the first one brought, so that every share is exactly two exchanges.
+	votes, xerr := exchangeCards(ctx, x, card{cpu: allMapped, err: verdict})
+	if xerr != nil {
+		return nil, errors.Join(xerr, xp.release())
+	}
+	if err := firstFailure(votes, ranks, verdict); err != nil {
+		_ = xp.release()
+		return nil, err
+	}
+	xp.CPU = true
+	for _, v := range votes {
+		xp.CPU = xp.CPU && v.cpu
+	}
+	return xp, nil
+}
+
+// mapAll maps the other members' parts and reports whether all are mapped.
+func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
+	all := true
+	xp.Of = make([]Remote, len(ranks))
+	for m, c := range cards {
+		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey}
+		switch {
+		case c.token == nil || xp.e.mapper == nil:
+			all = all && c.bytes == 0
+		case ranks[m] == xp.e.Rank:
+			r.Mapped = xp.Local
+		default:
+			m, err := xp.e.mapper.Map(c.token)
+			if err != nil {
+				all = false
+				break
+			}
+			r.Mapped = m
+			xp.mappings = append(xp.mappings, m)
+		}
+		xp.Of[m] = r
+	}
+	return all
+}
+
+// unreachable says which member has no path.
+func (xp *Exposure) unreachable(cards []card, ranks []int) error {
+	for m, r := range xp.Of {
+		if r.Mapped.Bytes != 0 || r.Bytes == 0 {
+			continue
+		}
+		why := fmt.Errorf("%w: its memory was not made to be shared and no NIC is in use; "+
+			"Allocate the window instead of creating it over a slice, or set PGAS_TRANSPORT", transport.ErrUnsupported)
+		if cards[m].token != nil {
+			if _, err := xp.e.mapper.Map(cards[m].token); err != nil {
+				why = err
+			}
+		}
+		return fmt.Errorf("reach rank %d: %w", ranks[m], why)
+	}
+	return nil
+}
+
+// Free gives everything back. The caller has made sure, collectively, that nobody uses the exposure any more.
+func (xp *Exposure) Free() error { return xp.release() }
+
+func (xp *Exposure) release() error {
+	var errs []error
+	for _, m := range xp.mappings {
+		errs = append(errs, xp.e.mapper.Unmap(m))
+	}
+	xp.mappings = nil
+	if xp.hasKey {
+		errs = append(errs, xp.e.nic.d.Deregister(xp.region))
+		xp.hasKey = false
+	}
+	if xp.owned {
+		errs = append(errs, xp.e.mapper.Free(xp.Local))
+		xp.owned = false
+	}
+	return errors.Join(errs...)
+}
+
+// card is what a member tells the others about its part, or about its failure.
+type card struct {
+	bytes       int
+	raddr, rkey uint64
+	cpu         bool
+	token       transport.Token
+	err         error
+}
+
+var errCard = errors.New("malformed card")
+
+// exchangeCards sends mine to all and returns everybody's.
+func exchangeCards(ctx context.Context, x Exchanger, mine card) ([]card, error) {
+	raw, err := x.Exchange(ctx, mine.encode())
+	if err != nil {
+		return nil, err
+	}
+	cards := make([]card, len(raw))
+	for m, b := range raw {
+		if cards[m], err = decodeCard(b); err != nil {
+			return nil, fmt.Errorf("card of member %d: %w", m, err)
+		}
+	}
+	return cards, nil
+}
+
+// firstFailure returns the first member's failure; own is this rank's error, with its type kept.
+func firstFailure(cards []card, ranks []int, own error) error {
+	if own != nil {
+		return own
+	}
+	for m, c := range cards {
+		if c.err != nil {
+			return transport.NewOpError("allocate", ranks[m], c.err)
+		}
+	}
+	return nil
+}
+
+// encode writes: flags, bytes, raddr, rkey, length of the token, token, error text.
+func (c card) encode() []byte {
+	var flags byte
+	if c.cpu {
+		flags |= 1
+	}
+	if c.token != nil {
+		flags |= 2
+	}
+	if c.err != nil {
+		flags |= 4
+	}
+	b := []byte{flags}
+	b = binary.LittleEndian.AppendUint64(b, uint64(c.bytes))
+	b = binary.LittleEndian.AppendUint64(b, c.raddr)
+	b = binary.LittleEndian.AppendUint64(b, c.rkey)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(c.token)))
+	b = append(b, c.token...)
+	if c.err != nil {
+		text := c.err.Error()
+		b = append(b, text[:min(len(text), 400)]...)
+	}
+	return b
+}
+
+func decodeCard(b []byte) (card, error) {
+	const header = 1 + 3*8 + 2
+	if len(b) < header {
+		return card{}, errCard
+	}
+	c := card{
+		cpu:   b[0]&1 != 0,
+		bytes: int(binary.LittleEndian.Uint64(b[1:])),
+		raddr: binary.LittleEndian.Uint64(b[9:]),
+		rkey:  binary.LittleEndian.Uint64(b[17:]),
+	}
+	n := int(binary.LittleEndian.Uint16(b[25:]))
+	rest := b[header:]
+	if n > len(rest) || c.bytes < 0 {
+		return card{}, errCard
+	}
+	if b[0]&2 != 0 {
+		c.token = transport.Token(rest[:n:n])
+	}
+	if b[0]&4 != 0 {
+		c.err = errors.New(string(rest[n:]))
+	}
+	return c, nil
+}
+
+// At returns the bytes of r from off on.
+func (r Remote) At(off, bytes int) Remote {
+	if r.Mapped.Bytes != 0 {
+		r.Mapped = r.Mapped.Slice(off, bytes)
+	}
+	r.Bytes = bytes
+	r.raddr += uint64(off)
+	return r
+}

@@ -1,0 +1,63 @@
+package proto
+
+import (
+	"context"
+
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// Handle is a transfer in flight. The zero Handle is done. Handles are plain values; dropping one loses
+// nothing but the news of its end.
+type Handle struct {
+	n    *nic
+	op   string
+	rank int
+	id   int32
+	gen  uint32
+}
+
+// Done reports whether the transfer has ended, in success or in error.
+func (h Handle) Done() bool {
+	if h.n == nil {
+		return true
+	}
+	if h.n.transfer[h.id].gen.Load() != h.gen {
+		return true
+	}
+	h.n.progress()
+	return h.n.transfer[h.id].gen.Load() != h.gen
+}
+
+// Wait returns when the transfer has ended, with its error the first time it is asked. When ctx ends first it
+// returns ctx's cause, and the transfer goes on: its buffers stay the engine's until Done. ctx may be nil.
+func (h Handle) Wait(ctx context.Context) error {
+	if h.n == nil {
+		return nil
+	}
+	t := &h.n.transfer[h.id]
+	if t.gen.Load() == h.gen {
+		sp := h.n.e.Sched.Begin(ctx, sched.What{Op: h.op, Peer: h.rank}, nil)
+		for t.gen.Load() == h.gen {
+			if h.n.progress() {
+				continue
+			}
+			if err := sp.Step(); err != nil {
+				sp.End()
+				return transport.NewOpError(h.op, h.rank, err)
+			}
+		}
+		sp.End()
+		if sp.Slept() {
+			h.n.e.counts.waited(PathBounce)
+		}
+	}
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	if len(h.n.failed) == 0 {
+		return nil
+	}
+	err := h.n.failed[h]
+	delete(h.n.failed, h)
+	return err
+}

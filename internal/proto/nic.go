@@ -1,0 +1,274 @@
+package proto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"gopgas/internal/bounce"
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// Sizes of the NIC path. A slot is one piece of a large transfer; a piece has a scratch word for the result
+// of an atomic and for the payload of a flag.
+const (
+	slotBytes    = 64 << 10
+	slots        = 64
+	pieces       = 256
+	scratchBytes = 256 // also the largest inline payload
+	pollBatch    = 64
+)
+
+// nic is a NIC as the engine uses it.
+type nic struct {
+	e    *Engine
+	name string
+	d    transport.Domain
+	caps transport.Caps
+
+	poll sync.Mutex // held by the poller, try-lock only
+	cq   [pollBatch]transport.Completion
+
+	ends []endpoint // by rank
+
+	mu        sync.Mutex
+	pool      *bounce.Pool
+	piece     []piece
+	freePiece []int32
+	transfer  []transfer
+	freeTrans []int32
+	failed    map[Handle]error // transfers that ended in error and were not waited for yet
+	byEP      map[uint32]int   // rank of an endpoint
+
+	poolKey, scratchKey transport.Region
+	scratch             mem.Range
+	inline              int            // largest payload sent inline, bytes
+	ops                 []transport.Op // by piece, so that posting allocates nothing
+}
+
+// endpoint is the way to one rank.
+type endpoint struct {
+	state   atomic.Uint32 // epNone, epConnecting, epUp
+	ep      transport.EP  // valid in epUp
+	addr    []byte
+	pending atomic.Int64 // pieces in flight
+	bad     atomic.Bool  // err is set
+	err     error        // the first asynchronous error not yet reported; under nic.mu
+}
+
+const (
+	epNone = iota
+	epConnecting
+	epUp
+)
+
+// piece is one operation in flight.
+type piece struct {
+	rank     int
+	kind     transport.Kind
+	slot     int32 // of the bounce pool, or -1
+	transfer int32 // that it is part of, or -1
+	keep     bool  // the waiter takes the result from the piece and frees it
+	dst      mem.Range
+}
+
+// transfer is what a Handle waits for: one or more pieces.
+type transfer struct {
+	gen  atomic.Uint32 // grows when the transfer is done
+	left int           // pieces not done, plus one while they are being posted
+	err  error
+	op   string
+	rank int
+}
+
+func newNIC(e *Engine, c Config) (*nic, error) {
+	n := &nic{
+		e: e, name: c.NICName, d: c.Domain, caps: c.Domain.Caps(),
+		ends: make([]endpoint, c.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
+		failed: make(map[Handle]error), byEP: make(map[uint32]int), ops: make([]transport.Op, pieces),
+	}
+	n.inline = min(n.caps.MaxInline, scratchBytes)
+	for r := range n.ends {
+		n.ends[r].addr = c.Addresses[r]
+	}
+	for i := pieces - 1; i >= 0; i-- {
+		n.freePiece = append(n.freePiece, int32(i))
+		n.freeTrans = append(n.freeTrans, int32(i))
+	}
+	n.scratch = mem.Of(make([]uint64, pieces*scratchBytes/8))
+	bufs := mem.Of(make([]uint64, slots*slotBytes/8))
+	n.pool = bounce.New(bufs, min(slotBytes, n.caps.MaxMessage))
+	var err error
+	if n.scratchKey, err = n.d.Register(n.scratch, transport.LocalWrite); err != nil {
+		return nil, fmt.Errorf("register %d bytes of scratch memory: %w", n.scratch.Bytes, err)
+	}
+	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
+		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
+	}
+	return n, nil
+}
+
+func (n *nic) close() error { return n.d.Close() }
+
+// endpoint returns the connected endpoint of rank; it connects on first use.
+func (n *nic) endpoint(rank int, op string) (*endpoint, error) {
+	ep := &n.ends[rank]
+	for {
+		switch ep.state.Load() {
+		case epUp:
+			return ep, nil
+		case epNone:
+			if !ep.state.CompareAndSwap(epNone, epConnecting) {
+				continue
+			}
+			c, err := n.d.Connect(context.Background(), rank, ep.addr)
+			if err != nil {
+				ep.state.Store(epNone)
+				return nil, transport.NewOpError(op, rank, n.connectError(rank, err))
+			}
+			n.mu.Lock()
+			ep.ep = c
+			n.byEP[c.Index] = rank
+			n.mu.Unlock()
+			ep.state.Store(epUp)
+			return ep, nil
+		}
+		err := n.waitUntil(op, rank, func() bool { return ep.state.Load() != epConnecting })
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (n *nic) connectError(rank int, err error) error {
+	if gone := n.e.Peers.Check(rank); gone != nil {
+		return gone
+	}
+	return fmt.Errorf("connect over %s: %w", n.name, err)
+}
+
+// waitUntil polls and steps until cond holds or rank is gone. cond must not wait.
+func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
+	sp := n.e.Sched.Begin(nil, sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
+	defer sp.End()
+	for !cond() {
+		if n.progress() {
+			continue
+		}
+		if err := sp.Step(); err != nil {
+			return transport.NewOpError(op, rank, err)
+		}
+	}
+	if sp.Slept() {
+		n.e.counts.waited(PathBounce)
+	}
+	return nil
+}
+
+// progress hands out completions if nobody else does so; it reports whether there were any.
+func (n *nic) progress() bool {
+	if !n.poll.TryLock() {
+		return false
+	}
+	k, err := n.d.Poll(n.cq[:])
+	for i := range n.cq[:k] {
+		n.finish(&n.cq[i])
+	}
+	n.poll.Unlock()
+	if k > 0 {
+		n.e.Sched.Ring() // others of this rank may sleep for one of these
+	}
+	return k > 0 && err == nil
+}
+
+// finish handles one completion.
+func (n *nic) finish(c *transport.Completion) {
+	if c.Kind == transport.OpPeerDown || c.Kind == transport.OpPortDown {
+		n.mu.Lock()
+		rank, known := n.byEP[c.EP.Index]
+		n.mu.Unlock()
+		if known && c.Kind == transport.OpPeerDown {
+			n.e.Peers.MarkGone(rank, Silent)
+		}
+		return
+	}
+	p := &n.piece[c.Cookie]
+	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
+		// The destination is the engine's until the transfer's generation grows, below.
+		copy(p.dst.Data(), n.source(p).Data())
+	}
+	var err error
+	if c.Status != transport.StatusOK {
+		err = n.statusError(p.rank, c.Status)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ep := &n.ends[p.rank]
+	if p.transfer >= 0 {
+		n.partDoneLocked(p.transfer, err)
+	} else if err != nil && ep.err == nil {
+		ep.err = err
+		ep.bad.Store(true)
+	}
+	if !p.keep {
+		n.freeLocked(int32(c.Cookie))
+	}
+	ep.pending.Add(-1)
+}
+
+// freeLocked returns a piece and its slot.
+func (n *nic) freeLocked(id int32) {
+	p := &n.piece[id]
+	if p.slot >= 0 {
+		n.pool.Give(p.slot)
+	}
+	p.dst, p.slot, p.keep = mem.Range{}, -1, false
+	n.freePiece = append(n.freePiece, id)
+}
+
+// source is the NIC memory of a piece, cut to what it carries.
+func (n *nic) source(p *piece) mem.Range { return n.pool.Range(p.slot).Slice(0, p.dst.Bytes) }
+
+// partDoneLocked counts one part of a transfer as done.
+func (n *nic) partDoneLocked(t int32, err error) {
+	tr := &n.transfer[t]
+	if err != nil && tr.err == nil {
+		tr.err = err
+	}
+	tr.left--
+	if tr.left > 0 {
+		return
+	}
+	if tr.err != nil {
+		n.failed[Handle{n, tr.op, tr.rank, t, tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+	}
+	tr.err = nil
+	tr.gen.Add(1)
+	n.freeTrans = append(n.freeTrans, t)
+}
+
+func (n *nic) statusError(rank int, s transport.Status) error {
+	switch s {
+	case transport.StatusPeerGone:
+		n.e.Peers.MarkGone(rank, Silent)
+		return n.e.Peers.Check(rank)
+	case transport.StatusFlushed, transport.StatusInDoubt:
+		if err := n.e.Peers.Check(rank); err != nil {
+			return err
+		}
+		return errConnectionLost
+	case transport.StatusRemoteAccess:
+		return errRefused
+	default:
+		return fmt.Errorf("the NIC reported status %d", s)
+	}
+}
+
+var (
+	errConnectionLost = errors.New("the connection broke before the operation was done; its effect is unknown")
+	errRefused        = errors.New("the target's NIC refused the access: the memory was freed, or its key is wrong")
+)

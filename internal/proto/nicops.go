@@ -1,0 +1,313 @@
+package proto
+
+import (
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// acquire takes a piece, and a slot if wanted, for an operation to rank.
+func (n *nic) acquire(op string, rank int, wantSlot bool) (int32, error) {
+	var id int32
+	take := func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(n.freePiece) == 0 {
+			return false
+		}
+		slot := int32(-1)
+		if wantSlot {
+			s, ok := n.pool.Take()
+			if !ok {
+				return false
+			}
+			slot = s
+		}
+		id = n.freePiece[len(n.freePiece)-1]
+		n.freePiece = n.freePiece[:len(n.freePiece)-1]
+		n.piece[id] = piece{rank: rank, slot: slot, transfer: -1}
+		n.ends[rank].pending.Add(1)
+		return true
+	}
+	if take() {
+		return id, nil
+	}
+	err := n.waitUntil(op, rank, take)
+	return id, err
+}
+
+// post hands the operation of piece id to the NIC; it waits while the NIC has no room. On an error the piece
+// has been freed.
+func (n *nic) post(name string, id int32, ep *endpoint, op transport.Op) error {
+	op.Cookie = uint64(id)
+	op.Flags |= transport.FlagSignaled
+	op.EP = ep.ep
+	n.ops[id] = op
+	posted := false
+	var refused error
+	try := func() bool {
+		k, err := n.d.Post(n.ops[id : id+1])
+		posted, refused = k == 1, err
+		return posted || err != nil
+	}
+	if try() && posted {
+		return nil
+	}
+	rank := n.piece[id].rank
+	err := transport.NewOpError(name, rank, refused)
+	if err == nil {
+		err = n.waitUntil(name, rank, try)
+	}
+	if posted {
+		return nil
+	}
+	if err == nil {
+		err = transport.NewOpError(name, rank, refused)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.freeLocked(id)
+	n.ends[rank].pending.Add(-1)
+	return err
+}
+
+// buffer is the NIC memory of piece id for n bytes: its slot, or its scratch word.
+func (n *nic) buffer(id int32, bytes int) (mem.Range, uint64) {
+	if s := n.piece[id].slot; s >= 0 {
+		return n.pool.Range(s).Slice(0, bytes), n.poolKey.LKey
+	}
+	return n.scratch.Slice(int(id)*scratchBytes, bytes), n.scratchKey.LKey
+}
+
+// reach returns rank's endpoint unless the rank is gone.
+func (n *nic) reach(op string, rank int) (*endpoint, error) {
+	if err := n.e.Peers.Check(rank); err != nil {
+		return nil, transport.NewOpError(op, rank, err)
+	}
+	return n.endpoint(rank, op)
+}
+
+// put sends src in pieces; it returns when src may be reused. src is copied, never kept.
+func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
+	ep, err := n.reach(op, r.Rank)
+	if err != nil {
+		return err
+	}
+	path := PathBounce
+	if src.Bytes <= n.inline {
+		path = PathInline
+	}
+	n.e.counts.add(path, src.Bytes)
+	for src.Bytes > 0 {
+		part := src.Slice(0, min(src.Bytes, n.pool.SlotBytes()))
+		id, err := n.acquire(op, r.Rank, part.Bytes > n.inline)
+		if err != nil {
+			return err
+		}
+		buf, key := n.buffer(id, part.Bytes)
+		copy(buf.Data(), part.Data())
+		wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
+		wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+		if part.Bytes <= n.inline {
+			wr.Flags = transport.FlagInline
+		}
+		if err := n.post(op, id, ep, wr); err != nil {
+			return err
+		}
+		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
+		off += part.Bytes
+	}
+	return nil
+}
+
+// window is how many pieces of one blocking get are in flight at once.
+const window = 8
+
+// get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
+func (n *nic) get(r *Remote, off int, dst mem.Range) error {
+	const name = "get"
+	ep, err := n.reach(name, r.Rank)
+	if err != nil {
+		return err
+	}
+	n.e.counts.add(PathBounce, dst.Bytes)
+	var flight [window]kept
+	var into [window]mem.Range
+	posted, done := 0, 0
+	for done < posted || (dst.Bytes > 0 && err == nil) {
+		if dst.Bytes > 0 && err == nil && posted-done < window {
+			part := dst.Slice(0, min(dst.Bytes, n.pool.SlotBytes()))
+			rd := transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey}
+			var k kept
+			if k, err = n.postKept(name, ep, r.Rank, rd, part.Bytes, true); err == nil {
+				flight[posted%window], into[posted%window] = k, part
+				posted++
+			}
+			dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
+			off += part.Bytes
+			continue
+		}
+		k, part := flight[done%window], into[done%window]
+		if werr := k.h.Wait(nil); werr == nil {
+			buf, _ := n.buffer(k.id, part.Bytes)
+			copy(part.Data(), buf.Data())
+		} else if err == nil {
+			err = werr
+		}
+		n.give(k)
+		done++
+	}
+	return err
+}
+
+// getNB begins a read that the poller completes: dst belongs to the engine until the handle is done.
+func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
+	const name = "get"
+	ep, err := n.reach(name, r.Rank)
+	if err != nil {
+		return Handle{}, err
+	}
+	h, err := n.begin(name, r.Rank)
+	if err != nil {
+		return Handle{}, err
+	}
+	n.e.counts.add(PathBounce, dst.Bytes)
+	for dst.Bytes > 0 && err == nil {
+		part := dst.Slice(0, min(dst.Bytes, n.pool.SlotBytes()))
+		var id int32
+		if id, err = n.acquire(name, r.Rank, true); err != nil {
+			break
+		}
+		n.mu.Lock()
+		n.transfer[h.id].left++
+		n.piece[id].transfer, n.piece[id].dst = h.id, part
+		n.mu.Unlock()
+		buf, key := n.buffer(id, part.Bytes)
+		rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
+		rd.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+		if err = n.post(name, id, ep, rd); err != nil {
+			n.partDone(h.id, nil)
+		}
+		dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
+		off += part.Bytes
+	}
+	n.partDone(h.id, err)
+	return h, nil
+}
+
+// kept is an operation whose result its waiter takes from the piece, and then gives the piece back.
+type kept struct {
+	h  Handle
+	id int32
+}
+
+// postKept posts op with a buffer of its own for the result of bytes.
+func (n *nic) postKept(name string, ep *endpoint, rank int, op transport.Op, bytes int, slot bool) (kept, error) {
+	h, err := n.begin(name, rank)
+	if err != nil {
+		return kept{}, err
+	}
+	id, err := n.acquire(name, rank, slot)
+	if err != nil {
+		n.partDone(h.id, nil)
+		return kept{}, err
+	}
+	n.mu.Lock()
+	n.piece[id].transfer, n.piece[id].keep = h.id, true
+	n.mu.Unlock()
+	buf, key := n.buffer(id, bytes)
+	op.NSGE = 1
+	op.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+	if err := n.post(name, id, ep, op); err != nil {
+		n.partDone(h.id, nil)
+		return kept{}, err
+	}
+	return kept{h, id}, nil
+}
+
+func (n *nic) give(k kept) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.freeLocked(k.id)
+}
+
+// begin opens a transfer of one part, which the completion of its last piece, or partDone, ends.
+func (n *nic) begin(op string, rank int) (Handle, error) {
+	var h Handle
+	take := func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(n.freeTrans) == 0 {
+			return false
+		}
+		id := n.freeTrans[len(n.freeTrans)-1]
+		n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
+		t := &n.transfer[id]
+		t.left, t.rank, t.op = 1, rank, op
+		h = Handle{n, op, rank, id, t.gen.Load()}
+		return true
+	}
+	if take() {
+		return h, nil
+	}
+	err := n.waitUntil(op, rank, take)
+	return h, err
+}
+
+func (n *nic) partDone(t int32, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.partDoneLocked(t, err)
+}
+
+// atomic performs a 64-bit fetch-add or compare-swap in the NIC and returns the old value.
+func (n *nic) atomic(kind transport.Kind, r *Remote, off int, a, b uint64) (uint64, error) {
+	const name = "atomic"
+	ep, err := n.reach(name, r.Rank)
+	if err != nil {
+		return 0, err
+	}
+	op := transport.Op{Kind: kind, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: a, Arg1: b}
+	return n.word(name, ep, r.Rank, op)
+}
+
+// load64 reads one word.
+func (n *nic) load64(r *Remote, off int) (uint64, error) {
+	ep, err := n.reach("get", r.Rank)
+	if err != nil {
+		return 0, err
+	}
+	return n.word("get", ep, r.Rank, transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey})
+}
+
+// word posts op and returns the 8 bytes that it brings.
+func (n *nic) word(name string, ep *endpoint, rank int, op transport.Op) (uint64, error) {
+	k, err := n.postKept(name, ep, rank, op, 8, false)
+	if err != nil {
+		return 0, err
+	}
+	n.e.counts.add(PathNICAtomic, 8)
+	err = k.h.Wait(nil)
+	buf, _ := n.buffer(k.id, 8)
+	old := buf.Word64(0).Load()
+	n.give(k)
+	return old, err
+}
+
+// flush waits until nothing of this rank is in flight to the target, and reports the first failure.
+func (n *nic) flush(rank int) error {
+	ep := &n.ends[rank]
+	if ep.pending.Load() != 0 {
+		if err := n.waitUntil("flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
+			return err
+		}
+	}
+	if !ep.bad.Load() {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := ep.err
+	ep.err = nil
+	ep.bad.Store(false)
+	return transport.NewOpError("flush", rank, err)
+}

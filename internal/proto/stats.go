@@ -1,0 +1,49 @@
+package proto
+
+import "sync/atomic"
+
+// Path is how an operation travelled.
+type Path int
+
+// The paths. Mapped moves bytes with the CPU; the others use a NIC.
+const (
+	PathMapped Path = iota
+	PathAtomic
+	PathInline
+	PathBounce
+	PathNICAtomic
+	numPaths
+)
+
+// String names the path as statistics do.
+func (p Path) String() string {
+	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic"}[p]
+}
+
+// OverNIC reports whether the path uses the NIC.
+func (p Path) OverNIC() bool { return p >= PathInline }
+
+// Count is what travelled on one path.
+type Count struct{ Ops, Bytes, Waits uint64 }
+
+// counters are a rank's totals by path.
+type counters [numPaths]struct{ ops, bytes, waits atomic.Uint64 }
+
+func (c *counters) add(p Path, bytes int) {
+	c[p].ops.Add(1)
+	c[p].bytes.Add(uint64(bytes))
+}
+
+func (c *counters) waited(p Path) { c[p].waits.Add(1) }
+
+// Stats returns the totals by path.
+func (e *Engine) Stats() map[Path]Count {
+	out := make(map[Path]Count)
+	for p := range numPaths {
+		c := &e.counts[p]
+		if n := (Count{c.ops.Load(), c.bytes.Load(), c.waits.Load()}); n != (Count{}) {
+			out[p] = n
+		}
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package symheap
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Align is the alignment of every block, in bytes: two cache lines, since processors fetch them in pairs and
+// two ranks' flags must not share one.
+const Align = 128
+
+// arena places blocks in a chunk of a fixed size. It is a pure value: equal calls give equal places. The zero
+// arena is empty and full.
+type arena struct {
+	bytes int
+	gaps  []gap       // free space, by offset, never adjacent, never empty
+	used  map[int]int // offset → bytes of the blocks
+}
+
+type gap struct{ off, bytes int }
+
+func newArena(bytes int) *arena {
+	bytes = bytes / Align * Align
+	a := &arena{bytes: bytes, used: make(map[int]int)}
+	if bytes > 0 {
+		a.gaps = []gap{{0, bytes}}
+	}
+	return a
+}
+
+// roundUp makes bytes a multiple of Align, and at least that.
+func roundUp(bytes int) int { return max(Align, (bytes+Align-1)/Align*Align) }
+
+// alloc places bytes in the first gap that holds them.
+func (a *arena) alloc(bytes int) (off int, ok bool) {
+	bytes = roundUp(bytes)
+	for i, g := range a.gaps {
+		if g.bytes < bytes {
+			continue
+		}
+		if g.bytes == bytes {
+			a.gaps = slices.Delete(a.gaps, i, i+1)
+		} else {
+			a.gaps[i] = gap{g.off + bytes, g.bytes - bytes}
+		}
+		a.used[g.off] = bytes
+		return g.off, true
+	}
+	return 0, false
+}
+
+// free gives the block at off back.
+func (a *arena) free(off int) error {
+	bytes, ok := a.used[off]
+	if !ok {
+		return fmt.Errorf("free of offset %d: no block begins there", off)
+	}
+	delete(a.used, off)
+	i, _ := slices.BinarySearchFunc(a.gaps, off, func(g gap, off int) int { return g.off - off })
+	a.gaps = slices.Insert(a.gaps, i, gap{off, bytes})
+	if i+1 < len(a.gaps) && a.gaps[i].off+a.gaps[i].bytes == a.gaps[i+1].off {
+		a.gaps[i].bytes += a.gaps[i+1].bytes
+		a.gaps = slices.Delete(a.gaps, i+1, i+2)
+	}
+	if i > 0 && a.gaps[i-1].off+a.gaps[i-1].bytes == a.gaps[i].off {
+		a.gaps[i-1].bytes += a.gaps[i].bytes
+		a.gaps = slices.Delete(a.gaps, i, i+1)
+	}
+	return nil
+}
+
+// empty reports whether no block is left.
+func (a *arena) empty() bool { return len(a.used) == 0 }
+
+// inUse returns the bytes of all blocks.
+func (a *arena) inUse() int {
+	n := 0
+	for _, b := range a.used {
+		n += b
+	}
+	return n
+}

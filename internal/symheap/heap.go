@@ -1,0 +1,137 @@
+package symheap
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+)
+
+// Sizes of chunks, in bytes per member. Memory is taken from the machine only when it is touched, so the
+// first chunk costs a page or two in a program that allocates little.
+const (
+	FirstChunk  = 4 << 20
+	largestStep = 1 << 30
+	pageBytes   = 4096
+)
+
+// Heap is the symmetric heap of one team, as one member holds it.
+type Heap struct {
+	engine *proto.Engine
+	ranks  []int // the members' ranks in the world
+	me     int   // this member
+	x      proto.Exchanger
+	chunks []*chunk
+	next   int // size of the next chunk
+}
+
+type chunk struct {
+	xp    *proto.Exposure
+	arena *arena
+}
+
+// Block is memory at the same place on every member.
+type Block struct {
+	heap  *Heap
+	chunk *chunk
+	off   int
+	bytes int
+}
+
+// New returns an empty heap for the members ranks, of which this rank is number me. x is the members'
+// all-gather. New is local; the first Alloc makes the first chunk.
+func New(e *proto.Engine, x proto.Exchanger, ranks []int, me int) *Heap {
+	return &Heap{engine: e, ranks: ranks, me: me, x: x, next: FirstChunk}
+}
+
+// SetExchanger replaces the members' all-gather: the world's heap begins with the launcher's and goes on with
+// the team's own.
+func (h *Heap) SetExchanger(x proto.Exchanger) { h.x = x }
+
+// Alloc returns a zeroed block of bytes. It is collective over the members. Where a block fits, it waits for
+// nobody; the caller puts a barrier between Alloc and the first remote access, so that no member zeroes what
+// another has written.
+func (h *Heap) Alloc(ctx context.Context, bytes int) (*Block, error) {
+	for _, c := range h.chunks {
+		if off, ok := c.arena.alloc(bytes); ok {
+			b := &Block{heap: h, chunk: c, off: off, bytes: bytes}
+			clear(b.Local().Data())
+			return b, nil
+		}
+	}
+	size := max(h.next, (roundUp(bytes)+pageBytes-1)/pageBytes*pageBytes)
+	xp, err := h.engine.Allocate(ctx, h.x, h.ranks, size)
+	if err != nil && size > h.next/2 && len(h.chunks) > 0 && roundUp(bytes) < size {
+		// The doubled chunk does not fit this machine; what was asked for may.
+		size = (roundUp(bytes) + pageBytes - 1) / pageBytes * pageBytes
+		xp, err = h.engine.Allocate(ctx, h.x, h.ranks, size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &chunk{xp: xp, arena: newArena(size)}
+	h.chunks = append(h.chunks, c)
+	if size == h.next {
+		h.next = min(2*h.next, largestStep)
+	}
+	off, _ := c.arena.alloc(bytes)
+	return &Block{heap: h, chunk: c, off: off, bytes: bytes}, nil
+}
+
+// Free gives the block back. It is collective; the caller has made sure that nobody uses it any more.
+func (b *Block) Free() error {
+	if err := b.chunk.arena.free(b.off); err != nil {
+		return err
+	}
+	h := b.heap
+	if i := slices.Index(h.chunks, b.chunk); i > 0 && b.chunk.arena.empty() {
+		h.chunks = slices.Delete(h.chunks, i, i+1)
+		return b.chunk.xp.Free()
+	}
+	return nil
+}
+
+// Close gives all memory back, collectively.
+func (h *Heap) Close() error {
+	var errs []error
+	for _, c := range h.chunks {
+		errs = append(errs, c.xp.Free())
+	}
+	h.chunks = nil
+	return errors.Join(errs...)
+}
+
+// Usage returns the bytes per member that the heap has taken from the machine, and those in blocks.
+func (h *Heap) Usage() (reserved, used int) {
+	for _, c := range h.chunks {
+		reserved += c.arena.bytes
+		used += c.arena.inUse()
+	}
+	return reserved, used
+}
+
+// Bytes returns the block's size on each member.
+func (b *Block) Bytes() int { return b.bytes }
+
+// CPU reports whether all members map each other's part.
+func (b *Block) CPU() bool { return b.chunk.xp.CPU }
+
+// Local returns this member's part.
+func (b *Block) Local() mem.Range { return b.chunk.xp.Local.Slice(b.off, b.bytes) }
+
+// Remotes returns how this rank reaches every member's part, by member.
+func (b *Block) Remotes() []proto.Remote {
+	out := make([]proto.Remote, len(b.chunk.xp.Of))
+	for m := range out {
+		out[m] = b.chunk.xp.Of[m].At(b.off, b.bytes)
+	}
+	return out
+}
+
+// Slice returns the part of the block from off on, as a block that must not be freed.
+func (b *Block) Slice(off, bytes int) *Block {
+	_ = b.Local().Slice(off, bytes)
+	return &Block{heap: b.heap, chunk: b.chunk, off: b.off + off, bytes: bytes}
+}

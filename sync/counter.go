@@ -1,0 +1,47 @@
+package pgsync
+
+import (
+	"context"
+
+	"gopgas/internal/proto"
+	"gopgas/internal/symheap"
+	"gopgas/transport"
+)
+
+// Counter is a shared 64-bit counter: the usual way to hand out tasks. It lives on member 0.
+type Counter struct {
+	t     *Team
+	block *symheap.Block
+	home  []proto.Remote
+}
+
+// NewCounter returns a counter at 0. Collective.
+func NewCounter(ctx context.Context, t *Team) (*Counter, error) {
+	block, err := t.alloc(ctx, 8)
+	if err != nil {
+		return nil, err
+	}
+	return &Counter{t: t, block: block, home: block.Remotes()}, nil
+}
+
+// Next adds n and returns the value before: the caller owns [v, v+n).
+func (c *Counter) Next(n int64) (int64, error) {
+	if c.home == nil {
+		return 0, transport.NewOpError("counter", -1, transport.ErrClosed)
+	}
+	v, err := c.t.e.Atomic(proto.Sum, word64, &c.home[0], 0, uint64(n), 0)
+	return int64(v), err
+}
+
+// Value returns the counter.
+func (c *Counter) Value() (int64, error) { return c.Next(0) }
+
+// Free gives the counter back. Collective.
+func (c *Counter) Free(ctx context.Context) error {
+	if c.block == nil {
+		return transport.NewOpError("free", -1, transport.ErrClosed)
+	}
+	err := c.t.free(ctx, c.block)
+	c.block, c.home = nil, nil
+	return err
+}

@@ -1,0 +1,174 @@
+package pgsync
+
+import (
+	"context"
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/internal/sched"
+	"gopgas/internal/symheap"
+	"gopgas/transport"
+)
+
+// Cmp is a comparison of a signal with a value.
+type Cmp uint8
+
+// The comparisons that WaitUntil can wait for.
+const (
+	Equal Cmp = iota
+	NotEqual
+	Greater
+	GreaterOrEqual
+	Less
+	LessOrEqual
+)
+
+func (c Cmp) holds(have, want uint64) bool {
+	switch c {
+	case Equal:
+		return have == want
+	case NotEqual:
+		return have != want
+	case Greater:
+		return have > want
+	case GreaterOrEqual:
+		return have >= want
+	case Less:
+		return have < want
+	default:
+		return have <= want
+	}
+}
+
+// Signals is a set of 64-bit words on every member of a team.
+type Signals struct {
+	t     *Team
+	block *symheap.Block
+	peers []proto.Remote
+	local mem.Range
+	n     int
+}
+
+// signalBytes keeps signals on cache lines of their own: different ranks set different ones.
+const signalBytes = 64
+
+// NewSignals returns n signals on every member, all 0. Collective.
+func NewSignals(ctx context.Context, t *Team, n int) (*Signals, error) {
+	if n < 1 {
+		return nil, transport.NewOpError("signals", -1, fmt.Errorf("%w: %d signals asked for, needed at least 1", ErrState, n))
+	}
+	block, err := t.alloc(ctx, n*signalBytes)
+	if err != nil {
+		return nil, err
+	}
+	return &Signals{t: t, block: block, peers: block.Remotes(), local: block.Local(), n: n}, nil
+}
+
+// alloc is a collective allocation that nobody can touch before all have zeroed it.
+func (t *Team) alloc(ctx context.Context, bytes int) (*symheap.Block, error) {
+	block, err := t.heap.Alloc(ctx, bytes)
+	if err != nil {
+		return nil, err
+	}
+	return block, t.Barrier(ctx)
+}
+
+// free gives a block back when all members are done with it.
+func (t *Team) free(ctx context.Context, block *symheap.Block) error {
+	if err := t.Barrier(ctx); err != nil {
+		return err
+	}
+	return block.Free()
+}
+
+// Signal names one signal of the set. It panics if i is out of range.
+func (s *Signals) Signal(i int) Signal {
+	if i < 0 || i >= s.n {
+		// bug: an index out of range, as with a slice
+		panic(fmt.Sprintf("pgsync: signal %d of %d", i, s.n))
+	}
+	return Signal{s, i * signalBytes}
+}
+
+// Free gives the signals back. Collective.
+func (s *Signals) Free(ctx context.Context) error {
+	if s.block == nil {
+		return transport.NewOpError("free", -1, transport.ErrClosed)
+	}
+	err := s.t.free(ctx, s.block)
+	s.block, s.peers = nil, nil
+	return err
+}
+
+// Signal is one 64-bit word on every member. It is a small value; copy it freely.
+type Signal struct {
+	s   *Signals
+	off int
+}
+
+// Set makes the target's word v, after all earlier puts of this rank to that rank. It does not wait.
+func (g Signal) Set(target int, v uint64) error {
+	r, err := g.at("signal", target)
+	if err != nil {
+		return err
+	}
+	return g.s.t.e.Store64(r, g.off, v)
+}
+
+// Add adds v to the target's word atomically, after all earlier puts of this rank to that rank. A word to which
+// some rank adds must not be Set at the same time.
+func (g Signal) Add(target int, v uint64) error {
+	r, err := g.at("signal", target)
+	if err != nil {
+		return err
+	}
+	e := g.s.t.e
+	if err := e.Order(r); err != nil {
+		return err
+	}
+	_, err = e.Atomic(proto.Sum, word64, r, g.off, v, 0)
+	e.Peers.Ring(r.Rank)
+	return err
+}
+
+var word64 = proto.ElemOf[uint64]()
+
+func (g Signal) at(op string, target int) (*proto.Remote, error) {
+	if g.s == nil || g.s.peers == nil {
+		return nil, transport.NewOpError(op, target, transport.ErrClosed)
+	}
+	if target < 0 || target >= len(g.s.peers) {
+		return nil, transport.NewOpError(op, target, fmt.Errorf("%w: target %d of a team of %d", ErrMember, target, len(g.s.peers)))
+	}
+	return &g.s.peers[target], nil
+}
+
+// Load returns this rank's word.
+func (g Signal) Load() uint64 { return g.s.local.Word64(g.off).Load() }
+
+// Store sets this rank's own word, to use the signal again.
+func (g Signal) Store(v uint64) { g.s.local.Word64(g.off).Store(v) }
+
+// WaitUntil returns this rank's word when it compares to v as asked. What was put before the signal was set is
+// visible then. It fails when a member of the team is gone, since any member might be the one to set it.
+func (g Signal) WaitUntil(ctx context.Context, c Cmp, v uint64) (uint64, error) {
+	if _, err := g.at("wait-until", 0); err != nil {
+		return 0, err
+	}
+	word := g.s.local.Word64(g.off)
+	if have := word.Load(); c.holds(have, v) {
+		return have, nil
+	}
+	t := g.s.t
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: "wait-until", Peer: -1}, t)
+	defer sp.End()
+	for {
+		if have := word.Load(); c.holds(have, v) {
+			return have, nil
+		}
+		if err := sp.Step(); err != nil {
+			return 0, transport.NewOpError("wait-until", -1, err)
+		}
+	}
+}
