@@ -10,6 +10,8 @@ const spoil = 0xdb
 
 // Check panics with the formatted text when Enabled and cond is false. Otherwise it does nothing and does not
 // allocate.
+//
+//gcassert:inline
 func Check(cond bool, format string, args ...any) {
 	if Enabled && !cond {
 		fail(format, args)
@@ -22,6 +24,8 @@ func fail(format string, args []any) {
 
 // Sometimes reports true in about percent of 100 calls when Enabled, and false otherwise. At 100 it is always
 // true when Enabled, at 0 never.
+//
+//gcassert:inline
 func Sometimes(percent int) bool {
 	if Enabled {
 		return rand.IntN(100) < percent
@@ -30,6 +34,8 @@ func Sometimes(percent int) bool {
 }
 
 // Mangle overwrites b when Enabled. Call it on memory that its user has given back.
+//
+//gcassert:inline
 func Mangle(b []byte) {
 	if Enabled {
 		for i := range b {
