@@ -29,7 +29,7 @@ func (c *Counter) Next(n int64) (int64, error) {
 	if c.home == nil {
 		return 0, transport.NewOpError("counter", -1, transport.ErrClosed)
 	}
-	v, err := c.t.e.Atomic(proto.Sum, word64, &c.home[0], 0, uint64(n), 0)
+	v, err := c.t.e.Atomic(proto.Sum, proto.Word64(), &c.home[0], 0, uint64(n), 0)
 	return int64(v), err
 }
 

@@ -80,13 +80,13 @@ func (t *Team) turn(ctx context.Context, c call) (round, error) {
 
 // check verifies that member makes the same call as this rank.
 func (t *Team) check(r round, member int) error {
-	var theirs [1]uint64
-	if err := t.e.Get(&t.peers[member], r.off, mem.Of(theirs[:])); err != nil {
+	theirs, err := t.e.Load64(&t.peers[member], r.off)
+	if err != nil {
 		return err
 	}
-	if call(theirs[0]) != r.call {
+	if call(theirs) != r.call {
 		return transport.NewOpError(r.call.name(), t.ranks[member], fmt.Errorf("%w: this rank is in a %s, rank %d in a %s",
-			ErrMismatch, r.call, t.ranks[member], call(theirs[0])))
+			ErrMismatch, r.call, t.ranks[member], call(theirs)))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package pgsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -16,20 +17,20 @@ import (
 // each member that tells whether it waits. The one who releases hands the lock to the next waiter in the
 // order of ranks, so none waits for ever, and a waiter spins on a word of its own memory.
 type Lock struct {
-	t     *Team
-	block *symheap.Block
-	peers []proto.Remote
-	local mem.Range
-	busy  atomic.Bool // a goroutine of this rank holds the lock or waits for it
-	held  atomic.Bool
-	turns uint64 // grants this rank has had
+	t      *Team
+	block  *symheap.Block
+	peers  []proto.Remote
+	local  mem.Range
+	busy   atomic.Bool // a goroutine of this rank holds the lock or waits for it
+	held   atomic.Bool
+	ticket uint64 // number of this rank's latest wait
 }
 
 // The lock's block, in bytes.
 const (
 	lockHolder = 0   // on member 0: the holder's member number + 1, or 0
-	lockGrant  = 64  // on every member: grows when the lock is handed to it
-	lockWants  = 128 // on member 0: a word for each member, not 0 while it waits
+	lockGrant  = 64  // on every member: the ticket that the lock was handed to
+	lockWants  = 128 // on member 0: a word for each member, its ticket while it waits
 )
 
 // NewLock returns a lock that nobody holds. Collective.
@@ -78,7 +79,7 @@ func (l *Lock) take() (bool, error) {
 
 // home performs an atomic on member 0's part.
 func (l *Lock) home(op proto.Atom, off int, x, y uint64) (uint64, error) {
-	return l.t.e.Atomic(op, word64, &l.peers[0], off, x, y)
+	return l.t.e.Atomic(op, proto.Word64(), &l.peers[0], off, x, y)
 }
 
 // Lock waits for the lock. When its holder is gone, the lock is lost: this and every later call returns an
@@ -113,7 +114,8 @@ func (l *Lock) Lock(ctx context.Context) error {
 // wait announces this member as a waiter and sleeps until the lock is handed to it.
 func (l *Lock) wait(ctx context.Context) error {
 	wants := lockWants + 8*l.t.me
-	if _, err := l.home(proto.Replace, wants, 1, 0); err != nil {
+	l.ticket++
+	if _, err := l.home(proto.Replace, wants, l.ticket, 0); err != nil {
 		return err
 	}
 	// The holder may have looked for waiters before the announcement and found none.
@@ -128,35 +130,36 @@ func (l *Lock) wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	grant := l.local.Word64(lockGrant)
 	w := lockWatch{l: l}
 	sp := l.t.e.Sched.Begin(ctx, sched.What{Op: "lock", Peer: l.t.ranks[0]}, &w)
 	defer sp.End()
-	for grant.Load() == l.turns {
-		if err := sp.Step(); err != nil {
+	for !l.granted() {
+		if err := sp.Step(); errors.Is(err, errMine) {
+			break
+		} else if err != nil {
 			return l.withdraw(wants, err)
 		}
 	}
-	l.turns = grant.Load()
 	l.held.Store(true)
 	return nil
 }
 
-// withdraw takes the announcement back. If the lock was handed over in between, the wait has succeeded.
+func (l *Lock) granted() bool { return l.local.Word64(lockGrant).Load() == l.ticket }
+
+// withdraw takes the announcement back. If the lock was handed over in between, it is handed on.
 func (l *Lock) withdraw(wants int, cause error) error {
-	old, err := l.home(proto.Replace, wants, 0, 0)
-	if err == nil && old == 0 && l.t.Interrupted() == nil {
+	if old, err := l.home(proto.Replace, wants, 0, 0); err == nil && old == 0 {
 		// Somebody has cleared it and is about to grant: the grant must not be lost.
-		grant := l.local.Word64(lockGrant)
-		sp := l.t.e.Sched.Begin(nil, sched.What{Op: "lock", Peer: -1}, l.t)
+		w := lockWatch{l: l}
+		sp := l.t.e.Sched.Begin(nil, sched.What{Op: "lock", Peer: -1}, &w)
 		defer sp.End()
-		for grant.Load() == l.turns {
-			if err := sp.Step(); err != nil {
+		for !l.granted() {
+			if err := sp.Step(); errors.Is(err, errMine) {
+				break
+			} else if err != nil {
 				return transport.NewOpError("lock", -1, err)
 			}
 		}
-		l.turns = grant.Load()
-		l.held.Store(true)
 		if err := l.unlock(); err != nil {
 			return err
 		}
@@ -164,26 +167,32 @@ func (l *Lock) withdraw(wants int, cause error) error {
 	return transport.NewOpError("lock", -1, cause)
 }
 
+// errMine ends a wait whose granter died between making this rank the holder and telling it.
+var errMine = errors.New("the lock is this rank's")
+
 // lockWatch ends a wait when the lock's holder, or the rank that keeps its state, is gone.
 type lockWatch struct{ l *Lock }
 
 // Interrupted implements sched.Watch.
 func (w *lockWatch) Interrupted() error {
-	p := w.l.t.e.Peers
-	if !p.AnyGone() {
+	t := w.l.t
+	if !t.e.Peers.AnyGone() {
 		return nil
 	}
-	if err := p.Check(w.l.t.ranks[0]); err != nil {
+	if err := t.e.Peers.Check(t.ranks[0]); err != nil {
 		return err
 	}
-	var holder [1]uint64
-	if err := w.l.t.e.Get(&w.l.peers[0], lockHolder, mem.Of(holder[:])); err != nil {
+	holder, err := t.e.Load64(&w.l.peers[0], lockHolder)
+	if err != nil {
 		return err
 	}
-	if holder[0] == 0 {
+	switch holder {
+	case 0:
 		return nil
+	case uint64(t.me) + 1:
+		return errMine
 	}
-	if err := p.Check(w.l.t.ranks[holder[0]-1]); err != nil {
+	if err := t.e.Peers.Check(t.ranks[holder-1]); err != nil {
 		return fmt.Errorf("it held the lock: %w", err)
 	}
 	return nil
@@ -211,7 +220,7 @@ func (l *Lock) Unlock() error {
 // unlock hands the lock to the next living waiter, or leaves it free.
 func (l *Lock) unlock() error {
 	l.held.Store(false)
-	e, n := l.t.e, l.t.Size()
+	e := l.t.e
 	me := uint64(l.t.me) + 1
 	for holding := true; ; {
 		if !holding {
@@ -222,7 +231,7 @@ func (l *Lock) unlock() error {
 			}
 			holding = true
 		}
-		next, err := l.nextWaiter()
+		next, ticket, err := l.nextWaiter()
 		if err != nil {
 			return err
 		}
@@ -230,7 +239,7 @@ func (l *Lock) unlock() error {
 			if _, err := l.home(proto.Replace, lockHolder, uint64(next)+1, 0); err != nil {
 				return err
 			}
-			if _, err := e.Atomic(proto.Sum, word64, &l.peers[next], lockGrant, 1, 0); err != nil {
+			if _, err := e.Atomic(proto.Replace, proto.Word64(), &l.peers[next], lockGrant, ticket, 0); err != nil {
 				return err
 			}
 			e.Peers.Ring(l.peers[next].Rank)
@@ -240,42 +249,46 @@ func (l *Lock) unlock() error {
 			return err
 		}
 		holding = false
-		if next, err = l.peekWaiter(n); err != nil || next < 0 {
+		if m, _, err := l.findWaiter(1); err != nil || m < 0 {
 			return err
 		}
 	}
 }
 
 // nextWaiter finds the first living waiter after this member and clears its announcement; -1 if none.
-func (l *Lock) nextWaiter() (int, error) {
-	n := l.t.Size()
-	for i := 1; i <= n; i++ {
-		m := (l.t.me + i) % n
-		if m == l.t.me || l.t.e.Peers.Check(l.t.ranks[m]) != nil {
-			continue
+func (l *Lock) nextWaiter() (member int, ticket uint64, err error) {
+	for i := 1; i < l.t.Size(); i++ {
+		m, ticket, err := l.findWaiter(i)
+		if err != nil || m < 0 {
+			return -1, 0, err
 		}
-		off := lockWants + 8*m
-		old, err := l.home(proto.CompareSwap, off, 1, 0)
+		old, err := l.home(proto.CompareSwap, lockWants+8*m, ticket, 0)
 		if err != nil {
-			return -1, err
+			return -1, 0, err
 		}
-		if old == 1 {
-			return m, nil
+		if old == ticket {
+			return m, ticket, nil
 		}
+		i = (m - l.t.me + l.t.Size()) % l.t.Size() // withdrawn: look on behind it
 	}
-	return -1, nil
+	return -1, 0, nil
 }
 
-// peekWaiter looks for a living waiter without clearing its announcement.
-func (l *Lock) peekWaiter(n int) (int, error) {
-	for m := range n {
-		var wants [1]uint64
-		if err := l.t.e.Get(&l.peers[0], lockWants+8*m, mem.Of(wants[:])); err != nil {
-			return -1, err
+// findWaiter returns the first living waiter among the members from me+first on, in a circle; -1 if none.
+func (l *Lock) findWaiter(first int) (member int, ticket uint64, err error) {
+	n := l.t.Size()
+	for i := first; i < n; i++ {
+		m := (l.t.me + i) % n
+		if l.t.e.Peers.Check(l.t.ranks[m]) != nil {
+			continue
 		}
-		if wants[0] != 0 && m != l.t.me && l.t.e.Peers.Check(l.t.ranks[m]) == nil {
-			return m, nil
+		ticket, err := l.t.e.Load64(&l.peers[0], lockWants+8*m)
+		if err != nil {
+			return -1, 0, err
+		}
+		if ticket != 0 {
+			return m, ticket, nil
 		}
 	}
-	return -1, nil
+	return -1, 0, nil
 }

@@ -127,12 +127,10 @@ func (g Signal) Add(target int, v uint64) error {
 	if err := e.Order(r); err != nil {
 		return err
 	}
-	_, err = e.Atomic(proto.Sum, word64, r, g.off, v, 0)
+	_, err = e.Atomic(proto.Sum, proto.Word64(), r, g.off, v, 0)
 	e.Peers.Ring(r.Rank)
 	return err
 }
-
-var word64 = proto.ElemOf[uint64]()
 
 func (g Signal) at(op string, target int) (*proto.Remote, error) {
 	if g.s == nil || g.s.peers == nil {

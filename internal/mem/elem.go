@@ -33,8 +33,7 @@ func findPointer(t reflect.Type, path string) (string, bool) {
 	case reflect.Array:
 		return findPointer(t.Elem(), path+"[0]")
 	case reflect.Struct:
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for f := range t.Fields() {
 			if p, ok := findPointer(f.Type, path+"."+f.Name); ok {
 				return p, true
 			}

@@ -4,10 +4,8 @@ package mem
 
 import "sync/atomic"
 
-var fenceWord atomic.Uint32
-
 // FullFence orders every earlier load and store of this goroutine before every later one, for all observers.
-func FullFence() { fenceWord.Add(1) }
+func FullFence() { new(atomic.Uint32).Add(1) }
 
 // StoreFence orders earlier stores before later stores.
-func StoreFence() { fenceWord.Add(1) }
+func StoreFence() { new(atomic.Uint32).Add(1) }

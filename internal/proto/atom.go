@@ -106,11 +106,17 @@ func ElemOf[T any]() Elem {
 	return Elem{Kind: t.Kind(), Bytes: int(t.Size())}
 }
 
+// Word64 describes the words that flags, locks and counters are made of.
+func Word64() Elem { return Elem{reflect.Uint64, 8} }
+
 // Check returns an error unless op is defined for the type.
 func (t Elem) Check(op Atom) error {
 	isInt := t.Kind >= reflect.Int && t.Kind <= reflect.Uintptr
 	isFloat := t.Kind == reflect.Float32 || t.Kind == reflect.Float64
 	bits := op == And || op == Or || op == Xor
+	if op > CompareSwap {
+		return fmt.Errorf("%w: operation %d", ErrAtomic, op)
+	}
 	if isInt || isFloat && !bits {
 		return nil
 	}

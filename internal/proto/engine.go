@@ -107,6 +107,15 @@ func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 	return e.nic.get(r, off, dst)
 }
 
+// Load64 returns the 8-byte word at off, read at once.
+func (e *Engine) Load64(r *Remote, off int) (uint64, error) {
+	if r.Mapped.Bytes != 0 {
+		e.note(PathMapped, 8)
+		return r.Mapped.Word64(off).Load(), nil
+	}
+	return e.nic.load64(r, off)
+}
+
 // GetNB begins a Get. dst belongs to the engine until the handle is done.
 func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if r.Mapped.Bytes != 0 {

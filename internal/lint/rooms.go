@@ -1,0 +1,126 @@
+package lint
+
+import (
+	"path"
+	"strings"
+)
+
+// room is a line of the import table.
+type room struct {
+	path    string // without the module's prefix; a pattern of path.Match
+	imports string // rooms it may import; leaves stands for all leaves, anything for every room below
+}
+
+// Words of the table's second column that stand for more than one room.
+const (
+	leaves   = "leaves"
+	anything = "anything"
+)
+
+// rooms is the house from the top down: an arrow may only point to a line further below. A new package gets a
+// line here, in the change that creates it, together with its line in docs/architecture.md.
+var rooms = []room{
+	// What people start.
+	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto transport/auto transport leaves"},
+	{"cmd/pgasbench", "pgas window sync regmgr transport/auto transport leaves"},
+	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
+	{"test/*", anything},
+
+	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.
+	{"pgas/pgastest", "pgas window sync internal/launch internal/control transport/sim transport/shm transport/loopback transport leaves"},
+	{"pgas", "window sync internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
+		"internal/bounce regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
+	{"internal/launch", "internal/pmiserver internal/control internal/pmi leaves"},
+
+	// The column of one-sided access, each on the one below.
+	{"window", "sync internal/symheap internal/proto transport leaves"},
+	{"sync", "internal/symheap internal/proto transport leaves"},
+	{"internal/symheap", "internal/proto transport leaves"},
+	{"internal/proto", "eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose transport leaves"},
+	{"eager", "internal/bounce regmgr transport leaves"},
+	{"internal/superpipe", "internal/bounce regmgr transport leaves"},
+	{"internal/zcopy", "regmgr transport leaves"},
+	{"internal/am", "transport leaves"},
+	{"internal/bounce", "regmgr transport leaves"},
+	{"regmgr", "firehose transport leaves"},
+	{"firehose", leaves}, // pure accounting: it does not know what a NIC is
+
+	// How ranks find each other.
+	{"internal/pmiserver", "internal/pmi leaves"},
+	{"bootstrap", "internal/pmi transport leaves"},
+	{"internal/pmi", leaves},
+	{"internal/control", leaves},
+
+	// The machine. A provider sees the seam and, where it is made of software, what such NICs share.
+	{"transport/auto", "transport/verbs transport/tcp transport/soft transport/sim transport/shm transport/loopback transport leaves"},
+	{"transport/verbs", "transport/verbs/internal/ibv transport leaves"},
+	{"transport/verbs/internal/ibv", leaves},
+	{"transport/tcp", "internal/softnic transport leaves"},
+	{"transport/soft", "internal/softnic transport leaves"},
+	{"transport/sim", "transport leaves"},
+	{"transport/shm", "transport leaves"},
+	{"transport/transporttest", "transport/loopback transport leaves"},
+	{"transport/loopback", "internal/softnic transport leaves"},
+	{"internal/softnic", "transport leaves"},
+	{"transport", leaves},
+
+	// Leaves import nothing of ours and may be imported by every room that says so.
+	{"internal/sched", ""},
+	{"internal/cost", ""},
+	{"internal/mem", ""},
+	{"internal/slab", ""},
+	{"internal/wire", ""},
+	{"internal/trace", ""},
+	{"internal/invariants", ""},
+
+	// The rules themselves.
+	{"internal/lint", ""},
+}
+
+// firstLeaf is the room at which the leaves begin; they end before the rules themselves.
+const firstLeaf, afterLeaves = "internal/sched", "internal/lint"
+
+// outsiders are the modules we depend on, and the rooms whose programs (tests aside) may import them. Their
+// reasons are in docs/adr/0001-dependencies.md.
+var outsiders = []room{
+	{"golang.org/x/sys", anything},
+	{"github.com/cespare/xxhash/v2", anything},
+	{"github.com/urfave/cli/v2", "cmd/*"},
+	{"github.com/stretchr/testify", "transport/transporttest pgas/pgastest test/*"},
+}
+
+// find returns the index of the room that holds the package, and -1 where there is none.
+func find(table []room, pkg string) int {
+	for i, r := range table {
+		if matches(r.path, pkg) {
+			return i
+		}
+	}
+	return -1
+}
+
+// mayImport reports whether table lets package from import package to.
+func mayImport(table []room, from, to string) bool {
+	i, j := find(table, from), find(table, to)
+	if i < 0 || j <= i {
+		return false // unknown, or an arrow that does not point down
+	}
+	for want := range strings.FieldsSeq(table[i].imports) {
+		switch {
+		case want == anything, want == leaves && isLeaf(table, j), want == table[j].path:
+			return true
+		}
+	}
+	return false
+}
+
+// isLeaf reports whether line i of table lies among the leaves.
+func isLeaf(table []room, i int) bool {
+	return i >= find(table, firstLeaf) && i < find(table, afterLeaves)
+}
+
+// matches reports whether pattern, a room's path, covers pkg.
+func matches(pattern, pkg string) bool {
+	ok, err := path.Match(pattern, pkg)
+	return err == nil && ok
+}

@@ -1,0 +1,37 @@
+#!/bin/sh
+# install-test-deps.sh   installs the Debian packages that the tests need and this machine lacks: a C compiler
+# (the race detector and the verbs shim are C) and MPICH (real MPI programs run under our launcher, and ours
+# under theirs). It asks nothing and touches no network when everything is there.
+set -eu
+
+missing=
+need() { # need PACKAGE COMMAND...: the package is missing unless the command succeeds
+	package=$1
+	shift
+	"$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+headers() { echo '#include <stdlib.h>' | gcc -E -; }
+
+need gcc command -v gcc
+need libc6-dev headers
+need git command -v git
+need mpich command -v mpiexec.hydra
+need libmpich-dev command -v mpicc.mpich
+
+[ -n "$missing" ] || exit 0
+if ! command -v apt-get >/dev/null; then
+	echo "the tests need these Debian packages or their like:$missing" >&2
+	exit 1
+fi
+if [ "$(id -u)" -ne 0 ]; then
+	echo "the tests need packages that only root can install; run: sudo apt-get install$missing" >&2
+	exit 1
+fi
+echo "installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # a list of words
+install() { apt-get install -y -q --no-install-recommends $missing </dev/null >/dev/null; }
+install 2>/dev/null || { apt-get update -q </dev/null >/dev/null && install; } || {
+	echo "could not install$missing; install them by hand, then try again" >&2
+	exit 1
+}

@@ -1,0 +1,145 @@
+package window
+
+import (
+	"unsafe"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	pgsync "gopgas/sync"
+)
+
+// Op is how Accumulate combines elements; the operations are those of reductions.
+type Op = pgsync.Op
+
+// cell returns the target's element if it is mapped and atomics are the CPU's, else nil.
+func (w *Window[T]) cell(target, disp int) *T {
+	if uint(target) < uint(len(w.parts)) {
+		if p := w.parts[target].s; uint(disp) < uint(len(p)) {
+			return &p[disp]
+		}
+	}
+	return nil
+}
+
+// atomic asks the engine.
+func (w *core) atomic(op proto.Atom, target, disp int, x, y uint64) (uint64, error) {
+	if err := w.check(op.String(), target, disp, 1); err != nil {
+		return 0, err
+	}
+	return w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
+}
+
+// bits are v's bits, zero-extended.
+func bits[T Word](v T) uint64 {
+	if unsafe.Sizeof(v) == 8 {
+		return *p64(&v)
+	}
+	return uint64(*p32(&v))
+}
+
+func fromBits[T Word](u uint64) T {
+	if unsafe.Sizeof(*new(T)) == 8 {
+		return *(*T)(unsafe.Pointer(&u))
+	}
+	u32 := uint32(u)
+	return *(*T)(unsafe.Pointer(&u32))
+}
+
+// isFloat is a constant in each instance.
+func isFloat[T Word]() bool { return T(1)/T(2) != 0 }
+
+// FetchAdd adds v to target's element disp and returns the old value. Integers wrap around. For floating-point
+// numbers the sum depends on the order of the adds.
+func FetchAdd[T Word](w *Window[T], target, disp int, v T) (T, error) {
+	if p := w.cell(target, disp); p != nil {
+		if !isFloat[T]() {
+			if unsafe.Sizeof(v) == 8 {
+				return fromBits[T](addOld64(p64(p), bits(v))), nil
+			}
+			return fromBits[T](uint64(addOld32(p32(p), uint32(bits(v))))), nil
+		}
+		for {
+			old := load(p)
+			if compareSwap(p, old, old+v) {
+				return old, nil
+			}
+		}
+	}
+	u, err := w.atomic(proto.Sum, target, disp, bits(v), 0)
+	return fromBits[T](u), err
+}
+
+// Swap sets target's element disp to v and returns the old value.
+func Swap[T Word](w *Window[T], target, disp int, v T) (T, error) {
+	if p := w.cell(target, disp); p != nil {
+		return swap(p, v), nil
+	}
+	u, err := w.atomic(proto.Replace, target, disp, bits(v), 0)
+	return fromBits[T](u), err
+}
+
+// CompareSwap sets target's element disp to v if it is old, and returns what it was: the swap took place if and
+// only if that is old. Floating-point numbers are compared by their bits, so NaN equals itself and -0 is not 0.
+func CompareSwap[T Word](w *Window[T], target, disp int, old, v T) (T, error) {
+	if p := w.cell(target, disp); p != nil {
+		for {
+			if compareSwap(p, old, v) {
+				return old, nil
+			}
+			if was := load(p); bits(was) != bits(old) {
+				return was, nil
+			}
+		}
+	}
+	u, err := w.atomic(proto.CompareSwap, target, disp, bits(old), bits(v))
+	return fromBits[T](u), err
+}
+
+// FetchAnd combines target's element disp with v by and, and returns the old value.
+func FetchAnd[T Bits](w *Window[T], target, disp int, v T) (T, error) {
+	if p := w.cell(target, disp); p != nil {
+		return fetchAnd(p, v), nil
+	}
+	u, err := w.atomic(proto.And, target, disp, bits(v), 0)
+	return fromBits[T](u), err
+}
+
+// FetchOr combines target's element disp with v by or, and returns the old value.
+func FetchOr[T Bits](w *Window[T], target, disp int, v T) (T, error) {
+	if p := w.cell(target, disp); p != nil {
+		return fetchOr(p, v), nil
+	}
+	u, err := w.atomic(proto.Or, target, disp, bits(v), 0)
+	return fromBits[T](u), err
+}
+
+// FetchXor combines target's element disp with v by exclusive or, and returns the old value.
+func FetchXor[T Bits](w *Window[T], target, disp int, v T) (T, error) {
+	if p := w.cell(target, disp); p != nil {
+		return fetchXor(p, v), nil
+	}
+	u, err := w.atomic(proto.Xor, target, disp, bits(v), 0)
+	return fromBits[T](u), err
+}
+
+// Accumulate combines src into target's elements from disp on, each element atomically, the whole not. It is
+// ordered and flushed like a Put, and returns when src may be reused.
+func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op) error {
+	if err := w.check("accumulate", target, disp, len(src)); err != nil {
+		return err
+	}
+	if op == proto.CompareSwap {
+		op++ // not an operation of Accumulate; Check refuses what lies beyond the last
+	}
+	if err := w.elem.Check(op); err != nil {
+		return err
+	}
+	r := &w.remotes[target]
+	for i := range src {
+		v := mem.Of(src[i : i+1]).Bits()
+		if _, err := w.e.Atomic(op, w.elem, r, (disp+i)*w.elem.Bytes, v, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+// Package window gives typed one-sided access to memory that the ranks of a team expose to each other.
+//
+// A window has a part on every member. Any member puts, gets and does atomics on any part; the owner takes no
+// step. Displacements and lengths count elements, never bytes. Allocate makes a window of library memory,
+// which is reached fastest; Create makes one over a slice that exists already.
+//
+// # Completion
+//
+//	call                     on return
+//	Put                      the source may be reused; not yet visible at the target
+//	Get                      the destination holds the data
+//	PutNB, GetNB → Handle    nothing; Handle.Wait gives what the blocking call gives, Handle.Done polls
+//	Flush, FlushAll          all earlier puts and accumulates of this rank to the target(s) are visible there
+//	Order                    earlier puts to the target become visible before later ones; does not wait
+//	atomics that fetch       done at the target; the old value is returned
+//	PutSignal                the signal becomes visible only after the data
+//	Fence                    collective: everything by everybody is visible to everybody
+//	View                     for mapped members: Load, Store and atomics that inline to plain instructions
+//
+// "Visible" means: to every rank that does anything later, in any order of events that the ranks could agree on.
+// After Flush a load by this rank from any part comes after the flushed stores for all observers; on amd64
+// that costs a locked instruction, about 6 ns. Order, View.Order and signals need only that stores stay in order.
+//
+// # Contracts
+//
+//   - Windows are open from the moment Allocate returns: no epoch need be declared.
+//   - Any goroutine of a rank may call any method at any time, except Free, which comes after all others. Flush and
+//     Fence cover the puts of the whole rank. Operations on mapped parts take no lock; through a NIC they take one
+//     short lock.
+//   - The path of atomics is chosen when the window is made, by all members together: the CPU's where every member
+//     maps every part, else the NIC's for all. Do not mix plain stores into Local or View with atomics of others
+//     on the same element.
+//   - Waiting calls take a context. Ending it stops the wait, not the transfer; the buffers stay owned until the
+//     transfer has ended. Data-path calls take none. A dead rank makes every call that needs it return
+//     *pgas.OpError wrapping transport.ErrPeerGone.
+//
+// # Errors
+//
+// A target that is not a member, elements out of the target's range, or a freed window is an error before anything
+// has moved. A failed put through a NIC is reported by the next Flush or Fence. Element types with pointers are
+// refused when the window is made: the garbage collector would not see the copies.
+//
+// # Cost
+//
+// No data-path call allocates. A one-element Put to a mapped part is a bounds check and a store. Atomics on
+// elements of 4 and 8 bytes are single instructions where the processor has them.
+//
+// # Invariants
+//
+//   - W1: a part is used directly if and only if its slice in the table of parts is not empty; the empty slice means:
+//     ask the engine. This is the only choice of a path outside internal/proto.
+//   - W2: after Free every part's slice is empty, so a View left over panics as a slice does, and touches nothing.
+package window

@@ -1,0 +1,143 @@
+package window
+
+import (
+	"context"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	pgsync "gopgas/sync"
+)
+
+// Put copies src to the elements of target's part from disp on. On return src may be reused; the data is visible
+// at the target after a Flush or Fence.
+func (w *Window[T]) Put(target, disp int, src []T) error {
+	if uint(target) < uint(len(w.parts)) {
+		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp {
+			if len(src) == 1 {
+				p[disp] = src[0]
+			} else {
+				copy(p[disp:], src)
+			}
+			return nil
+		}
+	}
+	return w.put("put", target, disp, src)
+}
+
+func (w *Window[T]) put(op string, target, disp int, src []T) error {
+	if err := w.check(op, target, disp, len(src)); err != nil || len(src) == 0 {
+		return err
+	}
+	return w.e.Put(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
+}
+
+// Get copies the elements of target's part from disp on to dst and returns when they are there.
+func (w *Window[T]) Get(target, disp int, dst []T) error {
+	if uint(target) < uint(len(w.parts)) {
+		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(dst) <= len(p)-disp {
+			if len(dst) == 1 {
+				dst[0] = p[disp]
+			} else {
+				copy(dst, p[disp:])
+			}
+			return nil
+		}
+	}
+	return w.get(target, disp, dst)
+}
+
+func (w *Window[T]) get(target, disp int, dst []T) error {
+	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
+		return err
+	}
+	return w.e.Get(&w.remotes[target], disp*w.elem.Bytes, mem.Of(dst))
+}
+
+// Handle is a transfer in flight. The zero Handle is done. Wait(ctx) waits for its end, Done() polls.
+type Handle = proto.Handle
+
+// PutNB begins a Put. src belongs to the library until the handle is done.
+func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
+	// A put whose source is copied on the way is done with it at once.
+	return Handle{}, w.Put(target, disp, src)
+}
+
+// GetNB begins a Get. dst belongs to the library until the handle is done.
+func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
+	if uint(target) < uint(len(w.parts)) {
+		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(dst) <= len(p)-disp {
+			copy(dst, p[disp:])
+			return Handle{}, nil
+		}
+	}
+	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
+		return Handle{}, err
+	}
+	return w.e.GetNB(&w.remotes[target], disp*w.elem.Bytes, mem.Of(dst))
+}
+
+// Flush returns when all earlier puts and accumulates of this rank to target are visible there. Its error may be
+// that of an earlier put to the target.
+func (w *Window[T]) Flush(target int) error {
+	if w.direct && uint(target) < uint(len(w.parts)) {
+		mem.FullFence()
+		return nil
+	}
+	return w.flush(target)
+}
+
+func (w *core) flush(target int) error {
+	if err := w.check("flush", target, 0, 0); err != nil {
+		return err
+	}
+	return w.e.Flush(&w.remotes[target])
+}
+
+// FlushAll is Flush for every target.
+func (w *Window[T]) FlushAll() error {
+	if w.direct && !w.freed {
+		mem.FullFence()
+		return nil
+	}
+	return w.flushAll()
+}
+
+func (w *core) flushAll() error {
+	for m := range w.remotes {
+		if err := w.flush(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Order makes earlier puts to target visible there before later ones; it does not wait where the transport keeps
+// the order of puts. It is what OpenSHMEM calls a fence.
+func (w *Window[T]) Order(target int) error {
+	if w.direct && uint(target) < uint(len(w.parts)) {
+		mem.StoreFence()
+		return nil
+	}
+	if err := w.check("order", target, 0, 0); err != nil {
+		return err
+	}
+	return w.e.Order(&w.remotes[target])
+}
+
+// Fence returns when everything that any member has done to the window before is visible to all. Collective. It is
+// a fence in the sense of MPI and a barrier; what OpenSHMEM calls a fence is Order.
+func (w *Window[T]) Fence(ctx context.Context) error {
+	if err := w.FlushAll(); err != nil {
+		return err
+	}
+	return w.team.Barrier(ctx)
+}
+
+// PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait.
+// The signal belongs to a set of the window's team.
+func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
+	if err := w.put("put-signal", target, disp, src); err != nil {
+		return err
+	}
+	return sig.Set(target, v)
+}

@@ -1,0 +1,201 @@
+package window
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/internal/symheap"
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+)
+
+// Sentinels; match with errors.Is.
+var (
+	// ErrRange: elements outside the target's part.
+	ErrRange = errors.New("out of range")
+	// ErrTarget: a target that is not a member of the window's team.
+	ErrTarget = errors.New("no such target")
+	// ErrType: an element type, or an operation on it, that a window cannot have.
+	ErrType = proto.ErrAtomic
+)
+
+// Window is memory that every member of a team exposes to the others, as elements of type T. Make one with
+// Allocate or Create.
+type Window[T any] struct {
+	parts []part[T] // by member
+	core
+}
+
+// part is a member's memory if this process may touch it; an empty slice means: ask the engine (W1).
+type part[T any] struct{ s []T }
+
+// core is what does not depend on the element type.
+type core struct {
+	team    *pgsync.Team
+	e       *proto.Engine
+	remotes []proto.Remote // by member
+	local   mem.Range
+	elem    proto.Elem
+	direct  bool            // every part is used directly
+	cpu     bool            // atomics are the CPU's
+	block   *symheap.Block  // of Allocate
+	xp      *proto.Exposure // of Create
+	freed   bool
+}
+
+// Allocate makes a window of n zeroed elements on every member, in the team's symmetric heap. Collective; n and T
+// are the same everywhere. It fails on all members or on none.
+func Allocate[T any](ctx context.Context, t *pgsync.Team, n int) (*Window[T], error) {
+	const op = "allocate"
+	if err := agree[T](ctx, t, op, n, true); err != nil {
+		return nil, err
+	}
+	w := &Window[T]{core: core{team: t, e: t.Engine(), elem: proto.ElemOf[T]()}}
+	if n == 0 {
+		w.remotes = make([]proto.Remote, t.Size())
+		for m := range w.remotes {
+			w.remotes[m].Rank = t.WorldRank(m)
+		}
+		w.parts = make([]part[T], t.Size())
+		w.cpu = true
+		return w, nil
+	}
+	block, err := t.Heap().Alloc(ctx, n*mem.SizeOf[T]())
+	if err != nil {
+		return nil, transport.NewOpError(op, -1, err)
+	}
+	w.block, w.remotes, w.local, w.cpu = block, block.Remotes(), block.Local(), block.CPU()
+	w.open()
+	return w, t.Barrier(ctx)
+}
+
+// Create makes a window over a slice that each member has already; the lengths may differ. The slice must not be
+// grown or dropped before Free; the window keeps it alive. Between processes such memory cannot be mapped by the
+// others, so it takes a NIC. Collective.
+func Create[T any](ctx context.Context, t *pgsync.Team, local []T) (*Window[T], error) {
+	const op = "create"
+	if err := agree[T](ctx, t, op, 0, true); err != nil {
+		return nil, err
+	}
+	ranks := make([]int, t.Size())
+	for m := range ranks {
+		ranks[m] = t.WorldRank(m)
+	}
+	xp, err := t.Engine().Expose(ctx, t, ranks, mem.Of(local))
+	if err != nil {
+		return nil, transport.NewOpError(op, -1, err)
+	}
+	w := &Window[T]{core: core{
+		team: t, e: t.Engine(), elem: proto.ElemOf[T](),
+		xp: xp, remotes: xp.Of, local: xp.Local, cpu: xp.CPU,
+	}}
+	w.open()
+	return w, nil
+}
+
+// agree checks the element type and, with all members, that they make the same window.
+func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, ok bool) error {
+	bad := mem.CheckElem[T]()
+	if bad == nil && (n < 0 || n > 1<<47/mem.SizeOf[T]()) {
+		bad = fmt.Errorf("%w: %d elements", ErrRange, n)
+	}
+	typ := reflect.TypeFor[T]()
+	var mine [24]byte
+	binary.LittleEndian.PutUint64(mine[:], uint64(n))
+	binary.LittleEndian.PutUint64(mine[8:], xxhash.Sum64String(fmt.Sprint(op, typ, typ.Size())))
+	if bad != nil {
+		mine[16] = 1
+	}
+	cards, err := t.Exchange(ctx, mine[:])
+	if err != nil {
+		return transport.NewOpError(op, -1, err)
+	}
+	if bad != nil {
+		return transport.NewOpError(op, -1, bad)
+	}
+	for m, c := range cards {
+		switch {
+		case string(c) == string(mine[:]):
+		case len(c) == len(mine) && c[16] != 0:
+			return transport.NewOpError(op, t.WorldRank(m), errors.New("this member refused; its own error says why"))
+		default:
+			return transport.NewOpError(op, t.WorldRank(m),
+				fmt.Errorf("%w: this rank makes %d elements of %s, rank %d something else", pgsync.ErrMismatch, n, typ, t.WorldRank(m)))
+		}
+	}
+	return nil
+}
+
+// open fills the table of parts.
+func (w *Window[T]) open() {
+	w.parts = make([]part[T], len(w.remotes))
+	w.direct = !w.e.CountsMapped()
+	for m := range w.remotes {
+		r := &w.remotes[m]
+		if r.Mapped.Bytes != 0 && !w.e.CountsMapped() && w.cpu {
+			w.parts[m].s = mem.Slice[T](r.Mapped)
+		} else if r.Bytes != 0 {
+			w.direct = false
+		}
+	}
+}
+
+// Free ends the window: it waits until all members have called it and gives the memory back. Collective.
+func (w *Window[T]) Free(ctx context.Context) error {
+	const op = "free"
+	if w.freed {
+		return transport.NewOpError(op, -1, transport.ErrClosed)
+	}
+	if err := w.Fence(ctx); err != nil {
+		return err
+	}
+	for m := range w.parts {
+		w.parts[m].s = nil // W2
+	}
+	w.freed, w.local = true, mem.Range{}
+	switch {
+	case w.block != nil:
+		return transport.NewOpError(op, -1, w.block.Free())
+	case w.xp != nil:
+		return transport.NewOpError(op, -1, w.xp.Free())
+	}
+	return nil
+}
+
+// Team returns the window's team.
+func (w *Window[T]) Team() *pgsync.Team { return w.team }
+
+// Local returns this rank's part: ordinary memory, to be used like any slice between synchronisations. It must
+// not be used after Free.
+func (w *Window[T]) Local() []T { return mem.Slice[T](w.local) }
+
+// Len returns how many elements the target's part has; 0 if there is no such target.
+func (w *Window[T]) Len(target int) int {
+	if target < 0 || target >= len(w.remotes) {
+		return 0
+	}
+	return w.remotes[target].Bytes / w.elem.Bytes
+}
+
+// check verifies an access before anything moves.
+func (w *core) check(op string, target, disp, n int) error {
+	if w.freed {
+		return transport.NewOpError(op, target, fmt.Errorf("window: %w", transport.ErrClosed))
+	}
+	if target < 0 || target >= len(w.remotes) {
+		return transport.NewOpError(op, target, fmt.Errorf("%w: target %d of a team of %d", ErrTarget, target, len(w.remotes)))
+	}
+	r := &w.remotes[target]
+	if have := r.Bytes / w.elem.Bytes; disp < 0 || n > have || disp > have-n {
+		return transport.NewOpError(op, r.Rank,
+			fmt.Errorf("%w: elements [%d, %d) of a part of %d", ErrRange, disp, disp+n, have))
+	}
+	return nil
+}
