@@ -29,16 +29,20 @@ type Client struct {
 
 	write sync.Mutex // one message at a time on the wire; held only while writing
 
-	mu     sync.Mutex // P1: held from a request to its answer; guards what follows
-	rd     *bufio.Reader
+	turn chan struct{} // P1: one token, held from a request to its answer; guards rd
+	rd   *bufio.Reader
+
+	mu     sync.Mutex // guards what follows; never held while waiting
 	kvs    string
-	broken error
+	broken error // P4
 	done   bool
 }
 
 // NewClient speaks on conn for rank of size. Connect is the usual way to a Client.
 func NewClient(conn net.Conn, rank, size int) *Client {
-	return &Client{conn: conn, rank: rank, size: size, rd: bufio.NewReaderSize(conn, MaxLine)}
+	c := &Client{conn: conn, rank: rank, size: size, rd: bufio.NewReaderSize(conn, MaxLine), turn: make(chan struct{}, 1)}
+	c.turn <- struct{}{}
+	return c
 }
 
 // Rank returns this process's number in the job.
@@ -136,21 +140,18 @@ func (c *Client) Abort(code int, why string) error {
 	return wrap(c.send(m), "ask the launcher to abort the job")
 }
 
-// Finalize says that this rank is leaving in good order and closes the connection. Further calls do nothing.
+// Finalize says that this rank is leaving in good order and closes the connection, also when it could not say so.
+// Further calls do nothing.
 func (c *Client) Finalize(ctx context.Context) error {
 	c.mu.Lock()
-	if c.done {
-		c.mu.Unlock()
+	again := c.done
+	c.done = true
+	c.mu.Unlock()
+	if again {
 		return nil
 	}
-	c.mu.Unlock()
 	_, err := c.call(ctx, Msg("finalize"), "finalize_ack")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.done = true
-	if c.broken == nil {
-		c.broken = net.ErrClosed
-	}
+	c.fail(net.ErrClosed)
 	return errors.Join(wrap(err, "tell the launcher that this rank is done"), c.conn.Close())
 }
 
@@ -169,34 +170,53 @@ func (e *rcError) Error() string {
 
 // call sends a request and waits for the answer named want.
 func (c *Client) call(ctx context.Context, req Message, want string) (Message, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.broken != nil {
-		return Message{}, fmt.Errorf("the connection to the launcher ended before: %w", c.broken)
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+		return Message{}, ctx.Err()
+	}
+	defer func() { c.turn <- struct{}{} }()
+	if err := c.failure(); err != nil {
+		return Message{}, fmt.Errorf("the connection to the launcher ended before: %w", err)
 	}
 	if err := ctx.Err(); err != nil {
 		return Message{}, err // nothing was sent: the connection is still good
 	}
-	// A deadline in the past is the way to end a read from outside. It is never taken back: P4.
+	// A deadline in the past is the way to end a read from outside. It is never taken back: P4. Writes stay possible, for Abort.
 	stop := context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })
-	m, err := c.exchangeLocked(req, want)
-	if !stop() && err != nil && ctx.Err() != nil {
-		err = ctx.Err()
+	m, err := c.roundTrip(req, want)
+	if !stop() { // the deadline is set, or is about to be, even where the answer came first
+		c.fail(ctx.Err())
+		if err != nil {
+			err = ctx.Err()
+		}
 	}
-	no := (*rcError)(nil)
-	if err != nil && !errors.As(err, &no) {
-		c.broken = err
-	} else if ctx.Err() != nil {
-		c.broken = ctx.Err() // the answer came, but the deadline is set
+	if no := (*rcError)(nil); err != nil && !errors.As(err, &no) {
+		c.fail(err)
 	}
 	return m, err
 }
 
-func (c *Client) exchangeLocked(req Message, want string) (Message, error) {
+// fail records the first reason why the connection is of no more use.
+func (c *Client) fail(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = why
+	}
+}
+
+func (c *Client) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
+func (c *Client) roundTrip(req Message, want string) (Message, error) {
 	if err := c.send(req); err != nil {
 		return Message{}, err
 	}
-	m, err := c.readLocked()
+	m, err := c.read()
 	if err != nil {
 		return Message{}, err
 	}
@@ -214,7 +234,7 @@ func (c *Client) exchangeLocked(req Message, want string) (Message, error) {
 	return m, nil
 }
 
-func (c *Client) readLocked() (Message, error) {
+func (c *Client) read() (Message, error) {
 	line, err := ReadLine(c.rd)
 	if err != nil {
 		return Message{}, gone(err)

@@ -81,10 +81,8 @@ func (c *Client) greet(ctx context.Context, id int) error {
 	}
 	stop := context.AfterFunc(ctx, func() { c.conn.Close() })
 	defer stop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for range 3 {
-		m, err := c.readLocked()
+		m, err := c.read()
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 // pair is a connected pair of stream sockets, as a launcher makes it.
 func pair(t testing.TB) (near, far net.Conn) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	require.NoError(t, err)
 	near, err = pmi.Adopt(fds[0])
 	require.NoError(t, err)
