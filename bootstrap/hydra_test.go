@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gopgas/internal/debtest"
+	"gopgas/test/debtest"
 )
 
 // mpiexec runs this test binary in a role under a real Hydra.

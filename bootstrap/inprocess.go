@@ -40,6 +40,7 @@ type member struct {
 // bug of the caller.
 func InProcess(n int) []Job {
 	if n < 1 {
+		// bug: the caller made up the number; no input decides it
 		panic(fmt.Sprintf("bootstrap.InProcess(%d): wanted 1 or more", n))
 	}
 	var id [8]byte

@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"gopgas/internal/pmi"
 )
-
-// closePatience bounds how long Close waits for the launcher to answer. It has nothing to wait for itself.
-const closePatience = 5 * time.Second
 
 // headRoom is what the first chunk of a card needs for the number of chunks and its separator.
 const headRoom = 10
@@ -100,9 +96,7 @@ func (j *pmiJob) Abort(code int, why string) error {
 }
 
 func (j *pmiJob) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
-	defer cancel()
-	return j.client.Finalize(ctx)
+	return j.client.Finalize()
 }
 
 func cardKey(generation uint64, rank, chunk int) string {

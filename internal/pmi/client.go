@@ -19,6 +19,8 @@ var (
 	ErrServerGone = errors.New("the launcher has gone")
 	// ErrNotFound: nobody has put that key (or not before the last barrier).
 	ErrNotFound = errors.New("key not found")
+
+	errBusy = errors.New("another goroutine still waits for the launcher")
 )
 
 // Client is one rank's connection to its launcher. See the package comment for its life.
@@ -140,9 +142,10 @@ func (c *Client) Abort(code int, why string) error {
 	return wrap(c.send(m), "ask the launcher to abort the job")
 }
 
-// Finalize says that this rank is leaving in good order and closes the connection, also when it could not say so.
-// Further calls do nothing.
-func (c *Client) Finalize(ctx context.Context) error {
+// Finalize says that this rank is leaving in good order and closes the connection, also when it could not say so. It
+// waits for the launcher's answer, which needs no other rank, but not for another goroutine's request: that one fails, and
+// so does Finalize. Further calls do nothing.
+func (c *Client) Finalize() error {
 	c.mu.Lock()
 	again := c.done
 	c.done = true
@@ -150,7 +153,16 @@ func (c *Client) Finalize(ctx context.Context) error {
 	if again {
 		return nil
 	}
-	_, err := c.call(ctx, Msg("finalize"), "finalize_ack")
+	err := errBusy
+	select {
+	case <-c.turn:
+		if err = c.failure(); err == nil {
+			_, err = c.roundTrip(Msg("finalize"), "finalize_ack")
+		}
+		c.fail(net.ErrClosed)
+		c.turn <- struct{}{}
+	default:
+	}
 	c.fail(net.ErrClosed)
 	return errors.Join(wrap(err, "tell the launcher that this rank is done"), c.conn.Close())
 }

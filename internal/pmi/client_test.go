@@ -70,8 +70,8 @@ func TestClientTalksAsWrittenDown(t *testing.T) {
 	n, err = c.Appnum(ctx)
 	require.NoError(t, err)
 	require.Equal(t, -1, n)
-	require.NoError(t, c.Finalize(ctx))
-	require.NoError(t, c.Finalize(ctx), "a second one does nothing")
+	require.NoError(t, c.Finalize())
+	require.NoError(t, c.Finalize(), "a second one does nothing")
 	require.ErrorIs(t, c.Barrier(ctx), net.ErrClosed)
 }
 
@@ -184,4 +184,16 @@ func TestConnectByPort(t *testing.T) {
 	require.NoError(t, err)
 	defer c.conn.Close()
 	require.Equal(t, []any{1, 3, "7.0"}, []any{c.Rank(), c.Size(), c.KVSName()})
+}
+
+func TestFinalizeDuringABarrierEndsIt(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	c := NewClient(near, 0, 2)
+	done := make(chan error, 1)
+	go func() { done <- c.Barrier(t.Context()) }()
+	_, err := bufio.NewReader(far).ReadString('\n') // now it waits
+	require.NoError(t, err)
+	require.ErrorIs(t, c.Finalize(), errBusy)
+	require.Error(t, <-done)
 }

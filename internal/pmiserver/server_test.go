@@ -92,7 +92,7 @@ func TestJobOfFour(t *testing.T) {
 			if n, err := c.Appnum(ctx); err != nil || n != 0 {
 				t.Error(n, err)
 			}
-			if err := c.Finalize(ctx); err != nil {
+			if err := c.Finalize(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -106,7 +106,7 @@ func TestJobOfFour(t *testing.T) {
 
 func TestBarrierThatCanNeverComplete(t *testing.T) {
 	for name, leave := range map[string]func(j *job, c *pmi.Client){
-		"finalized": func(_ *job, c *pmi.Client) { _ = c.Finalize(context.Background()) },
+		"finalized": func(_ *job, c *pmi.Client) { _ = c.Finalize() },
 		"closed":    func(j *job, _ *pmi.Client) { j.far[2].Close() },
 		"said so":   func(j *job, _ *pmi.Client) { j.server.Gone(2, "was killed by SIGSEGV") },
 	} {
@@ -190,7 +190,7 @@ func TestNameServiceIsRefusedPolitely(t *testing.T) {
 	n, err := j.far[0].Read(buf)
 	require.NoError(t, err)
 	require.Contains(t, string(buf[:n]), "cmd=publish_result rc=-1")
-	require.NoError(t, c.Finalize(t.Context()), "the connection goes on")
+	require.NoError(t, c.Finalize(), "the connection goes on")
 }
 
 func TestARankThatDoesNotReadLosesItsConnection(t *testing.T) {
