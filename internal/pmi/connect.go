@@ -1,0 +1,154 @@
+package pmi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Environment variables by which a launcher tells a rank where to speak.
+const (
+	EnvFD   = "PMI_FD"   // an inherited stream socket
+	EnvPort = "PMI_PORT" // host:port to dial instead; then EnvID says who this is
+	EnvRank = "PMI_RANK"
+	EnvSize = "PMI_SIZE"
+	EnvID   = "PMI_ID"
+)
+
+// Connect finds the launcher by the environment that lookup reads, and begins the conversation. It takes over the
+// descriptor of PMI_FD: a second Connect of the same process fails.
+func Connect(ctx context.Context, lookup func(string) (string, bool)) (*Client, error) {
+	if fd, ok := lookup(EnvFD); ok {
+		return connectFD(ctx, fd, lookup)
+	}
+	if port, ok := lookup(EnvPort); ok {
+		return connectPort(ctx, port, lookup)
+	}
+	return nil, fmt.Errorf("neither %s nor %s is set: not started by a PMI launcher", EnvFD, EnvPort)
+}
+
+func connectFD(ctx context.Context, text string, lookup func(string) (string, bool)) (*Client, error) {
+	fd, err := number(EnvFD, text, true)
+	if err != nil {
+		return nil, err
+	}
+	rank, err := envNumber(EnvRank, lookup)
+	if err != nil {
+		return nil, err
+	}
+	size, err := envNumber(EnvSize, lookup)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRank(rank, size); err != nil {
+		return nil, err
+	}
+	conn, err := Adopt(fd)
+	if err != nil {
+		return nil, fmt.Errorf("%s=%d: %w; these variables belong to another process (a parent's?): start this program "+
+			"by the launcher itself, or unset %s to run it alone", EnvFD, fd, err, EnvFD)
+	}
+	return begin(ctx, NewClient(conn, rank, size))
+}
+
+func connectPort(ctx context.Context, addr string, lookup func(string) (string, bool)) (*Client, error) {
+	id, err := envNumber(EnvID, lookup)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("reach the launcher at %s=%s: %w", EnvPort, addr, err)
+	}
+	c := NewClient(conn, 0, 0)
+	if err := c.greet(ctx, id); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("greet the launcher at %s=%s: %w", EnvPort, addr, err)
+	}
+	return begin(ctx, c)
+}
+
+// greet says who we are where the server cannot know it from the descriptor. The server sends four lines; rank
+// and size are in those after the first.
+func (c *Client) greet(ctx context.Context, id int) error {
+	if _, err := c.call(ctx, Msg("initack", "pmiid", strconv.Itoa(id)), "initack"); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { c.conn.Close() })
+	defer stop()
+	for range 3 {
+		m, err := c.read()
+		if err != nil {
+			return err
+		}
+		for _, f := range m.Fields {
+			n, err := strconv.Atoi(f.Value)
+			switch {
+			case f.Name != "rank" && f.Name != "size":
+			case err != nil:
+				return fmt.Errorf("%w: %s=%s", ErrMalformed, f.Name, clip(f.Value))
+			case f.Name == "rank":
+				c.rank = n
+			default:
+				c.size = n
+			}
+		}
+	}
+	return checkRank(c.rank, c.size)
+}
+
+func begin(ctx context.Context, c *Client) (*Client, error) {
+	if err := c.Init(ctx); err != nil {
+		c.conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Adopt makes a connection of an inherited stream socket. The descriptor's number is free afterwards and the
+// connection is close-on-exec. A number that is not an open stream socket is an error and is left alone.
+func Adopt(fd int) (net.Conn, error) {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return nil, fmt.Errorf("descriptor %d is not an open socket (%w)", fd, err)
+	}
+	if kind != unix.SOCK_STREAM {
+		return nil, fmt.Errorf("descriptor %d is a socket of type %d, wanted a stream", fd, kind)
+	}
+	syscall.CloseOnExec(fd) // before anything can fork
+	f := os.NewFile(uintptr(fd), "launcher")
+	defer f.Close()
+	conn, err := net.FileConn(f) // a duplicate, close-on-exec
+	if err != nil {
+		return nil, fmt.Errorf("descriptor %d: %w", fd, err)
+	}
+	return conn, nil
+}
+
+func checkRank(rank, size int) error {
+	if size < 1 || rank < 0 || rank >= size {
+		return fmt.Errorf("the launcher says rank %d of %d, which cannot be", rank, size)
+	}
+	return nil
+}
+
+func envNumber(name string, lookup func(string) (string, bool)) (int, error) {
+	v, ok := lookup(name)
+	return number(name, v, ok)
+}
+
+func number(name, v string, set bool) (int, error) {
+	if !set {
+		return 0, fmt.Errorf("%s is not set although the other PMI variables are", name)
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s=%s: wanted a number, 0 or more", name, clip(v))
+	}
+	return n, nil
+}
