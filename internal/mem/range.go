@@ -42,6 +42,9 @@ func (r Range) Slice(off, n int) Range {
 	if off < 0 || n < 0 || off > r.Bytes || n > r.Bytes-off {
 		panic(fmt.Sprintf("mem: [%d:+%d] of a range of %d bytes", off, n, r.Bytes))
 	}
+	if n == 0 {
+		return Range{Base: r.Base} // a pointer just past an object would keep its neighbour alive
+	}
 	return Range{Base: unsafe.Add(r.Base, off), Bytes: n}
 }
 

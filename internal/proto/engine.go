@@ -134,6 +134,20 @@ func (e *Engine) Flush(r *Remote) error {
 	return e.nic.flush(r.Rank)
 }
 
+// Quiet returns when nothing of this rank is in flight to anybody, with the first failure not yet reported.
+func (e *Engine) Quiet() error {
+	if e.nic == nil {
+		mem.FullFence()
+		return nil
+	}
+	for r := range e.Size {
+		if err := e.nic.flush(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Order makes earlier puts to the member's rank visible before later ones; it does not wait where the
 // transport keeps order.
 func (e *Engine) Order(r *Remote) error {

@@ -15,6 +15,7 @@ type arena struct {
 	bytes int
 	gaps  []gap       // free space, by offset, never adjacent, never empty
 	used  map[int]int // offset → bytes of the blocks
+	fresh int         // from here on nothing was ever placed
 }
 
 type gap struct{ off, bytes int }
@@ -31,8 +32,8 @@ func newArena(bytes int) *arena {
 // roundUp makes bytes a multiple of Align, and at least that.
 func roundUp(bytes int) int { return max(Align, (bytes+Align-1)/Align*Align) }
 
-// alloc places bytes in the first gap that holds them.
-func (a *arena) alloc(bytes int) (off int, ok bool) {
+// alloc places bytes in the first gap that holds them. The place is clean if no block was there before.
+func (a *arena) alloc(bytes int) (off int, clean, ok bool) {
 	bytes = roundUp(bytes)
 	for i, g := range a.gaps {
 		if g.bytes < bytes {
@@ -44,9 +45,11 @@ func (a *arena) alloc(bytes int) (off int, ok bool) {
 			a.gaps[i] = gap{g.off + bytes, g.bytes - bytes}
 		}
 		a.used[g.off] = bytes
-		return g.off, true
+		clean = g.off >= a.fresh
+		a.fresh = max(a.fresh, g.off+bytes)
+		return g.off, clean, true
 	}
-	return 0, false
+	return 0, false, false
 }
 
 // free gives the block at off back.

@@ -52,12 +52,14 @@ func (h *Heap) SetExchanger(x proto.Exchanger) { h.x = x }
 
 // Alloc returns a zeroed block of bytes. It is collective over the members. Where a block fits, it waits for
 // nobody; the caller puts a barrier between Alloc and the first remote access, so that no member zeroes what
-// another has written.
+// another has written. The first blocks of a chunk need none: their memory is zero since it was made.
 func (h *Heap) Alloc(ctx context.Context, bytes int) (*Block, error) {
 	for _, c := range h.chunks {
-		if off, ok := c.arena.alloc(bytes); ok {
+		if off, clean, ok := c.arena.alloc(bytes); ok {
 			b := &Block{heap: h, chunk: c, off: off, bytes: bytes}
-			clear(b.Local().Data())
+			if !clean {
+				clear(b.Local().Data())
+			}
 			return b, nil
 		}
 	}
@@ -76,7 +78,7 @@ func (h *Heap) Alloc(ctx context.Context, bytes int) (*Block, error) {
 	if size == h.next {
 		h.next = min(2*h.next, largestStep)
 	}
-	off, _ := c.arena.alloc(bytes)
+	off, _, _ := c.arena.alloc(bytes)
 	return &Block{heap: h, chunk: c, off: off, bytes: bytes}, nil
 }
 

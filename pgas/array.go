@@ -1,0 +1,182 @@
+package pgas
+
+import (
+	"context"
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+	"gopgas/window"
+)
+
+// ErrRange: elements outside an array or a window.
+var ErrRange = window.ErrRange
+
+// Array is a one-dimensional array spread over a team. Every member sees all of it by global index. T holds no pointers.
+//
+// Any goroutine may call any method at any time, except Free. Put, Get, At, Set and the atomics move elements at once
+// and take no part of their owner; Fence is what orders them between ranks.
+type Array[T any] struct {
+	w *window.Window[T]
+	d dist
+}
+
+// NewArray returns an array of n zeroed elements over t. Collective; n and the layout are the same everywhere.
+func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], error) {
+	if n < 0 {
+		return nil, transport.NewOpError("new array", -1, fmt.Errorf("%w: %d elements", ErrRange, n))
+	}
+	d := dist{l, n, t.Size()}
+	w, err := window.Allocate[T](ctx, t, d.count(0))
+	if err != nil {
+		return nil, err
+	}
+	return &Array[T]{w, d}, nil
+}
+
+// Free gives the array's memory back. Collective.
+func (a *Array[T]) Free(ctx context.Context) error { return a.w.Free(ctx) }
+
+// Len returns the number of elements of the whole array.
+func (a *Array[T]) Len() int { return a.d.n }
+
+// Team returns the array's team.
+func (a *Array[T]) Team() *Team { return a.w.Team() }
+
+// Window returns the window under the array: its targets are the team's members, its displacements are places in
+// their parts.
+func (a *Array[T]) Window() *window.Window[T] { return a.w }
+
+// Owner returns the member that owns element i, and the element's place in the member's part. It panics if there is no
+// such element.
+func (a *Array[T]) Owner(i int) (member, disp int) {
+	if uint(i) >= uint(a.d.n) {
+		// bug: an index out of range, as with a slice
+		panic(a.d.check(i, 1))
+	}
+	return a.d.owner(i)
+}
+
+// Range returns the elements [lo, hi) that a member owns in a block layout. In a cyclic layout lo is its first element
+// and every Team().Size()-th up to hi is its.
+func (a *Array[T]) Range(member int) (lo, hi int) {
+	lo = a.d.first(member)
+	if c := a.d.count(member); c > 0 {
+		return lo, a.d.index(member, c-1) + 1
+	}
+	return lo, lo
+}
+
+// Index returns the global index of the element at place disp of a member's part.
+func (a *Array[T]) Index(member, disp int) int { return a.d.index(member, disp) }
+
+// Local returns this rank's elements, in ascending order of their global indices: ordinary memory.
+func (a *Array[T]) Local() []T {
+	return a.w.Local()[:a.localLen()]
+}
+
+// elemBytes is the size of an element.
+func (a *Array[T]) elemBytes() int { return mem.SizeOf[T]() }
+
+func (a *Array[T]) localLen() int {
+	if a.w.Len(a.Team().Rank()) == 0 {
+		return 0
+	}
+	return a.d.count(a.Team().Rank())
+}
+
+// At returns element i.
+func (a *Array[T]) At(i int) (T, error) {
+	var one [1]T
+	if err := a.d.check(i, 1); err != nil {
+		return one[0], transport.NewOpError("at", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	err := a.w.Get(member, disp, one[:])
+	return one[0], err
+}
+
+// Set makes element i v. It is a Put of one element: visible after a Flush or Fence.
+func (a *Array[T]) Set(i int, v T) error {
+	if err := a.d.check(i, 1); err != nil {
+		return transport.NewOpError("set", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	one := [1]T{v}
+	return a.w.Put(member, disp, one[:])
+}
+
+// Put copies src to the elements from lo on, whoever owns them. On return src may be reused; the data is visible after
+// a Flush or Fence.
+func (a *Array[T]) Put(lo int, src []T) error {
+	if err := a.d.check(lo, len(src)); err != nil {
+		return transport.NewOpError("put", -1, err)
+	}
+	for len(src) > 0 {
+		member, disp := a.d.owner(lo)
+		n := min(a.d.run(lo), len(src))
+		if err := a.w.Put(member, disp, src[:n]); err != nil {
+			return err
+		}
+		lo, src = lo+n, src[n:]
+	}
+	return nil
+}
+
+// Get copies the elements from lo on to dst, whoever owns them, and returns when they are there.
+func (a *Array[T]) Get(lo int, dst []T) error {
+	if err := a.d.check(lo, len(dst)); err != nil {
+		return transport.NewOpError("get", -1, err)
+	}
+	for len(dst) > 0 {
+		member, disp := a.d.owner(lo)
+		n := min(a.d.run(lo), len(dst))
+		if err := a.w.Get(member, disp, dst[:n]); err != nil {
+			return err
+		}
+		lo, dst = lo+n, dst[n:]
+	}
+	return nil
+}
+
+// Flush returns when all earlier puts of this rank are visible at their owners.
+func (a *Array[T]) Flush() error { return a.w.FlushAll() }
+
+// Fence returns when everything that any member has done to the array before is visible to all. Collective.
+func (a *Array[T]) Fence(ctx context.Context) error { return a.w.Fence(ctx) }
+
+// FetchAdd adds v to element i atomically and returns the old value.
+func FetchAdd[T window.Word](a *Array[T], i int, v T) (T, error) {
+	if err := a.d.check(i, 1); err != nil {
+		return v, transport.NewOpError("fetch-add", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	return window.FetchAdd(a.w, member, disp, v)
+}
+
+// Swap sets element i to v atomically and returns the old value.
+func Swap[T window.Word](a *Array[T], i int, v T) (T, error) {
+	if err := a.d.check(i, 1); err != nil {
+		return v, transport.NewOpError("swap", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	return window.Swap(a.w, member, disp, v)
+}
+
+// CompareSwap sets element i to v if it is old, and returns what it was.
+func CompareSwap[T window.Word](a *Array[T], i int, old, v T) (T, error) {
+	if err := a.d.check(i, 1); err != nil {
+		return v, transport.NewOpError("compare-swap", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	return window.CompareSwap(a.w, member, disp, old, v)
+}
+
+// FetchXor combines element i with v by exclusive or, atomically, and returns the old value.
+func FetchXor[T window.Bits](a *Array[T], i int, v T) (T, error) {
+	if err := a.d.check(i, 1); err != nil {
+		return v, transport.NewOpError("fetch-xor", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	return window.FetchXor(a.w, member, disp, v)
+}

@@ -1,0 +1,100 @@
+package pgas
+
+import (
+	"net"
+
+	"gopgas/internal/control"
+	"gopgas/internal/proto"
+)
+
+// attend starts what runs beside the program: the watch over the neighbour and the launcher's channel.
+func (w *World) attend() error {
+	conn, err := control.FromEnviron(w.cfg.Environ)
+	if err != nil {
+		return err
+	}
+	if conn != nil {
+		w.serve(conn)
+	}
+	w.watchNeighbours(conn != nil)
+	return nil
+}
+
+// serve answers the launcher until the world is closed; the totals go to it then.
+func (w *World) serve(conn net.Conn) {
+	go func() { _ = control.Serve(conn, handler{w}) }()
+	w.stop = append(w.stop, func() {
+		if w.cfg.Stats {
+			_ = control.SendStats(conn, handler{w}.Stats())
+		}
+		_ = conn.Close()
+	})
+}
+
+// handler answers the launcher's questions.
+type handler struct{ w *World }
+
+// Waits implements control.Handler.
+func (h handler) Waits() []Wait { return h.w.Waits() }
+
+// Stats implements control.Handler.
+func (h handler) Stats() control.Stats {
+	return control.Stats{Rank: h.w.Rank(), Node: h.w.cards[h.w.Rank()].Host.Name, Transports: h.w.Stats()}
+}
+
+// PeerGone implements control.Handler: the launcher knows how a rank ended.
+func (h handler) PeerGone(rank int, why string) {
+	if rank >= 0 && rank < h.w.Size() && rank != h.w.Rank() {
+		h.w.engine.Peers.Tell(rank, why)
+	}
+}
+
+// Wait is something that the program waits for: operation, peer, since when, and the source line of its call.
+type Wait = control.Wait
+
+// Waits lists what this rank's goroutines wait for, those that have waited for longer than a moment.
+func (w *World) Waits() []Wait {
+	var out []Wait
+	for _, s := range w.engine.Sched.Waits() {
+		out = append(out, Wait{Op: s.Op, Peer: s.Peer, Since: s.Since, Where: s.Where})
+	}
+	return out
+}
+
+// PathStats is what travelled on one path.
+type PathStats = control.Path
+
+// Stats returns what this rank has moved: by transport, named as PGAS_TRANSPORT does, and by path. Operations on
+// mapped memory are counted only when Config.Stats is set.
+func (w *World) Stats() map[string]map[string]PathStats {
+	out := make(map[string]map[string]PathStats)
+	for p, n := range w.engine.Stats() {
+		name := "shm"
+		if p.OverNIC() {
+			name = w.engine.NIC()
+		}
+		if out[name] == nil {
+			out[name] = make(map[string]PathStats)
+		}
+		out[name][p.String()] = PathStats{Ops: n.Ops, Bytes: n.Bytes, Waits: n.Waits}
+	}
+	return out
+}
+
+// nextNeighbour is the next rank on this node after rank, in a circle, that has not ended; -1 if none is left.
+func (w *World) nextNeighbour(rank int) int {
+	for i := 1; i <= w.Size(); i++ {
+		r := (rank + i) % w.Size()
+		if r == w.Rank() {
+			return -1
+		}
+		if w.engine.Nodes[r] != w.engine.Nodes[w.Rank()] || w.engine.Peers.Check(r) != nil {
+			continue
+		}
+		if s, ok := w.engine.Peers.StateOf(r); ok && s == proto.Left {
+			continue
+		}
+		return r
+	}
+	return -1
+}

@@ -1,0 +1,44 @@
+// Package pgas is the world of ranks: it joins this process to its job, gives it the team of all ranks, global
+// arrays and global pointers, and ends it in good order.
+//
+//	func main() {
+//		pgas.Main(func(ctx context.Context, w *pgas.World) error {
+//			a, err := pgas.NewArray[float64](ctx, w.Team(), 1<<20, pgas.Block())
+//			if err != nil {
+//				return err
+//			}
+//			lo, _ := a.Range((w.Rank() + 1) % w.Size())
+//			if err := a.Put(lo, []float64{1, 2, 3}); err != nil {
+//				return err
+//			}
+//			if err := a.Fence(ctx); err != nil {
+//				return err
+//			}
+//			fmt.Println(w.Rank(), a.Local()[:3])
+//			return a.Free(ctx)
+//		})
+//	}
+//
+// # Life of a world
+//
+// Init finds the launcher (pgasrun, a PMI-1 process manager, or none: then the world has one rank), exchanges
+// what the ranks must know of each other, and maps the memory of those on the same node. Close is collective: it
+// waits for all ranks and gives everything back. A rank that ends otherwise is gone, and every call of the others
+// that needs it returns an error wrapping ErrPeerGone within a second. A World is a value: a process may have
+// several, and package pgastest runs one with all its ranks in a test.
+//
+// # Progress
+//
+// One-sided operations on ranks of the same node are loads and stores and need nobody's help. Init sets GOMAXPROCS
+// to the cores plus one, unless the environment sets it, so that the library's own goroutines are served while
+// every core computes.
+//
+// # Configuration
+//
+// The environment is read in this package and nowhere below it. `pgasrun info` lists every variable.
+//
+// # Errors
+//
+// Every error that names a rank is an *OpError. Sentinels lie where their concept does and are repeated here:
+// ErrPeerGone, ErrClosed, ErrUnsupported, ErrLimit; window.ErrRange; pgsync.ErrMismatch.
+package pgas

@@ -1,0 +1,111 @@
+package pgas
+
+import (
+	"context"
+	"iter"
+
+	"gopgas/window"
+)
+
+// Mine iterates over the elements that this rank owns, with their global indices; the pointers allow to change them in
+// place. Owner computes.
+//
+//	for i, x := range a.Mine() {
+//		*x = float64(i)
+//	}
+func (a *Array[T]) Mine() iter.Seq2[int, *T] {
+	return func(yield func(int, *T) bool) {
+		local, me := a.Local(), a.Team().Rank()
+		for disp := range local {
+			if !yield(a.d.index(me, disp), &local[disp]) {
+				return
+			}
+		}
+	}
+}
+
+// prefetchBytes is how much Range fetches at once; two such pieces are under way.
+const prefetchBytes = 64 << 10
+
+// All iterates over the elements [lo, hi) in order, whoever owns them, and fetches ahead. The values are what they
+// were when their piece was fetched. Where a get fails the iteration ends with that error beside a zero value.
+//
+//	for x, err := range a.All(ctx, 0, a.Len()) {
+func (a *Array[T]) All(ctx context.Context, lo, hi int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		if err := a.d.check(lo, hi-lo); err != nil {
+			yield(zero, err)
+			return
+		}
+		step := max(1, prefetchBytes/a.elemBytes())
+		var pipe [2]piece[T]
+		defer func() { // the buffers are the library's until the transfers have ended
+			for i := range pipe {
+				pipe[i].drain()
+			}
+		}()
+		pipe[0].start(a, lo, min(step, hi-lo))
+		for at, turn := lo, 0; at < hi; at, turn = at+step, 1-turn {
+			if next := at + step; next < hi {
+				pipe[1-turn].start(a, next, min(step, hi-next))
+			}
+			values, err := pipe[turn].wait(ctx)
+			if err != nil {
+				yield(zero, err)
+				return
+			}
+			for _, v := range values {
+				if !yield(v, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// piece is a run of elements being fetched.
+type piece[T any] struct {
+	buf     []T
+	handles []window.Handle
+	err     error
+}
+
+// start begins to fetch n elements from lo on.
+func (p *piece[T]) start(a *Array[T], lo, n int) {
+	if cap(p.buf) < n {
+		p.buf = make([]T, n)
+	}
+	p.buf, p.handles, p.err = p.buf[:n], p.handles[:0], nil
+	for dst := p.buf; len(dst) > 0; {
+		member, disp := a.d.owner(lo)
+		k := min(a.d.run(lo), len(dst))
+		h, err := a.w.GetNB(member, disp, dst[:k])
+		if err != nil {
+			p.err = err
+			return
+		}
+		if !h.Done() {
+			p.handles = append(p.handles, h)
+		}
+		lo, dst = lo+k, dst[k:]
+	}
+}
+
+// wait returns the elements when they are there.
+func (p *piece[T]) wait(ctx context.Context) ([]T, error) {
+	for _, h := range p.handles {
+		if err := h.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p.handles = p.handles[:0]
+	return p.buf, p.err
+}
+
+// drain waits for what is still under way.
+func (p *piece[T]) drain() {
+	for _, h := range p.handles {
+		_ = h.Wait(nil)
+	}
+}

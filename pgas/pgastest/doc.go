@@ -1,0 +1,26 @@
+// Package pgastest runs worlds in tests: with all ranks as goroutines of the test, so that the race detector and a
+// debugger see every rank, or with each rank as a process, without a launcher.
+//
+//	func TestNeighbours(t *testing.T) {
+//		pgastest.Run(t, 4, func(ctx context.Context, w *pgas.World) error {
+//			…
+//			return nil
+//		})
+//	}
+//
+// # Goroutine ranks
+//
+// Run maps the ranks' memory in the Go heap, so accesses that no synchronisation orders are reported by go test -race
+// as in any Go program. With Config.NIC the ranks share nothing and all operations go through an in-process NIC:
+// what passes there assumes no shared memory.
+//
+// # Process ranks
+//
+// RunProcs runs the test binary again, once for each rank, with only the calling test selected. In the test itself it
+// returns when all ranks have ended; in a rank it runs the function and does not return.
+//
+// # Failures
+//
+// A rank that returns an error, or panics, fails the test and is gone for the others. A world that has not ended
+// within the time limit fails the test with what every rank waits for.
+package pgastest

@@ -1,0 +1,135 @@
+package pgastest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gopgas/bootstrap"
+	"gopgas/internal/sched"
+	"gopgas/pgas"
+	"gopgas/transport"
+	"gopgas/transport/shm"
+	"gopgas/transport/transporttest"
+)
+
+// Config says how a test's world is made. The zero value maps the ranks' memory.
+type Config struct {
+	NIC       bool                       // operations go through an in-process NIC instead of mapped memory
+	Fabric    transporttest.FabricConfig // of the NIC
+	Stats     bool                       // count operations on mapped memory
+	TimeLimit time.Duration              // 0: 60 s
+}
+
+// Run runs f as each of n goroutine ranks of one world. A rank whose f returns nil closes its world; Run returns when
+// all have ended, and fails the test on the first error.
+func Run(t testing.TB, n int, f func(ctx context.Context, w *pgas.World) error) {
+	t.Helper()
+	RunConfig(t, n, Config{}, f)
+}
+
+// RunConfig is Run with a Config.
+func RunConfig(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.World) error) {
+	t.Helper()
+	for rank, err := range Errors(t, n, c, f) {
+		if err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// Errors is RunConfig for tests of failures: it returns what each rank returned. Only a hang fails the test.
+func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.World) error) []error {
+	t.Helper()
+	if c.TimeLimit == 0 {
+		c.TimeLimit = time.Minute
+	}
+	if runtime.GOMAXPROCS(0) <= runtime.NumCPU() {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 1))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	jobs := bootstrap.InProcess(n)
+	mappers := shm.NewGroup(n, shm.Config{What: "symmetric heap"})
+	fabric := transporttest.NewFabric(n, c.Fabric)
+	errs := make([]error, n)
+	worlds := make([]*pgas.World, n)
+	var mu sync.Mutex // guards worlds
+	var wg sync.WaitGroup
+	for r := range n {
+		parts := pgas.Parts{Job: jobs[r], Sched: sched.Goroutine}
+		if c.NIC {
+			parts.Provider = fabric.Provider(r)
+		} else {
+			parts.Mapper = mappers[r]
+		}
+		wg.Go(func() {
+			errs[r] = rank(ctx, c, parts, f, func(w *pgas.World) {
+				mu.Lock()
+				defer mu.Unlock()
+				worlds[r] = w
+			})
+		})
+	}
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	limit := time.NewTimer(c.TimeLimit)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-limit.C:
+		mu.Lock()
+		report := hang(worlds)
+		mu.Unlock()
+		cancel()
+		t.Fatalf("the world has not ended within %v\n%s", c.TimeLimit, report)
+	}
+	return errs
+}
+
+// rank is the life of one rank.
+func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, made func(*pgas.World)) (err error) {
+	w, err := pgas.Assemble(ctx, pgas.Config{Stats: c.Stats}, p)
+	if err != nil {
+		return errors.Join(err, p.Job.Close())
+	}
+	made(w)
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+		if err != nil {
+			w.Fail(err)
+		}
+	}()
+	if err := f(ctx, w); err != nil {
+		return err
+	}
+	return w.Close(ctx)
+}
+
+// hang tells what every rank waits for.
+func hang(worlds []*pgas.World) string {
+	var b strings.Builder
+	for r, w := range worlds {
+		switch {
+		case w == nil:
+			fmt.Fprintf(&b, "rank %d: has not joined\n", r)
+		case len(w.Waits()) == 0:
+			fmt.Fprintf(&b, "rank %d: waits for nobody\n", r)
+		default:
+			for _, s := range w.Waits() {
+				fmt.Fprintf(&b, "rank %d: %s (peer %d) for %v at %s\n", r, s.Op, s.Peer, s.Since.Round(time.Millisecond), s.Where)
+			}
+		}
+	}
+	return b.String()
+}
+
+var _ transport.Mapper = (*shm.Local)(nil)

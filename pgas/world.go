@@ -1,0 +1,291 @@
+package pgas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"gopgas/bootstrap"
+	"gopgas/internal/proto"
+	"gopgas/internal/sched"
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+	"gopgas/transport/shm"
+)
+
+// Team is an ordered set of ranks; see package pgsync.
+type Team = pgsync.Team
+
+// OpError is the error of every operation that names a rank.
+type OpError = transport.OpError
+
+// Sentinels of the layers below, repeated so that a program need not import them.
+var (
+	ErrPeerGone    = transport.ErrPeerGone
+	ErrClosed      = transport.ErrClosed
+	ErrUnsupported = transport.ErrUnsupported
+	ErrLimit       = transport.ErrLimit
+)
+
+// World is a job as one of its ranks sees it.
+type World struct {
+	cfg    Config
+	job    bootstrap.Job
+	engine *proto.Engine
+	team   *Team
+	cards  []rankCard
+	stop   []func() // what runs beside the program, in the order to end it
+	closed atomic.Bool
+}
+
+// rankCard is what ranks tell each other before anything else.
+type rankCard struct {
+	Host    bootstrap.Host
+	Address []byte // of the NIC
+	Config  string // what must be equal everywhere
+}
+
+// Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
+type Parts struct {
+	Job      bootstrap.Job
+	Sched    func(ranksHere int) *sched.Sched
+	Mapper   transport.Mapper   // nil: no memory is mapped
+	Provider transport.Provider // nil: no NIC
+}
+
+// Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
+// job; it waits for all ranks, at most the start timeout.
+func Init(ctx context.Context, c *Config) (*World, error) {
+	cfg, err := configOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if v, _ := lookup(cfg.Environ, "GOMAXPROCS"); v == "" {
+		// A goroutine of the library is served at once while every core computes.
+		runtime.GOMAXPROCS(runtime.NumCPU() + 1)
+	}
+	start, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout,
+		fmt.Errorf("not all ranks have started within %v: %w", cfg.StartTimeout, context.DeadlineExceeded))
+	defer cancel()
+	job, err := bootstrap.Open(start, cfg.Environ)
+	if err != nil {
+		return nil, fmt.Errorf("join the job: %w", err)
+	}
+	var mapper transport.Mapper
+	if !cfg.NoLocal {
+		if mapper, err = shm.Open(shm.Config{What: "the symmetric heap"}); err != nil {
+			return nil, errors.Join(err, job.Abort(1, err.Error()))
+		}
+	}
+	w, err := Assemble(start, cfg, Parts{Job: job, Sched: sched.Process, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("start rank %d of %d: %w", job.Rank(), job.Size(), err)
+	}
+	if err := w.attend(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func configOf(c *Config) (Config, error) {
+	if c == nil {
+		return FromEnvironment(nil)
+	}
+	cfg := *c
+	if cfg.Environ == nil {
+		cfg.Environ = os.Environ()
+	}
+	return cfg, cfg.validate()
+}
+
+// Assemble makes a world of its parts. Collective over the job.
+func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
+	w := &World{cfg: cfg, job: p.Job}
+	mine := rankCard{Host: bootstrap.ThisHost(), Config: fmt.Sprint(cfg.Transport, cfg.NoLocal, cfg.Stats)}
+	var domain transport.Domain
+	var s *sched.Sched
+	if p.Provider != nil {
+		// The scheduler's patience depends on who is here, which the cards tell; a NIC needs one before.
+		s = p.Sched(p.Job.Size())
+		d, err := p.Provider.Open(ctx, transport.Config{Rank: p.Job.Rank(), Size: p.Job.Size(), Job: p.Job.Name(), Sched: s})
+		if err != nil {
+			return nil, fmt.Errorf("open the %s NIC: %w", p.Provider.Name(), err)
+		}
+		domain, mine.Address = d, d.Address()
+	}
+	if err := w.introduce(ctx, mine); err != nil {
+		return nil, err
+	}
+	nodes, here := w.nodes()
+	if s == nil {
+		s = p.Sched(here)
+	}
+	addresses := make([][]byte, len(w.cards))
+	for r := range w.cards {
+		addresses[r] = w.cards[r].Address
+	}
+	c := proto.Config{
+		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: proto.NewPeers(p.Job.Size()),
+		Mapper: p.Mapper, Domain: domain, Addresses: addresses, Nodes: nodes, CountMapped: cfg.Stats,
+	}
+	if p.Provider != nil {
+		c.NICName = p.Provider.Name()
+	}
+	var err error
+	if w.engine, err = proto.New(c); err != nil {
+		return nil, err
+	}
+	if w.team, err = pgsync.NewWorld(ctx, w.engine, p.Job); err != nil {
+		return nil, err
+	}
+	return w, w.team.Barrier(ctx)
+}
+
+// introduce exchanges the cards and checks what must be equal.
+func (w *World) introduce(ctx context.Context, mine rankCard) error {
+	text, err := json.Marshal(mine)
+	if err != nil {
+		return err
+	}
+	all, err := w.job.Exchange(ctx, text)
+	if err != nil {
+		return fmt.Errorf("meet the other ranks: %w", err)
+	}
+	w.cards = make([]rankCard, len(all))
+	for r, c := range all {
+		if err := json.Unmarshal(c, &w.cards[r]); err != nil {
+			return fmt.Errorf("card of rank %d: %w", r, err)
+		}
+		if w.cards[r].Config != mine.Config {
+			return fmt.Errorf("%w: rank %d has other PGAS_ settings (%q) than rank %d (%q); they must be equal on all ranks",
+				ErrConfig, r, w.cards[r].Config, w.job.Rank(), mine.Config)
+		}
+	}
+	return nil
+}
+
+// nodes numbers the nodes in the order of ranks; here is how many ranks this rank's node has.
+func (w *World) nodes() (nodes []int, here int) {
+	nodes = make([]int, len(w.cards))
+	next := 0
+	for r := range w.cards {
+		nodes[r] = next
+		for q := range r {
+			if bootstrap.SameNode(w.cards[q].Host, w.cards[r].Host) {
+				nodes[r] = nodes[q]
+				break
+			}
+		}
+		if nodes[r] == next {
+			next++
+		}
+	}
+	for _, n := range nodes {
+		if n == nodes[w.job.Rank()] {
+			here++
+		}
+	}
+	return nodes, here
+}
+
+// Rank returns this rank's number, from 0.
+func (w *World) Rank() int { return w.job.Rank() }
+
+// Size returns the number of ranks.
+func (w *World) Size() int { return w.job.Size() }
+
+// Team returns the team of all ranks.
+func (w *World) Team() *Team { return w.team }
+
+// NodeTeam returns a new team of the ranks on this rank's node. Collective.
+func (w *World) NodeTeam(ctx context.Context) (*Team, error) { return w.team.SplitNode(ctx) }
+
+// Node returns the number of the node that rank runs on, and the name the machine gives itself.
+func (w *World) Node(rank int) (number int, name string) {
+	return w.engine.Nodes[rank], w.cards[rank].Host.Name
+}
+
+// Transport names what carries operations from this rank to rank: "shm" where memory is mapped.
+func (w *World) Transport(rank int) string {
+	if m := w.engine.Mapper(); m != nil && w.engine.Nodes[rank] == w.engine.Nodes[w.Rank()] {
+		return m.Name()
+	}
+	return w.engine.NIC()
+}
+
+// Launcher names what started the job: "pgasrun", "pmi-1", "alone" or "in-process".
+func (w *World) Launcher() string { return w.job.Launcher() }
+
+// Barrier waits until all ranks have called it. Collective.
+func (w *World) Barrier(ctx context.Context) error { return w.team.Barrier(ctx) }
+
+// HeapUsage returns the bytes of the world's symmetric heap on this rank: taken from the machine, and in blocks.
+func (w *World) HeapUsage() (reserved, used int) { return w.team.Heap().Usage() }
+
+// Failed lists the ranks that are known to be gone, with the error that calls for them return.
+func (w *World) Failed() map[int]error {
+	out := make(map[int]error)
+	for r := range w.Size() {
+		if err := w.engine.Peers.Check(r); err != nil {
+			out[r] = err
+		}
+	}
+	return out
+}
+
+// Abort ends the whole job with an exit code: it asks the launcher to end all ranks and ends this one. It does not
+// return.
+func (w *World) Abort(code int, why string) {
+	w.engine.Peers.MarkGone(w.Rank(), proto.Exited(code))
+	if err := w.job.Abort(code, why); err != nil {
+		fmt.Fprintf(os.Stderr, "pgas: rank %d: abort: %v\n", w.Rank(), err)
+	}
+	os.Exit(code)
+}
+
+// Close leaves the world in good order: it waits for all ranks, then gives everything back. Collective. After an
+// error the rank is taken for gone by the others.
+func (w *World) Close(ctx context.Context) error {
+	if w.closed.Swap(true) {
+		return transport.NewOpError("close", -1, transport.ErrClosed)
+	}
+	err := w.team.Barrier(ctx)
+	if err == nil && w.engine.NIC() != "" {
+		// The barrier's own flags may still be in flight: no NIC closes before all have seen all of theirs done.
+		err = errors.Join(w.engine.Quiet(), w.job.Barrier(ctx))
+	}
+	if err != nil {
+		w.leaveAlone(proto.Returned)
+		return transport.NewOpError("close", -1, err)
+	}
+	w.engine.Peers.Leave()
+	for _, f := range w.stop {
+		f()
+	}
+	return errors.Join(w.job.Close(), w.team.Heap().Close(), w.engine.Close())
+}
+
+// leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading.
+func (w *World) leaveAlone(cause proto.Cause) {
+	w.closed.Store(true)
+	w.engine.Peers.MarkGone(w.Rank(), cause)
+	for _, f := range w.stop {
+		f()
+	}
+	w.stop = nil
+}
+
+// Fail ends this rank's part of the world because of err, without the others, who learn of it at once: their calls
+// that need this rank fail. Main does it for a function that returns an error.
+func (w *World) Fail(err error) {
+	w.leaveAlone(proto.Exited(exitCode(err)))
+	_ = w.job.Close()
+}
+
+// Elapsed returns the time since this rank joined.
+func (w *World) Elapsed() time.Duration { return w.engine.Sched.Now() }
