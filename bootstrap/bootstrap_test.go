@@ -71,7 +71,7 @@ func TestAlone(t *testing.T) {
 	require.NoError(t, j.Barrier(t.Context()))
 	secret, err := Secret(t.Context(), j)
 	require.NoError(t, err)
-	require.Len(t, secret, SecretSize)
+	require.Len(t, secret, pmi.SecretSize)
 	other, err := Open(t.Context(), nil)
 	require.NoError(t, err)
 	require.NotEqual(t, j.Name(), other.Name())
@@ -155,8 +155,8 @@ func serve(t *testing.T, n int, c pmiserver.Config) (envs [][]string, near []net
 func TestJobsOfALauncher(t *testing.T) {
 	for _, launcher := range []string{LauncherPgasrun, LauncherPMI1} {
 		t.Run(launcher, func(t *testing.T) {
-			want := strings.Repeat("ab", SecretSize)
-			envs, _ := serve(t, 3, pmiserver.Config{Preset: map[string]string{SecretKey: want}})
+			want := strings.Repeat("ab", pmi.SecretSize)
+			envs, _ := serve(t, 3, pmiserver.Config{Preset: map[string]string{pmi.SecretKey: want}})
 			var wg sync.WaitGroup
 			for _, env := range envs {
 				name := "PGAS_JOB=job-1"

@@ -56,36 +56,30 @@ type Job interface {
 // never stand in an environment or on a command line.
 func Secret(ctx context.Context, j Job) ([]byte, error) {
 	if p, ok := j.(*pmiJob); ok && p.launcher == LauncherPgasrun {
-		text, err := p.client.Get(ctx, SecretKey)
+		text, err := p.client.Get(ctx, pmi.SecretKey)
 		if err != nil {
 			return nil, fmt.Errorf("the job's secret: %w", err)
 		}
 		secret, err := hex.DecodeString(text)
-		if err != nil || len(secret) != SecretSize {
-			return nil, fmt.Errorf("the job's secret: %d characters from the launcher, wanted %d hexadecimal ones", len(text), 2*SecretSize)
+		if err != nil || len(secret) != pmi.SecretSize {
+			return nil, fmt.Errorf("the job's secret: %d characters from the launcher, wanted %d hexadecimal ones", len(text), 2*pmi.SecretSize)
 		}
 		return secret, nil
 	}
 	var card []byte
 	if j.Rank() == 0 {
-		card = make([]byte, SecretSize)
+		card = make([]byte, pmi.SecretSize)
 		rand.Read(card) // never fails
 	}
 	cards, err := j.Exchange(ctx, card)
 	if err != nil {
 		return nil, fmt.Errorf("the job's secret: %w", err)
 	}
-	if len(cards[0]) != SecretSize {
-		return nil, fmt.Errorf("the job's secret: %d bytes from rank 0, wanted %d: do all ranks call Secret here?", len(cards[0]), SecretSize)
+	if len(cards[0]) != pmi.SecretSize {
+		return nil, fmt.Errorf("the job's secret: %d bytes from rank 0, wanted %d: do all ranks call Secret here?", len(cards[0]), pmi.SecretSize)
 	}
 	return cards[0], nil
 }
-
-// SecretKey is where pgasrun publishes the secret, SecretSize bytes as hexadecimal text.
-const (
-	SecretKey  = "pgas-secret"
-	SecretSize = 32
-)
 
 // alone is the job of a single process that nobody launched.
 type alone struct{ name string }

@@ -10,9 +10,6 @@ import (
 	"gopgas/internal/pmi"
 )
 
-// EnvJob is the variable in which pgasrun names its job.
-const EnvJob = "PGAS_JOB"
-
 // ErrNoRendezvous: the launcher was recognised, but offers no way for the ranks to find each other.
 var ErrNoRendezvous = errors.New("this launcher offers the ranks no way to find each other that is spoken here")
 
@@ -59,7 +56,7 @@ func Open(ctx context.Context, environ []string) (Job, error) {
 		if err != nil {
 			return nil, fmt.Errorf("join the job: %w", err)
 		}
-		return newPMIJob(c, env[EnvJob]), nil
+		return newPMIJob(c, env[pmi.EnvJob]), nil
 	case fromOpenMPI:
 		return nil, fmt.Errorf("join the job: started by Open MPI or another PMIx launcher (OMPI_COMM_WORLD_RANK=%q, PMIX_RANK=%q): %w; "+
 			"start it with pgasrun -n N, mpiexec.hydra -n N, or srun --mpi=pmi2", env["OMPI_COMM_WORLD_RANK"], env["PMIX_RANK"], ErrNoRendezvous)

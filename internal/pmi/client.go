@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"strconv"
 	"sync"
 	"syscall"
@@ -133,11 +134,11 @@ func (c *Client) Appnum(ctx context.Context) (int, error) {
 }
 
 // Abort asks the launcher to end the whole job with code. There is no answer; it may be called while another
-// goroutine waits in Barrier. why is sent unless empty, which is for servers known to read it.
+// goroutine waits in Barrier. why is sent unless empty, escaped as in a URL, which is for servers known to read it.
 func (c *Client) Abort(code int, why string) error {
 	m := Msg("abort", "exitcode", strconv.Itoa(code))
 	if why != "" {
-		m.Fields = append(m.Fields, Field{"msg", Word(why, MaxValue-1)})
+		m.Fields = append(m.Fields, Field{"msg", url.PathEscape(why[:min(len(why), MaxValue/3-1)])})
 	}
 	return wrap(c.send(m), "ask the launcher to abort the job")
 }

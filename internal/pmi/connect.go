@@ -20,6 +20,16 @@ const (
 	EnvID   = "PMI_ID"
 )
 
+// What pgasrun adds to the protocol.
+const (
+	// EnvJob names the job. Where it equals the name of the key-value space, the launcher is pgasrun; otherwise it is left
+	// over from an outer one.
+	EnvJob = "PGAS_JOB"
+	// SecretKey is published before the start: SecretSize random bytes as hexadecimal text.
+	SecretKey  = "pgas-secret"
+	SecretSize = 32
+)
+
 // Connect finds the launcher by the environment that lookup reads, and begins the conversation. It takes over the
 // descriptor of PMI_FD: a second Connect of the same process fails.
 func Connect(ctx context.Context, lookup func(string) (string, bool)) (*Client, error) {

@@ -3,6 +3,7 @@ package pmiserver
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -197,6 +198,9 @@ func (s *Server) abort(rank int, m pmi.Message) {
 		code = 1 // the wish is clear even where the number is not
 	}
 	text, _ := m.Get("msg")
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
 	if s.cfg.OnAbort != nil {
 		s.cfg.OnAbort(rank, code, text)
 	}

@@ -143,7 +143,7 @@ func TestAbortWhileInABarrier(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.Barrier(ctx) }()
 	require.NoError(t, c.Abort(7, "out of luck"))
-	require.Equal(t, call{0, 7, "out_of_luck"}, <-calls)
+	require.Equal(t, call{0, 7, "out of luck"}, <-calls)
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 }
