@@ -103,6 +103,18 @@ func FromEnvironment(environ []string) (Config, error) {
 	return c, c.validate()
 }
 
+// configOf completes a program's configuration; without one the environment decides.
+func configOf(c *Config) (Config, error) {
+	if c == nil {
+		return FromEnvironment(nil)
+	}
+	cfg := *c
+	if cfg.Environ == nil {
+		cfg.Environ = os.Environ()
+	}
+	return cfg, cfg.validate()
+}
+
 func (c *Config) validate() error {
 	if c.StartTimeout == 0 {
 		c.StartTimeout = time.Minute

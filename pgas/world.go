@@ -92,17 +92,6 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	return w, nil
 }
 
-func configOf(c *Config) (Config, error) {
-	if c == nil {
-		return FromEnvironment(nil)
-	}
-	cfg := *c
-	if cfg.Environ == nil {
-		cfg.Environ = os.Environ()
-	}
-	return cfg, cfg.validate()
-}
-
 // Assemble makes a world of its parts. Collective over the job.
 func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	w := &World{cfg: cfg, job: p.Job}

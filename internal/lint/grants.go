@@ -38,7 +38,6 @@ var grants = []grant{
 	{"wait", launcher, "launcher side: no rank waits here"},
 	{"wait", "internal/sched", "it is the seam of waiting"},
 	{"wait", "transport/transporttest", "plays several ranks against a provider"},
-	{"wait", "transport/loopback", "delivers from a goroutine of its own, so that nothing above can rely on order"},
 	{"wait", "transport/shm", "serves file descriptors to peers over a socket"},
 	{"wait", "transport/soft", "its engine runs on a thread of its own"},
 	{"wait", "transport/tcp", "its agent performs operations while the rank computes"},

@@ -27,7 +27,7 @@ var rooms = []room{
 	{"test/*", anything},
 
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.
-	{"pgas/pgastest", "pgas window sync internal/launch internal/control transport/sim transport/shm transport/loopback transport leaves"},
+	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/sim transport/shm transport/transporttest transport leaves"},
 	{"pgas", "window sync internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
 		"internal/bounce regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
 	{"internal/launch", "internal/pmiserver internal/control internal/pmi leaves"},
@@ -52,15 +52,14 @@ var rooms = []room{
 	{"internal/control", leaves},
 
 	// The machine. A provider sees the seam and, where it is made of software, what such NICs share.
-	{"transport/auto", "transport/verbs transport/tcp transport/soft transport/sim transport/shm transport/loopback transport leaves"},
+	{"transport/auto", "transport/verbs transport/tcp transport/soft transport/sim transport/shm transport leaves"},
 	{"transport/verbs", "transport/verbs/internal/ibv transport leaves"},
 	{"transport/verbs/internal/ibv", leaves},
 	{"transport/tcp", "internal/softnic transport leaves"},
 	{"transport/soft", "internal/softnic transport leaves"},
 	{"transport/sim", "transport leaves"},
 	{"transport/shm", "transport leaves"},
-	{"transport/transporttest", "transport/loopback transport leaves"},
-	{"transport/loopback", "internal/softnic transport leaves"},
+	{"transport/transporttest", "transport leaves"},
 	{"internal/softnic", "transport leaves"},
 	{"transport", leaves},
 
