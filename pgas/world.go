@@ -267,6 +267,7 @@ func (w *World) leaveAlone(cause proto.Cause) {
 		f()
 	}
 	w.stop = nil
+	w.engine.Abandon()
 }
 
 // Fail ends this rank's part of the world because of err, without the others, who learn of it at once: their calls

@@ -50,6 +50,7 @@ func (t *Team) barrier(ctx context.Context, op string) error {
 			}
 		}
 		sp.End()
+		t.e.NoteWait(&sp, &t.peers[to])
 	}
 	t.pending = false
 	return nil

@@ -163,6 +163,7 @@ func (g Signal) WaitUntil(ctx context.Context, c Cmp, v uint64) (uint64, error) 
 	defer sp.End()
 	for {
 		if have := word.Load(); c.holds(have, v) {
+			t.e.NoteWait(&sp, &g.s.peers[t.me])
 			return have, nil
 		}
 		if err := sp.Step(); err != nil {

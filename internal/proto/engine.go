@@ -173,8 +173,25 @@ func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 	if err := e.Order(r); err != nil {
 		return err
 	}
-	word := [1]uint64{v}
-	return e.nic.put("signal", r, off, mem.Of(word[:]))
+	return e.nic.store64("signal", r, off, v)
+}
+
+// Abandon closes the NIC at once, so that the peers learn that this rank has ended. Only for a rank that failed.
+func (e *Engine) Abandon() {
+	if e.nic != nil {
+		_ = e.nic.close()
+	}
+}
+
+// NoteWait counts a wait that ended, if it went past its spinning phase.
+func (e *Engine) NoteWait(sp *sched.Spin, r *Remote) {
+	switch {
+	case !sp.Slept():
+	case r.Mapped.Bytes != 0:
+		e.counts.waited(PathMapped)
+	default:
+		e.counts.waited(PathInline)
+	}
 }
 
 func (e *Engine) note(p Path, bytes int) {

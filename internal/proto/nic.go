@@ -35,6 +35,9 @@ type nic struct {
 
 	ends []endpoint // by rank
 
+	news      atomic.Bool // a rank was lost since spread last ran
+	spreading atomic.Bool
+
 	mu        sync.Mutex
 	pool      *bounce.Pool
 	piece     []piece
@@ -109,6 +112,7 @@ func newNIC(e *Engine, c Config) (*nic, error) {
 	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
+	e.Sched.SetProgress(n.progress)
 	return n, nil
 }
 
@@ -179,10 +183,43 @@ func (n *nic) progress() bool {
 		n.finish(&n.cq[i])
 	}
 	n.poll.Unlock()
+	if n.news.Load() && !n.spreading.Swap(true) {
+		n.news.Store(false)
+		n.spread()
+		n.spreading.Store(false)
+	}
 	if k > 0 {
 		n.e.Sched.Ring() // others of this rank may sleep for one of these
 	}
 	return k > 0 && err == nil
+}
+
+// spread tells every other rank who is gone: only those that were connected to a rank hear of its end from the NIC.
+// It runs outside the poller's place, since it posts and may wait.
+func (n *nic) spread() {
+	p := n.e.Peers
+	for dead := range n.e.Size {
+		c := p.cause(dead)
+		if c == 0 {
+			continue
+		}
+		for r := range p.others {
+			to := &p.others[r]
+			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.cause(r) != 0 {
+				continue
+			}
+			if n.store64("tell", to, blockGone+8*dead, uint64(c)) == nil {
+				_ = n.store64("tell", to, blockAny, 1) // whoever cannot be told will find out for itself
+			}
+		}
+	}
+}
+
+// lost records that rank is gone, and leaves the telling to the next one who polls.
+func (n *nic) lost(rank int) {
+	if n.e.Peers.MarkGone(rank, Silent) {
+		n.news.Store(true)
+	}
 }
 
 // finish handles one completion.
@@ -192,7 +229,7 @@ func (n *nic) finish(c *transport.Completion) {
 		rank, known := n.byEP[c.EP.Index]
 		n.mu.Unlock()
 		if known && c.Kind == transport.OpPeerDown {
-			n.e.Peers.MarkGone(rank, Silent)
+			n.lost(rank)
 		}
 		return
 	}
@@ -254,7 +291,7 @@ func (n *nic) partDoneLocked(t int32, err error) {
 func (n *nic) statusError(rank int, s transport.Status) error {
 	switch s {
 	case transport.StatusPeerGone:
-		n.e.Peers.MarkGone(rank, Silent)
+		n.lost(rank)
 		return n.e.Peers.Check(rank)
 	case transport.StatusFlushed, transport.StatusInDoubt:
 		if err := n.e.Peers.Check(rank); err != nil {

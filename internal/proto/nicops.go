@@ -119,6 +119,12 @@ func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
 	return nil
 }
 
+// store64 sends one word.
+func (n *nic) store64(op string, r *Remote, off int, v uint64) error {
+	word := [1]uint64{v}
+	return n.put(op, r, off, mem.Of(word[:]))
+}
+
 // window is how many pieces of one blocking get are in flight at once.
 const window = 8
 
