@@ -225,3 +225,12 @@ func (t *Team) Free(ctx context.Context) error {
 	}
 	return t.heap.Close()
 }
+
+// FirstChunk is the size of a heap's first chunk, in bytes of address space per member.
+const FirstChunk = symheap.FirstChunk
+
+// Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, and how
+// many of them come with each further rank.
+func Footprint(size int) (perRank, perPeer int) {
+	return proto.RankBlockBytes(size) + controlBytes, proto.RankBlockBytes(1) - proto.RankBlockBytes(0) + mem.SizeOf[proto.Remote]()
+}
