@@ -130,7 +130,7 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 	if err != nil {
 		return 0, err
 	}
-	if r.Mapped.Bytes != 0 {
+	if r.cpuAtomics() {
 		e.note(PathAtomic, t.Bytes)
 		return cpuAtomic(op, t, r.Mapped, off, x, y), nil
 	}
@@ -162,10 +162,12 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 	return 0, err
 }
 
+func (r *Remote) cpuAtomics() bool { return r.Mapped.Bytes != 0 && !r.nicAtomics }
+
 // locate returns the aligned 8-byte word around the element, and where in it the element is.
 func locate(r *Remote, t Elem, off int) (wordOff int, shift uint, mask uint64, err error) {
 	mask = ^uint64(0) >> (64 - 8*t.Bytes)
-	if r.Mapped.Bytes != 0 {
+	if r.cpuAtomics() {
 		return off, 0, mask, nil
 	}
 	inWord := int(r.raddr+uint64(off)) & 7

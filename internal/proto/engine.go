@@ -84,6 +84,8 @@ type Remote struct {
 	Mapped mem.Range // empty: through the NIC
 	raddr  uint64
 	rkey   uint64
+	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
+	nicAtomics bool
 }
 
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on

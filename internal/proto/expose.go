@@ -99,6 +99,9 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	for _, v := range votes {
 		xp.CPU = xp.CPU && v.cpu
 	}
+	for m := range xp.Of {
+		xp.Of[m].nicAtomics = !xp.CPU
+	}
 	return xp, nil
 }
 
