@@ -88,15 +88,15 @@ type transfer struct {
 	rank int
 }
 
-func newNIC(e *Engine, c Config) (*nic, error) {
+func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n := &nic{
-		e: e, name: c.NICName, d: c.Domain, caps: c.Domain.Caps(),
-		ends: make([]endpoint, c.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
+		e: e, name: e.config.NICName, d: d, caps: d.Caps(),
+		ends: make([]endpoint, e.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
 		failed: make(map[Handle]error), byEP: make(map[uint32]int), ops: make([]transport.Op, pieces),
 	}
 	n.inline = min(n.caps.MaxInline, scratchBytes)
-	for r := range n.ends {
-		n.ends[r].addr = c.Addresses[r]
+	for r, a := range e.config.Addresses {
+		n.ends[r].addr = a
 	}
 	for i := pieces - 1; i >= 0; i-- {
 		n.freePiece = append(n.freePiece, int32(i))
@@ -117,6 +117,15 @@ func newNIC(e *Engine, c Config) (*nic, error) {
 }
 
 func (n *nic) close() error { return n.d.Close() }
+
+// learn keeps rank's address if it was not known before.
+func (n *nic) learn(rank int, addr []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ends[rank].addr == nil {
+		n.ends[rank].addr = addr
+	}
+}
 
 // endpoint returns the connected endpoint of rank; it connects on first use.
 func (n *nic) endpoint(rank int, op string) (*endpoint, error) {
