@@ -19,11 +19,13 @@ func TestCheckLimits(t *testing.T) {
 		set              func(*Limits)
 		found, need, how string // empty found: it fits
 	}{
-		"nothing known":           {n: want, set: func(*Limits) {}},
-		"memory, exactly":         {n: want, set: func(l *Limits) { l.Available = 64 * mib }},
-		"memory":                  {want, func(l *Limits) { l.Available = 64*mib - 1 }, "64.0 MiB of memory available", "64.0 MiB", "fewer ranks"},
-		"control group, exactly":  {n: want, set: func(l *Limits) { l.CgroupFree = 64 * mib }},
-		"control group":           {want, func(l *Limits) { l.Cgroup, l.CgroupLimit, l.CgroupFree, l.CgroupFile = "/g", 100*mib, 12*mib, "/g/memory.max" }, "12.0 MiB free of 100.0 MiB in the control group /g", "64.0 MiB", "/g/memory.max"},
+		"nothing known":          {n: want, set: func(*Limits) {}},
+		"memory, exactly":        {n: want, set: func(l *Limits) { l.Available = 64 * mib }},
+		"memory":                 {want, func(l *Limits) { l.Available = 64*mib - 1 }, "64.0 MiB of memory available", "64.0 MiB", "fewer ranks"},
+		"control group, exactly": {n: want, set: func(l *Limits) { l.CgroupFree = 64 * mib }},
+		"control group": {want, func(l *Limits) {
+			l.Cgroup, l.CgroupLimit, l.CgroupFree, l.CgroupFile = "/g", 100*mib, 12*mib, "/g/memory.max"
+		}, "12.0 MiB free of 100.0 MiB in the control group /g", "64.0 MiB", "/g/memory.max"},
 		"control group, exceeded": {want, func(l *Limits) { l.CgroupLimit, l.CgroupFree = 100*mib, -5 }, "0 bytes free", "64.0 MiB", "--mem"},
 		"commit limit, not used":  {n: want, set: func(l *Limits) { l.CommitFree = 0 }},
 		"commit limit":            {want, func(l *Limits) { l.StrictCommit, l.CommitFree = true, 3*mib }, "3.0 MiB left of the commit limit", "64.0 MiB", "vm.overcommit"},
@@ -33,7 +35,7 @@ func TestCheckLimits(t *testing.T) {
 		"address space":           {want, func(l *Limits) { l.AddressSpace, l.AddressUsed = 100*mib, 37*mib }, "63.0 MiB of address space left of 100.0 MiB", "64.0 MiB", "ulimit -v"},
 		"address space, exceeded": {want, func(l *Limits) { l.AddressSpace, l.AddressUsed = 100*mib, 101*mib }, "0 bytes of address space", "64.0 MiB", "ulimit -v"},
 		"mappings, exactly":       {n: want, set: func(l *Limits) { l.MaxMaps, l.MapsUsed = 65530, 65530-1024-1 }},
-		"mappings":                {want, func(l *Limits) { l.MaxMaps, l.MapsUsed = 65530, 65530 - 1024 }, "64506 of 65530 mappings in use, 1024 of them kept", "1 more", "vm.max_map_count=129014"},
+		"mappings":                {want, func(l *Limits) { l.MaxMaps, l.MapsUsed = 65530, 65530-1024 }, "64506 of 65530 mappings in use, 1024 of them kept", "1 more", "vm.max_map_count=129014"},
 		"few mappings":            {n: want, set: func(l *Limits) { l.MaxMaps, l.MapsUsed = 800, 699 }},
 		"too few mappings":        {want, func(l *Limits) { l.MaxMaps, l.MapsUsed = 800, 700 }, "700 of 800", "1 more", "vm.max_map_count="},
 		"descriptors":             {need{what: "x", files: 1}, func(l *Limits) { l.OpenFiles, l.FilesUsed = 64, 64 }, "64 of 64 file descriptors", "1 more", "ulimit -n 130"},
