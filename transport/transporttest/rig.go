@@ -1,7 +1,9 @@
 package transporttest
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -275,25 +277,42 @@ func together(t *testing.T, n int, f func(i int) error) {
 	require.NoError(t, errors.Join(errs...))
 }
 
-// fill writes a pattern that differs with seed and place.
-func fill(r mem.Range, seed uint64) {
-	for i := range r.Data() {
-		r.Data()[i] = pattern(seed, i)
+// patternChunk is how much of a pattern is made at a time.
+const patternChunk = 4096
+
+// pattern makes the bytes from first on of the pattern of seed, which differs with seed and place.
+func pattern(buf []byte, seed uint64, first int) {
+	for i := 0; i < len(buf); {
+		x := (seed<<32 + uint64(first+i)>>3) * 0x9e3779b97f4a7c15
+		x ^= x >> 29
+		if (first+i)&7 == 0 && len(buf)-i >= 8 {
+			binary.LittleEndian.PutUint64(buf[i:], x)
+			i += 8
+			continue
+		}
+		buf[i] = byte(x >> (8 * (uint(first+i) & 7)))
+		i++
 	}
 }
 
-func pattern(seed uint64, i int) byte {
-	x := (seed + uint64(i)) * 0x9e3779b97f4a7c15
-	return byte(x >> 56)
-}
+// fill writes the pattern of seed.
+func fill(r mem.Range, seed uint64) { pattern(r.Data(), seed, 0) }
 
 // requirePattern fails the test unless r holds fill's pattern, beginning at byte first of it.
 func requirePattern(t *testing.T, r mem.Range, seed uint64, first int, what string, args ...any) {
 	t.Helper()
-	for i, b := range r.Data() {
-		if b != pattern(seed, first+i) {
-			require.Failf(t, "wrong bytes", "%s: byte %d of %d is %#x, not %#x",
-				fmt.Sprintf(what, args...), i, r.Bytes, b, pattern(seed, first+i))
+	var buf [patternChunk]byte
+	for at := 0; at < r.Bytes; at += patternChunk {
+		want, got := buf[:min(patternChunk, r.Bytes-at)], r.Data()[at:]
+		pattern(want, seed, first+at)
+		if got = got[:len(want)]; bytes.Equal(got, want) {
+			continue
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				require.Failf(t, "wrong bytes", "%s: byte %d of %d is %#x, not %#x",
+					fmt.Sprintf(what, args...), at+i, r.Bytes, got[i], want[i])
+			}
 		}
 	}
 }

@@ -37,7 +37,10 @@ func (s *suite) sizes() []int {
 // guard is what lies untouched on both sides of a transfer in the size tests.
 const guard = 64
 
-func (s *suite) room() int { return slices.Max(s.sizes()) + 2*guard + 8 }
+func (s *suite) room() int { return slices.Max(s.sizes()) + 2*guard + 16 }
+
+// around returns as much of a rank's memory as a transfer of size bytes at off and its guards take.
+func (n *node) around(off, size int) mem.Range { return n.mem.Slice(0, off+size+guard) }
 
 func testWriteSizes(t *testing.T, s *suite) {
 	a, b := s.pair(t, s.room())
@@ -48,8 +51,9 @@ func testWriteSizes(t *testing.T, s *suite) {
 					continue
 				}
 				seed := uint64(i*16 + off)
-				fill(a.mem, seed)
-				fill(b.mem, ^seed)
+				mine, its := a.around(off, size), b.around(off, size)
+				fill(mine, seed)
+				fill(its, ^seed)
 				op := a.op(transport.OpWrite, 1, off, off, size)
 				op.Flags |= flags
 				if flags != 0 {
@@ -60,7 +64,7 @@ func testWriteSizes(t *testing.T, s *suite) {
 				requirePattern(t, b.mem.Slice(off, size), seed, off, "write of %d bytes at %d, flags %d", size, off, flags)
 				requirePattern(t, b.mem.Slice(0, off), ^seed, 0, "before a write of %d bytes", size)
 				end := off + size
-				requirePattern(t, b.mem.Slice(end, b.mem.Bytes-end), ^seed, end, "behind a write of %d bytes", size)
+				requirePattern(t, its.Slice(end, its.Bytes-end), ^seed, end, "behind a write of %d bytes", size)
 			}
 		}
 	}
@@ -71,15 +75,16 @@ func testReadSizes(t *testing.T, s *suite) {
 	for i, size := range s.sizes() {
 		for _, off := range []int{guard, guard + 5} {
 			seed := uint64(i*16 + off)
-			fill(a.mem, seed)
-			fill(b.mem, ^seed)
+			mine, its := a.around(off, size), b.around(off, size)
+			fill(mine, seed)
+			fill(its, ^seed)
 			c := a.must(a.op(transport.OpRead, 1, off, off, size))
 			require.EqualValues(t, size, c.Bytes)
 			requirePattern(t, a.mem.Slice(off, size), ^seed, off, "read of %d bytes at %d", size, off)
 			requirePattern(t, a.mem.Slice(0, off), seed, 0, "before a read of %d bytes", size)
 			end := off + size
-			requirePattern(t, a.mem.Slice(end, a.mem.Bytes-end), seed, end, "behind a read of %d bytes", size)
-			requirePattern(t, b.mem, ^seed, 0, "the source of a read of %d bytes", size)
+			requirePattern(t, mine.Slice(end, mine.Bytes-end), seed, end, "behind a read of %d bytes", size)
+			requirePattern(t, its, ^seed, 0, "the source of a read of %d bytes", size)
 		}
 	}
 }

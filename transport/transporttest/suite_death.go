@@ -164,7 +164,7 @@ func testCloseOutstanding(t *testing.T, s *suite) {
 		together(t, 3, func(i int) error {
 			n := r.nodes[i]
 			for k := range 100 {
-				if _, err := n.d.Post([]transport.Op{n.op(transport.OpWrite, k%3, 0, 1<<15, s.upTo(4096))}); err != nil {
+				if _, err := n.d.Post([]transport.Op{n.op(transport.OpWrite, k%3, 0, 8192*(1+i), s.upTo(4096))}); err != nil {
 					return err
 				}
 			}

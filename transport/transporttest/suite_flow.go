@@ -121,6 +121,11 @@ func testManyPosters(t *testing.T, s *suite) {
 	var posting atomic.Int32
 	posting.Store(posters)
 	y := newTally()
+	var copies [posters]node // with cookies of their own; they never poll
+	for i := range copies {
+		copies[i] = *a
+		copies[i].cookie = uint64(i+1) << 48
+	}
 	together(t, posters+1, func(i int) error {
 		if i == posters { // the poller
 			for deadline := time.Now().Add(s.opt.Timeout); posting.Load() > 0 || len(a.got) > 0; {
@@ -144,8 +149,7 @@ func testManyPosters(t *testing.T, s *suite) {
 			return nil
 		}
 		defer posting.Add(-1)
-		me := *a // cookies of its own; never polls
-		me.cookie = uint64(i+1) << 48
+		me := &copies[i]
 		signalled[i] = map[uint64]transport.Op{}
 		rng := rand.New(rand.NewPCG(s.opt.Seed, uint64(i)))
 		for range s.opt.Ops / posters {

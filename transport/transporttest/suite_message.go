@@ -37,8 +37,9 @@ func testSendSizes(t *testing.T, s *suite) {
 				continue
 			}
 			seed := uint64(i)
-			fill(a.mem, seed)
-			fill(b.mem, ^seed)
+			its := b.around(guard, size)
+			fill(a.around(guard, size), seed)
+			fill(its, ^seed)
 			b.postRecv(uint64(i)<<40+7, guard, size+guard) // longer than the message
 			op := a.op(transport.OpSend, 1, guard, 0, size)
 			op.Flags |= flags
@@ -51,7 +52,7 @@ func testSendSizes(t *testing.T, s *suite) {
 			require.Equal(t, b.ep(0), c.EP, "Connect returns the endpoint that the message came on")
 			requirePattern(t, b.mem.Slice(guard, size), seed, guard, "message of %d bytes", size)
 			end := guard + size
-			requirePattern(t, b.mem.Slice(end, b.mem.Bytes-end), ^seed, end, "behind a message of %d bytes", size)
+			requirePattern(t, its.Slice(end, its.Bytes-end), ^seed, end, "behind a message of %d bytes", size)
 		}
 	}
 	a.none()
@@ -62,8 +63,8 @@ func testWriteImm(t *testing.T, s *suite) {
 	need(t, s.caps.WriteImm, "write with immediate")
 	a, b := s.pair(t, s.room())
 	for i, size := range s.sizes() {
-		fill(a.mem, uint64(i))
-		fill(b.mem, ^uint64(i))
+		fill(a.around(guard, size), uint64(i))
+		fill(b.around(guard, size), ^uint64(i))
 		b.postRecv(uint64(i), 0, 8)
 		op := a.op(transport.OpWriteImm, 1, guard, guard, size)
 		op.Imm = ^uint32(i)
