@@ -77,7 +77,7 @@ func TestEnvironmentOfARank(t *testing.T) {
 	s := Spec{
 		N: 4, Stats: true, Set: []string{"A=new", "PMI_TRACE=1"},
 		Env: []string{
-			"A=old", "HOME=/root", "PATH=/bin", "PATH=/usr/bin", "PGAS_TRANSPORT=shm", "PGAS_RANK=9", "PGAS_JOB=outer", "PGAS_CONTROL_FD=7",
+			"A=old", "HOME=/h", "PATH=/bin", "PATH=/usr/bin", "PGAS_TRANSPORT=shm", "PGAS_RANK=9", "PGAS_JOB=outer", "PGAS_CONTROL_FD=7",
 			"PMI_FD=9", "PMI_PORT=h:1", "PMIX_RANK=1", "OMPI_COMM_WORLD_RANK=1", "PRTE_LAUNCHED=1", "MPI_LOCALRANKID=3", "HYDI_CONTROL_FD=8",
 			"SLURM_PROCID=1", "SLURM_LOCALID=1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_JOB_ID=12",
 		},
@@ -86,7 +86,7 @@ func TestEnvironmentOfARank(t *testing.T) {
 		"PGAS_JOB=job", "PGAS_RANK=2", "PGAS_SIZE=4", "PGAS_CONTROL_FD=4", "PMI_FD=3", "PMI_RANK=2", "PMI_SIZE=4",
 		"MPI_LOCALRANKID=2", "MPI_LOCALNRANKS=4", "PGAS_STATS=1",
 		"A=new", "PMI_TRACE=1",
-		"HOME=/root", "PATH=/usr/bin", "PGAS_TRANSPORT=shm", "SLURM_JOB_ID=12",
+		"HOME=/h", "PATH=/usr/bin", "PGAS_TRANSPORT=shm", "SLURM_JOB_ID=12",
 	}, rankEnv(&s, "job", 2))
 	env, argv := Describe(Spec{N: 1, Argv: []string{"x", "y"}, Set: []string{"B=c"}}, "JOB", 0)
 	require.Contains(t, env, "PGAS_JOB=JOB")

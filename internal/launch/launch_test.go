@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -159,4 +160,44 @@ func TestStats(t *testing.T) {
 		require.EqualValues(t, rank+1, s.Transports["shm"]["mapped"].Ops)
 	}
 	require.Empty(t, run(t, Spec{N: 2}, "stats").Stats, "nobody asked")
+}
+
+func TestRunLeaksNothing(t *testing.T) {
+	open := func() int {
+		fds, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(fds)
+	}
+	once := func() {
+		run(t, Spec{N: 3}, "hello")
+		run(t, Spec{N: 3}, "exit", "1", "3")
+		_, err := Run(t.Context(), Spec{N: 1, Argv: []string{"no-such-program"}})
+		require.Error(t, err)
+	}
+	once()
+	fds, goroutines := open(), runtime.NumGoroutine()
+	for range 5 {
+		once()
+	}
+	for range 200 {
+		if open() <= fds && runtime.NumGoroutine() <= goroutines {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%d descriptors and %d goroutines before, %d and %d after", fds, goroutines, open(), runtime.NumGoroutine())
+}
+
+// TestManyRanksAtOnce runs several jobs at the same time, one of them large.
+func TestManyRanksAtOnce(t *testing.T) {
+	t.Run("group", func(t *testing.T) {
+		for _, n := range []int{2, 3, 40} {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				r := run(t, Spec{N: n}, "hello")
+				require.Zero(t, r.Code, r.err)
+				require.Equal(t, n, strings.Count(r.out, "\n"))
+			})
+		}
+	})
 }
