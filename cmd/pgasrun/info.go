@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"gopgas/pgas"
 )
 
 // infoSection is a headed block of `pgasrun info`.
@@ -15,16 +17,32 @@ type infoSection struct {
 // infoRow is one line: what, how much, and a remark such as the cure for too little. Value and note may be empty.
 type infoRow struct{ name, value, note string }
 
-// libraryInfo is where the library describes itself: transports found here, memory per rank, per peer and per
-// window, variables with value and default. So far it tells what pgasrun gives every rank.
-func libraryInfo() []infoSection {
-	return []infoSection{{"variables that every rank gets from pgasrun", []infoRow{
-		{"PGAS_JOB", "a name made at the start", "equal on all ranks; also the name of the PMI key-value space"},
-		{"PGAS_RANK, PGAS_SIZE", "R, N", "also as PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS"},
-		{"PMI_FD", "3", "a socket that speaks PMI-1.1"},
-		{"PGAS_CONTROL_FD", "4", "a socket for questions of the launcher"},
-		{"PGAS_STATS", "1 with --stats", "asks the rank to count"},
-	}}}
+// sampleRanks is the size of the world for which `pgasrun info` tells what ranks, peers and windows cost.
+const sampleRanks = 8
+
+// libraryInfo is how the library describes itself: transports found here, memory per rank, per peer and per window, and
+// every variable with its value in environ and its default.
+func libraryInfo(environ []string) []infoSection {
+	var out []infoSection
+	for _, f := range pgas.Describe(sampleRanks) {
+		if len(out) == 0 || out[len(out)-1].title != f.Section {
+			out = append(out, infoSection{title: f.Section})
+		}
+		last := &out[len(out)-1]
+		last.rows = append(last.rows, infoRow{f.Name, f.Value, f.Note})
+	}
+	vars := infoSection{title: "environment (value here, default, meaning)"}
+	for _, v := range pgas.Variables(environ) {
+		value, def := v.Value, v.Default
+		if value == "" {
+			value = "-"
+		}
+		if def == "" {
+			def = "-"
+		}
+		vars.rows = append(vars.rows, infoRow{v.Name, value, fmt.Sprintf("default %-5s %s", def, v.Meaning)})
+	}
+	return append(out, vars)
 }
 
 // writeInfo prints sections with their columns aligned, each section for itself.

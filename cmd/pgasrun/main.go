@@ -90,7 +90,7 @@ func newApp(s streams) *cli.App {
 				if c.Args().Present() {
 					return usage("info takes no arguments, found %q", c.Args().First())
 				}
-				return writeInfo(s.out, append(machineInfo(), libraryInfo()...))
+				return writeInfo(s.out, append(machineInfo(), libraryInfo(os.Environ())...))
 			},
 		}},
 	}
