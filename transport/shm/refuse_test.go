@@ -100,6 +100,34 @@ func TestAnotherUser(t *testing.T) {
 	require.Zero(t, m.Stats().Served)
 }
 
+// childStranger is another user who knows the whole token and asks the owner's socket, without the checks that
+// ask makes of the other end.
+func childStranger(l *line) {
+	tok, err := parseToken(l.hearToken())
+	l.must(err)
+	conn, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	l.must(err)
+	l.must(unix.Connect(conn, &unix.SockaddrUnix{Name: socketName(tok.sock)}))
+	_ = unix.Send(conn, request(tok), unix.MSG_NOSIGNAL) // it may have hung up already
+	fd, err := receiveFile(conn, "the owner")
+	l.check(err != nil, "got descriptor %d", fd)
+}
+
+func request(tok token) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, tokenVersion)
+	return append(binary.LittleEndian.AppendUint64(b, tok.ino), tok.nonce[:]...)
+}
+
+func TestServerRefusesAnotherUser(t *testing.T) {
+	m := open(t, Config{What: "test"})
+	_, tok, err := m.Alloc(4096)
+	require.NoError(t, err)
+	c := start(t, "stranger", asNobody(t))
+	c.sayToken(tok)
+	c.end()
+	require.Zero(t, m.Stats().Served)
+}
+
 // TestNamespaces: what separates processes of one user, and which way leads around it.
 func TestNamespaces(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -201,9 +229,9 @@ func TestServerRefuses(t *testing.T) {
 	_, err = ask(wrong)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 
-	request := append(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, tokenVersion), good.ino), good.nonce[:]...)
-	require.Len(t, request, requestLen)
-	for _, bad := range [][]byte{{}, {1}, request[:31], append(request[:32:32], 0), append([]byte{2}, request[1:]...)} {
+	req := request(good)
+	require.Len(t, req, requestLen)
+	for _, bad := range [][]byte{{}, {1}, req[:31], append(req[:32:32], 0), append([]byte{2}, req[1:]...)} {
 		conn := dial(t, good)
 		require.NoError(t, unix.Send(conn, bad, 0))
 		var answer [8]byte
