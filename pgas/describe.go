@@ -21,7 +21,7 @@ func Describe(ranks int) []Fact {
 	facts := []Fact{
 		{"transports", "shm", "available", "ranks of one node map each other's memory; loads, stores and CPU atomics"},
 		{"memory", "per rank, at the start", bytesText(perRank), fmt.Sprintf("control blocks in a world of %d ranks, in shared memory", ranks)},
-		{"memory", "symmetric heap", "on demand", fmt.Sprintf("address space from %s on, doubling; memory when touched", bytesText(pgsync.FirstChunk))},
+		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", bytesText(pgsync.FirstChunk))},
 		{"memory", "per peer", bytesText(perPeer), "flags and tables; one mapping for each chunk of the heap"},
 		{"memory", "per window", bytesText(ranks * (remote + slice)), fmt.Sprintf("%d bytes for each member, beside the elements", remote+slice)},
 		{"runtime", "Go", runtime.Version(), fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH)},

@@ -167,7 +167,7 @@ func (g Signal) WaitUntil(ctx context.Context, c Cmp, v uint64) (uint64, error) 
 			return have, nil
 		}
 		if err := sp.Step(); err != nil {
-			return 0, transport.NewOpError("wait-until", -1, err)
+			return 0, t.waitError("wait-until", -1, err)
 		}
 	}
 }
