@@ -214,8 +214,14 @@ func TestARankThatDoesNotReadLosesItsConnection(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, c := range []Config{{KVSName: "job"}, {Size: 1}, {Size: 1, KVSName: "a b"}, {Size: 1, KVSName: strings.Repeat("x", 256)},
-		{Size: 1, KVSName: "job", Preset: map[string]string{"a b": "c"}}, {Size: 1, KVSName: "job", Preset: map[string]string{"a": ""}}} {
+	for _, c := range []Config{
+		{KVSName: "job"},
+		{Size: 1},
+		{Size: 1, KVSName: "a b"},
+		{Size: 1, KVSName: strings.Repeat("x", 256)},
+		{Size: 1, KVSName: "job", Preset: map[string]string{"a b": "c"}},
+		{Size: 1, KVSName: "job", Preset: map[string]string{"a": ""}},
+	} {
 		_, err := New(c)
 		require.Error(t, err, "%+v", c)
 	}
