@@ -97,7 +97,8 @@ func TestEnvironmentOfARank(t *testing.T) {
 func TestHangReportTable(t *testing.T) {
 	got := hangReport("why", 12345*time.Millisecond, []suspect{
 		{rank: 0, pid: 100, answered: true, waits: []control.Wait{
-			{Op: "lock", Peer: 3, Since: 11 * time.Second, Where: "a.go:7", Detail: "held by rank 1"}, {Op: "barrier", Peer: -1, Since: time.Second}}},
+			{Op: "lock", Peer: 3, Since: 11 * time.Second, Where: "a.go:7", Detail: "held by rank 1"}, {Op: "barrier", Peer: -1, Since: time.Second},
+		}},
 		{rank: 1, pid: 101, ended: "exited with 0 after 1.00 s"},
 		{rank: 2, pid: 102, answered: true},
 		{rank: 10, pid: 110, seen: "stopped, 0.10 s of CPU used"},
@@ -110,15 +111,4 @@ rank  pid  state    waits in               for     since   called at
 2     102  running  nothing: it computes, or waits outside of the library
 10    110  running  no answer: stopped, 0.10 s of CPU used
 `, got)
-}
-
-func TestParseStat(t *testing.T) {
-	state, ticks, ok := parseStat([]byte("12 (a) b ) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"))
-	require.True(t, ok)
-	require.EqualValues(t, 'S', state)
-	require.EqualValues(t, 11+12, ticks)
-	for _, bad := range []string{"", "12", "12 (a)", "12 (a) S 1 2", "1 (a) SS 1 2 3 4 5 6 7 8 9 10 11 12 13", "1 (a) S 1 2 3 4 5 6 7 8 9 10 x y 13"} {
-		_, _, ok := parseStat([]byte(bad))
-		require.False(t, ok, bad)
-	}
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"gopgas/internal/control"
 )
@@ -22,56 +22,67 @@ type suspect struct {
 	seen      string // what the system shows of a rank that did not answer
 }
 
-// hangReport prints the table. A rank that waits in several calls has a row for each.
+// hangReport prints the table. A rank that waits in several calls has a row for each. Rows that say something else in words
+// do not widen the columns.
 func hangReport(why string, after time.Duration, all []suspect) string {
+	rows := [][]string{{"rank", "pid", "state", "waits in", "for", "since", "called at"}}
 	running := 0
 	for _, s := range all {
+		id, state := []string{strconv.Itoa(s.rank), strconv.Itoa(s.pid)}, "running"
 		if s.ended == "" {
 			running++
+		} else {
+			state = "ended"
+		}
+		id = append(id, state)
+		switch {
+		case s.ended != "":
+			rows = append(rows, append(id, s.ended))
+		case !s.answered:
+			rows = append(rows, append(id, "no answer: "+s.seen))
+		case len(s.waits) == 0:
+			rows = append(rows, append(id, "nothing: it computes, or waits outside of the library"))
+		}
+		for _, w := range s.waits {
+			rows = append(rows, append(id, waitCells(w)...))
+			id = []string{"", "", ""}
 		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "pgasrun: hang report after %s (%s): %d of %d ranks run\n", seconds(after), why, running, len(all))
-	t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "rank\tpid\tstate\twaits in\tfor\tsince\tcalled at")
-	for _, s := range all {
-		id := fmt.Sprintf("%d\t%d\t", s.rank, s.pid)
-		switch {
-		case s.ended != "":
-			fmt.Fprintf(t, "%sended\t%s\n", id, s.ended)
-		case !s.answered:
-			fmt.Fprintf(t, "%srunning\tno answer: %s\n", id, s.seen)
-		case len(s.waits) == 0:
-			fmt.Fprintf(t, "%srunning\tnothing: it computes, or waits outside of the library\n", id)
-		}
-		for i, w := range s.waits {
-			if i > 0 {
-				id = "\t\t"
-			}
-			state := "running"
-			if i > 0 {
-				state = ""
-			}
-			op := printable(w.Op)
-			if w.Detail != "" {
-				op += " (" + printable(w.Detail) + ")"
-			}
-			peer := "all"
-			if w.Peer >= 0 {
-				peer = "rank " + strconv.Itoa(w.Peer)
-			}
-			fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\t%s\n", id, state, op, peer, seconds(w.Since), printable(w.Where))
-		}
-	}
-	t.Flush()
-	return trimLines(b.String())
+	writeRows(&b, rows)
+	return b.String()
 }
 
-// trimLines takes the blanks off the ends of lines.
-func trimLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " \t")
+// waitCells are the last four cells of a row.
+func waitCells(w control.Wait) []string {
+	op := printable(w.Op)
+	if w.Detail != "" {
+		op += " (" + printable(w.Detail) + ")"
 	}
-	return strings.Join(lines, "\n")
+	peer := "all"
+	if w.Peer >= 0 {
+		peer = "rank " + strconv.Itoa(w.Peer)
+	}
+	return []string{op, peer, seconds(w.Since), printable(w.Where)}
+}
+
+// writeRows aligns the cells of all rows; the last cell of a short row may run over its column.
+func writeRows(b *strings.Builder, rows [][]string) {
+	width := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			if i < len(r)-1 || len(r) == len(width) {
+				width[i] = max(width[i], utf8.RuneCountInString(cell))
+			}
+		}
+	}
+	for _, r := range rows {
+		var line strings.Builder
+		for i, cell := range r {
+			fmt.Fprintf(&line, "%-*s  ", width[i], cell)
+		}
+		b.WriteString(strings.TrimRight(line.String(), " "))
+		b.WriteByte('\n')
+	}
 }

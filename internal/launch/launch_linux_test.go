@@ -64,8 +64,10 @@ func TestExitWithoutPMIIsFine(t *testing.T) {
 }
 
 func TestStubbornRanksAreKilledAfterTheGrace(t *testing.T) {
-	r := run(t, Spec{N: 3, Grace: 300 * time.Millisecond, Argv: []string{"sh", "-c",
-		`trap "" TERM; [ $PGAS_RANK = 0 ] && sleep 0.1 && exit 3; sleep 100 & wait; sleep 100`}})
+	r := run(t, Spec{N: 3, Grace: 300 * time.Millisecond, Argv: []string{
+		"sh", "-c",
+		`trap "" TERM; [ $PGAS_RANK = 0 ] && sleep 0.1 && exit 3; sleep 100 & wait; sleep 100`,
+	}})
 	require.Equal(t, 3, r.Code)
 	require.Greater(t, r.took, 300*time.Millisecond)
 	require.Less(t, r.took, 5*time.Second)
