@@ -52,17 +52,11 @@ func (sp *Spin) Slept() bool { return sp.began != 0 }
 
 // slow is a step beyond the spinning phase.
 func (sp *Spin) slow() error {
-	if sp.watch != nil {
-		if err := sp.watch.Interrupted(); err != nil {
-			return err
-		}
+	if sp.s.sim != nil {
+		return sp.virtual()
 	}
-	if sp.ctx != nil {
-		select {
-		case <-sp.ctx.Done():
-			return context.Cause(sp.ctx)
-		default:
-		}
+	if err := sp.interrupted(); err != nil {
+		return err
 	}
 	if help := sp.s.help.Load(); help != nil && (*help)() {
 		return nil
@@ -83,6 +77,29 @@ func (sp *Spin) slow() error {
 	}
 	sp.s.yield()
 	return nil
+}
+
+// interrupted asks whether something other than its condition ends the wait.
+func (sp *Spin) interrupted() error {
+	if sp.watch != nil {
+		if err := sp.watch.Interrupted(); err != nil {
+			return err
+		}
+	}
+	return ended(sp.ctx)
+}
+
+// ended returns the cause of a context that has ended. ctx may be nil.
+func ended(ctx context.Context) error {
+	if ctx == nil {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	default:
+		return nil
+	}
 }
 
 func (sp *Spin) arm() {
