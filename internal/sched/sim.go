@@ -94,6 +94,9 @@ func (m *Sim) Now() time.Duration {
 	return m.now
 }
 
+// Time returns the time that all have reached: actions before it have fired. Who has the token may be ahead of it.
+func (m *Sim) Time() time.Duration { return m.now }
+
 // At has a fire at time t, or now if that has passed. What is to happen at one moment happens in the order of these
 // calls.
 func (m *Sim) At(t time.Duration, a Action, arg uint64) {
