@@ -19,7 +19,7 @@ func (w *World) watchNeighbours(launcherTells bool) {
 	w.stop = append(w.stop, func() { close(stop) })
 	go func() {
 		for r := w.nextNeighbour(w.Rank()); r >= 0; r = w.nextNeighbour(r) {
-			if !awaitEnd(w.cards[r].Host.PID, stop) {
+			if !awaitEnd(w.cards[r].pid(), stop) {
 				return
 			}
 			if s, ok := w.engine.Peers.StateOf(r); ok && s == proto.Left {

@@ -40,6 +40,7 @@ type Config struct {
 	// OpenLater opens the NIC called NICName when memory is exposed that cannot be mapped; nil: there is none.
 	OpenLater func(context.Context) (transport.Domain, error)
 	Nodes     []int // the node of each rank, numbered from 0
+	Slots     int   // bounce buffers of the NIC path; 0: 64
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
 	// it they are inlined in the caller and leave no trace.
 	CountMapped bool
@@ -129,6 +130,7 @@ type Remote struct {
 func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
+		e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 		e.note(PathMapped, src.Bytes)
 		return nil
 	}
@@ -139,6 +141,7 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
+		e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 		e.note(PathMapped, dst.Bytes)
 		return nil
 	}

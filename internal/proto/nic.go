@@ -103,7 +103,11 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 		n.freeTrans = append(n.freeTrans, int32(i))
 	}
 	n.scratch = mem.Of(make([]uint64, pieces*scratchBytes/8))
-	bufs := mem.Of(make([]uint64, slots*slotBytes/8))
+	count := e.config.Slots
+	if count == 0 {
+		count = slots
+	}
+	bufs := mem.Of(make([]uint64, count*slotBytes/8))
 	n.pool = bounce.New(bufs, min(slotBytes, n.caps.MaxMessage))
 	var err error
 	if n.scratchKey, err = n.d.Register(n.scratch, transport.LocalWrite); err != nil {
@@ -246,6 +250,7 @@ func (n *nic) finish(c *transport.Completion) {
 	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
 		// The destination is the engine's until the transfer's generation grows, below.
 		copy(p.dst.Data(), n.source(p).Data())
+		n.e.Sched.ChargeCopy(p.dst.Bytes, p.dst.Bytes)
 	}
 	var err error
 	if c.Status != transport.StatusOK {

@@ -107,6 +107,7 @@ func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
 		path = PathInline
 	}
 	n.e.counts.add(path, src.Bytes)
+	whole := src.Bytes
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, n.pool.SlotBytes()))
 		id, err := n.acquire(op, r.Rank, part.Bytes > n.inline)
@@ -115,6 +116,7 @@ func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
 		}
 		buf, key := n.buffer(id, part.Bytes)
 		copy(buf.Data(), part.Data())
+		n.e.Sched.ChargeCopy(part.Bytes, whole)
 		wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
 		wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
 		if part.Bytes <= n.inline {
@@ -146,6 +148,7 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 		return err
 	}
 	n.e.counts.add(PathBounce, dst.Bytes)
+	whole := dst.Bytes
 	var flight [window]kept
 	var into [window]mem.Range
 	posted, done := 0, 0
@@ -171,6 +174,7 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 		if werr := k.h.Wait(nil); werr == nil {
 			buf, _ := n.buffer(k.id, part.Bytes)
 			copy(part.Data(), buf.Data())
+			n.e.Sched.ChargeCopy(part.Bytes, whole)
 		} else if err == nil {
 			err = werr
 		}

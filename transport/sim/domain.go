@@ -27,7 +27,8 @@ type domain struct {
 	thirst []*end         // peers' ends whose next message waits for a receive buffer here
 	woken  bool           // Wake was called and no Wait has taken it
 	closed bool
-	posted uint64 // operations, counted for Faults
+	begun  bool   // Fabric.Begin was called
+	posted uint64 // operations since then
 	vain   int    // polls in vain since something last happened
 	seen   uint64 // actions at the last of them
 }

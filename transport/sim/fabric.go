@@ -37,7 +37,7 @@ type Faults struct {
 }
 
 // Fault happens to a rank when it posts its Op-th operation, counted from 1, instead of that operation; or, where Op is
-// 0, at time At. A broken connection is that of the operation. The world's own start posts operations too.
+// 0, at time At. A broken connection is that of the operation. Operations count from Begin on.
 type Fault struct {
 	Rank int
 	Op   uint64
@@ -64,6 +64,7 @@ type Fabric struct {
 	model  Model
 	ranks  []*domain // the open domain of each rank
 	opened []uint64  // how often each rank has been opened
+	killed []bool    // ranks that were killed
 	ports  []port    // by node
 	free   *flight
 	counts Counts
@@ -89,7 +90,8 @@ func New(m *sched.Sim, ranks int, c Config) *Fabric {
 	c.MaxInline = max(c.MaxInline, 0)
 	f := &Fabric{
 		sim: m, cfg: c, model: c.Model, ranks: make([]*domain, ranks), opened: make([]uint64, ranks),
-		ports: make([]port, (ranks+c.RanksPerNode-1)/c.RanksPerNode),
+		killed: make([]bool, ranks),
+		ports:  make([]port, (ranks+c.RanksPerNode-1)/c.RanksPerNode),
 	}
 	m.SetCopyCost(f.model.CopyCost)
 	for _, k := range c.Faults.Kill {
@@ -188,10 +190,21 @@ func (p provider) Open(_ context.Context, c transport.Config) (transport.Domain,
 // its peers hear of it after Model.Detect. A rank that kills itself does not return.
 func (f *Fabric) Kill(rank int) {
 	if d := f.ranks[rank]; d != nil {
+		f.killed[rank] = true
 		d.leave(f.sim.Now() + f.model.Detect)
 		d.sched.Kill()
 	}
 }
+
+// Begin has Faults count rank's operations: what the rank has posted until now was its start.
+func (f *Fabric) Begin(rank int) {
+	if d := f.ranks[rank]; d != nil {
+		d.begun, d.posted = true, 0
+	}
+}
+
+// Killed reports whether rank was killed.
+func (f *Fabric) Killed(rank int) bool { return f.killed[rank] }
 
 // addressBytes: rank, how often it was opened.
 const addressBytes = 16

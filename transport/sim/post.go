@@ -48,6 +48,9 @@ func (d *domain) end(ep transport.EP) *end {
 // faulty lets happen what Faults has for the operation about to be posted; it returns true if that was this rank's
 // death, seen from a world without coroutines.
 func (d *domain) faulty(op *transport.Op) bool {
+	if !d.begun {
+		return false
+	}
 	d.posted++
 	for _, k := range d.f.cfg.Faults.Break {
 		if k.Rank == d.rank && k.Op == d.posted {
