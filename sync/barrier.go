@@ -19,7 +19,11 @@ func (t *Team) Barrier(ctx context.Context) error {
 	return t.barrier(ctx, "barrier")
 }
 
-func (t *Team) barrier(ctx context.Context, op string) error {
+func (t *Team) barrier(ctx context.Context, op string) error { return t.disseminate(ctx, op, nil) }
+
+// disseminate is the barrier. In each round, when this member has heard from the one dist before it, heard is called:
+// what that member wrote before its round can be read now. heard may be nil.
+func (t *Team) disseminate(ctx context.Context, op string, heard func(from, dist int) error) error {
 	if !t.pending {
 		t.gen++
 	}
@@ -33,24 +37,38 @@ func (t *Team) barrier(ctx context.Context, op string) error {
 		if err := t.e.Store64(&t.peers[to], k*flagStride, t.gen); err != nil {
 			return err
 		}
-		flag := t.local.Word64(k * flagStride)
-		if flag.Load() >= t.gen {
-			continue
-		}
 		from := t.me - dist
 		if from < 0 {
 			from += n
 		}
-		sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: t.ranks[from]}, t)
-		for flag.Load() < t.gen {
-			if err := sp.Step(); err != nil {
-				sp.End()
-				return t.waitError(op, t.ranks[from], err)
-			}
+		if err := t.hear(ctx, op, k, from, to); err != nil {
+			return err
 		}
-		sp.End()
-		t.e.NoteWait(&sp, &t.peers[to])
+		if heard == nil {
+			continue
+		}
+		if err := heard(from, dist); err != nil {
+			return err
+		}
 	}
 	t.pending = false
+	return nil
+}
+
+// hear waits for the flag of round k.
+func (t *Team) hear(ctx context.Context, op string, k, from, to int) error {
+	flag := t.local.Word64(k * flagStride)
+	if flag.Load() >= t.gen {
+		return nil
+	}
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: t.ranks[from]}, t)
+	for flag.Load() < t.gen {
+		if err := sp.Step(); err != nil {
+			sp.End()
+			return t.waitError(op, t.ranks[from], err)
+		}
+	}
+	sp.End()
+	t.e.NoteWait(&sp, &t.peers[to])
 	return nil
 }
