@@ -85,8 +85,7 @@ func (t *Team) check(r round, member int) error {
 		return err
 	}
 	if call(theirs) != r.call {
-		return transport.NewOpError(r.call.name(), t.ranks[member], fmt.Errorf("%w: this rank is in a %s, rank %d in a %s",
-			ErrMismatch, r.call, t.ranks[member], call(theirs)))
+		return t.mismatch(r.call, member, call(theirs))
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func slotBytes(n int) int { return min(boxPayload(n)/n&^7, largestSlot) }
 // callPoisoned marks the word of a member that has seen that the members do not make the same call.
 const callPoisoned = 0xff
 
-// poison is the word of a member that has learned of the call of culprit, a member.
-func poison(culprit int) call { return callOf(callPoisoned, 0, culprit) }
+// poison is the word of a member that has learned that members a and b make different calls.
+func poison(a, b int) call { return callOf(callPoisoned, 0, a<<20|b) }
 
 // gather gives every member's mine, of equal lengths that slotBytes allows, to all: member m's is all[m*len(mine):].
 // When the members do not make the same call, all of them learn of it.
@@ -49,9 +49,11 @@ func (t *Team) gather(ctx context.Context, c call, mine, all []byte) error {
 		case wrong != nil:
 			return nil // go on to tell the others
 		case call(theirs) != c:
-			var culprit int
-			culprit, wrong = t.mismatch(c, from, call(theirs))
-			word.Store(uint64(poison(culprit)))
+			wrong = t.mismatch(c, from, call(theirs))
+			if theirs>>56 != callPoisoned {
+				theirs = uint64(poison(t.me, from))
+			}
+			word.Store(theirs)
 			return nil
 		}
 		return t.e.Get(&t.peers[from], off+outboxHeader, slots.Slice(dist*s, min(dist, n-dist)*s))
@@ -73,16 +75,15 @@ func (t *Team) gather(ctx context.Context, c call, mine, all []byte) error {
 	return nil
 }
 
-// mismatch is the error of a member that makes call c and has found theirs with another, and the member whose call is
-// not this one's.
-func (t *Team) mismatch(c call, from int, theirs call) (culprit int, err error) {
+// mismatch is the error of a member that makes call c and has found theirs in the outbox of another.
+func (t *Team) mismatch(c call, from int, theirs call) error {
 	if theirs>>56 != callPoisoned {
-		return from, transport.NewOpError(c.name(), t.ranks[from], fmt.Errorf("%w: this rank is in a %s, rank %d in a %s",
+		return transport.NewOpError(c.name(), t.ranks[from], fmt.Errorf("%w: this rank is in a %s, rank %d in a %s",
 			ErrMismatch, c, t.ranks[from], theirs))
 	}
-	culprit = int(theirs & (1<<40 - 1))
-	return culprit, transport.NewOpError(c.name(), t.ranks[culprit], fmt.Errorf("%w: this rank is in a %s, as rank %d knows rank %d makes "+
-		"another call than others", ErrMismatch, c, t.ranks[from], t.ranks[culprit]))
+	a, b := int(theirs>>20&(1<<20-1)), int(theirs&(1<<20-1))
+	return transport.NewOpError(c.name(), t.ranks[from], fmt.Errorf("%w: this rank is in a %s; rank %d and rank %d make different calls",
+		ErrMismatch, c, t.ranks[a], t.ranks[b]))
 }
 
 // gathers reports whether a collective of so many bytes for each member is made by a gather: where few members, or
