@@ -171,6 +171,9 @@ func (d *domain) PostRecv(bufs []transport.Recv) (int, error) {
 		return 0, errClosed
 	}
 	d.sched.Charge(d.f.model.Send.Post)
+	if d.f.virtual() {
+		_ = d.sched.Sleep(nil, 0) // messages that wait take the buffers at the time of the call, not before
+	}
 	for i := range bufs {
 		if b := bufs[i].Buf; d.table.local(b.Mem, b.LKey, transport.LocalWrite) == nil {
 			return d.addRecvs(bufs[:i]), errRecvKey
@@ -210,8 +213,8 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 		d.sched.Charge(time.Duration(n) * d.f.model.Reap)
 		return n, nil
 	}
-	if d.f.sim.Running() < 0 {
-		return 0, nil // not in virtual time
+	if !d.f.virtual() {
+		return 0, nil
 	}
 	if now := d.f.sim.Counts().Events; now != d.seen {
 		d.seen, d.vain = now, 0

@@ -136,6 +136,9 @@ func (s severance) Fire(uint64) {
 // Node returns the number of rank's node.
 func (f *Fabric) Node(rank int) int { return rank / f.cfg.RanksPerNode }
 
+// virtual reports whether coroutines use the machine, and not goroutines of a test under a lock of its own.
+func (f *Fabric) virtual() bool { return f.sim.Running() >= 0 }
+
 // Counts returns what has happened so far.
 func (f *Fabric) Counts() Counts { return f.counts }
 
