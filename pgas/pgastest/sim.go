@@ -32,6 +32,8 @@ type SimConfig struct {
 	Machine   sim.Config
 	Slots     int           // bounce buffers of each rank; 0: the engine's own number
 	TimeLimit time.Duration // of real time; 0: 60 s
+	// MeasureHeap fills SimResult.Heap, which takes two collections.
+	MeasureHeap bool
 }
 
 // SimResult is what came of a simulation.
@@ -43,7 +45,7 @@ type SimResult struct {
 	Stuck   *sched.StuckError
 	NIC     sim.Counts
 	Sched   sched.SimCounts
-	Heap    uint64 // bytes of memory at the end of f, of all ranks together, beyond what there was before
+	Heap    uint64 // live bytes of all ranks when the last one returns from f, where asked for
 }
 
 // ErrKilled is the outcome of a rank that Faults killed.
@@ -56,8 +58,8 @@ func (r SimResult) Trace() uint64 { return r.NIC.Trace }
 func (r SimResult) String() string {
 	ops := max(r.NIC.Ops(), 1)
 	return fmt.Sprintf("virtual %v; %d operations, %d bytes; real %v: %.0f ns, %.1f actions and %.1f switches for each operation; "+
-		"%.1f MB; trace %016x", r.Elapsed, r.NIC.Ops(), r.NIC.Bytes, r.Real.Round(time.Millisecond), float64(r.Real.Nanoseconds())/float64(ops),
-		float64(r.Sched.Events)/float64(ops), float64(r.Sched.Switches)/float64(ops), float64(r.Heap)/1e6, r.NIC.Trace)
+		"trace %016x", r.Elapsed, r.NIC.Ops(), r.NIC.Bytes, r.Real.Round(time.Millisecond), float64(r.Real.Nanoseconds())/float64(ops),
+		float64(r.Sched.Events)/float64(ops), float64(r.Sched.Switches)/float64(ops), r.NIC.Trace)
 }
 
 // RunSim runs f as each of c.Ranks ranks of one world in virtual time, over simulated NICs. It fails the test on the first
@@ -153,7 +155,7 @@ func newSimWorld(c SimConfig) *simWorld {
 	machine := c.Machine
 	machine.Model, machine.Faults, machine.RanksPerNode = c.Model, c.Faults, c.RanksPerNode
 	s.fabric = sim.New(s.m, c.Ranks, machine)
-	s.base = heapBytes()
+	s.base = s.heapBytes()
 	return s
 }
 
@@ -237,13 +239,17 @@ func (s *simWorld) enter(r int, w *pgas.World) {
 func (s *simWorld) leave(w *pgas.World) {
 	s.to = max(s.to, w.Elapsed())
 	if s.inside--; s.inside == 0 {
-		s.heap = max(heapBytes(), s.base) - s.base
+		s.heap = max(s.heapBytes(), s.base) - s.base
 	}
 }
 
-// heapBytes returns the bytes of live and dead objects, and of stacks.
-func heapBytes() uint64 {
+// heapBytes returns the bytes of live objects, and of stacks.
+func (s *simWorld) heapBytes() uint64 {
+	if !s.c.MeasureHeap {
+		return 0
+	}
+	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
+	return m.HeapAlloc + m.StackInuse
 }

@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+)
+
+// thousand is the machine of the large runs: 1024 ranks, 16 to a node. Eight bounce buffers for each rank are 512 KiB.
+func thousand() pgastest.SimConfig {
+	return pgastest.SimConfig{Ranks: 1024, RanksPerNode: 16, Seed: 1, Slots: 8, TimeLimit: 200e9}
+}
+
+func TestThousandRanks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: half a minute")
+	}
+	for name, f := range map[string]func(context.Context, *pgas.World) error{
+		"heat": heat{columns: 256, rowsEach: 4, steps: 10, cell: 2}.on(1024).run,
+		"isx":  isx{keysEach: 1024, buckets: 32, key: 5}.run,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := pgastest.RunSim(t, thousand(), f)
+			t.Log("simulated, model modern (all constants assumed), seed 1: ", r)
+			require.Zero(t, r.Sched.LostRings)
+			require.Less(t, r.NIC.Ops(), uint64(1024*2000), "something asks everybody for everything")
+		})
+	}
+}
+
+// TestMemoryPerRank bounds what a rank costs beyond its bounce buffers, and that it does not grow with the square.
+func TestMemoryPerRank(t *testing.T) {
+	perRank := func(n int) float64 {
+		c := thousand()
+		c.Ranks, c.MeasureHeap = n, true
+		r := pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error { return w.Barrier(ctx) })
+		return float64(r.Heap) / float64(n)
+	}
+	var last float64
+	for _, n := range []int{64, 256, 1024} {
+		b := perRank(n)
+		t.Logf("%d ranks: %.0f KiB each", n, b/1024)
+		require.Less(t, b, 2.5e6)
+		if last != 0 {
+			require.Less(t, b, 1.6*last, "four times the ranks")
+		}
+		last = b
+	}
+}
+
+// BenchmarkOperation is what a simulated operation costs in real time: puts of 8 bytes to the next rank, a flush for
+// every 16.
+func BenchmarkOperation(b *testing.B) {
+	for name, ranks := range map[string]int{"2": 2, "256": 256} {
+		b.Run(name, func(b *testing.B) {
+			c := thousand()
+			c.Ranks = ranks
+			var ops, ns float64
+			for b.Loop() {
+				r := pgastest.RunSim(b, c, func(ctx context.Context, w *pgas.World) error {
+					a, err := pgas.NewArray[int64](ctx, w.Team(), w.Size(), pgas.Block())
+					if err != nil {
+						return err
+					}
+					next := (w.Rank() + 1) % w.Size()
+					for i := range 20000 / ranks * 16 {
+						if err := a.Set(next, int64(i)); err != nil {
+							return err
+						}
+						if i%16 == 15 {
+							if err := a.Window().Flush(next); err != nil {
+								return err
+							}
+						}
+					}
+					return a.Free(ctx)
+				})
+				ops += float64(r.NIC.Ops())
+				ns += float64(r.Real.Nanoseconds())
+			}
+			b.ReportMetric(ns/ops, "ns/simulated-op")
+		})
+	}
+}
