@@ -53,6 +53,7 @@ var grants = []grant{
 
 	{"panic", "internal/mem", "bounds, as a slice's"},
 	{"panic", "internal/invariants", "it is where bugs panic"},
+	{"panic", "internal/sched:sim_*.go", "unwinds a coroutine whose simulated world has ended, and hands a program's panic on"},
 	{"panic", "window:view*.go", "View: bounds, as a slice's"},
 	{"panic", "pgas:view*.go", "View: bounds, as a slice's"},
 
