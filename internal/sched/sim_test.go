@@ -27,7 +27,7 @@ func TestSimSleepersWakeInTheOrderOfTime(t *testing.T) {
 	var order []int
 	sleeper := func(i int, d time.Duration) func(*Sched) {
 		return func(s *Sched) {
-			require.NoError(t, s.Sleep(nil, d))
+			require.NoError(t, s.Sleep(context.Background(), d))
 			require.Equal(t, d, s.Now())
 			order = append(order, i)
 		}
@@ -67,7 +67,7 @@ func TestSimBusyRankLooksWhenItIsDone(t *testing.T) {
 	s.Go(func() {
 		s.Charge(10 * us) // computes while it happens
 		require.Zero(t, at, "computation that was only charged lets nothing happen")
-		require.NoError(t, wait(s, nil, nil, func() bool { return at != 0 }))
+		require.NoError(t, wait(s, context.Background(), nil, func() bool { return at != 0 }))
 		require.Equal(t, 10*us, s.Now())
 	})
 	require.NoError(t, m.Run())
@@ -83,7 +83,7 @@ func TestSimHelperRunsBesideItsRank(t *testing.T) {
 		var done bool
 		s.Go(func() { s.Charge(5 * us); done = true })
 		s.Charge(2 * us)
-		require.NoError(t, wait(s, nil, nil, func() bool { return done }))
+		require.NoError(t, wait(s, context.Background(), nil, func() bool { return done }))
 		require.Equal(t, 5*us, s.Now(), "the helper has a processor of its own")
 	})
 	require.NoError(t, m.Run())
@@ -94,9 +94,9 @@ func TestSimDeadlockIsReported(t *testing.T) {
 	never := func() bool { return false }
 	var ends [2]error
 	m := world(0,
-		func(s *Sched) { s.Charge(us); ends[0] = wait(s, nil, nil, never) },
+		func(s *Sched) { s.Charge(us); ends[0] = wait(s, context.Background(), nil, never) },
 		func(s *Sched) {
-			sp := s.Begin(nil, What{Op: "flush", Peer: 0}, nil)
+			sp := s.Begin(context.Background(), What{Op: "flush", Peer: 0}, nil)
 			defer sp.End()
 			for ends[1] == nil {
 				ends[1] = sp.Step()
@@ -120,7 +120,7 @@ func TestSimStuckEvenIfErrorsAreIgnored(t *testing.T) {
 	var unwound bool
 	m := world(0, func(s *Sched) {
 		defer func() { unwound = true }()
-		sp := s.Begin(nil, What{Op: "stubborn", Peer: -1}, nil)
+		sp := s.Begin(context.Background(), What{Op: "stubborn", Peer: -1}, nil)
 		for {
 			_ = sp.Step()
 		}
@@ -133,10 +133,10 @@ func TestSimLostRingCostsAParkAndIsCounted(t *testing.T) {
 	var done bool
 	m := world(0,
 		func(s *Sched) {
-			require.NoError(t, wait(s, nil, nil, func() bool { return done }))
+			require.NoError(t, wait(s, context.Background(), nil, func() bool { return done }))
 			require.Equal(t, 4*us+parkLongest, s.Now())
 		},
-		func(s *Sched) { require.NoError(t, s.Sleep(nil, 4*us)); done = true }) // nobody rings
+		func(s *Sched) { require.NoError(t, s.Sleep(context.Background(), 4*us)); done = true }) // nobody rings
 	require.NoError(t, m.Run())
 	require.EqualValues(t, 1, m.Counts().LostRings)
 }
@@ -154,7 +154,7 @@ func TestSimTimeoutAndWatch(t *testing.T) {
 		require.ErrorIs(t, s.Sleep(ctx, time.Hour), context.DeadlineExceeded)
 		require.Equal(t, 9*us, s.Now())
 		m.At(20*us, action(func() { dead = true; s.Ring() }), 0)
-		err := wait(s, nil, watchFunc(func() error {
+		err := wait(s, context.Background(), watchFunc(func() error {
 			if dead {
 				return gone
 			}
@@ -183,10 +183,10 @@ func TestSimEventAndBell(t *testing.T) {
 		require.Equal(t, 9*us, a.Now())
 	})
 	b.Go(func() {
-		require.NoError(t, b.Sleep(nil, 5*us))
+		require.NoError(t, b.Sleep(context.Background(), 5*us))
 		e.Set()
 		e.Set()
-		require.NoError(t, b.Sleep(nil, 4*us))
+		require.NoError(t, b.Sleep(context.Background(), 4*us))
 		b.NewBell(&words[0], &words[1]).Ring()
 	})
 	require.NoError(t, m.Run())
@@ -198,13 +198,13 @@ func TestSimKilledRankRunsNoMore(t *testing.T) {
 	a, b := m.Rank(), m.Rank()
 	a.Go(func() {
 		defer func() { deferred = true }()
-		require.NoError(t, a.Sleep(nil, 3*us))
+		require.NoError(t, a.Sleep(context.Background(), 3*us))
 		a.Kill()
 		after = true
 	})
-	a.Go(func() { _ = a.Sleep(nil, time.Hour); after = true })
+	a.Go(func() { _ = a.Sleep(context.Background(), time.Hour); after = true })
 	b.Go(func() {
-		require.NoError(t, b.Sleep(nil, 5*us))
+		require.NoError(t, b.Sleep(context.Background(), 5*us))
 		require.False(t, deferred, "a dead process runs nothing, deferred calls neither")
 	})
 	require.NoError(t, m.Run())
@@ -216,7 +216,7 @@ func TestSimKilledRankRunsNoMore(t *testing.T) {
 func TestSimPanicIsRuns(t *testing.T) {
 	var unwound bool
 	m := world(0,
-		func(s *Sched) { defer func() { unwound = true }(); _ = s.Sleep(nil, time.Hour) },
+		func(s *Sched) { defer func() { unwound = true }(); _ = s.Sleep(context.Background(), time.Hour) },
 		func(s *Sched) { panic("broken") })
 	require.PanicsWithValue(t, "broken", func() { _ = m.Run() })
 	require.True(t, unwound)
@@ -232,7 +232,7 @@ func TestSimSeedMixesRanks(t *testing.T) {
 			s.Go(func() {
 				for range 3 {
 					b.WriteByte(byte('0' + r))
-					_ = s.Sleep(nil, us)
+					_ = s.Sleep(context.Background(), us)
 				}
 			})
 		}
@@ -273,7 +273,7 @@ func BenchmarkSimSwitch(b *testing.B) {
 				s := m.Rank()
 				s.Go(func() {
 					for range b.N/ranks + 1 {
-						_ = s.Sleep(nil, us)
+						_ = s.Sleep(context.Background(), us)
 					}
 				})
 			}

@@ -53,15 +53,15 @@ func (d *domain) Connect(ctx context.Context, peer int, addr []byte) (transport.
 	if ctx.Err() != nil {
 		return transport.EP{}, context.Cause(ctx)
 	}
-	b, err := d.reach(peer, addr)
-	if err != nil {
+	if _, err := d.reach(peer, addr); err != nil {
 		return transport.EP{}, err
 	}
 	if e := d.eps[peer]; e != nil && e.link.state == linkUp {
 		return e.ep, nil
 	}
 	d.sched.Charge(d.f.model.Connect)
-	if b, err = d.reach(peer, addr); err != nil { // while time passed
+	b, err := d.reach(peer, addr) // anew: time has passed
+	if err != nil {
 		return transport.EP{}, err
 	}
 	if e := d.eps[peer]; e != nil && e.link.state == linkUp {
@@ -172,7 +172,7 @@ func (d *domain) PostRecv(bufs []transport.Recv) (int, error) {
 	}
 	d.sched.Charge(d.f.model.Send.Post)
 	if d.f.virtual() {
-		_ = d.sched.Sleep(nil, 0) // messages that wait take the buffers at the time of the call, not before
+		_ = d.sched.Sleep(context.Background(), 0) // messages that wait take the buffers at the time of the call, not before
 	}
 	for i := range bufs {
 		if b := bufs[i].Buf; d.table.local(b.Mem, b.LKey, transport.LocalWrite) == nil {
@@ -221,7 +221,7 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 	}
 	if d.vain++; d.vain == manyVain {
 		d.vain = 0
-		_ = d.sched.Sleep(nil, max(manyVain*d.f.model.Poll, 1)) // ends early only where the world has ended
+		_ = d.sched.Sleep(context.Background(), max(manyVain*d.f.model.Poll, 1)) // ends early only where the world has ended
 	}
 	return 0, nil
 }

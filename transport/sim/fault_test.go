@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestKilledAtATime(t *testing.T) {
 	c := Config{Model: round(), Faults: Faults{Kill: []Fault{{Rank: 1, At: 1500}}}}
 	run(t, 2, c, func(r *lone) {
 		if r.rank == 1 {
-			require.NoError(t, r.s.Sleep(nil, time.Hour))
+			require.NoError(t, r.s.Sleep(context.Background(), time.Hour))
 			t.Error("it lives")
 			return
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func (r *lone) post(kind transport.Kind, peer int, bytes ...int) {
 // wait returns the next completion.
 func (r *lone) wait() transport.Completion {
 	var cq [1]transport.Completion
-	sp := r.s.Begin(nil, sched.What{Op: "completion", Peer: -1}, nil)
+	sp := r.s.Begin(context.Background(), sched.What{Op: "completion", Peer: -1}, nil)
 	defer sp.End()
 	for {
 		n, err := r.d.Poll(cq[:])
@@ -89,7 +90,7 @@ func (r *lone) wait() transport.Completion {
 
 // until waits until the byte at off of the rank's memory is v.
 func (r *lone) until(off int, v byte) {
-	sp := r.s.Begin(nil, sched.What{Op: "byte", Peer: -1}, nil)
+	sp := r.s.Begin(context.Background(), sched.What{Op: "byte", Peer: -1}, nil)
 	defer sp.End()
 	for r.mem.Data()[off] != v {
 		require.NoError(r.t, sp.Step())
@@ -189,7 +190,7 @@ func TestAtomicsOnOneNICComeOneAfterTheOther(t *testing.T) {
 func TestMessageByHand(t *testing.T) {
 	run(t, 2, Config{Model: round()}, func(r *lone) {
 		if r.rank == 1 {
-			require.NoError(t, r.s.Sleep(nil, 5000))
+			require.NoError(t, r.s.Sleep(context.Background(), 5000))
 			n, err := r.d.PostRecv([]transport.Recv{{Buf: transport.SGE{Mem: r.mem, LKey: r.reg.LKey}}})
 			require.NoError(t, err)
 			require.Equal(t, 1, n)
