@@ -81,7 +81,8 @@ func (e *Event) Wait(s *Sched, limit time.Duration) bool {
 	}
 	if s.sim != nil {
 		e.waiter.Store(s)
-		return s.sim.waitFor(limit, func() bool { return e.set.Swap(0) == 1 })
+		s.sim.waitFor(limit, func() bool { return e.set.Load() == 1 })
+		return e.set.Swap(0) == 1
 	}
 	futexWait(&e.set, 0, limit)
 	return e.set.Swap(0) == 1

@@ -19,6 +19,9 @@ type Action interface{ Fire(arg uint64) }
 type Sim struct {
 	now    time.Duration
 	events queue
+	due    int // events that are not mere time limits
+	naps   int // coroutines in a wait with a time limit
+	weary  int // of them, those that have waited so again and again in vain
 	seq    uint64
 	rng    *rand.Rand
 	mixed  bool // ranks that are ready at one moment run in an order of the seed
@@ -80,7 +83,8 @@ func (m *Sim) SetCopyCost(f func(bytes, whole int) time.Duration) { m.copy = f }
 // SetExact decides when computation that is charged takes its time. A rank of one goroutine whose memory only NICs
 // touch notes it down and lets time pass when it waits next, which costs no switch: nobody else can see the
 // difference. Where ranks map each other's memory they do see it; with SetExact(true) every charge lets time pass at
-// once. A rank that has helpers is exact by itself.
+// once. Helpers, the goroutines that a rank starts while it runs, are exact always, and their rank is while one of them
+// does not wait.
 func (m *Sim) SetExact(on bool) { m.exact = on }
 
 // Rand returns the simulation's source of chance. All chance in a simulation comes from here, or it is not repeatable.
@@ -102,6 +106,7 @@ func (m *Sim) Time() time.Duration { return m.now }
 func (m *Sim) At(t time.Duration, a Action, arg uint64) {
 	m.activity++
 	m.seq++
+	m.due++
 	m.events.push(event{at: max(t, m.now), seq: m.seq, arg: arg, a: a})
 }
 
@@ -123,6 +128,9 @@ func (m *Sim) Advance() bool {
 }
 
 func (m *Sim) fire(e event) {
+	if !e.limit {
+		m.due--
+	}
 	m.now = e.at
 	m.counts.Events++
 	e.a.Fire(e.arg)
@@ -165,9 +173,11 @@ func (m *Sim) dispatch() *coroutine {
 		if m.live == 0 {
 			return nil
 		}
-		if e, ok := m.events.pop(); ok {
-			m.fire(e)
-			continue
+		if !m.idle() {
+			if e, ok := m.events.pop(); ok {
+				m.fire(e)
+				continue
+			}
 		}
 		if !m.lookAgain() {
 			return nil
@@ -194,6 +204,13 @@ func (m *Sim) pick() *coroutine {
 	}
 	return nil
 }
+
+// maxNaps is how many time limits of a goroutine, one after the other, pass in vain before it is taken for one that looks
+// whether there is something to do, for ever.
+const maxNaps = 16
+
+// idle reports whether nothing is left but goroutines that nap and look, over and over.
+func (m *Sim) idle() bool { return m.due == 0 && m.naps > 0 && m.weary == m.naps && m.stuck == nil }
 
 // lookAgain tells all who wait to look at their conditions once more, since nothing is left that could make them true.
 // If that has been tried in vain, all waits end with an error; if even that leads nowhere it returns false.

@@ -8,6 +8,8 @@ type event struct {
 	seq uint64 // equal times: in this order
 	arg uint64
 	a   Action
+
+	limit bool // the time limit of a wait; see coroutine.limit
 }
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }

@@ -24,10 +24,15 @@ type coroutine struct {
 	resume func() (struct{}, bool)
 	stop   func()
 	yield  func(struct{}) bool
+	helper bool          // started by another coroutine
 	local  time.Duration // until then its processor is busy with what it has been charged for
 	turn   uint64        // grows when it becomes ready, so that an older alarm finds itself out of date
 	place  int           // in Sim.all
 	vain   int           // waits begun after the world was found stuck
+
+	when  func() bool // parked until this holds: who wakes the rank looks for it; nil: it looks itself
+	naps  int         // waits with a time limit, one after the other, beside which nothing happened in the world
+	acted uint64      // the world's activity at the last of them
 }
 
 // errStopped unwinds a coroutine whose world has ended.
@@ -36,7 +41,7 @@ var errStopped = errors.New("the simulation has ended")
 // start makes f a coroutine of the rank, ready at the caller's time.
 func (r *simRank) start(f func()) {
 	m := r.m
-	c := &coroutine{rank: r, local: m.Now(), place: len(m.all)}
+	c := &coroutine{rank: r, helper: m.current != nil, local: m.Now(), place: len(m.all)}
 	body := func(yield func(struct{}) bool) {
 		c.yield = yield
 		defer func() {
@@ -131,20 +136,31 @@ func (c *coroutine) until(t time.Duration) {
 func (c *coroutine) alarm(t time.Duration) {
 	m := c.rank.m
 	m.seq++
+	m.due++
 	m.events.push(event{at: max(t, m.now), seq: m.seq, arg: c.turn, a: c})
+}
+
+// limit is the alarm of a wait for something else than time: alone it is nothing that is to happen.
+func (c *coroutine) limit(t time.Duration) {
+	m := c.rank.m
+	m.seq++
+	m.events.push(event{at: max(t, m.now), seq: m.seq, arg: c.turn, a: c, limit: true})
 }
 
 // wakeAll makes ready all who wait for something to happen to this rank. It reports whether there were any.
 func (r *simRank) wakeAll() bool {
-	if len(r.waiting) == 0 {
-		return false
+	kept := r.waiting[:0]
+	for _, c := range r.waiting {
+		if c.when != nil && !c.when() {
+			kept = append(kept, c)
+		} else {
+			c.wake()
+		}
 	}
-	for i, c := range r.waiting {
-		c.wake()
-		r.waiting[i] = nil
-	}
-	r.waiting = r.waiting[:0]
-	return true
+	woken := len(kept) < len(r.waiting)
+	clear(r.waiting[len(kept):])
+	r.waiting = kept
+	return woken
 }
 
 // Fire implements Action: something happens to this rank now.
@@ -178,7 +194,7 @@ func (m *Sim) charge(d time.Duration) {
 		return
 	}
 	c.local = max(c.local, m.now) + d
-	if m.exact || c.rank.live > 1 {
+	if m.exact || c.helper || c.rank.live-1 > len(c.rank.waiting) {
 		c.until(c.local)
 	}
 }

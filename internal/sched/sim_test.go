@@ -116,6 +116,55 @@ func TestSimDeadlockIsReported(t *testing.T) {
 	require.Zero(t, m.Counts().LostRings)
 }
 
+// TestSimDeadlockBesideNappers: goroutines that look now and then whether there is something to do, or serve a rank
+// when asked, do not hide that nothing will ever happen. One that waits for a time does.
+func TestSimDeadlockBesideNappers(t *testing.T) {
+	m := NewSim(0)
+	a, b := m.Rank(), m.Rank()
+	var idle, served Event
+	over := false
+	a.Go(func() {
+		for !over {
+			idle.Wait(a, 200*us)
+		}
+	})
+	b.Go(func() {
+		require.False(t, served.Wait(b, time.Second), "it had a time, and that came")
+		require.Equal(t, time.Second, b.Now())
+	})
+	b.Go(func() {
+		require.NoError(t, b.WaitUntil(t.Context(), func() bool { return over }))
+	})
+	a.Go(func() {
+		err := wait(a, context.Background(), nil, func() bool { return false })
+		require.ErrorAs(t, err, new(*StuckError))
+		over = true
+		idle.Set()
+		b.Ring()
+	})
+	var stuck *StuckError
+	require.ErrorAs(t, m.Run(), &stuck)
+	require.Len(t, stuck.Waits, 1)
+	require.GreaterOrEqual(t, stuck.At, time.Second)
+	require.Less(t, stuck.At, 2*time.Second)
+}
+
+// TestSimWaitUntilSwitchesForNothing: whoever wakes a rank looks at the condition for it.
+func TestSimWaitUntilSwitchesForNothing(t *testing.T) {
+	m := NewSim(0)
+	s := m.Rank()
+	n := 0
+	s.Go(func() {
+		require.NoError(t, s.WaitUntil(t.Context(), func() bool { return n == 100 }))
+		require.Equal(t, 100*us, s.Now())
+	})
+	for i := range 200 {
+		m.At(time.Duration(i+1)*us, action(func() { n++; s.Ring() }), 0)
+	}
+	require.NoError(t, m.Run())
+	require.Less(t, m.Counts().Switches, uint64(4))
+}
+
 func TestSimStuckEvenIfErrorsAreIgnored(t *testing.T) {
 	var unwound bool
 	m := world(0, func(s *Sched) {

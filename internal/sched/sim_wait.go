@@ -77,23 +77,71 @@ func (r *simRank) sleep(ctx context.Context, d time.Duration) error {
 	return ended(ctx)
 }
 
-// waitFor parks until cond holds, which it reports, or for limit.
+// waitFor parks until cond holds, which it reports, or for limit. cond changes nothing.
 func (r *simRank) waitFor(limit time.Duration, cond func() bool) bool {
+	m := r.m
+	c := m.mine()
+	if c.acted == m.activity {
+		c.naps++
+	} else {
+		c.naps = 0
+	}
+	r.ring()
+	end := m.Now() + limit
+	for !cond() && m.now < end {
+		if m.stuck != nil {
+			if c.vain++; c.vain > maxVain {
+				panic(errStopped)
+			}
+			break
+		}
+		c.limit(end)
+		r.waiting, c.when = append(r.waiting, c), cond
+		weary := c.naps >= maxNaps
+		m.nap(weary, 1)
+		c.park()
+		m.nap(weary, -1)
+		c.when = nil
+	}
+	c.acted = m.activity
+	if cond() {
+		m.acted()
+		return true
+	}
+	return false
+}
+
+// nap counts a coroutine that waits with a time limit.
+func (m *Sim) nap(weary bool, n int) {
+	m.naps += n
+	if weary {
+		m.weary += n
+	}
+}
+
+// waitUntil is Sched.WaitUntil. The condition is looked at by whoever wakes the rank, so that nothing is switched for a
+// wait that goes on.
+func (r *simRank) waitUntil(ctx context.Context, cond func() bool) error {
 	m := r.m
 	c := m.mine()
 	m.acted()
 	r.ring()
-	for end := m.Now() + limit; ; {
-		if cond() {
-			return true
+	for !cond() {
+		if err := ended(ctx); err != nil {
+			return err
 		}
-		if m.now >= end || m.stuck != nil {
-			return false
+		if m.stuck != nil {
+			return m.stuck
 		}
-		c.alarm(end)
-		r.waiting = append(r.waiting, c)
+		if c.local > m.now {
+			c.until(c.local)
+			continue
+		}
+		r.waiting, c.when = append(r.waiting, c), func() bool { return cond() || ended(ctx) != nil }
 		c.park()
+		c.when = nil
 	}
+	return nil
 }
 
 // ringBell wakes the rank that sleeps on b, at the time of who rings.

@@ -228,20 +228,15 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 
 // Wait implements transport.Domain.
 func (d *domain) Wait(ctx context.Context) error {
-	sp := d.sched.Begin(ctx, sched.What{Op: "wait for the NIC", Peer: -1}, nil)
-	defer sp.End()
-	for {
-		switch {
-		case d.closed:
-			return errClosed
-		case d.woken, d.cq.completions > 0:
-			d.woken = false
-			return nil
-		}
-		if err := sp.Step(); err != nil {
-			return err
-		}
+	err := d.sched.WaitUntil(ctx, func() bool { return d.closed || d.woken || d.cq.completions > 0 })
+	switch {
+	case d.closed:
+		return errClosed
+	case err != nil:
+		return err
 	}
+	d.woken = false
+	return nil
 }
 
 // Wake implements transport.Domain.
