@@ -134,12 +134,8 @@ func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op)
 	if err := w.elem.Check(op); err != nil {
 		return err
 	}
-	r := &w.remotes[target]
-	for i := range src {
-		v := mem.Of(src[i : i+1]).Bits()
-		if _, err := w.e.Atomic(op, w.elem, r, (disp+i)*w.elem.Bytes, v, 0); err != nil {
-			return err
-		}
+	if len(src) == 0 {
+		return nil
 	}
-	return nil
+	return w.e.Accumulate(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
 }

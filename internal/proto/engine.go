@@ -193,7 +193,7 @@ func (e *Engine) Order(r *Remote) error {
 		mem.StoreFence()
 		return nil
 	}
-	if e.nic().caps.OrderedWrites {
+	if e.nic().caps.OrderedWrites && e.nic().ends[r.Rank].asked.Load() == 0 {
 		return nil
 	}
 	return e.nic().flush(r.Rank)

@@ -73,6 +73,9 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic().name, err)
 		}
 		xp.hasKey = err == nil
+		if xp.hasKey {
+			e.nic().know(xp.region.RKey, xp.Local)
+		}
 	}
 	mine := card{bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, token: token, err: err}
 	if e.nic() != nil {
@@ -176,6 +179,7 @@ func (xp *Exposure) release() error {
 	}
 	xp.mappings = nil
 	if xp.hasKey {
+		xp.e.nic().forget(xp.region.RKey)
 		errs = append(errs, xp.e.nic().d.Deregister(xp.region))
 		xp.hasKey = false
 	}
