@@ -45,7 +45,7 @@ func (a Atomic[T]) FetchAdd(i int, d T) T { return fetchAdd(&a.p.s[i], d) }
 func (a Atomic[T]) Swap(i int, v T) T { return swap(&a.p.s[i], v) }
 
 // CompareSwap sets element i to v if it is old, and reports whether it was.
-func (a Atomic[T]) CompareSwap(i int, old, v T) bool { return compareSwap(&a.p.s[i], old, v) }
+func (a Atomic[T]) CompareSwap(i int, old, v T) bool { return compareSwapBits(&a.p.s[i], old, v) }
 
 // FetchXor combines element i with v by exclusive or and returns the old value.
 func (a Atomic[T]) FetchXor(i int, v T) T { return fetchXor(&a.p.s[i], v) }
