@@ -16,6 +16,10 @@ func (w *Window[T]) View(target int) (v View[T], ok bool) {
 	return View[T]{&w.parts[target]}, true
 }
 
+// fullFence stands between the generic methods and package mem: the compiler offers a program the body of mem's
+// function only if some function of this package, not a generic one, has inlined it.
+func fullFence() { mem.FullFence() }
+
 // Len returns the number of elements.
 func (v View[T]) Len() int { return len(v.p.s) }
 
@@ -24,7 +28,7 @@ func (v View[T]) Len() int { return len(v.p.s) }
 func (v View[T]) Order() { mem.StoreFence() }
 
 // Flush makes earlier stores visible before anything that this goroutine does later, loads included.
-func (v View[T]) Flush() { mem.FullFence() }
+func (v View[T]) Flush() { fullFence() }
 
 // Atomic is a View for integers of 4 or 8 bytes whose methods are single atomic instructions.
 type Atomic[T Bits] struct{ p *part[T] }
