@@ -269,6 +269,7 @@ func (n *nic) progress() bool {
 // It runs outside the poller's place, since it posts and may wait.
 func (n *nic) spread() {
 	p := n.e.Peers
+	first := p.block.Load().Word64(blockAny).Load()
 	for dead := range n.e.Size {
 		c := p.cause(dead)
 		if c == 0 {
@@ -280,7 +281,7 @@ func (n *nic) spread() {
 				continue
 			}
 			if n.store64("tell", to, blockGone+8*dead, uint64(c)) == nil {
-				_ = n.store64("tell", to, blockAny, 1) // whoever cannot be told will find out for itself
+				_ = n.store64("tell", to, blockAny, first) // whoever cannot be told will find out for itself
 			}
 		}
 	}
