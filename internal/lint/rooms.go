@@ -56,7 +56,7 @@ var rooms = []room{
 	{"transport/verbs", "transport/verbs/internal/ibv transport leaves"},
 	{"transport/verbs/internal/ibv", leaves},
 	{"transport/tcp", "internal/softnic transport leaves"},
-	{"transport/soft", "internal/softnic transport leaves"},
+	{"transport/soft", "internal/softnic transport/shm transport leaves"},
 	{"transport/sim", "transport leaves"},
 	{"transport/shm", "transport leaves"},
 	{"transport/transporttest", "transport leaves"},

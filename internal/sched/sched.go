@@ -61,6 +61,10 @@ func (s *Sched) Ring() { s.bell.Load().Ring() }
 // Go runs f beside the caller.
 func (s *Sched) Go(f func()) { go f() }
 
+// Pause tells the processor that the caller loops until another core's store. It is for threads that serve
+// memory on their own, such as a software NIC's engine; whoever waits for a rank uses Begin and Step.
+func Pause() { pause() }
+
 // Now returns nanoseconds since the rank began; it never goes back.
 func (s *Sched) Now() time.Duration { return time.Since(s.epoch) }
 
