@@ -19,7 +19,7 @@ import (
 // of an atomic and for the payload of a flag.
 const (
 	slotBytes    = 64 << 10
-	slots        = 64
+	slots        = 32
 	pieces       = 256
 	scratchBytes = 256 // also the largest inline payload
 	pollBatch    = 64
