@@ -23,9 +23,10 @@ import (
 	"gopgas/pgas"
 )
 
-func main() { pgas.Main(func(ctx context.Context, w *pgas.World) error { return run(ctx, w, os.Args[1:], os.Stdout) }) }
+func main() {
+	pgas.Main(func(ctx context.Context, w *pgas.World) error { return run(ctx, w, os.Args[1:], os.Stdout) })
+}
 
-// run is the whole program as one rank lives it.
 func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("kmer", flag.ContinueOnError)
 	k := flags.Int("k", 31, "letters of a k-mer")
@@ -97,14 +98,13 @@ type entry struct{ kmer, count uint64 }
 
 // collect fetches the table in one call, whoever owns it, and verifies it against a count in an ordinary map.
 func collect(table *pgas.Array[uint64], letters []byte, k int) (found []entry, err error) {
-	words, serial := make([]uint64, table.Len()), map[uint64]uint64{}
+	words, serial, right := make([]uint64, table.Len()), map[uint64]uint64{}, true
 	if err := table.Get(0, words); err != nil {
 		return nil, err
 	}
 	for kmer := range kmers(letters, k) {
 		serial[kmer]++
 	}
-	right := true
 	for i := 0; i < len(words); i += 2 {
 		if words[i] != 0 {
 			found = append(found, entry{words[i] - 1, words[i+1]})

@@ -23,6 +23,7 @@ var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto transport/auto transport leaves"},
 	{"cmd/pgasbench", "pgas window sync regmgr transport/auto transport leaves"},
+	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
 	{"test/*", anything},
 
