@@ -30,13 +30,20 @@ const (
 	yieldsBusy  = 100 * time.Microsecond
 	parkFirst   = 200 * time.Microsecond
 	parkLongest = 2 * time.Millisecond
+
+	lastWordsTime = 30 * time.Millisecond
 )
 
 // Process returns the body of a rank that is a process of its own, one of ranksHere on this node.
 func Process(ranksHere int) *Sched { return newSched(ranksHere, yieldProcessor) }
 
-// Goroutine returns the body of a rank that is one of ranksHere goroutines of this process.
-func Goroutine(ranksHere int) *Sched { return newSched(ranksHere, runtime.Gosched) }
+// Goroutine returns the body of a rank that is one of ranksHere goroutines of this process. It spins little: what it
+// waits for may be a goroutine that needs this processor.
+func Goroutine(ranksHere int) *Sched {
+	s := newSched(ranksHere, runtime.Gosched)
+	s.spins = spinsBusy
+	return s
+}
 
 func newSched(ranksHere int, yield func()) *Sched {
 	s := &Sched{yield: yield, spins: spinsIdle, yields: yieldsIdle, epoch: time.Now()}
