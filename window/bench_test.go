@@ -117,7 +117,11 @@ func pair(t *testing.T, f func(ctx context.Context, name string, d *dataPath) er
 				if err != nil || w.Rank() != 0 {
 					return err
 				}
-				return f(ctx, name, d)
+				if err := f(ctx, name, d); err != nil {
+					t.Error(err) // at once: the other rank may take a while to notice
+					return err
+				}
+				return nil
 			})
 		})
 	}
