@@ -124,6 +124,19 @@ func TestEventKeepsOneSet(t *testing.T) {
 	require.True(t, e.Wait(10*time.Second))
 }
 
+func TestParkedWaitAllocatesNothing(t *testing.T) {
+	s := Process(64)
+	parked := func() {
+		sp := s.Begin(nil, What{Op: "test"}, nil)
+		for len(s.waits.records) == 0 { // this goroutine's own record
+			_ = sp.Step()
+		}
+		sp.End()
+	}
+	parked() // makes the record that later waits use again
+	require.Zero(t, testing.AllocsPerRun(100, parked))
+}
+
 func TestShortWaitAllocatesNothing(t *testing.T) {
 	s := Process(2)
 	var n atomic.Int32
