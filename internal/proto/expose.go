@@ -130,10 +130,10 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 			xp.e.nic().learn(r.Rank, c.addr)
 		}
 		switch {
+		case xp.e.mapper != nil && ranks[m] == xp.e.Rank:
+			r.Mapped = xp.Local
 		case c.token == nil || xp.e.mapper == nil:
 			all = all && c.bytes == 0
-		case ranks[m] == xp.e.Rank:
-			r.Mapped = xp.Local
 		default:
 			m, err := xp.e.mapper.Map(c.token)
 			if err != nil {
@@ -226,6 +226,18 @@ func firstFailure(cards []card, ranks []int, own error) error {
 	return nil
 }
 
+// sentinels are the errors that keep their identity on the way to the other members.
+var sentinels = [...]error{transport.ErrLimit, transport.ErrUnsupported, transport.ErrClosed}
+
+// toldError is another member's error.
+type toldError struct {
+	text string
+	is   error
+}
+
+func (e toldError) Error() string { return e.text }
+func (e toldError) Unwrap() error { return e.is }
+
 // encode writes: flags, bytes, raddr, rkey, lengths of token and address, token, address, error text.
 func (c card) encode() []byte {
 	var flags byte
@@ -237,6 +249,12 @@ func (c card) encode() []byte {
 	}
 	if c.err != nil {
 		flags |= 4
+		for i, s := range sentinels {
+			if errors.Is(c.err, s) {
+				flags |= 8 << i
+				break
+			}
+		}
 	}
 	b := []byte{flags}
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.bytes))
@@ -276,6 +294,12 @@ func decodeCard(b []byte) (card, error) {
 	}
 	if b[0]&4 != 0 {
 		c.err = errors.New(string(rest[n+k:]))
+		for i, s := range sentinels {
+			if b[0]&(8<<i) != 0 {
+				c.err = toldError{c.err.Error(), s}
+				break
+			}
+		}
 	}
 	return c, nil
 }
