@@ -6,6 +6,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	pgsync "gopgas/sync"
+	"gopgas/transport"
 )
 
 // Op is how Accumulate combines elements; the operations are those of reductions.
@@ -131,10 +132,10 @@ func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op)
 	if op == proto.CompareSwap {
 		op++ // not an operation of Accumulate; Check refuses what lies beyond the last
 	}
-	if err := w.elem.Check(op); err != nil {
-		return err
-	}
 	r := &w.remotes[target]
+	if err := w.elem.Check(op); err != nil {
+		return transport.NewOpError("accumulate", r.Rank, err)
+	}
 	for i := range src {
 		v := mem.Of(src[i : i+1]).Bits()
 		if _, err := w.e.Atomic(op, w.elem, r, (disp+i)*w.elem.Bytes, v, 0); err != nil {

@@ -124,7 +124,7 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, ok bool
 		switch {
 		case string(c) == string(mine[:]):
 		case len(c) == len(mine) && c[16] != 0:
-			return transport.NewOpError(op, t.WorldRank(m), errors.New("this member refused; its own error says why"))
+			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this member refused; its own error says why", pgsync.ErrMismatch))
 		default:
 			return transport.NewOpError(op, t.WorldRank(m),
 				fmt.Errorf("%w: this rank makes %d elements of %s, rank %d something else", pgsync.ErrMismatch, n, typ, t.WorldRank(m)))
@@ -159,7 +159,7 @@ func (w *Window[T]) Free(ctx context.Context) error {
 	for m := range w.parts {
 		w.parts[m].s = nil // W2
 	}
-	w.freed, w.local = true, mem.Range{}
+	w.freed, w.direct, w.local = true, false, mem.Range{}
 	switch {
 	case w.block != nil:
 		return transport.NewOpError(op, -1, w.block.Free())

@@ -171,7 +171,7 @@ func locate(r *Remote, t Elem, off int) (wordOff int, shift uint, mask uint64, e
 		return off, 0, mask, nil
 	}
 	inWord := int(r.raddr+uint64(off)) & 7
-	if wordOff = off - inWord; wordOff < 0 || wordOff+8 > r.Bytes {
+	if wordOff = off - inWord; wordOff < 0 || wordOff+8 > r.room {
 		return 0, 0, 0, transport.NewOpError("atomic", r.Rank, errEdge)
 	}
 	return wordOff, uint(8 * inWord), mask, nil

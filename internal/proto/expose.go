@@ -125,7 +125,7 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 	all := true
 	xp.Of = make([]Remote, len(ranks))
 	for m, c := range cards {
-		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey}
+		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, room: c.bytes}
 		if xp.e.nic() != nil && c.addr != nil {
 			xp.e.nic().learn(r.Rank, c.addr)
 		}
@@ -311,5 +311,6 @@ func (r Remote) At(off, bytes int) Remote {
 	}
 	r.Bytes = bytes
 	r.raddr += uint64(off)
+	r.room -= off
 	return r
 }
