@@ -34,12 +34,12 @@ func contend[T window.Bits](ctx context.Context, t *testing.T, w *pgas.World) er
 				_, e3 := window.FetchOr(win, 0, 2, T(1)<<id)
 				_, e4 := window.FetchAnd(win, 0, 3, ^(T(1) << id))
 				for { // a lock-free add by compare-and-swap, on the last word
-					var one [1]T
-					if err := win.Get(0, 4, one[:]); err != nil {
+					old, err := window.FetchAdd(win, 0, 4, 0) // an atomic load; a Get beside atomics is a race
+					if err != nil {
 						errs[g] = err
 						return
 					}
-					if was, err := window.CompareSwap(win, 0, 4, one[0], one[0]+T(i)); err != nil || was == one[0] {
+					if was, err := window.CompareSwap(win, 0, 4, old, old+T(i)); err != nil || was == old {
 						e4 = errors.Join(e4, err)
 						break
 					}
