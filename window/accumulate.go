@@ -7,6 +7,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	pgsync "gopgas/sync"
+	"gopgas/transport"
 )
 
 // Accumulate combines src into target's elements from disp on, each element atomically, the whole not. It is
@@ -134,7 +135,7 @@ func (w *core) accumulate(target, disp int, src mem.Range, n int, op Op) error {
 		op++ // not an operation of Accumulate; Check refuses what lies beyond the last
 	}
 	if err := w.elem.Check(op); err != nil || n == 0 {
-		return err
+		return transport.NewOpError("accumulate", w.remotes[target].Rank, err)
 	}
 	return w.e.Accumulate(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, src)
 }

@@ -65,7 +65,7 @@ func accumulateAs[T pgsync.Number](ctx context.Context, w *pgas.World, old, v T,
 
 func TestAccumulateEveryOperation(t *testing.T) {
 	const never = window.Op(8) // compare-swap is not one of Accumulate's
-	on(t, 2, func(ctx context.Context, w *pgas.World, t require.TestingT) error {
+	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		if err := accumulateAs[int64](ctx, w, -12, 10, map[window.Op]int64{
 			pgsync.Sum: -2, pgsync.Prod: -120, pgsync.Min: -12, pgsync.Max: 10, pgsync.And: -12 & 10, pgsync.Or: -12 | 10,
 			pgsync.Xor: -12 ^ 10, pgsync.Replace: 10,
@@ -100,7 +100,7 @@ func TestAccumulateEveryOperation(t *testing.T) {
 
 // TestAccumulateTogether has all ranks add to and xor the same elements: no update may be lost.
 func TestAccumulateTogether(t *testing.T) {
-	on(t, 3, func(ctx context.Context, w *pgas.World, t require.TestingT) error {
+	each(t, 3, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		sums, err := window.Allocate[float64](ctx, w.Team(), 4)
 		if err != nil {
 			return err

@@ -140,6 +140,12 @@ func (w *Window[T]) Fence(ctx context.Context) error {
 // PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait.
 // The signal belongs to a set of the window's team.
 func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
+	if err := w.check("put-signal", target, disp, len(src)); err != nil {
+		return err
+	}
+	if err := sig.Check(target); err != nil {
+		return err
+	}
 	if err := w.put("put-signal", target, disp, src); err != nil {
 		return err
 	}

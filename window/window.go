@@ -124,7 +124,7 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, ok bool
 		switch {
 		case string(c) == string(mine[:]):
 		case len(c) == len(mine) && c[16] != 0:
-			return transport.NewOpError(op, t.WorldRank(m), errors.New("this member refused; its own error says why"))
+			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this member refused; its own error says why", pgsync.ErrMismatch))
 		default:
 			return transport.NewOpError(op, t.WorldRank(m),
 				fmt.Errorf("%w: this rank makes %d elements of %s, rank %d something else", pgsync.ErrMismatch, n, typ, t.WorldRank(m)))

@@ -214,7 +214,7 @@ func (r *Remote) cpuAtomics() bool { return r.Mapped.Bytes != 0 && !r.nicAtomics
 func locate(r *Remote, t Elem, off int) (wordOff int, shift uint, mask uint64, err error) {
 	mask = ^uint64(0) >> (64 - 8*t.Bytes)
 	inWord := int(r.raddr+uint64(off)) & 7
-	if wordOff = off - inWord; wordOff < 0 || wordOff+8 > r.Bytes {
+	if wordOff = off - inWord; wordOff < 0 || wordOff+8 > r.room {
 		return 0, 0, 0, transport.NewOpError("atomic", r.Rank, errEdge)
 	}
 	return wordOff, uint(8 * inWord), mask, nil

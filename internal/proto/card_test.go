@@ -3,6 +3,7 @@ package proto
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -43,6 +44,19 @@ func TestCardRoundTrip(t *testing.T) {
 	long, err := decodeCard(card{err: errors.New(strings.Repeat("x", 1000))}.encode())
 	require.NoError(t, err)
 	require.Len(t, long.err.Error(), 400)
+}
+
+// TestCardKeepsSentinels: whoever hears of another member's failure can match it like his own.
+func TestCardKeepsSentinels(t *testing.T) {
+	limit := &transport.LimitError{What: "memory", Found: "1", Needed: "2", Setting: "more"}
+	for _, e := range []error{limit, transport.ErrUnsupported, fmt.Errorf("it: %w", transport.ErrClosed)} {
+		c, err := decodeCard(card{err: e}.encode())
+		require.NoError(t, err)
+		require.EqualError(t, c.err, e.Error())
+		for _, s := range []error{transport.ErrLimit, transport.ErrUnsupported, transport.ErrClosed} {
+			require.Equal(t, errors.Is(e, s), errors.Is(c.err, s), "%v is %v", e, s)
+		}
+	}
 }
 
 func TestMalformedCards(t *testing.T) {
