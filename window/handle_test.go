@@ -55,7 +55,7 @@ func TestManyHandles(t *testing.T) {
 			for j, v := range dst[i] {
 				require.EqualValues(t, target*n+i%(n-7)+j, v)
 			}
-			require.NoError(t, hs[i].Wait(nil), "a second time")
+			require.NoError(t, hs[i].Wait(context.Background()), "a second time")
 		}
 		for _, h := range hs {
 			if err := h.Wait(ctx); err != nil {
@@ -227,7 +227,7 @@ func TestCallsOfAWorldAllocateNothing(t *testing.T) {
 				"cas":    func() { _, err := window.CompareSwap(win, 1, 3, 1, 2); note(err) },
 				"or":     func() { _, err := window.FetchOr(win, 1, 3, 1); note(err) },
 				"acc":    func() { note(window.Accumulate(win, 1, 3, src[:4], pgsync.Max)) },
-				"get nb": func() { h, err := win.GetNB(1, 3, dst); note(err); note(h.Wait(nil)) },
+				"get nb": func() { h, err := win.GetNB(1, 3, dst); note(err); note(h.Wait(context.Background())) },
 			} {
 				require.Zero(t, testing.AllocsPerRun(200, f), name)
 				require.NoError(t, failed, name)

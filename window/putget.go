@@ -115,7 +115,7 @@ func (w *core) flushAll() error {
 // the order of puts. It is what OpenSHMEM calls a fence.
 func (w *Window[T]) Order(target int) error {
 	if uint(target) < w.direct {
-		mem.StoreFence()
+		storeFence()
 		return nil
 	}
 	return w.order(target)

@@ -21,12 +21,14 @@ func (w *Window[T]) View(target int) (v View[T], ok bool) {
 // function only if some function of this package, not a generic one, has inlined it.
 func fullFence() { mem.FullFence() }
 
+func storeFence() { mem.StoreFence() }
+
 // Len returns the number of elements.
 func (v View[T]) Len() int { return len(v.p.s) }
 
 // Order keeps earlier stores through views, and puts, before later ones, for all observers. Together with Store it
 // is what a signal is made of. It costs nothing on amd64.
-func (v View[T]) Order() { mem.StoreFence() }
+func (v View[T]) Order() { storeFence() }
 
 // Flush makes earlier stores visible before anything that this goroutine does later, loads included.
 func (v View[T]) Flush() { fullFence() }
@@ -35,7 +37,7 @@ func (v View[T]) Flush() { fullFence() }
 type Atomic[T Bits] struct{ p *part[T] }
 
 // Atomics returns the atomic operations on a view.
-func Atomics[T Bits](v View[T]) Atomic[T] { return Atomic[T]{v.p} }
+func Atomics[T Bits](v View[T]) Atomic[T] { return Atomic[T](v) }
 
 // Load returns element i; it is seen no older than what ordered this rank after its store.
 func (a Atomic[T]) Load(i int) T { return load(&a.p.s[i]) }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type node struct{ next *node }
+type node struct{ Next *node }
 
 func TestCheckElem(t *testing.T) {
 	good := map[string]error{

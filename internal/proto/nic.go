@@ -83,7 +83,6 @@ const (
 // piece is one operation in flight.
 type piece struct {
 	rank     int
-	kind     transport.Kind
 	slot     int32 // of the bounce pool, or -1
 	transfer int32 // that it is part of, or -1
 	keep     bool  // the waiter takes the result from the piece and frees it
@@ -225,7 +224,7 @@ func (n *nic) connectError(rank int, err error) error {
 func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
 	n.pollers.Add(1)
 	defer n.pollers.Add(-1)
-	sp := n.e.Sched.Begin(nil, sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
+	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
 	defer sp.End()
 	for !cond() {
 		if n.progress() {

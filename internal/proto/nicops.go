@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"context"
 	"errors"
 
 	"gopgas/internal/mem"
@@ -168,7 +169,7 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 			err = nil // take one that is done, then go on
 		}
 		k, part := flight[done%window], into[done%window]
-		if werr := k.h.Wait(nil); werr == nil {
+		if werr := k.h.Wait(context.Background()); werr == nil {
 			buf, _ := n.buffer(k.id, part.Bytes)
 			copy(part.Data(), buf.Data())
 		} else if err == nil {
@@ -274,7 +275,7 @@ func (n *nic) postKept(name string, ep *endpoint, rank int, op transport.Op, byt
 
 // take waits for a kept word and gives the piece back.
 func (n *nic) take(k kept) (uint64, error) {
-	err := k.h.Wait(nil)
+	err := k.h.Wait(context.Background())
 	buf, _ := n.buffer(k.id, 8)
 	word := buf.Word64(0).Load()
 	n.give(k)

@@ -73,7 +73,7 @@ func TestWatchEndsWait(t *testing.T) {
 	var dead atomic.Bool
 	s := Goroutine(2)
 	s.Go(func() { time.Sleep(3 * time.Millisecond); dead.Store(true) })
-	err := wait(s, nil, watchFunc(func() error {
+	err := wait(s, context.Background(), watchFunc(func() error {
 		if dead.Load() {
 			return gone
 		}
@@ -127,7 +127,7 @@ func TestEventKeepsOneSet(t *testing.T) {
 func TestParkedWaitAllocatesNothing(t *testing.T) {
 	s := Process(64)
 	parked := func() {
-		sp := s.Begin(nil, What{Op: "test"}, nil)
+		sp := s.Begin(context.Background(), What{Op: "test"}, nil)
 		for len(s.waits.records) == 0 { // this goroutine's own record
 			_ = sp.Step()
 		}
@@ -142,7 +142,7 @@ func TestShortWaitAllocatesNothing(t *testing.T) {
 	var n atomic.Int32
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		n.Store(0)
-		sp := s.Begin(nil, What{Op: "test"}, nil)
+		sp := s.Begin(context.Background(), What{Op: "test"}, nil)
 		for n.Add(1) < 50 {
 			_ = sp.Step()
 		}
