@@ -32,8 +32,7 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'benchmarks, once' go test -run '^$$' -bench . -benchtime 1x ./...
 
 bench: ## our table beside the peers' (test/peers/run.sh), then all Go benchmarks ten times (raw: bin/bench.txt)
-	@mkdir -p bin
-	OUT=bin test/peers/run.sh | tee bin/peers.md
+	@mkdir -p bin && OUT=bin test/peers/run.sh >bin/peers.md && cat bin/peers.md
 	go test -run '^$$' -bench . -benchmem -count 10 -timeout 1h ./... >bin/bench.txt
 	@$(TOOL) benchstat bin/bench.txt
 
