@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
@@ -125,6 +126,7 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 
 func BenchmarkDataPath(b *testing.B) {
 	for path, c := range paths {
+		c.TimeLimit = time.Hour // benchmarks decide how long they run
 		b.Run(path, func(b *testing.B) {
 			pgastest.RunConfig(b, 2, c, func(ctx context.Context, w *pgas.World) error {
 				calls, err := dataPath(ctx, w)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
@@ -184,6 +185,7 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 
 func BenchmarkDataPath(b *testing.B) {
 	for name, c := range paths {
+		c.TimeLimit = time.Hour // benchmarks decide how long they run
 		b.Run(name, func(b *testing.B) {
 			pgastest.RunConfig(b, 2, c, func(ctx context.Context, w *pgas.World) error {
 				d, err := newDataPath(ctx, w)
@@ -246,6 +248,7 @@ func BenchmarkView(b *testing.B) {
 // BenchmarkSizes moves blocks.
 func BenchmarkSizes(b *testing.B) {
 	for name, c := range paths {
+		c.TimeLimit = time.Hour // benchmarks decide how long they run
 		b.Run(name, func(b *testing.B) {
 			pgastest.RunConfig(b, 2, c, func(ctx context.Context, w *pgas.World) error {
 				win, err := window.Allocate[byte](ctx, w.Team(), 1<<20)

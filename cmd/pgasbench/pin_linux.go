@@ -28,8 +28,10 @@ func pin(how string, w *pgas.World) (pinning, error) {
 			here++
 		}
 	}
-	// A launcher may have bound the process to one core already; then there is nothing to choose.
-	how = choosePin(how, here, runtime.NumCPU())
+	if may.Count() == 1 {
+		return pinning{"bound by the launcher, a core for each process", func() {}}, nil
+	}
+	how = choosePin(how, here, may.Count())
 	if how == pinOff {
 		return none, nil
 	}

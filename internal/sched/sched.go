@@ -25,7 +25,7 @@ type Sched struct {
 // sleeping is cheaper for all.
 const (
 	spinsIdle   = 1000 // about 40 us of pause instructions: every rank has a core of its own
-	spinsBusy   = 20   // more ranks than cores: the one waited for may need this one
+	spinsBusy   = 3    // more ranks than cores: the one waited for may need this one
 	yieldsIdle  = 200 * time.Microsecond
 	yieldsBusy  = 100 * time.Microsecond
 	parkFirst   = 200 * time.Microsecond

@@ -4,7 +4,7 @@
 # Peers: raw (plain C, a flush is a full fence), order (plain C, ordered stores), ompi (Open MPI, shared window), mpich.
 # All by default. Two processes, one on each of two cores. What Debian packages is installed where it is absent.
 #   ROUNDS=3        turns; each measures every program once, this library first and last
-#   REPS=7 TARGET_MS=20 UPDATES=500000 BARRIERS=20000 ONLY=   as in loops.h and pgasbench
+#   REPS=7 TARGET_MS=20 UPDATES=500000 BARRIERS=20000 ONLY=   as in c/loops.h and pgasbench
 #   IDLE=90         wait until the machine is idle by so many percent before each program, at most PATIENCE=60 seconds
 #   OUT=            folder that keeps the programs' outputs (default: a temporary one)
 set -euo pipefail
@@ -43,10 +43,10 @@ idle() { # waits for a quiet moment, and says so where none came
 
 compile() { # compile PEER
 	case $1 in
-	raw) need gcc gcc libc6-dev && gcc -O3 -march=native -o "$build/raw" "$here/raw.c" ;;
-	order) need gcc gcc libc6-dev && gcc -O3 -march=native -DORDER -o "$build/order" "$here/raw.c" ;;
-	ompi) need mpicc.openmpi openmpi-bin libopenmpi-dev gcc && mpicc.openmpi -O3 -o "$build/ompi" "$here/mpi.c" ;;
-	mpich) need mpicc.mpich mpich libmpich-dev gcc && mpicc.mpich -O3 -o "$build/mpich" "$here/mpi.c" ;;
+	raw) need gcc gcc libc6-dev && gcc -O3 -march=native -o "$build/raw" "$here/c/raw.c" ;;
+	order) need gcc gcc libc6-dev && gcc -O3 -march=native -DORDER -o "$build/order" "$here/c/raw.c" ;;
+	ompi) need mpicc.openmpi openmpi-bin libopenmpi-dev gcc && mpicc.openmpi -O3 -o "$build/ompi" "$here/c/mpi.c" ;;
+	mpich) need mpicc.mpich mpich libmpich-dev gcc && mpicc.mpich -O3 -o "$build/mpich" "$here/c/mpi.c" ;;
 	*) echo "unknown peer $1; there are: raw order ompi mpich" >&2 && exit 2 ;;
 	esac
 }
