@@ -72,6 +72,10 @@ func (s *Sched) Go(f func()) { go f() }
 // memory on their own, such as a software NIC's engine; whoever waits for a rank uses Begin and Step.
 func Pause() { pause() }
 
+// Yield lets another thread of the machine run on this processor, if one is ready. Like Pause it is for threads
+// that serve memory on their own.
+func Yield() { yieldProcessor() }
+
 // Now returns nanoseconds since the rank began; it never goes back.
 func (s *Sched) Now() time.Duration { return time.Since(s.epoch) }
 

@@ -12,7 +12,7 @@ func (e *engine) request(s *seat, p *peer, sl *slot) bool {
 	if s.sent-s.head >= mailSlots {
 		return false
 	}
-	op := &sl.op
+	op := sl
 	if !e.covered(op) {
 		if s.head != s.sent {
 			return false // its error is reported when its turn has come
@@ -24,15 +24,16 @@ func (e *engine) request(s *seat, p *peer, sl *slot) bool {
 	sl.seq = p.asked
 	p.asked++
 	m := p.board.mail(e.d.job.Rank, int(sl.seq%mailSlots))
-	n := softnic.Total(op.SGE[:op.NSGE])
+	list := op.pieces(&e.whole)
+	n := softnic.Total(list)
 	pieces := uint64(0)
 	switch {
 	case op.Kind == transport.OpFetchAdd || op.Kind == transport.OpCompareSwap:
 	case n <= maxInline:
-		softnic.Gather(m.payload(n), op.SGE[:op.NSGE])
+		softnic.Keep(m.payload(n), list)
 	default:
-		for i := range op.SGE[:op.NSGE] {
-			if piece := op.SGE[i].Mem; piece.Bytes > 0 {
+		for i := range list {
+			if piece := list[i].Mem; piece.Bytes > 0 {
 				m.word(mailPayload + 16*int(pieces)).Store(piece.Addr())
 				m.word(mailPayload + 16*int(pieces) + 8).Store(uint64(piece.Bytes))
 				pieces++
@@ -62,7 +63,7 @@ func (e *engine) harvest(s *seat, p *peer) (worked bool) {
 		switch w := m.word(mailState).Load(); {
 		case w == mailWord(sl.seq, mailDone):
 			e.answered(s, p, sl, m)
-		case !e.broken(p, &sl.op):
+		case !e.broken(p, sl):
 			return worked
 		case w == mailWord(sl.seq, mailPending):
 			if !m.word(mailState).CompareAndSwap(w, mailWord(sl.seq, mailCancelled)) {
@@ -73,7 +74,7 @@ func (e *engine) harvest(s *seat, p *peer) (worked bool) {
 			return worked
 		default:
 			// Begun by an engine that is dead, or not what this engine has written: the effect is unknown.
-			e.finish(s, s.doubtful(p, &sl.op), 0)
+			e.finish(s, s.doubtful(p, sl), 0)
 		}
 		worked = true
 	}
@@ -81,7 +82,7 @@ func (e *engine) harvest(s *seat, p *peer) (worked bool) {
 }
 
 // doubtful is how an operation ends that the peer died with.
-func (s *seat) doubtful(p *peer, op *transport.Op) transport.Status {
+func (s *seat) doubtful(p *peer, op *slot) transport.Status {
 	if op.Kind == transport.OpFetchAdd || op.Kind == transport.OpCompareSwap {
 		s.sawGone = true
 		return transport.StatusInDoubt
@@ -91,12 +92,12 @@ func (s *seat) doubtful(p *peer, op *transport.Op) transport.Status {
 
 // answered finishes a request with what the peer's engine says of it.
 func (e *engine) answered(s *seat, p *peer, sl *slot, m mail) {
-	op := &sl.op
+	op := sl
 	status := transport.Status(m.word(mailStatus).Load())
-	n := softnic.Total(op.SGE[:op.NSGE])
+	n := softnic.Total(op.pieces(&e.whole))
 	switch {
 	case status == transport.StatusOK && (op.Kind == transport.OpFetchAdd || op.Kind == transport.OpCompareSwap):
-		softnic.StoreWord(op.SGE[0].Mem, m.word(mailResult).Load())
+		softnic.StoreWord(op.first[0].Mem, m.word(mailResult).Load())
 	case status == transport.StatusOK:
 	case status == transport.StatusFlushed && p.gone():
 		status, n = s.flushed(p), 0

@@ -19,8 +19,7 @@ const (
 	offSize    = 32
 	offRegions = 40
 	offBell    = 64  // rings, sleepers: 4 bytes each
-	offBeat    = 128 // counts the engine's rounds
-	offBits    = 192 // asked, then news: a bit for each rank
+	offBits    = 128 // asked, then news: a bit for each rank
 
 	headBytes = 48 // what a peer reads before it maps the rest
 

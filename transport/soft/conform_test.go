@@ -2,7 +2,6 @@ package soft_test
 
 import (
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -42,8 +41,6 @@ func descriptors() int {
 	}
 	return len(list)
 }
-
-var _ sync.Mutex
 
 func TestConforms(t *testing.T) {
 	opt := transporttest.Options{FailureTimeout: 5 * time.Second, Rounds: 2000, Ops: 1000}

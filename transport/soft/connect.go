@@ -81,8 +81,6 @@ func (d *domain) furnish(s *seat) {
 	}
 	n := ceilPow2(d.cfg.MaxPost)
 	s.ring, s.inline, s.mask = make([]slot, n), make([]byte, n*maxInline), uint64(n-1)
-	d.pace.furnished++
-	d.cq.reserve(d.pace.furnished*d.cfg.MaxPost + d.cfg.MaxRecv + len(d.seats))
 }
 
 // Disconnect breaks the link, at both ends. An older incarnation is gone already.

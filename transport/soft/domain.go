@@ -34,6 +34,7 @@ type domain struct {
 	starved atomic.Bool // a message waits for a receive buffer
 
 	posted []atomic.Uint64 // ranks with new operations in their ring, a bit each
+	hot    atomic.Int64    // the rank whose ring the engine looks at without being told by posted
 	events atomic.Uint64   // counts what else the engine should look at: connections made, ended, peers dead
 
 	poll      sched.Bell // wakes Wait
@@ -45,9 +46,11 @@ type domain struct {
 	users   atomic.Int64 // calls inside methods that use shared memory
 	helpers atomic.Int64 // goroutines of this domain
 
+	_      [lineBytes]byte
 	mu     sync.Mutex // posting
 	pace   pace       // guarded by mu
-	engine engine     // the engine's own
+	_      [lineBytes]byte
+	engine engine // the engine's own
 }
 
 func newDomain(cfg Config, c transport.Config, table *softnic.Table, mapper transport.Mapper, b board) *domain {
@@ -65,7 +68,8 @@ func newDomain(cfg Config, c transport.Config, table *softnic.Table, mapper tran
 		d.seats[r].rank = r
 	}
 	d.poll = sched.NewBell(&d.pollWords[0], &d.pollWords[1])
-	d.cq.reserve(cfg.MaxRecv + c.Size)
+	d.cq.init(cfg.MaxPost + cfg.MaxRecv)
+	d.hot.Store(int64(c.Rank))
 	d.engine.init(d)
 	return d
 }
@@ -199,7 +203,7 @@ const (
 
 func (d *domain) Wait(ctx context.Context) error {
 	for range waitSpins {
-		if d.cq.count.Load() > 0 || d.woken.Load() || d.stop.Load() {
+		if d.cq.ready() || d.woken.Load() || d.stop.Load() {
 			break
 		}
 		sched.Pause()
@@ -211,7 +215,7 @@ func (d *domain) Wait(ctx context.Context) error {
 		case d.stop.Load():
 			d.poll.Disarm()
 			return transport.ErrClosed
-		case d.woken.Swap(false), d.cq.count.Load() > 0:
+		case d.woken.Swap(false), d.cq.ready():
 			d.poll.Disarm()
 			return nil
 		case ctx.Err() != nil:

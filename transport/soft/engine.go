@@ -18,6 +18,8 @@ const (
 	lookEvery = 64                     // rounds between looks at the clock
 	spinMin   = 5 * time.Microsecond   // bounds of how long an idle engine looks for work
 	spinMax   = 200 * time.Microsecond //
+	spinPure  = 20 * time.Microsecond  // as long as other threads are not let run meanwhile
+	spinReply = 3 * time.Microsecond   // the same, where it may be the peer's engine that needs the processor
 	sleepMax  = 100 * time.Millisecond // by S1 of package sched no sleep is without an end
 	spinSlack = 60 * time.Microsecond  // a sleep shorter than this is spun instead
 )
@@ -27,9 +29,13 @@ type engine struct {
 	d      *domain
 	mover  mover
 	part   [4]transport.SGE // the pieces of one chunk
+	whole  [4]transport.SGE // those of an operation
 	busy   []*seat          // with operations that are not finished
+	hot    *seat            // the one posted to most: its tail is looked at always
+	others int              // how often in a row it was another one
 	events uint64           // of domain.events, seen
-	window time.Duration    // how long it spins without work
+	window time.Duration    // how long it looks for work before it sleeps
+	pure   time.Duration    // how much of that without letting others run
 
 	patience time.Duration // until when a closing engine waits for peers
 }
@@ -37,7 +43,12 @@ type engine struct {
 func (e *engine) init(d *domain) {
 	e.d = d
 	e.busy = make([]*seat, 0, len(d.seats))
+	e.hot = &d.seats[d.job.Rank]
 	e.window = d.cfg.Spin
+	e.pure = spinPure
+	if 2*d.job.Size > runtime.NumCPU() {
+		e.pure = spinMin // a program and an engine for each rank are more than there are processors
+	}
 	if e.window == 0 {
 		e.window = spinMax / 4
 	}
@@ -66,17 +77,24 @@ func (d *domain) runEngine() {
 func (e *engine) idle() {
 	d := e.d
 	began := d.sched.Now()
-	until := began + e.window
+	until, polite := began+e.window, began+e.pure
+	if e.waiting() {
+		polite = began + spinReply
+	}
+	yield := false
 	for n := 1; ; n++ {
 		worked, next := e.round()
 		if worked {
 			return
 		}
-		if n%lookEvery != 0 {
+		if !yield && n%lookEvery != 0 {
 			sched.Pause()
 			continue
 		}
 		now := d.sched.Now()
+		if yield = now >= polite && next == never; yield {
+			sched.Yield()
+		}
 		if int64(now) >= next {
 			return
 		}
@@ -101,6 +119,16 @@ func (e *engine) idle() {
 	d.bell.Disarm()
 }
 
+// waiting reports whether a peer's engine has something of this one's.
+func (e *engine) waiting() bool {
+	for _, s := range e.busy {
+		if s.head != s.sent {
+			return true
+		}
+	}
+	return false
+}
+
 // adapt chooses the next window from how long a sleep was.
 func (e *engine) adapt(rung bool, slept time.Duration) {
 	switch {
@@ -115,9 +143,15 @@ func (e *engine) adapt(rung bool, slept time.Duration) {
 // round looks at everything once. Where it could do nothing it says when to look again at what is held back.
 func (e *engine) round() (worked bool, next int64) {
 	d := e.d
+	if s := e.hot; s.sent != s.tail.Load() {
+		e.enlist(s)
+		e.others = 0
+	}
 	for w := range d.posted {
 		for set := take(&d.posted[w]); set != 0; set &= set - 1 {
-			e.enlist(&d.seats[64*w+bits.TrailingZeros64(set)])
+			s := &d.seats[64*w+bits.TrailingZeros64(set)]
+			e.enlist(s)
+			e.favour(s)
 		}
 		for set := take(d.board.news(w)); set != 0; set &= set - 1 {
 			if r := 64*w + bits.TrailingZeros64(set); r < len(d.seats) {
@@ -152,11 +186,21 @@ func (e *engine) round() (worked bool, next int64) {
 		}
 		i++
 	}
-	if worked {
-		beat := d.board.word(offBeat)
-		beat.Store(beat.Load() + 1)
-	}
 	return worked, next
+}
+
+// favour makes a seat the hot one when only others than the present one have been posted to for a while.
+// Who posted to the old one at this moment has set no bit: it is looked at once more.
+func (e *engine) favour(s *seat) {
+	if e.others++; e.others < 4 || s == e.hot {
+		return
+	}
+	old := e.hot
+	e.hot, e.others = s, 0
+	e.d.hot.Store(int64(s.rank))
+	if old.sent != old.tail.Load() {
+		e.enlist(old)
+	}
 }
 
 // enlist puts a seat into the list of those to be served.
@@ -220,7 +264,7 @@ func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
 				return worked, at
 			}
 		}
-		if s.offset == 0 && !s.moved && e.broken(p, &sl.op) {
+		if s.offset == 0 && !s.moved && e.broken(p, sl) {
 			if s.head != s.sent {
 				break // what the peer's engine has is reported first
 			}
@@ -229,7 +273,7 @@ func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
 			continue
 		}
 		var done bool
-		if sl.op.Kind == transport.OpWrite || sl.op.Kind == transport.OpRead {
+		if sl.Kind == transport.OpWrite || sl.Kind == transport.OpRead {
 			done = s.head == s.sent && e.copied(s, p, sl)
 		} else {
 			done = e.request(s, p, sl)
@@ -244,7 +288,7 @@ func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
 }
 
 // broken reports whether an operation's connection is no more.
-func (e *engine) broken(p *peer, op *transport.Op) bool {
+func (e *engine) broken(p *peer, op *slot) bool {
 	return p.link.Load() != linkWord(op.EP.Incarnation, linkUp) || p.gone() || e.stopping()
 }
 
@@ -261,8 +305,8 @@ func (s *seat) flushed(p *peer) transport.Status {
 
 // copied moves the next chunk of a write or read and reports whether the operation is finished.
 func (e *engine) copied(s *seat, p *peer, sl *slot) bool {
-	op := &sl.op
-	status, n := transport.StatusOK, softnic.Total(op.SGE[:op.NSGE])
+	op := sl
+	status, n := transport.StatusOK, softnic.Total(op.pieces(&e.whole))
 	if !s.moved {
 		if s.offset == 0 && !e.covered(op) {
 			status = transport.StatusLocalAccess
@@ -296,9 +340,9 @@ func (e *engine) breakLink(p *peer, inc uint32) {
 // finish reports the oldest operation of a seat, if there is something to report, and frees its slot.
 func (e *engine) finish(s *seat, status transport.Status, bytes int) {
 	sl := &s.ring[s.head&s.mask]
-	c := transport.Completion{Cookie: sl.op.Cookie, EP: sl.op.EP, Kind: sl.op.Kind, Status: status, Bytes: uint32(bytes)}
-	silent := status == transport.StatusOK && sl.op.Flags&transport.FlagSignaled == 0
-	*sl = slot{}
+	c := transport.Completion{Cookie: sl.Cookie, EP: sl.EP, Kind: sl.Kind, Status: status, Bytes: uint32(bytes)}
+	silent := status == transport.StatusOK && sl.Flags&transport.FlagSignaled == 0
+	sl.clear()
 	s.head++
 	s.sent = max(s.sent, s.head)
 	s.offset, s.moved = 0, false

@@ -36,14 +36,30 @@ func (m *mover) list(pieces []transport.SGE) ([]unix.Iovec, int) {
 func (m *mover) push(pid int, addr uint64, pieces []transport.SGE) error {
 	here, n := m.list(pieces)
 	m.there[0] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
-	return moved(n, func() (int, error) { return unix.ProcessVMWritev(pid, here, m.there[:1], 0) })
+	for {
+		got, err := unix.ProcessVMWritev(pid, here, m.there[:1], 0)
+		if got == n && err == nil {
+			return nil
+		}
+		if err = short(err); err != nil {
+			return err
+		}
+	}
 }
 
 // pull copies from addr in process pid to the pieces.
 func (m *mover) pull(pid int, addr uint64, pieces []transport.SGE) error {
 	here, n := m.list(pieces)
 	m.there[0] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
-	return moved(n, func() (int, error) { return unix.ProcessVMReadv(pid, here, m.there[:1], 0) })
+	for {
+		got, err := unix.ProcessVMReadv(pid, here, m.there[:1], 0)
+		if got == n && err == nil {
+			return nil
+		}
+		if err = short(err); err != nil {
+			return err
+		}
+	}
 }
 
 // collect copies several pieces of process pid, one after another, to dst.
@@ -53,21 +69,27 @@ func (m *mover) collect(pid int, dst mem.Range, from []remotePiece) error {
 	for i, p := range from {
 		m.there[i] = unix.RemoteIovec{Base: uintptr(p.addr), Len: p.bytes}
 	}
-	return moved(dst.Bytes, func() (int, error) { return unix.ProcessVMReadv(pid, m.here[:1], m.there[:len(from)], 0) })
+	for {
+		got, err := unix.ProcessVMReadv(pid, m.here[:1], m.there[:len(from)], 0)
+		if got == dst.Bytes && err == nil {
+			return nil
+		}
+		if err = short(err); err != nil {
+			return err
+		}
+	}
 }
 
-// moved runs a copy of n bytes and makes an error of a short one: the kernel met memory that is not there.
-func moved(n int, f func() (int, error)) error {
-	for {
-		switch got, err := f(); {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return err
-		case got != n:
-			return unix.EFAULT
-		}
+// short is the error of a copy that did not move everything: nil if it is to be tried again. Without an error
+// of its own the kernel met memory that is not there.
+func short(err error) error {
+	switch {
+	case err == nil:
+		return unix.EFAULT
+	case errors.Is(err, unix.EINTR):
 		return nil
+	default:
+		return err
 	}
 }
 

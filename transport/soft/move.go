@@ -13,7 +13,7 @@ type remotePiece struct {
 }
 
 // covered reports whether this rank's pieces are registered for the operation.
-func (e *engine) covered(op *transport.Op) bool {
+func (e *engine) covered(op *slot) bool {
 	if op.Flags&transport.FlagInline != 0 {
 		return true
 	}
@@ -21,8 +21,9 @@ func (e *engine) covered(op *transport.Op) bool {
 	if op.Kind == transport.OpRead || op.Kind == transport.OpFetchAdd || op.Kind == transport.OpCompareSwap {
 		need = transport.LocalWrite
 	}
-	for i := range op.SGE[:op.NSGE] {
-		if p := &op.SGE[i]; !e.d.table.Local(p.Mem, p.LKey, need) {
+	list := op.pieces(&e.whole)
+	for i := range list {
+		if p := &list[i]; !e.d.table.Local(p.Mem, p.LKey, need) {
 			return false
 		}
 	}
@@ -31,7 +32,7 @@ func (e *engine) covered(op *transport.Op) bool {
 
 // move copies the next chunk of an operation of total bytes. The peer's key table is asked again for each
 // chunk, so that a registration that ends is left within one.
-func (e *engine) move(s *seat, p *peer, op *transport.Op, total int) transport.Status {
+func (e *engine) move(s *seat, p *peer, op *slot, total int) transport.Status {
 	need := transport.RemoteWrite
 	if op.Kind == transport.OpRead {
 		need = transport.RemoteRead
@@ -40,7 +41,7 @@ func (e *engine) move(s *seat, p *peer, op *transport.Op, total int) transport.S
 		return p.refusal()
 	}
 	n := min(total-s.offset, chunk)
-	pieces := op.SGE[:op.NSGE]
+	pieces := op.pieces(&e.whole)
 	if n < total {
 		pieces = e.cut(pieces, s.offset, n)
 	}

@@ -27,8 +27,11 @@ type seat struct {
 	ring     []slot
 	inline   []byte // maxInline bytes for each slot
 	mask     uint64
+	_        [lineBytes]byte
 	tail     atomic.Uint64 // operations posted
 	inflight atomic.Int64  // posted and not yet reported, at most MaxPost
+
+	_ [lineBytes]byte
 
 	// The engine's own.
 	head    uint64 // operations finished
@@ -41,12 +44,57 @@ type seat struct {
 	sawGone bool   // the first operation after the peer's end has been reported as such
 }
 
-// slot is one operation in a ring.
+// slot is one operation in a ring: a transport.Op, with what most operations need on its first two cache lines.
 type slot struct {
-	op         transport.Op
-	begin, due int64  // when it may be performed, when it may be reported; nanoseconds of the rank's clock
-	seq        uint64 // of its request in the peer's board
+	Kind  transport.Kind
+	Flags uint8
+	NSGE  uint8
+	EP    transport.EP
+	Imm   uint32
+
+	RAddr, RKey        uint64
+	Cookie, Arg0, Arg1 uint64
+
+	due   int64 // when it may be reported, in nanoseconds of the rank's clock; 0: at any time
+	first [1]transport.SGE
+	small [smallInline]byte // the payload of a short inline operation
+	rest  [3]transport.SGE
+	begin int64  // when it may be performed
+	seq   uint64 // of its request in the peer's board
 }
+
+// set makes sl the operation op.
+func (sl *slot) set(op *transport.Op) {
+	sl.Kind, sl.Flags, sl.NSGE, sl.EP, sl.Imm = op.Kind, op.Flags, op.NSGE, op.EP, op.Imm
+	sl.RAddr, sl.RKey, sl.Cookie, sl.Arg0, sl.Arg1 = op.RAddr, op.RKey, op.Cookie, op.Arg0, op.Arg1
+	if op.NSGE > 0 {
+		sl.first[0] = op.SGE[0]
+	}
+	for i := 1; i < int(op.NSGE); i++ {
+		sl.rest[i-1] = op.SGE[i]
+	}
+}
+
+// pieces returns the local memory of an operation; room is used where it is more than one piece.
+func (sl *slot) pieces(room *[4]transport.SGE) []transport.SGE {
+	if sl.NSGE <= 1 {
+		return sl.first[:sl.NSGE]
+	}
+	room[0] = sl.first[0]
+	copy(room[1:], sl.rest[:sl.NSGE-1])
+	return room[:sl.NSGE]
+}
+
+// clear lets go of the local memory.
+func (sl *slot) clear() {
+	sl.first[0].Mem.Base = nil
+	for i := 1; i < int(sl.NSGE); i++ {
+		sl.rest[i-1].Mem.Base = nil
+	}
+}
+
+// smallInline fills the second cache line of a slot.
+const smallInline = 40
 
 // peer is one opening of another rank's domain, or of this one's.
 type peer struct {

@@ -46,25 +46,29 @@ func (d *domain) pushLocked(s *seat, op *transport.Op, bytes int) bool {
 	s.inflight.Add(1)
 	i := tail & s.mask
 	sl := &s.ring[i]
-	sl.op = *op
+	sl.set(op)
 	if op.Flags&transport.FlagInline != 0 {
-		kept := mem.Of(s.inline[int(i)*maxInline:][:maxInline]).Slice(0, bytes)
-		softnic.Gather(kept, op.SGE[:op.NSGE])
-		sl.op.SGE = [4]transport.SGE{{Mem: kept}}
-		sl.op.NSGE = 1
+		kept := mem.Of(sl.small[:min(bytes, smallInline)])
+		if bytes > smallInline {
+			kept = mem.Of(s.inline[int(i)*maxInline:][:bytes])
+		}
+		softnic.Keep(kept, op.SGE[:op.NSGE])
+		sl.clear() // of more pieces
+		sl.first[0], sl.NSGE = transport.SGE{Mem: kept}, 1
 	}
 	if d.cfg.Latency > 0 || d.cfg.Bandwidth > 0 {
 		sl.begin, sl.due = d.pace.plan(d.sched.Now(), bytes, &d.cfg)
 	}
 	s.tail.Store(tail + 1)
-	setBit(&d.posted[s.rank/64], s.rank)
+	if d.hot.Load() != int64(s.rank) {
+		setBit(&d.posted[s.rank/64], s.rank)
+	}
 	return true
 }
 
 // pace is the NIC's time where it is slower than the machine.
 type pace struct {
-	free      time.Duration // when the wire has sent what was posted
-	furnished int           // seats with a ring
+	free time.Duration // when the wire has sent what was posted
 }
 
 // plan returns when an operation of some bytes begins to take effect and when it is done. Operations share one

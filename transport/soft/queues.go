@@ -13,53 +13,70 @@ type entry struct {
 	s *seat
 }
 
-// completions is a domain's completion queue. The engine fills it, Poll empties it.
+// completions is a domain's completion queue: the engine alone fills it, one poller at a time empties it, and
+// neither takes a lock. It holds what credit allows and has no bound of its own: a full ring is continued in a
+// larger one, which is the last time that the engine allocates.
 type completions struct {
-	count atomic.Int64 // entries, to be looked at without the lock
-
-	mu    sync.Mutex
-	ring  []entry // a power of two, or empty
-	first int
-	n     int
+	out  atomic.Pointer[cqRing] // the poller's
+	_    [lineBytes]byte
+	in   *cqRing // the engine's, like room
+	room uint64  // how many of in's entries were taken when it was last full
 }
 
-// reserve makes room for n entries, so that push does not allocate.
-func (q *completions) reserve(n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.ring) < n {
-		q.growLocked()
-	}
+// cqRing is a ring of a power of two of entries.
+type cqRing struct {
+	entries []entry
+	next    atomic.Pointer[cqRing] // where the engine went on when this one was full
+	_       [lineBytes]byte
+	head    atomic.Uint64 // taken
+	_       [lineBytes]byte
+	tail    atomic.Uint64 // put
+	_       [lineBytes]byte
 }
 
-func (q *completions) growLocked() {
-	next := make([]entry, max(64, 2*len(q.ring)))
-	for i := range q.n {
-		next[i] = q.ring[(q.first+i)&(len(q.ring)-1)]
-	}
-	q.ring, q.first = next, 0
+func (q *completions) init(n int) {
+	q.in = &cqRing{entries: make([]entry, ceilPow2(n))}
+	q.out.Store(q.in)
 }
 
 func (q *completions) push(e entry) {
-	q.mu.Lock()
-	if q.n == len(q.ring) {
-		q.growLocked() // only by reports of peers that went and came again and again unpolled
+	r := q.in
+	tail := r.tail.Load()
+	if tail-q.room == uint64(len(r.entries)) {
+		if q.room = r.head.Load(); tail-q.room == uint64(len(r.entries)) {
+			n := &cqRing{entries: make([]entry, 2*len(r.entries))}
+			r.next.Store(n)
+			q.in, q.room, r, tail = n, 0, n, 0
+		}
 	}
-	q.ring[(q.first+q.n)&(len(q.ring)-1)] = e
-	q.n++
-	q.count.Store(int64(q.n))
-	q.mu.Unlock()
+	r.entries[tail&uint64(len(r.entries)-1)] = e
+	r.tail.Store(tail + 1)
+}
+
+// ready reports whether there is something to take.
+func (q *completions) ready() bool {
+	r := q.out.Load()
+	return r.tail.Load() != r.head.Load() || r.next.Load() != nil
 }
 
 // pop moves up to len(out) completions to out and gives their places back; recvs of them were receives.
 func (q *completions) pop(out []transport.Completion) (n, recvs int) {
-	if q.count.Load() == 0 {
-		return 0, 0
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for n < len(out) && q.n > 0 {
-		e := &q.ring[q.first]
+	r := q.out.Load()
+	for n < len(out) {
+		head := r.head.Load()
+		if head == r.tail.Load() {
+			next := r.next.Load()
+			if next == nil {
+				break
+			}
+			// The engine left this ring before it set next: what it has put here is seen by now.
+			if head == r.tail.Load() {
+				q.out.Store(next)
+				r = next
+			}
+			continue
+		}
+		e := &r.entries[head&uint64(len(r.entries)-1)]
 		out[n] = e.c
 		n++
 		if e.c.Kind == transport.OpRecv {
@@ -68,11 +85,8 @@ func (q *completions) pop(out []transport.Completion) (n, recvs int) {
 		if e.s != nil {
 			e.s.inflight.Add(-1)
 		}
-		*e = entry{}
-		q.first = (q.first + 1) & (len(q.ring) - 1)
-		q.n--
+		r.head.Store(head + 1)
 	}
-	q.count.Store(int64(q.n))
 	return n, recvs
 }
 
