@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 
 var rounds = flag.Int("litmus.rounds", 1_000_000, "rounds of each litmus test")
 
-func TestMain(m *testing.M) { pgastest.Main(m) }
+func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
 
 // pair is what both ranks of a test have: a window for data and one for flags.
 type pair struct {
