@@ -63,7 +63,7 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 	var mu sync.Mutex // guards worlds
 	var wg sync.WaitGroup
 	for r := range n {
-		parts := pgas.Parts{Job: jobs[r], Sched: sched.Goroutine}
+		parts := pgas.Parts{Job: jobs[r], Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
 		if c.NIC {
 			parts.Provider = fabric.Provider(r)
 		} else {
