@@ -72,7 +72,7 @@ var waiting = map[string]func(ctx context.Context, th things) error{
 // be done before it dies.
 var onNIC = map[string]func(ctx context.Context, th things) error{
 	"flush": func(ctx context.Context, th things) error {
-		return errors.Join(th.win.Put(dead, 0, make([]int64, 30_000)), th.win.Flush(dead))
+		return errors.Join(th.win.Put(dead, th.w.Rank()*20_000, make([]int64, 20_000)), th.win.Flush(dead))
 	},
 	"get": func(ctx context.Context, th things) error { return th.win.Get(dead, 0, make([]int64, 50_000)) },
 	"get-nb": func(ctx context.Context, th things) error {
@@ -173,7 +173,8 @@ func TestSurvivorsGoOn(t *testing.T) {
 	for _, p := range pgastest.Paths() {
 		t.Run(p.Name, func(t *testing.T) {
 			p.TimeLimit = 10 * time.Second
-			var dying, done sync.WaitGroup
+			var passed, dying, done sync.WaitGroup
+			passed.Add(4)
 			dying.Add(1)
 			done.Add(3)
 			errs := pgastest.Errors(t, 4, p.Config, func(ctx context.Context, w *pgas.World) error {
@@ -184,6 +185,8 @@ func TestSurvivorsGoOn(t *testing.T) {
 				if err := w.Barrier(ctx); err != nil {
 					return err
 				}
+				passed.Done()
+				passed.Wait()
 				if w.Rank() == 3 {
 					dying.Done()
 					return errors.New("made up")
