@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/shm"
 )
@@ -97,6 +98,9 @@ func (r *rank) litmus(off, rounds int) error {
 			}
 			if v != before {
 				return fmt.Errorf("round %d: a torn flag: %#x", k, v)
+			}
+			if spins%1000 == 999 {
+				sched.Yield()
 			}
 			if spins%1_000_000 == 999_999 && time.Now().After(deadline) {
 				return fmt.Errorf("round %d: no flag", k)

@@ -102,9 +102,9 @@ func TestProcessMessages(t *testing.T) {
 
 // TestProcessLitmus: a flag written after data is never seen before it, and never torn.
 func TestProcessLitmus(t *testing.T) {
-	rounds := 10_000
+	rounds := 5000
 	if testing.Short() {
-		rounds = 3000
+		rounds = 1000
 	}
 	r, ps := job(t, soft.Config{}, 2)
 	ps[1].begin("litmus 0 %d", rounds)
