@@ -20,15 +20,20 @@ const (
 	cardHost           // what the machine calls itself
 	cardPID            // 8 bytes
 	cardAddress        // of the NIC
+	cardCores          // that the rank may use, 2 bytes each
 	cardFields
 )
 
 var errRankCard = errors.New("malformed")
 
-func newCard(config string, h bootstrap.Host, address []byte) rankCard {
+func newCard(config string, h bootstrap.Host, address []byte, cores []int) rankCard {
 	var c rankCard
+	var list []byte
+	for _, core := range cores {
+		list = binary.LittleEndian.AppendUint16(list, uint16(core))
+	}
 	pid := binary.LittleEndian.AppendUint64(nil, uint64(h.PID))
-	for _, f := range [cardFields]string{config, h.Node(), h.Name, string(pid), string(address)} {
+	for _, f := range [cardFields]string{config, h.Node(), h.Name, string(pid), string(address), string(list)} {
 		c = binary.LittleEndian.AppendUint16(c, uint16(len(f)))
 		c = append(c, f...)
 	}
@@ -97,8 +102,9 @@ func (w *World) introduce(ctx context.Context, mine rankCard) error {
 	return nil
 }
 
-// nodes numbers the nodes in the order of ranks; here is how many ranks this rank's node has.
-func (w *World) nodes() (nodes []int, here int) {
+// nodes numbers the nodes in the order of ranks; here is how many ranks this rank's node has, and cores how many cores
+// those may use, taken together.
+func (w *World) nodes() (nodes []int, here, cores int) {
 	nodes = make([]int, len(w.cards))
 	number := make(map[string]int)
 	for r, c := range w.cards {
@@ -109,10 +115,15 @@ func (w *World) nodes() (nodes []int, here int) {
 		}
 		nodes[r] = n
 	}
-	for _, n := range nodes {
-		if n == nodes[w.job.Rank()] {
-			here++
+	used := make(map[uint16]bool)
+	for r, n := range nodes {
+		if n != nodes[w.job.Rank()] {
+			continue
+		}
+		here++
+		for list := w.cards[r].field(cardCores); len(list) >= 2; list = list[2:] {
+			used[binary.LittleEndian.Uint16(list)] = true
 		}
 	}
-	return nodes, here
+	return nodes, here, max(1, len(used))
 }

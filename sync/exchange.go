@@ -38,7 +38,9 @@ const (
 	callExchange = iota + 1
 	callBroadcast
 	callAllGather
-	callReduce
+	callReduce // and one for each operation
+	callAlloc  = callReduce + 32 + iota
+	callFree
 )
 
 func callOf(kind, elemBytes, n int) call {
@@ -70,12 +72,13 @@ func (t *Team) write(data mem.Range) {
 
 func (t *Team) outbox() int { return outboxOff + int(t.round&1)*boxBytes(len(t.ranks)) }
 
-// turn ends the writing half of a round and begins the reading half.
-func (t *Team) turn(ctx context.Context, c call) (round, error) {
+// turn ends the writing half of a round and begins the reading half. root is the member that the call names; it is
+// part of what all must agree on.
+func (t *Team) turn(ctx context.Context, c call, root int) (round, error) {
 	r := round{t.outbox(), c}
 	t.local.Word64(r.off).Store(uint64(c))
 	t.round++
-	return r, t.barrier(ctx, c.name())
+	return r, t.barrier(ctx, c.name(), uint64(c)^uint64(root)*sumMul)
 }
 
 // check verifies that member makes the same call as this rank.

@@ -24,12 +24,6 @@ const leastSlot = 64
 // slotBytes is the slot for which the outboxes of a team of n have room.
 func slotBytes(n int) int { return min(boxPayload(n)/n&^7, largestSlot) }
 
-// callPoisoned marks the word of a member that has seen that the members do not make the same call.
-const callPoisoned = 0xff
-
-// poison is the word of a member that has learned that members a and b make different calls.
-func poison(a, b int) call { return callOf(callPoisoned, 0, a<<20|b) }
-
 // gather gives every member's mine, of equal lengths that slotBytes allows, to all: member m's is all[m*len(mine):].
 // When the members do not make the same call, all of them learn of it.
 func (t *Team) gather(ctx context.Context, c call, mine, all []byte) error {
@@ -40,29 +34,18 @@ func (t *Team) gather(ctx context.Context, c call, mine, all []byte) error {
 	copy(slots.Data(), mine)
 	word.Store(uint64(c))
 	t.round++
-	var wrong error
-	err := t.disseminate(ctx, c.name(), func(from, dist int) error {
+	err := t.disseminate(ctx, c.name(), uint64(c), func(from, dist int) error {
 		theirs, err := t.e.Load64(&t.peers[from], off)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case wrong != nil:
-			return nil // go on to tell the others
-		case call(theirs) != c:
-			wrong = t.mismatch(c, from, call(theirs))
-			if theirs>>56 != callPoisoned {
-				theirs = uint64(poison(t.me, from))
-			}
-			word.Store(theirs)
-			return nil
+		}
+		if call(theirs) != c {
+			return t.mismatch(c, from, call(theirs))
 		}
 		return t.e.Get(&t.peers[from], off+outboxHeader, slots.Slice(dist*s, min(dist, n-dist)*s))
 	})
 	if err != nil {
 		return err
-	}
-	if wrong != nil {
-		return wrong
 	}
 	have := slots.Data()
 	for i := range n {
@@ -77,13 +60,8 @@ func (t *Team) gather(ctx context.Context, c call, mine, all []byte) error {
 
 // mismatch is the error of a member that makes call c and has found theirs in the outbox of another.
 func (t *Team) mismatch(c call, from int, theirs call) error {
-	if theirs>>56 != callPoisoned {
-		return transport.NewOpError(c.name(), t.ranks[from], fmt.Errorf("%w: this rank is in a %s, rank %d in a %s",
-			ErrMismatch, c, t.ranks[from], theirs))
-	}
-	a, b := int(theirs>>20&(1<<20-1)), int(theirs&(1<<20-1))
-	return transport.NewOpError(c.name(), t.ranks[from], fmt.Errorf("%w: this rank is in a %s; rank %d and rank %d make different calls",
-		ErrMismatch, c, t.ranks[a], t.ranks[b]))
+	return transport.NewOpError(c.name(), t.ranks[from], fmt.Errorf("%w: this rank is in a %s, rank %d in a %s",
+		ErrMismatch, c, t.ranks[from], theirs))
 }
 
 // gathers reports whether a collective of so many bytes for each member is made by a gather: where few members, or

@@ -20,7 +20,7 @@ func everywhere(t *testing.T, n int, f func(ctx context.Context, w *pgas.World) 
 	t.Run(fmt.Sprint(n, " simulated"), func(t *testing.T) { pgastest.RunSim(t, pgastest.SimConfig{Ranks: n, Seed: 3}, f) })
 }
 
-func TestExchangeOfAnyLengths(t *testing.T) {
+func TestGatheredCardsOfAnyLengths(t *testing.T) {
 	card := func(rank, round int) []byte {
 		return bytes.Repeat([]byte{byte(rank + 1)}, []int{0, 7 * rank, 700 - rank, 3}[(round+rank)%4])
 	}
@@ -102,13 +102,16 @@ func TestAllLearnOfAMismatch(t *testing.T) {
 	const n, odd = 13, 4
 	var errs [n]error // returning one would end the rank, and the others would find a dead one first
 	f := func(ctx context.Context, w *pgas.World) error {
-		var err error
-		if w.Rank() == odd {
-			err = pgsync.AllReduce(ctx, w.Team(), []int64{0}, []int64{1}, pgsync.Sum)
-		} else {
-			_, err = w.Team().Exchange(ctx, []byte("card"))
+		team, err := w.Team().Split(ctx, 0, w.Rank()) // the world's own team is still needed
+		if err != nil {
+			return err
 		}
-		if _, again := w.Team().Exchange(ctx, nil); again == nil {
+		if w.Rank() == odd {
+			err = pgsync.AllReduce(ctx, team, []int64{0}, []int64{1}, pgsync.Sum)
+		} else {
+			_, err = team.Exchange(ctx, []byte("card"))
+		}
+		if _, again := team.Exchange(ctx, nil); again == nil {
 			return fmt.Errorf("the team goes on after %w", err)
 		}
 		errs[w.Rank()] = err
@@ -124,9 +127,6 @@ func TestAllLearnOfAMismatch(t *testing.T) {
 			run(t)
 			for r, err := range errs {
 				require.ErrorIs(t, err, pgsync.ErrMismatch, "rank %d", r)
-				if r != odd {
-					require.ErrorContains(t, err, "rank 4", "rank %d names who is odd", r)
-				}
 			}
 		})
 	}

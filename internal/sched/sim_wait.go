@@ -35,8 +35,20 @@ func (sp *Spin) virtual() error {
 		}
 		return m.stuck
 	}
-	if err := sp.interrupted(); err != nil {
+	if err := ended(sp.ctx); err != nil {
 		return err
+	}
+	if sp.watch != nil {
+		if err := sp.watch.Interrupted(); err != nil {
+			// As in real time: what this wait needs may be on its way all the same.
+			if sp.doomed == 0 {
+				sp.doomed = m.Now()
+			}
+			if m.Now() >= sp.doomed+lastWordsTime {
+				return err
+			}
+			c.alarm(sp.doomed + lastWordsTime)
+		}
 	}
 	if c.local > m.now {
 		c.until(c.local) // busy; what has happened until then is seen then

@@ -175,7 +175,7 @@ func (s *simWorld) parts() []simParts {
 	var node []*shm.Local
 	for r := range all {
 		p := pgas.Parts{
-			Job: &simJob{m: meeting, rank: r}, Sched: func(int) *sched.Sched { return scheds[r] }, Provider: s.fabric.Provider(r),
+			Job: &simJob{m: meeting, rank: r}, Sched: func(int, int) *sched.Sched { return scheds[r] }, Provider: s.fabric.Provider(r),
 			Host:  bootstrap.Host{Name: fmt.Sprintf("node%d", s.fabric.Node(r)), PID: r + 1},
 			Slots: s.c.Slots,
 		}
