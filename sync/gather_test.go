@@ -20,7 +20,7 @@ func everywhere(t *testing.T, n int, f func(ctx context.Context, w *pgas.World) 
 	t.Run(fmt.Sprint(n, " simulated"), func(t *testing.T) { pgastest.RunSim(t, pgastest.SimConfig{Ranks: n, Seed: 3}, f) })
 }
 
-func TestExchangeOfAnyLengths(t *testing.T) {
+func TestGatheredCardsOfAnyLengths(t *testing.T) {
 	card := func(rank, round int) []byte {
 		return bytes.Repeat([]byte{byte(rank + 1)}, []int{0, 7 * rank, 700 - rank, 3}[(round+rank)%4])
 	}
