@@ -31,6 +31,7 @@ type domain struct {
 	posted uint64 // operations since then
 	vain   int    // polls in vain since something last happened
 	seen   uint64 // actions at the last of them
+	waited uint64 // actions when Wait last returned
 }
 
 func newDomain(f *Fabric, rank int, opened uint64, s *sched.Sched) *domain {
@@ -228,7 +229,12 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 
 // Wait implements transport.Domain.
 func (d *domain) Wait(ctx context.Context) error {
+	if events := d.f.sim.Counts().Events; events == d.waited && !d.woken {
+		// Somebody else takes the completions that it has been told of, but needs time for it.
+		_ = d.sched.Sleep(ctx, max(d.f.model.Poll, 1))
+	}
 	err := d.sched.WaitUntil(ctx, func() bool { return d.closed || d.woken || d.cq.completions > 0 })
+	d.waited = d.f.sim.Counts().Events
 	switch {
 	case d.closed:
 		return errClosed

@@ -17,7 +17,7 @@ type Config struct {
 	Faults       Faults
 
 	MaxPost    int   // operations of one endpoint not yet polled; 0: 256
-	MaxRecv    int   // receive buffers not yet polled; 0: 1024
+	MaxRecv    int   // receive buffers not yet polled; 0: 4096
 	MaxInline  int   // bytes; 0: 128, below 0: none
 	MaxMessage int   // bytes; 0: 8 MiB
 	MaxRegions int   // 0: no limit
@@ -84,7 +84,7 @@ func New(m *sched.Sim, ranks int, c Config) *Fabric {
 	}
 	set(&c.RanksPerNode, 1)
 	set(&c.MaxPost, 256)
-	set(&c.MaxRecv, 1024)
+	set(&c.MaxRecv, 4096)
 	set(&c.MaxInline, 128)
 	set(&c.MaxMessage, 8<<20)
 	c.MaxInline = max(c.MaxInline, 0)

@@ -276,6 +276,21 @@ func TestPollingInVainTakesTime(t *testing.T) {
 	})
 }
 
+// TestWaitWithoutPollingTakesTime: who is told again and again of what another goroutine is about to take must not stop the
+// world.
+func TestWaitWithoutPollingTakesTime(t *testing.T) {
+	run(t, 2, Config{Model: round()}, func(r *lone) {
+		if r.rank == 1 {
+			return
+		}
+		r.post(transport.OpWrite, 1, 1000)
+		for r.s.Now() < 10*time.Microsecond {
+			require.NoError(t, r.d.Wait(t.Context()))
+		}
+		r.wait()
+	})
+}
+
 func TestModelsAreNamedAndSourced(t *testing.T) {
 	for _, name := range []string{"graphene", "helper", "modern"} {
 		m, err := Named(name)
