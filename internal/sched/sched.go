@@ -50,6 +50,7 @@ func newSched(ranksHere int, yield func()) *Sched {
 	if ranksHere > runtime.NumCPU() {
 		s.spins, s.yields = spinsBusy, yieldsBusy
 	}
+	s.waits.prepare()
 	s.own = NewBell(&s.ownMem[0], &s.ownMem[1])
 	s.bell.Store(&s.own)
 	return s
