@@ -53,6 +53,7 @@ func newSched(ranksHere, cores int, yield func()) *Sched {
 	if ranksHere > cores {
 		s.spins, s.yields = spinsBusy, yieldsBusy
 	}
+	s.waits.prepare()
 	s.own = NewBell(&s.ownMem[0], &s.ownMem[1])
 	s.bell.Store(&s.own)
 	return s
