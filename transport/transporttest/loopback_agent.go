@@ -72,27 +72,20 @@ func (d *domain) serve(e *end, now int64) (worked bool, limit time.Duration) {
 			limit = waitLimit
 			break
 		}
-		d.finish(e, &s.op, status, bytes)
+		c := transport.Completion{Cookie: s.op.Cookie, EP: s.op.EP, Kind: s.op.Kind, Status: status, Bytes: uint32(bytes)}
+		silent := status == transport.StatusOK && s.op.Flags&transport.FlagSignaled == 0
+		// The slot is free before its place is given back: a poster may fill it at once.
 		*s = slot{}
 		e.head++
+		e.quiet++
+		if !silent {
+			d.report(entry{c: c, e: e, places: e.quiet})
+			e.quiet = 0
+		}
 		worked = true
 	}
 	d.giveBack(e)
 	return worked, limit
-}
-
-// finish reports an operation, or only notes its place when it succeeded and has nothing to report.
-func (d *domain) finish(e *end, op *transport.Op, status transport.Status, bytes int) {
-	if status == transport.StatusOK && op.Flags&transport.FlagSignaled == 0 {
-		e.quiet++
-		return
-	}
-	places := e.quiet + 1
-	e.quiet = 0
-	d.report(entry{
-		c: transport.Completion{Cookie: op.Cookie, EP: op.EP, Kind: op.Kind, Status: status, Bytes: uint32(bytes)},
-		e: e, places: places,
-	})
 }
 
 // giveBack lets the next Poll free the places of what had nothing to report. They go through the queue and not
