@@ -3,15 +3,19 @@ package pgas
 import (
 	"net"
 
+	"gopgas/bootstrap"
 	"gopgas/internal/control"
 	"gopgas/internal/proto"
 )
 
 // attend starts what runs beside the program: the watch over the neighbour and the launcher's channel.
 func (w *World) attend() error {
-	conn, err := control.FromEnviron(w.cfg.Environ)
-	if err != nil {
-		return err
+	var conn net.Conn
+	if w.job.Launcher() == bootstrap.LauncherPgasrun {
+		var err error
+		if conn, err = control.FromEnviron(w.cfg.Environ); err != nil {
+			return err
+		}
 	}
 	if conn != nil {
 		w.serve(conn)

@@ -230,9 +230,9 @@ func (w *World) Failed() map[int]error {
 // Abort ends the whole job with an exit code: it asks the launcher to end all ranks and ends this one. It does not
 // return.
 func (w *World) Abort(code int, why string) {
-	w.engine.Peers.MarkGone(w.Rank(), proto.Exited(code))
 	if err := w.job.Abort(code, why); err != nil {
 		fmt.Fprintf(os.Stderr, "pgas: rank %d: abort: %v\n", w.Rank(), err)
+		w.engine.Peers.MarkGone(w.Rank(), proto.Exited(code)) // nobody else ends the others
 	}
 	os.Exit(code)
 }
@@ -267,6 +267,7 @@ func (w *World) leaveAlone(cause proto.Cause) {
 		f()
 	}
 	w.stop = nil
+	w.engine.Abandon()
 }
 
 // Fail ends this rank's part of the world because of err, without the others, who learn of it at once: their calls

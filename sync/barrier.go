@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"gopgas/internal/sched"
-	"gopgas/transport"
 )
 
 // Barrier returns when all members have called it. It orders nothing but the members: to make puts visible
@@ -46,10 +45,11 @@ func (t *Team) barrier(ctx context.Context, op string) error {
 		for flag.Load() < t.gen {
 			if err := sp.Step(); err != nil {
 				sp.End()
-				return transport.NewOpError(op, t.ranks[from], err)
+				return t.waitError(op, t.ranks[from], err)
 			}
 		}
 		sp.End()
+		t.e.NoteWait(&sp, &t.peers[to])
 	}
 	t.pending = false
 	return nil

@@ -157,14 +157,14 @@ func (l *Lock) withdraw(wants int, cause error) error {
 			if err := sp.Step(); errors.Is(err, errMine) {
 				break
 			} else if err != nil {
-				return transport.NewOpError("lock", -1, err)
+				return l.t.waitError("lock", -1, err)
 			}
 		}
 		if err := l.unlock(); err != nil {
 			return err
 		}
 	}
-	return transport.NewOpError("lock", -1, cause)
+	return l.t.waitError("lock", -1, cause)
 }
 
 // errMine ends a wait whose granter died between making this rank the holder and telling it.

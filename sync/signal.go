@@ -163,10 +163,11 @@ func (g Signal) WaitUntil(ctx context.Context, c Cmp, v uint64) (uint64, error) 
 	defer sp.End()
 	for {
 		if have := word.Load(); c.holds(have, v) {
+			t.e.NoteWait(&sp, &g.s.peers[t.me])
 			return have, nil
 		}
 		if err := sp.Step(); err != nil {
-			return 0, transport.NewOpError("wait-until", -1, err)
+			return 0, t.waitError("wait-until", -1, err)
 		}
 	}
 }

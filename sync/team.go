@@ -110,11 +110,18 @@ func (t *Team) Heap() *symheap.Heap { return t.heap }
 
 // Interrupted implements sched.Watch: a team's wait ends when a member is gone.
 func (t *Team) Interrupted() error {
-	rank, err := t.e.Peers.CheckAny(t.ranks)
-	if err == nil {
-		return nil
+	_, err := t.e.Peers.CheckAny(t.ranks)
+	return err
+}
+
+// waitError is the error of a wait for rank that ended early; where a member is gone it names that one.
+func (t *Team) waitError(op string, rank int, err error) error {
+	if errors.Is(err, transport.ErrPeerGone) {
+		if gone, _ := t.e.Peers.CheckAny(t.ranks); gone >= 0 {
+			rank = gone
+		}
 	}
-	return transport.NewOpError("wait", rank, err)
+	return transport.NewOpError(op, rank, err)
 }
 
 // enter keeps other goroutines of this rank out of the team's collectives until leave.
@@ -224,4 +231,13 @@ func (t *Team) Free(ctx context.Context) error {
 		return nil
 	}
 	return t.heap.Close()
+}
+
+// FirstChunk is the size of a heap's first chunk, in bytes per member.
+const FirstChunk = symheap.FirstChunk
+
+// Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, and how
+// many of them come with each further rank.
+func Footprint(size int) (perRank, perPeer int) {
+	return proto.RankBlockBytes(size) + controlBytes, proto.RankBlockBytes(1) - proto.RankBlockBytes(0) + mem.SizeOf[proto.Remote]()
 }

@@ -13,7 +13,7 @@ type Op = pgsync.Op
 
 // cell returns the target's element if it is mapped and atomics are the CPU's, else nil.
 func (w *Window[T]) cell(target, disp int) *T {
-	if uint(target) < uint(len(w.parts)) {
+	if w.cpu && uint(target) < uint(len(w.parts)) {
 		if p := w.parts[target].s; uint(disp) < uint(len(p)) {
 			return &p[disp]
 		}

@@ -139,7 +139,7 @@ func (w *Window[T]) open() {
 	w.direct = !w.e.CountsMapped()
 	for m := range w.remotes {
 		r := &w.remotes[m]
-		if r.Mapped.Bytes != 0 && !w.e.CountsMapped() && w.cpu {
+		if r.Mapped.Bytes != 0 && !w.e.CountsMapped() {
 			w.parts[m].s = mem.Slice[T](r.Mapped)
 		} else if r.Bytes != 0 {
 			w.direct = false

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -242,7 +243,7 @@ func (c *Client) roundTrip(req Message, want string) (Message, error) {
 	}
 	if rc != 0 {
 		text, _ := m.Get("msg")
-		return Message{}, &rcError{rc, text}
+		return Message{}, &rcError{rc, strings.ReplaceAll(text, "_", " ")} // the protocol has no blanks
 	}
 	return m, nil
 }

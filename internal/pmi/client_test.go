@@ -85,7 +85,7 @@ func TestClientWhenTheServerMisbehaves(t *testing.T) {
 		"half a line":   {"cmd=barrier_o", ErrMalformed, "within a line"},
 		"other answer":  {"cmd=get_result\n", ErrMalformed, "wanted \"barrier_out\""},
 		"bad rc":        {"cmd=barrier_out rc=x\n", ErrMalformed, "wanted a number"},
-		"says no":       {"cmd=barrier_out rc=-1 msg=rank_2_has_ended\n", nil, "rank_2_has_ended"},
+		"says no":       {"cmd=barrier_out rc=-1 msg=rank_2_has_ended\n", nil, "rank 2 has ended"},
 		"endless line":  {"cmd=" + strings.Repeat("x", MaxLine-4), ErrMalformed, "no newline"},
 		"not the least": {"\x00\xff\n", ErrMalformed, "byte 0x00"},
 	} {

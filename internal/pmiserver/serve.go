@@ -20,7 +20,7 @@ const patience = time.Second
 // returns nil when the rank closed, whether finalized or not (State tells); any error names the rank. One Serve per rank.
 func (s *Server) Serve(rank int, conn net.Conn) error {
 	err := s.converse(rank, conn)
-	s.Gone(rank, "has_ended_its_PMI_connection")
+	s.Gone(rank, "has ended its PMI connection")
 	conn.Close()
 	if err != nil {
 		return fmt.Errorf("rank %d on its PMI connection: %w", rank, err)

@@ -127,7 +127,7 @@ func (s *Server) settleBarrierLocked() {
 		if missing < 0 {
 			return
 		}
-		text := fmt.Sprintf("rank_%d_%s", missing, s.ranks[missing].gone)
+		text := fmt.Sprintf("rank %d %s", missing, s.ranks[missing].gone)
 		out = pmi.Msg("barrier_out", "rc", "-1", "msg", pmi.Word(text, pmi.PortableValue))
 	}
 	s.inside = 0
@@ -183,7 +183,7 @@ func (s *Server) handle(rank int, m pmi.Message, reply func(pmi.Message) error) 
 		return nil, nil
 	case "finalize":
 		r.state = Finalized
-		s.goneLocked(rank, "has_finalized")
+		s.goneLocked(rank, "has finalized")
 		return say("finalize_ack", "rc", "0")
 	case "publish_name", "unpublish_name", "lookup_name":
 		answer := strings.TrimSuffix(m.Cmd, "_name") + "_result"
@@ -201,6 +201,7 @@ func (s *Server) abort(rank int, m pmi.Message) {
 	if plain, err := url.PathUnescape(text); err == nil {
 		text = plain
 	}
+	s.Gone(rank, fmt.Sprintf("aborted the job with code %d", code))
 	if s.cfg.OnAbort != nil {
 		s.cfg.OnAbort(rank, code, text)
 	}

@@ -121,12 +121,12 @@ func TestBarrierThatCanNeverComplete(t *testing.T) {
 			for range 2 {
 				select {
 				case err := <-errs:
-					require.ErrorContains(t, err, "rank_2_")
+					require.ErrorContains(t, err, "rank 2 ")
 				case <-time.After(5 * time.Second):
 					t.Fatal("the barrier hangs")
 				}
 			}
-			require.ErrorContains(t, clients[0].Barrier(t.Context()), "rank_2_", "a later one is told at once")
+			require.ErrorContains(t, clients[0].Barrier(t.Context()), "rank 2 ", "a later one is told at once")
 		})
 	}
 }
@@ -214,8 +214,14 @@ func TestARankThatDoesNotReadLosesItsConnection(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, c := range []Config{{KVSName: "job"}, {Size: 1}, {Size: 1, KVSName: "a b"}, {Size: 1, KVSName: strings.Repeat("x", 256)},
-		{Size: 1, KVSName: "job", Preset: map[string]string{"a b": "c"}}, {Size: 1, KVSName: "job", Preset: map[string]string{"a": ""}}} {
+	for _, c := range []Config{
+		{KVSName: "job"},
+		{Size: 1},
+		{Size: 1, KVSName: "a b"},
+		{Size: 1, KVSName: strings.Repeat("x", 256)},
+		{Size: 1, KVSName: "job", Preset: map[string]string{"a b": "c"}},
+		{Size: 1, KVSName: "job", Preset: map[string]string{"a": ""}},
+	} {
 		_, err := New(c)
 		require.Error(t, err, "%+v", c)
 	}

@@ -130,23 +130,23 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 	if err != nil {
 		return 0, err
 	}
-	if r.Mapped.Bytes != 0 {
+	if r.cpuAtomics() {
 		e.note(PathAtomic, t.Bytes)
 		return cpuAtomic(op, t, r.Mapped, off, x, y), nil
 	}
-	if !e.nic.caps.Atomics64 {
+	if !e.nic().caps.Atomics64 {
 		return 0, transport.NewOpError(op.String(), r.Rank, errNoAtomics)
 	}
 	if t.Bytes == 8 {
 		switch {
 		case op == CompareSwap:
-			return e.nic.atomic(transport.OpCompareSwap, r, off, x, y)
+			return e.nic().atomic(transport.OpCompareSwap, r, off, x, y)
 		case op == Sum && t.Kind != reflect.Float64:
-			return e.nic.atomic(transport.OpFetchAdd, r, off, x, 0)
+			return e.nic().atomic(transport.OpFetchAdd, r, off, x, 0)
 		}
 	}
 	// What the NIC lacks is made of what it has: a compare-swap of the word around the element.
-	word, err := e.nic.load64(r, wordOff)
+	word, err := e.nic().load64(r, wordOff)
 	for err == nil {
 		old := word >> shift & mask
 		next := word&^(mask<<shift) | Combine(op, t.Kind, old, x, y)&mask<<shift
@@ -154,7 +154,7 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 			return old, nil
 		}
 		var seen uint64
-		if seen, err = e.nic.atomic(transport.OpCompareSwap, r, wordOff, word, next); seen == word {
+		if seen, err = e.nic().atomic(transport.OpCompareSwap, r, wordOff, word, next); seen == word {
 			return old, err
 		}
 		word = seen
@@ -162,10 +162,12 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 	return 0, err
 }
 
+func (r *Remote) cpuAtomics() bool { return r.Mapped.Bytes != 0 && !r.nicAtomics }
+
 // locate returns the aligned 8-byte word around the element, and where in it the element is.
 func locate(r *Remote, t Elem, off int) (wordOff int, shift uint, mask uint64, err error) {
 	mask = ^uint64(0) >> (64 - 8*t.Bytes)
-	if r.Mapped.Bytes != 0 {
+	if r.cpuAtomics() {
 		return off, 0, mask, nil
 	}
 	inWord := int(r.raddr+uint64(off)) & 7

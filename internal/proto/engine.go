@@ -1,7 +1,10 @@
 package proto
 
 import (
+	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
@@ -15,10 +18,14 @@ type Engine struct {
 	Peers      *Peers
 	Nodes      []int // the node of each rank, numbered from 0
 
-	mapper transport.Mapper // nil: no memory is mapped
-	nic    *nic             // nil: all peers are mapped
-	count  bool             // count operations on mapped memory too
-	counts counters
+	mapper transport.Mapper    // nil: no memory is mapped
+	device atomic.Pointer[nic] // nil: all peers are mapped
+	open   func(context.Context) (transport.Domain, error)
+	config Config
+
+	opening sync.Mutex
+	count   bool // count operations on mapped memory too
+	counts  counters
 }
 
 // Config is what an Engine is made of.
@@ -30,7 +37,9 @@ type Config struct {
 	Domain     transport.Domain // nil: no NIC
 	NICName    string
 	Addresses  [][]byte // the NIC addresses by rank, for Domain
-	Nodes      []int    // the node of each rank, numbered from 0
+	// OpenLater opens the NIC called NICName when memory is exposed that cannot be mapped; nil: there is none.
+	OpenLater func(context.Context) (transport.Domain, error)
+	Nodes     []int // the node of each rank, numbered from 0
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
 	// it they are inlined in the caller and leave no trace.
 	CountMapped bool
@@ -38,23 +47,50 @@ type Config struct {
 
 // New returns the engine of a rank.
 func New(c Config) (*Engine, error) {
-	e := &Engine{Rank: c.Rank, Size: c.Size, Sched: c.Sched, Peers: c.Peers, Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped}
+	e := &Engine{
+		Rank: c.Rank, Size: c.Size, Sched: c.Sched, Peers: c.Peers,
+		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped,
+		open: c.OpenLater, config: c,
+	}
 	if c.Domain != nil {
-		n, err := newNIC(e, c)
-		if err != nil {
-			return nil, fmt.Errorf("set up the %s NIC: %w", c.NICName, err)
-		}
-		e.nic = n
+		return e, e.use(c.Domain)
 	}
 	return e, nil
 }
 
+// use makes d the engine's NIC.
+func (e *Engine) use(d transport.Domain) error {
+	n, err := newNIC(e, d)
+	if err != nil {
+		return fmt.Errorf("set up the %s NIC: %w", e.config.NICName, err)
+	}
+	e.device.Store(n)
+	return nil
+}
+
+// openNIC opens the NIC if there is none yet and one can be had. It is called by collective calls only, one at a time
+// on a team; a lock of its own keeps those of different teams apart.
+func (e *Engine) openNIC(ctx context.Context) error {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if e.nic() != nil || e.open == nil {
+		return nil
+	}
+	d, err := e.open(ctx)
+	if err != nil {
+		return fmt.Errorf("open the %s NIC: %w", e.config.NICName, err)
+	}
+	return e.use(d)
+}
+
+func (e *Engine) nic() *nic { return e.device.Load() }
+
 // NIC returns the name of the NIC in use, or "".
 func (e *Engine) NIC() string {
-	if e.nic == nil {
+	if e.nic() == nil {
 		return ""
 	}
-	return e.nic.name
+	return e.nic().name
 }
 
 // Mapper returns the mapper in use, or nil.
@@ -66,8 +102,8 @@ func (e *Engine) CountsMapped() bool { return e.count }
 // Close releases the NIC and the mapper. Outstanding operations end in errors.
 func (e *Engine) Close() error {
 	var first error
-	if e.nic != nil {
-		first = e.nic.close()
+	if e.nic() != nil {
+		first = e.nic().close()
 	}
 	if e.mapper != nil {
 		if err := e.mapper.Close(); first == nil {
@@ -84,6 +120,8 @@ type Remote struct {
 	Mapped mem.Range // empty: through the NIC
 	raddr  uint64
 	rkey   uint64
+	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
+	nicAtomics bool
 }
 
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
@@ -94,7 +132,7 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 		e.note(PathMapped, src.Bytes)
 		return nil
 	}
-	return e.nic.put("put", r, off, src)
+	return e.nic().put("put", r, off, src)
 }
 
 // Get copies from byte off of the member's memory to dst and returns when it is there.
@@ -104,7 +142,7 @@ func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 		e.note(PathMapped, dst.Bytes)
 		return nil
 	}
-	return e.nic.get(r, off, dst)
+	return e.nic().get(r, off, dst)
 }
 
 // Load64 returns the 8-byte word at off, read at once.
@@ -113,7 +151,7 @@ func (e *Engine) Load64(r *Remote, off int) (uint64, error) {
 		e.note(PathMapped, 8)
 		return r.Mapped.Word64(off).Load(), nil
 	}
-	return e.nic.load64(r, off)
+	return e.nic().load64(r, off)
 }
 
 // GetNB begins a Get. dst belongs to the engine until the handle is done.
@@ -121,7 +159,7 @@ func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if r.Mapped.Bytes != 0 {
 		return Handle{}, e.Get(r, off, dst)
 	}
-	return e.nic.getNB(r, off, dst)
+	return e.nic().getNB(r, off, dst)
 }
 
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the
@@ -131,17 +169,17 @@ func (e *Engine) Flush(r *Remote) error {
 		mem.FullFence()
 		return nil
 	}
-	return e.nic.flush(r.Rank)
+	return e.nic().flush(r.Rank)
 }
 
 // Quiet returns when nothing of this rank is in flight to anybody, with the first failure not yet reported.
 func (e *Engine) Quiet() error {
-	if e.nic == nil {
+	if e.nic() == nil {
 		mem.FullFence()
 		return nil
 	}
 	for r := range e.Size {
-		if err := e.nic.flush(r); err != nil {
+		if err := e.nic().flush(r); err != nil {
 			return err
 		}
 	}
@@ -155,10 +193,10 @@ func (e *Engine) Order(r *Remote) error {
 		mem.StoreFence()
 		return nil
 	}
-	if e.nic.caps.OrderedWrites {
+	if e.nic().caps.OrderedWrites {
 		return nil
 	}
-	return e.nic.flush(r.Rank)
+	return e.nic().flush(r.Rank)
 }
 
 // Store64 writes v to the 8-byte word at off, after all earlier puts of this rank to the same rank, and wakes
@@ -173,8 +211,25 @@ func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 	if err := e.Order(r); err != nil {
 		return err
 	}
-	word := [1]uint64{v}
-	return e.nic.put("signal", r, off, mem.Of(word[:]))
+	return e.nic().store64("signal", r, off, v)
+}
+
+// Abandon closes the NIC at once, so that the peers learn that this rank has ended. Only for a rank that failed.
+func (e *Engine) Abandon() {
+	if e.nic() != nil {
+		_ = e.nic().close()
+	}
+}
+
+// NoteWait counts a wait that ended, if it went past its spinning phase.
+func (e *Engine) NoteWait(sp *sched.Spin, r *Remote) {
+	switch {
+	case !sp.Slept():
+	case r.Mapped.Bytes != 0:
+		e.counts.waited(PathMapped)
+	default:
+		e.counts.waited(PathInline)
+	}
 }
 
 func (e *Engine) note(p Path, bytes int) {

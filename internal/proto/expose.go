@@ -58,6 +58,8 @@ func (e *Engine) Expose(ctx context.Context, x Exchanger, ranks []int, local mem
 	var err error
 	if ex, ok := e.mapper.(Exporter); ok {
 		token, err = ex.Export(local)
+	} else {
+		err = e.openNIC(ctx) // between processes such memory cannot be mapped
 	}
 	return xp.share(ctx, x, ranks, token, err)
 }
@@ -65,14 +67,17 @@ func (e *Engine) Expose(ctx context.Context, x Exchanger, ranks []int, local mem
 // share registers, exchanges cards, maps the others, and agrees on the outcome.
 func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token transport.Token, err error) (*Exposure, error) {
 	e := xp.e
-	if err == nil && e.nic != nil && xp.Local.Bytes > 0 {
-		xp.region, err = e.nic.d.Register(xp.Local, transport.AllAccess)
+	if err == nil && e.nic() != nil && xp.Local.Bytes > 0 && (token == nil || !e.oneNode(ranks)) {
+		xp.region, err = e.nic().d.Register(xp.Local, transport.AllAccess)
 		if err != nil {
-			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic.name, err)
+			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic().name, err)
 		}
 		xp.hasKey = err == nil
 	}
 	mine := card{bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, token: token, err: err}
+	if e.nic() != nil {
+		mine.addr = e.nic().d.Address()
+	}
 	cards, xerr := exchangeCards(ctx, x, mine)
 	if xerr != nil {
 		return nil, errors.Join(err, xerr, xp.release())
@@ -81,7 +86,7 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	allMapped := false
 	if verdict == nil {
 		allMapped = xp.mapAll(cards, ranks)
-		if !allMapped && e.nic == nil {
+		if !allMapped && e.nic() == nil {
 			verdict = xp.unreachable(cards, ranks)
 		}
 	}
@@ -99,7 +104,20 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	for _, v := range votes {
 		xp.CPU = xp.CPU && v.cpu
 	}
+	for m := range xp.Of {
+		xp.Of[m].nicAtomics = !xp.CPU
+	}
 	return xp, nil
+}
+
+// oneNode reports whether all of ranks can be expected to map each other.
+func (e *Engine) oneNode(ranks []int) bool {
+	for _, r := range ranks {
+		if e.mapper == nil || e.Nodes[r] != e.Nodes[e.Rank] {
+			return false
+		}
+	}
+	return true
 }
 
 // mapAll maps the other members' parts and reports whether all are mapped.
@@ -108,6 +126,9 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 	xp.Of = make([]Remote, len(ranks))
 	for m, c := range cards {
 		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey}
+		if xp.e.nic() != nil && c.addr != nil {
+			xp.e.nic().learn(r.Rank, c.addr)
+		}
 		switch {
 		case c.token == nil || xp.e.mapper == nil:
 			all = all && c.bytes == 0
@@ -155,7 +176,7 @@ func (xp *Exposure) release() error {
 	}
 	xp.mappings = nil
 	if xp.hasKey {
-		errs = append(errs, xp.e.nic.d.Deregister(xp.region))
+		errs = append(errs, xp.e.nic().d.Deregister(xp.region))
 		xp.hasKey = false
 	}
 	if xp.owned {
@@ -171,6 +192,7 @@ type card struct {
 	raddr, rkey uint64
 	cpu         bool
 	token       transport.Token
+	addr        []byte // of the NIC
 	err         error
 }
 
@@ -204,7 +226,7 @@ func firstFailure(cards []card, ranks []int, own error) error {
 	return nil
 }
 
-// encode writes: flags, bytes, raddr, rkey, length of the token, token, error text.
+// encode writes: flags, bytes, raddr, rkey, lengths of token and address, token, address, error text.
 func (c card) encode() []byte {
 	var flags byte
 	if c.cpu {
@@ -221,7 +243,8 @@ func (c card) encode() []byte {
 	b = binary.LittleEndian.AppendUint64(b, c.raddr)
 	b = binary.LittleEndian.AppendUint64(b, c.rkey)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(c.token)))
-	b = append(b, c.token...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(c.addr)))
+	b = append(append(b, c.token...), c.addr...)
 	if c.err != nil {
 		text := c.err.Error()
 		b = append(b, text[:min(len(text), 400)]...)
@@ -230,7 +253,7 @@ func (c card) encode() []byte {
 }
 
 func decodeCard(b []byte) (card, error) {
-	const header = 1 + 3*8 + 2
+	const header = 1 + 3*8 + 2*2
 	if len(b) < header {
 		return card{}, errCard
 	}
@@ -240,16 +263,19 @@ func decodeCard(b []byte) (card, error) {
 		raddr: binary.LittleEndian.Uint64(b[9:]),
 		rkey:  binary.LittleEndian.Uint64(b[17:]),
 	}
-	n := int(binary.LittleEndian.Uint16(b[25:]))
+	n, k := int(binary.LittleEndian.Uint16(b[25:])), int(binary.LittleEndian.Uint16(b[27:]))
 	rest := b[header:]
-	if n > len(rest) || c.bytes < 0 {
+	if n+k > len(rest) || c.bytes < 0 {
 		return card{}, errCard
+	}
+	if k > 0 {
+		c.addr = rest[n : n+k : n+k]
 	}
 	if b[0]&2 != 0 {
 		c.token = transport.Token(rest[:n:n])
 	}
 	if b[0]&4 != 0 {
-		c.err = errors.New(string(rest[n:]))
+		c.err = errors.New(string(rest[n+k:]))
 	}
 	return c, nil
 }

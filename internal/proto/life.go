@@ -157,6 +157,11 @@ func (p *Peers) Tell(rank int, story string) bool {
 // AnyGone reports whether some rank is known to be gone.
 func (p *Peers) AnyGone() bool { return p.block.Load().Word64(blockAny).Load() != 0 }
 
+// cause returns why rank is gone, or 0.
+func (p *Peers) cause(rank int) Cause {
+	return Cause(p.block.Load().Word64(blockGone + 8*rank).Load())
+}
+
 // Check returns an error wrapping transport.ErrPeerGone if rank is gone.
 func (p *Peers) Check(rank int) error {
 	b := p.block.Load()

@@ -35,6 +35,9 @@ type nic struct {
 
 	ends []endpoint // by rank
 
+	news      atomic.Bool // a rank was lost since spread last ran
+	spreading atomic.Bool
+
 	mu        sync.Mutex
 	pool      *bounce.Pool
 	piece     []piece
@@ -85,15 +88,15 @@ type transfer struct {
 	rank int
 }
 
-func newNIC(e *Engine, c Config) (*nic, error) {
+func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n := &nic{
-		e: e, name: c.NICName, d: c.Domain, caps: c.Domain.Caps(),
-		ends: make([]endpoint, c.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
+		e: e, name: e.config.NICName, d: d, caps: d.Caps(),
+		ends: make([]endpoint, e.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
 		failed: make(map[Handle]error), byEP: make(map[uint32]int), ops: make([]transport.Op, pieces),
 	}
 	n.inline = min(n.caps.MaxInline, scratchBytes)
-	for r := range n.ends {
-		n.ends[r].addr = c.Addresses[r]
+	for r, a := range e.config.Addresses {
+		n.ends[r].addr = a
 	}
 	for i := pieces - 1; i >= 0; i-- {
 		n.freePiece = append(n.freePiece, int32(i))
@@ -109,10 +112,20 @@ func newNIC(e *Engine, c Config) (*nic, error) {
 	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
+	e.Sched.SetProgress(n.progress)
 	return n, nil
 }
 
 func (n *nic) close() error { return n.d.Close() }
+
+// learn keeps rank's address if it was not known before.
+func (n *nic) learn(rank int, addr []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ends[rank].addr == nil {
+		n.ends[rank].addr = addr
+	}
+}
 
 // endpoint returns the connected endpoint of rank; it connects on first use.
 func (n *nic) endpoint(rank int, op string) (*endpoint, error) {
@@ -179,10 +192,43 @@ func (n *nic) progress() bool {
 		n.finish(&n.cq[i])
 	}
 	n.poll.Unlock()
+	if n.news.Load() && !n.spreading.Swap(true) {
+		n.news.Store(false)
+		n.spread()
+		n.spreading.Store(false)
+	}
 	if k > 0 {
 		n.e.Sched.Ring() // others of this rank may sleep for one of these
 	}
 	return k > 0 && err == nil
+}
+
+// spread tells every other rank who is gone: only those that were connected to a rank hear of its end from the NIC.
+// It runs outside the poller's place, since it posts and may wait.
+func (n *nic) spread() {
+	p := n.e.Peers
+	for dead := range n.e.Size {
+		c := p.cause(dead)
+		if c == 0 {
+			continue
+		}
+		for r := range p.others {
+			to := &p.others[r]
+			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.cause(r) != 0 {
+				continue
+			}
+			if n.store64("tell", to, blockGone+8*dead, uint64(c)) == nil {
+				_ = n.store64("tell", to, blockAny, 1) // whoever cannot be told will find out for itself
+			}
+		}
+	}
+}
+
+// lost records that rank is gone, and leaves the telling to the next one who polls.
+func (n *nic) lost(rank int) {
+	if n.e.Peers.MarkGone(rank, Silent) {
+		n.news.Store(true)
+	}
 }
 
 // finish handles one completion.
@@ -192,7 +238,7 @@ func (n *nic) finish(c *transport.Completion) {
 		rank, known := n.byEP[c.EP.Index]
 		n.mu.Unlock()
 		if known && c.Kind == transport.OpPeerDown {
-			n.e.Peers.MarkGone(rank, Silent)
+			n.lost(rank)
 		}
 		return
 	}
@@ -254,7 +300,7 @@ func (n *nic) partDoneLocked(t int32, err error) {
 func (n *nic) statusError(rank int, s transport.Status) error {
 	switch s {
 	case transport.StatusPeerGone:
-		n.e.Peers.MarkGone(rank, Silent)
+		n.lost(rank)
 		return n.e.Peers.Check(rank)
 	case transport.StatusFlushed, transport.StatusInDoubt:
 		if err := n.e.Peers.Check(rank); err != nil {

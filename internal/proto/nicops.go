@@ -1,38 +1,43 @@
 package proto
 
 import (
+	"errors"
+
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
 
-// acquire takes a piece, and a slot if wanted, for an operation to rank.
+// acquire takes a piece, and a slot if wanted, for an operation to rank; it waits for them. Who holds pieces already
+// that only he can free must not wait for more: see tryAcquire.
 func (n *nic) acquire(op string, rank int, wantSlot bool) (int32, error) {
-	var id int32
-	take := func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if len(n.freePiece) == 0 {
-			return false
-		}
-		slot := int32(-1)
-		if wantSlot {
-			s, ok := n.pool.Take()
-			if !ok {
-				return false
-			}
-			slot = s
-		}
-		id = n.freePiece[len(n.freePiece)-1]
-		n.freePiece = n.freePiece[:len(n.freePiece)-1]
-		n.piece[id] = piece{rank: rank, slot: slot, transfer: -1}
-		n.ends[rank].pending.Add(1)
-		return true
-	}
-	if take() {
+	id, ok := n.tryAcquire(rank, wantSlot)
+	if ok {
 		return id, nil
 	}
-	err := n.waitUntil(op, rank, take)
+	err := n.waitUntil(op, rank, func() bool {
+		id, ok = n.tryAcquire(rank, wantSlot)
+		return ok
+	})
 	return id, err
+}
+
+func (n *nic) tryAcquire(rank int, wantSlot bool) (id int32, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.freePiece) == 0 {
+		return 0, false
+	}
+	slot := int32(-1)
+	if wantSlot {
+		if slot, ok = n.pool.Take(); !ok {
+			return 0, false
+		}
+	}
+	id = n.freePiece[len(n.freePiece)-1]
+	n.freePiece = n.freePiece[:len(n.freePiece)-1]
+	n.piece[id] = piece{rank: rank, slot: slot, transfer: -1}
+	n.ends[rank].pending.Add(1)
+	return id, true
 }
 
 // post hands the operation of piece id to the NIC; it waits while the NIC has no room. On an error the piece
@@ -63,11 +68,16 @@ func (n *nic) post(name string, id int32, ep *endpoint, op transport.Op) error {
 	if err == nil {
 		err = transport.NewOpError(name, rank, refused)
 	}
+	n.abandon(id)
+	return err
+}
+
+// abandon frees a piece that was not posted.
+func (n *nic) abandon(id int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.ends[n.piece[id].rank].pending.Add(-1)
 	n.freeLocked(id)
-	n.ends[rank].pending.Add(-1)
-	return err
 }
 
 // buffer is the NIC memory of piece id for n bytes: its slot, or its scratch word.
@@ -119,6 +129,12 @@ func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
 	return nil
 }
 
+// store64 sends one word.
+func (n *nic) store64(op string, r *Remote, off int, v uint64) error {
+	word := [1]uint64{v}
+	return n.put(op, r, off, mem.Of(word[:]))
+}
+
 // window is how many pieces of one blocking get are in flight at once.
 const window = 8
 
@@ -138,13 +154,18 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 			part := dst.Slice(0, min(dst.Bytes, n.pool.SlotBytes()))
 			rd := transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey}
 			var k kept
-			if k, err = n.postKept(name, ep, r.Rank, rd, part.Bytes, true); err == nil {
+			// Only who holds nothing may wait: else many gets could hold all slots and wait for one more each.
+			k, err = n.postKept(name, ep, r.Rank, rd, part.Bytes, true, posted == done)
+			if err == nil {
 				flight[posted%window], into[posted%window] = k, part
 				posted++
+				dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
+				off += part.Bytes
 			}
-			dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
-			off += part.Bytes
-			continue
+			if err != errNoRoom {
+				continue
+			}
+			err = nil // take one that is done, then go on
 		}
 		k, part := flight[done%window], into[done%window]
 		if werr := k.h.Wait(nil); werr == nil {
@@ -200,16 +221,34 @@ type kept struct {
 	id int32
 }
 
-// postKept posts op with a buffer of its own for the result of bytes.
-func (n *nic) postKept(name string, ep *endpoint, rank int, op transport.Op, bytes int, slot bool) (kept, error) {
-	h, err := n.begin(name, rank)
-	if err != nil {
-		return kept{}, err
+// errNoRoom: no piece, slot or transfer is free now.
+var errNoRoom = errors.New("no room")
+
+// postKept posts op with a buffer of its own for the result of bytes. Without leave to wait it fails with errNoRoom
+// where it would have to.
+func (n *nic) postKept(name string, ep *endpoint, rank int, op transport.Op, bytes int, slot, wait bool) (kept, error) {
+	// The order of waiting is transfers, then pieces; whoever holds pieces that wait for him does not wait at all.
+	h, ok := n.tryBegin(name, rank)
+	if !ok && !wait {
+		return kept{}, errNoRoom
 	}
-	id, err := n.acquire(name, rank, slot)
-	if err != nil {
+	if !ok {
+		var err error
+		if h, err = n.begin(name, rank); err != nil {
+			return kept{}, err
+		}
+	}
+	id, ok := n.tryAcquire(rank, slot)
+	if !ok && !wait {
 		n.partDone(h.id, nil)
-		return kept{}, err
+		return kept{}, errNoRoom
+	}
+	if !ok {
+		var err error
+		if id, err = n.acquire(name, rank, slot); err != nil {
+			n.partDone(h.id, nil)
+			return kept{}, err
+		}
 	}
 	n.mu.Lock()
 	n.piece[id].transfer, n.piece[id].keep = h.id, true
@@ -232,25 +271,28 @@ func (n *nic) give(k kept) {
 
 // begin opens a transfer of one part, which the completion of its last piece, or partDone, ends.
 func (n *nic) begin(op string, rank int) (Handle, error) {
-	var h Handle
-	take := func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if len(n.freeTrans) == 0 {
-			return false
-		}
-		id := n.freeTrans[len(n.freeTrans)-1]
-		n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
-		t := &n.transfer[id]
-		t.left, t.rank, t.op = 1, rank, op
-		h = Handle{n, op, rank, id, t.gen.Load()}
-		return true
-	}
-	if take() {
+	h, ok := n.tryBegin(op, rank)
+	if ok {
 		return h, nil
 	}
-	err := n.waitUntil(op, rank, take)
+	err := n.waitUntil(op, rank, func() bool {
+		h, ok = n.tryBegin(op, rank)
+		return ok
+	})
 	return h, err
+}
+
+func (n *nic) tryBegin(op string, rank int) (h Handle, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.freeTrans) == 0 {
+		return h, false
+	}
+	id := n.freeTrans[len(n.freeTrans)-1]
+	n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
+	t := &n.transfer[id]
+	t.left, t.rank, t.op = 1, rank, op
+	return Handle{n, op, rank, id, t.gen.Load()}, true
 }
 
 func (n *nic) partDone(t int32, err error) {
@@ -281,7 +323,7 @@ func (n *nic) load64(r *Remote, off int) (uint64, error) {
 
 // word posts op and returns the 8 bytes that it brings.
 func (n *nic) word(name string, ep *endpoint, rank int, op transport.Op) (uint64, error) {
-	k, err := n.postKept(name, ep, rank, op, 8, false)
+	k, err := n.postKept(name, ep, rank, op, 8, false, true)
 	if err != nil {
 		return 0, err
 	}

@@ -16,6 +16,7 @@ type Sched struct {
 	own    Bell // used until the rank has memory that peers can reach
 	ownMem [2]atomic.Uint32
 	waits  registry
+	help   atomic.Pointer[func() bool]
 	epoch  time.Time
 }
 
@@ -49,6 +50,10 @@ func newSched(ranksHere int, yield func()) *Sched {
 
 // SetBell makes waits of this rank park on b, which peers can ring, instead of on a bell of its own.
 func (s *Sched) SetBell(b Bell) { s.bell.Store(&b) }
+
+// SetProgress gives every slow step of a wait something useful to do first: f moves the rank's transfers along and
+// reports whether it found anything. It must not wait, and may be called by several waits at once.
+func (s *Sched) SetProgress(f func() bool) { s.help.Store(&f) }
 
 // Ring wakes the parked waits of this very rank: a helper goroutine has made something true for them.
 func (s *Sched) Ring() { s.bell.Load().Ring() }

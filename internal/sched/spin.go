@@ -50,6 +50,7 @@ func (sp *Spin) Step() error {
 // Slept reports whether the wait went past its spinning phase; it is what counts as a wait in statistics.
 func (sp *Spin) Slept() bool { return sp.began != 0 }
 
+// slow is a step beyond the spinning phase.
 func (sp *Spin) slow() error {
 	if sp.watch != nil {
 		if err := sp.watch.Interrupted(); err != nil {
@@ -62,6 +63,9 @@ func (sp *Spin) slow() error {
 			return context.Cause(sp.ctx)
 		default:
 		}
+	}
+	if help := sp.s.help.Load(); help != nil && (*help)() {
+		return nil
 	}
 	now := sp.s.Now()
 	switch {

@@ -9,11 +9,12 @@ import (
 	"gopgas/internal/proto"
 )
 
-// Sizes of chunks, in bytes per member. Memory is taken from the machine only when it is touched, so the
-// first chunk costs a page or two in a program that allocates little.
+// Sizes of chunks, in bytes per member. A mapper takes a chunk's memory from the machine at once, so that a lack of
+// it is an error and not a signal later; therefore the first chunk is small, and none is larger than what was asked
+// for or what the heap has already.
 const (
-	FirstChunk  = 4 << 20
-	largestStep = 1 << 30
+	FirstChunk  = 256 << 10
+	largestStep = 64 << 20
 	pageBytes   = 4096
 )
 

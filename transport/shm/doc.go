@@ -35,8 +35,8 @@
 //     token's device, inode and size and, for a memfd, its random name. It is compared before it is opened for
 //     use, since opening a stranger's device can have effects.
 //   - H5: a peer holds no descriptor per mapping, an owner one per allocation and one for the socket.
-//   - H6: the socket serves only processes of the same user that know an object's secret, one at a time, each
-//     within a second.
+//   - H6: the socket serves only processes of the same user that know an object's secret, one at a time, and
+//     waits a second for one that says nothing.
 //   - H7: a peer cannot shrink a memfd under the others' feet (F_SEAL_SHRINK). A file can be truncated by any
 //     process of the same user that has it open.
 //

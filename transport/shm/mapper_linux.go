@@ -25,7 +25,6 @@ type Mapper struct {
 
 	starting sync.Mutex // held while the server starts or ends; before mu
 	serving  *server
-	refused  error // why the server could not be started
 
 	mu     sync.Mutex
 	closed bool
@@ -168,17 +167,17 @@ func (m *Mapper) offer() (Ways, error) {
 	if err := m.open(); err != nil { // Close has been here, and nobody would end a new server
 		return 0, err
 	}
-	if m.serving == nil && m.refused == nil {
-		m.serving, m.refused = listen(m.sock, m.lend)
+	if m.serving != nil {
+		return ways, nil
 	}
-	if m.refused == nil {
+	s, err := listen(m.sock, m.lend)
+	if err == nil {
+		m.serving = s
 		return ways, nil
 	}
 	if ways &^= WaySocket; ways != 0 {
-		return ways, nil // peers that need the socket are told that it is not offered
+		return ways, nil // peers that need the socket are told that it is not offered; the next Alloc tries again
 	}
-	err := m.refused
-	m.refused = nil // what stood in the way may pass
 	if limit := m.explain(need{what: "a socket to share the " + m.c.What}, err); limit != nil {
 		return 0, limit
 	}

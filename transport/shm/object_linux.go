@@ -43,11 +43,11 @@ func (m *Mapper) makeObject(n need, id uint64) (object, error) {
 		if m.c.Ways&way.way == 0 {
 			continue
 		}
-		if way.kind == kindFile {
+		if way.kind == kindFile { // memory was looked at before, the folder was not
 			n.dir = n.file
-		}
-		if err := m.machine.check(n); err != nil {
-			return o, err
+			if err := m.machine.check(n); err != nil {
+				return o, err
+			}
 		}
 		fd, err := way.make(m.c, id)
 		if err == nil {

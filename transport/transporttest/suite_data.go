@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -214,9 +215,16 @@ func testRefused(t *testing.T, s *suite) {
 		first, second := a.op(transport.OpWrite, 1, 0, 0, 8), a.op(transport.OpWrite, 1, 0, 1024, 8)
 		wrong := a.op(transport.OpWrite, 1, 0, 2048, 64)
 		spoil(&wrong)
-		n, err := a.d.Post([]transport.Op{first, wrong, second})
-		require.Error(t, err, name)
-		require.Equal(t, 1, n, name)
+		ops, taken := []transport.Op{first, wrong, second}, 0
+		for deadline := time.Now().Add(s.opt.Timeout); ; {
+			n, err := a.d.Post(ops[taken:])
+			if taken += n; err != nil {
+				break
+			}
+			require.Less(t, taken, 2, "%s: was not refused", name)
+			require.False(t, time.Now().After(deadline), "%s: post stays short", name)
+		}
+		require.Equal(t, 1, taken, name)
 		require.Equal(t, transport.StatusOK, a.wait(first.Cookie).Status, name)
 	}
 	a.must(a.op(transport.OpWrite, 1, 0, 0, 8)) // the endpoint is as good as before
@@ -228,7 +236,7 @@ func testRefused(t *testing.T, s *suite) {
 // testTargetComputes has the target's program compute without a call into anything while it is read and
 // written.
 func testTargetComputes(t *testing.T, s *suite) {
-	a, b := s.pair(t, 8192)
+	a, _ := s.pair(t, 8192)
 	a.ep(1)
 	var stop atomic.Bool
 	var spun uint64
@@ -240,7 +248,7 @@ func testTargetComputes(t *testing.T, s *suite) {
 		}
 	}()
 	defer func() { stop.Store(true); <-done }()
-	for i := range 200 {
+	for i := range 20 {
 		fill(a.mem.Slice(0, 1024), uint64(i))
 		a.must(a.op(transport.OpWrite, 1, 0, 1024, 1024))
 		a.must(a.op(transport.OpRead, 1, 2048, 1024, 1024))
@@ -252,7 +260,6 @@ func testTargetComputes(t *testing.T, s *suite) {
 			require.EqualValues(t, i, a.mem.Word64(4096).Load())
 		}
 	}
-	require.NotNil(t, b)
 }
 
 // testInlineSource changes the source as soon as Post has returned.

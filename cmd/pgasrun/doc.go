@@ -1,0 +1,29 @@
+// Command pgasrun starts a program as the ranks of one job on this machine, and ends them together.
+//
+//	pgasrun -n 4 ./prog -rows 4096        a binary, with its own flags
+//	pgasrun -n 4 ./examples/hello         a Go package: built first, into a temporary folder
+//	pgasrun info                          what this machine offers and where its limits are
+//
+// # Terms
+//
+//   - Rank: one of the processes. It learns its number through PMI-1, so MPI programs built for that run too.
+//   - First failure: it decides the exit code and is named in one line; the other ranks are ended.
+//
+// # Life of a call
+//
+// The command line is checked first and whole, so that a mistake costs nothing: each ends with a sentence that says what was
+// found, what is needed and what helps. Then a Go package is built, the job runs (internal/launch), and the counters
+// that ranks sent are printed.
+//
+// # Exit codes
+//
+// 0 when all ranks end well; else that of the first failure, 128+signal where one killed the rank; 124 after the time limit; 126
+// and 127 for a program that is not executable or not there; 2 for a command line or a package that makes no job; 1 when
+// pgasrun itself is in trouble.
+//
+// # Invariants
+//
+//   - R1: flags end at the program's name; what follows is the program's own and is not looked at.
+//   - R2: standard output carries only what ranks print, and what was asked for: --help, --dry-run, info.
+//   - R3: the temporary folder of a build is removed at the end, however the end comes.
+package main

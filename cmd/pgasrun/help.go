@@ -1,0 +1,44 @@
+package main
+
+const helpText = `pgasrun starts a program as the ranks of one job on this machine.
+
+usage: pgasrun [flags] PROGRAM [the program's own arguments]
+       pgasrun info
+
+PROGRAM is a binary (with a slash in its name a path, without one it is searched in PATH), a folder with a Go package, an
+import path, or a .go file; Go code is built first.
+
+  -n, -np N             number of ranks (default 1)
+  -l, --label           put the rank's number before every line it prints
+  --stdin WHO           who reads the standard input: a rank, "all" or "none" (default 0); the others read /dev/null
+  -x VAR, -x VAR=VALUE  environment of the ranks: hand VAR on although it looks like another launcher's, or set it
+  --wdir FOLDER         working folder of the ranks (default: this one)
+
+  --timeout TIME        after TIME (30s, 5m, or seconds) say what every rank waits for and end the job with code 124
+  --grace TIME          time between SIGTERM and SIGKILL when the ranks are ended (default 2s)
+  --no-kill             when a rank fails, let the others run on; they are told
+
+  --stats[=table]       print what each rank moved, by transport and path, to standard error
+  --stats=json[:FILE]   the same as one JSON document, to standard error or into FILE
+  --dry-run             print what would run, and run nothing
+  -v, --verbose         say what is started and how each rank ends
+  -h, --help            this text
+
+Signals: INT, TERM, HUP, USR1 and USR2 go to the ranks; a second INT or TERM kills them. QUIT (Ctrl-\) prints what every rank
+waits for and ends nothing; a second QUIT goes to the ranks, which makes Go programs print their stacks and end.
+
+Exit code: that of the first rank that fails (128+signal if one killed it), 0 if none does; 124 after the time limit; 126 or 127
+if the program cannot be run or found; 2 for a mistake in the command line or a package that does not compile.
+
+examples:
+  pgasrun -n 4 ./examples/hello
+  pgasrun -n 8 -l ./heat -rows 4096
+  pgasrun -n 2 --timeout 60s --stats=json:stats.json ./gups
+  pgasrun -n 3 sh -c 'echo rank $PGAS_RANK of $PGAS_SIZE'
+  pgasrun -n 4 ./an-mpich-program
+`
+
+const infoHelp = `pgasrun info prints what this machine offers to a job, where its limits are, and how to raise them.
+
+usage: pgasrun info
+`

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"gopgas/internal/launch"
+)
+
+// runJob is pgasrun without a subcommand.
+func runJob(c *cli.Context, s streams) error {
+	spec, err := specOf(c, os.Environ())
+	if err != nil {
+		return err
+	}
+	stats := statsOf(c)
+	source, err := findSource(spec.Argv[0])
+	if err != nil {
+		return err
+	}
+	if c.Bool("dry-run") {
+		return dryRun(s.out, spec, source)
+	}
+	statsTo, closeStats, err := openStats(stats, s.err)
+	if err != nil {
+		return err
+	}
+	defer closeStats()
+	if source != nil {
+		dir, err := os.MkdirTemp("", "pgasrun-")
+		if err != nil {
+			return fmt.Errorf("make a folder to build in: %w", err)
+		}
+		defer os.RemoveAll(dir) // R3; if pgasrun is killed, the guard of the job does it
+		spec.Scratch = dir
+		binary := filepath.Join(dir, source.name)
+		if err := source.build(binary, s); err != nil {
+			return err
+		}
+		spec.Argv = append([]string{binary}, spec.Argv[1:]...)
+	}
+	spec.Stdin, spec.Stdout, spec.Stderr, spec.Signals = s.in, s.out, s.err, s.signals
+	res, err := launch.Run(context.Background(), spec)
+	if err != nil {
+		return err
+	}
+	if stats.mode != "" {
+		if err := writeStats(statsTo, stats.mode, spec.N, res.Stats); err != nil {
+			return fmt.Errorf("write the statistics: %w", errors.Join(err, closeStats()))
+		}
+		if err := closeStats(); err != nil {
+			return fmt.Errorf("write the statistics: %w", err)
+		}
+	}
+	if res.Code != 0 {
+		return &exit{code: res.Code} // the job has named its first failure
+	}
+	return nil
+}
+
+// dryRun prints the commands as a shell would take them.
+func dryRun(w io.Writer, spec launch.Spec, source *source) error {
+	var b strings.Builder
+	if source != nil {
+		binary := filepath.Join("$TMP", source.name)
+		fmt.Fprintf(&b, "# built first, into a temporary folder TMP that is removed at the end:\n%s\n", strings.Join(source.command(binary), " "))
+		spec.Argv = append([]string{binary}, spec.Argv[1:]...)
+	} else if path, err := launch.Lookup(spec.Argv[0]); err != nil {
+		return err
+	} else {
+		fmt.Fprintf(&b, "# the program is %s\n", path)
+	}
+	if spec.Dir != "" {
+		fmt.Fprintf(&b, "cd %s\n", quote(spec.Dir))
+	}
+	b.WriteString("# this environment is handed on, less what names another launcher's ranks; JOB is a name made at the start\n")
+	for r := range spec.N {
+		env, argv := launch.Describe(spec, "JOB", r)
+		fmt.Fprintf(&b, "# rank %d\n", r)
+		for _, word := range append(env, argv...) {
+			b.WriteString(quote(word) + " ")
+		}
+		b.WriteString("\n")
+	}
+	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), " \n", "\n"))
+	return err
+}
+
+// quote makes a word that a shell reads back as it is; $TMP is left for the reader.
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("_-./=:,+@%", r)
+	}
+	rest := strings.TrimPrefix(word, "$TMP/")
+	if rest != "" && strings.IndexFunc(rest, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// machineInfo lists the limits that jobs meet, with the cure for each.
+func machineInfo() []infoSection {
+	host, _ := os.Hostname()
+	return []infoSection{
+		{"this machine", []infoRow{
+			{"host", host, ""},
+			{"kernel", kernel(), runtime.GOOS + "/" + runtime.GOARCH},
+			{"cores", strconv.Itoa(runtime.NumCPU()), "usable by this process; more ranks than that take turns"},
+			{"memory", memory(), ""},
+			{"page size", bytesText(uint64(os.Getpagesize())), ""},
+		}},
+		{"limits", []infoRow{
+			limitRow("locked memory", unix.RLIMIT_MEMLOCK, true, "per process, for registered memory; ulimit -l, or LimitMEMLOCK= of the service"),
+			limitRow("open files", unix.RLIMIT_NOFILE, false, "a rank is 4 of the launcher's; ulimit -n"),
+			limitRow("processes", unix.RLIMIT_NPROC, false, "of this user; ulimit -u"),
+			limitRow("address space", unix.RLIMIT_AS, true, "per process; ulimit -v"),
+			shmRow(),
+			{"mappings", fileText("/proc/sys/vm/max_map_count"), "per process; sysctl vm.max_map_count"},
+			cgroupRow("memory of the control group", cgroupFiles("memory.max", "memory/memory.limit_in_bytes"), "memory.max of the group, --memory of the container"),
+			cgroupRow("processes of the control group", cgroupFiles("pids.max", "pids/pids.max"), "pids.max of the group, --pids-limit of the container"),
+			{"ptrace scope", fileText("/proc/sys/kernel/yama/ptrace_scope"), "0: any process of this user may copy another's memory; 1: only where that one allows it"},
+		}},
+	}
+}
+
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return "unknown"
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+func memory() string {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return "unknown"
+	}
+	total, free := memField(b, "MemTotal"), memField(b, "MemAvailable")
+	return fmt.Sprintf("%s, %s available", bytesText(total), bytesText(free))
+}
+
+func memField(meminfo []byte, name string) uint64 {
+	for sc := bufio.NewScanner(bytes.NewReader(meminfo)); sc.Scan(); {
+		if v, ok := strings.CutPrefix(sc.Text(), name+":"); ok {
+			n, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
+
+func limitRow(name string, which int, isBytes bool, note string) infoRow {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(which, &r); err != nil {
+		return infoRow{name, "unknown", err.Error()}
+	}
+	text := func(n uint64) string {
+		switch {
+		case n == unix.RLIM_INFINITY&(1<<64-1):
+			return "unlimited"
+		case isBytes:
+			return bytesText(n)
+		}
+		return strconv.FormatUint(n, 10)
+	}
+	v := text(r.Cur)
+	if r.Max != r.Cur {
+		v += ", can be raised to " + text(r.Max)
+	}
+	return infoRow{name, v, note}
+}
+
+func shmRow() infoRow {
+	row := infoRow{name: "/dev/shm", note: "shared memory of all jobs; mount -o remount,size=SIZE /dev/shm, --shm-size of the container"}
+	var st unix.Statfs_t
+	if err := unix.Statfs("/dev/shm", &st); err != nil {
+		row.value = "none (" + err.Error() + ")"
+		return row
+	}
+	row.value = fmt.Sprintf("%s, %s free", bytesText(st.Blocks*uint64(st.Bsize)), bytesText(st.Bavail*uint64(st.Bsize)))
+	return row
+}
+
+// cgroupFiles lists where a control group's limit may stand: version 2 in the group of this process and above it, version 1
+// in its controller's tree.
+func cgroupFiles(v2, v1 string) []string {
+	var files []string
+	b, _ := os.ReadFile("/proc/self/cgroup")
+	controller, file := filepath.Split(v1)
+	controller = strings.TrimSuffix(controller, "/")
+	for line := range strings.Lines(string(b)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		base, name := "/sys/fs/cgroup", v2
+		if f[0] != "0" {
+			if !strings.Contains(","+f[1]+",", ","+controller+",") {
+				continue
+			}
+			base, name = filepath.Join(base, controller), file
+		}
+		for dir := f[2]; ; dir = filepath.Dir(dir) {
+			files = append(files, filepath.Join(base, dir, name))
+			if dir == "/" || dir == "." {
+				break
+			}
+		}
+	}
+	return files
+}
+
+// cgroupRow shows the tightest of the limits in files.
+func cgroupRow(name string, files []string, note string) infoRow {
+	tightest := uint64(1<<63 - 1)
+	for _, f := range files {
+		if n, err := strconv.ParseUint(fileText(f), 10, 64); err == nil {
+			tightest = min(tightest, n)
+		}
+	}
+	switch {
+	case tightest >= 1<<60: // version 1 says "none" as a huge number
+		return infoRow{name, "no limit", note}
+	case strings.HasPrefix(name, "memory"):
+		return infoRow{name, bytesText(tightest), note}
+	}
+	return infoRow{name, strconv.FormatUint(tightest, 10), note}
+}
+
+func fileText(name string) string {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"gopgas/internal/launch"
+)
+
+// Exit codes that are pgasrun's own.
+const (
+	codeTrouble       = 1
+	codeUsage         = 2
+	codeNotExecutable = 126
+	codeNotFound      = 127
+)
+
+// exit is an error that ends pgasrun with a code. Without text the sentence has been said already.
+type exit struct {
+	code int
+	text string
+}
+
+func (e *exit) Error() string { return e.text }
+
+// usage is a mistake in the command line.
+func usage(format string, args ...any) error {
+	return &exit{codeUsage, fmt.Sprintf(format, args...) + " (pgasrun --help shows all flags)"}
+}
+
+// streams are what a call of pgasrun reads and writes.
+type streams struct {
+	in       *os.File
+	out, err io.Writer
+	signals  <-chan os.Signal
+}
+
+func main() {
+	signals := make(chan os.Signal, 16)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(s) { // nohup and background shells ignore some: so do we
+			signal.Notify(signals, s)
+		}
+	}
+	os.Exit(run(os.Args, streams{os.Stdin, os.Stdout, os.Stderr, signals}))
+}
+
+// run is pgasrun as a function: it returns the exit code.
+func run(args []string, s streams) int {
+	err := newApp(s).Run(args)
+	if err == nil {
+		return 0
+	}
+	var e *exit
+	if !errors.As(err, &e) {
+		e = &exit{codeTrouble, err.Error()}
+		switch {
+		case errors.Is(err, launch.ErrNotFound):
+			e.code = codeNotFound
+		case errors.Is(err, launch.ErrNotExecutable):
+			e.code = codeNotExecutable
+		}
+	}
+	if e.text != "" {
+		fmt.Fprintln(s.err, "pgasrun:", e.text)
+	}
+	return e.code
+}
+
+func newApp(s streams) *cli.App {
+	return &cli.App{
+		Name: "pgasrun", HideHelpCommand: true, HideVersion: true,
+		Reader: s.in, Writer: s.out, ErrWriter: s.err,
+		CustomAppHelpTemplate:     helpText,
+		DisableSliceFlagSeparator: true, // a comma in -x VAR=a,b is part of the value
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              onUsageError,
+		Flags:                     flags(),
+		Action:                    func(c *cli.Context) error { return runJob(c, s) },
+		Commands: []*cli.Command{{
+			Name: "info", HideHelpCommand: true, CustomHelpTemplate: infoHelp, OnUsageError: onUsageError,
+			Action: func(c *cli.Context) error {
+				if c.Args().Present() {
+					return usage("info takes no arguments, found %q", c.Args().First())
+				}
+				return writeInfo(s.out, append(machineInfo(), libraryInfo(os.Environ())...))
+			},
+		}},
+	}
+}
+
+// onUsageError makes a sentence of what the flag parser says.
+func onUsageError(_ *cli.Context, err error, _ bool) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
+		return usage("there is no flag %s; the program's own flags belong after its name", name)
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
+		return usage("the flag %s needs a value", name)
+	}
+	if value, rest, ok := strings.Cut(strings.TrimPrefix(text, "invalid boolean value "), " for -"); ok {
+		name, why, _ := strings.Cut(rest, ": ")
+		if name == "stats" {
+			return usage("%s", why)
+		}
+		return usage("the flag -%s is on or off and takes no value, found %s", name, value)
+	}
+	return usage("%s", text)
+}

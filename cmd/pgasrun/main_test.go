@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Built once for all tests: pgasrun itself, and the program of the launcher's tests that plays a rank.
+var pgasrun, rank string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "pgasrun-test-")
+	if err != nil {
+		os.Stderr.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+	pgasrun, rank = filepath.Join(dir, "pgasrun"), filepath.Join(dir, "rank")
+	code := 1
+	if build(pgasrun, ".") && build(rank, "../../internal/launch/testdata/rank") {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func build(out, pkg string) bool {
+	b, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput()
+	os.Stderr.Write(b)
+	return err == nil
+}
+
+// call runs pgasrun in this process with nothing on its standard input.
+func call(t *testing.T, args ...string) (out, errs string, code int) {
+	t.Helper()
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	var o, e bytes.Buffer
+	code = run(append([]string{"pgasrun"}, args...), streams{in: null, out: &o, err: &e})
+	return o.String(), e.String(), code
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		name = filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(text), mode))
+		return name
+	}
+	plain := write("plain", "hello", 0o644)
+	empty := filepath.Join(dir, "empty")
+	require.NoError(t, os.Mkdir(empty, 0o755))
+	write("go.mod", "module m\n\ngo 1.26\n", 0o644)
+	broken := filepath.Dir(write("broken/a.go", "package main\n\nfunc main() { no }\n", 0o644))
+	library := filepath.Dir(write("library/a.go", "package library\n", 0o644))
+	for _, c := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{nil, 2, "no program to run: wanted pgasrun -n 1 PROGRAM"},
+		{[]string{"-n", "0", "true"}, 2, "-n 0: wanted a number of ranks, 1 to 4096"},
+		{[]string{"-n", "x", "true"}, 2, "-n x: wanted a number"},
+		{[]string{"-np", "-3", "true"}, 2, "-n -3: wanted a number"},
+		{[]string{"-n", "5000", "true"}, 2, "-n 5000: wanted"},
+		{[]string{"-n"}, 2, "the flag -n needs a value"},
+		{[]string{"--frobnicate", "true"}, 2, "there is no flag -frobnicate"},
+		{[]string{"-n", "2", "-rows", "7", "true"}, 2, "the program's own flags belong after its name"},
+		{[]string{"-l=maybe", "true"}, 2, `-l is on or off and takes no value, found "maybe"`},
+		{[]string{"--stdin", "2", "-n", "2", "true"}, 2, `--stdin 2: wanted a rank from 0 to 1, "all" or "none"`},
+		{[]string{"--stdin", "x", "true"}, 2, "--stdin x"},
+		{[]string{"--timeout", "soon", "true"}, 2, "--timeout soon: wanted a time such as 30s"},
+		{[]string{"--timeout", "-1s", "true"}, 2, "--timeout -1s"},
+		{[]string{"--timeout", "1e300", "true"}, 2, "--timeout 1e300"},
+		{[]string{"--grace", "", "true"}, 2, "--grace : wanted a time"},
+		{[]string{"-x", "=5", "true"}, 2, "-x =5: wanted VAR or VAR=VALUE"},
+		{[]string{"-x", "NOT_SET_ANYWHERE", "true"}, 2, "-x NOT_SET_ANYWHERE: this variable is not set here"},
+		{[]string{"--wdir", dir + "/none", "true"}, 2, "--wdir: "},
+		{[]string{"--wdir", plain, "true"}, 2, "is not a folder"},
+		{[]string{"--stats=xml", "true"}, 2, "--stats=xml: wanted --stats, --stats=json or --stats=json:FILE"},
+		{[]string{"--stats=json:", "true"}, 2, "--stats=json:: wanted"},
+		{[]string{"--stats=json:" + dir + "/none/f", "true"}, 2, "no such file or directory"},
+		{[]string{"no-such-program"}, 127, `"no-such-program" is in no folder of PATH`},
+		{[]string{"./no-such-program"}, 127, "there is no file ./no-such-program"},
+		{[]string{"some/import/path"}, 127, "there is no file some/import/path"},
+		{[]string{plain}, 126, "chmod +x " + plain},
+		{[]string{empty}, 126, "is a folder without Go files"},
+		{[]string{broken}, 2, "does not compile, see above; nothing was started"},
+		{[]string{library}, 2, "not a program: wanted package main"},
+		{[]string{"info", "more"}, 2, `info takes no arguments, found "more"`},
+	} {
+		out, errs, code := call(t, c.args...)
+		require.Contains(t, errs, c.text, "%v", c.args)
+		require.Regexp(t, `(?m)^pgasrun: `, errs)
+		require.Equal(t, c.code, code, "%v", c.args)
+		require.Empty(t, out)
+	}
+}
+
+func TestFlagsEndAtTheProgram(t *testing.T) {
+	out, errs, code := call(t, "-n", "2", "echo", "-n", "0", "--label", "--help")
+	require.Equal(t, "0 --label --help0 --label --help", removeNewlines(out)) // echo takes its -n itself
+	require.Empty(t, errs)
+	require.Zero(t, code)
+	out, _, code = call(t, "--", "echo", "--", "-x")
+	require.Equal(t, "-- -x\n", out)
+	require.Zero(t, code)
+}
+
+func removeNewlines(s string) string { return string(bytes.ReplaceAll([]byte(s), []byte("\n"), nil)) }
+
+func TestFlagsReachTheJob(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PGAS_TEST_ONE", "1,2")
+	out, errs, code := call(t, "-np", "2", "-l", "-wdir", dir, "-x", "PGAS_TEST_TWO=a,b", "-x", "PGAS_TEST_ONE",
+		"sh", "-c", `echo $PWD $PGAS_RANK/$PGAS_SIZE $PGAS_TEST_ONE $PGAS_TEST_TWO`)
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "0: "+dir+" 0/2 1,2 a,b\n")
+	require.Contains(t, out, "1: "+dir+" 1/2 1,2 a,b\n")
+
+	_, errs, code = call(t, "-n", "2", rank, "exit", "1", "3")
+	require.Equal(t, 3, code)
+	require.Regexp(t, `^pgasrun: rank 1 on \S+ exited with 3 after \d\.\d\d s\n$`, errs)
+
+	_, errs, code = call(t, "-n", "2", "--timeout", "0.2", "--grace", "100ms", rank, "stubborn")
+	require.Equal(t, 124, code)
+	require.Contains(t, errs, "hang report")
+
+	out, errs, code = call(t, "-n", "3", "--no-kill", rank, "survive")
+	require.Equal(t, 5, code, errs)
+	require.Contains(t, out, "told: 1 exited with 5\n")
+
+	_, errs, code = call(t, "-v", rank, "hello")
+	require.Zero(t, code)
+	require.Contains(t, errs, "rank 0 exited with 0 after")
+}
+
+func TestHelpAndInfo(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"-n", "4", "--help"}} {
+		out, errs, code := call(t, args...)
+		require.Zero(t, code)
+		require.Empty(t, errs)
+		require.Equal(t, helpText, out)
+		for _, f := range newApp(streams{}).Flags {
+			for _, name := range f.Names() {
+				require.Contains(t, out, "-"+name, "a flag without a word of help")
+			}
+		}
+	}
+	out, errs, code := call(t, "info", "--help")
+	require.Zero(t, code, errs)
+	require.Equal(t, infoHelp, out)
+	out, _, code = call(t, "info")
+	require.Zero(t, code)
+	for _, name := range []string{"cores", "locked memory", "open files", "/dev/shm", "mappings", "memory of the control group", "PGAS_CONTROL_FD"} {
+		require.Contains(t, out, "\n  "+name+" ")
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	out, errs, code := call(t, "-n", "2", "--dry-run", "-x", "A=b c", "--wdir", "/tmp", rank, "hello", "it's", "$HOME")
+	require.Zero(t, code)
+	require.Empty(t, errs)
+	require.Contains(t, out, "# the program is "+rank+"\ncd /tmp\n")
+	require.Regexp(t, `(?m)^PGAS_JOB=JOB PGAS_RANK=1 PGAS_SIZE=2 .*PMI_FD=3 PMI_RANK=1 .* 'A=b c' `+rank+` hello 'it'\\''s' '\$HOME'$`, out)
+	out, _, code = call(t, "--dry-run", "../../internal/launch/testdata/rank", "x")
+	require.Zero(t, code)
+	require.Regexp(t, `(?m)^go -C \S+/internal/launch/testdata/rank build -o \$TMP/rank \.$`, out)
+	require.Regexp(t, `(?m) \$TMP/rank x$`, out)
+	_, errs, code = call(t, "--dry-run", "no-such-program")
+	require.Equal(t, 127, code, errs)
+}

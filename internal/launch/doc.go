@@ -1,0 +1,42 @@
+// Package launch starts the ranks of a job as processes of this machine, watches them, and ends them together. It is
+// what cmd/pgasrun is made of, and tests start their ranks through it too.
+//
+// # Terms
+//
+//   - Rank process, or leader: the process started for a rank, the leader of a process group of its own.
+//   - Failure: a rank process that exits with a code other than 0, is killed by a signal, asks for the end of the job,
+//     or exits with 0 between PMI's "init" and "finalize". Programs that never began PMI may just exit.
+//   - First failure: the first that the launcher learns of. It decides the exit code and is named in one line.
+//   - Grace: the time between SIGTERM and SIGKILL.
+//   - Guard: a shell that waits for the launcher's end and then kills what is left, should the launcher itself be
+//     killed. It is needed where a rank is a script: the kernel's parent-death signal reaches the leader only.
+//
+// # Life of a job
+//
+// Run checks the Spec and finds the program. It makes for every rank two pipes for output, a socket for PMI and one
+// for control, and starts all ranks from one locked thread. Then one loop receives what happens (a rank ended, a
+// signal came, time is up) and hands it to a judge, a pure state machine that says what to do; the loop does it. When all
+// leaders have ended and their output has been read to its end, what is left in their process groups is killed,
+// the leaders are reaped, and the Result is complete.
+//
+// # Invariants
+//
+//   - L1: when Run returns, every leader has been reaped and what else was in its group has been killed; when the launcher
+//     is killed, so are they. A process that left its group by setsid is outside of this promise.
+//   - L2: a leader is reaped last of all. Until then its number stands for its group, so no signal of ours can reach a
+//     stranger that got the same number.
+//   - L3: what a rank sent before it ended is read before its end is judged, so "abort, then exit" is an abort.
+//   - L4: output is written in whole lines, stdout and stderr apart; a last line without a newline gets one.
+//   - L5: the job's secret stands in no argument list and in no environment.
+//   - L6: ranks see none of the variables by which an outer launcher told this process who it is.
+//
+// # Signals
+//
+// INT, TERM, HUP, USR1 and USR2 go to all process groups. A second INT or TERM kills. The first QUIT prints the hang report
+// and touches no rank; a second one is forwarded, so that Go programs print their stacks and end.
+//
+// # Limits
+//
+// One machine. A line of output is held until its newline comes, MaxOutputLine bytes at most. Stopping the launcher
+// from a terminal does not stop the ranks. Where standard input is a terminal it is copied to the rank through a pipe.
+package launch

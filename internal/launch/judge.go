@@ -1,0 +1,190 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gopgas/internal/pmiserver"
+)
+
+// deed is what the loop does when the judge says so.
+type deed uint8
+
+const (
+	say      deed = iota // log text
+	tellGone             // tell the other ranks that rank has ended: text
+	forward              // send sig to every group
+	endAll               // SIGTERM to every group, then SIGKILL after the grace time
+	killAll              // SIGKILL to every group
+	report               // print the hang report
+)
+
+// action is one deed and what it needs.
+type action struct {
+	do   deed
+	rank int
+	sig  syscall.Signal
+	text string
+}
+
+// judge decides what follows from what happened. It is pure: no time, no processes, no output.
+type judge struct {
+	host    string
+	noKill  bool
+	timeout time.Duration
+
+	decided bool // by the first failure
+	code    int
+	cause   string
+
+	ending    bool // endAll was ordered
+	killing   bool // killAll was ordered
+	stops     int  // INT and TERM received
+	quits     int
+	forwarded syscall.Signal // the last one that usually ends a program
+}
+
+// decide records the first failure and says whether it is this one.
+func (j *judge) decide(code int, cause string) bool {
+	if j.decided {
+		return false
+	}
+	j.decided, j.code, j.cause = true, code, cause
+	return true
+}
+
+// rankEnded judges the end of a rank that had come as far as state.
+func (j *judge) rankEnded(e RankEnd, state pmiserver.State) []action {
+	how, failed := howEnded(e, state)
+	if !failed {
+		return nil
+	}
+	code := e.code()
+	if code == 0 {
+		code = 1
+	}
+	acts := []action{{do: tellGone, rank: e.Rank, text: how}}
+	cause := fmt.Sprintf("rank %d on %s %s after %s", e.Rank, j.host, how, seconds(e.After))
+	if e.Signal != 0 && e.Signal == j.forwarded {
+		cause = fmt.Sprintf("ended by %s, which the launcher received and forwarded", unix.SignalName(e.Signal))
+	}
+	if !j.ending && !j.killing || !j.decided {
+		if j.decide(code, cause) {
+			acts = append(acts, action{do: say, text: cause})
+		} else {
+			acts = append(acts, action{do: say, text: cause + ", too"}) // only with noKill
+		}
+	}
+	if !j.noKill {
+		acts = append(acts, j.end()...)
+	}
+	return acts
+}
+
+// end orders the end of all ranks, once.
+func (j *judge) end() []action {
+	if j.ending || j.killing {
+		return nil
+	}
+	j.ending = true
+	return []action{{do: endAll}}
+}
+
+func (j *judge) kill() []action {
+	if j.killing {
+		return nil
+	}
+	j.killing = true
+	return []action{{do: killAll}}
+}
+
+// aborted judges the wish of a rank to end the job.
+func (j *judge) aborted(rank, code int, text string, after time.Duration) []action {
+	if code < 0 || code > 255 {
+		if code &= 0xff; code == 0 { // what an exit code can carry, and not by accident success
+			code = 1
+		}
+	}
+	cause := fmt.Sprintf("rank %d on %s aborted the job with code %d after %s", rank, j.host, code, seconds(after))
+	if text = printable(text); text != "" {
+		cause += ": " + text
+	}
+	var acts []action
+	if j.decide(code, cause) {
+		acts = append(acts, action{do: say, text: cause})
+	}
+	return append(acts, j.end()...)
+}
+
+// signalled judges a signal that the launcher received.
+func (j *judge) signalled(sig syscall.Signal) []action {
+	switch sig {
+	case syscall.SIGQUIT:
+		j.quits++
+		if j.quits == 1 {
+			return []action{{do: report}}
+		}
+	case syscall.SIGINT, syscall.SIGTERM:
+		j.stops++
+		if j.stops > 1 {
+			j.decide(128+int(sig), "killed on a second "+unix.SignalName(sig))
+			return append([]action{{do: say, text: "second " + unix.SignalName(sig) + ": killing all ranks"}}, j.kill()...)
+		}
+	}
+	if sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
+		j.forwarded = sig
+	}
+	return []action{{do: forward, sig: sig}}
+}
+
+// timedOut judges the end of the time limit, after the hang report.
+func (j *judge) timedOut() []action {
+	cause := fmt.Sprintf("the job still ran after %s, its time limit", seconds(j.timeout))
+	var acts []action
+	if j.decide(CodeTimeout, cause) {
+		acts = append(acts, action{do: say, text: cause + ": ending it"})
+	}
+	return append(acts, j.end()...)
+}
+
+// stopped judges the end of the caller's context.
+func (j *judge) stopped(why error) []action {
+	j.decide(CodeStopped, "stopped by the caller: "+why.Error())
+	return j.end()
+}
+
+// graceOver judges the end of the grace time.
+func (j *judge) graceOver() []action { return j.kill() }
+
+// howEnded puts the end of a rank in words and says whether it is a failure.
+func howEnded(e RankEnd, state pmiserver.State) (how string, failed bool) {
+	switch {
+	case e.Signal != 0:
+		return "was killed by " + unix.SignalName(e.Signal), true
+	case e.Exit == 0 && state == pmiserver.Begun:
+		return "exited with 0 without leaving the job (no PMI finalize)", true
+	}
+	return fmt.Sprintf("exited with %d", e.Exit), e.Exit != 0
+}
+
+// seconds prints a duration as people read it.
+func seconds(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// printable takes out what a rank must not do to a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.TrimSpace(s))
+}

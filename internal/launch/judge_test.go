@@ -1,0 +1,114 @@
+package launch
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/control"
+	"gopgas/internal/pmiserver"
+)
+
+func deeds(acts []action) (d []deed) {
+	for _, a := range acts {
+		d = append(d, a.do)
+	}
+	return d
+}
+
+func TestJudgeOfEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    RankEnd
+		state  pmiserver.State
+		noKill bool
+		code   int
+		want   []deed
+	}{
+		"well, no PMI":      {RankEnd{}, pmiserver.Silent, false, 0, nil},
+		"well, finalized":   {RankEnd{}, pmiserver.Finalized, false, 0, nil},
+		"without finalize":  {RankEnd{}, pmiserver.Begun, false, 1, []deed{tellGone, say, endAll}},
+		"code":              {RankEnd{Exit: 3}, pmiserver.Silent, false, 3, []deed{tellGone, say, endAll}},
+		"code, finalized":   {RankEnd{Exit: 3}, pmiserver.Finalized, false, 3, []deed{tellGone, say, endAll}},
+		"signal":            {RankEnd{Signal: syscall.SIGSEGV}, pmiserver.Begun, false, 139, []deed{tellGone, say, endAll}},
+		"code, let be":      {RankEnd{Exit: 3}, pmiserver.Begun, true, 3, []deed{tellGone, say}},
+		"signal, let be":    {RankEnd{Signal: 9}, pmiserver.Begun, true, 137, []deed{tellGone, say}},
+		"no final., let be": {RankEnd{}, pmiserver.Begun, true, 1, []deed{tellGone, say}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := judge{host: "h", noKill: c.noKill}
+			require.Equal(t, c.want, deeds(j.rankEnded(c.end, c.state)))
+			require.Equal(t, c.code, j.code)
+			require.Equal(t, c.code != 0, j.cause != "")
+		})
+	}
+}
+
+func TestJudgeKeepsTheFirst(t *testing.T) {
+	j := judge{host: "h"}
+	j.rankEnded(RankEnd{Rank: 2, Exit: 3}, pmiserver.Silent)
+	require.Equal(t, []deed{tellGone}, deeds(j.rankEnded(RankEnd{Rank: 1, Signal: syscall.SIGTERM}, pmiserver.Begun)))
+	require.Empty(t, deeds(j.aborted(0, 7, "", 0)))
+	require.Empty(t, deeds(j.timedOut()))
+	require.Empty(t, deeds(j.stopped(errors.New("x"))))
+	require.Equal(t, []deed{killAll}, deeds(j.graceOver()))
+	require.Empty(t, deeds(j.graceOver()), "once")
+	require.Equal(t, 3, j.code)
+	require.Equal(t, "rank 2 on h exited with 3 after 0.00 s", j.cause)
+}
+
+func TestJudgeOfAbortAndSignals(t *testing.T) {
+	j := judge{host: "h", noKill: true}
+	require.Equal(t, []deed{say, endAll}, deeds(j.aborted(1, 300, " bad\x1b[31m\nluck", time.Second)), "abort ends also what noKill lets be")
+	require.Equal(t, "rank 1 on h aborted the job with code 44 after 1.00 s: bad [31m luck", j.cause)
+
+	j = judge{}
+	require.Equal(t, []action{{do: forward, sig: syscall.SIGUSR1}}, j.signalled(syscall.SIGUSR1))
+	require.Equal(t, []deed{report}, deeds(j.signalled(syscall.SIGQUIT)))
+	require.Equal(t, []action{{do: forward, sig: syscall.SIGQUIT}}, j.signalled(syscall.SIGQUIT))
+	require.Equal(t, []deed{forward}, deeds(j.signalled(syscall.SIGINT)))
+	require.Equal(t, []deed{say, killAll}, deeds(j.signalled(syscall.SIGTERM)))
+	require.Equal(t, 143, j.code)
+}
+
+func TestEnvironmentOfARank(t *testing.T) {
+	s := Spec{
+		N: 4, Stats: true, Set: []string{"A=new", "PMI_TRACE=1"},
+		Env: []string{
+			"A=old", "HOME=/h", "PATH=/bin", "PATH=/usr/bin", "PGAS_TRANSPORT=shm", "PGAS_RANK=9", "PGAS_JOB=outer", "PGAS_CONTROL_FD=7",
+			"PMI_FD=9", "PMI_PORT=h:1", "PMIX_RANK=1", "OMPI_COMM_WORLD_RANK=1", "PRTE_LAUNCHED=1", "MPI_LOCALRANKID=3", "HYDI_CONTROL_FD=8",
+			"SLURM_PROCID=1", "SLURM_LOCALID=1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_JOB_ID=12",
+		},
+	}
+	require.ElementsMatch(t, []string{
+		"PGAS_JOB=job", "PGAS_RANK=2", "PGAS_SIZE=4", "PGAS_CONTROL_FD=4", "PMI_FD=3", "PMI_RANK=2", "PMI_SIZE=4",
+		"MPI_LOCALRANKID=2", "MPI_LOCALNRANKS=4", "PGAS_STATS=1",
+		"A=new", "PMI_TRACE=1",
+		"HOME=/h", "PATH=/usr/bin", "PGAS_TRANSPORT=shm", "SLURM_JOB_ID=12",
+	}, rankEnv(&s, "job", 2))
+	env, argv := Describe(Spec{N: 1, Argv: []string{"x", "y"}, Set: []string{"B=c"}}, "JOB", 0)
+	require.Contains(t, env, "PGAS_JOB=JOB")
+	require.Contains(t, env, "B=c")
+	require.Equal(t, []string{"x", "y"}, argv)
+}
+
+func TestHangReportTable(t *testing.T) {
+	got := hangReport("why", 12345*time.Millisecond, []suspect{
+		{rank: 0, pid: 100, answered: true, waits: []control.Wait{
+			{Op: "lock", Peer: 3, Since: 11 * time.Second, Where: "a.go:7", Detail: "held by rank 1"}, {Op: "barrier", Peer: -1, Since: time.Second},
+		}},
+		{rank: 1, pid: 101, ended: "exited with 0 after 1.00 s"},
+		{rank: 2, pid: 102, answered: true},
+		{rank: 10, pid: 110, seen: "stopped, 0.10 s of CPU used"},
+	})
+	require.Equal(t, `pgasrun: hang report after 12.3 s (why): 3 of 4 ranks run
+rank  pid  state    waits in               for     since   called at
+0     100  running  lock (held by rank 1)  rank 3  11.0 s  a.go:7
+                    barrier                all     1.00 s
+1     101  ended    exited with 0 after 1.00 s
+2     102  running  nothing: it computes, or waits outside of the library
+10    110  running  no answer: stopped, 0.10 s of CPU used
+`, got)
+}

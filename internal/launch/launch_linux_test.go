@@ -1,0 +1,205 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHello(t *testing.T) {
+	for _, n := range []int{1, 2, 8} {
+		r := run(t, Spec{N: n}, "hello")
+		require.Zero(t, r.Code, r.err)
+		require.Empty(t, r.err)
+		lines := regexp.MustCompile(fmt.Sprintf(`(?m)^rank \d of %d under pgasrun in (\S+) has %d cards and ([0-9a-f]{64})$`, n, n)).FindAllStringSubmatch(r.out, -1)
+		require.Len(t, lines, n, r.out)
+		for _, l := range lines {
+			require.Equal(t, []string{r.Job, lines[0][2]}, l[1:])
+		}
+		other := run(t, Spec{N: 1}, "hello")
+		require.NotEqual(t, r.Job, other.Job)
+		require.NotContains(t, other.out, lines[0][2], "every job has a secret of its own")
+	}
+}
+
+func TestFirstFailureDecides(t *testing.T) {
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		argv []string
+		code int
+		text string
+	}{
+		"exits with 3":      {[]string{program, "exit", "1", "3"}, 3, "rank 1 on " + host + " exited with 3 after "},
+		"killed -9":         {[]string{program, "die", "2", "9"}, 137, "rank 2 on " + host + " was killed by SIGKILL after "},
+		"segmentation":      {[]string{"sh", "-c", `[ $PGAS_RANK = 2 ] && kill -SEGV $$; sleep 100`}, 139, "rank 2 on " + host + " was killed by SIGSEGV after "},
+		"abort":             {[]string{program, "abort", "0", "7"}, 7, "rank 0 on " + host + " aborted the job with code 7 after "},
+		"abort's reason":    {[]string{program, "abort", "0", "7"}, 7, " s: out of luck"},
+		"abort with 256":    {[]string{program, "abort", "0", "256"}, 1, "aborted the job with code 1 "},
+		"leaves in between": {[]string{program, "quit", "1"}, 1, "rank 1 on " + host + " exited with 0 without leaving the job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, Spec{N: 3, Argv: c.argv})
+			require.Equal(t, c.code, r.Code, r.err)
+			require.Contains(t, r.Cause, c.text)
+			require.Equal(t, 1, strings.Count(r.err, "pgasrun: "), r.err)
+			require.Contains(t, r.err, "pgasrun: "+r.Cause+"\n")
+			require.Less(t, r.took, 2*time.Second, "the others were not ended at once")
+		})
+	}
+}
+
+func TestExitWithoutPMIIsFine(t *testing.T) {
+	r := run(t, Spec{N: 2}, "exit", "0", "0")
+	require.Zero(t, r.Code)
+	require.Empty(t, r.Cause)
+	require.Empty(t, r.err)
+}
+
+func TestStubbornRanksAreKilledAfterTheGrace(t *testing.T) {
+	r := run(t, Spec{N: 3, Grace: 300 * time.Millisecond, Argv: []string{
+		"sh", "-c",
+		`trap "" TERM; [ $PGAS_RANK = 0 ] && sleep 0.1 && exit 3; sleep 100 & wait; sleep 100`,
+	}})
+	require.Equal(t, 3, r.Code)
+	require.Greater(t, r.took, 300*time.Millisecond)
+	require.Less(t, r.took, 5*time.Second)
+	r = run(t, Spec{N: 1, Grace: 200 * time.Millisecond, Timeout: 100 * time.Millisecond}, "stubborn")
+	require.Equal(t, CodeTimeout, r.Code)
+	require.EqualValues(t, 9, r.Ranks[0].Signal)
+}
+
+func TestNoKill(t *testing.T) {
+	r := run(t, Spec{N: 3, NoKill: true}, "survive")
+	require.Equal(t, 5, r.Code, "%s%s", r.out, r.err)
+	require.Equal(t, 2, strings.Count(r.out, "told: 1 exited with 5\n"), r.out)
+	for _, rank := range []int{0, 2} {
+		require.Zero(t, r.Ranks[rank].Exit)
+		require.Zero(t, r.Ranks[rank].Signal)
+	}
+}
+
+func TestContextEndsTheJob(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out buffer
+	done := make(chan error, 1)
+	var res Result
+	go func() {
+		var err error
+		res, err = Run(ctx, Spec{N: 2, Argv: []string{program, "sleep"}, Env: os.Environ(), Stdout: &out})
+		done <- err
+	}()
+	out.await(t, "sleeping", 2)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	require.Equal(t, CodeStopped, res.Code)
+	requireNothingLeft(t, res)
+}
+
+func TestWrongSpecs(t *testing.T) {
+	dir := t.TempDir()
+	plain := dir + "/plain"
+	require.NoError(t, os.WriteFile(plain, []byte("hello"), 0o644))
+	garbage := dir + "/garbage"
+	require.NoError(t, os.WriteFile(garbage, []byte("\x01\x02hello"), 0o755))
+	orphan := dir + "/orphan"
+	require.NoError(t, os.WriteFile(orphan, []byte("#!/no/such/interpreter\n"), 0o755))
+	ok := []string{"true"}
+	for _, c := range []struct {
+		s    Spec
+		want error
+		text string
+	}{
+		{Spec{N: 0, Argv: ok}, nil, "0 ranks: wanted 1 to 4096"},
+		{Spec{N: MaxRanks + 1, Argv: ok}, nil, "4097 ranks"},
+		{Spec{N: 1}, nil, "no program"},
+		{Spec{N: 2, Argv: ok, StdinTo: 2}, nil, "wanted a rank from 0 to 1"},
+		{Spec{N: 1, Argv: ok, Set: []string{"=x"}}, nil, "wanted NAME=value"},
+		{Spec{N: 1, Argv: ok, Dir: dir + "/none"}, os.ErrNotExist, "working folder"},
+		{Spec{N: 1, Argv: ok, Dir: plain}, nil, "is not a folder"},
+		{Spec{N: 1, Argv: ok, Timeout: -1}, nil, "time limit"},
+		{Spec{N: 1, Argv: []string{"no-such-program"}}, ErrNotFound, "in no folder of PATH"},
+		{Spec{N: 1, Argv: []string{dir + "/none"}}, ErrNotFound, "there is no file"},
+		{Spec{N: 1, Argv: []string{plain + "/x"}}, ErrNotFound, "there is no file"},
+		{Spec{N: 1, Argv: []string{dir}}, ErrNotExecutable, "is a folder"},
+		{Spec{N: 1, Argv: []string{plain}}, ErrNotExecutable, "chmod +x"},
+		{Spec{N: 2, Argv: []string{garbage}}, ErrNotExecutable, "exec format error"},
+		{Spec{N: 2, Argv: []string{orphan}}, ErrNotExecutable, "interpreter"},
+	} {
+		_, err := Run(t.Context(), c.s)
+		require.ErrorContains(t, err, c.text)
+		if c.want != nil {
+			require.ErrorIs(t, err, c.want)
+		}
+	}
+}
+
+func TestWorkingFolder(t *testing.T) {
+	dir := t.TempDir()
+	r := run(t, Spec{N: 2, Dir: dir, Argv: []string{"pwd"}})
+	require.Equal(t, dir+"\n"+dir+"\n", r.out)
+}
+
+func TestVerbose(t *testing.T) {
+	r := run(t, Spec{N: 2, Verbose: true}, "exit", "0", "0")
+	require.Regexp(t, `pgasrun: rank 1 is process \d+\n`, r.err)
+	require.Regexp(t, `pgasrun: rank 1 exited with 0 after 0\.\d\d s, .* of CPU, at most [1-9]\S* MiB\n`, r.err)
+}
+
+func TestStats(t *testing.T) {
+	r := run(t, Spec{N: 3, Stats: true}, "stats")
+	require.Zero(t, r.Code, r.err)
+	require.Len(t, r.Stats, 3)
+	for rank, s := range r.Stats {
+		require.Equal(t, rank, s.Rank)
+		require.EqualValues(t, rank+1, s.Transports["shm"]["mapped"].Ops)
+	}
+	require.Empty(t, run(t, Spec{N: 2}, "stats").Stats, "nobody asked")
+}
+
+func TestRunLeaksNothing(t *testing.T) {
+	open := func() int {
+		fds, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(fds)
+	}
+	once := func() {
+		run(t, Spec{N: 3}, "hello")
+		run(t, Spec{N: 3}, "exit", "1", "3")
+		_, err := Run(t.Context(), Spec{N: 1, Argv: []string{"no-such-program"}})
+		require.Error(t, err)
+	}
+	once()
+	fds, goroutines := open(), runtime.NumGoroutine()
+	for range 5 {
+		once()
+	}
+	for range 200 {
+		if open() <= fds && runtime.NumGoroutine() <= goroutines {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%d descriptors and %d goroutines before, %d and %d after", fds, goroutines, open(), runtime.NumGoroutine())
+}
+
+// TestManyRanksAtOnce runs several jobs at the same time, one of them large.
+func TestManyRanksAtOnce(t *testing.T) {
+	t.Run("group", func(t *testing.T) {
+		for _, n := range []int{2, 3, 40} {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				r := run(t, Spec{N: n}, "hello")
+				require.Zero(t, r.Code, r.err)
+				require.Equal(t, n, strings.Count(r.out, "\n"))
+			})
+		}
+	})
+}

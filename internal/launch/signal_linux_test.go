@@ -1,0 +1,173 @@
+package launch
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// live is a job that runs while the test sends it signals.
+type live struct {
+	signals  chan os.Signal
+	out, err buffer
+	done     chan struct{}
+	res      Result
+}
+
+func begin(t *testing.T, s Spec, part ...string) *live {
+	t.Helper()
+	l := &live{signals: make(chan os.Signal, 4), done: make(chan struct{})}
+	s.Argv, s.Signals, s.Stdout, s.Stderr = append([]string{program}, part...), l.signals, &l.out, &l.err
+	if s.Env == nil {
+		s.Env = os.Environ()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	go func() {
+		defer close(l.done)
+		defer cancel()
+		var err error
+		if l.res, err = Run(ctx, s); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-l.done })
+	return l
+}
+
+func (l *live) wait(t *testing.T) Result {
+	t.Helper()
+	select {
+	case <-l.done:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the job does not end:\n%s%s", l.out.String(), l.err.String())
+	}
+	requireNothingLeft(t, l.res)
+	return l.res
+}
+
+func TestSignalsAreForwarded(t *testing.T) {
+	l := begin(t, Spec{N: 2}, "signals")
+	l.out.await(t, "ready", 2)
+	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP, syscall.SIGINT} {
+		l.signals <- sig
+		l.out.await(t, sig.String(), 2)
+	}
+	l.signals <- syscall.SIGTERM // the second of INT and TERM kills
+	require.Equal(t, 128+15, l.wait(t).Code)
+	require.Contains(t, l.err.String(), "second SIGTERM: killing all ranks")
+
+	l = begin(t, Spec{N: 2}, "signals")
+	l.out.await(t, "ready", 2)
+	l.signals <- syscall.SIGTERM
+	require.Zero(t, l.wait(t).Code, "ranks that end well on TERM ended well")
+}
+
+func TestInterrupt(t *testing.T) {
+	l := begin(t, Spec{N: 2}, "sleep")
+	l.out.await(t, "sleeping", 2)
+	l.signals <- syscall.SIGINT
+	// A Go program dies of SIGINT by the signal itself.
+	require.Equal(t, 130, l.wait(t).Code)
+	require.Equal(t, 1, strings.Count(l.err.String(), "pgasrun: "), l.err.String())
+	require.Contains(t, l.err.String(), "SIGINT, which the launcher received")
+}
+
+func TestSecondInterruptKills(t *testing.T) {
+	l := begin(t, Spec{N: 2, Grace: time.Hour}, "stubborn")
+	l.out.await(t, "sleeping", 2)
+	l.signals <- syscall.SIGINT
+	l.signals <- syscall.SIGINT
+	require.Equal(t, 130, l.wait(t).Code)
+}
+
+func TestHangReportOnTimeout(t *testing.T) {
+	r := run(t, Spec{N: 3, Timeout: 500 * time.Millisecond}, "hang")
+	require.Equal(t, CodeTimeout, r.Code)
+	require.Contains(t, r.err, "(the time limit): 3 of 3 ranks run\n")
+	require.Regexp(t, `(?m)^rank  pid +state +waits in +for +since +called at$`, r.err)
+	require.Regexp(t, `(?m)^0 +\d+ +running +nothing: it computes`, r.err)
+	for _, rank := range []string{"1", "2"} {
+		require.Regexp(t, `(?m)^`+rank+` +\d+ +running +barrier +rank 0 +1\.50 s +main\.go:31$`, r.err)
+	}
+	require.Contains(t, r.err, "pgasrun: the job still ran after 0.50 s, its time limit: ending it\n")
+}
+
+func TestHangReportOnQuit(t *testing.T) {
+	l := begin(t, Spec{N: 2}, "deaf")
+	time.Sleep(300 * time.Millisecond)
+	l.signals <- syscall.SIGQUIT
+	l.err.await(t, "hang report", 1)
+	require.Regexp(t, `(?m)^1 +\d+ +running +no answer: (sleeping|computing).* s of CPU used$`, l.err.String())
+	select {
+	case <-l.done:
+		t.Fatal("the first QUIT ended the job")
+	default:
+	}
+	l.signals <- syscall.SIGQUIT
+	require.Equal(t, 2, l.wait(t).Code, "a Go program ends with 2 after its stacks")
+	require.Contains(t, l.err.String(), "SIGQUIT: quit")
+	require.Contains(t, l.err.String(), "goroutine ")
+}
+
+func TestHangReportOfEndedRanks(t *testing.T) {
+	l := begin(t, Spec{N: 2, NoKill: true}, "die", "1", "9")
+	l.err.await(t, "SIGKILL", 1)
+	l.signals <- syscall.SIGQUIT
+	l.err.await(t, "hang report", 1)
+	require.Regexp(t, `(?m)^1 +\d+ +ended +was killed by SIGKILL after `, l.err.String())
+	require.Contains(t, l.err.String(), "1 of 2 ranks run")
+	l.signals <- syscall.SIGTERM
+	require.Equal(t, 137, l.wait(t).Code, "the first failure decides")
+}
+
+// TestNothingIsLeftWhenTheLauncherIsKilled starts a launcher as a process of its own, whose ranks are once programs and once
+// shells with a child, kills it with -9, and looks for the processes.
+func TestNothingIsLeftWhenTheLauncherIsKilled(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for name, argv := range map[string][]string{
+		"programs": {program, "stubborn"},
+		"shells":   {"sh", "-c", program + " stubborn; true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scratch := t.TempDir() + "/scratch"
+			require.NoError(t, os.Mkdir(scratch, 0o700))
+			var out buffer
+			cmd := exec.Command(self, argv...)
+			cmd.Env = append(os.Environ(), "LAUNCH_TEST_LAUNCHER=1", "LAUNCH_TEST_SCRATCH="+scratch)
+			cmd.Stdout = &out
+			require.NoError(t, cmd.Start())
+			out.await(t, "sleeping", 2)
+			pids := pidsIn(t, out.String())
+			require.Len(t, pids, 2)
+			for _, pid := range pids {
+				require.True(t, alive(pid))
+			}
+			require.NoError(t, cmd.Process.Kill())
+			_ = cmd.Wait()
+			require.Eventually(t, func() bool { return !alive(pids[0]) && !alive(pids[1]) }, 5*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { _, err := os.Stat(scratch); return os.IsNotExist(err) }, 5*time.Second, 5*time.Millisecond)
+		})
+	}
+}
+
+func TestChildrenLeftBehindAreEnded(t *testing.T) {
+	for name, script := range map[string]string{
+		"with our pipes":    `sleep 1000 & echo left`,
+		"without our pipes": `sleep 1000 >/dev/null 2>&1 </dev/null & echo left`,
+		"that ignore TERM":  `trap "" TERM; sleep 1000 & echo left`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, Spec{N: 2, Grace: 200 * time.Millisecond, Argv: []string{"sh", "-c", script}})
+			require.Zero(t, r.Code)
+			require.Equal(t, "left\nleft\n", r.out)
+			require.Less(t, r.took, 3*time.Second)
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"gopgas/internal/control"
+)
+
+// MaxRanks bounds a job on one machine; beyond it the number is taken for a slip of the finger.
+const MaxRanks = 4096
+
+// Values of Spec.StdinTo that are not a rank.
+const (
+	StdinAll  = -1
+	StdinNone = -2
+)
+
+// Exit codes of a job that no rank decides.
+const (
+	CodeTimeout = 124
+	CodeStopped = 1 // the caller's context ended
+)
+
+// Sentinels for a program that cannot be run; match with errors.Is.
+var (
+	ErrNotFound      = errors.New("no such program")
+	ErrNotExecutable = errors.New("not an executable program")
+)
+
+// Spec says what to run and how. The zero value of a field is the usual choice, except for N and Argv.
+type Spec struct {
+	N    int      // ranks, 1 to MaxRanks
+	Argv []string // program and arguments of every rank; see Lookup for how the program is found
+	Dir  string   // working folder of the ranks; empty: the launcher's
+
+	Env []string // environment to hand on, as os.Environ returns it, less what L6 names
+	Set []string // NAME=value, added to that or in place of it
+
+	Stdin   *os.File // what StdinTo reads; nil: /dev/null for all
+	StdinTo int      // a rank, StdinAll or StdinNone; everyone else reads /dev/null
+
+	Stdout, Stderr io.Writer // of all ranks together; nil: thrown away. Written by one goroutine at a time.
+	Log            io.Writer // the launcher's own lines; nil: Stderr
+	Label          bool      // put "R: " before every line of rank R
+	Verbose        bool      // log starts and ends too
+
+	Timeout time.Duration // hang report and end after that; 0: never
+	Grace   time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
+	NoKill  bool          // let the others run on after a failure; they are told
+	Stats   bool          // ask ranks to count (PGAS_STATS=1); see Result.Stats
+
+	Signals <-chan os.Signal // what the launcher received; nil: none
+	Scratch string           // an absolute folder that the guard removes if the launcher is killed; empty: none
+}
+
+// DefaultGrace is enough for a program to write what it has and short enough for a person to wait.
+const DefaultGrace = 2 * time.Second
+
+// Result tells how a job ended.
+type Result struct {
+	Job     string          // its name
+	Code    int             // what a launcher exits with
+	Cause   string          // the first failure as one sentence; empty where there was none
+	Ranks   []RankEnd       // by rank
+	Stats   []control.Stats // of the ranks that sent them, by rank
+	Elapsed time.Duration   // from the first start to the last end
+}
+
+// RankEnd tells how one rank ended.
+type RankEnd struct {
+	Rank, PID int
+	Exit      int            // exit code, where Signal is 0
+	Signal    syscall.Signal // what killed it, or 0
+	After     time.Duration  // since its start
+	CPU       time.Duration  // used by it and by those of its children it waited for
+	MaxRSS    int64          // bytes of its largest resident set
+}
+
+// code is the exit code as a shell gives it.
+func (e RankEnd) code() int {
+	if e.Signal != 0 {
+		return 128 + int(e.Signal)
+	}
+	return e.Exit
+}
+
+// check finds what is wrong with s before anything is started, and fills in defaults.
+func (s *Spec) check() error {
+	if s.N < 1 || s.N > MaxRanks {
+		return fmt.Errorf("%d ranks: wanted 1 to %d", s.N, MaxRanks)
+	}
+	if len(s.Argv) == 0 || s.Argv[0] == "" {
+		return errors.New("no program to run")
+	}
+	if s.StdinTo < StdinNone || s.StdinTo >= s.N {
+		return fmt.Errorf("standard input for rank %d of a job of %d: wanted a rank from 0 to %d", s.StdinTo, s.N, s.N-1)
+	}
+	for _, v := range s.Set {
+		if i := strings.IndexByte(v, '='); i < 1 || strings.IndexByte(v, 0) >= 0 {
+			return fmt.Errorf("environment variable %q: wanted NAME=value", v)
+		}
+	}
+	if s.Timeout < 0 || s.Grace < 0 {
+		return fmt.Errorf("time limit %v, grace %v: wanted 0 or more", s.Timeout, s.Grace)
+	}
+	if s.Dir != "" {
+		if info, err := os.Stat(s.Dir); err != nil {
+			return fmt.Errorf("working folder of the ranks: %w", err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("working folder of the ranks: %s is not a folder", s.Dir)
+		}
+	}
+	if s.Grace == 0 {
+		s.Grace = DefaultGrace
+	}
+	if s.Stdout == nil {
+		s.Stdout = io.Discard
+	}
+	if s.Stderr == nil {
+		s.Stderr = io.Discard
+	}
+	if s.Log == nil {
+		s.Log = s.Stderr
+	}
+	return nil
+}
+
+// Lookup finds a program: with a slash in its name it is a path, seen from the launcher's folder; without, it is searched
+// in PATH. The path returned is absolute. Errors wrap ErrNotFound or ErrNotExecutable.
+func Lookup(program string) (string, error) {
+	path := program
+	if !strings.Contains(program, "/") {
+		found, err := exec.LookPath(program)
+		if err != nil && !errors.Is(err, exec.ErrDot) {
+			hint := ""
+			if _, err := os.Stat(program); err == nil {
+				hint = fmt.Sprintf("; the file in this folder is called ./%s", program)
+			}
+			return "", fmt.Errorf("%w: %q is in no folder of PATH%s", ErrNotFound, program, hint)
+		}
+		path = found
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return "", fmt.Errorf("%w: there is no file %s", ErrNotFound, path)
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", ErrNotExecutable, err)
+	case info.IsDir():
+		return "", fmt.Errorf("%w: %s is a folder", ErrNotExecutable, path)
+	case info.Mode()&0o111 == 0:
+		return "", fmt.Errorf("%w: %s has mode %v; chmod +x %s makes it one", ErrNotExecutable, path, info.Mode().Perm(), path)
+	}
+	return filepath.Abs(path)
+}

@@ -1,0 +1,156 @@
+package launch
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"gopgas/internal/control"
+	"gopgas/internal/pmi"
+	"gopgas/internal/pmiserver"
+)
+
+// job is a running job.
+type job struct {
+	spec   *Spec
+	name   string
+	server *pmiserver.Server
+	judge  judge
+	ranks  []*process
+	in     *stdin
+	guard  *guard
+	events chan event
+
+	outlet              *outlet
+	stdout, stderr, log sink
+
+	over chan struct{} // closed when Run is done: the locked thread may go, and posts are dropped
+
+	mu    sync.Mutex // guards what follows
+	stats map[int]control.Stats
+}
+
+// newJob prepares everything that needs no rank.
+func newJob(s *Spec) (*job, error) {
+	var id [8]byte
+	rand.Read(id[:])
+	secret := make([]byte, pmi.SecretSize)
+	rand.Read(secret)
+	host, err := os.Hostname()
+	if err != nil {
+		host = "this machine"
+	}
+	out := new(outlet)
+	j := &job{
+		spec: s, name: "pgas-" + hex.EncodeToString(id[:]),
+		judge:  judge{host: host, noKill: s.NoKill, timeout: s.Timeout},
+		events: make(chan event, s.N+16), over: make(chan struct{}),
+		outlet: out, stdout: sink{out, s.Stdout}, stderr: sink{out, s.Stderr}, log: sink{out, s.Log},
+		stats: map[int]control.Stats{},
+	}
+	j.server, err = pmiserver.New(pmiserver.Config{
+		Size: s.N, KVSName: j.name,
+		Preset:  map[string]string{pmi.SecretKey: hex.EncodeToString(secret)}, // L5
+		OnAbort: func(rank, code int, text string) { j.post(event{kind: evAbort, rank: rank, code: code, text: text}) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	j.in, err = openStdin(s)
+	return j, err
+}
+
+// start starts all ranks or none. The thread that starts them stays until the job is over.
+func (j *job) start(path string) error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		var err error
+		for r := range j.spec.N {
+			var p *process
+			if p, err = startRank(j.spec, path, j.name, r, j.in.files[r]); err != nil {
+				break
+			}
+			j.ranks = append(j.ranks, p)
+		}
+		started <- err
+		<-j.over
+	}()
+	err := <-started
+	j.in.started()
+	if err == nil {
+		j.attach()
+		return nil
+	}
+	for _, p := range j.ranks {
+		p.signal(syscall.SIGKILL)
+		p.reap(&RankEnd{})
+		p.closeAll()
+	}
+	j.in.end()
+	close(j.over)
+	if errors.Is(err, syscall.ENOENT) {
+		err = fmt.Errorf("%w: %w: the interpreter or loader that it names is missing", ErrNotExecutable, err)
+	} else if isErrno(err, syscall.ENOEXEC) || isErrno(err, syscall.EACCES) {
+		err = fmt.Errorf("%w: %w", ErrNotExecutable, err)
+	}
+	return err
+}
+
+// attach starts the goroutines that serve the ranks.
+func (j *job) attach() {
+	groups := make([]int, len(j.ranks))
+	for r, p := range j.ranks {
+		groups[r] = p.pid()
+		p.client = control.NewClient(p.ctl, func(s control.Stats) {
+			s.Rank = r // it is known by its channel, not by what it says
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			j.stats[r] = s
+		})
+		label := ""
+		if j.spec.Label {
+			label = labelOf(r, j.spec.N)
+		}
+		p.output.Go(func() { copyLines(j.stdout, p.out, label) })
+		p.output.Go(func() { copyLines(j.stderr, p.err, label) })
+		p.said.Go(func() {
+			if err := j.server.Serve(r, p.pmi); err != nil {
+				j.log.logf("%s", printable(err.Error()))
+			}
+		})
+		p.said.Go(func() {
+			if err := p.client.Run(); err != nil {
+				j.log.logf("rank %d on its control channel: %s", r, printable(err.Error()))
+			}
+		})
+		go func() {
+			e, err := p.awaitEnd(func(e RankEnd) {
+				if how, failed := howEnded(e, pmiserver.Silent); failed {
+					j.server.Gone(r, how) // before its socket says less
+				}
+			})
+			if err != nil {
+				j.log.logf("rank %d: %v", r, err)
+			}
+			j.post(event{kind: evEnd, rank: r, end: e})
+		}()
+		if j.spec.Verbose {
+			j.log.logf("rank %d is process %d", r, p.pid())
+		}
+	}
+	go j.in.feed()
+	g, err := startGuard(groups, j.spec.Scratch)
+	if err != nil {
+		j.log.logf("%v: if the launcher itself is killed, children of ranks may be left", err)
+	}
+	j.guard = g
+}
+
+func isErrno(err error, want syscall.Errno) bool { return errors.Is(err, want) }

@@ -1,0 +1,103 @@
+package launch
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stdin decides what each rank reads, and copies where that takes a copy.
+type stdin struct {
+	null  *os.File
+	files []*os.File // what rank R inherits
+	pipes []*os.File // our ends, of those that are fed
+	src   *os.File
+}
+
+// openStdin prepares the inputs of all ranks. A file or pipe that one rank reads is inherited as it is. A terminal is not: a
+// process group in the background may not read it.
+func openStdin(s *Spec) (*stdin, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	in := &stdin{null: null, files: make([]*os.File, s.N), src: s.Stdin}
+	for r := range in.files {
+		in.files[r] = null
+		wanted := s.Stdin != nil && (s.StdinTo == StdinAll || s.StdinTo == r)
+		switch {
+		case !wanted:
+		case s.StdinTo == r && !isTerminal(s.Stdin):
+			in.files[r] = s.Stdin
+		default:
+			rd, wr, err := os.Pipe()
+			if err != nil {
+				in.started()
+				in.end()
+				return nil, err
+			}
+			in.files[r] = rd
+			in.pipes = append(in.pipes, wr)
+		}
+	}
+	return in, nil
+}
+
+// started closes what only the ranks need.
+func (in *stdin) started() {
+	for _, f := range in.files {
+		if f != nil && f != in.null && f != in.src {
+			f.Close()
+		}
+	}
+	in.null.Close()
+}
+
+// feed copies the source to every pipe until the source or the last reader ends.
+func (in *stdin) feed() {
+	if len(in.pipes) == 0 {
+		return
+	}
+	buf := make([]byte, 32<<10)
+	open := append([]*os.File(nil), in.pipes...)
+	for len(open) > 0 {
+		n, err := in.src.Read(buf)
+		kept := open[:0]
+		for _, p := range open {
+			if _, werr := p.Write(buf[:n]); werr != nil || err != nil {
+				p.Close() // its rank has ended or reads no more; or there is no more
+			} else {
+				kept = append(kept, p)
+			}
+		}
+		open = kept
+		if err != nil {
+			return
+		}
+	}
+}
+
+// end stops feed where it can be stopped: a read from a terminal ends with the launcher.
+func (in *stdin) end() {
+	for _, p := range in.pipes {
+		p.Close()
+	}
+	if len(in.pipes) > 0 {
+		_ = in.src.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// isTerminal asks without File.Fd, which would end the use of deadlines.
+func isTerminal(f *os.File) bool {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	terminal := false
+	err = raw.Control(func(fd uintptr) {
+		_, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)
+		terminal = err == nil
+	})
+	return err == nil && terminal
+}

@@ -1,0 +1,41 @@
+package pgas
+
+import (
+	"fmt"
+	"runtime"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	pgsync "gopgas/sync"
+)
+
+// Fact is one line of what the library tells of itself.
+type Fact struct{ Section, Name, Value, Note string }
+
+// Describe tells what the library uses and offers on this machine: transports, and what a rank, a peer and a window
+// cost in memory. It starts nothing.
+func Describe(ranks int) []Fact {
+	remote := mem.SizeOf[proto.Remote]()
+	slice := mem.SizeOf[[]byte]()
+	perRank, perPeer := pgsync.Footprint(ranks)
+	facts := []Fact{
+		{"transports", "shm", "available", "ranks of one node map each other's memory; loads, stores and CPU atomics"},
+		{"memory", "per rank, at the start", bytesText(perRank), fmt.Sprintf("control blocks in a world of %d ranks, in shared memory", ranks)},
+		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", bytesText(pgsync.FirstChunk))},
+		{"memory", "per peer", bytesText(perPeer), "flags and tables; one mapping for each chunk of the heap"},
+		{"memory", "per window", bytesText(ranks * (remote + slice)), fmt.Sprintf("%d bytes for each member, beside the elements", remote+slice)},
+		{"runtime", "Go", runtime.Version(), fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH)},
+	}
+	return facts
+}
+
+func bytesText(n int) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	default:
+		return fmt.Sprintf("%d B", n)
+	}
+}

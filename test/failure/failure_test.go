@@ -1,0 +1,119 @@
+// Package failure proves how jobs end that go wrong: with the right exit code, a sentence, nothing left behind, and the
+// surviving ranks told.
+package failure
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// programs are the launcher and the failing program, built once.
+var programs struct{ pgasrun, rank string }
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "failure")
+	if err != nil {
+		panic(err)
+	}
+	programs.pgasrun, programs.rank = filepath.Join(dir, "pgasrun"), filepath.Join(dir, "rank")
+	for bin, pkg := range map[string]string{programs.pgasrun: "gopgas/cmd/pgasrun", programs.rank: "gopgas/test/failure/testdata/rank"} {
+		if out, err := exec.Command("go", "build", "-o", bin, pkg).CombinedOutput(); err != nil {
+			panic(string(out))
+		}
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// outcome is how a job ended.
+type outcome struct {
+	code        int
+	out, errOut string
+	took        time.Duration
+}
+
+// run starts 4 ranks and waits for the end; a job that does not end in time fails the test.
+func run(t *testing.T, flags []string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	argv := append(append([]string{"-n", "4"}, flags...), programs.rank)
+	cmd := exec.CommandContext(ctx, programs.pgasrun, append(argv, args...)...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	start := time.Now()
+	err := cmd.Run()
+	require.NoError(t, ctx.Err(), "the job hangs\n%s%s", out.String(), errOut.String())
+	if ee := (*exec.ExitError)(nil); err != nil {
+		require.True(t, errors.As(err, &ee), "%v", err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), errOut.String(), time.Since(start)}
+}
+
+// left lists processes of the failing program and shared memory of any job.
+func left(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{"/proc/[0-9]*/exe", "/dev/shm/*"} {
+		names, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, n := range names {
+			if to, _ := os.Readlink(n); strings.HasPrefix(to, programs.rank) || strings.Contains(filepath.Base(n), "pgas") {
+				found = append(found, n)
+			}
+		}
+	}
+	return found
+}
+
+// TestSurvivorsAreTold lets one rank end in every way while the others wait in every way.
+func TestSurvivorsAreTold(t *testing.T) {
+	// The Go runtime turns a segmentation violation into a panic, which ends with 2.
+	how := map[string]int{"exit": 3, "error": 1, "panic": 2, "segv": 2, "kill": 137}
+	for _, wait := range []string{"barrier", "lock", "signal", "broadcast", "fence", "allocate"} {
+		for how, code := range how {
+			t.Run(wait+"/"+how, func(t *testing.T) {
+				o := run(t, []string{"--no-kill"}, how, wait)
+				require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)
+				require.Equal(t, 3, strings.Count(o.out, "was told"), "%s%s", o.out, o.errOut)
+				for line := range strings.SplitSeq(strings.TrimSpace(o.out), "\n") {
+					require.Contains(t, line, "rank 2", "the error names the rank that is gone")
+				}
+				require.Contains(t, o.errOut, "rank 2")
+				require.Empty(t, left(t))
+			})
+		}
+	}
+}
+
+// TestJobEndsWithItsRank is the same without --no-kill: the job ends, and soon.
+func TestJobEndsWithItsRank(t *testing.T) {
+	for how, code := range map[string]int{"exit": 3, "error": 1, "panic": 2, "segv": 2, "kill": 137, "abort": 7} {
+		t.Run(how, func(t *testing.T) {
+			o := run(t, nil, how, "barrier")
+			require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)
+			require.Contains(t, o.errOut, "rank 2")
+			require.Less(t, o.took, 5*time.Second)
+			require.Empty(t, left(t))
+		})
+	}
+}
+
+// TestHangReport: a rank that never reaches the barrier is found by the time limit, and the report tells who waits.
+func TestHangReport(t *testing.T) {
+	o := run(t, []string{"--timeout", "2s"}, "hang", "barrier")
+	require.Equal(t, 124, o.code, "%s%s", o.out, o.errOut)
+	require.Equal(t, 3, strings.Count(o.errOut, "rank/main.go:"), "every waiting rank's source line\n%s", o.errOut)
+	require.GreaterOrEqual(t, strings.Count(o.errOut, "barrier"), 3, o.errOut)
+	require.Empty(t, left(t))
+}

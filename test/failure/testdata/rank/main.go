@@ -1,0 +1,103 @@
+// Command rank is a program with one rank that fails in the way its first argument names, and others that do what the
+// second says and must be told. It is started by the tests of package failure.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"gopgas/pgas"
+	pgsync "gopgas/sync"
+	"gopgas/window"
+)
+
+// victim is the rank that fails.
+const victim = 2
+
+func main() {
+	pgas.Main(func(ctx context.Context, w *pgas.World) error {
+		lock, err := pgsync.NewLock(ctx, w.Team())
+		if err != nil {
+			return err
+		}
+		sig, err := pgsync.NewSignals(ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		win, err := window.Allocate[int64](ctx, w.Team(), 8)
+		if err != nil {
+			return err
+		}
+		how, wait := os.Args[1], os.Args[2]
+		if w.Rank() == victim {
+			if wait == "lock" {
+				if err := lock.Lock(ctx); err != nil {
+					return err
+				}
+			}
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			time.Sleep(50 * time.Millisecond) // the others are in their wait by now
+			return fail(ctx, w, how)
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		start := time.Now()
+		switch wait {
+		case "barrier":
+			err = w.Barrier(ctx)
+		case "lock":
+			err = lock.Lock(ctx)
+		case "signal":
+			_, err = sig.Signal(0).WaitUntil(ctx, pgsync.Equal, 1)
+		case "broadcast":
+			err = pgsync.Broadcast(ctx, w.Team(), make([]int64, 8), victim)
+		case "fence":
+			err = win.Fence(ctx)
+		case "allocate":
+			_, err = window.Allocate[int64](ctx, w.Team(), 1<<20)
+		}
+		took := time.Since(start)
+		var op *pgas.OpError
+		switch {
+		case !errors.Is(err, pgas.ErrPeerGone):
+			return fmt.Errorf("%s: wanted ErrPeerGone, got %v", wait, err)
+		case !errors.As(err, &op):
+			return fmt.Errorf("%s: no OpError: %v", wait, err)
+		case took > 1050*time.Millisecond:
+			return fmt.Errorf("%s: told after %v", wait, took)
+		}
+		fmt.Printf("rank %d was told: %v\n", w.Rank(), err)
+		time.Sleep(300 * time.Millisecond) // so that this rank's end is not the news that another one gets
+		os.Exit(0)
+		return nil
+	})
+}
+
+// fail ends the victim, or makes it useless.
+func fail(ctx context.Context, w *pgas.World, how string) error {
+	switch how {
+	case "exit":
+		os.Exit(3)
+	case "error":
+		return errors.New("out of luck")
+	case "panic":
+		panic("out of luck")
+	case "segv":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+	case "kill":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "abort":
+		w.Abort(7, "out of luck")
+	case "hang":
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	select {}
+}
