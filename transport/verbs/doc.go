@@ -42,7 +42,8 @@
 //   - W2: records are reported in order; a record is reported once, by Poll, or silently if it was not signalled
 //     and succeeded.
 //   - W3: no queue pair is destroyed before its drain was polled, Close aside.
-//   - W4: a receive buffer that a failed message has used goes back to the queue; it is never reported.
+//   - W4: a receive buffer that a failed message has used goes back to the queue. Only one in which message after
+//     message fails is reported, with StatusLocalAccess.
 //   - W5: nothing that came over a link is acted upon before the peer has proved that it knows the secret.
 //
 // # Lock order

@@ -154,8 +154,12 @@ func (p *pair) fail() {
 func (d *domain) digestRecv(w *ibv.Done, out []transport.Completion) int {
 	slot := uint32(w.ID)
 	if w.Status != ibv.StatusOK {
-		d.giveBack(slot)
-		return 0
+		cookie, posted := d.giveBack(slot, w.Status)
+		if posted {
+			return 0
+		}
+		out[0] = transport.Completion{Cookie: cookie, Kind: transport.OpRecv, Status: transport.StatusLocalAccess}
+		return 1
 	}
 	c := transport.Completion{Cookie: d.recvs.received(slot), Kind: transport.OpRecv, Bytes: w.Bytes, Imm: w.Imm}
 	if p := d.table.number[w.QPNumber]; p != nil {

@@ -88,12 +88,10 @@ func statusOf(status uint32, k transport.Kind) transport.Status {
 	switch status {
 	case ibv.StatusOK:
 		return transport.StatusOK
-	case ibv.StatusRemInvReq:
+	case ibv.StatusRemAccess, ibv.StatusRemInvReq, ibv.StatusRemOp:
 		if k == transport.OpSend {
-			return transport.StatusTooLong
+			return transport.StatusTooLong // devices differ in which of the three it is
 		}
-		return transport.StatusRemoteAccess
-	case ibv.StatusRemAccess, ibv.StatusRemOp:
 		return transport.StatusRemoteAccess
 	case ibv.StatusLocLen, ibv.StatusLocQPOp, ibv.StatusLocProt, ibv.StatusLocAccess:
 		return transport.StatusLocalAccess
@@ -130,16 +128,16 @@ func ghostStatus(k transport.Kind, f fault, first, posted, gone bool, device uin
 
 // cause is the likely cause of a device's status.
 func cause(status uint32, k transport.Kind, peer int) string {
-	switch status {
-	case ibv.StatusRemAccess:
+	refused := faultOf(status) == faultRefused
+	switch {
+	case refused && k == transport.OpSend:
+		return fmt.Sprintf("the message is longer than rank %d's receive buffer, or the buffer is not covered by its key", peer)
+	case status == ibv.StatusRemAccess:
 		return fmt.Sprintf("the key, the address or the right is not one that rank %d has registered, or it has ended the registration", peer)
-	case ibv.StatusRemInvReq:
-		if k == transport.OpSend {
-			return fmt.Sprintf("the message is longer than rank %d's receive buffer", peer)
-		}
+	case refused:
 		return fmt.Sprintf("rank %d's NIC does not do this operation there", peer)
-	case ibv.StatusRemOp:
-		return fmt.Sprintf("rank %d's NIC could not finish it", peer)
+	}
+	switch status {
 	case ibv.StatusLocProt, ibv.StatusLocQPOp, ibv.StatusLocAccess, ibv.StatusLocLen:
 		return "this rank's own memory is not covered by its key, or may not be written"
 	case ibv.StatusRetryExc, ibv.StatusRespTimeout:
