@@ -72,7 +72,8 @@ type link struct {
 
 // limits of waiting: beside the data path, in wall-clock time.
 const (
-	handshakeLimit = 2 * time.Second
+	dialLimit      = 2 * time.Second
+	handshakeLimit = 4 * time.Second
 	goodbyeLimit   = 500 * time.Millisecond
 )
 

@@ -19,7 +19,7 @@ const (
 	wantRecvs  = 1024 // receive buffers
 	wantInline = 256  // bytes
 	wantReads  = 16   // reads and atomics of one pair at once
-	spare      = 8    // pairs beyond one for each rank: old incarnations that are being drained
+	spare      = 16   // pairs beyond one for each rank: old incarnations that are being drained
 	mostCQE    = 1 << 20
 )
 

@@ -72,7 +72,7 @@ func (d *domain) zone(a netip.AddrPort) netip.AddrPort {
 
 // dial connects with a peer's listener. Whoever refuses or does not answer is gone.
 func (s *dialSet) dial(ctx context.Context, at netip.AddrPort) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: handshakeLimit, KeepAliveConfig: keepAlive()}
+	dialer := net.Dialer{Timeout: dialLimit, KeepAliveConfig: keepAlive()}
 	conn, err := dialer.DialContext(ctx, "tcp", at.String())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", transport.ErrPeerGone, err)

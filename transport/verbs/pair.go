@@ -213,10 +213,10 @@ func (p *pair) settle() {
 		return
 	}
 	d.table.remove(p)
+	d.table.drop(p) // before the queue pair's end, which takes some devices milliseconds
 	if err := ibv.DestroyQP(p.qp.Handle); err != nil {
 		d.fail(fmt.Errorf("verbs: end queue pair %d: %w", p.qp.Number, err))
 	}
-	d.table.drop(p)
 	p.ripen()
 }
 
