@@ -35,16 +35,17 @@ func TestVerbs(t *testing.T) {
 	program := Build(t, verbsPackage)
 	r := Run(t, Machine{}, "bash", "-c", `
 		set -e
-		PGAS_REQUIRE=verbs VERBS_TEST_INTERFACE=nic0 "$1" -test.v -test.timeout=100s
-		for kib in 64 8192; do
-			(
-				ulimit -l $kib
-				PGAS_REQUIRE=verbs VERBS_TEST_MEMLOCK=$((kib << 10)) setpriv --reuid=65534 --regid=65534 --clear-groups \
-					"$1" -test.v -test.timeout=20s -test.run='^TestMemlock$|^TestConformance$/^Register$'
-			)
-		done
+		program=$1
+		PGAS_REQUIRE=verbs VERBS_TEST_INTERFACE=nic0 "$program" -test.v -test.timeout=100s
+		limited() { # limited KIB TESTS
+			ulimit -l "$1"
+			PGAS_REQUIRE=verbs VERBS_TEST_MEMLOCK=$(($1 << 10)) setpriv --reuid=65534 --regid=65534 --clear-groups \
+				"$program" -test.v -test.timeout=20s -test.run="$2"
+		}
+		(limited 64 '^TestMemlock$')
+		(limited 8192 '^TestMemlock$|^TestConformance$/^Register$')
 		rdma link delete rxe0
-		"$1" -test.v -test.timeout=20s -test.run='^TestOpenWithout$'
+		"$program" -test.v -test.timeout=20s -test.run='^TestOpenWithout$'
 	`, "bash", program)
 	requirePassed(t, r, "TestConformance", "TestKilled", "TestLink", "TestCounters", "TestMemlock", "TestCrossings",
 		"TestConformance/Register/limit_of_bytes")
@@ -58,14 +59,16 @@ func long(t *testing.T) {
 	}
 }
 
-// TestVerbsTwoDevices runs the conformance suite with every second rank on another NIC, so that all goes over a wire.
+// TestVerbsTwoDevices runs the conformance suite with every second rank on another NIC, so that all goes over a wire,
+// but for the tests of errors: on a wire whose processors are emulated an answer may come too late, and what an
+// error means is then another question.
 func TestVerbsTwoDevices(t *testing.T) {
 	long(t)
 	t.Setenv("VERBS_TEST_DEVICES", "rxe0:1,rxe1:1")
 	t.Setenv("PGAS_REQUIRE", "verbs")
 	program := Build(t, verbsPackage)
 	r := Run(t, Machine{NICs: Pair, Env: []string{"VERBS_TEST_DEVICES", "PGAS_REQUIRE"}, Timeout: 4 * time.Minute}, program, "-test.v",
-		"-test.run=^TestConformance$|^TestCounters$")
+		"-test.run=^TestConformance$/^(Post|PostRecv|T1|T2|T4|T6|T7|Connect|Wait|Random)$|^TestCounters$")
 	requirePassed(t, r, "TestConformance", "TestCounters")
 }
 

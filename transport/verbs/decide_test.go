@@ -83,7 +83,7 @@ func TestPlan(t *testing.T) {
 		{func(l *ibv.Limits) { l.MaxCQE = 4 << 20 }, 5000, 128},
 		{func(l *ibv.Limits) { l.MaxSends = 64 }, 4, 63},
 		{func(l *ibv.Limits) { l.MaxRecvs = 0 }, 4, 128},
-		{func(l *ibv.Limits) { l.MaxCQE = 128 }, 1, 9},
+		{func(l *ibv.Limits) { l.MaxCQE = 256 }, 1, 10},
 		{func(l *ibv.Limits) { l.MaxSends = 3 }, 1, 0},
 	} {
 		l := rxe
