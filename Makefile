@@ -31,8 +31,8 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
 	$(STEP) 'benchmarks, once' go test -run '^$$' -bench . -benchtime 1x ./...
 
-bench: ## run all benchmarks ten times, summary by benchstat (raw: bin/bench.txt)
-	@mkdir -p bin
+bench: ## our table beside the peers' (test/peers/run.sh), then all Go benchmarks ten times (raw: bin/bench.txt)
+	@mkdir -p bin && OUT=bin test/peers/run.sh >bin/peers.md && cat bin/peers.md
 	go test -run '^$$' -bench . -benchmem -count 10 -timeout 1h ./... >bin/bench.txt
 	@$(TOOL) benchstat bin/bench.txt
 

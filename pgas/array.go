@@ -26,7 +26,7 @@ func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], 
 	if n < 0 {
 		return nil, transport.NewOpError("new array", -1, fmt.Errorf("%w: %d elements", ErrRange, n))
 	}
-	d := dist{l, n, t.Size()}
+	d := newDist(l, n, t.Size())
 	w, err := window.Allocate[T](ctx, t, d.count(0))
 	if err != nil {
 		return nil, err

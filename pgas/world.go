@@ -15,6 +15,7 @@ import (
 	"gopgas/internal/sched"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
+	"gopgas/transport/auto"
 	"gopgas/transport/shm"
 )
 
@@ -39,6 +40,7 @@ type World struct {
 	engine *proto.Engine
 	team   *Team
 	cards  []rankCard
+	secret []byte   // shared by the ranks of this job and by nobody else
 	stop   []func() // what runs beside the program, in the order to end it
 	closed atomic.Bool
 }
@@ -52,10 +54,11 @@ type rankCard struct {
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
 type Parts struct {
-	Job      bootstrap.Job
-	Sched    func(ranksHere int) *sched.Sched
-	Mapper   transport.Mapper   // nil: no memory is mapped
-	Provider transport.Provider // nil: no NIC
+	Job    bootstrap.Job
+	Sched  func(ranksHere int) *sched.Sched
+	Mapper transport.Mapper // nil: no memory is mapped
+	// Provider is the NIC; nil: none. Where there is a Mapper too it is opened when it is first needed.
+	Provider transport.Provider
 }
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
@@ -82,7 +85,13 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 			return nil, errors.Join(err, job.Abort(1, err.Error()))
 		}
 	}
-	w, err := Assemble(start, cfg, Parts{Job: job, Sched: sched.Process, Mapper: mapper})
+	parts := Parts{Job: job, Sched: sched.Process, Mapper: mapper}
+	if cfg.Transport != "shm" {
+		if parts.Provider, err = auto.Provider(cfg.Transport, cfg.nics()); err != nil {
+			return nil, err
+		}
+	}
+	w, err := Assemble(start, cfg, parts)
 	if err != nil {
 		return nil, fmt.Errorf("start rank %d of %d: %w", job.Rank(), job.Size(), err)
 	}
@@ -94,14 +103,18 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 
 // Assemble makes a world of its parts. Collective over the job.
 func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
-	w := &World{cfg: cfg, job: p.Job}
+	secret, err := bootstrap.Secret(ctx, p.Job)
+	if err != nil {
+		return nil, fmt.Errorf("agree on a secret: %w", err)
+	}
+	w := &World{cfg: cfg, job: p.Job, secret: secret}
 	mine := rankCard{Host: bootstrap.ThisHost(), Config: fmt.Sprint(cfg.Transport, cfg.NoLocal, cfg.Stats)}
 	var domain transport.Domain
 	var s *sched.Sched
-	if p.Provider != nil {
+	if p.Provider != nil && p.Mapper == nil {
 		// The scheduler's patience depends on who is here, which the cards tell; a NIC needs one before.
 		s = p.Sched(p.Job.Size())
-		d, err := p.Provider.Open(ctx, transport.Config{Rank: p.Job.Rank(), Size: p.Job.Size(), Job: p.Job.Name(), Sched: s})
+		d, err := w.openNIC(ctx, p, s)
 		if err != nil {
 			return nil, fmt.Errorf("open the %s NIC: %w", p.Provider.Name(), err)
 		}
@@ -124,8 +137,10 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
+		if domain == nil {
+			c.OpenLater = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }
+		}
 	}
-	var err error
 	if w.engine, err = proto.New(c); err != nil {
 		return nil, err
 	}
@@ -133,6 +148,13 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, err
 	}
 	return w, w.team.Barrier(ctx)
+}
+
+// openNIC opens the NIC of the parts for this rank. The NIC's secret was agreed on at the start.
+func (w *World) openNIC(ctx context.Context, p Parts, s *sched.Sched) (transport.Domain, error) {
+	return p.Provider.Open(ctx, transport.Config{
+		Rank: p.Job.Rank(), Size: p.Job.Size(), Job: p.Job.Name(), Secret: w.secret, Sched: s,
+	})
 }
 
 // introduce exchanges the cards and checks what must be equal.
@@ -244,7 +266,7 @@ func (w *World) Close(ctx context.Context) error {
 		return transport.NewOpError("close", -1, transport.ErrClosed)
 	}
 	err := w.team.Barrier(ctx)
-	if err == nil && w.engine.NIC() != "" {
+	if err == nil {
 		// The barrier's own flags may still be in flight: no NIC closes before all have seen all of theirs done.
 		err = errors.Join(w.engine.Quiet(), w.job.Barrier(ctx))
 	}

@@ -6,8 +6,9 @@ import (
 	"gopgas/internal/sched"
 )
 
-// Barrier returns when all members have called it. It orders nothing but the members: to make puts visible
-// use Window.Fence or Window.Flush. A barrier whose context ended is continued by the next call.
+// Barrier returns when all members have called it. What a member stored into memory of its own before is there for the
+// gets and views of the others after it; puts into others' memory need a Window.Fence or Flush. A barrier whose context
+// ended is continued by the next call.
 //
 // It is a dissemination barrier (Hensgen, Finkel, Manber 1988): in round k a member tells the one 2^k after it
 // and hears from the one 2^k before it; ceil(log2 n) rounds, no root, no atomics.

@@ -151,7 +151,7 @@ func (l *Lock) withdraw(wants int, cause error) error {
 	if old, err := l.home(proto.Replace, wants, 0, 0); err == nil && old == 0 {
 		// Somebody has cleared it and is about to grant: the grant must not be lost.
 		w := lockWatch{l: l}
-		sp := l.t.e.Sched.Begin(nil, sched.What{Op: "lock", Peer: -1}, &w)
+		sp := l.t.e.Sched.Begin(context.Background(), sched.What{Op: "lock", Peer: -1}, &w)
 		defer sp.End()
 		for !l.granted() {
 			if err := sp.Step(); errors.Is(err, errMine) {

@@ -132,6 +132,12 @@ func (g Signal) Add(target int, v uint64) error {
 	return err
 }
 
+// Check returns the error that Set would return before anything moves: the signals were freed, or there is no such target.
+func (g Signal) Check(target int) error {
+	_, err := g.at("signal", target)
+	return err
+}
+
 func (g Signal) at(op string, target int) (*proto.Remote, error) {
 	if g.s == nil || g.s.peers == nil {
 		return nil, transport.NewOpError(op, target, transport.ErrClosed)

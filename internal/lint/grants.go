@@ -53,6 +53,9 @@ var grants = []grant{
 
 	{"panic", "internal/mem", "bounds, as a slice's"},
 	{"panic", "internal/invariants", "it is where bugs panic"},
+	{"env", "transport/transporttest:skip.go", "PGAS_REQUIRE turns a test's skip into a failure"},
+	{"var", "transport/transporttest:suite.go", "a flag of the tests: the seed to replay"},
+
 	{"panic", "window:view*.go", "View: bounds, as a slice's"},
 	{"panic", "pgas:view*.go", "View: bounds, as a slice's"},
 

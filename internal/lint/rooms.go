@@ -23,6 +23,7 @@ var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto transport/auto transport leaves"},
 	{"cmd/pgasbench", "pgas window sync regmgr transport/auto transport leaves"},
+	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
 	{"test/*", anything},
 
@@ -56,7 +57,7 @@ var rooms = []room{
 	{"transport/verbs", "transport/verbs/internal/ibv transport leaves"},
 	{"transport/verbs/internal/ibv", leaves},
 	{"transport/tcp", "internal/softnic transport leaves"},
-	{"transport/soft", "internal/softnic transport leaves"},
+	{"transport/soft", "internal/softnic transport/shm transport leaves"},
 	{"transport/sim", "transport leaves"},
 	{"transport/shm", "transport leaves"},
 	{"transport/transporttest", "transport leaves"},

@@ -120,6 +120,7 @@ type Remote struct {
 	Mapped mem.Range // empty: through the NIC
 	raddr  uint64
 	rkey   uint64
+	room   int // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
 }
@@ -165,11 +166,12 @@ func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the
 // first of an earlier operation to that rank that failed.
 func (e *Engine) Flush(r *Remote) error {
-	if r.Mapped.Bytes != 0 {
+	n := e.nic()
+	if r.Mapped.Bytes != 0 || n == nil { // without a NIC only an empty part is not mapped
 		mem.FullFence()
 		return nil
 	}
-	return e.nic().flush(r.Rank)
+	return n.flush(r.Rank)
 }
 
 // Quiet returns when nothing of this rank is in flight to anybody, with the first failure not yet reported.
@@ -189,14 +191,15 @@ func (e *Engine) Quiet() error {
 // Order makes earlier puts to the member's rank visible before later ones; it does not wait where the
 // transport keeps order.
 func (e *Engine) Order(r *Remote) error {
-	if r.Mapped.Bytes != 0 {
+	n := e.nic()
+	if r.Mapped.Bytes != 0 || n == nil {
 		mem.StoreFence()
 		return nil
 	}
-	if e.nic().caps.OrderedWrites {
+	if n.caps.OrderedWrites && n.ends[r.Rank].asked.Load() == 0 {
 		return nil
 	}
-	return e.nic().flush(r.Rank)
+	return n.flush(r.Rank)
 }
 
 // Store64 writes v to the 8-byte word at off, after all earlier puts of this rank to the same rank, and wakes

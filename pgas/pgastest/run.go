@@ -70,7 +70,7 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 			parts.Mapper = mappers[r]
 		}
 		wg.Go(func() {
-			errs[r] = rank(ctx, c, parts, f, func(w *pgas.World) {
+			rank(ctx, c, parts, f, &errs[r], func(w *pgas.World) {
 				mu.Lock()
 				defer mu.Unlock()
 				worlds[r] = w
@@ -90,28 +90,37 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 		cancel()
 		t.Fatalf("the world has not ended within %v\n%s", c.TimeLimit, report)
 	}
+	for r := range n {
+		fabric.Kill(r) // what is left of a rank that could not join
+	}
 	return errs
 }
 
-// rank is the life of one rank.
-func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, made func(*pgas.World)) (err error) {
+// errGoexit: a rank's goroutine was ended from within.
+var errGoexit = errors.New("the rank's goroutine was ended: t.FailNow, t.SkipNow or runtime.Goexit in a rank")
+
+// rank is the life of one rank. What it returned is left in out, which also holds when f never returns.
+func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, out *error, made func(*pgas.World)) {
 	w, err := pgas.Assemble(ctx, pgas.Config{Stats: c.Stats}, p)
 	if err != nil {
-		return errors.Join(err, p.Job.Close())
+		*out = errors.Join(err, p.Job.Close())
+		return
 	}
 	made(w)
+	err = errGoexit
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 		}
-		if err != nil {
+		if *out = err; err != nil {
 			w.Fail(err)
 		}
 	}()
-	if err := f(ctx, w); err != nil {
-		return err
+	if e := f(ctx, w); e != nil {
+		err = e
+		return
 	}
-	return w.Close(ctx)
+	err = w.Close(ctx)
 }
 
 // hang tells what every rank waits for.

@@ -1,0 +1,2 @@
+// Package soft
+package soft
