@@ -111,8 +111,12 @@ func TestRegisterError(t *testing.T) {
 		limit bool
 		text  []string
 	}{
-		{syscall.ENOMEM, account{bytes: 128 << 10, limit: 64 << 10, pinned: 4096, device: "rxe0:1"}, true,
-			[]string{"registering 128.0 KiB with rxe0:1", "4.0 KiB of 64.0 KiB pinned", "RLIMIT_MEMLOCK", "ulimit -l unlimited"}},
+		{
+			syscall.ENOMEM,
+			account{bytes: 128 << 10, limit: 64 << 10, pinned: 4096, device: "rxe0:1"},
+			true,
+			[]string{"registering 128.0 KiB with rxe0:1", "4.0 KiB of 64.0 KiB pinned", "RLIMIT_MEMLOCK", "ulimit -l unlimited"},
+		},
 		{syscall.ENOMEM, account{bytes: 4096, limit: -1, regions: 100, most: 100}, true, []string{"100 registrations, all that the device has"}},
 		{syscall.ENOMEM, account{bytes: 4096, limit: -1, regions: 7, most: 100}, true, []string{"7 of 100 registrations", "rdma resource show mr"}},
 		{syscall.EFAULT, account{bytes: 4096, limit: -1}, false, []string{"not mapped"}},
