@@ -12,7 +12,7 @@ import (
 )
 
 // longFlag adds the tests that take a minute or two machines.
-var longFlag = flag.Bool("vm.long", false, "also run the tests over two devices and two machines")
+var longFlag = flag.Bool("vm.long", false, "also run the tests over two devices and two machines, and of the device's limits")
 
 const verbsPackage = "gopgas/transport/verbs"
 
@@ -70,6 +70,17 @@ func TestVerbsTwoDevices(t *testing.T) {
 	r := Run(t, Machine{NICs: Pair, Env: []string{"VERBS_TEST_DEVICES", "PGAS_REQUIRE"}, Timeout: 4 * time.Minute}, program, "-test.v",
 		"-test.run=^TestConformance$/^(Post|PostRecv|T1|T2|T4|T6|T7|Connect|Wait|Random)$|^TestCounters$")
 	requirePassed(t, r, "TestConformance", "TestCounters")
+}
+
+// TestVerbsRegionLimit takes all registrations of the device.
+func TestVerbsRegionLimit(t *testing.T) {
+	long(t)
+	t.Setenv("VERBS_TEST_REGIONS", "all")
+	t.Setenv("PGAS_REQUIRE", "verbs")
+	program := Build(t, verbsPackage)
+	r := Run(t, Machine{Memory: 6144, Env: []string{"VERBS_TEST_REGIONS", "PGAS_REQUIRE"}, Timeout: 4 * time.Minute}, program, "-test.v",
+		"-test.run=^TestRegionLimit$")
+	requirePassed(t, r, "TestRegionLimit")
 }
 
 // TestVerbsTwoMachines runs one rank on each of two machines.

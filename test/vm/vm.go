@@ -107,7 +107,7 @@ func run(ctx context.Context, out, err *bytes.Buffer, args []string) (int, error
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, "bash", args...)
 	cmd.Stdout, cmd.Stderr = out, err
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	cmd.SysProcAttr = dieTogether()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	e := cmd.Run()

@@ -330,6 +330,27 @@ func TestMemlock(t *testing.T) {
 	require.NoError(t, a.Deregister(half))
 }
 
+// TestRegionLimit takes all registrations that the device has, half a million on Soft-RoCE, which takes a while and 4 GiB.
+func TestRegionLimit(t *testing.T) {
+	if os.Getenv("VERBS_TEST_REGIONS") == "" {
+		t.Skip("Caps: no time to reach the limit of registrations (VERBS_TEST_REGIONS)")
+	}
+	a := ranks(t, 1)[0]
+	var err error
+	n := 1
+	for ; n <= a.Caps().MaxRegions; n++ {
+		if _, err = a.Register(a.mem.Slice(0, 64), transport.AllAccess); err != nil {
+			break
+		}
+	}
+	require.InDelta(t, a.Caps().MaxRegions, n, 16, "the kernel has some of its own")
+	var limit *transport.LimitError
+	require.ErrorAs(t, err, &limit)
+	require.Contains(t, limit.Found, fmt.Sprintf("%d of %d registrations by this rank", n, a.Caps().MaxRegions))
+	require.NotEmpty(t, limit.Setting)
+	require.Equal(t, transport.StatusOK, a.do(a.write(a.dial(a), a.mem.Addr(), a.reg.RKey)).Status, "nothing else suffers")
+}
+
 // TestMany opens and closes domains and registers often: nothing may be left, in this process or in the kernel.
 func TestMany(t *testing.T) {
 	warm := ranks(t, 2)

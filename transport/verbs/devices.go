@@ -69,7 +69,7 @@ func describe(p *port) Device {
 	d := Device{
 		Name: p.name(), Active: p.state.State == ibv.PortActive, Link: "Ethernet",
 		MTU: mtuBytes(p.state.MTU), MaxMessage: int(p.state.MaxMessage), MaxRegions: int(p.limits.MaxRegions),
-		MaxPairs: int(p.limits.MaxQPs), MaxCQE: int(p.limits.MaxCQE), Atomics: p.limits.Atomics != 0,
+		MaxPairs: int(p.limits.MaxPairs), MaxCQE: int(p.limits.MaxCQE), Atomics: p.limits.Atomics != 0,
 	}
 	d.Firmware, _, _ = strings.Cut(string(p.limits.Firmware[:]), "\x00")
 	if p.state.LinkLayer == ibv.LinkInfiniBand {

@@ -177,8 +177,8 @@ func (d *domain) Close() error {
 		return transport.ErrClosed
 	}
 	d.life.Lock() // who has seen that it was open has started what it starts
-	d.life.Unlock()
 	d.cancel()
+	d.life.Unlock()
 	d.listener.Close()
 	d.async.Close()
 	d.dials.close()

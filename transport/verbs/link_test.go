@@ -133,7 +133,7 @@ func (w *wiretap) Write(b []byte) (int, error) {
 }
 
 // shake runs a handshake and one frame each way, and returns both sides' errors.
-func shake(t *testing.T, dialer, listener authority, tapDialer, tapListener int) (dialed, listened error, heard hello) {
+func shake(t *testing.T, dialer, listener authority, tapDialer, tapListener int) (heard hello, dialed, listened error) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -179,19 +179,20 @@ func shake(t *testing.T, dialer, listener authority, tapDialer, tapListener int)
 		}
 		return err
 	}()
-	return dialed, <-done, heard
+	listened = <-done
+	return heard, dialed, listened
 }
 
 func TestProof(t *testing.T) {
 	a := newAuthority([]byte("secret"), "job")
-	dialed, listened, heard := shake(t, a, a, -1, -1)
+	heard, dialed, listened := shake(t, a, a, -1, -1)
 	require.NoError(t, dialed)
 	require.NoError(t, listened)
 	require.Equal(t, a.job, heard.job)
 	require.NotEqual(t, sampleHello().nonce, heard.nonce, "the nonce is drawn anew")
 
 	// Another secret: the dialer finds out first, and the listener hears no frame.
-	dialed, listened, heard = shake(t, a, newAuthority([]byte("guess"), "job"), -1, -1)
+	heard, dialed, listened = shake(t, a, newAuthority([]byte("guess"), "job"), -1, -1)
 	require.ErrorIs(t, dialed, errSecret)
 	require.Error(t, listened)
 	require.Zero(t, heard)
@@ -201,11 +202,11 @@ func TestProof(t *testing.T) {
 func TestProofTampered(t *testing.T) {
 	a := newAuthority([]byte("secret"), "job")
 	for i := range helloBytes + frameBytes {
-		dialed, listened, _ := shake(t, a, a, i, -1)
+		_, dialed, listened := shake(t, a, a, i, -1)
 		require.Error(t, errors.Join(dialed, listened), "byte %d of the dialer's was changed", i)
 	}
 	for i := range challengeBytes + frameBytes {
-		dialed, _, _ := shake(t, a, a, -1, i)
+		_, dialed, _ := shake(t, a, a, -1, i)
 		require.Error(t, dialed, "byte %d of the listener's was changed", i)
 	}
 }

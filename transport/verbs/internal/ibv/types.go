@@ -7,7 +7,7 @@ const Batch = 64
 type Limits struct {
 	MaxRegionBytes uint64
 	Vendor         uint32
-	MaxQPs         uint32
+	MaxPairs       uint32
 	MaxSends       uint32 // work requests of one queue pair
 	MaxSGE         uint32
 	MaxCQE         uint32
