@@ -66,3 +66,18 @@ func hasEnded(fd int) bool {
 	n, err := unix.Poll(p, 0)
 	return err == nil && n == 1
 }
+
+// ownCores lists the processors that this process may run on.
+func ownCores() []int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil
+	}
+	var cores []int
+	for c := 0; len(cores) < set.Count(); c++ {
+		if set.IsSet(c) {
+			cores = append(cores, c)
+		}
+	}
+	return cores
+}

@@ -50,12 +50,13 @@ type rankCard struct {
 	Host    bootstrap.Host
 	Address []byte // of the NIC
 	Config  string // what must be equal everywhere
+	Cores   []int  // that this rank may use
 }
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
 type Parts struct {
 	Job    bootstrap.Job
-	Sched  func(ranksHere int) *sched.Sched
+	Sched  func(ranksHere, cores int) *sched.Sched
 	Mapper transport.Mapper // nil: no memory is mapped
 	// Provider is the NIC; nil: none. Where there is a Mapper too it is opened when it is first needed.
 	Provider transport.Provider
@@ -85,7 +86,7 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 			return nil, errors.Join(err, job.Abort(1, err.Error()))
 		}
 	}
-	parts := Parts{Job: job, Sched: sched.Process, Mapper: mapper}
+	parts := Parts{Job: job, Sched: sched.ProcessOn, Mapper: mapper}
 	if cfg.Transport != "shm" {
 		if parts.Provider, err = auto.Provider(cfg.Transport, cfg.nics()); err != nil {
 			return nil, err
@@ -108,12 +109,12 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, fmt.Errorf("agree on a secret: %w", err)
 	}
 	w := &World{cfg: cfg, job: p.Job, secret: secret}
-	mine := rankCard{Host: bootstrap.ThisHost(), Config: fmt.Sprint(cfg.Transport, cfg.NoLocal, cfg.Stats)}
+	mine := rankCard{Host: bootstrap.ThisHost(), Config: fmt.Sprint(cfg.Transport, cfg.NoLocal, cfg.Stats), Cores: ownCores()}
 	var domain transport.Domain
 	var s *sched.Sched
 	if p.Provider != nil && p.Mapper == nil {
 		// The scheduler's patience depends on who is here, which the cards tell; a NIC needs one before.
-		s = p.Sched(p.Job.Size())
+		s = p.Sched(p.Job.Size(), runtime.NumCPU())
 		d, err := w.openNIC(ctx, p, s)
 		if err != nil {
 			return nil, fmt.Errorf("open the %s NIC: %w", p.Provider.Name(), err)
@@ -123,9 +124,9 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	if err := w.introduce(ctx, mine); err != nil {
 		return nil, err
 	}
-	nodes, here := w.nodes()
+	nodes, here, cores := w.nodes()
 	if s == nil {
-		s = p.Sched(here)
+		s = p.Sched(here, cores)
 	}
 	addresses := make([][]byte, len(w.cards))
 	for r := range w.cards {
@@ -180,8 +181,9 @@ func (w *World) introduce(ctx context.Context, mine rankCard) error {
 	return nil
 }
 
-// nodes numbers the nodes in the order of ranks; here is how many ranks this rank's node has.
-func (w *World) nodes() (nodes []int, here int) {
+// nodes numbers the nodes in the order of ranks; here is how many ranks this rank's node has, and cores how many cores
+// those may use, taken together.
+func (w *World) nodes() (nodes []int, here, cores int) {
 	nodes = make([]int, len(w.cards))
 	next := 0
 	for r := range w.cards {
@@ -196,12 +198,16 @@ func (w *World) nodes() (nodes []int, here int) {
 			next++
 		}
 	}
-	for _, n := range nodes {
+	used := make(map[int]bool)
+	for r, n := range nodes {
 		if n == nodes[w.job.Rank()] {
 			here++
+			for _, c := range w.cards[r].Cores {
+				used[c] = true
+			}
 		}
 	}
-	return nodes, here
+	return nodes, here, max(1, len(used))
 }
 
 // Rank returns this rank's number, from 0.

@@ -71,12 +71,17 @@ func (t *Team) alloc(ctx context.Context, bytes int) (*symheap.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	return block, t.Barrier(ctx)
+	return block, t.meet(ctx, "allocate", callOf(callAlloc, 1, bytes))
 }
 
-// free gives a block back when all members are done with it.
+// free gives a block back when all members are done with it and nothing is on its way to it.
 func (t *Team) free(ctx context.Context, block *symheap.Block) error {
-	if err := t.Barrier(ctx); err != nil {
+	for m := range t.peers {
+		if err := t.e.Flush(&t.peers[m]); err != nil {
+			return err
+		}
+	}
+	if err := t.meet(ctx, "free", callOf(callFree, 1, block.Bytes())); err != nil {
 		return err
 	}
 	return block.Free()

@@ -224,6 +224,14 @@ func (e *Engine) Abandon() {
 	}
 }
 
+// Alive returns an error when this rank's own NIC was closed or has failed: no wait on it can end then.
+func (e *Engine) Alive() error {
+	if n := e.nic(); n != nil && n.closed.Load() {
+		return errOwnEnd
+	}
+	return nil
+}
+
 // NoteWait counts a wait that ended, if it went past its spinning phase.
 func (e *Engine) NoteWait(sp *sched.Spin, r *Remote) {
 	switch {

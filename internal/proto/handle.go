@@ -26,7 +26,7 @@ func (h Handle) Done() bool {
 		return true
 	}
 	h.n.progress()
-	return h.n.transfer[h.id].gen.Load() != h.gen
+	return h.n.transfer[h.id].gen.Load() != h.gen || h.n.closed.Load()
 }
 
 // Wait returns when the transfer has ended, with its error the first time it is asked. When ctx ends first it
@@ -43,6 +43,10 @@ func (h Handle) Wait(ctx context.Context) error {
 		for t.gen.Load() == h.gen {
 			if h.n.progress() {
 				continue
+			}
+			if h.n.closed.Load() {
+				sp.End()
+				return transport.NewOpError(h.op, h.rank, errOwnEnd)
 			}
 			if err := sp.Step(); err != nil {
 				sp.End()

@@ -42,6 +42,7 @@ type nic struct {
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
 	pollers atomic.Int32 // goroutines that poll while they wait
+	closed  atomic.Bool  // this rank's NIC is closed or has failed: nothing completes any more
 	nap     sched.Event
 	stop    context.CancelFunc
 
@@ -136,6 +137,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 }
 
 func (n *nic) close() error {
+	n.closed.Store(true) // first: that the peers' NICs close is no news now
 	n.stop()
 	n.nap.Set()
 	return n.d.Close()
@@ -230,6 +232,9 @@ func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
 		if n.progress() {
 			continue
 		}
+		if n.closed.Load() {
+			return transport.NewOpError(op, rank, errOwnEnd)
+		}
 		if err := sp.Step(); err != nil {
 			return transport.NewOpError(op, rank, err)
 		}
@@ -242,10 +247,13 @@ func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
 
 // progress hands out completions if nobody else does so; it reports whether there were any.
 func (n *nic) progress() bool {
-	if !n.poll.TryLock() {
+	if n.closed.Load() || !n.poll.TryLock() {
 		return false
 	}
 	k, err := n.d.Poll(n.cq[:])
+	if err != nil {
+		n.closed.Store(true)
+	}
 	for i := range n.cq[:k] {
 		n.finish(&n.cq[i])
 	}
@@ -394,6 +402,7 @@ func (n *nic) statusError(rank int, s transport.Status) error {
 }
 
 var (
+	errOwnEnd         = fmt.Errorf("this rank's NIC: %w", transport.ErrClosed)
 	errConnectionLost = errors.New("the connection broke before the operation was done; its effect is unknown")
 	errRefused        = errors.New("the target's NIC refused the access: the memory was freed, or its key is wrong")
 )

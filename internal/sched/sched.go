@@ -34,20 +34,23 @@ const (
 	lastWordsTime = 30 * time.Millisecond
 )
 
-// Process returns the body of a rank that is a process of its own, one of ranksHere on this node.
-func Process(ranksHere int) *Sched { return newSched(ranksHere, yieldProcessor) }
+// Process returns the body of a rank that is a process of its own, one of ranksHere on the cores of this process.
+func Process(ranksHere int) *Sched { return ProcessOn(ranksHere, runtime.NumCPU()) }
+
+// ProcessOn is Process for ranks that have cores among them, of which a launcher may have bound each to a few.
+func ProcessOn(ranksHere, cores int) *Sched { return newSched(ranksHere, cores, yieldProcessor) }
 
 // Goroutine returns the body of a rank that is one of ranksHere goroutines of this process. It spins little: what it
 // waits for may be a goroutine that needs this processor.
 func Goroutine(ranksHere int) *Sched {
-	s := newSched(ranksHere, runtime.Gosched)
+	s := newSched(ranksHere, runtime.NumCPU(), runtime.Gosched)
 	s.spins = spinsBusy
 	return s
 }
 
-func newSched(ranksHere int, yield func()) *Sched {
+func newSched(ranksHere, cores int, yield func()) *Sched {
 	s := &Sched{yield: yield, spins: spinsIdle, yields: yieldsIdle, epoch: time.Now()}
-	if ranksHere > runtime.NumCPU() {
+	if ranksHere > cores {
 		s.spins, s.yields = spinsBusy, yieldsBusy
 	}
 	s.own = NewBell(&s.ownMem[0], &s.ownMem[1])

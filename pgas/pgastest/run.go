@@ -21,10 +21,11 @@ import (
 
 // Config says how a test's world is made. The zero value maps the ranks' memory.
 type Config struct {
-	NIC       bool                       // operations go through an in-process NIC instead of mapped memory
-	Fabric    transporttest.FabricConfig // of the NIC
-	Stats     bool                       // count operations on mapped memory
-	TimeLimit time.Duration              // 0: 60 s
+	NIC       bool                        // operations go through an in-process NIC instead of mapped memory
+	Fabric    transporttest.FabricConfig  // of the NIC
+	Made      func(*transporttest.Fabric) // is given the NICs before the ranks start, for tests that kill some; may be nil
+	Stats     bool                        // count operations on mapped memory
+	TimeLimit time.Duration               // 0: 60 s
 }
 
 // Run runs f as each of n goroutine ranks of one world. A rank whose f returns nil closes its world; Run returns when
@@ -58,12 +59,15 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 	jobs := bootstrap.InProcess(n)
 	mappers := shm.NewGroup(n, shm.Config{What: "symmetric heap"})
 	fabric := transporttest.NewFabric(n, c.Fabric)
+	if c.Made != nil {
+		c.Made(fabric)
+	}
 	errs := make([]error, n)
 	worlds := make([]*pgas.World, n)
 	var mu sync.Mutex // guards worlds
 	var wg sync.WaitGroup
 	for r := range n {
-		parts := pgas.Parts{Job: jobs[r], Sched: sched.Goroutine}
+		parts := pgas.Parts{Job: jobs[r], Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
 		if c.NIC {
 			parts.Provider = fabric.Provider(r)
 		} else {

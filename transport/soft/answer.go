@@ -1,15 +1,10 @@
 package soft
 
 import (
-	"errors"
-
 	"gopgas/internal/mem"
 	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
-
-// errBadRequest is what a request is that no engine writes.
-var errBadRequest = errors.New("malformed request")
 
 // answer performs the requests of a peer. blocked says that the next one waits for a receive buffer.
 func (e *engine) answer(p *peer) (worked, blocked bool) {

@@ -43,22 +43,24 @@ func descriptors() int {
 }
 
 func TestConforms(t *testing.T) {
-	opt := transporttest.Options{FailureTimeout: 5 * time.Second, Rounds: 2000, Ops: 1000}
 	for name, c := range map[string]struct {
-		cfg  soft.Config
-		heap bool
+		cfg    soft.Config
+		heap   bool
+		rounds int
 	}{
-		"heap":   {soft.Config{}, true},
-		"mapped": {soft.Config{}, false},
-		"small":  {soft.Config{MaxPost: 4, MaxRecv: 16, MaxMessage: 1 << 12, MaxRegions: 40, MaxPinned: 8 << 20}, true},
-		"slow":   {soft.Config{Latency: 30 * time.Microsecond, Bandwidth: 1 << 30}, true},
+		"heap":   {soft.Config{}, true, 2000},
+		"mapped": {soft.Config{}, false, 1000},
+		"small":  {soft.Config{MaxPost: 4, MaxRecv: 16, MaxMessage: 1 << 12, MaxRegions: 40, MaxPinned: 8 << 20}, true, 300},
+		"slow":   {soft.Config{Latency: 30 * time.Microsecond, Bandwidth: 1 << 30}, true, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if raceEnabled && !c.heap {
 				t.Skip("the race detector does not see what orders accesses in mapped memory")
 			}
-			opt := opt
-			opt.Held = descriptors
+			opt := transporttest.Options{FailureTimeout: 5 * time.Second, Rounds: c.rounds, Ops: 1000, Held: descriptors}
+			if raceEnabled || testing.Short() {
+				opt.Rounds, opt.Ops = 200, 400
+			}
 			transporttest.Run(t, inProcess(c.cfg, c.heap), opt)
 		})
 	}

@@ -149,6 +149,7 @@ func (d *domain) receive(r int) {
 	a, err := parseAddress(addr, d.job.Job, d.job.Secret)
 	if err == nil && int(a.rank) == r && int(a.size) == d.job.Size && a.nonce[0] == first {
 		if _, err := d.attach(context.Background(), a); err == nil {
+			d.furnish(&d.seats[r]) // what this rank receives it may answer without a Connect of its own
 			answer |= 1
 		}
 	}

@@ -131,9 +131,9 @@ func (d *domain) deregister(reg transport.Region) error {
 			return err
 		}
 	}
-	sp := d.sched.Begin(nil, sched.What{Op: "deregister", Peer: -1}, nil)
+	sp := d.sched.Begin(context.Background(), sched.What{Op: "deregister", Peer: -1}, nil)
 	for !h.Idle() {
-		_ = sp.Step() // without a context and a watch there is no error
+		_ = sp.Step() // no watch, no context that ends: no error
 	}
 	sp.End()
 	return d.table.Free(h)
@@ -148,7 +148,7 @@ func (d *domain) awaitExit(r, slot int) error {
 		return nil
 	}
 	began := d.sched.Now()
-	sp := d.sched.Begin(nil, sched.What{Op: "deregister", Peer: r}, nil)
+	sp := d.sched.Begin(context.Background(), sched.What{Op: "deregister", Peer: r}, nil)
 	defer sp.End()
 	for hazard.Load() == inside {
 		if p := d.seats[r].p.Load(); p == nil || p.gone() {
@@ -275,7 +275,7 @@ func (d *domain) Close() error {
 
 // settle waits for what this domain's own goroutines are about to make true.
 func (d *domain) settle(op string, cond func() bool) {
-	sp := d.sched.Begin(nil, sched.What{Op: op, Peer: -1}, nil)
+	sp := d.sched.Begin(context.Background(), sched.What{Op: op, Peer: -1}, nil)
 	defer sp.End()
 	for !cond() {
 		_ = sp.Step()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gopgas/internal/sched"
-	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -93,7 +92,12 @@ func (e *engine) idle() {
 		}
 		now := d.sched.Now()
 		if yield = now >= polite && next == never; yield {
-			sched.Yield()
+			// The processor to other threads and, at times, this thread's share of Go's to other goroutines.
+			if n%lookEvery == 0 {
+				runtime.Gosched()
+			} else {
+				sched.Yield()
+			}
 		}
 		if int64(now) >= next {
 			return
@@ -244,113 +248,6 @@ func (e *engine) serve(s *seat) (worked bool, next int64, rest bool) {
 	}
 	w, next := e.perform(s, p)
 	return worked || w, next, s.head == s.tail.Load() && !s.inboxed
-}
-
-// perform works through the seat's ring.
-func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
-	worked = e.harvest(s, p)
-	for range burst {
-		if s.sent == s.tail.Load() {
-			break
-		}
-		sl := &s.ring[s.sent&s.mask]
-		if sl.due != 0 && !e.stopping() {
-			now := int64(e.d.sched.Now())
-			at := sl.begin
-			if s.moved {
-				at = sl.due
-			}
-			if now < at {
-				return worked, at
-			}
-		}
-		if s.offset == 0 && !s.moved && e.broken(p, sl) {
-			if s.head != s.sent {
-				break // what the peer's engine has is reported first
-			}
-			e.finish(s, s.flushed(p), 0)
-			worked = true
-			continue
-		}
-		var done bool
-		if sl.Kind == transport.OpWrite || sl.Kind == transport.OpRead {
-			done = s.head == s.sent && e.copied(s, p, sl)
-		} else {
-			done = e.request(s, p, sl)
-		}
-		if !done {
-			worked = worked || s.offset != 0
-			break
-		}
-		worked = true
-	}
-	return worked, never
-}
-
-// broken reports whether an operation's connection is no more.
-func (e *engine) broken(p *peer, op *slot) bool {
-	return p.link.Load() != linkWord(op.EP.Incarnation, linkUp) || p.gone() || e.stopping()
-}
-
-func (e *engine) stopping() bool { return e.d.stop.Load() }
-
-// flushed is how an operation that was not begun ends. The first one after the peer's end says why.
-func (s *seat) flushed(p *peer) transport.Status {
-	if p.gone() && !s.sawGone {
-		s.sawGone = true
-		return transport.StatusPeerGone
-	}
-	return transport.StatusFlushed
-}
-
-// copied moves the next chunk of a write or read and reports whether the operation is finished.
-func (e *engine) copied(s *seat, p *peer, sl *slot) bool {
-	op := sl
-	status, n := transport.StatusOK, softnic.Total(op.pieces(&e.whole))
-	if !s.moved {
-		if s.offset == 0 && !e.covered(op) {
-			status = transport.StatusLocalAccess
-		} else if status = e.move(s, p, op, n); status == transport.StatusOK && s.offset < n {
-			return false
-		}
-		s.moved = true
-		if status == transport.StatusOK && sl.due > int64(e.d.sched.Now()) && sl.due != 0 {
-			s.moved = true
-			return false
-		}
-	}
-	if status != transport.StatusOK {
-		n = 0
-		if status == transport.StatusPeerGone {
-			s.sawGone = true
-		}
-		e.breakLink(p, op.EP.Incarnation)
-	}
-	e.finish(s, status, n)
-	return true
-}
-
-// breakLink ends a connection after an error, for both ends.
-func (e *engine) breakLink(p *peer, inc uint32) {
-	if p.link.CompareAndSwap(linkWord(inc, linkUp), linkWord(inc, linkBroken)) && !p.self {
-		p.board.tell(e.d.job.Rank)
-	}
-}
-
-// finish reports the oldest operation of a seat, if there is something to report, and frees its slot.
-func (e *engine) finish(s *seat, status transport.Status, bytes int) {
-	sl := &s.ring[s.head&s.mask]
-	c := transport.Completion{Cookie: sl.Cookie, EP: sl.EP, Kind: sl.Kind, Status: status, Bytes: uint32(bytes)}
-	silent := status == transport.StatusOK && sl.Flags&transport.FlagSignaled == 0
-	sl.clear()
-	s.head++
-	s.sent = max(s.sent, s.head)
-	s.offset, s.moved = 0, false
-	if silent {
-		s.inflight.Add(-1)
-		return
-	}
-	e.d.report(c, s)
 }
 
 // take empties a word of a bitmap.

@@ -46,6 +46,7 @@ func (e *engine) move(s *seat, p *peer, op *slot, total int) transport.Status {
 		pieces = e.cut(pieces, s.offset, n)
 	}
 	err := e.copy(p, op.Kind, op.RAddr+uint64(s.offset), pieces, n)
+	mem.StoreFence() // what the next operation writes is not seen before this
 	p.hazard.Store(0)
 	switch {
 	case err == nil:

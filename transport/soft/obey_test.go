@@ -4,11 +4,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
+	"gopgas/transport/shm"
 )
 
 // obey is what another rank can be told to do.
@@ -44,6 +47,8 @@ func (r *rank) obey(word string, args []string) (string, error) {
 		return "", r.storm(transport.Kind(n[0]), n[1], n[2])
 	case "traffic": // peer, operations, the rank that will die
 		return r.traffic(n[0], n[1], n[2])
+	case "vandal": // seed, milliseconds
+		return "", r.vandal(uint64(n[0]), time.Duration(n[1])*time.Millisecond)
 	case "close":
 		return "", r.d.Close()
 	}
@@ -93,6 +98,9 @@ func (r *rank) litmus(off, rounds int) error {
 			}
 			if v != before {
 				return fmt.Errorf("round %d: a torn flag: %#x", k, v)
+			}
+			if spins%1000 == 999 {
+				sched.Yield()
 			}
 			if spins%1_000_000 == 999_999 && time.Now().After(deadline) {
 				return fmt.Errorf("round %d: no flag", k)
@@ -187,4 +195,36 @@ func (r *rank) traffic(peer, operations, mortal int) (string, error) {
 		err = errors.Join(err, fmt.Errorf("completions too many: %v", r.got))
 	}
 	return "down", err
+}
+
+// vandal maps rank 0's queues and writes into them what it likes, but for the few words that say what they are.
+func (r *rank) vandal(seed uint64, long time.Duration) error {
+	const head, mac = 44, 32 // what stands around the token in an address
+	m, err := shm.Open(shm.Config{})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	addr := r.peers[0].addr
+	board, err := m.Map(transport.Token(addr[head : len(addr)-mac]))
+	if err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for end := time.Now().Add(long); time.Now().Before(end); {
+		for range 100 {
+			off := 64 + 8*rng.IntN(board.Bytes/8-8)
+			if rng.IntN(2) == 0 { // where requests lie, rather than the key table
+				off = 64 + 8*rng.IntN(min(2048, board.Bytes/8-8))
+			} else if rng.IntN(2) == 0 {
+				off = board.Bytes - 8 - 8*rng.IntN(2048)
+			}
+			v := rng.Uint64() >> (rng.IntN(8) * 8)
+			if rng.IntN(4) == 0 {
+				v = board.Word64(64+8*rng.IntN(board.Bytes/8-8)).Load() + uint64(rng.IntN(17)) - 8
+			}
+			board.Word64(off).Store(v)
+		}
+	}
+	return nil
 }
