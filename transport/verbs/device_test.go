@@ -23,14 +23,14 @@ import (
 
 // rank is one rank of a test that needs a device.
 type rank struct {
-	t *testing.T
+	t testing.TB
 	*domain
 	mem mem.Range
 	reg transport.Region
 }
 
 // ranks opens n ranks.
-func ranks(t *testing.T, n int) []*rank {
+func ranks(t testing.TB, n int) []*rank {
 	t.Helper()
 	var all []*rank
 	for i := range n {
@@ -40,7 +40,7 @@ func ranks(t *testing.T, n int) []*rank {
 }
 
 // open opens one rank of n.
-func open(t *testing.T, i, n int) *rank {
+func open(t testing.TB, i, n int) *rank {
 	t.Helper()
 	d, err := Provider{}.Open(t.Context(), jobConfig(i, n))
 	transporttest.SkipUnless(t, err)
