@@ -260,8 +260,15 @@ func TestCommandLine(t *testing.T) {
 	require.NoError(t, app(&out).Run([]string{"pgasbench", "list"}))
 	require.Contains(t, out.String(), "window.Accumulate(Xor)")
 	for _, args := range [][]string{
-		{"--only", "no such row"}, {"nonsense"}, {"--reps", "0"}, {"--csv", "--json"}, {"--pin", "x"}, {"--span", "1000"},
-		{"--updates", "1"}, {"lat", "--op", "x"}, {"--target-time", "0s"},
+		{"--only", "no such row"},
+		{"nonsense"},
+		{"--reps", "0"},
+		{"--csv", "--json"},
+		{"--pin", "x"},
+		{"--span", "1000"},
+		{"--updates", "1"},
+		{"lat", "--op", "x"},
+		{"--target-time", "0s"},
 	} {
 		require.Error(t, app(&out).Run(append([]string{"pgasbench"}, args...)), args)
 	}
