@@ -100,9 +100,10 @@ func measured(t *testing.T, n int, c pgastest.Config, rows []row) (*bench, []err
 func small() []row {
 	var rows []row
 	for _, r := range allRows() {
-		if !strings.Contains(r.name, "16M") {
-			rows = append(rows, r)
+		if strings.Contains(r.name, "16M") || raceEnabled && strings.Contains(r.api, "load of Local") {
+			continue // a put that serves as a flag is a race for the detector, as it is for any plain store
 		}
+		rows = append(rows, r)
 	}
 	return rows
 }
