@@ -124,7 +124,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
 	n.exposed = make(map[uint64]mem.Range)
-	if n.caps.Sends {
+	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
 		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
 			return nil, err
 		}

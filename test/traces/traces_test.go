@@ -39,8 +39,8 @@ func anyConfig(rng *rand.Rand) (string, pgastest.Config) {
 		NoInline: rng.IntN(3) == 0, NotCPU: rng.IntN(3) == 0, NoWriteImm: rng.IntN(3) == 0,
 		Jitter: time.Duration(rng.IntN(3)*rng.IntN(60)) * time.Microsecond,
 	}
-	if rng.IntN(4) == 0 {
-		f.NoAtomics = true
+	if rng.IntN(4) == 0 { // then atomics go as messages, which need a header
+		f.NoAtomics, f.MaxMessage = true, max(f.MaxMessage, 128)
 	}
 	return fmt.Sprintf("%+v", f), pgastest.Config{NIC: true, Fabric: f}
 }
