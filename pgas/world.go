@@ -284,6 +284,7 @@ func (w *World) Close(ctx context.Context) error {
 	for _, f := range w.stop {
 		f()
 	}
+	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
 	return errors.Join(w.job.Close(), w.team.Heap().Close(), w.engine.Close())
 }
 

@@ -98,6 +98,9 @@ const (
 	kindReply   = 2
 )
 
+// LeastMessage is the smallest MaxMessage of a NIC, in bytes, over which active messages can go.
+const LeastMessage = headerBytes + 64
+
 // Sentinels; match with errors.Is.
 var (
 	// ErrMessage: a message that is not one of ours.
@@ -112,9 +115,12 @@ func New(d transport.Domain, rank, size int, base uint64, h Handler) (*AM, error
 	if !d.Caps().Sends {
 		return nil, fmt.Errorf("%w: active messages need a NIC with sends", transport.ErrUnsupported)
 	}
+	if c := d.Caps(); c.MaxMessage < LeastMessage {
+		return nil, fmt.Errorf("%w: active messages need messages of %d bytes, this NIC's are at most %d", transport.ErrUnsupported, LeastMessage, c.MaxMessage)
+	}
 	credits := max(1, min(mostCredits, mostBuffers/(2*max(1, size))))
 	a := &AM{
-		d: d, base: base, handler: h, rank: rank, size: bufferSize(size),
+		d: d, base: base, handler: h, rank: rank, size: min(bufferSize(size), d.Caps().MaxMessage/8*8),
 		nReply: size * credits, nRecv: size*credits + ownRequests,
 		recv: make([]transport.Recv, 1), op: make([]transport.Op, 1),
 		credits: make([]int, size), slots: make([]slot, ownRequests),

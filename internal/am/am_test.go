@@ -132,6 +132,20 @@ func TestRequestAndReply(t *testing.T) {
 	require.Equal(t, byte(7), got[len(got)-1])
 }
 
+// TestSmallMessages: on a NIC with small messages the payload is smaller too; on one with none to speak of there are none.
+func TestSmallMessages(t *testing.T) {
+	all := nodes(t, 2, transporttest.FabricConfig{MaxMessage: 300}, false)
+	require.Equal(t, 296-64, all[0].am.MaxPayload())
+	long := make([]byte, all[0].am.MaxPayload())
+	require.Len(t, all[0].call(1, 1, [4]uint64{}, long), 1+len(long))
+
+	d, err := transporttest.NewFabric(1, transporttest.FabricConfig{MaxMessage: 127}).Provider(0).Open(t.Context(), transport.Config{Size: 1})
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = New(d, 0, 1, 0, nil)
+	require.ErrorIs(t, err, transport.ErrUnsupported)
+}
+
 // TestAllSendToOne: nobody is stuck when everybody sends to one rank more than it has buffers for, on a NIC with little
 // room, and the one sends to all.
 func TestAllSendToOne(t *testing.T) {

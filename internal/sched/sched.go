@@ -66,6 +66,9 @@ func (s *Sched) SetBell(b Bell) { s.bell.Store(&b) }
 // reports whether it found anything. It must not wait, and may be called by several waits at once.
 func (s *Sched) SetProgress(f func() bool) { s.help.Store(&f) }
 
+// DropBell makes waits park on the rank's own bell again: the memory of the other one is about to be unmapped.
+func (s *Sched) DropBell() { s.bell.Store(&s.own) }
+
 // Ring wakes the parked waits of this very rank: a helper goroutine has made something true for them.
 func (s *Sched) Ring() { s.bell.Load().Ring() }
 
