@@ -154,7 +154,7 @@ func (n *nic) quit() {
 		_ = sp.Step() // without a deadline and a watch there is no error
 	}
 	n.poll.Lock() // a poller may be at work still
-	n.poll.Unlock()
+	defer n.poll.Unlock()
 }
 
 // Naps of attend while others poll.
