@@ -107,12 +107,14 @@ func combine[T uint64 | int32 | uint8](how pgsync.Op, a, b T) T {
 var integerOps = []pgsync.Op{pgsync.Sum, pgsync.Prod, pgsync.Min, pgsync.Max, pgsync.And, pgsync.Or, pgsync.Xor}
 
 func words[T uint64 | int32](align int) (kit[T], fetching[T]) {
-	return kit[T]{
+	k := kit[T]{
 		random: func(r *rand.Rand) T { return T(r.Uint64()) >> r.IntN(8) }, ops: integerOps, combine: combine[T],
 		plus: func(v T, n int) T { return v + T(n) }, word: true, align: align,
-	}, fetching[T]{
+	}
+	f := fetching[T]{
 		add: window.FetchAdd[T], swap: window.Swap[T], cas: window.CompareSwap[T], acc: window.Accumulate[T],
 	}
+	return k, f
 }
 
 // one runs the trace of a seed for every element type.
