@@ -82,7 +82,7 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	}
 	var mapper transport.Mapper
 	if !cfg.NoLocal {
-		if mapper, err = shm.Open(shm.Config{What: "the symmetric heap"}); err != nil {
+		if mapper, err = shm.Open(shm.Config{What: "symmetric heap"}); err != nil {
 			return nil, errors.Join(err, job.Abort(1, err.Error()))
 		}
 	}
