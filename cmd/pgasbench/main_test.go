@@ -100,9 +100,10 @@ func measured(t *testing.T, n int, c pgastest.Config, rows []row) (*bench, []err
 func small() []row {
 	var rows []row
 	for _, r := range allRows() {
-		if !strings.Contains(r.name, "16M") {
-			rows = append(rows, r)
+		if strings.Contains(r.name, "16M") || raceEnabled && strings.Contains(r.api, "load of Local") {
+			continue // a put that serves as a flag is a race for the detector, as it is for any plain store
 		}
+		rows = append(rows, r)
 	}
 	return rows
 }
@@ -260,8 +261,15 @@ func TestCommandLine(t *testing.T) {
 	require.NoError(t, app(&out).Run([]string{"pgasbench", "list"}))
 	require.Contains(t, out.String(), "window.Accumulate(Xor)")
 	for _, args := range [][]string{
-		{"--only", "no such row"}, {"nonsense"}, {"--reps", "0"}, {"--csv", "--json"}, {"--pin", "x"}, {"--span", "1000"},
-		{"--updates", "1"}, {"lat", "--op", "x"}, {"--target-time", "0s"},
+		{"--only", "no such row"},
+		{"nonsense"},
+		{"--reps", "0"},
+		{"--csv", "--json"},
+		{"--pin", "x"},
+		{"--span", "1000"},
+		{"--updates", "1"},
+		{"lat", "--op", "x"},
+		{"--target-time", "0s"},
 	} {
 		require.Error(t, app(&out).Run(append([]string{"pgasbench"}, args...)), args)
 	}

@@ -66,13 +66,22 @@ type AM struct {
 	nReply  int
 	recv    []transport.Recv // one entry, to post without allocating
 	replies []transport.Op   // waiting for room, oldest first
+	waiting []request        // waiting for a reply buffer, oldest first
 	op      []transport.Op   // one entry, likewise
+
+	freeRep []int // reply buffers; the poller's, like the three above
 
 	mu      sync.Mutex
 	credits []int // by rank
 	slots   []slot
 	free    []int
-	freeRep []int // reply buffers
+}
+
+// request is a request in its receive buffer.
+type request struct {
+	header
+	buffer int
+	ep     transport.EP
 }
 
 // slot is one unanswered request of this rank.
@@ -89,6 +98,9 @@ const (
 	kindReply   = 2
 )
 
+// LeastMessage is the smallest MaxMessage of a NIC, in bytes, over which active messages can go.
+const LeastMessage = headerBytes + 64
+
 // Sentinels; match with errors.Is.
 var (
 	// ErrMessage: a message that is not one of ours.
@@ -103,9 +115,12 @@ func New(d transport.Domain, rank, size int, base uint64, h Handler) (*AM, error
 	if !d.Caps().Sends {
 		return nil, fmt.Errorf("%w: active messages need a NIC with sends", transport.ErrUnsupported)
 	}
+	if c := d.Caps(); c.MaxMessage < LeastMessage {
+		return nil, fmt.Errorf("%w: active messages need messages of %d bytes, this NIC's are at most %d", transport.ErrUnsupported, LeastMessage, c.MaxMessage)
+	}
 	credits := max(1, min(mostCredits, mostBuffers/(2*max(1, size))))
 	a := &AM{
-		d: d, base: base, handler: h, rank: rank, size: bufferSize(size),
+		d: d, base: base, handler: h, rank: rank, size: min(bufferSize(size), d.Caps().MaxMessage/8*8),
 		nReply: size * credits, nRecv: size*credits + ownRequests,
 		recv: make([]transport.Recv, 1), op: make([]transport.Op, 1),
 		credits: make([]int, size), slots: make([]slot, ownRequests),
@@ -194,10 +209,8 @@ func (a *AM) Arrived(c *transport.Completion) (r Reply, ok bool, err error) {
 	case i < a.nRecv+ownRequests:
 		return a.sent(i-a.nRecv, c)
 	default:
-		a.mu.Lock()
 		a.freeRep = append(a.freeRep, i-a.nRecv-ownRequests)
-		a.mu.Unlock()
-		return Reply{}, false, nil
+		return Reply{}, false, a.serve()
 	}
 }
 
@@ -259,26 +272,32 @@ func (a *AM) received(i int, c *transport.Completion) (Reply, bool, error) {
 		}
 		return Reply{Cookie: cookie, Status: h.handler, Payload: buf[headerBytes : headerBytes+int(h.n)], buffer: i}, true, nil
 	}
-	err = a.answer(h, buf[headerBytes:headerBytes+int(h.n)], c.EP)
-	return Reply{}, false, errors.Join(err, a.post(i))
+	a.waiting = append(a.waiting, request{h, i, c.EP})
+	return Reply{}, false, a.serve()
 }
 
-// answer runs the handler and sends its reply.
-func (a *AM) answer(h header, payload []byte, ep transport.EP) error {
-	a.mu.Lock()
-	if len(a.freeRep) == 0 {
-		a.mu.Unlock()
-		return fmt.Errorf("%w: rank %d sent more requests than it has credits", ErrMessage, h.from)
+// serve answers requests as long as there are reply buffers. One comes free only when the NIC has reported that its
+// reply is sent, and the next request of the same rank can be here before that.
+func (a *AM) serve() error {
+	var first error
+	for len(a.waiting) > 0 && len(a.freeRep) > 0 {
+		r := a.waiting[0]
+		a.waiting = a.waiting[:copy(a.waiting, a.waiting[1:])]
+		k := a.freeRep[len(a.freeRep)-1]
+		a.freeRep = a.freeRep[:len(a.freeRep)-1]
+		out, in := a.buffer(a.nRecv+ownRequests+k), a.buffer(r.buffer).Data()[headerBytes:]
+		n, status := a.handler(Request{int(r.from), r.handler, r.args, in[:r.n]}, out.Data()[headerBytes:])
+		h := header{kind: kindReply, handler: status, from: uint32(a.rank), slot: r.slot, seq: r.seq, n: uint16(n)}
+		h.encode(out.Data())
+		a.replies = append(a.replies, a.send(r.ep, out, headerBytes+n, uint64(a.nRecv+ownRequests+k)))
+		if err := a.post(r.buffer); first == nil {
+			first = err
+		}
 	}
-	k := a.freeRep[len(a.freeRep)-1]
-	a.freeRep = a.freeRep[:len(a.freeRep)-1]
-	a.mu.Unlock()
-	out := a.buffer(a.nRecv + ownRequests + k)
-	n, status := a.handler(Request{int(h.from), h.handler, h.args, payload}, out.Data()[headerBytes:])
-	r := header{kind: kindReply, handler: status, from: uint32(a.rank), slot: h.slot, seq: h.seq, n: uint16(n)}
-	r.encode(out.Data())
-	a.replies = append(a.replies, a.send(ep, out, headerBytes+n, uint64(a.nRecv+ownRequests+k)))
-	return a.Flush()
+	if err := a.Flush(); first == nil {
+		first = err
+	}
+	return first
 }
 
 // Flush posts replies that found no room before.
@@ -287,9 +306,7 @@ func (a *AM) Flush() error {
 		n, err := a.d.Post(a.replies)
 		if err != nil {
 			// The peer is gone, and so is its wish for an answer.
-			a.mu.Lock()
 			a.freeRep = append(a.freeRep, int(a.replies[n].Cookie-a.base)-a.nRecv-ownRequests)
-			a.mu.Unlock()
 			n++
 		} else if n == 0 {
 			return nil

@@ -30,12 +30,15 @@ type node struct {
 const base = 1 << 63
 
 // nodes makes n connected ranks whose handler sends back the payload, reversed, and the sum of the words.
-func nodes(t *testing.T, n int, c transporttest.FabricConfig) []*node {
+func nodes(t *testing.T, n int, c transporttest.FabricConfig, late bool) []*node {
 	f := transporttest.NewFabric(n, c)
 	all := make([]*node, n)
 	for r := range n {
 		d, err := f.Provider(r).Open(t.Context(), transport.Config{Rank: r, Size: n, Sched: sched.Goroutine(n)})
 		require.NoError(t, err)
+		if late {
+			d = transporttest.Faulty(d, transporttest.FaultPlan{Seed: uint64(r + 1), Delays: 60})
+		}
 		all[r] = &node{t: t, d: d, ended: make(chan struct{})}
 		all[r].am, err = New(d, r, n, base, all[r].handle)
 		require.NoError(t, err)
@@ -119,7 +122,7 @@ func (a *node) call(to int, cookie uint64, args [4]uint64, payload []byte) strin
 }
 
 func TestRequestAndReply(t *testing.T) {
-	all := nodes(t, 3, transporttest.FabricConfig{})
+	all := nodes(t, 3, transporttest.FabricConfig{}, false)
 	require.Equal(t, "\x0acba", all[0].call(2, 1, [4]uint64{1, 2, 3, 4}, []byte("abc")))
 	require.Equal(t, "\x00", all[0].call(0, 2, [4]uint64{}, nil), "to oneself")
 	long := make([]byte, all[1].am.MaxPayload())
@@ -129,13 +132,27 @@ func TestRequestAndReply(t *testing.T) {
 	require.Equal(t, byte(7), got[len(got)-1])
 }
 
+// TestSmallMessages: on a NIC with small messages the payload is smaller too; on one with none to speak of there are none.
+func TestSmallMessages(t *testing.T) {
+	all := nodes(t, 2, transporttest.FabricConfig{MaxMessage: 300}, false)
+	require.Equal(t, 296-64, all[0].am.MaxPayload())
+	long := make([]byte, all[0].am.MaxPayload())
+	require.Len(t, all[0].call(1, 1, [4]uint64{}, long), 1+len(long))
+
+	d, err := transporttest.NewFabric(1, transporttest.FabricConfig{MaxMessage: 127}).Provider(0).Open(t.Context(), transport.Config{Size: 1})
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = New(d, 0, 1, 0, nil)
+	require.ErrorIs(t, err, transport.ErrUnsupported)
+}
+
 // TestAllSendToOne: nobody is stuck when everybody sends to one rank more than it has buffers for, on a NIC with little
 // room, and the one sends to all.
 func TestAllSendToOne(t *testing.T) {
-	for name, c := range map[string]transporttest.FabricConfig{"roomy": {}, "narrow": {MaxPost: 2, Jitter: 1000}} {
+	for name, c := range map[string]transporttest.FabricConfig{"roomy": {}, "narrow": {MaxPost: 2, Jitter: 1000}, "late": {}} {
 		t.Run(name, func(t *testing.T) {
-			const ranks, each, workers = 6, 100, 3
-			all := nodes(t, ranks, c)
+			const ranks, each, workers = 6, 100, 9    // more than a rank has credits for another
+			all := nodes(t, ranks, c, name == "late") // late: a reply is answered before its sending is reported
 			var wg sync.WaitGroup
 			for r, a := range all {
 				for w := range workers {

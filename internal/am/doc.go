@@ -19,8 +19,8 @@
 //
 //   - A1: a request is sent only with a credit, so a buffer for it is posted at the target, and one for its reply
 //     here. Nobody ever waits for a buffer at the other side, hence no deadlock when all send to one.
-//   - A2: a handler does not wait and sends nothing but its reply. A reply that the NIC has no room for is kept, in
-//     order, until Flush finds room; there are never more of them than requests received.
+//   - A2: a handler does not wait and sends nothing but its reply. A request for whose reply there is no buffer yet, and
+//     a reply that the NIC has no room for, are kept in order; there are never more of them than requests received.
 //   - A3: replies are matched by slot and sequence, so a stray or late one is dropped.
 //
 // # Concurrency

@@ -100,6 +100,16 @@ func (e *Engine) Mapper() transport.Mapper { return e.mapper }
 // CountsMapped reports whether operations on mapped memory must go through the engine.
 func (e *Engine) CountsMapped() bool { return e.count }
 
+// Part ends what runs beside the program and takes this rank's waits and its table of peers out of shared memory, so
+// that the memory can be unmapped. Afterwards nothing but Close may be called. The peers have agreed to part too.
+func (e *Engine) Part() {
+	if n := e.nic(); n != nil {
+		n.quit()
+	}
+	e.Sched.DropBell()
+	e.Peers.part()
+}
+
 // Close releases the NIC and the mapper. Outstanding operations end in errors.
 func (e *Engine) Close() error {
 	var first error

@@ -42,12 +42,10 @@ func (e *Engine) Allocate(ctx context.Context, x Exchanger, ranks []int, bytes i
 	var token transport.Token
 	var err error
 	if e.mapper != nil {
-		if !e.oneNode(ranks) {
-			err = e.openNIC(ctx) // members of other nodes cannot map this one's memory
-		}
-		if err == nil {
-			xp.Local, token, err = e.mapper.Alloc(bytes)
-			xp.owned = err == nil
+		xp.Local, token, err = e.mapper.Alloc(bytes)
+		xp.owned = err == nil
+		if err == nil && !e.oneNode(ranks) {
+			err = e.openNIC(ctx) // members on other nodes cannot map it
 		}
 	} else {
 		xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)

@@ -58,12 +58,17 @@ func (h Handle) Wait(ctx context.Context) error {
 			h.n.e.counts.waited(PathBounce)
 		}
 	}
-	h.n.mu.Lock()
-	defer h.n.mu.Unlock()
-	if len(h.n.failed) == 0 {
+	return h.n.explain(h.op, h.rank, h.n.failure(h))
+}
+
+// failure returns the error of a transfer that has ended, the first time it is asked.
+func (n *nic) failure(h Handle) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.failed) == 0 {
 		return nil
 	}
-	err := h.n.failed[h]
-	delete(h.n.failed, h)
+	err := n.failed[h]
+	delete(n.failed, h)
 	return err
 }

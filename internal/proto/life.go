@@ -121,6 +121,18 @@ func bellOf(s *sched.Sched, block mem.Range) sched.Bell {
 // Leave announces that this rank needs nobody any more.
 func (p *Peers) Leave() { p.block.Load().Word64(blockState).Store(uint64(Left)) }
 
+// part moves the table out of shared memory, which is about to be unmapped. Nobody else uses the table meanwhile.
+func (p *Peers) part() {
+	block := mem.Of(make([]uint64, RankBlockBytes(len(p.watch))/8))
+	old := p.block.Load()
+	for off := 0; off < block.Bytes; off += 8 { // word by word: a peer whose NIC still works may be telling news
+		block.Word64(off).Store(old.Word64(off).Load())
+	}
+	p.block.Store(&block)
+	p.others = nil
+	clear(p.bells)
+}
+
 // StateOf reads the state of a rank whose block is mapped; ok is false for others.
 func (p *Peers) StateOf(rank int) (s State, ok bool) {
 	if rank >= len(p.others) || p.others[rank].Mapped.Bytes == 0 {

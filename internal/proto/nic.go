@@ -41,10 +41,11 @@ type nic struct {
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
-	pollers atomic.Int32 // goroutines that poll while they wait
-	closed  atomic.Bool  // this rank's NIC is closed or has failed: nothing completes any more
-	nap     sched.Event
-	stop    context.CancelFunc
+	pollers    atomic.Int32 // goroutines that poll while they wait
+	unattended atomic.Bool  // attend has ended
+	closed     atomic.Bool  // this rank's NIC is closed or has failed: nothing completes any more
+	nap        sched.Event
+	stop       context.CancelFunc
 
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
@@ -128,7 +129,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
 	n.exposed = make(map[uint64]mem.Range)
-	if n.caps.Sends {
+	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
 		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
 			return nil, err
 		}
@@ -141,10 +142,23 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 }
 
 func (n *nic) close() error {
-	n.closed.Store(true) // first: that the peers' NICs close is no news now
+	n.quit()
+	return n.d.Close()
+}
+
+// quit lets nobody poll any more and returns when nobody does: from now on it is no news that the peers' NICs close.
+func (n *nic) quit() {
+	n.closed.Store(true)
 	n.stop()
 	n.nap.Set()
-	return n.d.Close()
+	n.d.Wake()
+	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: "close", Peer: -1}, nil)
+	defer sp.End()
+	for !n.unattended.Load() {
+		_ = sp.Step() // without a deadline and a watch there is no error
+	}
+	n.poll.Lock() // a poller may be at work still
+	defer n.poll.Unlock()
 }
 
 // Naps of attend while others poll.
@@ -156,6 +170,7 @@ const (
 // attend serves the NIC when nobody of this rank polls: requests of peers, and completions for parked waits. It
 // sleeps until the NIC has something; while a wait polls it keeps out of the way.
 func (n *nic) attend(ctx context.Context) {
+	defer n.unattended.Store(true)
 	for ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0; nap = min(2*nap, napLongest) {
 			n.nap.Wait(n.e.Sched, nap)

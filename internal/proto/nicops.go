@@ -3,8 +3,11 @@ package proto
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -366,9 +369,31 @@ func (n *nic) flush(rank int) error {
 		return nil
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	err := ep.err
 	ep.err = nil
 	ep.bad.Store(false)
-	return transport.NewOpError("flush", rank, err)
+	n.mu.Unlock()
+	return n.explain("flush", rank, transport.NewOpError("flush", rank, err))
+}
+
+// newsTime is how long a broken connection may wait for the news that its rank is gone.
+const newsTime = 100 * time.Millisecond
+
+// explain returns err, the error of op to rank, and for a broken connection its cause if that becomes known soon: the NIC
+// reports what was in flight before, or instead of, the end of the peer.
+func (n *nic) explain(op string, rank int, err error) error {
+	if !errors.Is(err, errConnectionLost) {
+		return err
+	}
+	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, nil)
+	defer sp.End()
+	for began := n.e.Sched.Now(); n.e.Sched.Now()-began < newsTime && !n.closed.Load(); {
+		if gone := n.e.Peers.Check(rank); gone != nil {
+			return transport.NewOpError(op, rank, fmt.Errorf("%w; %w", gone, errConnectionLost))
+		}
+		if !n.progress() {
+			_ = sp.Step() // without a deadline and a watch there is no error
+		}
+	}
+	return err
 }

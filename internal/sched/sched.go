@@ -54,6 +54,7 @@ func newSched(ranksHere, cores int, yield func()) *Sched {
 	if ranksHere > cores {
 		s.spins, s.yields = spinsBusy, yieldsBusy
 	}
+	s.waits.prepare()
 	s.own = NewBell(&s.ownMem[0], &s.ownMem[1])
 	s.bell.Store(&s.own)
 	return s
@@ -70,6 +71,9 @@ func (s *Sched) SetBell(b Bell) {
 // SetProgress gives every slow step of a wait something useful to do first: f moves the rank's transfers along and
 // reports whether it found anything. It must not wait, and may be called by several waits at once.
 func (s *Sched) SetProgress(f func() bool) { s.help.Store(&f) }
+
+// DropBell makes waits park on the rank's own bell again: the memory of the other one is about to be unmapped.
+func (s *Sched) DropBell() { s.bell.Store(&s.own) }
 
 // Ring wakes the parked waits of this very rank: a helper goroutine has made something true for them.
 func (s *Sched) Ring() {

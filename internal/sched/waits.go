@@ -30,6 +30,18 @@ type registry struct {
 	free    []*record // kept, so that a wait that parks allocates only where more wait than ever before
 }
 
+// parkedAtOnce is how many waits of a rank may be parked at once before one allocates.
+const parkedAtOnce = 16
+
+// prepare makes the first records, so that the first wait that parks allocates nothing either.
+func (r *registry) prepare() {
+	slab := make([]record, parkedAtOnce)
+	r.records, r.free = make([]*record, 0, parkedAtOnce), make([]*record, 0, parkedAtOnce)
+	for i := range slab {
+		r.free = append(r.free, &slab[i])
+	}
+}
+
 func (r *registry) add(what What, began time.Duration) *record {
 	rec := r.take()
 	rec.what, rec.began = what, began

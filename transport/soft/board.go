@@ -77,7 +77,7 @@ func (b *board) accept(r int) *atomic.Uint64 { return b.word(b.acceptOff(r)) }
 func (b *board) link(r int) *atomic.Uint64   { return b.word(b.linkOff(r)) }
 func (b *board) hazard(r int) *atomic.Uint64 { return b.word(b.hazardOff(r)) }
 func (b *board) record(r int) mem.Range      { return b.mem.Slice(b.recordOff(r), recordBytes) }
-func (b *board) mail(r, i int) mail { return mail{b.mem.Slice(b.mailOff(r, i), mailBytes)} }
+func (b *board) mail(r, i int) mail          { return mail{b.mem.Slice(b.mailOff(r, i), mailBytes)} }
 
 func (b *board) bell() sched.Bell {
 	return sched.NewBell(b.mem.Word32(offBell), b.mem.Word32(offBell+4))
