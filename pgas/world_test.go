@@ -101,6 +101,9 @@ func TestStatsAreExact(t *testing.T) {
 		expect(t, w, "shm", "mapped", 1, 40, func() error { _, err := win.GetNB(0, 5, buf[:10]); return err })
 		expect(t, w, "shm", "mapped", 0, 0, func() error { return errors.Join(win.Get(0, 0, nil), win.Flush(0), win.Order(1)) })
 		expect(t, w, "shm", "mapped", 0, 0, func() error { require.Error(t, win.Put(0, 1000, buf)); return nil })
+		if err := win.Fence(ctx); err != nil { // the other rank's gets are over before the atomics write
+			return err
+		}
 		expect(t, w, "shm", "atomic", 2, 8, func() error {
 			_, e1 := window.FetchAdd(win, 0, 5, 1)
 			_, e2 := window.CompareSwap(win, 1, 5, 1, 2)
@@ -143,7 +146,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 	}{
 		{env: []string{}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
 		{env: []string{"PGAS_STATS=0", "PGAS_STATS=1"}, want: pgas.Config{Transport: "soft", Stats: true, StartTimeout: time.Minute}},
-		{env: []string{"PGAS_LOCAL=", "PGAS_STATS=", "PGAS_TRANSPORT="}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
+		{env: []string{"PGAS_LOCAL=", "PGAS_STATS=", "PGAS_TRANSPORT=", "PGAS_START_TIMEOUT="}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
 		{env: []string{"PGAS_LOCAL=on", "PGAS_TRANSPORT=shm", "PGAS_START_TIMEOUT=90s"}, want: pgas.Config{Transport: "shm", StartTimeout: 90 * time.Second}},
 		{env: []string{"XPGAS_STATS=7", "PGAS_STATSX=7", "PGAS"}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
 		{env: []string{"PGAS_SOFT_LATENCY=5us", "PGAS_SOFT_BANDWIDTH=1.5G"}, want: pgas.Config{Transport: "soft", SoftLatency: 5 * time.Microsecond, SoftBandwidth: 15e8, StartTimeout: time.Minute}},
