@@ -17,6 +17,16 @@ func (m *Sim) mine() *coroutine {
 	return m.current
 }
 
+// standAside is a step of a wait after the world was found stuck: it lets all others who end their waits go first, since
+// this one may wait for one of them, as a rank that closes waits for its helpers. It ends a coroutine that waits for ever.
+func (c *coroutine) standAside() {
+	if c.vain++; c.vain > maxVain {
+		panic(errStopped)
+	}
+	c.wake()
+	c.park()
+}
+
 // virtual is a step of a wait in virtual time: give the token away until something has happened to this rank, and
 // then look again.
 func (sp *Spin) virtual() error {
@@ -30,9 +40,7 @@ func (sp *Spin) virtual() error {
 		r.ring()
 	}
 	if m.stuck != nil {
-		if c.vain++; c.vain > maxVain {
-			panic(errStopped)
-		}
+		c.standAside()
 		return m.stuck
 	}
 	if err := ended(sp.ctx); err != nil {
@@ -40,14 +48,8 @@ func (sp *Spin) virtual() error {
 	}
 	if sp.watch != nil {
 		if err := sp.watch.Interrupted(); err != nil {
-			// As in real time: what this wait needs may be on its way all the same.
-			if sp.doomed == 0 {
-				sp.doomed = m.Now()
-			}
-			if m.Now() >= sp.doomed+lastWordsTime {
-				return err
-			}
-			c.alarm(sp.doomed + lastWordsTime)
+			// No last words as in real time: virtual news of an end is no faster than what was sent before it.
+			return err
 		}
 	}
 	if c.local > m.now {
@@ -102,9 +104,7 @@ func (r *simRank) waitFor(limit time.Duration, cond func() bool) bool {
 	end := m.Now() + limit
 	for !cond() && m.now < end {
 		if m.stuck != nil {
-			if c.vain++; c.vain > maxVain {
-				panic(errStopped)
-			}
+			c.standAside()
 			break
 		}
 		c.limit(end)
