@@ -72,8 +72,10 @@ func (e *Engine) use(d transport.Domain) error {
 // openNIC opens the NIC if there is none yet and one can be had. It is called by collective calls only, one at a time
 // on a team; a lock of its own keeps those of different teams apart.
 func (e *Engine) openNIC(ctx context.Context) error {
-	e.opening.Lock()
-	defer e.opening.Unlock()
+	if err := e.enter(ctx, &e.opening); err != nil {
+		return err
+	}
+	defer e.leave(&e.opening)
 	if e.nic() != nil || e.open == nil {
 		return nil
 	}
@@ -82,6 +84,23 @@ func (e *Engine) openNIC(ctx context.Context) error {
 		return fmt.Errorf("open the %s NIC: %w", e.config.NICName, err)
 	}
 	return e.use(d)
+}
+
+// enter locks m, which may be held for long, and by a goroutine of this rank that waits.
+func (e *Engine) enter(ctx context.Context, m *sync.Mutex) error {
+	sp := e.Sched.Begin(ctx, sched.What{Op: "open the NIC", Peer: -1}, nil)
+	defer sp.End()
+	for !m.TryLock() {
+		if err := sp.Step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) leave(m *sync.Mutex) {
+	m.Unlock()
+	e.Sched.Ring()
 }
 
 func (e *Engine) nic() *nic { return e.device.Load() }

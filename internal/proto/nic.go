@@ -154,11 +154,10 @@ func (n *nic) quit() {
 	n.d.Wake()
 	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: "close", Peer: -1}, nil)
 	defer sp.End()
-	for !n.unattended.Load() {
-		_ = sp.Step() // without a deadline and a watch there is no error
+	for !n.unattended.Load() || !n.poll.TryLock() { // a poller may be at work still
+		_ = sp.Step() // without a deadline and a watch there is no error but that of a simulated world, whose helpers end
 	}
-	n.poll.Lock() // a poller may be at work still
-	defer n.poll.Unlock()
+	n.poll.Unlock()
 }
 
 // Naps of attend while others poll.
@@ -280,6 +279,9 @@ func (n *nic) progress() bool {
 		_ = n.am.Flush()
 	}
 	n.poll.Unlock()
+	if n.closed.Load() {
+		n.e.Sched.Ring() // quit waits for the lock
+	}
 	if n.news.Load() && !n.spreading.Swap(true) {
 		n.news.Store(false)
 		n.spread()

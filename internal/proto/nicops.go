@@ -385,14 +385,19 @@ func (n *nic) explain(op string, rank int, err error) error {
 	if !errors.Is(err, errConnectionLost) {
 		return err
 	}
-	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, nil)
+	ctx, cancel := n.e.Sched.WithTimeout(context.Background(), newsTime)
+	defer cancel()
+	sp := n.e.Sched.Begin(ctx, sched.What{Op: op, Peer: rank}, nil)
 	defer sp.End()
-	for began := n.e.Sched.Now(); n.e.Sched.Now()-began < newsTime && !n.closed.Load(); {
+	for !n.closed.Load() {
 		if gone := n.e.Peers.Check(rank); gone != nil {
 			return transport.NewOpError(op, rank, fmt.Errorf("%w; %w", gone, errConnectionLost))
 		}
-		if !n.progress() {
-			_ = sp.Step() // without a deadline and a watch there is no error
+		if n.progress() {
+			continue
+		}
+		if sp.Step() != nil {
+			break // no news within the time
 		}
 	}
 	return err
