@@ -35,8 +35,9 @@ func (t *Team) meet(ctx context.Context, op string, purpose call) error {
 // A flag holds the number of the barrier, and in its low bits the sum over all calls up to it, by which two members
 // see that they did not make the same ones.
 const (
-	sumBits = 16
-	sumMul  = 0x9e3779b97f4a7c15
+	sumBits  = 16
+	sumMul   = 0x9e3779b97f4a7c15
+	wrongSum = 0 // no member's sum: whoever sends it has found that the members disagree
 )
 
 func (t *Team) barrier(ctx context.Context, op string, purpose uint64) error {
@@ -45,11 +46,11 @@ func (t *Team) barrier(ctx context.Context, op string, purpose uint64) error {
 
 // disseminate is the barrier. In each round, when this member has heard from the one dist before it, heard is called:
 // what that member wrote before its round can be read now. heard may be nil. A member that finds that it does not make
-// the same calls as another goes on to tell the rest, by a sum that none of them has.
+// the same calls as another goes on through all rounds, so that the rest learn it too, from wrongSum.
 func (t *Team) disseminate(ctx context.Context, op string, purpose uint64, heard func(from, dist int) error) error {
 	if !t.pending {
 		t.gen++
-		t.sum = ((t.sum^purpose)*sumMul + sumMul) >> (64 - sumBits)
+		t.sum = max(((t.sum^purpose)*sumMul+sumMul)>>(64-sumBits), wrongSum+1)
 	}
 	t.pending = true
 	n := len(t.ranks)
@@ -61,10 +62,10 @@ func (t *Team) disseminate(ctx context.Context, op string, purpose uint64, heard
 		}
 		sum := t.sum
 		if wrong != nil {
-			sum = ^t.sum & (1<<sumBits - 1)
+			sum = wrongSum
 		}
 		if err := t.e.Store64(&t.peers[to], k*flagStride, t.gen<<sumBits|sum); err != nil {
-			return err
+			return first(wrong, err)
 		}
 		from := t.me - dist
 		if from < 0 {
@@ -72,7 +73,7 @@ func (t *Team) disseminate(ctx context.Context, op string, purpose uint64, heard
 		}
 		have, err := t.hear(ctx, op, k, from, to)
 		if err != nil {
-			return err
+			return first(wrong, err)
 		}
 		if err := t.compare(op, from, have); err != nil && wrong == nil {
 			wrong = err
@@ -88,6 +89,14 @@ func (t *Team) disseminate(ctx context.Context, op string, purpose uint64, heard
 	}
 	t.pending = false
 	return wrong
+}
+
+// first returns why a barrier ends that err stops: where the members disagree already, err is likely to follow from that.
+func first(wrong, err error) error {
+	if wrong != nil {
+		return wrong
+	}
+	return err
 }
 
 // hear waits for the flag of round k and returns it.

@@ -131,3 +131,25 @@ func TestAllLearnOfAMismatch(t *testing.T) {
 		})
 	}
 }
+
+// TestMismatchIsNotHiddenByDepartures has all ranks end with their error: those beside the odd one say what was wrong, even
+// where others are gone before they are through.
+func TestMismatchIsNotHiddenByDepartures(t *testing.T) {
+	const n, odd = 13, 4
+	for seed := range uint64(10) {
+		r := pgastest.SimErrors(t, pgastest.SimConfig{Ranks: n, RanksPerNode: 4, Seed: seed}, func(ctx context.Context, w *pgas.World) error {
+			if w.Rank() == odd {
+				return pgsync.AllReduce(ctx, w.Team(), []int64{0}, []int64{1}, pgsync.Sum)
+			}
+			_, err := w.Team().Exchange(ctx, []byte("card"))
+			return err
+		})
+		require.Nil(t, r.Stuck, "seed %d", seed)
+		for _, rank := range []int{odd, odd + 1} { // these two hear of it in the first round
+			require.ErrorIs(t, r.Errors[rank], pgsync.ErrMismatch, "seed %d: rank %d", seed, rank)
+		}
+		for rank, err := range r.Errors {
+			require.Error(t, err, "seed %d: rank %d", seed, rank)
+		}
+	}
+}
