@@ -63,6 +63,20 @@ func newDataPath(ctx context.Context, w *pgas.World) (*dataPath, error) {
 		}
 		return d.win.Flush(1)
 	})
+	add("PutStrided", func() error { return d.win.PutStrided(1, 0, 2, d.many, 1, 30) })
+	add("GetStrided", func() error { return d.win.GetStrided(1, 0, 2, d.many, 1, 30) })
+	add("PutSection", func() error { return d.win.PutSection(1, 0, d.many, window.Packed(6, 4, 10)) })
+	add("GetSection", func() error { return d.win.GetSection(1, 0, d.many, window.Packed(6, 4, 10)) })
+	disps := []int{60, 7, 8, 30}
+	add("PutIndexed", func() error { return d.win.PutIndexed(1, disps, d.many[:4]) })
+	add("GetIndexed", func() error { return d.win.GetIndexed(1, disps, d.many[:4]) })
+	at := func(i int) (int, int) { return i % 2, disps[i] }
+	add("Scatter", func() error { return d.win.Scatter(d.many[:4], at) })
+	add("Gather", func() error { return d.win.Gather(d.many[:4], at) })
+	add("GetAccumulate", func() error { return window.GetAccumulate(d.win, 1, 8, d.many[:4], d.many[:4], pgsync.Sum) })
+	add("GetAccumulate max", func() error { return window.GetAccumulate(d.win, 1, 8, d.many[:4], d.many[:4], pgsync.Max) })
+	add("FlushLocal", func() error { return d.win.FlushLocal(1) })
+	add("PutSignalAdd", func() error { return d.win.PutSignalAdd(1, 0, d.one, d.sig, 1) })
 	add("FlushAll", d.win.FlushAll)
 	add("Order", func() error { return d.win.Order(1) })
 	add("PutSignal", func() error { return d.win.PutSignal(1, 0, d.one, d.sig, 1) })

@@ -13,7 +13,13 @@
 //	Flush, FlushAll          all earlier puts and accumulates of this rank to the target(s) are visible there
 //	Order                    earlier puts to the target become visible before later ones; does not wait
 //	atomics that fetch       done at the target; the old value is returned
-//	PutSignal                the signal becomes visible only after the data
+//	PutSection, PutStrided,  as Put: the source may be reused
+//	PutIndexed, Scatter
+//	GetSection, GetStrided,  as Get: the destination holds the data
+//	GetIndexed, Gather
+//	GetAccumulate            done at the target; the old values are there
+//	FlushLocal               sources may be reused, and the destinations of GetNB hold their data
+//	PutSignal, PutSignalAdd  the signal becomes visible only after the data
 //	Fence                    collective: everything by everybody is visible to everybody
 //	View                     for mapped members: Load, Store and atomics that inline to plain instructions
 //

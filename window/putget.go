@@ -151,3 +151,37 @@ func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v ui
 	}
 	return sig.Set(target, v)
 }
+
+// PutSignalAdd is PutSignal that adds v to the target's signal instead of setting it, so that several ranks can count
+// on one signal.
+func (w *Window[T]) PutSignalAdd(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
+	const op = "put-signal"
+	if err := w.check(op, target, disp, len(src)); err != nil {
+		return err
+	}
+	if err := sig.Check(target); err != nil {
+		return err
+	}
+	if err := w.put(op, target, disp, src); err != nil {
+		return err
+	}
+	return sig.Add(target, v)
+}
+
+// FlushLocal returns when no transfer between this rank and target that was begun before uses this rank's memory:
+// sources may be reused, and the destinations of GetNB hold their data. It says nothing about the target's memory.
+func (w *Window[T]) FlushLocal(target int) error {
+	if err := w.check("flush-local", target, 0, 0); err != nil {
+		return err
+	}
+	return w.e.FlushLocal(&w.remotes[target])
+}
+
+// Shared returns target's part as ordinary memory, to be used like Local between synchronisations; ok is false where it
+// is not mapped here. Unlike a View it says nothing about atomics. It must not be used after Free.
+func (w *Window[T]) Shared(target int) (part []T, ok bool) {
+	if w.freed || target < 0 || target >= len(w.remotes) || w.remotes[target].Mapped.Bytes == 0 {
+		return nil, false
+	}
+	return mem.Slice[T](w.remotes[target].Mapped), true
+}
