@@ -166,10 +166,15 @@ func TestSectionsOutOfReason(t *testing.T) {
 		}
 		buf := make([]int8, 10)
 		for _, s := range []window.Section{
-			{Rows: -1, Cols: 1}, {Rows: 1, Cols: -1},
-			{Rows: 2, Cols: 1, Stride: most}, {Rows: 2, Cols: 1, Stride: -most - 1}, {Rows: 3, Cols: 1, Stride: -most},
-			{Rows: most, Cols: 2, NearStep: 1, Step: 1, Stride: 1}, {Rows: most, Cols: most, Stride: most, Step: most},
-			{Rows: 2, Cols: 2, Stride: 1 << 62, Step: 1 << 62}, {Rows: 2, Cols: 1, NearStride: most},
+			{Rows: -1, Cols: 1},
+			{Rows: 1, Cols: -1},
+			{Rows: 2, Cols: 1, Stride: most},
+			{Rows: 2, Cols: 1, Stride: -most - 1},
+			{Rows: 3, Cols: 1, Stride: -most},
+			{Rows: most, Cols: 2, NearStep: 1, Step: 1, Stride: 1},
+			{Rows: most, Cols: most, Stride: most, Step: most},
+			{Rows: 2, Cols: 2, Stride: 1 << 62, Step: 1 << 62},
+			{Rows: 2, Cols: 1, NearStride: most},
 		} {
 			require.ErrorIs(t, win.PutSection(0, 5, buf, s), window.ErrRange, "%+v", s)
 			require.ErrorIs(t, win.GetSection(0, 5, buf, s), window.ErrRange, "%+v", s)
