@@ -24,14 +24,14 @@ type Array[T any] struct {
 
 // NewArray returns an array of n zeroed elements over t. Collective; n and the layout are the same everywhere.
 func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], error) {
-	if n < 0 {
-		return nil, transport.NewOpError("new array", -1, fmt.Errorf("%w: %d elements", ErrRange, n))
+	if err := l.check(n, t.Size()); err != nil {
+		return nil, transport.NewOpError("new array", -1, err)
 	}
 	d := newDist(l, n, t.Size())
 	if err := sameArray(ctx, t, d); err != nil {
 		return nil, err
 	}
-	w, err := window.Allocate[T](ctx, t, d.count(0))
+	w, err := window.Allocate[T](ctx, t, d.most())
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (a *Array[T]) Owner(i int) (member, disp int) {
 	return a.d.owner(i)
 }
 
-// Range returns the elements [lo, hi) that a member owns in a block layout. In a cyclic layout lo is its first element
-// and every Team().Size()-th up to hi is its.
+// Range returns the elements [lo, hi) that a member owns in a layout that gives each member one range. In the others lo is
+// its first element and hi is the one behind its last; in a cyclic layout every Team().Size()-th between them is its.
 func (a *Array[T]) Range(member int) (lo, hi int) {
 	lo = a.d.first(member)
 	if c := a.d.count(member); c > 0 {
@@ -133,6 +133,9 @@ func (a *Array[T]) Put(lo int, src []T) error {
 	if err := a.d.check(lo, len(src)); err != nil {
 		return transport.NewOpError("put", -1, err)
 	}
+	if a.scattered() {
+		return a.w.Scatter(src, func(i int) (int, int) { return a.d.owner(lo + i) })
+	}
 	for len(src) > 0 {
 		member, disp := a.d.owner(lo)
 		n := min(a.d.run(lo), len(src))
@@ -148,6 +151,9 @@ func (a *Array[T]) Put(lo int, src []T) error {
 func (a *Array[T]) Get(lo int, dst []T) error {
 	if err := a.d.check(lo, len(dst)); err != nil {
 		return transport.NewOpError("get", -1, err)
+	}
+	if a.scattered() {
+		return a.w.Gather(dst, func(i int) (int, int) { return a.d.owner(lo + i) })
 	}
 	for len(dst) > 0 {
 		member, disp := a.d.owner(lo)
