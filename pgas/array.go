@@ -28,7 +28,7 @@ func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], 
 		return nil, transport.NewOpError("new array", -1, err)
 	}
 	d := newDist(l, n, t.Size())
-	if err := sameArray(ctx, t, d); err != nil {
+	if err := sameEverywhere(ctx, t, "new array", fmt.Sprintf("an array of %d elements, %s", n, l)); err != nil {
 		return nil, err
 	}
 	w, err := window.Allocate[T](ctx, t, d.most())
@@ -38,17 +38,15 @@ func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], 
 	return &Array[T]{w, d}, nil
 }
 
-// sameArray verifies that all members make the same array: other lengths may need parts of the same length.
-func sameArray(ctx context.Context, t *Team, d dist) error {
-	const op = "new array"
-	mine := fmt.Sprintf("%d elements, %s", d.n, d.Layout)
+// sameEverywhere verifies that all members make the same: others may need parts of the same length.
+func sameEverywhere(ctx context.Context, t *Team, op, mine string) error {
 	all, err := t.Exchange(ctx, []byte(mine))
 	if err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
 	for m, theirs := range all {
 		if string(theirs) != mine {
-			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes an array of %s, rank %d one of %s",
+			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %s, rank %d %s",
 				pgsync.ErrMismatch, mine, t.WorldRank(m), theirs))
 		}
 	}

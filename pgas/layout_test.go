@@ -101,8 +101,15 @@ func TestLayoutsThatCannotBe(t *testing.T) {
 		l    Layout
 		n, p int
 	}{
-		{Block(), -1, 2}, {BlockCyclic(0), 5, 2}, {BlockCyclic(-1), 5, 2}, {BlockCyclic(1 << 60), 5, 2},
-		{Irregular(), 0, 1}, {Irregular(1, 2), 3, 3}, {Irregular(1, 2), 4, 2}, {Irregular(2, 2), 3, 2}, {Irregular(-1, 4), 3, 2},
+		{Block(), -1, 2},
+		{BlockCyclic(0), 5, 2},
+		{BlockCyclic(-1), 5, 2},
+		{BlockCyclic(1 << 60), 5, 2},
+		{Irregular(), 0, 1},
+		{Irregular(1, 2), 3, 3},
+		{Irregular(1, 2), 4, 2},
+		{Irregular(2, 2), 3, 2},
+		{Irregular(-1, 4), 3, 2},
 		{Irregular(1<<62, 1<<62, 1<<62), 3, 3},
 	} {
 		require.ErrorIs(t, c.l.check(c.n, c.p), ErrRange, "%s: %d over %d", c.l, c.n, c.p)
