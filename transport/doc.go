@@ -30,6 +30,28 @@
 //   - T7: the source of an inline operation may be reused when Post returns; any other buffer belongs to the
 //     NIC until its completion has been polled.
 //
+// # Rules of detail
+//
+// Post refuses, with an error, what can be seen from the operation alone: a kind that does not exist or that
+// Caps lack, too many pieces, more bytes than MaxMessage or MaxInline, a misaligned atomic, an endpoint that
+// never was. Keys, bounds and rights, this rank's and the target's, are reported by a completion. What is
+// reported as an error is reported whether it was signalled or not, and breaks the endpoint.
+//
+// What is posted to an endpoint that is broken, was ended, or is of an older incarnation is taken and reported
+// as flushed. Disconnect of an older incarnation does nothing; Disconnect and then Connect makes a working
+// endpoint again. The two ends of a connection may share a fate: an error, a Disconnect or a new Connect at
+// one rank may break the other's end, which finds its operations flushed and connects anew.
+//
+// The completions of one endpoint are reported in the order posted. Post does not stay short for ever while
+// somebody polls, even if nothing was signalled. A message for which the target has no receive buffer waits,
+// and what is behind it on its endpoint with it. A receive completion carries the endpoint that Connect to
+// the sender returns, and the Imm of the sender's OpSend or OpWriteImm; the latter uses up a buffer too.
+// Buffers are used in the order posted.
+//
+// A rank with a connection to a rank that has closed its domain or died is told by one OpPeerDown, also when
+// nothing is on the way; connecting to it is ErrPeerGone. After Close every method returns ErrClosed, and so
+// does a Wait that was under way.
+//
 // # Concurrency
 //
 // Post, PostRecv, Register, Deregister, Connect and Wake may be called by any goroutine. Poll and Wait have

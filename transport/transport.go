@@ -132,7 +132,7 @@ type Op struct {
 	Flags uint8
 	NSGE  uint8
 	EP    EP
-	Imm   uint32
+	Imm   uint32 // carried to the receiver by OpWriteImm and OpSend
 	SGE   [4]SGE
 	RAddr uint64
 	RKey  uint64

@@ -53,6 +53,9 @@
 //
 // # Limits
 //
-// Ranks of the suite are domains in this process. Options.Local says which of them are: a provider whose
-// target lives in another process runs the suite in both, as the field describes.
+// The ranks of the suite are domains in this process: it looks at the target's memory itself. A target in
+// another process is tested by the litmus and model tests of the packages above.
+//
+// On processors that do not keep stores in order the loop-back NIC orders the operations of an endpoint by the
+// locks and atomics between them; its OrderedWrites has been shown by test on amd64 only.
 package transporttest

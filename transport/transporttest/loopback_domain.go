@@ -218,10 +218,10 @@ func (d *domain) Close() error {
 	d.agent.Ring()
 	d.poll.Ring()
 	d.table.revokeAll()
-	sp := d.sched.Begin(nil, sched.What{Op: "close loopback", Peer: -1}, nil)
+	sp := d.sched.Begin(context.Background(), sched.What{Op: "close loopback", Peer: -1}, nil)
 	defer sp.End()
 	for !d.gone.Load() {
-		_ = sp.Step() // without a context and a watch there is no error
+		_ = sp.Step() // without a context that ends and a watch there is no error
 	}
 	return nil
 }

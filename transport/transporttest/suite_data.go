@@ -236,7 +236,7 @@ func testRefused(t *testing.T, s *suite) {
 // testTargetComputes has the target's program compute without a call into anything while it is read and
 // written.
 func testTargetComputes(t *testing.T, s *suite) {
-	a, b := s.pair(t, 8192)
+	a, _ := s.pair(t, 8192)
 	a.ep(1)
 	var stop atomic.Bool
 	var spun uint64
@@ -248,7 +248,7 @@ func testTargetComputes(t *testing.T, s *suite) {
 		}
 	}()
 	defer func() { stop.Store(true); <-done }()
-	for i := range 200 {
+	for i := range 20 {
 		fill(a.mem.Slice(0, 1024), uint64(i))
 		a.must(a.op(transport.OpWrite, 1, 0, 1024, 1024))
 		a.must(a.op(transport.OpRead, 1, 2048, 1024, 1024))
@@ -260,7 +260,6 @@ func testTargetComputes(t *testing.T, s *suite) {
 			require.EqualValues(t, i, a.mem.Word64(4096).Load())
 		}
 	}
-	require.NotNil(t, b)
 }
 
 // testInlineSource changes the source as soon as Post has returned.
