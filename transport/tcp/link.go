@@ -75,7 +75,9 @@ type link struct {
 	byeDue    bool
 	byeSent   bool
 	bye       uint8
-	waitSeq   uint64 // the request for which there was no receive buffer
+	waitSeq   uint64 // the request that the peer was told to wait with
+	lent      int    // regions in pend and cur
+	waitLent  bool   // it waits for these
 	called    bool   // it has been called for again
 
 	// The way out: pend is being filled, cur is being sent.

@@ -18,6 +18,9 @@ func (l *link) frame(payload []byte) error {
 	if err != nil || !turn {
 		return err
 	}
+	if bytes := max(len(payload), 8); h.Kind != wire.Read && h.Kind != wire.Send && l.lentOut(bytes) {
+		return nil
+	}
 	switch h.Kind {
 	case wire.Write:
 		l.write(payload)
@@ -46,6 +49,38 @@ func (l *link) turn() (bool, error) {
 		return false, nil
 	}
 	return false, errProtocol
+}
+
+// lentOut reports whether the request under way would change memory that an earlier read has not brought away yet,
+// and if so asks the peer to send it again later. To wait for that here could hold up the answers that let the
+// peer take what is on the way.
+func (l *link) lentOut(bytes int) bool {
+	in := &l.in
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lent == 0 || !l.cur.lends(in.h.RAddr, bytes) && !l.pend.lends(in.h.RAddr, bytes) {
+		return false
+	}
+	l.waitLent = true
+	l.notReadyLocked()
+	return true
+}
+
+// notReadyLocked has the peer wait with the request under way.
+func (l *link) notReadyLocked() {
+	l.in.starved = true
+	l.waitSeq = l.in.expect
+	l.performed = l.in.expect
+	l.headerLocked(wire.Header{Kind: wire.NotReady, Seq: l.in.expect})
+}
+
+// returnedLocked takes back memory that reads have brought away.
+func (l *link) returnedLocked(regions int) {
+	l.lent -= regions
+	if l.lent == 0 && l.waitLent {
+		l.waitLent = false
+		l.headerLocked(wire.Header{Kind: wire.Ready, Seq: l.waitSeq})
+	}
 }
 
 // did takes the request under way as done. The peer hears of it when the batch is.
@@ -120,10 +155,7 @@ func (l *link) takeRecv() bool {
 		in.recv, in.hasRecv = r, true
 		return true
 	}
-	in.starved = true
-	l.waitSeq = in.expect
-	l.performed = in.expect
-	l.headerLocked(wire.Header{Kind: wire.NotReady, Seq: in.expect})
+	l.notReadyLocked()
 	return false
 }
 
@@ -178,6 +210,7 @@ func (l *link) read() error {
 	case n > copyMost:
 		l.pend.refer(src, hold) // it is released when the bytes are sent
 		l.pend.segs[len(l.pend.segs)-1].answers++
+		l.lent++
 		l.owed++
 		if l.owed > l.window {
 			return errProtocol

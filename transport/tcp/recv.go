@@ -211,7 +211,7 @@ func (l *link) begin() error {
 		if err != nil {
 			return err
 		}
-		if !turn {
+		if !turn || in.h.Kind != wire.Send && l.lentOut(in.left) {
 			in.mode = toWaste
 			return nil
 		}

@@ -71,25 +71,37 @@ func (b *batch) refer(r mem.Range, hold *softnic.Hold) {
 	b.bytes += r.Bytes
 }
 
-// advance takes n bytes as sent and returns how many answers that were.
-func (b *batch) advance(n int) (answers int) {
+// lends reports whether the batch refers to a region's memory within the n bytes at addr.
+func (b *batch) lends(addr uint64, n int) bool {
+	for i := b.at; i < len(b.segs); i++ {
+		s := &b.segs[i]
+		if s.hold != nil && s.mem.Addr() < addr+uint64(n) && addr < s.mem.Addr()+uint64(s.mem.Bytes) {
+			return true
+		}
+	}
+	return false
+}
+
+// advance takes n bytes as sent. It returns how many answers that were, and how many regions were given back.
+func (b *batch) advance(n int) (answers, regions int) {
 	for b.at < len(b.segs) {
 		s := &b.segs[b.at]
 		left := s.bytes() - b.off
 		if n < left {
 			b.off += n
-			return answers
+			return answers, regions
 		}
 		n -= left
 		if s.hold != nil {
 			s.hold.Release()
+			regions++
 		}
 		answers += s.answers
 		*s = segment{}
 		b.at, b.off = b.at+1, 0
 	}
 	b.reset()
-	return answers
+	return answers, regions
 }
 
 func (b *batch) reset() {
@@ -163,7 +175,9 @@ func (l *link) flushLocked(sender bool) {
 			break
 		}
 		if l.wn > 0 {
-			l.owed -= l.cur.advance(l.wn)
+			answers, regions := l.cur.advance(l.wn)
+			l.owed -= answers
+			l.returnedLocked(regions)
 			l.wrote = true
 		}
 		if l.werr != nil {

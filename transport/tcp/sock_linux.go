@@ -5,8 +5,8 @@ import "golang.org/x/sys/unix"
 // available says whether this system has what the NIC needs.
 func available() error { return nil }
 
-// readInto fills bufs, one after another, with what has come, without waiting.
-func readInto(fd int, bufs [][]byte) (n int, err error) {
+// readv fills bufs, one after another, with what has come, without waiting.
+func readv(fd int, bufs [][]byte) (n int, err error) {
 	for {
 		if len(bufs) == 1 {
 			n, err = unix.Read(fd, bufs[0])
@@ -19,8 +19,8 @@ func readInto(fd int, bufs [][]byte) (n int, err error) {
 	}
 }
 
-// writeFrom sends what the socket takes of bufs, without waiting.
-func writeFrom(fd int, bufs [][]byte) (n int, err error) {
+// writev sends what the socket takes of bufs, without waiting.
+func writev(fd int, bufs [][]byte) (n int, err error) {
 	for {
 		if len(bufs) == 1 {
 			n, err = unix.Write(fd, bufs[0])

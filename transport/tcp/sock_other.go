@@ -12,8 +12,8 @@ var errSystem = fmt.Errorf("the tcp NIC: only on Linux: %w", transport.ErrUnsupp
 
 func available() error { return errSystem }
 
-func readInto(int, [][]byte) (int, error) { return 0, errSystem }
+func readv(int, [][]byte) (int, error) { return 0, errSystem }
 
-func writeFrom(int, [][]byte) (int, error) { return 0, errSystem }
+func writev(int, [][]byte) (int, error) { return 0, errSystem }
 
 func notNow(error) bool { return false }
