@@ -39,6 +39,7 @@ type domain struct {
 	recvs recvQueue
 	later atomic.Bool // links that wait for a receive buffer should be told of one
 
+	empty    int         // Polls in a row that found nothing; the poller's
 	woken    atomic.Bool // Wake was called and no Wait has taken it
 	sleeping atomic.Bool
 	bell     chan struct{}
@@ -197,13 +198,19 @@ func (d *domain) ring() {
 	d.sched.Ring()
 }
 
+// patience is how many Polls in a row must find nothing before Poll looks at the socket: who looks once and then
+// sleeps in Wait is served by the reader.
+const patience = 1
+
 // Poll takes what is there. Where nothing is, it looks itself whether an answer has come to the newest posts.
 func (d *domain) Poll(cq []transport.Completion) (int, error) {
 	if d.stop.Load() {
 		return 0, transport.ErrClosed
 	}
 	n, recvs := d.cq.pop(cq)
-	if n == 0 && len(cq) > 0 && d.look() {
+	if n > 0 || len(cq) == 0 {
+		d.empty = 0
+	} else if d.empty++; d.empty > patience && d.look() {
 		n, recvs = d.cq.pop(cq)
 	}
 	if recvs > 0 {
@@ -223,16 +230,7 @@ func (d *domain) look() bool {
 	return d.cq.count.Load() > 0
 }
 
-// waitLooks is how often Wait looks before it sleeps.
-const waitLooks = 2
-
 func (d *domain) Wait(ctx context.Context) error {
-	for range waitLooks {
-		if d.cq.count.Load() > 0 || d.woken.Load() || d.stop.Load() {
-			break
-		}
-		d.look()
-	}
 	for {
 		d.sleeping.Store(true)
 		var err error
