@@ -25,6 +25,7 @@ var grants = []grant{
 	{"clock", launcher, "launcher side: no rank waits here"},
 	{"clock", "internal/control", "a socket between launcher and rank, beside the data path: deadlines are wall-clock times"},
 	{"clock", "internal/sched", "it is the clock"},
+	{"clock", "transport/tcp:keep.go", "the deadline of a handshake, over a socket: deadlines are wall-clock times"},
 	{"clock", "transport/transporttest", "limits the time a provider under test may take"},
 
 	{"env", "cmd/* examples/* test/* pgas/pgastest", "programs of their own"},
@@ -89,5 +90,6 @@ const nameBudget = 40
 // budgets are the packages whose vocabulary is a wire format: enumerations that a NIC's hardware dictates.
 var budgets = map[string]int{
 	"transport":      50, // 24 of them are the kinds, flags, statuses and rights of one operation
+	"internal/wire":  50, // 26 of them are the kinds, flags and verdicts of the format
 	"internal/proto": 50, // 21 of them enumerate atomics, paths, states and causes
 }

@@ -101,8 +101,7 @@ func (d *domain) run(c *call, peer int) {
 				c.ep, c.err = old.ep, nil
 				break
 			}
-			old.rmu.Lock() // nothing more is performed on it from now on
-			old.rmu.Unlock()
+			old.awaitReader() // nothing more is performed on it from now on
 		}
 		var again bool
 		if c.ep, again, c.err = d.dial(c.to, peer); !again || d.stop.Load() {
@@ -311,8 +310,13 @@ func (d *domain) attachLocked(l *link) bool {
 // retire ends a link for good: when it returns nothing more is performed on it.
 func (l *link) retire() {
 	l.end(endCut)
+	l.awaitReader()
+}
+
+// awaitReader waits until who is reading has left. On a link that has ended nobody performs anything after that.
+func (l *link) awaitReader() {
 	l.rmu.Lock()
-	l.rmu.Unlock()
+	defer l.rmu.Unlock()
 }
 
 func (d *domain) forget(l *link) {

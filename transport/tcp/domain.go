@@ -287,9 +287,9 @@ func (d *domain) Close() error {
 	for _, l := range links {
 		l.farewell()
 	}
-	sp := d.sched.Begin(nil, sched.What{Op: "close tcp", Peer: -1}, nil)
+	sp := d.sched.Begin(context.Background(), sched.What{Op: "close tcp", Peer: -1}, nil)
 	for d.running.Load() > 0 {
-		_ = sp.Step() // without a context and a watch there is no error
+		_ = sp.Step() // without a context that ends and a watch there is no error
 	}
 	sp.End()
 	for _, reg := range d.table.Regions() {

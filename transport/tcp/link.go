@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,6 +16,14 @@ type slot struct {
 	op       transport.Op
 	fetches  uint64 // requests below this one include the newest read or atomic before it
 	answered bool   // the answer to a read or atomic is here
+}
+
+// socket is what a link needs of a *net.TCPConn.
+type socket interface {
+	syscall.Conn
+	SetDeadline(t time.Time) error
+	CloseWrite() error
+	Close() error
 }
 
 // State of a link. A link only goes forward.
@@ -38,7 +45,7 @@ type link struct {
 	window   int    // how many requests of the peer may be without an answer
 	hidden   bool   // the far end of the connection with the own rank: it only serves
 
-	conn *net.TCPConn
+	conn socket
 	raw  syscall.RawConn
 
 	inflight atomic.Int32 // T4: posted and not yet polled
@@ -100,7 +107,7 @@ type link struct {
 	pollFn  func(fd uintptr)
 }
 
-func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, conn *net.TCPConn) (*link, error) {
+func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, conn socket) (*link, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
