@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -27,6 +28,7 @@ const childVariable = "GOPGAS_TCP_TEST_RANK"
 type role struct {
 	Rank, Size int
 	Timeout    time.Duration
+	Echo       bool // no rank at all: sends back what comes over a plain connection
 }
 
 // card is what a rank tells the others.
@@ -155,6 +157,9 @@ func beChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return err
 	}
+	if r.Echo {
+		return beEcho()
+	}
 	p, err := openPeer(r)
 	if err != nil {
 		return err
@@ -190,6 +195,36 @@ func beChild(text string) error {
 	}
 }
 
+// beEcho serves one connection.
+func beEcho() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(card{Address: []byte(l.Addr().String())}); err != nil {
+		return err
+	}
+	c, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	echo(c, 48)
+	return nil
+}
+
+// echo sends back messages of n bytes until the other side has closed.
+func echo(c net.Conn, n int) {
+	buf := make([]byte, n)
+	for {
+		if _, err := io.ReadFull(c, buf); err != nil {
+			return
+		}
+		if _, err := c.Write(buf); err != nil {
+			return
+		}
+	}
+}
+
 func TestMain(m *testing.M) {
 	if text := os.Getenv(childVariable); text != "" {
 		if err := beChild(text); err != nil {
@@ -215,35 +250,41 @@ type child struct {
 	out *json.Decoder
 }
 
+// start starts a child and returns its card.
+func start(t testing.TB, r role) (*child, card) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	text, err := json.Marshal(r)
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	c := &child{cmd, json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out))}
+	t.Cleanup(func() {
+		_ = in.Close()
+		stop := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		defer stop.Stop()
+		_ = cmd.Wait() // those that the test has killed report it
+	})
+	var k card
+	require.NoError(t, c.out.Decode(&k))
+	return c, k
+}
+
 // job starts ranks 1 to n-1 as processes and opens rank 0 here.
-func job(t *testing.T, n int, timeout time.Duration) (*peer, []*child) {
-	me, err := openPeer(role{0, n, timeout})
+func job(t testing.TB, n int, timeout time.Duration) (*peer, []*child) {
+	me, err := openPeer(role{Size: n, Timeout: timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, me.d.Close()) })
 	cards := []card{me.card()}
 	children := []*child{nil}
-	self, err := os.Executable()
-	require.NoError(t, err)
 	for r := 1; r < n; r++ {
-		text, err := json.Marshal(role{r, n, timeout})
-		require.NoError(t, err)
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), childVariable+"="+string(text))
-		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		require.NoError(t, err)
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		c := &child{cmd, json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out))}
-		t.Cleanup(func() {
-			_ = in.Close()
-			stop := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
-			defer stop.Stop()
-			_ = cmd.Wait() // those that the test has killed report it
-		})
-		var k card
-		require.NoError(t, c.out.Decode(&k))
+		c, k := start(t, role{Rank: r, Size: n, Timeout: timeout})
 		cards, children = append(cards, k), append(children, c)
 	}
 	me.cards = cards

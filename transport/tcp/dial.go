@@ -300,6 +300,7 @@ func (d *domain) attachLocked(l *link) bool {
 		d.last[l.peer] = l.ep.Incarnation
 	}
 	d.all[l] = struct{}{}
+	d.listLocked()
 	d.cq.reserve(d.cfg.MaxRecv + (len(d.all)+1)*(d.cfg.MaxPost+1) + len(d.links))
 	d.spawn(l.runReader)
 	d.spawn(l.runSender)
@@ -323,6 +324,16 @@ func (d *domain) forget(l *link) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.all, l)
+	d.listLocked()
+}
+
+// listLocked makes the list of links anew.
+func (d *domain) listLocked() {
+	open := make([]*link, 0, len(d.all))
+	for l := range d.all {
+		open = append(open, l)
+	}
+	d.open.Store(&open)
 }
 
 // begin notes a connection that is in its handshake, so that Close can end it, unless the domain is closed. Where

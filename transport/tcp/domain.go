@@ -44,6 +44,8 @@ type domain struct {
 	sleeping atomic.Bool
 	bell     chan struct{}
 
+	open atomic.Pointer[[]*link] // those of all, for look
+
 	stop    atomic.Bool
 	ctx     context.Context // ends when the domain closes
 	cancel  context.CancelFunc
@@ -85,6 +87,7 @@ func openDomain(ctx context.Context, cfg Config, c transport.Config, pins *softn
 		d.caps.MaxPinned = 0
 	}
 	d.stale = newStale(d)
+	d.open.Store(&[]*link{})
 	d.cq.reserve(cfg.MaxRecv + cfg.MaxPost + c.Size)
 	var seed [8]byte
 	if _, err := crand.Read(seed[:]); err != nil {
@@ -202,6 +205,9 @@ func (d *domain) ring() {
 // sleeps in Wait is served by the reader.
 const patience = 1
 
+// others is how many looks at the newest link there are for one at another.
+const others = 4
+
 // Poll takes what is there. Where nothing is, it looks itself whether an answer has come to the newest posts.
 func (d *domain) Poll(cq []transport.Completion) (int, error) {
 	if d.stop.Load() {
@@ -219,15 +225,26 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 	return n, nil
 }
 
-// look reads from the link of the newest posts, if an answer is to be expected there.
+// look reads from the link of the newest posts, if an answer is to be expected there, and now and then from
+// another one, whose reader may wait for a processor that the poller has.
 func (d *domain) look() bool {
-	l := d.busy.Load()
-	if l == nil || l.inflight.Load() == 0 || !l.alive.Load() || !l.rmu.TryLock() {
-		return false
+	if l := d.busy.Load(); l != nil && l.inflight.Load() > 0 {
+		l.look()
 	}
-	_ = l.raw.Control(l.pollFn) // an error: the link has ended, and its reader reports it
-	l.rmu.Unlock()
+	if d.empty%others == 0 {
+		if open := *d.open.Load(); len(open) > 0 {
+			open[d.empty/others%len(open)].look()
+		}
+	}
 	return d.cq.count.Load() > 0
+}
+
+// look reads what has come, unless somebody else does.
+func (l *link) look() {
+	if l.alive.Load() && l.rmu.TryLock() {
+		_ = l.raw.Control(l.pollFn) // an error: the link has ended, and its reader reports it
+		l.rmu.Unlock()
+	}
 }
 
 func (d *domain) Wait(ctx context.Context) error {

@@ -20,8 +20,9 @@ func frame(h wire.Header, payload ...byte) []byte { return append(h.Append(nil),
 
 // TestBrokenRules sends what no honest rank sends. The connection must be dropped without an answer to it.
 func TestBrokenRules(t *testing.T) {
-	a := openRank(t, 0, 3, quick, transport.Config{})
-	honest := openRank(t, 2, 3, quick, transport.Config{})
+	patient := Config{FailureTimeout: time.Hour} // it must not be for silence
+	a := openRank(t, 0, 3, patient, transport.Config{})
+	honest := openRank(t, 2, 3, patient, transport.Config{})
 	at, key := a.open.Addr(), a.reg.RKey
 	noise := make([]byte, 100_000)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -122,7 +122,7 @@ func TestComesBack(t *testing.T) {
 	require.NoError(t, children[1].cmd.Process.Signal(os.Kill))
 	_, err := me.next(5*time.Second, func(c transport.Completion) bool { return c.Kind == transport.OpPeerDown })
 	require.NoError(t, err)
-	next, err := openPeer(role{1, 2, 2 * time.Second})
+	next, err := openPeer(role{Rank: 1, Size: 2, Timeout: 2 * time.Second})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, next.d.Close()) }()
 	me.cards[1], me.eps[1] = next.card(), transport.EP{}

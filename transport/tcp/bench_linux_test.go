@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,31 +65,54 @@ func rawPair(b *testing.B) (c, s net.Conn) {
 	return c, s
 }
 
+func ping(b *testing.B, c net.Conn) {
+	buf := make([]byte, 48)
+	for b.Loop() {
+		if _, err := c.Write(buf); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkProcesses is BenchmarkLatency with the other side in another process, which sleeps.
+func BenchmarkProcesses(b *testing.B) {
+	b.Run("raw", func(b *testing.B) {
+		_, k := start(b, role{Echo: true})
+		c, err := net.Dial("tcp", string(k.Address))
+		require.NoError(b, err)
+		defer c.Close()
+		ping(b, c)
+	})
+	me, _ := job(b, 2, 5*time.Second)
+	require.NoError(b, me.do(transport.OpRead, 1, 0, 0, 8))
+	var cq [1]transport.Completion
+	for _, how := range []string{"wait", "poll"} {
+		for name, kind := range map[string]transport.Kind{"put8": transport.OpWrite, "get8": transport.OpRead} {
+			b.Run(name+"-"+how, func(b *testing.B) {
+				op, err := me.op(kind, 1, 0, 0, 8)
+				require.NoError(b, err)
+				ops := []transport.Op{op}
+				for b.Loop() {
+					if _, err := me.d.Post(ops); err != nil {
+						b.Fatal(err)
+					}
+					finish(b, me.d, cq[:], 1, how == "wait")
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkLatency compares one operation and its completion with a ping-pong over a connection of package net.
 func BenchmarkLatency(b *testing.B) {
 	var cq [16]transport.Completion
 	b.Run("raw", func(b *testing.B) {
 		c, s := rawPair(b)
-		go func() {
-			buf := make([]byte, 48)
-			for {
-				if _, err := io.ReadFull(s, buf); err != nil {
-					return
-				}
-				if _, err := s.Write(buf); err != nil {
-					return
-				}
-			}
-		}()
-		buf := make([]byte, 48)
-		for b.Loop() {
-			if _, err := c.Write(buf); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := io.ReadFull(c, buf); err != nil {
-				b.Fatal(err)
-			}
-		}
+		go echo(s, 48)
+		ping(b, c)
 	})
 	for _, how := range []struct {
 		name  string
