@@ -29,9 +29,10 @@ func (l *link) answer(payload []byte) error {
 	case wire.Ack, wire.Alive:
 		in.wanted = in.wanted || h.Flags&wire.AckWanted != 0
 	}
-	if err := l.heardAck(h.Ack); err != nil {
+	if err := l.heardAck(h.Ack); err != nil || h.Kind < wire.Refuse || h.Kind == wire.Alive {
 		return err
 	}
+	in.say = true
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch h.Kind {
@@ -110,5 +111,6 @@ func (l *link) heardAck(upTo uint64) error {
 		return errProtocol
 	}
 	l.badLocked()
+	l.in.say = l.in.say || l.next < l.tail || l.byeDue
 	return nil
 }

@@ -261,10 +261,13 @@ func (d *domain) Wait(ctx context.Context) error {
 			err = context.Cause(ctx)
 		default:
 			ready = false
-			select {
-			case <-d.bell:
-			case <-ctx.Done():
-			case <-d.ctx.Done():
+			if done := ctx.Done(); done == nil {
+				<-d.bell // half the price of a select
+			} else {
+				select {
+				case <-d.bell:
+				case <-done:
+				}
 			}
 		}
 		d.sleeping.Store(false)
@@ -294,6 +297,7 @@ func (d *domain) Close() error {
 		return transport.ErrClosed
 	}
 	d.cancel()
+	d.ring()
 	var errs []error
 	for _, l := range d.listeners {
 		errs = append(errs, l.Close())

@@ -99,11 +99,11 @@ func TestForbidden(t *testing.T) {
 			// What comes behind is not done any more.
 			_, _ = s.Write(frame(wire.Header{Kind: wire.Write, Seq: 1, Len: 64, RAddr: at, RKey: key}, small...))
 			require.NoError(t, s.Conn.(*net.TCPConn).CloseWrite())
-			refused := false
-			for _, h := range frames(t, s.dropped()) {
+			refused, said := false, frames(t, s.dropped())
+			for _, h := range said {
 				refused = refused || h.Kind == wire.Refuse && transport.Status(h.Status) == transport.StatusRemoteAccess && h.Seq == 0
 			}
-			require.True(t, refused, "no refusal came")
+			require.True(t, refused, "no refusal came: %+v", said)
 			a.untouched(t, true)
 			honest.serves(t, a)
 		})

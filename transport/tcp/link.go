@@ -51,6 +51,8 @@ type link struct {
 	inflight atomic.Int32 // T4: posted and not yet polled
 	alive    atomic.Bool  // state is stateUp; to be looked at without mu
 	heard    atomic.Bool  // something came since the last tick
+	news     atomic.Bool  // something was reported and nobody was woken yet
+	reading  atomic.Bool  // somebody is in serve
 	ended    atomic.Bool  // the reader has returned
 
 	rmu sync.Mutex // held by who reads
@@ -61,6 +63,7 @@ type link struct {
 	gone  bool // the peer's end was not announced as a mere end of the connection
 	exact bool // the peer has said what it did not do
 	hard  bool // nothing more can be sent
+	deaf  bool // the peer says nothing more
 
 	// This rank's requests: done <= next <= tail, all numbers of requests.
 	ring     []slot
@@ -72,7 +75,6 @@ type link struct {
 	quiet    int32  // done without a report since the last entry in the completion queue
 	notReady bool   // the peer has no receive buffer for request next
 	bad      bool   // request next names memory that its LKey does not cover
-	news     bool   // something was reported and nobody was woken yet
 
 	// The peer's requests.
 	performed uint64 // how many are done, with their answers in pend or further
@@ -90,7 +92,6 @@ type link struct {
 	// The way out: pend is being filled, cur is being sent.
 	pend, cur batch
 	owed      int  // answers in pend and cur
-	reading   bool // somebody is in serve
 	writing   bool // somebody sends from cur, without mu
 	blocked   bool // the socket took no more: only the sender sends
 	failed    bool // the socket takes nothing any more
@@ -176,7 +177,7 @@ func (l *link) hangUp() {
 // it.
 func (l *link) settleLocked() {
 	sent := l.byeSent && l.cur.empty() && l.pend.empty()
-	if l.state != stateDying || l.reading || l.writing || !l.hard && !l.failed && !sent {
+	if l.state != stateDying || l.reading.Load() || l.writing || !l.hard && !l.failed && !sent {
 		return
 	}
 	l.cur.drop()
@@ -192,7 +193,7 @@ func (l *link) settleLocked() {
 		l.called = false
 		l.d.later.Store(true)
 	}
-	if l.failed {
+	if l.failed || l.deaf {
 		l.hangUp()
 	} else if !l.hard {
 		_ = l.conn.CloseWrite() // the reader goes on until the peer has read all
@@ -221,7 +222,7 @@ func (l *link) flushAllLocked() {
 	if l.gone {
 		l.d.report(entry{c: transport.Completion{EP: l.ep, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone}})
 	}
-	l.news = true
+	l.news.Store(true)
 }
 
 // reportLocked puts the completion of one operation, and the places of silent ones before it, into the queue.
@@ -230,7 +231,7 @@ func (l *link) reportLocked(op *transport.Op, s transport.Status, bytes int) {
 	c.Bytes = uint32(bytes)
 	l.d.report(entry{c: c, l: l, places: l.quiet + 1})
 	l.quiet = 0
-	l.news = true
+	l.news.Store(true)
 }
 
 func (l *link) givePlacesLocked() {
@@ -278,11 +279,7 @@ func (l *link) failLocked(s transport.Status, how ending) {
 
 // announce wakes who waits for completions, if there are some.
 func (l *link) announce() {
-	l.mu.Lock()
-	news := l.news
-	l.news = false
-	l.mu.Unlock()
-	if news {
+	if l.news.Load() && l.news.Swap(false) {
 		l.d.ring()
 	}
 	if l.d.later.Load() && l.d.later.Swap(false) {

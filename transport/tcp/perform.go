@@ -68,7 +68,7 @@ func (l *link) lentOut(bytes int) bool {
 
 // notReadyLocked has the peer wait with the request under way.
 func (l *link) notReadyLocked() {
-	l.in.starved = true
+	l.in.starved, l.in.say = true, true
 	l.waitSeq = l.in.expect
 	l.performed = l.in.expect
 	l.headerLocked(wire.Header{Kind: wire.NotReady, Seq: l.in.expect})
@@ -167,9 +167,7 @@ func (l *link) arrived(s transport.Status, bytes int) {
 		Cookie: in.recv.Cookie, EP: l.ep, Kind: transport.OpRecv, Status: s, Bytes: uint32(bytes), Imm: in.h.Imm,
 	}})
 	in.recv = transport.Recv{}
-	l.mu.Lock()
-	l.news = true
-	l.mu.Unlock()
+	l.news.Store(true)
 }
 
 // callAgain asks the peer for the request that had to wait. It reports whether the peer still can send it.
@@ -265,16 +263,17 @@ func (l *link) refuse(s transport.Status) {
 
 // afterBatch publishes what was done since request served, and sends what is to be said now.
 func (l *link) afterBatch(served uint64) {
-	l.mu.Lock()
-	l.performed = l.in.expect
-	if l.in.wanted {
-		l.in.wanted = false
-		l.ackDue = true
-	}
-	l.flushLocked(false)
-	l.mu.Unlock()
-	if l.in.expect != served {
-		l.d.sched.Ring() // the program may wait for what was written
+	in := &l.in
+	if in.expect != served || in.wanted || in.say {
+		l.mu.Lock()
+		l.performed = in.expect
+		l.ackDue = l.ackDue || in.wanted
+		in.wanted, in.say = false, false
+		l.flushLocked(false)
+		l.mu.Unlock()
+		if in.expect != served {
+			l.d.sched.Ring() // the program may wait for what was written
+		}
 	}
 	l.announce()
 }

@@ -81,8 +81,10 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 		if run, err = l.push(d, ops[n:]); run == 0 {
 			break
 		}
-		n += run
-		if !contains(links, l) {
+		if d.busy.Load() != l {
+			d.busy.Store(l)
+		}
+		if n += run; !contains(links, l) {
 			if len(links) == len(touched) {
 				links[0].flush()
 				copy(links, links[1:])
@@ -95,9 +97,6 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 		}
 	}
 	for _, l := range links {
-		if d.busy.Load() != l {
-			d.busy.Store(l)
-		}
 		l.flush()
 	}
 	return n, err
@@ -139,7 +138,7 @@ func (l *link) push(d *domain, ops []transport.Op) (n int, err error) {
 		l.inflight.Add(1)
 		if l.state == stateDown {
 			d.report(entry{c: completion(op, transport.StatusFlushed), l: l, places: 1})
-			l.news = true
+			l.news.Store(true)
 		} else {
 			l.keepLocked(op)
 		}

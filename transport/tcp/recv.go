@@ -39,6 +39,7 @@ type inbound struct {
 	expect  uint64 // the peer's next request
 	starved bool   // it needs a receive buffer: what follows is thrown away until it comes again
 	wanted  bool   // the peer waits for an acknowledgement
+	say     bool   // there may be something to send
 	spoke   bool   // the peer has sent a frame
 	recv    transport.Recv
 	hasRecv bool // recv was taken and not reported yet
@@ -72,25 +73,28 @@ func (l *link) runReader() {
 
 // serve reads and handles what has come, in at most so many system calls. It reports whether it stopped for that
 // reason, so that more may be there; else the next arrival wakes the reader. The caller holds rmu.
+//
+// It announces itself and then looks whether the link lives; who ends the link does it the other way round. So one
+// of them sees the other, and the last to leave settles (C4).
 func (l *link) serve(fd, reads int) (again bool) {
-	l.mu.Lock()
-	live := l.state == stateUp
-	l.reading = live
-	l.mu.Unlock()
-	if !live {
-		return l.waste(fd)
-	}
+	l.reading.Store(true)
 	again = true
 	for again && reads > 0 && l.alive.Load() {
 		again = l.readOnce(fd)
 		reads--
 	}
+	l.reading.Store(false)
+	if l.alive.Load() {
+		return again
+	}
 	l.mu.Lock()
-	l.reading = false
+	l.flushLocked(false) // what was refused, and why
 	l.settleLocked()
-	l.flushLocked(false)
 	l.mu.Unlock()
 	l.announce()
+	if reads > 0 {
+		return l.waste(fd)
+	}
 	return again
 }
 
@@ -340,8 +344,16 @@ func (l *link) waste(fd int) (again bool) {
 		switch {
 		case err != nil && notNow(err):
 			return false
-		case err != nil || n == 0:
+		case err != nil:
 			l.end(endCut)
+			return false
+		case n == 0:
+			l.mu.Lock()
+			l.deaf = true // what this side still has to say may be on its way
+			if l.state == stateDown {
+				l.hangUp()
+			}
+			l.mu.Unlock()
 			return false
 		case n < len(l.in.buf):
 			return false

@@ -206,6 +206,9 @@ func (l *link) blockLocked() {
 
 // fillLocked makes pend, with all that can be sent now, the current batch. It reports whether there was anything.
 func (l *link) fillLocked() bool {
+	if l.next == l.tail && !l.ackDue && !l.aliveDue && !l.byeDue && l.pend.empty() {
+		return false
+	}
 	if l.state == stateUp {
 		l.requestsLocked()
 	}
