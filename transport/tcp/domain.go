@@ -323,9 +323,11 @@ func (d *domain) Close() error {
 func (l *link) farewell() {
 	l.mu.Lock()
 	if l.state == stateUp {
-		l.byeDue, l.bye = true, wire.ByeClosed
-		l.flushLocked(false)
+		l.bye = wire.ByeClosed
+		l.endLocked(endSaid)
 	}
-	l.endLocked(endClose)
 	l.mu.Unlock()
+	l.awaitReader()
+	l.flush()
+	l.end(endClose)
 }

@@ -3,6 +3,7 @@ package tcp
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/softnic"
@@ -84,7 +85,7 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 		if d.busy.Load() != l {
 			d.busy.Store(l)
 		}
-		if n += run; !contains(links, l) {
+		if n += run; !slices.Contains(links, l) {
 			if len(links) == len(touched) {
 				links[0].flush()
 				copy(links, links[1:])
@@ -100,15 +101,6 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 		l.flush()
 	}
 	return n, err
-}
-
-func contains(links []*link, l *link) bool {
-	for _, x := range links {
-		if x == l {
-			return true
-		}
-	}
-	return false
 }
 
 // linkOf returns the link of an endpoint, or the one that only flushes where the endpoint is an older one.

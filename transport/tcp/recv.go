@@ -88,7 +88,8 @@ func (l *link) serve(fd, reads int) (again bool) {
 		return again
 	}
 	l.mu.Lock()
-	l.flushLocked(false) // what was refused, and why
+	l.performed = l.in.expect
+	l.flushLocked(false) // what was refused, and Bye
 	l.settleLocked()
 	l.mu.Unlock()
 	l.announce()

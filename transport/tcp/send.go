@@ -206,13 +206,14 @@ func (l *link) blockLocked() {
 
 // fillLocked makes pend, with all that can be sent now, the current batch. It reports whether there was anything.
 func (l *link) fillLocked() bool {
-	if l.next == l.tail && !l.ackDue && !l.aliveDue && !l.byeDue && l.pend.empty() {
+	if l.next == l.tail && !l.ackDue && !l.aliveDue && (!l.byeDue || l.byeSent) && l.pend.empty() {
 		return false
 	}
 	if l.state == stateUp {
 		l.requestsLocked()
 	}
-	if l.byeDue && !l.byeSent {
+	if l.byeDue && !l.byeSent && !l.reading.Load() {
+		// Nobody performs anything any more, so that Bye says exactly what was done. Who reads says it when leaving.
 		l.byeSent = true
 		l.headerLocked(wire.Header{Kind: wire.Bye, Status: l.bye})
 	}

@@ -209,7 +209,7 @@ func TestListenOn(t *testing.T) {
 		require.False(t, ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast(), "%v", ip)
 	}
 	var many []netip.Addr
-	for _, s := range strings.Fields("fe80::1 2001:db8::1 169.254.1.1 10.0.0.1 224.0.0.1 ::") {
+	for s := range strings.FieldsSeq("fe80::1 2001:db8::1 169.254.1.1 10.0.0.1 224.0.0.1 ::") {
 		many = append(many, netip.MustParseAddr(s))
 	}
 	require.Equal(t, "[10.0.0.1 2001:db8::1]", fmt.Sprint(reachable(many)))
