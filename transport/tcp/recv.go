@@ -11,6 +11,7 @@ import (
 // Pace of reading.
 const (
 	readBytes   = 64 << 10 // of a link's buffer
+	behindBytes = 1 << 10  // of it that are read along with a long payload
 	readerReads = 64       // system calls of the reader before it lets others have their turn
 	pollReads   = 2        // system calls of a Poll
 )
@@ -145,8 +146,12 @@ func (l *link) space() (vec [][]byte, room int, ok bool) {
 		in.to = copy(in.buf, in.buf[in.from:in.to])
 		in.from = 0
 	}
-	in.vec[n] = in.buf[in.to:]
-	return in.vec[:n+1], room + len(in.buf) - in.to, true
+	rest := in.buf[in.to:]
+	if n > 0 {
+		rest = rest[:behindBytes] // the next frame's header, and little that would have to be copied again
+	}
+	in.vec[n] = rest
+	return in.vec[:n+1], room + len(rest), true
 }
 
 // handle takes n new bytes.
