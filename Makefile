@@ -1,7 +1,7 @@
-# make help lists the targets. Every step prints its name and seconds, and its output only if it fails.
 TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business
+HOST = $$(go list ./... | grep -v test/vm)# what runs in the virtual machine is the same program each time
 .PHONY: help deps test check bench fmt
 
 help: ## list the targets
@@ -25,16 +25,16 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'staticcheck' $(TOOL) staticcheck -checks $(CHECKS) ./...
 	$(STEP) 'gcassert' tools/gcassert.sh
 	$(STEP) 'internal/lint' go test -count=1 ./internal/lint
-	$(STEP) 'tests, race detector' go test -race -count=1 -timeout 8m ./...
-	$(STEP) 'tests, invariants' go test -tags invariants -count=1 -timeout 5m ./...
-	$(STEP) 'tests, no cgo' env CGO_ENABLED=0 go test -count=1 -timeout 5m ./...
+	$(STEP) 'tests, race detector' go test -race -count=1 -timeout 8m $(HOST)
+	$(STEP) 'tests, invariants' go test -tags invariants -count=1 -timeout 5m $(HOST)
+	$(STEP) 'tests, no cgo' env CGO_ENABLED=0 go test -count=1 -timeout 5m $(HOST)
+	$(STEP) 'two NICs, two machines' go test -count=1 -timeout 15m -run Verbs ./test/vm -args -vm.long
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
 	$(STEP) 'benchmarks, once' go test -run '^$$' -bench . -benchtime 1x ./...
 
-bench: ## run all benchmarks ten times, summary by benchstat (raw: bin/bench.txt)
-	@mkdir -p bin
+bench: ## our table beside the peers' (test/peers/run.sh), then all Go benchmarks ten times (raw: bin/bench.txt)
+	@mkdir -p bin && OUT=bin test/peers/run.sh >bin/peers.md && cat bin/peers.md
 	go test -run '^$$' -bench . -benchmem -count 10 -timeout 1h ./... >bin/bench.txt
 	@$(TOOL) benchstat bin/bench.txt
-
 fmt: ## format, and apply what go fix knows
 	$(TOOL) gofumpt -w . && go fix ./...

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"strconv"
@@ -23,9 +24,7 @@ func TestDetectionOrder(t *testing.T) {
 	srun := map[string]string{"SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}
 	with := func(base map[string]string, more ...string) map[string]string {
 		out := map[string]string{}
-		for k, v := range base {
-			out[k] = v
-		}
+		maps.Copy(out, base)
 		for _, k := range more {
 			out[k] = "0"
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gopgas/internal/mem"
+	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/window"
 )
@@ -26,12 +27,32 @@ func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], 
 	if n < 0 {
 		return nil, transport.NewOpError("new array", -1, fmt.Errorf("%w: %d elements", ErrRange, n))
 	}
-	d := dist{l, n, t.Size()}
+	d := newDist(l, n, t.Size())
+	if err := sameArray(ctx, t, d); err != nil {
+		return nil, err
+	}
 	w, err := window.Allocate[T](ctx, t, d.count(0))
 	if err != nil {
 		return nil, err
 	}
 	return &Array[T]{w, d}, nil
+}
+
+// sameArray verifies that all members make the same array: other lengths may need parts of the same length.
+func sameArray(ctx context.Context, t *Team, d dist) error {
+	const op = "new array"
+	mine := fmt.Sprintf("%d elements, %s", d.n, d.Layout)
+	all, err := t.Exchange(ctx, []byte(mine))
+	if err != nil {
+		return transport.NewOpError(op, -1, err)
+	}
+	for m, theirs := range all {
+		if string(theirs) != mine {
+			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes an array of %s, rank %d one of %s",
+				pgsync.ErrMismatch, mine, t.WorldRank(m), theirs))
+		}
+	}
+	return nil
 }
 
 // Free gives the array's memory back. Collective.

@@ -26,12 +26,17 @@ func (w *World) attend() error {
 
 // serve answers the launcher until the world is closed; the totals go to it then.
 func (w *World) serve(conn net.Conn) {
-	go func() { _ = control.Serve(conn, handler{w}) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = control.Serve(conn, handler{w})
+	}()
 	w.stop = append(w.stop, func() {
 		if w.cfg.Stats {
 			_ = control.SendStats(conn, handler{w}.Stats())
 		}
 		_ = conn.Close()
+		<-done // it looks at shared memory, which goes next
 	})
 }
 

@@ -6,19 +6,25 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"gopgas/transport/auto"
 )
 
 // Config says how a world is set up. The zero value of every field is its documented default.
 type Config struct {
-	// Transport is what carries operations between ranks that do not map each other's memory. Empty: none is
-	// needed on one node, and what the machine has is taken elsewhere.
+	// Transport is the NIC that carries operations on memory which is not mapped. Empty: on one node soft, opened
+	// when it is first needed, for windows over slices that exist already. "shm" means no NIC at all.
 	Transport string
 	// NoLocal makes the ranks of one node use the transport too, instead of mapping each other's memory.
 	NoLocal bool
 	// Stats counts operations on mapped memory too. They are slower then: they are no longer inlined.
 	Stats bool
+	// SoftLatency and SoftBandwidth (bytes per second) slow the soft NIC down, to teach and to draw figures.
+	SoftLatency   time.Duration
+	SoftBandwidth int64
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration
 	// Environ is the environment in which the launcher's word is looked for. nil: the process's.
@@ -37,15 +43,19 @@ const (
 	envLocal     = "PGAS_LOCAL"
 	envStats     = "PGAS_STATS"
 	envStart     = "PGAS_START_TIMEOUT"
+	envLatency   = "PGAS_SOFT_LATENCY"
+	envBandwidth = "PGAS_SOFT_BANDWIDTH"
 )
 
 // Variables returns every variable that the library reads, with its value in environ.
 func Variables(environ []string) []Variable {
 	vars := []Variable{
-		{Name: envTransport, Default: "shm", Meaning: "between ranks that do not map each other: " + strings.Join(transports(), ", ")},
+		{Name: envTransport, Default: defaultNIC, Meaning: "the NIC for memory that is not mapped: " + auto.Names() + "; shm: none"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
+		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
+		{Name: envBandwidth, Default: "0", Meaning: "soft: bytes per second of each rank, such as 1.5G; 0: what the machine moves"},
 		{Name: "GOMAXPROCS", Default: fmt.Sprint(runtime.NumCPU() + 1), Meaning: "threads that run Go code in a rank"},
 		{Name: "PMI_FD", Meaning: "the process manager's connection (set by pgasrun, mpiexec.hydra, srun --mpi=pmi2)"},
 		{Name: "PMI_PORT", Meaning: "the same as an address"},
@@ -60,8 +70,8 @@ func Variables(environ []string) []Variable {
 	return vars
 }
 
-// transports are the names that PGAS_TRANSPORT takes.
-func transports() []string { return []string{"shm"} }
+// defaultNIC is used where PGAS_TRANSPORT is not set.
+const defaultNIC = "soft"
 
 func lookup(environ []string, name string) (string, bool) {
 	for _, e := range slices.Backward(environ) {
@@ -100,7 +110,37 @@ func FromEnvironment(environ []string) (Config, error) {
 		}
 		c.StartTimeout = d
 	}
+	if v, ok := lookup(environ, envLatency); ok && v != "0" && v != "" {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < 0 {
+			return c, fmt.Errorf("%w: %s=%q: want a time such as 5us", ErrConfig, envLatency, v)
+		}
+		c.SoftLatency = d
+	}
+	if v, ok := lookup(environ, envBandwidth); ok && v != "" {
+		n, err := parseBytes(v)
+		if err != nil {
+			return c, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envBandwidth, v, err)
+		}
+		c.SoftBandwidth = n
+	}
 	return c, c.validate()
+}
+
+// parseBytes reads a number with an optional decimal unit, K, M or G.
+func parseBytes(s string) (int64, error) {
+	unit := 1.0
+	for suffix, u := range map[string]float64{"K": 1e3, "M": 1e6, "G": 1e9} {
+		if rest, ok := strings.CutSuffix(s, suffix); ok {
+			s, unit = rest, u
+			break
+		}
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(f >= 0) || f*unit > 1e15 {
+		return 0, errors.New("want a number of bytes such as 800M or 1.5G")
+	}
+	return int64(f * unit), nil
 }
 
 // configOf completes a program's configuration; without one the environment decides.
@@ -115,17 +155,24 @@ func configOf(c *Config) (Config, error) {
 	return cfg, cfg.validate()
 }
 
+// nics are the settings of the NICs.
+func (c *Config) nics() auto.Config {
+	return auto.Config{SoftLatency: c.SoftLatency, SoftBandwidth: c.SoftBandwidth}
+}
+
 func (c *Config) validate() error {
 	if c.StartTimeout == 0 {
 		c.StartTimeout = time.Minute
 	}
-	if c.Transport != "" && !slices.Contains(transports(), c.Transport) {
-		return fmt.Errorf("%w: %s=%q is not a transport of this build; there are: %s", ErrConfig, envTransport, c.Transport,
-			strings.Join(transports(), ", "))
+	if c.Transport == "" {
+		c.Transport = defaultNIC
 	}
-	if c.NoLocal && (c.Transport == "" || c.Transport == "shm") {
+	if _, err := auto.Provider(c.Transport, auto.Config{}); err != nil && c.Transport != "shm" {
+		return fmt.Errorf("%w: %s=%q is no transport of this build; there are: shm, %s", ErrConfig, envTransport, c.Transport, auto.Names())
+	}
+	if c.NoLocal && c.Transport == "shm" {
 		return fmt.Errorf("%w: %s=off leaves no way between the ranks of one node; set %s to one of: %s", ErrConfig, envLocal,
-			envTransport, strings.Join(transports(), ", "))
+			envTransport, auto.Names())
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	pgsync "gopgas/sync"
+	"gopgas/transport/auto"
 )
 
 // Fact is one line of what the library tells of itself.
@@ -18,14 +19,17 @@ func Describe(ranks int) []Fact {
 	remote := mem.SizeOf[proto.Remote]()
 	slice := mem.SizeOf[[]byte]()
 	perRank, perPeer := pgsync.Footprint(ranks)
-	facts := []Fact{
-		{"transports", "shm", "available", "ranks of one node map each other's memory; loads, stores and CPU atomics"},
+	facts := []Fact{{"transports", "shm", "available", "ranks of one node map each other's memory; loads, stores and CPU atomics"}}
+	for _, n := range auto.NICs() {
+		facts = append(facts, Fact{"transports", n.Name, "available", n.What})
+	}
+	facts = append(facts, []Fact{
 		{"memory", "per rank, at the start", bytesText(perRank), fmt.Sprintf("control blocks in a world of %d ranks, in shared memory", ranks)},
 		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", bytesText(pgsync.FirstChunk))},
 		{"memory", "per peer", bytesText(perPeer), "flags and tables; one mapping for each chunk of the heap"},
 		{"memory", "per window", bytesText(ranks * (remote + slice)), fmt.Sprintf("%d bytes for each member, beside the elements", remote+slice)},
 		{"runtime", "Go", runtime.Version(), fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH)},
-	}
+	}...)
 	return facts
 }
 

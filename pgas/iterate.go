@@ -106,6 +106,6 @@ func (p *piece[T]) wait(ctx context.Context) ([]T, error) {
 // drain waits for what is still under way.
 func (p *piece[T]) drain() {
 	for _, h := range p.handles {
-		_ = h.Wait(nil)
+		_ = h.Wait(context.Background())
 	}
 }

@@ -23,7 +23,16 @@ func (l Layout) String() string { return [...]string{"block", "cyclic"}[l.kind] 
 // dist is a layout of n elements over p ranks: pure index mathematics.
 type dist struct {
 	Layout
-	n, p int
+	n, p  int
+	small int // n / p: what the ranks with fewer elements own
+	large int // how many ranks, the first ones, own one more
+	edge  int // the first element that is not theirs, in a block layout
+}
+
+func newDist(l Layout, n, p int) dist {
+	d := dist{Layout: l, n: n, p: p, small: n / p, large: n % p}
+	d.edge = d.large * (d.small + 1)
+	return d
 }
 
 // owner returns the rank of element i and its place in that rank's part.
@@ -31,21 +40,20 @@ func (d dist) owner(i int) (rank, disp int) {
 	if d.kind == cyclic {
 		return i % d.p, i / d.p
 	}
-	small, large := d.n/d.p, d.n%d.p // the first large ranks have small+1
-	if edge := large * (small + 1); i >= edge {
-		rank = large + (i-edge)/small
-		return rank, (i - edge) % small
+	if i < d.edge {
+		return i / (d.small + 1), i % (d.small + 1)
 	}
-	return i / (small + 1), i % (small + 1)
+	i -= d.edge
+	rank = i / d.small
+	return d.large + rank, i - rank*d.small
 }
 
 // count returns how many elements rank owns.
 func (d dist) count(rank int) int {
-	c := d.n / d.p
-	if rank < d.n%d.p {
-		c++
+	if rank < d.large {
+		return d.small + 1
 	}
-	return c
+	return d.small
 }
 
 // index is the inverse of owner.
@@ -62,7 +70,7 @@ func (d dist) first(rank int) int {
 	if d.kind == cyclic {
 		return min(rank, d.n)
 	}
-	return rank*(d.n/d.p) + min(rank, d.n%d.p)
+	return rank*d.small + min(rank, d.large)
 }
 
 // run returns how many elements from i on lie one after the other in i's owner's part.

@@ -3,6 +3,7 @@ package pgas
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -44,7 +45,9 @@ func run(f func(ctx context.Context, w *World) error) int {
 		return 0
 	}
 	code := exitCode(err)
-	if !errors.As(err, new(errSignal)) {
+	if errors.Is(err, flag.ErrHelp) {
+		code = 0 // the usage was printed by package flag
+	} else if !errors.As(err, new(errSignal)) {
 		fmt.Fprintf(os.Stderr, "pgas: rank %d: %v\n", w.Rank(), err)
 	}
 	w.leaveAlone(proto.Exited(code)) // and no farewell to the launcher, which takes that for a failure

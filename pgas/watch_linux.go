@@ -15,9 +15,13 @@ const newsDelay = 100 * time.Millisecond
 // watchNeighbours watches the next rank of this node by a process descriptor, and the one after it when that ends. All
 // ranks together watch each other in a ring with one descriptor each, and who finds a death tells all.
 func (w *World) watchNeighbours(launcherTells bool) {
-	stop := make(chan struct{})
-	w.stop = append(w.stop, func() { close(stop) })
+	stop, done := make(chan struct{}), make(chan struct{})
+	w.stop = append(w.stop, func() {
+		close(stop)
+		<-done // it looks at shared memory, which goes next
+	})
 	go func() {
+		defer close(done)
 		for r := w.nextNeighbour(w.Rank()); r >= 0; r = w.nextNeighbour(r) {
 			if !awaitEnd(w.cards[r].Host.PID, stop) {
 				return
@@ -26,7 +30,11 @@ func (w *World) watchNeighbours(launcherTells bool) {
 				continue
 			}
 			if launcherTells {
-				time.Sleep(newsDelay)
+				select {
+				case <-time.After(newsDelay):
+				case <-stop:
+					return
+				}
 			}
 			w.engine.Peers.MarkGone(r, proto.Vanished)
 		}
@@ -65,4 +73,19 @@ func hasEnded(fd int) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(p, 0)
 	return err == nil && n == 1
+}
+
+// ownCores lists the processors that this process may run on.
+func ownCores() []int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil
+	}
+	var cores []int
+	for c := 0; len(cores) < set.Count(); c++ {
+		if set.IsSet(c) {
+			cores = append(cores, c)
+		}
+	}
+	return cores
 }

@@ -15,6 +15,7 @@ import (
 	"gopgas/internal/sched"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
+	"gopgas/transport/auto"
 	"gopgas/transport/shm"
 )
 
@@ -39,6 +40,7 @@ type World struct {
 	engine *proto.Engine
 	team   *Team
 	cards  []rankCard
+	secret []byte   // shared by the ranks of this job and by nobody else
 	stop   []func() // what runs beside the program, in the order to end it
 	closed atomic.Bool
 }
@@ -48,14 +50,16 @@ type rankCard struct {
 	Host    bootstrap.Host
 	Address []byte // of the NIC
 	Config  string // what must be equal everywhere
+	Cores   []int  // that this rank may use
 }
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
 type Parts struct {
-	Job      bootstrap.Job
-	Sched    func(ranksHere int) *sched.Sched
-	Mapper   transport.Mapper   // nil: no memory is mapped
-	Provider transport.Provider // nil: no NIC
+	Job    bootstrap.Job
+	Sched  func(ranksHere, cores int) *sched.Sched
+	Mapper transport.Mapper // nil: no memory is mapped
+	// Provider is the NIC; nil: none. Where there is a Mapper too it is opened when it is first needed.
+	Provider transport.Provider
 }
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
@@ -78,11 +82,17 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	}
 	var mapper transport.Mapper
 	if !cfg.NoLocal {
-		if mapper, err = shm.Open(shm.Config{What: "the symmetric heap"}); err != nil {
+		if mapper, err = shm.Open(shm.Config{What: "symmetric heap"}); err != nil {
 			return nil, errors.Join(err, job.Abort(1, err.Error()))
 		}
 	}
-	w, err := Assemble(start, cfg, Parts{Job: job, Sched: sched.Process, Mapper: mapper})
+	parts := Parts{Job: job, Sched: sched.ProcessOn, Mapper: mapper}
+	if cfg.Transport != "shm" {
+		if parts.Provider, err = auto.Provider(cfg.Transport, cfg.nics()); err != nil {
+			return nil, err
+		}
+	}
+	w, err := Assemble(start, cfg, parts)
 	if err != nil {
 		return nil, fmt.Errorf("start rank %d of %d: %w", job.Rank(), job.Size(), err)
 	}
@@ -94,14 +104,18 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 
 // Assemble makes a world of its parts. Collective over the job.
 func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
-	w := &World{cfg: cfg, job: p.Job}
-	mine := rankCard{Host: bootstrap.ThisHost(), Config: fmt.Sprint(cfg.Transport, cfg.NoLocal, cfg.Stats)}
+	secret, err := bootstrap.Secret(ctx, p.Job)
+	if err != nil {
+		return nil, fmt.Errorf("agree on a secret: %w", err)
+	}
+	w := &World{cfg: cfg, job: p.Job, secret: secret}
+	mine := rankCard{Host: bootstrap.ThisHost(), Config: fmt.Sprint(cfg.Transport, cfg.NoLocal, cfg.Stats), Cores: ownCores()}
 	var domain transport.Domain
 	var s *sched.Sched
-	if p.Provider != nil {
+	if p.Provider != nil && p.Mapper == nil {
 		// The scheduler's patience depends on who is here, which the cards tell; a NIC needs one before.
-		s = p.Sched(p.Job.Size())
-		d, err := p.Provider.Open(ctx, transport.Config{Rank: p.Job.Rank(), Size: p.Job.Size(), Job: p.Job.Name(), Sched: s})
+		s = p.Sched(p.Job.Size(), runtime.NumCPU())
+		d, err := w.openNIC(ctx, p, s)
 		if err != nil {
 			return nil, fmt.Errorf("open the %s NIC: %w", p.Provider.Name(), err)
 		}
@@ -110,9 +124,9 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	if err := w.introduce(ctx, mine); err != nil {
 		return nil, err
 	}
-	nodes, here := w.nodes()
+	nodes, here, cores := w.nodes()
 	if s == nil {
-		s = p.Sched(here)
+		s = p.Sched(here, cores)
 	}
 	addresses := make([][]byte, len(w.cards))
 	for r := range w.cards {
@@ -124,8 +138,10 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
+		if domain == nil {
+			c.OpenLater = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }
+		}
 	}
-	var err error
 	if w.engine, err = proto.New(c); err != nil {
 		return nil, err
 	}
@@ -133,6 +149,13 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, err
 	}
 	return w, w.team.Barrier(ctx)
+}
+
+// openNIC opens the NIC of the parts for this rank. The NIC's secret was agreed on at the start.
+func (w *World) openNIC(ctx context.Context, p Parts, s *sched.Sched) (transport.Domain, error) {
+	return p.Provider.Open(ctx, transport.Config{
+		Rank: p.Job.Rank(), Size: p.Job.Size(), Job: p.Job.Name(), Secret: w.secret, Sched: s,
+	})
 }
 
 // introduce exchanges the cards and checks what must be equal.
@@ -158,8 +181,9 @@ func (w *World) introduce(ctx context.Context, mine rankCard) error {
 	return nil
 }
 
-// nodes numbers the nodes in the order of ranks; here is how many ranks this rank's node has.
-func (w *World) nodes() (nodes []int, here int) {
+// nodes numbers the nodes in the order of ranks; here is how many ranks this rank's node has, and cores how many cores
+// those may use, taken together.
+func (w *World) nodes() (nodes []int, here, cores int) {
 	nodes = make([]int, len(w.cards))
 	next := 0
 	for r := range w.cards {
@@ -174,12 +198,16 @@ func (w *World) nodes() (nodes []int, here int) {
 			next++
 		}
 	}
-	for _, n := range nodes {
+	used := make(map[int]bool)
+	for r, n := range nodes {
 		if n == nodes[w.job.Rank()] {
 			here++
+			for _, c := range w.cards[r].Cores {
+				used[c] = true
+			}
 		}
 	}
-	return nodes, here
+	return nodes, here, max(1, len(used))
 }
 
 // Rank returns this rank's number, from 0.
@@ -244,7 +272,7 @@ func (w *World) Close(ctx context.Context) error {
 		return transport.NewOpError("close", -1, transport.ErrClosed)
 	}
 	err := w.team.Barrier(ctx)
-	if err == nil && w.engine.NIC() != "" {
+	if err == nil {
 		// The barrier's own flags may still be in flight: no NIC closes before all have seen all of theirs done.
 		err = errors.Join(w.engine.Quiet(), w.job.Barrier(ctx))
 	}
@@ -256,6 +284,7 @@ func (w *World) Close(ctx context.Context) error {
 	for _, f := range w.stop {
 		f()
 	}
+	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
 	return errors.Join(w.job.Close(), w.team.Heap().Close(), w.engine.Close())
 }
 

@@ -2,26 +2,47 @@ package pgsync
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"gopgas/internal/sched"
+	"gopgas/transport"
 )
 
-// Barrier returns when all members have called it. It orders nothing but the members: to make puts visible
-// use Window.Fence or Window.Flush. A barrier whose context ended is continued by the next call.
+// Barrier returns when all members have called it. What a member stored into memory of its own before is there for the
+// gets and views of the others after it; puts into others' memory need a Window.Fence or Flush. A barrier whose context
+// ended is continued by the next call.
 //
 // It is a dissemination barrier (Hensgen, Finkel, Manber 1988): in round k a member tells the one 2^k after it
 // and hears from the one 2^k before it; ceil(log2 n) rounds, no root, no atomics.
 func (t *Team) Barrier(ctx context.Context) error {
-	if err := t.enter(ctx, "barrier"); err != nil {
+	return t.meet(ctx, "barrier", 0)
+}
+
+// meet is a barrier that all members make for the same purpose.
+func (t *Team) meet(ctx context.Context, op string, purpose call) error {
+	if err := t.begin(ctx, op); err != nil {
 		return err
 	}
 	defer t.leave()
-	return t.barrier(ctx, "barrier")
+	err := t.barrier(ctx, op, uint64(purpose))
+	if errors.Is(err, ErrMismatch) {
+		t.broken = err
+	}
+	return err
 }
 
-func (t *Team) barrier(ctx context.Context, op string) error {
+// A flag holds the number of the barrier, and in its low bits the sum over all calls up to it, by which two members
+// see that they did not make the same ones.
+const (
+	sumBits = 16
+	sumMul  = 0x9e3779b97f4a7c15
+)
+
+func (t *Team) barrier(ctx context.Context, op string, purpose uint64) error {
 	if !t.pending {
 		t.gen++
+		t.sum = ((t.sum^purpose)*sumMul + sumMul) >> (64 - sumBits)
 	}
 	t.pending = true
 	n := len(t.ranks)
@@ -30,19 +51,22 @@ func (t *Team) barrier(ctx context.Context, op string) error {
 		if to >= n {
 			to -= n
 		}
-		if err := t.e.Store64(&t.peers[to], k*flagStride, t.gen); err != nil {
+		if err := t.e.Store64(&t.peers[to], k*flagStride, t.gen<<sumBits|t.sum); err != nil {
 			return err
 		}
 		flag := t.local.Word64(k * flagStride)
-		if flag.Load() >= t.gen {
-			continue
-		}
 		from := t.me - dist
 		if from < 0 {
 			from += n
 		}
+		if have := flag.Load(); have>>sumBits >= t.gen {
+			if err := t.compare(op, from, have); err != nil {
+				return err
+			}
+			continue
+		}
 		sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: t.ranks[from]}, t)
-		for flag.Load() < t.gen {
+		for flag.Load()>>sumBits < t.gen {
 			if err := sp.Step(); err != nil {
 				sp.End()
 				return t.waitError(op, t.ranks[from], err)
@@ -50,7 +74,20 @@ func (t *Team) barrier(ctx context.Context, op string) error {
 		}
 		sp.End()
 		t.e.NoteWait(&sp, &t.peers[to])
+		if err := t.compare(op, from, flag.Load()); err != nil {
+			return err
+		}
 	}
 	t.pending = false
 	return nil
+}
+
+// compare looks whether the member behind a flag has made the same calls. A flag that is ahead is compared when this rank
+// gets there: sums that once differ go on to differ.
+func (t *Team) compare(op string, member int, flag uint64) error {
+	if flag>>sumBits != t.gen || flag&(1<<sumBits-1) == t.sum {
+		return nil
+	}
+	return transport.NewOpError(op, t.ranks[member], fmt.Errorf("%w: rank %d does not make the same collective calls as this rank, "+
+		"which is in a %s now", ErrMismatch, t.ranks[member], op))
 }

@@ -71,7 +71,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 		if t.me == root {
 			t.write(part)
 		}
-		r, err := t.turn(ctx, callOf(callBroadcast, mem.SizeOf[T](), len(buf)))
+		r, err := t.turn(ctx, callOf(callBroadcast, mem.SizeOf[T](), len(buf)), root)
 		if err != nil || t.me == root {
 			return err
 		}
@@ -95,7 +95,7 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	}
 	return t.end(rounds(len(src), mem.SizeOf[T](), func(lo, hi int) error {
 		t.write(mem.Of(src[lo:hi]))
-		r, err := t.turn(ctx, callOf(callAllGather, mem.SizeOf[T](), len(src)))
+		r, err := t.turn(ctx, callOf(callAllGather, mem.SizeOf[T](), len(src)), 0)
 		for m := 0; m < t.Size() && err == nil; m++ {
 			err = t.read(r, m, mem.Of(dst[m*len(src)+lo:m*len(src)+hi]))
 		}
@@ -109,7 +109,7 @@ func Reduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op, root in
 	if err := checkData[T](t, "reduce", root); err != nil {
 		return err
 	}
-	return reduce(ctx, t, "reduce", dst, src, op, t.me == root)
+	return reduce(ctx, t, "reduce", dst, src, op, root)
 }
 
 // AllReduce is Reduce with the result, bit by bit the same, on every member. Collective.
@@ -117,16 +117,20 @@ func AllReduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op) erro
 	if err := checkData[T](t, "allreduce", 0); err != nil {
 		return err
 	}
-	return reduce(ctx, t, "allreduce", dst, src, op, true)
+	return reduce(ctx, t, "allreduce", dst, src, op, everyone)
 }
 
-func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, op Op, want bool) error {
+// everyone is the root of a reduction whose result goes to all.
+const everyone = -1
+
+func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, op Op, root int) error {
+	want := root == everyone || root == t.me
 	if want && len(dst) != len(src) {
 		return transport.NewOpError(name, -1, fmt.Errorf("%w: dst has %d elements and src %d", ErrMismatch, len(dst), len(src)))
 	}
-	if err := proto.ElemOf[T]().Check(op); err != nil || op == Replace {
+	if err := proto.ElemOf[T]().Check(op); err != nil || op >= Replace {
 		if err == nil {
-			err = fmt.Errorf("%w: replace is not a reduction", proto.ErrAtomic)
+			err = fmt.Errorf("%w: %s is not a reduction", proto.ErrAtomic, op)
 		}
 		return transport.NewOpError(name, -1, err)
 	}
@@ -136,7 +140,7 @@ func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, o
 	var other []T
 	return t.end(rounds(len(src), mem.SizeOf[T](), func(lo, hi int) error {
 		t.write(mem.Of(src[lo:hi]))
-		r, err := t.turn(ctx, callOf(callReduce+int(op), mem.SizeOf[T](), len(src)))
+		r, err := t.turn(ctx, callOf(callReduce+int(op), mem.SizeOf[T](), len(src)), root)
 		if err != nil || !want {
 			return err
 		}

@@ -38,7 +38,9 @@ const (
 	callExchange = iota + 1
 	callBroadcast
 	callAllGather
-	callReduce
+	callReduce // and one for each operation
+	callAlloc  = callReduce + 32 + iota
+	callFree
 )
 
 func callOf(kind, elemBytes, n int) call {
@@ -70,12 +72,13 @@ func (t *Team) write(data mem.Range) {
 
 func (t *Team) outbox() int { return outboxOff + int(t.round&1)*outboxBytes }
 
-// turn ends the writing half of a round and begins the reading half.
-func (t *Team) turn(ctx context.Context, c call) (round, error) {
+// turn ends the writing half of a round and begins the reading half. root is the member that the call names; it is
+// part of what all must agree on.
+func (t *Team) turn(ctx context.Context, c call, root int) (round, error) {
 	r := round{t.outbox(), c}
 	t.local.Word64(r.off).Store(uint64(c))
 	t.round++
-	return r, t.barrier(ctx, c.name())
+	return r, t.barrier(ctx, c.name(), uint64(c)^uint64(root)*sumMul)
 }
 
 // check verifies that member makes the same call as this rank.
@@ -126,7 +129,7 @@ func (t *Team) exchange(ctx context.Context, card []byte) ([][]byte, error) {
 		box := t.local.Slice(t.outbox()+outboxHeader, payloadBytes).Data()
 		binary.LittleEndian.PutUint64(box, uint64(len(card)))
 		copy(box[8:], card[min(sent, len(card)):])
-		r, err := t.turn(ctx, callOf(callExchange, 1, 0))
+		r, err := t.turn(ctx, callOf(callExchange, 1, 0), 0)
 		if err != nil {
 			return nil, err
 		}

@@ -151,7 +151,7 @@ func (l *Lock) withdraw(wants int, cause error) error {
 	if old, err := l.home(proto.Replace, wants, 0, 0); err == nil && old == 0 {
 		// Somebody has cleared it and is about to grant: the grant must not be lost.
 		w := lockWatch{l: l}
-		sp := l.t.e.Sched.Begin(nil, sched.What{Op: "lock", Peer: -1}, &w)
+		sp := l.t.e.Sched.Begin(context.Background(), sched.What{Op: "lock", Peer: -1}, &w)
 		defer sp.End()
 		for !l.granted() {
 			if err := sp.Step(); errors.Is(err, errMine) {
@@ -204,17 +204,24 @@ func (l *Lock) Unlock() error {
 	if l.peers == nil {
 		return transport.NewOpError("unlock", -1, transport.ErrClosed)
 	}
-	if !l.held.Load() {
+	if !l.held.CompareAndSwap(true, false) {
 		return transport.NewOpError("unlock", -1, fmt.Errorf("%w: this rank does not hold the lock", ErrState))
 	}
+	// A put that failed, perhaps to a rank that is gone, is reported; the lock is released all the same.
+	var errs []error
 	for m := range l.peers {
 		if err := l.t.e.Flush(&l.peers[m]); err != nil {
-			return err
+			errs = append(errs, err)
 		}
 	}
-	err := l.unlock()
+	if err := l.unlock(); err != nil {
+		errs = append(errs, err)
+	}
 	l.busy.Store(false)
-	return err
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
 }
 
 // unlock hands the lock to the next living waiter, or leaves it free.

@@ -71,12 +71,17 @@ func (t *Team) alloc(ctx context.Context, bytes int) (*symheap.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	return block, t.Barrier(ctx)
+	return block, t.meet(ctx, "allocate", callOf(callAlloc, 1, bytes))
 }
 
-// free gives a block back when all members are done with it.
+// free gives a block back when all members are done with it and nothing is on its way to it.
 func (t *Team) free(ctx context.Context, block *symheap.Block) error {
-	if err := t.Barrier(ctx); err != nil {
+	for m := range t.peers {
+		if err := t.e.Flush(&t.peers[m]); err != nil {
+			return err
+		}
+	}
+	if err := t.meet(ctx, "free", callOf(callFree, 1, block.Bytes())); err != nil {
 		return err
 	}
 	return block.Free()
@@ -129,6 +134,12 @@ func (g Signal) Add(target int, v uint64) error {
 	}
 	_, err = e.Atomic(proto.Sum, proto.Word64(), r, g.off, v, 0)
 	e.Peers.Ring(r.Rank)
+	return err
+}
+
+// Check returns the error that Set would return before anything moves: the signals were freed, or there is no such target.
+func (g Signal) Check(target int) error {
+	_, err := g.at("signal", target)
 	return err
 }
 

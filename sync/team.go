@@ -50,6 +50,7 @@ type Team struct {
 
 	busy    atomic.Bool // a goroutine of this rank is in a collective
 	gen     uint64      // barriers begun
+	sum     uint64      // over the purposes of all barriers up to gen
 	pending bool        // barrier gen was left before its end
 	round   uint64      // rounds of outboxes so far
 	broken  error       // why collectives no longer work
@@ -108,10 +109,12 @@ func (t *Team) Engine() *proto.Engine { return t.e }
 // Heap returns the team's symmetric heap.
 func (t *Team) Heap() *symheap.Heap { return t.heap }
 
-// Interrupted implements sched.Watch: a team's wait ends when a member is gone.
+// Interrupted implements sched.Watch: a team's wait ends when a member is gone, or this rank's NIC.
 func (t *Team) Interrupted() error {
-	_, err := t.e.Peers.CheckAny(t.ranks)
-	return err
+	if _, err := t.e.Peers.CheckAny(t.ranks); err != nil {
+		return err
+	}
+	return t.e.Alive()
 }
 
 // waitError is the error of a wait for rank that ended early; where a member is gone it names that one.

@@ -45,8 +45,8 @@
 // The completions of one endpoint are reported in the order posted. Post does not stay short for ever while
 // somebody polls, even if nothing was signalled. A message for which the target has no receive buffer waits,
 // and what is behind it on its endpoint with it. A receive completion carries the endpoint that Connect to
-// the sender returns, and the Imm of the sender's OpSend or OpWriteImm; the latter uses up a buffer too.
-// Buffers are used in the order posted.
+// the sender returns, which may be posted to without a Connect of one's own, and the Imm of the sender's OpSend or
+// OpWriteImm; the latter uses up a buffer too. Buffers are used in the order posted.
 //
 // A rank with a connection to a rank that has closed its domain or died is told by one OpPeerDown, also when
 // nothing is on the way; connecting to it is ErrPeerGone. After Close every method returns ErrClosed, and so

@@ -25,10 +25,13 @@ type OpError struct {
 	Err  error
 }
 
-// NewOpError wraps err, and returns nil for nil.
+// NewOpError wraps err, and returns nil for nil. Without a rank of its own, -1, it names the one that err names.
 func NewOpError(op string, rank int, err error) error {
 	if err == nil {
 		return nil
+	}
+	if inner := (*OpError)(nil); rank < 0 && errors.As(err, &inner) {
+		rank = inner.Rank
 	}
 	return &OpError{Op: op, Rank: rank, Err: err}
 }

@@ -3,7 +3,6 @@ package window
 import (
 	"unsafe"
 
-	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	pgsync "gopgas/sync"
 )
@@ -120,26 +119,4 @@ func FetchXor[T Bits](w *Window[T], target, disp int, v T) (T, error) {
 	}
 	u, err := w.atomic(proto.Xor, target, disp, bits(v), 0)
 	return fromBits[T](u), err
-}
-
-// Accumulate combines src into target's elements from disp on, each element atomically, the whole not. It is
-// ordered and flushed like a Put, and returns when src may be reused.
-func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op) error {
-	if err := w.check("accumulate", target, disp, len(src)); err != nil {
-		return err
-	}
-	if op == proto.CompareSwap {
-		op++ // not an operation of Accumulate; Check refuses what lies beyond the last
-	}
-	if err := w.elem.Check(op); err != nil {
-		return err
-	}
-	r := &w.remotes[target]
-	for i := range src {
-		v := mem.Of(src[i : i+1]).Bits()
-		if _, err := w.e.Atomic(op, w.elem, r, (disp+i)*w.elem.Bytes, v, 0); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -79,8 +79,8 @@ func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 // Flush returns when all earlier puts and accumulates of this rank to target are visible there. Its error may be
 // that of an earlier put to the target.
 func (w *Window[T]) Flush(target int) error {
-	if w.direct && uint(target) < uint(len(w.parts)) {
-		mem.FullFence()
+	if uint(target) < w.direct {
+		fullFence()
 		return nil
 	}
 	return w.flush(target)
@@ -95,8 +95,8 @@ func (w *core) flush(target int) error {
 
 // FlushAll is Flush for every target.
 func (w *Window[T]) FlushAll() error {
-	if w.direct && !w.freed {
-		mem.FullFence()
+	if w.direct != 0 {
+		fullFence()
 		return nil
 	}
 	return w.flushAll()
@@ -114,10 +114,14 @@ func (w *core) flushAll() error {
 // Order makes earlier puts to target visible there before later ones; it does not wait where the transport keeps
 // the order of puts. It is what OpenSHMEM calls a fence.
 func (w *Window[T]) Order(target int) error {
-	if w.direct && uint(target) < uint(len(w.parts)) {
-		mem.StoreFence()
+	if uint(target) < w.direct {
+		storeFence()
 		return nil
 	}
+	return w.order(target)
+}
+
+func (w *core) order(target int) error {
 	if err := w.check("order", target, 0, 0); err != nil {
 		return err
 	}
@@ -136,6 +140,12 @@ func (w *Window[T]) Fence(ctx context.Context) error {
 // PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait.
 // The signal belongs to a set of the window's team.
 func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
+	if err := w.check("put-signal", target, disp, len(src)); err != nil {
+		return err
+	}
+	if err := sig.Check(target); err != nil {
+		return err
+	}
 	if err := w.put("put-signal", target, disp, src); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ type core struct {
 	remotes []proto.Remote // by member
 	local   mem.Range
 	elem    proto.Elem
-	direct  bool            // every part is used directly
+	direct  uint            // the number of members if every part is used directly and the window is not freed, else 0
 	cpu     bool            // atomics are the CPU's
 	block   *symheap.Block  // of Allocate
 	xp      *proto.Exposure // of Create
@@ -124,7 +124,7 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, ok bool
 		switch {
 		case string(c) == string(mine[:]):
 		case len(c) == len(mine) && c[16] != 0:
-			return transport.NewOpError(op, t.WorldRank(m), errors.New("this member refused; its own error says why"))
+			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this member refused; its own error says why", pgsync.ErrMismatch))
 		default:
 			return transport.NewOpError(op, t.WorldRank(m),
 				fmt.Errorf("%w: this rank makes %d elements of %s, rank %d something else", pgsync.ErrMismatch, n, typ, t.WorldRank(m)))
@@ -136,14 +136,17 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, ok bool
 // open fills the table of parts.
 func (w *Window[T]) open() {
 	w.parts = make([]part[T], len(w.remotes))
-	w.direct = !w.e.CountsMapped()
+	direct := !w.e.CountsMapped()
 	for m := range w.remotes {
 		r := &w.remotes[m]
 		if r.Mapped.Bytes != 0 && !w.e.CountsMapped() {
 			w.parts[m].s = mem.Slice[T](r.Mapped)
 		} else if r.Bytes != 0 {
-			w.direct = false
+			direct = false
 		}
+	}
+	if direct {
+		w.direct = uint(len(w.parts))
 	}
 }
 
@@ -159,7 +162,7 @@ func (w *Window[T]) Free(ctx context.Context) error {
 	for m := range w.parts {
 		w.parts[m].s = nil // W2
 	}
-	w.freed, w.local = true, mem.Range{}
+	w.freed, w.direct, w.local = true, 0, mem.Range{}
 	switch {
 	case w.block != nil:
 		return transport.NewOpError(op, -1, w.block.Free())

@@ -60,6 +60,14 @@ func compareSwap[T Word](p *T, old, v T) bool {
 	return atomic.CompareAndSwapUint32(p32(p), *p32(&old), *p32(&v))
 }
 
+// compareSwapBits is compareSwap for integers, in few enough steps to be inlined in a method that is inlined.
+func compareSwapBits[T Bits](p *T, old, v T) bool {
+	if unsafe.Sizeof(v) == 8 {
+		return atomic.CompareAndSwapUint64(p64(p), uint64(old), uint64(v))
+	}
+	return atomic.CompareAndSwapUint32(p32(p), uint32(old), uint32(v))
+}
+
 func fetchAdd[T Bits](p *T, d T) T {
 	if unsafe.Sizeof(d) == 8 {
 		return T(atomic.AddUint64(p64(p), uint64(d))) - d

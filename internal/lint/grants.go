@@ -25,6 +25,7 @@ var grants = []grant{
 	{"clock", launcher, "launcher side: no rank waits here"},
 	{"clock", "internal/control", "a socket between launcher and rank, beside the data path: deadlines are wall-clock times"},
 	{"clock", "internal/sched", "it is the clock"},
+	{"clock", "transport/verbs:auth.go transport/verbs:connect.go", "sockets beside the data path: deadlines are wall-clock times"},
 	{"clock", "transport/tcp:keep.go", "the deadline of a handshake, over a socket: deadlines are wall-clock times"},
 	{"clock", "transport/transporttest", "limits the time a provider under test may take"},
 
@@ -54,6 +55,9 @@ var grants = []grant{
 
 	{"panic", "internal/mem", "bounds, as a slice's"},
 	{"panic", "internal/invariants", "it is where bugs panic"},
+	{"env", "transport/transporttest:skip.go", "PGAS_REQUIRE turns a test's skip into a failure"},
+	{"var", "transport/transporttest:suite.go", "a flag of the tests: the seed to replay"},
+
 	{"panic", "window:view*.go", "View: bounds, as a slice's"},
 	{"panic", "pgas:view*.go", "View: bounds, as a slice's"},
 
@@ -89,7 +93,8 @@ const nameBudget = 40
 
 // budgets are the packages whose vocabulary is a wire format: enumerations that a NIC's hardware dictates.
 var budgets = map[string]int{
-	"transport":      50, // 24 of them are the kinds, flags, statuses and rights of one operation
-	"internal/wire":  50, // 26 of them are the kinds, flags and verdicts of the format
-	"internal/proto": 50, // 21 of them enumerate atomics, paths, states and causes
+	"transport/verbs/internal/ibv": 80, // 40 of them are numbers of libibverbs' interface
+	"transport":                    50, // 24 of them are the kinds, flags, statuses and rights of one operation
+	"internal/proto":               50, // 21 of them enumerate atomics, paths, states and causes
+	"internal/wire":                50, // 26 of them are the kinds, flags and verdicts of the format
 }

@@ -23,7 +23,9 @@ var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto transport/auto transport leaves"},
 	{"cmd/pgasbench", "pgas window sync regmgr transport/auto transport leaves"},
+	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
+	{"test/vm", "test/* leaves"},       // installs what it needs as other tests do
 	{"test/*", anything},
 
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.
@@ -56,7 +58,7 @@ var rooms = []room{
 	{"transport/verbs", "transport/verbs/internal/ibv transport leaves"},
 	{"transport/verbs/internal/ibv", leaves},
 	{"transport/tcp", "internal/softnic transport leaves"},
-	{"transport/soft", "internal/softnic transport leaves"},
+	{"transport/soft", "internal/softnic transport/shm transport leaves"},
 	{"transport/sim", "transport leaves"},
 	{"transport/shm", "transport leaves"},
 	{"transport/transporttest", "transport leaves"},

@@ -3,6 +3,7 @@ package pmiserver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -73,9 +74,7 @@ func New(c Config) (*Server, error) {
 		s.kvs[k] = v
 	}
 	s.cfg.Preset = make(map[string]string, len(s.kvs))
-	for k, v := range s.kvs {
-		s.cfg.Preset[k] = v
-	}
+	maps.Copy(s.cfg.Preset, s.kvs)
 	return s, nil
 }
 

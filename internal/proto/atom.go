@@ -126,24 +126,25 @@ func (t Elem) Check(op Atom) error {
 // Atomic performs op on the element at byte off and returns its old bits. The path is the exposure's: CPU
 // where the part is mapped, else the NIC.
 func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint64, error) {
-	wordOff, shift, mask, err := locate(r, t, off)
-	if err != nil {
-		return 0, err
-	}
 	if r.cpuAtomics() {
 		e.note(PathAtomic, t.Bytes)
 		return cpuAtomic(op, t, r.Mapped, off, x, y), nil
 	}
-	if !e.nic().caps.Atomics64 {
+	n := e.nic()
+	switch n.way(op, t) {
+	case byMessage:
+		return n.askedAtomic(op, t, r, off, x, y)
+	case nowhere:
 		return 0, transport.NewOpError(op.String(), r.Rank, errNoAtomics)
-	}
-	if t.Bytes == 8 {
-		switch {
-		case op == CompareSwap:
-			return e.nic().atomic(transport.OpCompareSwap, r, off, x, y)
-		case op == Sum && t.Kind != reflect.Float64:
-			return e.nic().atomic(transport.OpFetchAdd, r, off, x, 0)
+	case native:
+		if op == CompareSwap {
+			return n.atomic(transport.OpCompareSwap, r, off, x, y)
 		}
+		return n.atomic(transport.OpFetchAdd, r, off, x, 0)
+	}
+	wordOff, shift, mask, err := locate(r, t, off)
+	if err != nil {
+		return 0, err
 	}
 	// What the NIC lacks is made of what it has: a compare-swap of the word around the element.
 	word, err := e.nic().load64(r, wordOff)
@@ -162,16 +163,58 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 	return 0, err
 }
 
+// Accumulate combines the elements in src into those from byte off on, each atomically; it returns when src may be
+// reused, and is flushed and ordered like a put.
+func (e *Engine) Accumulate(op Atom, t Elem, r *Remote, off int, src mem.Range) error {
+	if r.cpuAtomics() {
+		e.note(PathAtomic, src.Bytes)
+		cpuAccumulate(op, t, r.Mapped.Slice(off, src.Bytes), src)
+		return nil
+	}
+	if n := e.nic(); n.way(op, t) == byMessage || n.caps.AtomicsCPU && n.am != nil {
+		return n.askedAccumulate(op, t, r, off, src)
+	}
+	for at := 0; at < src.Bytes; at += t.Bytes {
+		if _, err := e.Atomic(op, t, r, off+at, src.Slice(at, t.Bytes).Bits(), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// way is how a NIC performs an atomic.
+type way uint8
+
+const (
+	nowhere   way = iota
+	native        // the NIC has it
+	byWord        // by a compare-swap of the word around the element
+	byMessage     // the target's CPU does it
+)
+
+// way decides by the operation, the element type and what the NIC can do, and by nothing else, so that all members of a
+// window agree. Where the NIC's atomics are not atomic with a CPU's, all operations on one type take one of the two.
+func (n *nic) way(op Atom, t Elem) way {
+	hardware := n.caps.Atomics64 && t.Bytes == 8 && t.Kind != reflect.Float64
+	switch {
+	case hardware && (op == Sum || op == CompareSwap):
+		return native
+	case n.am != nil && (n.caps.AtomicsCPU || !hardware):
+		return byMessage
+	case n.caps.Atomics64:
+		return byWord
+	default:
+		return nowhere
+	}
+}
+
 func (r *Remote) cpuAtomics() bool { return r.Mapped.Bytes != 0 && !r.nicAtomics }
 
 // locate returns the aligned 8-byte word around the element, and where in it the element is.
 func locate(r *Remote, t Elem, off int) (wordOff int, shift uint, mask uint64, err error) {
 	mask = ^uint64(0) >> (64 - 8*t.Bytes)
-	if r.cpuAtomics() {
-		return off, 0, mask, nil
-	}
 	inWord := int(r.raddr+uint64(off)) & 7
-	if wordOff = off - inWord; wordOff < 0 || wordOff+8 > r.Bytes {
+	if wordOff = off - inWord; wordOff < 0 || wordOff+8 > r.room {
 		return 0, 0, 0, transport.NewOpError("atomic", r.Rank, errEdge)
 	}
 	return wordOff, uint(8 * inWord), mask, nil

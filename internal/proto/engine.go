@@ -99,6 +99,16 @@ func (e *Engine) Mapper() transport.Mapper { return e.mapper }
 // CountsMapped reports whether operations on mapped memory must go through the engine.
 func (e *Engine) CountsMapped() bool { return e.count }
 
+// Part ends what runs beside the program and takes this rank's waits and its table of peers out of shared memory, so
+// that the memory can be unmapped. Afterwards nothing but Close may be called. The peers have agreed to part too.
+func (e *Engine) Part() {
+	if n := e.nic(); n != nil {
+		n.quit()
+	}
+	e.Sched.DropBell()
+	e.Peers.part()
+}
+
 // Close releases the NIC and the mapper. Outstanding operations end in errors.
 func (e *Engine) Close() error {
 	var first error
@@ -120,6 +130,7 @@ type Remote struct {
 	Mapped mem.Range // empty: through the NIC
 	raddr  uint64
 	rkey   uint64
+	room   int // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
 }
@@ -165,11 +176,12 @@ func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the
 // first of an earlier operation to that rank that failed.
 func (e *Engine) Flush(r *Remote) error {
-	if r.Mapped.Bytes != 0 {
+	n := e.nic()
+	if r.Mapped.Bytes != 0 || n == nil { // without a NIC only an empty part is not mapped
 		mem.FullFence()
 		return nil
 	}
-	return e.nic().flush(r.Rank)
+	return n.flush(r.Rank)
 }
 
 // Quiet returns when nothing of this rank is in flight to anybody, with the first failure not yet reported.
@@ -189,14 +201,15 @@ func (e *Engine) Quiet() error {
 // Order makes earlier puts to the member's rank visible before later ones; it does not wait where the
 // transport keeps order.
 func (e *Engine) Order(r *Remote) error {
-	if r.Mapped.Bytes != 0 {
+	n := e.nic()
+	if r.Mapped.Bytes != 0 || n == nil {
 		mem.StoreFence()
 		return nil
 	}
-	if e.nic().caps.OrderedWrites {
+	if n.caps.OrderedWrites && n.ends[r.Rank].asked.Load() == 0 {
 		return nil
 	}
-	return e.nic().flush(r.Rank)
+	return n.flush(r.Rank)
 }
 
 // Store64 writes v to the 8-byte word at off, after all earlier puts of this rank to the same rank, and wakes
@@ -219,6 +232,14 @@ func (e *Engine) Abandon() {
 	if e.nic() != nil {
 		_ = e.nic().close()
 	}
+}
+
+// Alive returns an error when this rank's own NIC was closed or has failed: no wait on it can end then.
+func (e *Engine) Alive() error {
+	if n := e.nic(); n != nil && n.closed.Load() {
+		return errOwnEnd
+	}
+	return nil
 }
 
 // NoteWait counts a wait that ended, if it went past its spinning phase.

@@ -44,6 +44,9 @@ func (e *Engine) Allocate(ctx context.Context, x Exchanger, ranks []int, bytes i
 	if e.mapper != nil {
 		xp.Local, token, err = e.mapper.Alloc(bytes)
 		xp.owned = err == nil
+		if err == nil && !e.oneNode(ranks) {
+			err = e.openNIC(ctx) // members on other nodes cannot map it
+		}
 	} else {
 		xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
 	}
@@ -73,6 +76,9 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic().name, err)
 		}
 		xp.hasKey = err == nil
+		if xp.hasKey {
+			e.nic().know(xp.region.RKey, xp.Local)
+		}
 	}
 	mine := card{bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, token: token, err: err}
 	if e.nic() != nil {
@@ -125,15 +131,15 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 	all := true
 	xp.Of = make([]Remote, len(ranks))
 	for m, c := range cards {
-		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey}
+		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, room: c.bytes}
 		if xp.e.nic() != nil && c.addr != nil {
 			xp.e.nic().learn(r.Rank, c.addr)
 		}
 		switch {
+		case xp.e.mapper != nil && ranks[m] == xp.e.Rank:
+			r.Mapped = xp.Local
 		case c.token == nil || xp.e.mapper == nil:
 			all = all && c.bytes == 0
-		case ranks[m] == xp.e.Rank:
-			r.Mapped = xp.Local
 		default:
 			m, err := xp.e.mapper.Map(c.token)
 			if err != nil {
@@ -176,6 +182,7 @@ func (xp *Exposure) release() error {
 	}
 	xp.mappings = nil
 	if xp.hasKey {
+		xp.e.nic().forget(xp.region.RKey)
 		errs = append(errs, xp.e.nic().d.Deregister(xp.region))
 		xp.hasKey = false
 	}
@@ -226,6 +233,18 @@ func firstFailure(cards []card, ranks []int, own error) error {
 	return nil
 }
 
+// sentinels are the errors that keep their identity on the way to the other members.
+var sentinels = [...]error{transport.ErrLimit, transport.ErrUnsupported, transport.ErrClosed}
+
+// toldError is another member's error.
+type toldError struct {
+	text string
+	is   error
+}
+
+func (e toldError) Error() string { return e.text }
+func (e toldError) Unwrap() error { return e.is }
+
 // encode writes: flags, bytes, raddr, rkey, lengths of token and address, token, address, error text.
 func (c card) encode() []byte {
 	var flags byte
@@ -237,6 +256,12 @@ func (c card) encode() []byte {
 	}
 	if c.err != nil {
 		flags |= 4
+		for i, s := range sentinels {
+			if errors.Is(c.err, s) {
+				flags |= 8 << i
+				break
+			}
+		}
 	}
 	b := []byte{flags}
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.bytes))
@@ -276,6 +301,12 @@ func decodeCard(b []byte) (card, error) {
 	}
 	if b[0]&4 != 0 {
 		c.err = errors.New(string(rest[n+k:]))
+		for i, s := range sentinels {
+			if b[0]&(8<<i) != 0 {
+				c.err = toldError{c.err.Error(), s}
+				break
+			}
+		}
 	}
 	return c, nil
 }
@@ -287,5 +318,6 @@ func (r Remote) At(off, bytes int) Remote {
 	}
 	r.Bytes = bytes
 	r.raddr += uint64(off)
+	r.room -= off
 	return r
 }

@@ -26,7 +26,7 @@ func (h Handle) Done() bool {
 		return true
 	}
 	h.n.progress()
-	return h.n.transfer[h.id].gen.Load() != h.gen
+	return h.n.transfer[h.id].gen.Load() != h.gen || h.n.closed.Load()
 }
 
 // Wait returns when the transfer has ended, with its error the first time it is asked. When ctx ends first it
@@ -37,10 +37,16 @@ func (h Handle) Wait(ctx context.Context) error {
 	}
 	t := &h.n.transfer[h.id]
 	if t.gen.Load() == h.gen {
+		h.n.pollers.Add(1)
+		defer h.n.pollers.Add(-1)
 		sp := h.n.e.Sched.Begin(ctx, sched.What{Op: h.op, Peer: h.rank}, nil)
 		for t.gen.Load() == h.gen {
 			if h.n.progress() {
 				continue
+			}
+			if h.n.closed.Load() {
+				sp.End()
+				return transport.NewOpError(h.op, h.rank, errOwnEnd)
 			}
 			if err := sp.Step(); err != nil {
 				sp.End()
@@ -52,12 +58,17 @@ func (h Handle) Wait(ctx context.Context) error {
 			h.n.e.counts.waited(PathBounce)
 		}
 	}
-	h.n.mu.Lock()
-	defer h.n.mu.Unlock()
-	if len(h.n.failed) == 0 {
+	return h.n.explain(h.op, h.rank, h.n.failure(h))
+}
+
+// failure returns the error of a transfer that has ended, the first time it is asked.
+func (n *nic) failure(h Handle) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.failed) == 0 {
 		return nil
 	}
-	err := h.n.failed[h]
-	delete(h.n.failed, h)
+	err := n.failed[h]
+	delete(n.failed, h)
 	return err
 }

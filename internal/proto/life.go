@@ -2,6 +2,7 @@ package proto
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"gopgas/internal/mem"
@@ -14,7 +15,7 @@ import (
 const (
 	blockState = 0   // State of the owner
 	blockBell  = 128 // rings, sleepers: 4 bytes each
-	blockAny   = 256 // not 0: some rank is gone
+	blockAny   = 256 // not 0: some rank is gone; the first one + 1, where known
 	blockGone  = 384 // a word for each rank: 0, or the Cause
 )
 
@@ -120,6 +121,18 @@ func bellOf(block mem.Range) sched.Bell {
 // Leave announces that this rank needs nobody any more.
 func (p *Peers) Leave() { p.block.Load().Word64(blockState).Store(uint64(Left)) }
 
+// part moves the table out of shared memory, which is about to be unmapped. Nobody else uses the table meanwhile.
+func (p *Peers) part() {
+	block := mem.Of(make([]uint64, RankBlockBytes(len(p.watch))/8))
+	old := p.block.Load()
+	for off := 0; off < block.Bytes; off += 8 { // word by word: a peer whose NIC still works may be telling news
+		block.Word64(off).Store(old.Word64(off).Load())
+	}
+	p.block.Store(&block)
+	p.others = nil
+	clear(p.bells)
+}
+
 // StateOf reads the state of a rank whose block is mapped; ok is false for others.
 func (p *Peers) StateOf(rank int) (s State, ok bool) {
 	if rank >= len(p.others) || p.others[rank].Mapped.Bytes == 0 {
@@ -131,16 +144,22 @@ func (p *Peers) StateOf(rank int) (s State, ok bool) {
 func (p *Peers) mark(block mem.Range, rank int, c Cause) bool {
 	news := block.Word64(blockGone+8*rank).CompareAndSwap(0, uint64(c))
 	// Always, after the word: whoever set the word before may have died between the two.
-	block.Word64(blockAny).Store(1)
+	block.Word64(blockAny).CompareAndSwap(0, uint64(rank)+1)
 	return news
 }
 
 // MarkGone records that rank is gone, tells all ranks whose block is mapped, and ends their waits for it. It
 // reports whether that was news to this rank.
 func (p *Peers) MarkGone(rank int, c Cause) bool {
-	news := p.mark(*p.block.Load(), rank, c)
+	own := *p.block.Load()
+	news := p.mark(own, rank, c)
+	// Who is lost because of another one's end must not be known before that one, so the older news goes along.
+	first := int(own.Word64(blockAny).Load()) - 1
 	for r := range p.others {
 		if m := p.others[r].Mapped; m.Bytes != 0 {
+			if c := p.cause(first); first != rank && c != 0 {
+				p.mark(m, first, c)
+			}
 			p.mark(m, rank, c)
 			p.bells[r].Ring()
 		}
@@ -177,10 +196,17 @@ func (p *Peers) Check(rank int) error {
 	return nil
 }
 
-// CheckAny returns an error for the first of ranks that is gone, and that rank.
+// CheckAny returns an error for one of ranks that is gone, and that rank: the one that was lost first if it is among
+// them, since the others may have left because of it.
 func (p *Peers) CheckAny(ranks []int) (int, error) {
-	if !p.AnyGone() {
+	first := int(p.block.Load().Word64(blockAny).Load()) - 1
+	if first < 0 {
 		return -1, nil
+	}
+	if first < len(p.watch) && slices.Contains(ranks, first) {
+		if err := p.Check(first); err != nil {
+			return first, err
+		}
 	}
 	for _, r := range ranks {
 		if err := p.Check(r); err != nil {

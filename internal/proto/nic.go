@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"gopgas/internal/am"
 	"gopgas/internal/bounce"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
@@ -17,7 +19,7 @@ import (
 // of an atomic and for the payload of a flag.
 const (
 	slotBytes    = 64 << 10
-	slots        = 64
+	slots        = 32
 	pieces       = 256
 	scratchBytes = 256 // also the largest inline payload
 	pollBatch    = 64
@@ -34,6 +36,16 @@ type nic struct {
 	cq   [pollBatch]transport.Completion
 
 	ends []endpoint // by rank
+
+	am       *am.AM // nil: the NIC has no sends
+	exposing sync.RWMutex
+	exposed  map[uint64]mem.Range // by key: what handlers may touch
+
+	pollers    atomic.Int32 // goroutines that poll while they wait
+	unattended atomic.Bool  // attend has ended
+	closed     atomic.Bool  // this rank's NIC is closed or has failed: nothing completes any more
+	nap        sched.Event
+	stop       context.CancelFunc
 
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
@@ -59,6 +71,7 @@ type endpoint struct {
 	ep      transport.EP  // valid in epUp
 	addr    []byte
 	pending atomic.Int64 // pieces in flight
+	asked   atomic.Int64 // of these, requests that the target's CPU performs
 	bad     atomic.Bool  // err is set
 	err     error        // the first asynchronous error not yet reported; under nic.mu
 }
@@ -72,7 +85,6 @@ const (
 // piece is one operation in flight.
 type piece struct {
 	rank     int
-	kind     transport.Kind
 	slot     int32 // of the bounce pool, or -1
 	transfer int32 // that it is part of, or -1
 	keep     bool  // the waiter takes the result from the piece and frees it
@@ -112,11 +124,72 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
+	n.exposed = make(map[uint64]mem.Range)
+	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
+		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
+			return nil, err
+		}
+	}
 	e.Sched.SetProgress(n.progress)
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop = stop
+	e.Sched.Go(func() { n.attend(ctx) })
 	return n, nil
 }
 
-func (n *nic) close() error { return n.d.Close() }
+func (n *nic) close() error {
+	n.quit()
+	return n.d.Close()
+}
+
+// quit lets nobody poll any more and returns when nobody does: from now on it is no news that the peers' NICs close.
+func (n *nic) quit() {
+	n.closed.Store(true)
+	n.stop()
+	n.nap.Set()
+	n.d.Wake()
+	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: "close", Peer: -1}, nil)
+	defer sp.End()
+	for !n.unattended.Load() {
+		_ = sp.Step() // without a deadline and a watch there is no error
+	}
+	n.poll.Lock() // a poller may be at work still
+	defer n.poll.Unlock()
+}
+
+// Naps of attend while others poll.
+const (
+	napFirst   = 200 * time.Microsecond
+	napLongest = time.Millisecond
+)
+
+// attend serves the NIC when nobody of this rank polls: requests of peers, and completions for parked waits. It
+// sleeps until the NIC has something; while a wait polls it keeps out of the way.
+func (n *nic) attend(ctx context.Context) {
+	defer n.unattended.Store(true)
+	for ctx.Err() == nil {
+		for nap := napFirst; n.pollers.Load() > 0; nap = min(2*nap, napLongest) {
+			n.nap.Wait(nap)
+		}
+		if err := n.d.Wait(ctx); err != nil {
+			return
+		}
+		n.progress()
+	}
+}
+
+// know makes memory reachable for handlers; forget ends that, and returns when none is in it.
+func (n *nic) know(key uint64, r mem.Range) {
+	n.exposing.Lock()
+	defer n.exposing.Unlock()
+	n.exposed[key] = r
+}
+
+func (n *nic) forget(key uint64) {
+	n.exposing.Lock()
+	defer n.exposing.Unlock()
+	delete(n.exposed, key)
+}
 
 // learn keeps rank's address if it was not known before.
 func (n *nic) learn(rank int, addr []byte) {
@@ -166,11 +239,16 @@ func (n *nic) connectError(rank int, err error) error {
 
 // waitUntil polls and steps until cond holds or rank is gone. cond must not wait.
 func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
-	sp := n.e.Sched.Begin(nil, sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
+	n.pollers.Add(1)
+	defer n.pollers.Add(-1)
+	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
 	defer sp.End()
 	for !cond() {
 		if n.progress() {
 			continue
+		}
+		if n.closed.Load() {
+			return transport.NewOpError(op, rank, errOwnEnd)
 		}
 		if err := sp.Step(); err != nil {
 			return transport.NewOpError(op, rank, err)
@@ -184,12 +262,18 @@ func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
 
 // progress hands out completions if nobody else does so; it reports whether there were any.
 func (n *nic) progress() bool {
-	if !n.poll.TryLock() {
+	if n.closed.Load() || !n.poll.TryLock() {
 		return false
 	}
 	k, err := n.d.Poll(n.cq[:])
+	if err != nil {
+		n.closed.Store(true)
+	}
 	for i := range n.cq[:k] {
 		n.finish(&n.cq[i])
+	}
+	if n.am != nil {
+		_ = n.am.Flush()
 	}
 	n.poll.Unlock()
 	if n.news.Load() && !n.spreading.Swap(true) {
@@ -207,6 +291,7 @@ func (n *nic) progress() bool {
 // It runs outside the poller's place, since it posts and may wait.
 func (n *nic) spread() {
 	p := n.e.Peers
+	first := p.block.Load().Word64(blockAny).Load()
 	for dead := range n.e.Size {
 		c := p.cause(dead)
 		if c == 0 {
@@ -218,7 +303,7 @@ func (n *nic) spread() {
 				continue
 			}
 			if n.store64("tell", to, blockGone+8*dead, uint64(c)) == nil {
-				_ = n.store64("tell", to, blockAny, 1) // whoever cannot be told will find out for itself
+				_ = n.store64("tell", to, blockAny, first) // whoever cannot be told will find out for itself
 			}
 		}
 	}
@@ -229,10 +314,21 @@ func (n *nic) lost(rank int) {
 	if n.e.Peers.MarkGone(rank, Silent) {
 		n.news.Store(true)
 	}
+	if n.am == nil {
+		return
+	}
+	for _, id := range n.am.Lost(rank) {
+		n.ends[rank].asked.Add(-1)
+		n.settle(int32(id), n.e.Peers.Check(rank))
+	}
 }
 
 // finish handles one completion.
 func (n *nic) finish(c *transport.Completion) {
+	if n.am != nil && n.am.Owns(c) {
+		n.arrived(c)
+		return
+	}
 	if c.Kind == transport.OpPeerDown || c.Kind == transport.OpPortDown {
 		n.mu.Lock()
 		rank, known := n.byEP[c.EP.Index]
@@ -251,8 +347,14 @@ func (n *nic) finish(c *transport.Completion) {
 	if c.Status != transport.StatusOK {
 		err = n.statusError(p.rank, c.Status)
 	}
+	n.settle(int32(c.Cookie), err)
+}
+
+// settle ends a piece.
+func (n *nic) settle(id int32, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	p := &n.piece[id]
 	ep := &n.ends[p.rank]
 	if p.transfer >= 0 {
 		n.partDoneLocked(p.transfer, err)
@@ -261,7 +363,7 @@ func (n *nic) finish(c *transport.Completion) {
 		ep.bad.Store(true)
 	}
 	if !p.keep {
-		n.freeLocked(int32(c.Cookie))
+		n.freeLocked(id)
 	}
 	ep.pending.Add(-1)
 }
@@ -315,6 +417,7 @@ func (n *nic) statusError(rank int, s transport.Status) error {
 }
 
 var (
+	errOwnEnd         = fmt.Errorf("this rank's NIC: %w", transport.ErrClosed)
 	errConnectionLost = errors.New("the connection broke before the operation was done; its effect is unknown")
 	errRefused        = errors.New("the target's NIC refused the access: the memory was freed, or its key is wrong")
 )

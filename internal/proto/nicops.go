@@ -1,9 +1,13 @@
 package proto
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -168,7 +172,7 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 			err = nil // take one that is done, then go on
 		}
 		k, part := flight[done%window], into[done%window]
-		if werr := k.h.Wait(nil); werr == nil {
+		if werr := k.h.Wait(context.Background()); werr == nil {
 			buf, _ := n.buffer(k.id, part.Bytes)
 			copy(part.Data(), buf.Data())
 		} else if err == nil {
@@ -224,9 +228,9 @@ type kept struct {
 // errNoRoom: no piece, slot or transfer is free now.
 var errNoRoom = errors.New("no room")
 
-// postKept posts op with a buffer of its own for the result of bytes. Without leave to wait it fails with errNoRoom
-// where it would have to.
-func (n *nic) postKept(name string, ep *endpoint, rank int, op transport.Op, bytes int, slot, wait bool) (kept, error) {
+// keep takes a piece with a buffer of its own, and a transfer, for an operation to rank. Without leave to wait it fails
+// with errNoRoom where it would have to.
+func (n *nic) keep(name string, rank int, slot, wait bool) (kept, error) {
 	// The order of waiting is transfers, then pieces; whoever holds pieces that wait for him does not wait at all.
 	h, ok := n.tryBegin(name, rank)
 	if !ok && !wait {
@@ -251,16 +255,34 @@ func (n *nic) postKept(name string, ep *endpoint, rank int, op transport.Op, byt
 		}
 	}
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.piece[id].transfer, n.piece[id].keep = h.id, true
-	n.mu.Unlock()
-	buf, key := n.buffer(id, bytes)
-	op.NSGE = 1
-	op.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	if err := n.post(name, id, ep, op); err != nil {
-		n.partDone(h.id, nil)
+	return kept{h, id}, nil
+}
+
+// postKept posts op with a kept piece for the result of bytes.
+func (n *nic) postKept(name string, ep *endpoint, rank int, op transport.Op, bytes int, slot, wait bool) (kept, error) {
+	k, err := n.keep(name, rank, slot, wait)
+	if err != nil {
 		return kept{}, err
 	}
-	return kept{h, id}, nil
+	buf, key := n.buffer(k.id, bytes)
+	op.NSGE = 1
+	op.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+	if err := n.post(name, k.id, ep, op); err != nil {
+		n.partDone(k.h.id, nil)
+		return kept{}, err
+	}
+	return k, nil
+}
+
+// take waits for a kept word and gives the piece back.
+func (n *nic) take(k kept) (uint64, error) {
+	err := k.h.Wait(context.Background())
+	buf, _ := n.buffer(k.id, 8)
+	word := buf.Word64(0).Load()
+	n.give(k)
+	return word, err
 }
 
 func (n *nic) give(k kept) {
@@ -328,11 +350,7 @@ func (n *nic) word(name string, ep *endpoint, rank int, op transport.Op) (uint64
 		return 0, err
 	}
 	n.e.counts.add(PathNICAtomic, 8)
-	err = k.h.Wait(nil)
-	buf, _ := n.buffer(k.id, 8)
-	old := buf.Word64(0).Load()
-	n.give(k)
-	return old, err
+	return n.take(k)
 }
 
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure.
@@ -347,9 +365,31 @@ func (n *nic) flush(rank int) error {
 		return nil
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	err := ep.err
 	ep.err = nil
 	ep.bad.Store(false)
-	return transport.NewOpError("flush", rank, err)
+	n.mu.Unlock()
+	return n.explain("flush", rank, transport.NewOpError("flush", rank, err))
+}
+
+// newsTime is how long a broken connection may wait for the news that its rank is gone.
+const newsTime = 100 * time.Millisecond
+
+// explain returns err, the error of op to rank, and for a broken connection its cause if that becomes known soon: the NIC
+// reports what was in flight before, or instead of, the end of the peer.
+func (n *nic) explain(op string, rank int, err error) error {
+	if !errors.Is(err, errConnectionLost) {
+		return err
+	}
+	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, nil)
+	defer sp.End()
+	for began := n.e.Sched.Now(); n.e.Sched.Now()-began < newsTime && !n.closed.Load(); {
+		if gone := n.e.Peers.Check(rank); gone != nil {
+			return transport.NewOpError(op, rank, fmt.Errorf("%w; %w", gone, errConnectionLost))
+		}
+		if !n.progress() {
+			_ = sp.Step() // without a deadline and a watch there is no error
+		}
+	}
+	return err
 }

@@ -12,12 +12,13 @@ const (
 	PathInline
 	PathBounce
 	PathNICAtomic
+	PathMessage
 	numPaths
 )
 
 // String names the path as statistics do.
 func (p Path) String() string {
-	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic"}[p]
+	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message"}[p]
 }
 
 // OverNIC reports whether the path uses the NIC.

@@ -25,24 +25,35 @@ type Sched struct {
 // sleeping is cheaper for all.
 const (
 	spinsIdle   = 1000 // about 40 us of pause instructions: every rank has a core of its own
-	spinsBusy   = 20   // more ranks than cores: the one waited for may need this one
+	spinsBusy   = 3    // more ranks than cores: the one waited for may need this one
 	yieldsIdle  = 200 * time.Microsecond
 	yieldsBusy  = 100 * time.Microsecond
 	parkFirst   = 200 * time.Microsecond
 	parkLongest = 2 * time.Millisecond
+
+	lastWordsTime = 30 * time.Millisecond
 )
 
-// Process returns the body of a rank that is a process of its own, one of ranksHere on this node.
-func Process(ranksHere int) *Sched { return newSched(ranksHere, yieldProcessor) }
+// Process returns the body of a rank that is a process of its own, one of ranksHere on the cores of this process.
+func Process(ranksHere int) *Sched { return ProcessOn(ranksHere, runtime.NumCPU()) }
 
-// Goroutine returns the body of a rank that is one of ranksHere goroutines of this process.
-func Goroutine(ranksHere int) *Sched { return newSched(ranksHere, runtime.Gosched) }
+// ProcessOn is Process for ranks that have cores among them, of which a launcher may have bound each to a few.
+func ProcessOn(ranksHere, cores int) *Sched { return newSched(ranksHere, cores, yieldProcessor) }
 
-func newSched(ranksHere int, yield func()) *Sched {
+// Goroutine returns the body of a rank that is one of ranksHere goroutines of this process. It spins little: what it
+// waits for may be a goroutine that needs this processor.
+func Goroutine(ranksHere int) *Sched {
+	s := newSched(ranksHere, runtime.NumCPU(), runtime.Gosched)
+	s.spins = spinsBusy
+	return s
+}
+
+func newSched(ranksHere, cores int, yield func()) *Sched {
 	s := &Sched{yield: yield, spins: spinsIdle, yields: yieldsIdle, epoch: time.Now()}
-	if ranksHere > runtime.NumCPU() {
+	if ranksHere > cores {
 		s.spins, s.yields = spinsBusy, yieldsBusy
 	}
+	s.waits.prepare()
 	s.own = NewBell(&s.ownMem[0], &s.ownMem[1])
 	s.bell.Store(&s.own)
 	return s
@@ -55,11 +66,22 @@ func (s *Sched) SetBell(b Bell) { s.bell.Store(&b) }
 // reports whether it found anything. It must not wait, and may be called by several waits at once.
 func (s *Sched) SetProgress(f func() bool) { s.help.Store(&f) }
 
+// DropBell makes waits park on the rank's own bell again: the memory of the other one is about to be unmapped.
+func (s *Sched) DropBell() { s.bell.Store(&s.own) }
+
 // Ring wakes the parked waits of this very rank: a helper goroutine has made something true for them.
 func (s *Sched) Ring() { s.bell.Load().Ring() }
 
 // Go runs f beside the caller.
 func (s *Sched) Go(f func()) { go f() }
+
+// Pause tells the processor that the caller loops until another core's store. It is for threads that serve
+// memory on their own, such as a software NIC's engine; whoever waits for a rank uses Begin and Step.
+func Pause() { pause() }
+
+// Yield lets another thread of the machine run on this processor, if one is ready. Like Pause it is for threads
+// that serve memory on their own.
+func Yield() { yieldProcessor() }
 
 // Now returns nanoseconds since the rank began; it never goes back.
 func (s *Sched) Now() time.Duration { return time.Since(s.epoch) }

@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestWatchEndsWait(t *testing.T) {
 	var dead atomic.Bool
 	s := Goroutine(2)
 	s.Go(func() { time.Sleep(3 * time.Millisecond); dead.Store(true) })
-	err := wait(s, nil, watchFunc(func() error {
+	err := wait(s, context.Background(), watchFunc(func() error {
 		if dead.Load() {
 			return gone
 		}
@@ -124,15 +125,47 @@ func TestEventKeepsOneSet(t *testing.T) {
 	require.True(t, e.Wait(10*time.Second))
 }
 
+func TestParkedWaitAllocatesNothing(t *testing.T) {
+	s := Process(64)
+	parked := func() {
+		sp := s.Begin(context.Background(), What{Op: "test"}, nil)
+		for len(s.waits.records) == 0 { // this goroutine's own record
+			_ = sp.Step()
+		}
+		sp.End()
+	}
+	parked() // makes the record that later waits use again
+	require.Zero(t, testing.AllocsPerRun(100, parked))
+}
+
 func TestShortWaitAllocatesNothing(t *testing.T) {
 	s := Process(2)
 	var n atomic.Int32
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		n.Store(0)
-		sp := s.Begin(nil, What{Op: "test"}, nil)
+		sp := s.Begin(context.Background(), What{Op: "test"}, nil)
 		for n.Add(1) < 50 {
 			_ = sp.Step()
 		}
 		sp.End()
 	}))
+}
+
+// TestFirstParkedWaitAllocatesNothing: the data path parks too, where the machine is busy.
+func TestFirstParkedWaitAllocatesNothing(t *testing.T) {
+	least := ^uint64(0) // of a few tries: the runtime allocates now and then
+	for range 5 {
+		s := Process(2)
+		s.yields = 0
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		sp := s.Begin(context.Background(), What{Op: "test"}, nil)
+		for len(s.waits.records) == 0 { // this goroutine's own record
+			_ = sp.Step()
+		}
+		sp.End()
+		runtime.ReadMemStats(&after)
+		least = min(least, after.Mallocs-before.Mallocs)
+	}
+	require.Zero(t, least)
 }

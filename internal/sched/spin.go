@@ -22,12 +22,13 @@ type Spin struct {
 	watch Watch
 	what  What
 
-	n     int           // steps so far
-	began time.Duration // when the slow phase began
-	park  time.Duration // the next park's limit
-	seq   uint32        // the bell's count when the wait was armed
-	armed bool          // announced as a sleeper
-	rec   *record       // in the list of waits
+	n      int           // steps so far
+	began  time.Duration // when the slow phase began
+	park   time.Duration // the next park's limit
+	doomed time.Duration // when the watch was first interrupted
+	seq    uint32        // the bell's count when the wait was armed
+	armed  bool          // announced as a sleeper
+	rec    *record       // in the list of waits
 }
 
 // Begin starts a wait. ctx and watch may be nil. It costs nothing and allocates nothing; call End when the loop
@@ -54,7 +55,7 @@ func (sp *Spin) Slept() bool { return sp.began != 0 }
 func (sp *Spin) slow() error {
 	if sp.watch != nil {
 		if err := sp.watch.Interrupted(); err != nil {
-			return err
+			return sp.lastWords(err)
 		}
 	}
 	if sp.ctx != nil {
@@ -82,6 +83,22 @@ func (sp *Spin) slow() error {
 		return nil
 	}
 	sp.s.yield()
+	return nil
+}
+
+// lastWords returns nil for a while after the watch was interrupted: a rank that is gone may have done all that this
+// wait needs before it went, and others may be about to pass it on.
+func (sp *Spin) lastWords(err error) error {
+	now := sp.s.Now()
+	if sp.doomed == 0 {
+		sp.doomed = now
+	}
+	if now-sp.doomed > lastWordsTime {
+		return err
+	}
+	if help := sp.s.help.Load(); help == nil || !(*help)() {
+		sp.s.yield()
+	}
 	return nil
 }
 

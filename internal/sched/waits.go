@@ -27,10 +27,24 @@ type record struct {
 type registry struct {
 	mu      sync.Mutex
 	records []*record // in the order they parked
+	free    []*record // kept, so that a wait that parks allocates only where more wait than ever before
+}
+
+// parkedAtOnce is how many waits of a rank may be parked at once before one allocates.
+const parkedAtOnce = 16
+
+// prepare makes the first records, so that the first wait that parks allocates nothing either.
+func (r *registry) prepare() {
+	slab := make([]record, parkedAtOnce)
+	r.records, r.free = make([]*record, 0, parkedAtOnce), make([]*record, 0, parkedAtOnce)
+	for i := range slab {
+		r.free = append(r.free, &slab[i])
+	}
 }
 
 func (r *registry) add(what What, began time.Duration) *record {
-	rec := &record{what: what, began: began}
+	rec := r.take()
+	rec.what, rec.began = what, began
 	rec.n = runtime.Callers(3, rec.pcs[:])
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,11 +52,23 @@ func (r *registry) add(what What, began time.Duration) *record {
 	return rec
 }
 
+func (r *registry) take() *record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.free); n > 0 {
+		rec := r.free[n-1]
+		r.free = r.free[:n-1]
+		return rec
+	}
+	return new(record)
+}
+
 func (r *registry) remove(rec *record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i := slices.Index(r.records, rec); i >= 0 {
 		r.records = slices.Delete(r.records, i, i+1)
+		r.free = append(r.free, rec)
 	}
 }
 

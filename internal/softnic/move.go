@@ -14,6 +14,12 @@ func Gather(dst mem.Range, src []transport.SGE) {
 		StoreWord(dst, gatherWord(src, dst.Bytes))
 		return
 	}
+	Keep(dst, src)
+}
+
+// Keep copies the pieces of src, one after another, to dst, a buffer of the NIC's own that nobody else looks at
+// and that is at least as long.
+func Keep(dst mem.Range, src []transport.SGE) {
 	at := dst.Data()
 	for i := range src {
 		at = at[copyOut(at, src[i].Mem):]

@@ -1,6 +1,7 @@
 package softnic
 
 import (
+	"context"
 	crand "crypto/rand"
 	"errors"
 	"fmt"
@@ -221,9 +222,9 @@ func (t *Table) Remove(s *sched.Sched, reg transport.Region) error {
 	if err != nil {
 		return err
 	}
-	sp := s.Begin(nil, sched.What{Op: "deregister", Peer: -1}, nil)
+	sp := s.Begin(context.Background(), sched.What{Op: "deregister", Peer: -1}, nil)
 	for !h.Idle() {
-		_ = sp.Step() // without a context and a watch there is no error
+		_ = sp.Step() // with a context that does not end and no watch there is no error
 	}
 	sp.End()
 	return t.Free(h)

@@ -21,10 +21,11 @@ import (
 
 // Config says how a test's world is made. The zero value maps the ranks' memory.
 type Config struct {
-	NIC       bool                       // operations go through an in-process NIC instead of mapped memory
-	Fabric    transporttest.FabricConfig // of the NIC
-	Stats     bool                       // count operations on mapped memory
-	TimeLimit time.Duration              // 0: 60 s
+	NIC       bool                        // operations go through an in-process NIC instead of mapped memory
+	Fabric    transporttest.FabricConfig  // of the NIC
+	Made      func(*transporttest.Fabric) // is given the NICs before the ranks start, for tests that kill some; may be nil
+	Stats     bool                        // count operations on mapped memory
+	TimeLimit time.Duration               // 0: 60 s
 }
 
 // Run runs f as each of n goroutine ranks of one world. A rank whose f returns nil closes its world; Run returns when
@@ -58,19 +59,22 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 	jobs := bootstrap.InProcess(n)
 	mappers := shm.NewGroup(n, shm.Config{What: "symmetric heap"})
 	fabric := transporttest.NewFabric(n, c.Fabric)
+	if c.Made != nil {
+		c.Made(fabric)
+	}
 	errs := make([]error, n)
 	worlds := make([]*pgas.World, n)
 	var mu sync.Mutex // guards worlds
 	var wg sync.WaitGroup
 	for r := range n {
-		parts := pgas.Parts{Job: jobs[r], Sched: sched.Goroutine}
+		parts := pgas.Parts{Job: jobs[r], Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
 		if c.NIC {
 			parts.Provider = fabric.Provider(r)
 		} else {
 			parts.Mapper = mappers[r]
 		}
 		wg.Go(func() {
-			errs[r] = rank(ctx, c, parts, f, func(w *pgas.World) {
+			rank(ctx, c, parts, f, &errs[r], func(w *pgas.World) {
 				mu.Lock()
 				defer mu.Unlock()
 				worlds[r] = w
@@ -90,28 +94,37 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 		cancel()
 		t.Fatalf("the world has not ended within %v\n%s", c.TimeLimit, report)
 	}
+	for r := range n {
+		fabric.Kill(r) // what is left of a rank that could not join
+	}
 	return errs
 }
 
-// rank is the life of one rank.
-func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, made func(*pgas.World)) (err error) {
+// errGoexit: a rank's goroutine was ended from within.
+var errGoexit = errors.New("the rank's goroutine was ended: t.FailNow, t.SkipNow or runtime.Goexit in a rank")
+
+// rank is the life of one rank. What it returned is left in out, which also holds when f never returns.
+func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, out *error, made func(*pgas.World)) {
 	w, err := pgas.Assemble(ctx, pgas.Config{Stats: c.Stats}, p)
 	if err != nil {
-		return errors.Join(err, p.Job.Close())
+		*out = errors.Join(err, p.Job.Close())
+		return
 	}
 	made(w)
+	err = errGoexit
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 		}
-		if err != nil {
+		if *out = err; err != nil {
 			w.Fail(err)
 		}
 	}()
-	if err := f(ctx, w); err != nil {
-		return err
+	if e := f(ctx, w); e != nil {
+		err = e
+		return
 	}
-	return w.Close(ctx)
+	err = w.Close(ctx)
 }
 
 // hang tells what every rank waits for.

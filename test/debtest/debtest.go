@@ -15,23 +15,29 @@ func Need(t testing.TB, program string, packages ...string) string {
 	if path, err := exec.LookPath(program); err == nil {
 		return path
 	}
-	t.Logf("%s is absent: installing %v", program, packages)
-	install := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
-	out, err := apt(install)
-	if err != nil { // perhaps the package lists are missing or old
-		if out, err := apt([]string{"update"}); err != nil {
-			t.Fatalf("apt-get update, to install %v for %s: %v\n%s", packages, program, err, out)
-		}
-		out, err = apt(install)
-	}
-	if err != nil {
-		t.Fatalf("apt-get install %v for %s: %v\n%s", packages, program, err, out)
-	}
+	Install(t, packages...)
 	path, err := exec.LookPath(program)
 	if err != nil {
 		t.Fatalf("installed %v, but %s is still absent: %v", packages, program, err)
 	}
 	return path
+}
+
+// Install installs packages with apt-get. The test fails where that is not possible.
+func Install(t testing.TB, packages ...string) {
+	t.Helper()
+	t.Logf("installing %v", packages)
+	install := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
+	out, err := apt(install)
+	if err != nil { // perhaps the package lists are missing or old
+		if out, err := apt([]string{"update"}); err != nil {
+			t.Fatalf("apt-get update, to install %v: %v\n%s", packages, err, out)
+		}
+		out, err = apt(install)
+	}
+	if err != nil {
+		t.Fatalf("apt-get install %v: %v\n%s", packages, err, out)
+	}
 }
 
 func apt(args []string) ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,10 +50,8 @@ func required(list, text, caller, test string) string {
 		if strings.Contains(strings.ToLower(test), name) {
 			return name
 		}
-		for _, w := range words {
-			if w == name {
-				return name
-			}
+		if slices.Contains(words, name) {
+			return name
 		}
 	}
 	return ""

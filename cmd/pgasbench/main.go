@@ -1,0 +1,168 @@
+// Command pgasbench measures one-sided operations between ranks. It is a program of ranks like any other: start it
+// under a launcher, every rank runs it, rank 0 measures and prints.
+//
+//	pgasrun -n 2 pgasbench                     all rows: latency, rate, bandwidth, atomics, barrier, GUPS
+//	pgasrun -n 2 pgasbench --only fetch-add    the rows whose name, title or API contains the words
+//	pgasrun -n 2 pgasbench bw --op get         one operation over a range of sizes
+//	pgasbench list                             the rows, without measuring
+//	pgasbench merge ours=a.csv raw=b.csv       one markdown table from several --csv outputs
+//
+// Every loop takes its displacements from a table, is sized to a target time, runs several times over, and is checked
+// afterwards at the target: a wrong result is an error and no figure is printed for it. Ranks that do not take part
+// wait in a barrier. Each row names the calls it measures.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"gopgas/pgas"
+)
+
+// settings is the command line.
+type settings struct {
+	only    string
+	reps    int
+	target  time.Duration
+	pin     string
+	csv     bool
+	json    bool
+	updates int
+	rounds  int
+	bytes   int
+}
+
+func main() {
+	if err := app(os.Stdout).Run(os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, "pgasbench:", err)
+		os.Exit(2)
+	}
+}
+
+const help = `Rows are measured by rank 0 against rank 1 (alone: against itself) while the other ranks wait in a barrier.
+Figures are the median, minimum and maximum over the repeats; n is operations per repeat. Put and Flush name the calls
+measured: View forms work on mapped memory only and inline to plain instructions, Window forms work everywhere.
+
+On a machine that others use too, compare minima, and take differences below 20 % (a factor of 2 for transfers of 1 MiB
+and more) for ties.`
+
+func app(out io.Writer) *cli.App {
+	return &cli.App{
+		Name: "pgasbench", Usage: "measure one-sided operations between ranks",
+		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge",
+		Description: help, HideVersion: true, Flags: flags(), Writer: out,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, list, merge (options come first)", c.Args().First())
+			}
+			s := settingsOf(c)
+			rows := selectRows(allRows(), s.only)
+			if len(rows) == 0 {
+				return fmt.Errorf("no row contains %q; `pgasbench list` shows them all", s.only)
+			}
+			return measureRanks(s, rows, out)
+		},
+		Commands: []*cli.Command{
+			sweepCommand("lat", "latency of a blocking operation over sizes", out),
+			sweepCommand("bw", "bandwidth over sizes, a flush for every 64 operations", out),
+			sweepCommand("rate", "operations per second over sizes, a flush for every 64", out),
+			{
+				Name: "list", Usage: "print the rows: name, title, API",
+				Action: func(*cli.Context) error { return listRows(out, allRows()) },
+			},
+			{
+				Name: "merge", Usage: "print one markdown table of the figures in CSV files", ArgsUsage: "NAME=FILE...",
+				Description: "NAME=FILE gives a column; a NAME that is given several times (runs of one program) becomes one\n" +
+					"column over all repeats. Columns appear in the order in which their names come first.",
+				Action: func(c *cli.Context) error { return mergeFiles(out, c.Args().Slice()) },
+			},
+		},
+	}
+}
+
+func flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "only", Usage: "measure the rows whose name, title or API contains `WORDS`"},
+		&cli.IntFlag{Name: "reps", Value: 5, Usage: "repeats of each row"},
+		&cli.DurationFlag{Name: "target-time", Value: 50 * time.Millisecond, Usage: "how long one repeat takes"},
+		&cli.StringFlag{Name: "pin", Value: pinAuto, Usage: "process, thread or off: what is bound to core rank%cores; " +
+			"auto is process where every rank of the node has a core of its own"},
+		&cli.BoolFlag{Name: "csv", Usage: "comma-separated values, with every repeat"},
+		&cli.BoolFlag{Name: "json", Usage: "JSON, with every repeat"},
+		&cli.IntFlag{Name: "updates", Value: 500_000, Usage: "GUPS: updates by each rank in a repeat"},
+		&cli.IntFlag{Name: "barriers", Value: 20_000, Usage: "barriers, and round trips of the ping-pong, in a repeat"},
+		&cli.IntFlag{Name: "span", Value: 64 << 20, Usage: "`BYTES` that bandwidth rows and the GUPS table span"},
+	}
+}
+
+func settingsOf(c *cli.Context) settings {
+	return settings{
+		only: c.String("only"), reps: c.Int("reps"), target: c.Duration("target-time"), pin: c.String("pin"),
+		csv: c.Bool("csv"), json: c.Bool("json"), updates: c.Int("updates"), rounds: c.Int("barriers"), bytes: c.Int("span"),
+	}
+}
+
+func (s settings) validate() error {
+	switch {
+	case s.reps < 1 || s.reps > 1000:
+		return fmt.Errorf("--reps %d: want 1 to 1000", s.reps)
+	case s.target <= 0:
+		return fmt.Errorf("--target-time %v: want more than 0", s.target)
+	case s.updates < gupsBatch || s.rounds < 1:
+		return fmt.Errorf("--updates %d, --barriers %d: want at least %d and 1", s.updates, s.rounds, gupsBatch)
+	case s.bytes < 1<<20 || s.bytes&(s.bytes-1) != 0:
+		return fmt.Errorf("--span %d: want a power of two of at least %d", s.bytes, 1<<20)
+	case s.csv && s.json:
+		return errors.New("--csv and --json: want one of them")
+	}
+	return checkPin(s.pin)
+}
+
+func sweepCommand(kind, usage string, out io.Writer) *cli.Command {
+	return &cli.Command{
+		Name: kind, Usage: usage,
+		Flags: append(flags(),
+			&cli.StringFlag{Name: "op", Value: "put", Usage: "put or get"},
+			&cli.IntFlag{Name: "min", Value: 8, Usage: "smallest size in `BYTES`; sizes double from there"},
+			&cli.IntFlag{Name: "max", Value: 4 << 20, Usage: "largest size in `BYTES`"}),
+		Action: func(c *cli.Context) error {
+			s := settingsOf(c)
+			rows, err := sweepRows(kind, c.String("op"), c.Int("min"), c.Int("max"), s.bytes)
+			if err != nil {
+				return err
+			}
+			return measureRanks(s, rows, out)
+		},
+	}
+}
+
+// measureRanks joins the job and measures. It does not return where that could begin.
+func measureRanks(s settings, rows []row, out io.Writer) error {
+	if err := s.validate(); err != nil {
+		return err
+	}
+	pgas.Main(func(ctx context.Context, w *pgas.World) error {
+		pinned, err := pin(s.pin, w)
+		if err != nil {
+			return err
+		}
+		defer pinned.release()
+		b := newBench(w, s, os.Stderr)
+		head := headerOf(w, s, pinned.what, strings.Join(os.Args, " "))
+		if err := b.run(ctx, rows); err != nil {
+			return err
+		}
+		if w.Rank() != 0 {
+			return nil
+		}
+		return b.print(out, head)
+	})
+	return nil
+}

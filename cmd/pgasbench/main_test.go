@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+)
+
+func TestSummarize(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   summary
+	}{
+		{nil, summary{}},
+		{[]float64{3}, summary{3, 3, 3}},
+		{[]float64{9, 1, 5}, summary{5, 1, 9}},
+		{[]float64{4, 1, 2, 9}, summary{3, 1, 9}},
+	} {
+		require.Equal(t, c.want, summarize(c.values))
+	}
+}
+
+func TestValue(t *testing.T) {
+	require.InDelta(t, 2.0, value(unitNanos, 500, 8, time.Microsecond), 1e-9)
+	require.InDelta(t, 500.0, value(unitMillion, 500, 8, time.Microsecond), 1e-9)
+	require.InDelta(t, 4000.0, value(unitBytes, 500, 8, time.Microsecond), 1e-9)
+}
+
+func TestCalibrate(t *testing.T) {
+	for _, c := range []struct {
+		step  int
+		each  time.Duration
+		least int
+		most  int
+	}{{100, time.Microsecond, 9_900, 10_000}, {64, 10 * time.Nanosecond, 999_000, 1_000_000}, {64, time.Second, 64, 64}} {
+		n, err := calibrate(10*time.Millisecond, c.step, func(n int) (time.Duration, error) { return time.Duration(n) * c.each, nil })
+		require.NoError(t, err)
+		require.Zero(t, n%c.step)
+		require.GreaterOrEqual(t, n, c.least)
+		require.LessOrEqual(t, n, c.most)
+	}
+}
+
+func TestChoosePin(t *testing.T) {
+	require.Equal(t, pinProcess, choosePin(pinAuto, 2, 2))
+	require.Equal(t, pinOff, choosePin(pinAuto, 4, 2))
+	require.Equal(t, pinOff, choosePin(pinAuto, 1, 2))
+	require.Equal(t, pinThread, choosePin(pinThread, 4, 2))
+	require.Error(t, checkPin("core"))
+}
+
+func TestLastOf(t *testing.T) {
+	require.EqualValues(t, 0, lastOf(0, 1))
+	require.EqualValues(t, 0, lastOf(0, tableWords))
+	require.EqualValues(t, tableWords, lastOf(0, tableWords+1))
+	require.EqualValues(t, 4095, lastOf(4095, tableWords+1))
+}
+
+// TestGUPSPlaces wants every place of the table to be hit, on the right rank.
+func TestGUPSPlaces(t *testing.T) {
+	table := gupsTable{ranks: 4, shift: 3, mask: 4<<3 - 1}
+	seen := map[[2]int]bool{}
+	s := newGUPSStream(1)
+	for range 10_000 {
+		rank, disp := table.place(s.next())
+		require.Less(t, rank, 4)
+		require.Less(t, disp, 8)
+		seen[[2]int{rank, disp}] = true
+	}
+	require.Len(t, seen, 32)
+}
+
+var quick = settings{reps: 2, target: 200 * time.Microsecond, pin: pinOff, updates: 640, rounds: 20, bytes: 1 << 20}
+
+// measured runs rows on n goroutine ranks and returns rank 0's bench.
+func measured(t *testing.T, n int, c pgastest.Config, rows []row) (*bench, []error) {
+	t.Helper()
+	var first *bench
+	errs := pgastest.Errors(t, n, c, func(ctx context.Context, w *pgas.World) error {
+		b := newBench(w, quick, new(bytes.Buffer))
+		if w.Rank() == 0 {
+			first = b
+		}
+		return b.run(ctx, rows)
+	})
+	return first, errs
+}
+
+// small are the rows without the largest transfers, which take a second each.
+func small() []row {
+	var rows []row
+	for _, r := range allRows() {
+		if strings.Contains(r.name, "16M") || raceEnabled && strings.Contains(r.api, "load of Local") {
+			continue // a put that serves as a flag is a race for the detector, as it is for any plain store
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func TestEveryRow(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		b, errs := measured(t, n, pgastest.Config{}, small())
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+		require.Len(t, b.results, len(small())-len(b.skipped))
+		if n > 1 {
+			require.Empty(t, b.skipped)
+		}
+		for _, r := range b.results {
+			require.Len(t, r.Values, quick.reps)
+			require.Positive(t, summarize(r.Values).least, r.Row)
+			require.Positive(t, r.N, r.Row)
+		}
+	}
+}
+
+func TestRowsOverNIC(t *testing.T) {
+	rows := append(selectRows(allRows(), "window."), selectRows(allRows(), "Signal")...)
+	rows = append(rows, selectRows(allRows(), "View.Load")...)
+	kept := rows[:0]
+	for _, r := range rows {
+		if !strings.Contains(r.name, "M") && !strings.Contains(r.name, "64K") { // megabytes take long here
+			kept = append(kept, r)
+		}
+	}
+	b, errs := measured(t, 2, pgastest.Config{NIC: true}, kept)
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.NotEmpty(t, b.results)
+	require.NotEmpty(t, b.skipped, "views have no place over a NIC")
+	for _, r := range b.results {
+		require.NotEqual(t, "shm", r.Transport)
+	}
+}
+
+// TestWrongResultFails breaks one loop after the other and wants the benchmark to see it.
+func TestWrongResultFails(t *testing.T) {
+	lossy := func(loop wordLoop) wordLoop { // leaves the last operation out
+		return func(e *words, base uint64, n int) (uint64, error) { return loop(e, base, n-1) }
+	}
+	each := checkTable(func(base, op uint64) uint64 { return base + op + 1 })
+	rows := map[string]row{
+		"same":      wordRow("x", "", "", unitNanos, false, 100, lossy(putFlushSame), checkHot),
+		"table":     wordRow("x", "", "", unitNanos, false, 100, lossy(putFlushTable), each),
+		"get":       wordRow("x", "", "", unitNanos, false, 100, lossy(windowGet), checkGet),
+		"fetch-add": wordRow("x", "", "", unitNanos, false, 100, lossy(windowFetchAdd), checkCount),
+		"gups": {name: "x", unit: unitMillion, measure: func(ctx context.Context, b *bench, r *row) (int, []float64, error) {
+			return gups(ctx, b, r, func(t *gupsTable, s *gupsStream, n int) error {
+				s.next() // an update that nobody does
+				return gupsFetch(t, s, n-1)
+			})
+		}},
+	}
+	for name, r := range rows {
+		t.Run(name, func(t *testing.T) {
+			_, errs := measured(t, 2, pgastest.Config{}, []row{r})
+			for _, err := range errs {
+				require.ErrorContains(t, err, "wrong")
+			}
+		})
+	}
+	block := make([]byte, 5000)
+	fillPattern(block, 1)
+	require.NoError(t, checkPattern(block, 1))
+	block[4321] ^= 1
+	require.ErrorContains(t, checkPattern(block, 1), "byte 4321")
+}
+
+func TestSweep(t *testing.T) {
+	rows, err := sweepRows("bw", opGet, 8, 256, 1<<20)
+	require.NoError(t, err)
+	require.Len(t, rows, 6)
+	b, errs := measured(t, 2, pgastest.Config{}, rows)
+	require.NoError(t, errs[0])
+	require.Equal(t, "bw_get_8", b.results[0].Row)
+	for _, c := range []struct {
+		op       string
+		min, max int
+	}{{"copy", 8, 64}, {opPut, 0, 64}, {opPut, 64, 8}, {opPut, 8, 1 << 40}} {
+		_, err := sweepRows("lat", c.op, c.min, c.max, 1<<20)
+		require.Error(t, err)
+	}
+}
+
+var sample = []result{
+	{"get8", "8 B get", "View.Load", "shm", unitNanos, 1000, []float64{1.5, 0.5, 1}},
+	{"get8", "8 B get", "Window.Get, with a comma", "shm", unitNanos, 100, []float64{4}},
+}
+
+func TestFormats(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, printCSV(&out, header{Machine: "m"}, sample))
+	back, err := readCSV(bytes.NewReader(out.Bytes()))
+	require.NoError(t, err)
+	require.Equal(t, sample, back)
+
+	b := &bench{set: settings{json: true}, results: sample, skipped: []string{"not measured: x"}}
+	out.Reset()
+	require.NoError(t, b.print(&out, header{Machine: "m", Cores: 2}))
+	var read struct {
+		Machine string
+		Results []result
+		Skipped []string
+	}
+	require.NoError(t, json.Unmarshal(out.Bytes(), &read))
+	require.Equal(t, sample, read.Results)
+	require.Equal(t, "m", read.Machine)
+
+	b.set.json = false
+	out.Reset()
+	require.NoError(t, b.print(&out, header{Command: "pgasbench"}))
+	require.Contains(t, out.String(), "# command: pgasbench\n# not measured: x\n")
+	require.Regexp(t, `8 B get +View.Load +shm +1.00 +0.50 +1.50 +ns +3 x 1000`, out.String())
+
+	_, err = readCSV(strings.NewReader("a,b\n1,2\n"))
+	require.ErrorContains(t, err, "not an output of --csv")
+}
+
+func TestMerge(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, results []result) string {
+		var out bytes.Buffer
+		require.NoError(t, printCSV(&out, header{}, results))
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, out.Bytes(), 0o600))
+		return path
+	}
+	ours, again := write("a", sample), write("b", sample[:1])
+	raw := write("c", []result{
+		{"get8", "8 B get", "plain C", "shm", unitNanos, 9, []float64{0.25}},
+		{"other", "more", "plain C", "shm", unitNanos, 9, []float64{7}},
+	})
+	var out bytes.Buffer
+	require.NoError(t, mergeFiles(&out, []string{"ours=" + ours, "raw=" + raw, "ours=" + again}))
+	require.Equal(t, `| | by | unit | ours | raw |
+| --- | --- | --- | ---: | ---: |
+| 8 B get | View.Load | ns | 1.00 (0.50–1.50) | 0.25 (0.25–0.25) |
+|  | Window.Get, with a comma | ns | 4.00 (4.00–4.00) | 0.25 (0.25–0.25) |
+| more | plain C | ns | – | 7.00 (7.00–7.00) |
+`, out.String())
+	for _, args := range [][]string{nil, {"x"}, {"x="}, {"x=" + filepath.Join(dir, "none")}} {
+		require.Error(t, mergeFiles(&out, args))
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, app(&out).Run([]string{"pgasbench", "list"}))
+	require.Contains(t, out.String(), "window.Accumulate(Xor)")
+	for _, args := range [][]string{
+		{"--only", "no such row"},
+		{"nonsense"},
+		{"--reps", "0"},
+		{"--csv", "--json"},
+		{"--pin", "x"},
+		{"--span", "1000"},
+		{"--updates", "1"},
+		{"lat", "--op", "x"},
+		{"--target-time", "0s"},
+	} {
+		require.Error(t, app(&out).Run(append([]string{"pgasbench"}, args...)), args)
+	}
+}

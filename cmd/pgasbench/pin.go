@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What --pin takes. A whole process on one core is what MPI launchers do when they bind to cores; thread leaves the
+// runtime's helpers free.
+const (
+	pinAuto    = "auto"
+	pinProcess = "process"
+	pinThread  = "thread"
+	pinOff     = "off"
+)
+
+func checkPin(how string) error {
+	all := []string{pinAuto, pinProcess, pinThread, pinOff}
+	if !slices.Contains(all, how) {
+		return fmt.Errorf("--pin %q: want one of %s", how, strings.Join(all, ", "))
+	}
+	return nil
+}
+
+// pinning is what was bound, and how to undo it.
+type pinning struct {
+	what    string
+	release func()
+}
+
+// choosePin resolves auto: a core for each rank of the node, or nothing is bound.
+func choosePin(how string, ranksHere, cores int) string {
+	if how != pinAuto {
+		return how
+	}
+	if ranksHere > 1 && ranksHere <= cores {
+		return pinProcess
+	}
+	return pinOff
+}

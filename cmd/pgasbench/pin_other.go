@@ -1,0 +1,22 @@
+//go:build !linux
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"gopgas/pgas"
+	"gopgas/transport"
+)
+
+// pin has nothing to bind with here.
+func pin(how string, w *pgas.World) (pinning, error) {
+	none := pinning{"not pinned", func() {}}
+	if how = choosePin(how, 1, runtime.NumCPU()); how != pinOff {
+		return none, fmt.Errorf("--pin %s: %w", how, transport.ErrUnsupported)
+	}
+	return none, nil
+}
+
+func kernel() string { return runtime.GOOS }

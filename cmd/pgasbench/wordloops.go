@@ -1,0 +1,206 @@
+package main
+
+import (
+	"gopgas/window"
+)
+
+// The loops of the 8-byte rows. Each stands alone, so that what inlines in a user's loop inlines here; the value
+// stored is the number of the operation, from 1.
+
+func viewOrderSame(e *words, base uint64, n int) (uint64, error) {
+	v := e.view
+	for i := range n {
+		v.Store(hotWord, base+uint64(i)+1)
+		v.Order()
+	}
+	v.Flush()
+	return 0, nil
+}
+
+func viewFlushSame(e *words, base uint64, n int) (uint64, error) {
+	v := e.view
+	for i := range n {
+		v.Store(hotWord, base+uint64(i)+1)
+		v.Flush()
+	}
+	return 0, nil
+}
+
+func atomicStoreSame(e *words, base uint64, n int) (uint64, error) {
+	a := e.atom
+	for i := range n {
+		a.Store(hotWord, base+uint64(i)+1)
+	}
+	return 0, nil
+}
+
+func putFlushSame(e *words, base uint64, n int) (uint64, error) {
+	one := make([]uint64, 1)
+	for i := range n {
+		one[0] = base + uint64(i) + 1
+		if err := e.win.Put(e.peer, hotWord, one); err != nil {
+			return 0, err
+		}
+		if err := e.win.Flush(e.peer); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+func viewOrderTable(e *words, base uint64, n int) (uint64, error) {
+	v, disp := e.view, e.disp
+	for i := range n {
+		v.Store(disp[i%tableWords], base+uint64(i)+1)
+		v.Order()
+	}
+	v.Flush()
+	return 0, nil
+}
+
+func viewFlushTable(e *words, base uint64, n int) (uint64, error) {
+	v, disp := e.view, e.disp
+	for i := range n {
+		v.Store(disp[i%tableWords], base+uint64(i)+1)
+		v.Flush()
+	}
+	return 0, nil
+}
+
+func putOrderTable(e *words, base uint64, n int) (uint64, error) {
+	one := make([]uint64, 1)
+	for i := range n {
+		one[0] = base + uint64(i) + 1
+		if err := e.win.Put(e.peer, e.disp[i%tableWords], one); err != nil {
+			return 0, err
+		}
+		if err := e.win.Order(e.peer); err != nil {
+			return 0, err
+		}
+	}
+	return 0, e.win.Flush(e.peer)
+}
+
+func putFlushTable(e *words, base uint64, n int) (uint64, error) {
+	one := make([]uint64, 1)
+	for i := range n {
+		one[0] = base + uint64(i) + 1
+		if err := e.win.Put(e.peer, e.disp[i%tableWords], one); err != nil {
+			return 0, err
+		}
+		if err := e.win.Flush(e.peer); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+func viewLoad(e *words, _ uint64, n int) (sum uint64, err error) {
+	v, disp := e.view, e.disp
+	for i := range n {
+		sum += v.Load(disp[i%tableWords])
+	}
+	return sum, nil
+}
+
+func windowGet(e *words, _ uint64, n int) (sum uint64, err error) {
+	one := make([]uint64, 1)
+	for i := range n {
+		if err := e.win.Get(e.peer, e.disp[i%tableWords], one); err != nil {
+			return 0, err
+		}
+		sum += one[0]
+	}
+	return sum, nil
+}
+
+func atomicFetchAdd(e *words, _ uint64, n int) (sum uint64, err error) {
+	a := e.atom
+	for range n {
+		sum += a.FetchAdd(hotWord, 1)
+	}
+	return sum, nil
+}
+
+func windowFetchAdd(e *words, _ uint64, n int) (sum uint64, err error) {
+	for range n {
+		old, err := window.FetchAdd(e.win, e.peer, hotWord, 1)
+		if err != nil {
+			return 0, err
+		}
+		sum += old
+	}
+	return sum, nil
+}
+
+func atomicCompareSwap(e *words, base uint64, n int) (uint64, error) {
+	a := e.atom
+	for i := range n {
+		if !a.CompareSwap(hotWord, base+uint64(i), base+uint64(i)+1) {
+			return 0, errLost
+		}
+	}
+	return 0, nil
+}
+
+func windowCompareSwap(e *words, base uint64, n int) (sum uint64, err error) {
+	for i := range n {
+		old, err := window.CompareSwap(e.win, e.peer, hotWord, base+uint64(i), base+uint64(i)+1)
+		if err != nil {
+			return 0, err
+		}
+		sum += old
+	}
+	return sum, nil
+}
+
+// fill numbers the sources of a batch.
+func (e *words) fill(base uint64) []uint64 {
+	for i := range e.src {
+		e.src[i] = base + uint64(i) + 1
+	}
+	return e.src
+}
+
+func viewBatch(e *words, base uint64, n int) (uint64, error) {
+	v, disp, src := e.view, e.disp, (*[flushEvery]uint64)(e.fill(base))
+	for i := range n {
+		v.Store(disp[i%tableWords], src[i%flushEvery])
+		if i%flushEvery == flushEvery-1 {
+			v.Flush()
+		}
+	}
+	return 0, nil
+}
+
+func putBatch(e *words, base uint64, n int) (uint64, error) {
+	src := e.fill(base)
+	for i := range n {
+		k := i % flushEvery
+		if err := e.win.Put(e.peer, e.disp[i%tableWords], src[k:k+1]); err != nil {
+			return 0, err
+		}
+		if k == flushEvery-1 {
+			if err := e.win.Flush(e.peer); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return 0, nil
+}
+
+func putNBBatch(e *words, base uint64, n int) (uint64, error) {
+	src := e.fill(base)
+	for i := range n {
+		k := i % flushEvery
+		if _, err := e.win.PutNB(e.peer, e.disp[i%tableWords], src[k:k+1]); err != nil {
+			return 0, err
+		}
+		if k == flushEvery-1 {
+			if err := e.win.Flush(e.peer); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return 0, nil
+}

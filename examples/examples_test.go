@@ -1,0 +1,137 @@
+// Package examples_test runs every example as people do: built, with its ranks as processes under a launcher.
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/test/debtest"
+)
+
+// launchers start a program with n ranks. Each example runs under each of them.
+var launchers = map[string]func(t *testing.T, n int) []string{
+	"mpiexec.hydra": func(t *testing.T, n int) []string {
+		return []string{debtest.Need(t, "mpiexec.hydra", "mpich"), "-n", strconv.Itoa(n)}
+	},
+}
+
+// build compiles the examples and returns their folder.
+func build(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+string(filepath.Separator), "./...").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return dir
+}
+
+// start runs a command to its end and returns what it wrote, and its exit code.
+func start(t *testing.T, argv ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, 5*time.Second
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		require.NoError(t, err)
+	}
+	require.NoError(t, ctx.Err(), "%v has not ended\n%s", argv, errs.String())
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// TestProcesses runs every example with small input, and alone too: a world of one rank needs no launcher.
+func TestProcesses(t *testing.T) {
+	bin := build(t)
+	examples := []struct {
+		argv []string
+		want string // a pattern; RANKS stands for their number
+	}{
+		{[]string{"hello"}, `all RANKS ranks are on the roll\n`},
+		{[]string{"ring", "-laps", "50"}, `the token went round 50 times`},
+		{[]string{"heat", "-rows", "40", "-cols", "30", "-steps", "50"}, `40 x 30 cells, 50 steps on RANKS ranks.*\nverified: `},
+		{[]string{"gups", "-bits", "14"}, `65536 updates of 16384 words by RANKS ranks.*\nverified: `},
+		{[]string{"gups", "-bits", "14", "-atomic"}, `65536 updates of 16384 words by RANKS ranks.*\nverified: 0 words wrong`},
+		{[]string{"isx", "-keys", "20000", "-max", "65536"}, `keys on RANKS ranks.*\nverified: sorted`},
+		{[]string{"kmer", filepath.Join("kmer", "lambda.fa")}, `48472 of them distinct, counted by RANKS ranks.*\nverified`},
+	}
+	for _, e := range examples {
+		argv := append([]string{filepath.Join(bin, e.argv[0])}, e.argv[1:]...)
+		run := func(name string, n int, launcher []string) {
+			t.Run(fmt.Sprintf("%s,%s,ranks=%d", strings.Join(e.argv, " "), name, n), func(t *testing.T) {
+				stdout, stderr, code := start(t, append(launcher, argv...)...)
+				require.Zero(t, code, "%s%s", stdout, stderr)
+				require.Regexp(t, strings.ReplaceAll(e.want, "RANKS", strconv.Itoa(n)), stdout)
+				require.Empty(t, stderr)
+			})
+		}
+		run("alone", 1, nil)
+		for name, launcher := range launchers {
+			for _, n := range []int{1, 3, 4, 8} {
+				run(name, n, launcher(t, n))
+			}
+		}
+	}
+}
+
+// TestHello sees every rank's own line.
+func TestHello(t *testing.T) {
+	hello := filepath.Join(build(t), "hello")
+	for _, launcher := range launchers {
+		stdout, _, _ := start(t, append(launcher(t, 4), hello)...)
+		for r := range 4 {
+			require.Contains(t, stdout, fmt.Sprintf("rank %d of 4 on node 0 (", r))
+			require.Contains(t, stdout, fmt.Sprintf("reaches rank %d over shm\n", r))
+		}
+	}
+}
+
+// TestFailures runs what cannot work: the exit code and the sentence must tell.
+func TestFailures(t *testing.T) {
+	bin := build(t)
+	empty := filepath.Join(t.TempDir(), "empty.fa")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"hello", "there"}, "hello takes no arguments"},
+		{[]string{"ring", "-laps", "0"}, "needed from 1 to"},
+		{[]string{"heat", "-rows", "3"}, "needed 4 rows or more (one for each rank)"},
+		{[]string{"gups", "-bits", "1"}, "a word for each of 4 ranks"},
+		{[]string{"isx", "-max", "3"}, "a max from 4 (a value for each rank)"},
+		{[]string{"kmer"}, "needed one file in FASTA or FASTQ"},
+		{[]string{"kmer", "missing.fa"}, "open missing.fa: no such file or directory: needed a file in FASTA or FASTQ"},
+		{[]string{"kmer", empty}, "(0 bytes): \"\" is no sequence: needed FASTA"},
+		{[]string{"kmer", "README.md"}, "is no sequence: needed FASTA"},
+		{[]string{"kmer", "-k", "32", filepath.Join("kmer", "lambda.fa")}, "a number from 1 to 31"},
+	} {
+		argv := append([]string{filepath.Join(bin, c.argv[0])}, c.argv[1:]...)
+		for name, launcher := range launchers {
+			t.Run(strings.Join(c.argv, " ")+","+name, func(t *testing.T) {
+				stdout, stderr, code := start(t, append(launcher(t, 4), argv...)...)
+				require.NotZero(t, code) // Hydra mixes in the signal with which it ends the other ranks
+				require.Contains(t, stderr, c.want)
+				require.NotContains(t, stdout, "verified")
+			})
+		}
+	}
+}
+
+// TestFailureAlone pins the whole of what a person sees.
+func TestFailureAlone(t *testing.T) {
+	kmer := filepath.Join(build(t), "kmer")
+	stdout, stderr, code := start(t, kmer, "missing.fa")
+	require.Equal(t, 1, code)
+	require.Empty(t, stdout)
+	require.Equal(t, "pgas: rank 0: open missing.fa: no such file or directory: needed a file in FASTA or FASTQ\n", stderr)
+}

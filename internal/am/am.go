@@ -1,0 +1,364 @@
+package am
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// headerBytes is the size of a message without its payload.
+const headerBytes = 64
+
+// bufferSize is the size of a message's buffer, in bytes: there are as many as ranks, so they shrink as those grow.
+func bufferSize(ranks int) int {
+	switch {
+	case ranks <= 64:
+		return 4096
+	case ranks <= 512:
+		return 1024
+	default:
+		return 512
+	}
+}
+
+// Limits of a rank's buffers.
+const (
+	ownRequests = 64   // unanswered requests of this rank
+	mostBuffers = 2048 // receive buffers, whatever the size of the world
+	mostCredits = 8    // unanswered requests to one rank
+)
+
+// Request is what a handler is given. Payload lies in a receive buffer and is valid during the handler only.
+type Request struct {
+	From    int
+	Handler uint8
+	Args    [4]uint64
+	Payload []byte
+}
+
+// Handler performs a request: it writes its reply's payload to out, and returns how much, and a status that means
+// something to the caller; 0 is success.
+type Handler func(r Request, out []byte) (n int, status uint8)
+
+// Reply is the answer to a request. Payload is valid until Release.
+type Reply struct {
+	Cookie  uint64 // the caller's
+	Status  uint8
+	Payload []byte
+	buffer  int
+}
+
+// AM is a rank's active messages over one NIC.
+type AM struct {
+	d       transport.Domain
+	base    uint64 // cookies of this package are base and up
+	handler Handler
+	rank    int
+
+	memory  mem.Range // receive buffers, then send buffers of requests, then of replies
+	key     transport.Region
+	size    int // of a buffer
+	nRecv   int
+	nReply  int
+	recv    []transport.Recv // one entry, to post without allocating
+	replies []transport.Op   // waiting for room, oldest first
+	waiting []request        // waiting for a reply buffer, oldest first
+	op      []transport.Op   // one entry, likewise
+
+	freeRep []int // reply buffers; the poller's, like the three above
+
+	mu      sync.Mutex
+	credits []int // by rank
+	slots   []slot
+	free    []int
+}
+
+// request is a request in its receive buffer.
+type request struct {
+	header
+	buffer int
+	ep     transport.EP
+}
+
+// slot is one unanswered request of this rank.
+type slot struct {
+	seq    uint32
+	to     int
+	cookie uint64
+	posted bool
+}
+
+// Kinds of messages.
+const (
+	kindRequest = 1
+	kindReply   = 2
+)
+
+// LeastMessage is the smallest MaxMessage of a NIC, in bytes, over which active messages can go.
+const LeastMessage = headerBytes + 64
+
+// Sentinels; match with errors.Is.
+var (
+	// ErrMessage: a message that is not one of ours.
+	ErrMessage = errors.New("malformed active message")
+	// ErrLost: a request that could not be sent.
+	ErrLost = errors.New("the request could not be sent")
+)
+
+// New makes the active messages of rank in a world of size ranks. base marks the cookies that belong to it; the caller
+// passes their completions to Arrived.
+func New(d transport.Domain, rank, size int, base uint64, h Handler) (*AM, error) {
+	if !d.Caps().Sends {
+		return nil, fmt.Errorf("%w: active messages need a NIC with sends", transport.ErrUnsupported)
+	}
+	if c := d.Caps(); c.MaxMessage < LeastMessage {
+		return nil, fmt.Errorf("%w: active messages need messages of %d bytes, this NIC's are at most %d", transport.ErrUnsupported, LeastMessage, c.MaxMessage)
+	}
+	credits := max(1, min(mostCredits, mostBuffers/(2*max(1, size))))
+	a := &AM{
+		d: d, base: base, handler: h, rank: rank, size: min(bufferSize(size), d.Caps().MaxMessage/8*8),
+		nReply: size * credits, nRecv: size*credits + ownRequests,
+		recv: make([]transport.Recv, 1), op: make([]transport.Op, 1),
+		credits: make([]int, size), slots: make([]slot, ownRequests),
+	}
+	for r := range a.credits {
+		a.credits[r] = credits
+	}
+	for i := ownRequests - 1; i >= 0; i-- {
+		a.free = append(a.free, i)
+	}
+	for i := a.nReply - 1; i >= 0; i-- {
+		a.freeRep = append(a.freeRep, i)
+	}
+	a.memory = mem.Of(make([]uint64, (a.nRecv+ownRequests+a.nReply)*a.size/8))
+	var err error
+	if a.key, err = d.Register(a.memory, transport.LocalWrite); err != nil {
+		return nil, fmt.Errorf("register %d bytes of message buffers: %w", a.memory.Bytes, err)
+	}
+	for i := range a.nRecv {
+		if err := a.post(i); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// MaxPayload returns the largest payload of a request or a reply, in bytes.
+func (a *AM) MaxPayload() int { return a.size - headerBytes }
+
+// Footprint returns the bytes of registered memory that the messages of one rank take.
+func (a *AM) Footprint() int { return a.memory.Bytes }
+
+func (a *AM) buffer(i int) mem.Range { return a.memory.Slice(i*a.size, a.size) }
+
+// post gives receive buffer i to the NIC.
+func (a *AM) post(i int) error {
+	a.recv[0] = transport.Recv{Buf: transport.SGE{Mem: a.buffer(i), LKey: a.key.LKey}, Cookie: a.base + uint64(i)}
+	if n, err := a.d.PostRecv(a.recv); err != nil || n != 1 {
+		return fmt.Errorf("post message buffer %d of %d: the NIC took %d: %w", i, a.nRecv, n, err)
+	}
+	return nil
+}
+
+// Request sends a request over ep to rank to, unless there is no credit, no slot or no room in the NIC: then ok is
+// false and the caller tries again after some progress. payload is copied.
+func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, payload []byte, cookie uint64) (ok bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.credits[to] == 0 || len(a.free) == 0 {
+		return false, nil
+	}
+	i := a.free[len(a.free)-1]
+	s := &a.slots[i]
+	s.seq++
+	buf := a.buffer(a.nRecv + i)
+	b := header{kind: kindRequest, handler: handler, from: uint32(a.rank), slot: uint16(i), seq: s.seq, args: args, n: uint16(len(payload))}
+	b.encode(buf.Data())
+	copy(buf.Data()[headerBytes:], payload)
+	a.op[0] = a.send(ep, buf, headerBytes+len(payload), uint64(a.nRecv+i))
+	if n, err := a.d.Post(a.op); n == 0 || err != nil {
+		return false, err
+	}
+	a.free = a.free[:len(a.free)-1]
+	a.credits[to]--
+	s.to, s.cookie, s.posted = to, cookie, true
+	return true, nil
+}
+
+// send describes a message; its completion matters for its buffer only where it is a reply.
+func (a *AM) send(ep transport.EP, buf mem.Range, n int, cookie uint64) transport.Op {
+	op := transport.Op{Kind: transport.OpSend, Flags: transport.FlagSignaled, EP: ep, NSGE: 1, Cookie: a.base + cookie}
+	op.SGE[0] = transport.SGE{Mem: buf.Slice(0, n), LKey: a.key.LKey}
+	return op
+}
+
+// Owns reports whether a completion is this package's.
+func (a *AM) Owns(c *transport.Completion) bool { return c.Cookie >= a.base }
+
+// Arrived handles a completion that Owns. A reply to a request of this rank is returned; the caller uses it and then
+// calls Release. An error is a failed request: its reply never comes.
+func (a *AM) Arrived(c *transport.Completion) (r Reply, ok bool, err error) {
+	i := int(c.Cookie - a.base)
+	switch {
+	case i < a.nRecv:
+		return a.received(i, c)
+	case i < a.nRecv+ownRequests:
+		return a.sent(i-a.nRecv, c)
+	default:
+		a.freeRep = append(a.freeRep, i-a.nRecv-ownRequests)
+		return Reply{}, false, a.serve()
+	}
+}
+
+// sent is the end of a request's sending. Only a failure is news: then there will be no reply.
+func (a *AM) sent(i int, c *transport.Completion) (Reply, bool, error) {
+	if c.Status == transport.StatusOK {
+		return Reply{}, false, nil
+	}
+	a.mu.Lock()
+	seq := a.slots[i].seq
+	a.mu.Unlock()
+	cookie, known := a.finish(i, seq)
+	return Reply{Cookie: cookie, buffer: -1}, known, ErrLost
+}
+
+// Lost ends the requests to a rank that is gone, and returns the callers' cookies: no reply will come.
+func (a *AM) Lost(rank int) []uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var cookies []uint64
+	for i := range a.slots {
+		if s := &a.slots[i]; s.posted && s.to == rank {
+			s.posted = false
+			a.free = append(a.free, i)
+			cookies = append(cookies, s.cookie)
+		}
+	}
+	return cookies
+}
+
+// finish closes a slot and returns its cookie.
+func (a *AM) finish(i int, seq uint32) (cookie uint64, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &a.slots[i]
+	if !s.posted || s.seq != seq {
+		return 0, false
+	}
+	s.posted = false
+	a.credits[s.to]++
+	a.free = append(a.free, i)
+	return s.cookie, true
+}
+
+// received handles a message.
+func (a *AM) received(i int, c *transport.Completion) (Reply, bool, error) {
+	if c.Status != transport.StatusOK {
+		return Reply{}, false, nil // the domain is closing
+	}
+	buf := a.buffer(i).Data()
+	h, err := decode(buf[:min(int(c.Bytes), a.size)])
+	if err != nil {
+		return Reply{}, false, errors.Join(err, a.post(i))
+	}
+	if h.kind == kindReply {
+		cookie, known := a.finish(int(h.slot), h.seq)
+		if !known {
+			return Reply{}, false, a.post(i)
+		}
+		return Reply{Cookie: cookie, Status: h.handler, Payload: buf[headerBytes : headerBytes+int(h.n)], buffer: i}, true, nil
+	}
+	a.waiting = append(a.waiting, request{h, i, c.EP})
+	return Reply{}, false, a.serve()
+}
+
+// serve answers requests as long as there are reply buffers. One comes free only when the NIC has reported that its
+// reply is sent, and the next request of the same rank can be here before that.
+func (a *AM) serve() error {
+	var first error
+	for len(a.waiting) > 0 && len(a.freeRep) > 0 {
+		r := a.waiting[0]
+		a.waiting = a.waiting[:copy(a.waiting, a.waiting[1:])]
+		k := a.freeRep[len(a.freeRep)-1]
+		a.freeRep = a.freeRep[:len(a.freeRep)-1]
+		out, in := a.buffer(a.nRecv+ownRequests+k), a.buffer(r.buffer).Data()[headerBytes:]
+		n, status := a.handler(Request{int(r.from), r.handler, r.args, in[:r.n]}, out.Data()[headerBytes:])
+		h := header{kind: kindReply, handler: status, from: uint32(a.rank), slot: r.slot, seq: r.seq, n: uint16(n)}
+		h.encode(out.Data())
+		a.replies = append(a.replies, a.send(r.ep, out, headerBytes+n, uint64(a.nRecv+ownRequests+k)))
+		if err := a.post(r.buffer); first == nil {
+			first = err
+		}
+	}
+	if err := a.Flush(); first == nil {
+		first = err
+	}
+	return first
+}
+
+// Flush posts replies that found no room before.
+func (a *AM) Flush() error {
+	for len(a.replies) > 0 {
+		n, err := a.d.Post(a.replies)
+		if err != nil {
+			// The peer is gone, and so is its wish for an answer.
+			a.freeRep = append(a.freeRep, int(a.replies[n].Cookie-a.base)-a.nRecv-ownRequests)
+			n++
+		} else if n == 0 {
+			return nil
+		}
+		a.replies = a.replies[:copy(a.replies, a.replies[n:])]
+	}
+	return nil
+}
+
+// Release gives a reply's buffer back.
+func (a *AM) Release(r Reply) error {
+	if r.buffer < 0 {
+		return nil
+	}
+	return a.post(r.buffer)
+}
+
+// header is the first 64 bytes of a message.
+type header struct {
+	kind, handler uint8 // of a reply, handler is the status
+	slot          uint16
+	from          uint32
+	seq           uint32
+	n             uint16
+	args          [4]uint64
+}
+
+func (h header) encode(b []byte) {
+	b[0], b[1] = h.kind, h.handler
+	binary.LittleEndian.PutUint16(b[2:], h.slot)
+	binary.LittleEndian.PutUint32(b[4:], h.from)
+	binary.LittleEndian.PutUint32(b[8:], h.seq)
+	binary.LittleEndian.PutUint16(b[12:], h.n)
+	for i, v := range h.args {
+		binary.LittleEndian.PutUint64(b[16+8*i:], v)
+	}
+}
+
+func decode(b []byte) (header, error) {
+	if len(b) < headerBytes {
+		return header{}, fmt.Errorf("%w: %d bytes", ErrMessage, len(b))
+	}
+	h := header{kind: b[0], handler: b[1]}
+	h.slot = binary.LittleEndian.Uint16(b[2:])
+	h.from = binary.LittleEndian.Uint32(b[4:])
+	h.seq = binary.LittleEndian.Uint32(b[8:])
+	h.n = binary.LittleEndian.Uint16(b[12:])
+	for i := range h.args {
+		h.args[i] = binary.LittleEndian.Uint64(b[16+8*i:])
+	}
+	if h.kind != kindRequest && h.kind != kindReply || int(h.n) > len(b)-headerBytes || h.slot >= ownRequests {
+		return header{}, fmt.Errorf("%w: kind %d, %d bytes of payload, slot %d", ErrMessage, h.kind, h.n, h.slot)
+	}
+	return h, nil
+}

@@ -1,0 +1,170 @@
+package proto
+
+import (
+	"encoding/binary"
+	"reflect"
+
+	"gopgas/internal/am"
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// messageCookies and up are completions of active messages.
+const messageCookies = 1 << 63
+
+// Handlers of active messages.
+const (
+	askAtomic     = iota + 1 // args: key, address, x, y; payload: operation, kind, bytes. Reply: the old value
+	askAccumulate            // args: key, address, operation | kind<<8 | bytes<<16; payload: elements
+)
+
+// Statuses of replies.
+const (
+	statusOK = iota
+	statusRefused
+	statusMalformed
+)
+
+// arrived handles the completion of an active message.
+func (n *nic) arrived(c *transport.Completion) {
+	r, ok, err := n.am.Arrived(c)
+	if !ok {
+		return // a request, done; or one that is nobody's, which is the sender's fault
+	}
+	id := int32(r.Cookie)
+	if err == nil && r.Status != statusOK {
+		err = errRefused
+	}
+	if err == nil && len(r.Payload) == 8 && n.piece[id].keep {
+		buf, _ := n.buffer(id, 8)
+		buf.Word64(0).Store(binary.LittleEndian.Uint64(r.Payload))
+	}
+	n.ends[n.piece[id].rank].asked.Add(-1)
+	n.settle(id, err)
+	_ = n.am.Release(r) // fails only when the NIC is closing
+}
+
+// handle performs a request of a peer. It runs in the poller and waits for nothing.
+func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
+	n.exposing.RLock()
+	defer n.exposing.RUnlock()
+	whole, ok := n.exposed[r.Args[0]]
+	if !ok {
+		return 0, statusRefused
+	}
+	switch r.Handler {
+	case askAtomic:
+		if len(r.Payload) != 3 {
+			return 0, statusMalformed
+		}
+		t := Elem{Kind: reflect.Kind(r.Payload[1]), Bytes: int(r.Payload[2])}
+		part, ok := within(whole, r.Args[1], t.Bytes)
+		if !ok || t.Check(Atom(r.Payload[0])) != nil || !t.whole(r.Args[1]) {
+			return 0, statusRefused
+		}
+		old := cpuAtomic(Atom(r.Payload[0]), t, part, 0, r.Args[2], r.Args[3])
+		binary.LittleEndian.PutUint64(out, old)
+		return 8, statusOK
+	case askAccumulate:
+		op, t := Atom(r.Args[2]), Elem{Kind: reflect.Kind(r.Args[2] >> 8 & 0xff), Bytes: int(r.Args[2] >> 16 & 0xff)}
+		part, ok := within(whole, r.Args[1], len(r.Payload))
+		if !ok || op >= CompareSwap || t.Check(op) != nil || !t.whole(r.Args[1]) || len(r.Payload)%t.Bytes != 0 {
+			return 0, statusRefused
+		}
+		cpuAccumulate(op, t, part, mem.Of(r.Payload))
+		return 0, statusOK
+	}
+	return 0, statusMalformed
+}
+
+// whole reports whether an element of the type can lie at addr.
+func (t Elem) whole(addr uint64) bool {
+	return (t.Bytes == 1 || t.Bytes == 2 || t.Bytes == 4 || t.Bytes == 8) && addr%uint64(t.Bytes) == 0
+}
+
+// within returns the n bytes at address addr of whole.
+func within(whole mem.Range, addr uint64, n int) (mem.Range, bool) {
+	off := addr - whole.Addr()
+	if addr < whole.Addr() || off > uint64(whole.Bytes) || n > whole.Bytes-int(off) {
+		return mem.Range{}, false
+	}
+	return whole.Slice(int(off), n), true
+}
+
+// cpuAccumulate combines src into dst element by element.
+func cpuAccumulate(op Atom, t Elem, dst, src mem.Range) {
+	for off := 0; off < src.Bytes; off += t.Bytes {
+		cpuAtomic(op, t, dst, off, src.Slice(off, t.Bytes).Bits(), 0)
+	}
+}
+
+// ask sends a request for piece id; it waits for a credit. On an error the piece is free again.
+func (n *nic) ask(name string, id int32, ep *endpoint, handler uint8, args [4]uint64, payload mem.Range) error {
+	rank := n.piece[id].rank
+	ep.asked.Add(1)
+	var sent bool
+	var refused error
+	try := func() bool {
+		sent, refused = n.am.Request(ep.ep, rank, handler, args, payload.Data(), uint64(id))
+		return sent || refused != nil
+	}
+	var err error
+	if !try() {
+		err = n.waitUntil(name, rank, try)
+	}
+	if sent {
+		return nil
+	}
+	if err == nil {
+		err = transport.NewOpError(name, rank, refused)
+	}
+	ep.asked.Add(-1)
+	n.abandon(id)
+	return err
+}
+
+// askedAtomic has the target's CPU perform an atomic and returns the old value.
+func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint64, error) {
+	name := op.String()
+	ep, err := n.reach(name, r.Rank)
+	if err != nil {
+		return 0, err
+	}
+	k, err := n.keep(name, r.Rank, false, true)
+	if err != nil {
+		return 0, err
+	}
+	what := [3]byte{byte(op), byte(t.Kind), byte(t.Bytes)}
+	args := [4]uint64{r.rkey, r.raddr + uint64(off), x, y}
+	if err := n.ask(name, k.id, ep, askAtomic, args, mem.Of(what[:])); err != nil {
+		n.partDone(k.h.id, nil)
+		return 0, err
+	}
+	n.e.counts.add(PathMessage, t.Bytes)
+	return n.take(k)
+}
+
+// askedAccumulate has the target's CPU combine src into its memory; it returns when src may be reused.
+func (n *nic) askedAccumulate(op Atom, t Elem, r *Remote, off int, src mem.Range) error {
+	const name = "accumulate"
+	ep, err := n.reach(name, r.Rank)
+	if err != nil {
+		return err
+	}
+	n.e.counts.add(PathMessage, src.Bytes)
+	most := n.am.MaxPayload() / t.Bytes * t.Bytes
+	for src.Bytes > 0 {
+		part := src.Slice(0, min(src.Bytes, most))
+		id, err := n.acquire(name, r.Rank, false)
+		if err != nil {
+			return err
+		}
+		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(op) | uint64(t.Kind)<<8 | uint64(t.Bytes)<<16}
+		if err := n.ask(name, id, ep, askAccumulate, args, part); err != nil {
+			return err
+		}
+		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
+		off += part.Bytes
+	}
+	return nil
+}

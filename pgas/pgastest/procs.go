@@ -1,0 +1,115 @@
+package pgastest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gopgas/internal/launch"
+	"gopgas/pgas"
+)
+
+// envCall tells a process that it is a rank, and of which call of RunProcs.
+const envCall = "PGAS_TEST_CALL"
+
+// Procs says how process ranks are started.
+type Procs struct {
+	TimeLimit time.Duration // 0: 60 s
+	Env       []string      // NAME=value, set in every rank: "PGAS_LOCAL=off"
+	NoKill    bool          // ranks go on when one fails, and are told
+}
+
+// RunProcs runs f as each of n ranks, every rank a process: the test binary again, with only the calling test selected,
+// and started as pgasrun does it. In the test it returns when all have ended; it fails the test with their output
+// unless all ended well. In a rank the call does not return. What comes before the call in the test runs in the ranks
+// too. A loop that calls it does so in subtests.
+func RunProcs(t *testing.T, n int, f func(ctx context.Context, w *pgas.World) error) {
+	t.Helper()
+	r, out := StartProcs(t, n, Procs{}, 2, f)
+	if r.Code != 0 {
+		t.Fatalf("%d ranks ended with %d: %s\n%s", n, r.Code, r.Cause, out)
+	}
+	if out != "" {
+		t.Log(out)
+	}
+}
+
+// RunProcsConfig is RunProcs with settings.
+func RunProcsConfig(t *testing.T, n int, c Procs, f func(ctx context.Context, w *pgas.World) error) {
+	t.Helper()
+	r, out := StartProcs(t, n, c, 2, f)
+	if r.Code != 0 {
+		t.Fatalf("%d ranks ended with %d: %s\n%s", n, r.Code, r.Cause, out)
+	}
+	if out != "" {
+		t.Log(out)
+	}
+}
+
+// StartProcs is RunProcs for tests of failures: it returns how the job ended and what it printed. skip is 1 for the
+// caller itself; it identifies the call by its line.
+func StartProcs(t *testing.T, n int, c Procs, skip int, f func(ctx context.Context, w *pgas.World) error) (launch.Result, string) {
+	t.Helper()
+	_, file, line, _ := runtime.Caller(skip)
+	call := fmt.Sprintf("%s %s:%d", t.Name(), file[strings.LastIndexByte(file, '/')+1:], line)
+	if mine := os.Getenv(envCall); mine != "" {
+		if mine == call {
+			pgas.Main(f) // does not return
+		}
+		t.Skip("this process is a rank of another call")
+	}
+	if c.TimeLimit == 0 {
+		c.TimeLimit = time.Minute
+	}
+	var out lockedBuffer
+	r, err := launch.Run(t.Context(), launch.Spec{
+		N: n, Argv: argv(t.Name()), Env: os.Environ(),
+		Set:     append([]string{envCall + "=" + call, "GORACE=atexit_sleep_ms=0"}, c.Env...),
+		StdinTo: launch.StdinNone,
+		Stdout:  &out, Stderr: &out, Label: true, Timeout: c.TimeLimit, NoKill: c.NoKill,
+	})
+	if err != nil {
+		t.Fatalf("start %d ranks: %v\n%s", n, err, out.String())
+	}
+	return r, out.String()
+}
+
+// argv is this test binary with only the named test selected, and the program's own flags.
+func argv(test string) []string {
+	parts := strings.Split(test, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	args := []string{os.Args[0], "-test.run=" + strings.Join(parts, "/"), "-test.count=1"}
+	for _, a := range os.Args[1:] {
+		if !strings.HasPrefix(strings.TrimLeft(a, "-"), "test.") {
+			args = append(args, a)
+		}
+	}
+	return args
+}
+
+// lockedBuffer collects what the ranks print.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,178 @@
+package pgas_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	"gopgas/window"
+)
+
+func TestWorldTellsWhoIsThere(t *testing.T) {
+	worlds(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		require.Equal(t, "in-process", w.Launcher())
+		for r := range w.Size() {
+			n, name := w.Node(r)
+			require.Zero(t, n)
+			require.NotEmpty(t, name)
+			require.Contains(t, []string{"shm", "loopback"}, w.Transport(r))
+		}
+		require.Empty(t, w.Failed())
+		require.Positive(t, w.Elapsed())
+		team, err := w.NodeTeam(ctx)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, w.Size(), team.Size())
+		return team.Free(ctx)
+	})
+}
+
+func TestCloseTwice(t *testing.T) {
+	for _, p := range pgastest.Paths() {
+		errs := pgastest.Errors(t, 2, p.Config, func(ctx context.Context, w *pgas.World) error {
+			if err := w.Close(ctx); err != nil {
+				return err
+			}
+			require.ErrorIs(t, w.Close(ctx), pgas.ErrClosed)
+			return errGood
+		})
+		require.Equal(t, []error{errGood, errGood}, errs)
+	}
+}
+
+// TestHeapGrowsOnDemand: allocations far larger than what is there, and back.
+func TestHeapGrowsOnDemand(t *testing.T) {
+	worlds(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		reserved, used := w.HeapUsage()
+		require.GreaterOrEqual(t, reserved, used)
+		var wins []*window.Window[uint64]
+		for _, n := range []int{1 << 10, 1 << 20, 3 << 18, 1} {
+			win, err := window.Allocate[uint64](ctx, w.Team(), n)
+			if err != nil {
+				return err
+			}
+			r, u := w.HeapUsage()
+			require.GreaterOrEqual(t, u, used+8*n)
+			require.GreaterOrEqual(t, r, u)
+			win.Local()[n-1] = 1
+			wins = append(wins, win)
+		}
+		for i := range wins { // not in the order they were made
+			if err := wins[(i+2)%len(wins)].Free(ctx); err != nil {
+				return err
+			}
+		}
+		r, u := w.HeapUsage()
+		require.Equal(t, []int{reserved, used}, []int{r, u})
+		return nil
+	})
+}
+
+// TestStatsAreExact: a counted world tells what was moved, no more and no less.
+func TestStatsAreExact(t *testing.T) {
+	diff := func(w *pgas.World, path, name string, f func() error) (d pgas.PathStats, err error) {
+		a := w.Stats()[name][path]
+		err = f()
+		b := w.Stats()[name][path]
+		return pgas.PathStats{Ops: b.Ops - a.Ops, Bytes: b.Bytes - a.Bytes}, err
+	}
+	expect := func(t *testing.T, w *pgas.World, name, path string, ops, bytes uint64, f func() error) {
+		d, err := diff(w, path, name, f)
+		require.NoError(t, err)
+		require.Equal(t, pgas.PathStats{Ops: ops, Bytes: bytes}, d, "%s %s", name, path)
+	}
+	pgastest.RunConfig(t, 2, pgastest.Config{Stats: true}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int32](ctx, w.Team(), 1000)
+		if err != nil {
+			return err
+		}
+		buf := make([]int32, 1000)
+		expect(t, w, "shm", "mapped", 1, 4, func() error { return win.Put(1-w.Rank(), w.Rank(), buf[:1]) })
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		expect(t, w, "shm", "mapped", 2, 4400, func() error { return errors.Join(win.Get(1-w.Rank(), 0, buf), win.Get(w.Rank(), 0, buf[:100])) })
+		expect(t, w, "shm", "mapped", 1, 40, func() error { _, err := win.GetNB(0, 5, buf[:10]); return err })
+		expect(t, w, "shm", "mapped", 0, 0, func() error { return errors.Join(win.Get(0, 0, nil), win.Flush(0), win.Order(1)) })
+		expect(t, w, "shm", "mapped", 0, 0, func() error { require.Error(t, win.Put(0, 1000, buf)); return nil })
+		expect(t, w, "shm", "atomic", 2, 8, func() error {
+			_, e1 := window.FetchAdd(win, 0, 5, 1)
+			_, e2 := window.CompareSwap(win, 1, 5, 1, 2)
+			return errors.Join(e1, e2)
+		})
+		return win.Free(ctx)
+	})
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int32](ctx, w.Team(), 50_000)
+		if err != nil {
+			return err
+		}
+		buf := make([]int32, 25_000)
+		at := w.Rank() * 25_000
+		expect(t, w, "loopback", "inline", 1, 40, func() error { return win.Put(1-w.Rank(), at, buf[:10]) })
+		expect(t, w, "loopback", "bounce", 1, 100_000, func() error { return win.Put(1-w.Rank(), at, buf) })
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		expect(t, w, "loopback", "bounce", 1, 100_000, func() error { return win.Get(1-w.Rank(), 0, buf) })
+		expect(t, w, "loopback", "bounce", 1, 4, func() error { return win.Get(w.Rank(), 0, buf[:1]) })
+		require.Zero(t, w.Stats()["shm"])
+		return win.Free(ctx)
+	})
+	pgastest.Run(t, 2, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int32](ctx, w.Team(), 100)
+		if err != nil {
+			return err
+		}
+		expect(t, w, "shm", "mapped", 0, 0, func() error { return win.Put(1-w.Rank(), w.Rank(), make([]int32, 1)) })
+		return win.Free(ctx)
+	})
+}
+
+func TestConfigFromEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		env  []string
+		want pgas.Config
+		bad  string // part of the error
+	}{
+		{env: []string{}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
+		{env: []string{"PGAS_STATS=0", "PGAS_STATS=1"}, want: pgas.Config{Transport: "soft", Stats: true, StartTimeout: time.Minute}},
+		{env: []string{"PGAS_LOCAL=", "PGAS_STATS=", "PGAS_TRANSPORT="}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
+		{env: []string{"PGAS_LOCAL=on", "PGAS_TRANSPORT=shm", "PGAS_START_TIMEOUT=90s"}, want: pgas.Config{Transport: "shm", StartTimeout: 90 * time.Second}},
+		{env: []string{"XPGAS_STATS=7", "PGAS_STATSX=7", "PGAS"}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
+		{env: []string{"PGAS_SOFT_LATENCY=5us", "PGAS_SOFT_BANDWIDTH=1.5G"}, want: pgas.Config{Transport: "soft", SoftLatency: 5 * time.Microsecond, SoftBandwidth: 15e8, StartTimeout: time.Minute}},
+		{env: []string{"PGAS_LOCAL=Off"}, bad: `PGAS_LOCAL="Off": want on or off`},
+		{env: []string{"PGAS_STATS=yes"}, bad: `PGAS_STATS="yes": want 0 or 1`},
+		{env: []string{"PGAS_START_TIMEOUT=90"}, bad: "want a time such as 90s"},
+		{env: []string{"PGAS_START_TIMEOUT=0s"}, bad: "want a time such as 90s"},
+		{env: []string{"PGAS_START_TIMEOUT=-1s"}, bad: "want a time such as 90s"},
+		{env: []string{"PGAS_TRANSPORT=carrier-pigeon"}, bad: "of this build; there are:"},
+		{env: []string{"PGAS_LOCAL=off", "PGAS_TRANSPORT=shm"}, bad: "PGAS_LOCAL=off leaves no way"},
+		{env: []string{"PGAS_SOFT_LATENCY=5"}, bad: "want a time such as 5us"},
+		{env: []string{"PGAS_SOFT_BANDWIDTH=-1G"}, bad: "PGAS_SOFT_BANDWIDTH"},
+		{env: []string{"PGAS_SOFT_BANDWIDTH=fast"}, bad: "PGAS_SOFT_BANDWIDTH"},
+		{env: []string{"PGAS_SOFT_BANDWIDTH=NaN"}, bad: "PGAS_SOFT_BANDWIDTH"},
+	} {
+		got, err := pgas.FromEnvironment(c.env)
+		if c.bad != "" {
+			require.ErrorIs(t, err, pgas.ErrConfig, "%v", c.env)
+			require.ErrorContains(t, err, c.bad)
+			continue
+		}
+		require.NoError(t, err, "%v", c.env)
+		got.Environ = nil
+		require.Equal(t, c.want, got, "%v", c.env)
+	}
+	names := map[string]string{}
+	for _, v := range pgas.Variables([]string{"PGAS_STATS=1"}) {
+		require.NotEmpty(t, v.Meaning, v.Name)
+		names[v.Name] = v.Value
+	}
+	require.Equal(t, "1", names["PGAS_STATS"])
+}

@@ -1,0 +1,123 @@
+package pgsync_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
+)
+
+// TestDifferentCalls: members that do not make the same call get an error before anybody takes wrong data for right, and
+// nobody hangs: at least one learns of it from its neighbour, and ends; the others learn that, or make no further call.
+func TestDifferentCalls(t *testing.T) {
+	type pair struct {
+		a, b func(ctx context.Context, w *pgas.World) error
+	}
+	all := func(n int) func(context.Context, *pgas.World) error {
+		return func(ctx context.Context, w *pgas.World) error {
+			v := make([]int32, n)
+			return pgsync.AllReduce(ctx, w.Team(), v, v, pgsync.Sum)
+		}
+	}
+	cast := func(n, root int) func(context.Context, *pgas.World) error {
+		return func(ctx context.Context, w *pgas.World) error {
+			return pgsync.Broadcast(ctx, w.Team(), make([]int32, n), root)
+		}
+	}
+	bar := func(ctx context.Context, w *pgas.World) error { return w.Barrier(ctx) }
+	signals := func(n int) func(context.Context, *pgas.World) error {
+		return func(ctx context.Context, w *pgas.World) error {
+			_, err := pgsync.NewSignals(ctx, w.Team(), n)
+			return err
+		}
+	}
+	for name, p := range map[string]pair{
+		"lengths":           {all(10), all(11)},
+		"lengths in rounds": {all(100_000), all(10)},
+		"operations": {all(10), func(ctx context.Context, w *pgas.World) error {
+			v := make([]int32, 10)
+			return pgsync.AllReduce(ctx, w.Team(), v, v, pgsync.Max)
+		}},
+		"types": {all(10), func(ctx context.Context, w *pgas.World) error {
+			v := make([]int64, 10)
+			return pgsync.AllReduce(ctx, w.Team(), v, v, pgsync.Sum)
+		}},
+		"roots":                 {cast(3, 0), cast(3, 1)},
+		"roots of a reduce":     {reduceTo(0), reduceTo(1)},
+		"two roots elsewhere":   {reduceTo(1), reduceTo(0)},
+		"broadcast and barrier": {cast(3, 0), bar},
+		"barrier and broadcast": {bar, cast(3, 0)},
+		"reduce and broadcast":  {all(3), cast(3, 1)},
+		"split and barrier":     {func(ctx context.Context, w *pgas.World) error { _, err := w.Team().Split(ctx, 0, 0); return err }, bar},
+		"sets of signals":       {signals(1), signals(9)},
+		"sets in chunks":        {signals(1), signals(100_000)},
+		"signals and barrier":   {signals(1), bar},
+	} {
+		for _, path := range pgastest.Paths() {
+			for _, n := range []int{2, 3} {
+				t.Run(name+"/"+path.Name, func(t *testing.T) {
+					path.TimeLimit = 5 * time.Second
+					errs := pgastest.Errors(t, n, path.Config, func(ctx context.Context, w *pgas.World) error {
+						if w.Rank() == 0 {
+							return p.a(ctx, w)
+						}
+						return p.b(ctx, w)
+					})
+					found := 0
+					for r, err := range errs {
+						if err == nil {
+							t.Errorf("rank %d closed its world as if nothing was", r)
+							continue
+						}
+						for _, want := range []error{pgsync.ErrMismatch, pgas.ErrPeerGone} {
+							if isError(err, want) {
+								found++
+								break
+							}
+						}
+						var oe *pgas.OpError
+						require.ErrorAs(t, err, &oe, "rank %d: %v", r, err)
+					}
+					require.Equal(t, n, found, "%v", errs)
+					require.True(t, anyMismatch(errs), "%v", errs)
+				})
+			}
+		}
+	}
+}
+
+func reduceTo(root int) func(context.Context, *pgas.World) error {
+	return func(ctx context.Context, w *pgas.World) error {
+		v := make([]int32, 4)
+		return pgsync.Reduce(ctx, w.Team(), v, v, pgsync.Sum, root)
+	}
+}
+
+// TestRefusedAlone: arguments that are wrong by themselves are refused before anything is sent, and the team is whole.
+func TestRefusedAlone(t *testing.T) {
+	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		team, v := w.Team(), make([]int, 4)
+		for _, root := range []int{-1, w.Size()} {
+			require.ErrorIs(t, pgsync.Broadcast(ctx, team, v, root), pgsync.ErrMember)
+			require.ErrorIs(t, pgsync.Reduce(ctx, team, v, v, pgsync.Sum, root), pgsync.ErrMember)
+		}
+		require.ErrorIs(t, pgsync.AllGather(ctx, team, v, make([]int, 5)), pgsync.ErrMismatch)
+		require.ErrorIs(t, pgsync.AllReduce(ctx, team, v[:3], v, pgsync.Sum), pgsync.ErrMismatch)
+		require.Error(t, pgsync.Broadcast(ctx, team, make([]string, 1), 0))
+		require.Error(t, pgsync.Broadcast(ctx, team, make([][40_000]byte, 1), 0))
+		require.Error(t, pgsync.Broadcast(ctx, team, make([]struct{}, 1), 0))
+		_, err := pgsync.NewSignals(ctx, team, 0)
+		require.ErrorIs(t, err, pgsync.ErrState)
+		v[0] = 1
+		if err := pgsync.AllReduce(ctx, team, v, v, pgsync.Sum); err != nil {
+			return err
+		}
+		require.Equal(t, w.Size(), v[0])
+		return nil
+	}, 2)
+}

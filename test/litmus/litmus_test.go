@@ -1,0 +1,329 @@
+// Package litmus proves, in many rounds between processes, the orders that window/doc.go promises.
+package litmus
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
+	"gopgas/window"
+)
+
+var rounds = flag.Int("litmus.rounds", 1_000_000, "rounds of each litmus test")
+
+func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
+
+// pair is what both ranks of a test have: a window for data and one for flags.
+type pair struct {
+	w     *pgas.World
+	data  *window.Window[uint64]
+	flags *window.Window[uint64]
+	me    int
+	other int
+}
+
+const block = 8 // words of one block of data
+
+func newPair(ctx context.Context, w *pgas.World, words int) (*pair, error) {
+	data, err := window.Allocate[uint64](ctx, w.Team(), words)
+	if err != nil {
+		return nil, err
+	}
+	flags, err := window.Allocate[uint64](ctx, w.Team(), 16)
+	return &pair{w, data, flags, w.Rank(), 1 - w.Rank()}, err
+}
+
+// procs runs f on two ranks that are processes.
+func procs(t *testing.T, words int, f func(ctx context.Context, p *pair) error) {
+	pgastest.RunProcs(t, 2, func(ctx context.Context, w *pgas.World) error {
+		p, err := newPair(ctx, w, words)
+		if err != nil {
+			return err
+		}
+		if err := f(ctx, p); err != nil {
+			return err
+		}
+		return w.Barrier(ctx)
+	})
+}
+
+// read is the reader's half of message passing: whenever the flag says n, all data says at least n, and neither goes
+// back.
+func (p *pair) read(ctx context.Context, flag func() (uint64, error), last uint64) error {
+	local := p.data.Local()
+	words := window.Atomics(mustView(p.data, p.me))
+	var before, seen uint64
+	for seen < last {
+		n, err := flag()
+		if err != nil {
+			return err
+		}
+		if n < seen {
+			return fmt.Errorf("the flag went back from %d to %d", seen, n)
+		}
+		seen = n
+		for i := range local {
+			if d := words.Load(i); d < n {
+				return fmt.Errorf("the flag says %d, word %d says %d", n, i, d)
+			} else if i == 0 {
+				if d < before {
+					return fmt.Errorf("word 0 went back from %d to %d", before, d)
+				}
+				before = d
+			}
+		}
+	}
+	return nil
+}
+
+func mustView(w *window.Window[uint64], target int) window.View[uint64] {
+	v, ok := w.View(target)
+	if !ok {
+		panic("the ranks of one node map each other")
+	}
+	return v
+}
+
+// flag reads a word of this rank's flags.
+func (p *pair) flag() func() (uint64, error) {
+	a := window.Atomics(mustView(p.flags, p.me))
+	return func() (uint64, error) { return a.Load(0), nil }
+}
+
+// TestMessagePassingByViews: stores, Order, a store.
+func TestMessagePassingByViews(t *testing.T) {
+	procs(t, block, func(ctx context.Context, p *pair) error {
+		last := uint64(*rounds)
+		if p.me == 1 {
+			return p.read(ctx, p.flag(), last)
+		}
+		data, flags := mustView(p.data, 1), mustView(p.flags, 1)
+		for n := uint64(1); n <= last; n++ {
+			for i := range block {
+				data.Store(i, n)
+			}
+			data.Order()
+			flags.Store(0, n)
+		}
+		return nil
+	})
+}
+
+// TestMessagePassingByPuts: a put, Order, a put to another window.
+func TestMessagePassingByPuts(t *testing.T) {
+	procs(t, block, func(ctx context.Context, p *pair) error {
+		last := uint64(*rounds)
+		if p.me == 1 {
+			return p.read(ctx, p.flag(), last)
+		}
+		src := make([]uint64, block)
+		for n := uint64(1); n <= last; n++ {
+			for i := range src {
+				src[i] = n
+			}
+			if err := p.data.Put(1, 0, src); err != nil {
+				return err
+			}
+			if err := p.data.Order(1); err != nil {
+				return err
+			}
+			if err := p.flags.Put(1, 0, src[:1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// TestPutSignal: whoever sees the signal sees the data.
+func TestPutSignal(t *testing.T) {
+	procs(t, block, func(ctx context.Context, p *pair) error {
+		sigs, err := pgsync.NewSignals(ctx, p.w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		last, sig := uint64(*rounds), sigs.Signal(0)
+		if p.me == 1 {
+			var seen uint64
+			return p.read(ctx, func() (uint64, error) {
+				n, err := sig.WaitUntil(ctx, pgsync.Greater, seen)
+				seen = n
+				return n, err
+			}, last)
+		}
+		src := make([]uint64, block)
+		for n := uint64(1); n <= last; n++ {
+			for i := range src {
+				src[i] = n
+			}
+			if err := p.data.PutSignal(1, 0, src, sig, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// storeBuffering has both ranks put to a word of their own round and then get the other's, and returns in how many
+// rounds both got the old value. between is what stands between put and get.
+func storeBuffering(ctx context.Context, p *pair, n int, between func(target int) error) (int, error) {
+	go0, go1 := window.Atomics(mustView(p.flags, p.me)), window.Atomics(mustView(p.flags, p.other))
+	one, got := []uint64{1}, make([]uint64, 1)
+	mine := make([]uint64, n)
+	for i := range n {
+		go1.Store(0, uint64(i+1)) // the other's flag: this rank is at round i+1
+		for spin := 0; go0.Load(0) < uint64(i+1); spin++ {
+			if spin > 1<<14 { // the other process may need this core
+				time.Sleep(time.Microsecond)
+				spin = 0
+			}
+		}
+		if err := p.data.Put(p.other, i, one); err != nil {
+			return 0, err
+		}
+		if err := between(p.other); err != nil {
+			return 0, err
+		}
+		if err := p.data.Get(p.me, i, got); err != nil {
+			return 0, err
+		}
+		mine[i] = got[0]
+	}
+	all := make([]uint64, 2*n)
+	if err := pgsync.AllGather(ctx, p.w.Team(), all, mine); err != nil {
+		return 0, err
+	}
+	both := 0
+	for i := range n {
+		if all[i] == 0 && all[n+i] == 0 {
+			both++
+		}
+	}
+	return both, nil
+}
+
+// TestStoreBuffering: after a flush a get comes after the put for all, so one of the two sees the other.
+func TestStoreBuffering(t *testing.T) {
+	procs(t, *rounds, func(ctx context.Context, p *pair) error {
+		both, err := storeBuffering(ctx, p, *rounds, p.data.Flush)
+		if err == nil && both > 0 {
+			err = fmt.Errorf("both ranks got the old value in %d of %d rounds", both, *rounds)
+		}
+		return err
+	})
+}
+
+// TestAtomicsAsLock: increments of a plain word under a lock made of compare-and-swap, with gets and puts inside.
+func TestAtomicsAsLock(t *testing.T) {
+	procs(t, 2, func(ctx context.Context, p *pair) error {
+		each := uint64(*rounds / 20)
+		word := make([]uint64, 1)
+		for range each {
+			for {
+				old, err := window.CompareSwap(p.flags, 0, 1, 0, uint64(p.me+1))
+				if err != nil {
+					return err
+				}
+				if old == 0 {
+					break
+				}
+			}
+			if err := p.data.Get(0, 0, word); err != nil {
+				return err
+			}
+			word[0]++
+			if err := p.data.Put(0, 0, word); err != nil {
+				return err
+			}
+			if err := p.data.Flush(0); err != nil {
+				return err
+			}
+			if _, err := window.Swap(p.flags, 0, 1, 0); err != nil {
+				return err
+			}
+		}
+		return total(ctx, p, 2*each)
+	})
+}
+
+// TestLock is the same under the library's lock.
+func TestLock(t *testing.T) {
+	procs(t, 2, func(ctx context.Context, p *pair) error {
+		lock, err := pgsync.NewLock(ctx, p.w.Team())
+		if err != nil {
+			return err
+		}
+		each := uint64(*rounds / 20)
+		word := make([]uint64, 1)
+		for range each {
+			if err := lock.Lock(ctx); err != nil {
+				return err
+			}
+			if err := p.data.Get(1, 0, word); err != nil {
+				return err
+			}
+			word[0]++
+			if err := p.data.Put(1, 0, word); err != nil {
+				return err
+			}
+			if err := lock.Unlock(); err != nil {
+				return err
+			}
+		}
+		if err := p.data.Fence(ctx); err != nil {
+			return err
+		}
+		if err := p.data.Get(1, 0, word); err != nil {
+			return err
+		}
+		if word[0] != 2*each {
+			return fmt.Errorf("%d increments left %d", 2*each, word[0])
+		}
+		return nil
+	})
+}
+
+// total checks rank 0's first word.
+func total(ctx context.Context, p *pair, want uint64) error {
+	if err := p.data.Fence(ctx); err != nil {
+		return err
+	}
+	word := make([]uint64, 1)
+	if err := p.data.Get(0, 0, word); err != nil {
+		return err
+	}
+	if word[0] != want {
+		return fmt.Errorf("%d increments left %d", want, word[0])
+	}
+	return nil
+}
+
+// TestStoreBufferingShows: without the flush the outcome does happen, so the test above can fail.
+func TestStoreBufferingShows(t *testing.T) {
+	r, out := pgastest.StartProcs(t, 2, pgastest.Procs{}, 1, func(ctx context.Context, w *pgas.World) error {
+		n := min(*rounds, 200_000)
+		p, err := newPair(ctx, w, n)
+		if err != nil {
+			return err
+		}
+		both, err := storeBuffering(ctx, p, n, p.data.Order)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			fmt.Printf("both got the old value in %d of %d rounds\n", both, n)
+		}
+		return w.Barrier(ctx)
+	})
+	require.Zero(t, r.Code, out)
+	require.Contains(t, out, "both got the old value in")
+	require.NotContains(t, out, " in 0 of ", "the litmus test above proves nothing on this machine")
+}

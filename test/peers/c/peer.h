@@ -1,0 +1,29 @@
+/* What a peer library must offer to be measured, and the program that measures it. A peer's source defines the functions
+ * below as static inline and then includes loops.h, so that what the peer inlines for its users is inlined here.
+ *
+ *   int       peer_rank(void), peer_size(void)
+ *   char     *peer_base(void)                          this process's part of the exposed memory, PART bytes
+ *   void      peer_barrier(void)
+ *   void      peer_progress(void)                      called while waiting for another's store
+ *   void      peer_flush(int target), peer_flush_all(void)
+ *   void      peer_put(int target, size_t at, const void *src, size_t bytes)   begins; complete after a flush
+ *   void      peer_get(int target, size_t at, void *dst, size_t bytes)        begins; complete after a flush
+ *   void      peer_put8(int target, size_t at, const uint64_t *src)           begins; complete after a flush
+ *   uint64_t  peer_get8(int target, size_t at)         blocking
+ *   uint64_t  peer_fetch_add(int target, size_t at, uint64_t v)
+ *   uint64_t  peer_compare_swap(int target, size_t at, uint64_t old, uint64_t v)
+ *   void      peer_xor(int target, size_t at, const uint64_t *v)              complete after a flush
+ */
+#ifndef PEER_H
+#define PEER_H
+#define _GNU_SOURCE
+#include <stddef.h>
+#include <stdint.h>
+
+#define SPAN ((size_t)64 << 20) /* of bandwidth rows, and of the GUPS table over both processes */
+#define WORDS SPAN              /* the 8-byte rows' memory lies behind it */
+#define TABLE 4096              /* words, a cache line apart */
+#define HOT (WORDS + TABLE * 64)
+#define FLAGS (HOT + 4096)
+#define PART (SPAN + (4u << 20))
+#endif

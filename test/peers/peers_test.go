@@ -1,0 +1,63 @@
+// Package peers compares the library with what the machine gives to plain C and to MPI: C programs with the loops of
+// cmd/pgasbench, and run.sh, which measures all by turns. The test keeps the programs honest: they build, their results
+// are right, and they have the rows that pgasbench has.
+package peers
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/test/debtest"
+)
+
+// short is a run that measures nothing well.
+var short = []string{"REPS=2", "TARGET_MS=1", "UPDATES=640", "BARRIERS=20"}
+
+// output runs a command of this folder and returns what it prints.
+func output(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s\n%s", cmd, stderr.String())
+	return string(out)
+}
+
+// rowNames are the first fields of all lines but the first.
+func rowNames(text string, sep string) map[string]bool {
+	names := map[string]bool{}
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if name, _, ok := strings.Cut(line, sep); ok && i > 0 {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+func TestPeersHaveOurRows(t *testing.T) {
+	ours := rowNames(output(t, nil, "go", "run", "../../cmd/pgasbench", "list"), " ")
+	require.Contains(t, ours, "put8_same")
+	gcc := debtest.Need(t, "gcc", "gcc", "libc6-dev")
+	for _, flag := range []string{"-DFULL", "-DORDER"} {
+		raw := filepath.Join(t.TempDir(), "raw")
+		output(t, nil, gcc, "-O3", "-Wall", "-Wextra", "-Werror", flag, "-o", raw, "c/raw.c")
+		require.Equal(t, ours, rowNames(output(t, short, raw, "2"), ","))
+		require.Equal(t, map[string]bool{"barrier": true}, rowNames(output(t, short, raw, "4"), ","))
+	}
+}
+
+func TestMPICH(t *testing.T) {
+	mpicc := debtest.Need(t, "mpicc.mpich", "mpich", "libmpich-dev")
+	mpirun := debtest.Need(t, "mpirun.mpich", "mpich")
+	mpi := filepath.Join(t.TempDir(), "mpi")
+	output(t, nil, mpicc, "-O3", "-o", mpi, "c/mpi.c")
+	env := append([]string{"ONLY=8"}, short...)
+	require.Contains(t, rowNames(output(t, env, mpirun, "-n", "2", mpi), ","), "put8_same")
+}

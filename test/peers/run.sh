@@ -1,0 +1,92 @@
+#!/bin/bash
+# run.sh [PEER...]   measures this library and its peers by turns with the same loops, and prints one markdown table.
+#
+# Peers: raw (plain C, a flush is a full fence), order (plain C, ordered stores), ompi (Open MPI, shared window), mpich.
+# All by default. Two processes, one on each of two cores. What Debian packages is installed where it is absent.
+#   ROUNDS=3        turns; each measures every program once, this library first and last
+#   REPS=7 TARGET_MS=20 UPDATES=500000 BARRIERS=20000 ONLY=   as in c/loops.h and pgasbench
+#   IDLE=90         wait until the machine is idle by so many percent before each program, at most PATIENCE=60 seconds
+#   OUT=            folder that keeps the programs' outputs (default: a temporary one)
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$here/../.." && pwd)
+export REPS=${REPS:-7} TARGET_MS=${TARGET_MS:-20} UPDATES=${UPDATES:-500000} BARRIERS=${BARRIERS:-20000} ONLY=${ONLY:-}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+build=$(mktemp -d)
+trap 'rm -rf "$build"' EXIT
+out=${OUT:-$build}
+mkdir -p "$out"
+[ $# -gt 0 ] || set -- raw order ompi mpich
+
+need() { # need COMMAND PACKAGE...
+	local command=$1
+	shift
+	command -v "$command" >/dev/null && return
+	echo "installing $*" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get install -y -q --no-install-recommends "$@" >/dev/null 2>&1 ||
+		{ apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends "$@" >/dev/null; }
+}
+
+idle() { # waits for a quiet moment, and says so where none came
+	local user nice system idle rest before after total n
+	for ((n = 0; n < ${PATIENCE:-60}; n++)); do
+		read -r _ user nice system idle rest </proc/stat
+		before=$idle total=$((user + nice + system + idle))
+		sleep 1
+		read -r _ user nice system idle rest </proc/stat
+		after=$idle total=$((user + nice + system + idle - total))
+		((total > 0 && 100 * (after - before) / total >= ${IDLE:-90})) && return
+	done
+	echo "the machine was busy: the next figures are disturbed" >&2
+}
+
+compile() { # compile PEER
+	case $1 in
+	raw) need gcc gcc libc6-dev && gcc -O3 -march=native -o "$build/raw" "$here/c/raw.c" ;;
+	order) need gcc gcc libc6-dev && gcc -O3 -march=native -DORDER -o "$build/order" "$here/c/raw.c" ;;
+	ompi) need mpicc.openmpi openmpi-bin libopenmpi-dev gcc && mpicc.openmpi -O3 -o "$build/ompi" "$here/c/mpi.c" ;;
+	mpich) need mpicc.mpich mpich libmpich-dev gcc && mpicc.mpich -O3 -o "$build/mpich" "$here/c/mpi.c" ;;
+	*) echo "unknown peer $1; there are: raw order ompi mpich" >&2 && exit 2 ;;
+	esac
+}
+
+measure() { # measure PEER
+	case $1 in
+	raw | order) "$build/$1" 2 ;;
+	ompi) SHARED=1 mpirun.openmpi -n 2 --bind-to core --map-by core "$build/ompi" ;;
+	mpich) UPDATES=$((UPDATES / 5)) mpirun.mpich -n 2 -bind-to core "$build/mpich" ;;
+	ours) "${launch[@]}" -n 2 "$build/pgasbench" --csv --only "$ONLY" --reps "$REPS" --target-time "${TARGET_MS}ms" \
+		--updates "$UPDATES" --barriers "$BARRIERS" ;;
+	esac
+}
+
+cd "$top"
+go build -o "$build/pgasbench" ./cmd/pgasbench
+if [ -d cmd/pgasrun ]; then
+	go build -o "$build/pgasrun" ./cmd/pgasrun
+	launch=("$build/pgasrun")
+else
+	need mpiexec.hydra mpich
+	launch=(mpiexec.hydra)
+fi
+for p; do compile "$p"; done
+
+columns=()
+turn() { # turn PEER: one run, into a file of its own
+	echo "round $round: $1" >&2
+	idle
+	measure "$1" >"$out/$1.$round.csv"
+	columns+=("$1=$out/$1.$round.csv")
+}
+for ((round = 1; round <= ${ROUNDS:-3}; round++)); do
+	turn ours
+	for p; do turn "$p"; done
+done
+turn ours
+grep '^#' "$out/ours.1.csv" | sed 's/^# *//; s/$/  /'
+echo "$(gcc --version | head -1)$(command -v mpirun.openmpi >/dev/null && echo ", $(mpirun.openmpi --version | head -1)")$(
+	command -v mpichversion >/dev/null && echo ", MPICH $(mpichversion | sed -n 's/^MPICH Version:[[:space:]]*//p')")  "
+echo "each cell: median (min–max) of $REPS repeats in each of ${ROUNDS:-3} rounds (ours one more), by turns"
+echo
+"$build/pgasbench" merge "${columns[@]}"

@@ -1,0 +1,33 @@
+// Package vm runs programs in a virtual machine that has an RDMA device, so that the verbs transport is tested
+// against a real kernel driver on machines without RDMA hardware. Tests only.
+//
+// # Parts
+//
+//   - run.sh boots Debian's kernel with Soft-RoCE (the module rdma_rxe) under QEMU's emulation and runs one command
+//     there. It can be used by hand; its head lists the options. prepare.sh fetches and unpacks the kernel once,
+//     init.sh and guest.sh run inside.
+//   - Run is the same for tests. Build and Program compile what is to run inside, on the host, where compiling is
+//     twenty times faster.
+//
+// # Life of a run
+//
+// Run installs QEMU and the few other packages it needs with apt-get where they are absent, and starts run.sh.
+// The guest boots the unpacked kernel from a memory file system with the modules, mounts this machine's root
+// read-only with memory on top, brings up the devices, and runs the command in the caller's folder. Output and
+// status come back through a folder that host and guest share. A quiet machine needs about five seconds from
+// start to the command's first instruction.
+//
+// # Rules
+//
+//   - V1: the guest sees this machine's files at their own paths and changes none of them, Machine.Share aside.
+//   - V2: a run ends: with the command, or when Machine.Timeout is over, or with the test that started it.
+//   - V3: trouble with the machine itself fails the test; only the command's own status is a result.
+//   - V4: tests are skipped only where the packages cannot be installed, and the skip names them.
+//
+// # Limits
+//
+// The emulated processor is a plain x86-64 (GOAMD64=v1) and twenty to fifty times slower than this machine's:
+// times measured inside say something about ratios only. The guest is root, without a limit on locked memory;
+// a command that wants limits sets them itself (ulimit, setpriv). Two commands that busy-wait for each other need
+// two processors, which the machine has by default.
+package vm

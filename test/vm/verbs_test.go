@@ -1,0 +1,105 @@
+package vm
+
+import (
+	"flag"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// longFlag adds the tests that take a minute or two machines.
+var longFlag = flag.Bool("vm.long", false, "also run the tests over two devices and two machines, and of the device's limits")
+
+const verbsPackage = "gopgas/transport/verbs"
+
+// requirePassed checks that a test program that ran inside has passed, has run the tests named, and has left out only
+// what the device, or this machine's set-up, does not have.
+func requirePassed(t *testing.T, r Result, tests ...string) {
+	t.Helper()
+	require.Zero(t, r.Code, "%s%s", r.Stdout, r.Stderr)
+	for _, name := range tests {
+		require.Contains(t, r.Stdout, "--- PASS: "+name+" ", "%s did not run", name)
+	}
+	skipped := regexp.MustCompile(`(?m)^\s*--- SKIP: `).FindAllString(r.Stdout, -1)
+	reasons := regexp.MustCompile(`(?m): Caps: no `).FindAllString(r.Stdout, -1)
+	require.Len(t, reasons, len(skipped), "tests were skipped for other reasons:\n%s", r.Stdout)
+}
+
+// TestVerbs runs the tests of the verbs transport, the conformance suite among them, on Soft-RoCE: as root, then as
+// a user with limits, then without a device.
+func TestVerbs(t *testing.T) {
+	program := Build(t, verbsPackage)
+	r := Run(t, Machine{}, "bash", "-c", `
+		set -e
+		program=$1
+		PGAS_REQUIRE=verbs VERBS_TEST_INTERFACE=nic0 "$program" -test.v -test.timeout=100s
+		limited() { # limited KIB TESTS
+			ulimit -l "$1"
+			PGAS_REQUIRE=verbs VERBS_TEST_MEMLOCK=$(($1 << 10)) setpriv --reuid=65534 --regid=65534 --clear-groups \
+				"$program" -test.v -test.timeout=20s -test.run="$2"
+		}
+		(limited 64 '^TestMemlock$')
+		(limited 8192 '^TestMemlock$|^TestConformance$/^Register$')
+		rdma link delete rxe0
+		"$program" -test.v -test.timeout=20s -test.run='^TestOpenWithout$'
+	`, "bash", program)
+	requirePassed(t, r, "TestConformance", "TestKilled", "TestLink", "TestCounters", "TestMemlock", "TestCrossings",
+		"TestConformance/Register/limit_of_bytes")
+	require.Equal(t, 2, strings.Count(r.Stdout, "--- PASS: TestMemlock"))
+}
+
+func long(t *testing.T) {
+	t.Helper()
+	if !*longFlag {
+		t.Skip("takes a minute: run with -args -vm.long, as make check does")
+	}
+}
+
+// TestVerbsTwoDevices runs the conformance suite with every second rank on another NIC, so that all goes over a wire,
+// but for the tests of errors: on a wire whose processors are emulated an answer may come too late, and what an
+// error means is then another question.
+func TestVerbsTwoDevices(t *testing.T) {
+	long(t)
+	t.Setenv("VERBS_TEST_DEVICES", "rxe0:1,rxe1:1")
+	t.Setenv("PGAS_REQUIRE", "verbs")
+	program := Build(t, verbsPackage)
+	r := Run(t, Machine{NICs: Pair, Env: []string{"VERBS_TEST_DEVICES", "PGAS_REQUIRE"}, Timeout: 4 * time.Minute}, program, "-test.v",
+		"-test.run=^TestConformance$/^(Post|PostRecv|T1|T2|T4|T6|T7|Connect|Wait|Random)$|^TestCounters$")
+	requirePassed(t, r, "TestConformance", "TestCounters")
+}
+
+// TestVerbsRegionLimit takes all registrations of the device.
+func TestVerbsRegionLimit(t *testing.T) {
+	long(t)
+	t.Setenv("VERBS_TEST_REGIONS", "all")
+	t.Setenv("PGAS_REQUIRE", "verbs")
+	program := Build(t, verbsPackage)
+	r := Run(t, Machine{Memory: 6144, Env: []string{"VERBS_TEST_REGIONS", "PGAS_REQUIRE"}, Timeout: 4 * time.Minute}, program, "-test.v",
+		"-test.run=^TestRegionLimit$")
+	requirePassed(t, r, "TestRegionLimit")
+}
+
+// TestVerbsTwoMachines runs one rank on each of two machines.
+func TestVerbsTwoMachines(t *testing.T) {
+	long(t)
+	link, shared := t.TempDir(), t.TempDir()
+	program := Build(t, verbsPackage)
+	var wg sync.WaitGroup
+	var results [2]Result
+	for node := range results {
+		wg.Go(func() {
+			results[node] = Run(t, Machine{Link: link, Node: node, CPUs: 1, Share: shared, Timeout: 3 * time.Minute}, "bash", "-c",
+				`PGAS_REQUIRE=verbs VERBS_TEST_NODE=$1 VERBS_TEST_FOLDER=$2 exec "$3" -test.v -test.run='^TestTwoMachines$'`,
+				"bash", []string{"0", "1"}[node], shared, program)
+		})
+	}
+	wg.Wait()
+	for _, r := range results {
+		requirePassed(t, r, "TestTwoMachines")
+	}
+	require.FileExists(t, shared+"/end0")
+}

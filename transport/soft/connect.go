@@ -1,0 +1,181 @@
+package soft
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// Connect maps the peer's board, shows it this rank's address, waits until the peer's engine has mapped this
+// rank's in turn, and then sets the link up in one atomic step, so that two ranks that connect at once meet.
+func (d *domain) Connect(ctx context.Context, peer int, addr []byte) (transport.EP, error) {
+	if !d.enter() {
+		return transport.EP{}, transport.ErrClosed
+	}
+	defer d.leave()
+	if ctx.Err() != nil {
+		return transport.EP{}, context.Cause(ctx)
+	}
+	ep, err := d.connect(ctx, peer, addr)
+	if err != nil {
+		return transport.EP{}, transport.NewOpError("connect", peer, err)
+	}
+	return ep, nil
+}
+
+func (d *domain) connect(ctx context.Context, peer int, addr []byte) (transport.EP, error) {
+	a, err := parseAddress(addr, d.job.Job, d.job.Secret)
+	if err != nil {
+		return transport.EP{}, err
+	}
+	if int(a.rank) != peer || int(a.size) != d.job.Size {
+		return transport.EP{}, fmt.Errorf("the address is of rank %d of %d, not of rank %d of %d", a.rank, a.size, peer, d.job.Size)
+	}
+	p, err := d.attach(ctx, a)
+	if err != nil {
+		return transport.EP{}, err
+	}
+	if err := d.introduce(ctx, p); err != nil {
+		return transport.EP{}, err
+	}
+	s := &d.seats[peer]
+	d.furnish(s)
+	for {
+		w := p.link.Load()
+		if p.gone() {
+			return transport.EP{}, fmt.Errorf("it has ended: %w", transport.ErrPeerGone)
+		}
+		if linkState(w) == linkUp {
+			s.raise(linkInc(w))
+			return transport.EP{Index: uint32(peer), Incarnation: linkInc(w)}, nil
+		}
+		inc := max(linkInc(w), s.newest.Load()) + 1
+		if p.link.CompareAndSwap(w, linkWord(inc, linkUp)) {
+			s.raise(inc)
+			p.board.tell(d.job.Rank)
+			return transport.EP{Index: uint32(peer), Incarnation: inc}, nil
+		}
+	}
+}
+
+// raise remembers the newest incarnation.
+func (s *seat) raise(inc uint32) {
+	for {
+		old := s.newest.Load()
+		if old >= inc || s.newest.CompareAndSwap(old, inc) {
+			return
+		}
+	}
+}
+
+// furnish makes the seat's ring, once.
+func (d *domain) furnish(s *seat) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.ring != nil {
+		return
+	}
+	n := ceilPow2(d.cfg.MaxPost)
+	s.ring, s.inline, s.mask = make([]slot, n), make([]byte, n*maxInline), uint64(n-1)
+}
+
+// Disconnect breaks the link, at both ends. An older incarnation is gone already.
+func (d *domain) Disconnect(ep transport.EP) error {
+	if !d.enter() {
+		return transport.ErrClosed
+	}
+	defer d.leave()
+	if int(ep.Index) >= len(d.seats) {
+		return fmt.Errorf("disconnect: no endpoint %d", ep.Index)
+	}
+	p := d.seats[ep.Index].p.Load()
+	if p == nil {
+		return fmt.Errorf("disconnect: rank %d was never connected", ep.Index)
+	}
+	for _, state := range [...]uint64{linkUp, linkBroken} {
+		if p.link.CompareAndSwap(linkWord(ep.Incarnation, state), linkWord(ep.Incarnation, linkEnded)) {
+			d.alert()
+			p.board.tell(d.job.Rank)
+			break
+		}
+	}
+	return nil
+}
+
+// introduce shows this rank's address to the peer and waits for its answer.
+func (d *domain) introduce(ctx context.Context, p *peer) error {
+	if p.introduced.Load() {
+		return nil
+	}
+	me := d.job.Rank
+	writeRecord(p.board.record(me), d.me.nonce[0], d.address)
+	p.board.tell(me)
+
+	answer := p.board.accept(me)
+	began := d.sched.Now()
+	sp := d.sched.Begin(ctx, sched.What{Op: "connect", Peer: p.rank}, nil)
+	defer sp.End()
+	for {
+		switch answer.Load() {
+		case d.me.nonce[0] | 1:
+			p.introduced.Store(true)
+			return nil
+		case d.me.nonce[0]:
+			return fmt.Errorf("the peer could not map this rank's memory, or took it for another job's: %w", transport.ErrUnsupported)
+		}
+		switch {
+		case p.gone():
+			return fmt.Errorf("it has ended: %w", transport.ErrPeerGone)
+		case d.stop.Load():
+			return transport.ErrClosed
+		case d.sched.Now()-began > d.cfg.FailureTimeout:
+			return fmt.Errorf("process %d lives, but its engine has not answered for %v: %w", p.pid, d.cfg.FailureTimeout, transport.ErrPeerGone)
+		}
+		if err := sp.Step(); err != nil {
+			return err
+		}
+	}
+}
+
+// receive answers a rank that has introduced itself. It runs beside the engine, because mapping takes time.
+func (d *domain) receive(r int) {
+	defer d.helpers.Add(-1)
+	first, addr := readRecord(d.board.record(r))
+	answer := first &^ 1
+	a, err := parseAddress(addr, d.job.Job, d.job.Secret)
+	if err == nil && int(a.rank) == r && int(a.size) == d.job.Size && a.nonce[0] == first {
+		if _, err := d.attach(context.Background(), a); err == nil {
+			d.furnish(&d.seats[r]) // what this rank receives it may answer without a Connect of its own
+			answer |= 1
+		}
+	}
+	d.board.accept(r).Store(answer)
+	d.seats[r].receiving.Store(false)
+	d.alert() // the rank may have introduced itself anew meanwhile
+}
+
+// A record is a rank's address in a peer's board: the nonce, the length, the bytes. It is written and read in
+// words, so that one that is written anew meanwhile is at worst one whose proof fails.
+const recordHead = 16
+
+func writeRecord(rec mem.Range, first uint64, addr []byte) {
+	var b [recordBytes]byte
+	binary.LittleEndian.PutUint64(b[8:], uint64(copy(b[recordHead:], addr)))
+	for off := 8; off < recordBytes; off += 8 {
+		rec.Word64(off).Store(binary.LittleEndian.Uint64(b[off:]))
+	}
+	rec.Word64(0).Store(first) // last: it says that the rest is there
+}
+
+func readRecord(rec mem.Range) (first uint64, addr []byte) {
+	b := make([]byte, 0, recordBytes)
+	for off := 0; off < recordBytes; off += 8 {
+		b = binary.LittleEndian.AppendUint64(b, rec.Word64(off).Load())
+	}
+	n := min(binary.LittleEndian.Uint64(b[8:]), recordBytes-recordHead)
+	return binary.LittleEndian.Uint64(b), b[recordHead : recordHead+n]
+}

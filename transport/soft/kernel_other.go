@@ -1,0 +1,34 @@
+//go:build !linux
+
+package soft
+
+import (
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+var errNotLinux = fmt.Errorf("copying between processes needs Linux: %w", transport.ErrUnsupported)
+
+type mover struct{}
+
+func (m *mover) push(int, uint64, []transport.SGE) error     { return errNotLinux }
+func (m *mover) pull(int, uint64, []transport.SGE) error     { return errNotLinux }
+func (m *mover) collect(int, mem.Range, []remotePiece) error { return errNotLinux }
+
+func isGone(error) bool { return false }
+
+func readHead(int, uint64, mem.Range) error { return errNotLinux }
+
+func allowPeers() {}
+
+func sharpenTimers() {}
+
+type lifeline struct{}
+
+func openLifeline(int) (*lifeline, error) { return nil, errNotLinux }
+
+func (l *lifeline) ended() bool { return true }
+func (l *lifeline) wait() bool  { return true }
+func (l *lifeline) close()      {}

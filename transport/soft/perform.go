@@ -1,0 +1,112 @@
+package soft
+
+import (
+	"gopgas/internal/softnic"
+	"gopgas/transport"
+)
+
+// perform works through the seat's ring.
+func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
+	worked = e.harvest(s, p)
+	for range burst {
+		if s.sent == s.tail.Load() {
+			break
+		}
+		sl := &s.ring[s.sent&s.mask]
+		if sl.due != 0 && !e.stopping() {
+			now := int64(e.d.sched.Now())
+			at := sl.begin
+			if s.moved {
+				at = sl.due
+			}
+			if now < at {
+				return worked, at
+			}
+		}
+		if s.offset == 0 && !s.moved && e.broken(p, sl) {
+			if s.head != s.sent {
+				break // what the peer's engine has is reported first
+			}
+			e.finish(s, s.flushed(p), 0)
+			worked = true
+			continue
+		}
+		var done bool
+		if sl.Kind == transport.OpWrite || sl.Kind == transport.OpRead {
+			done = s.head == s.sent && e.copied(s, p, sl)
+		} else {
+			done = e.request(s, p, sl)
+		}
+		if !done {
+			worked = worked || s.offset != 0
+			break
+		}
+		worked = true
+	}
+	return worked, never
+}
+
+// broken reports whether an operation's connection is no more.
+func (e *engine) broken(p *peer, op *slot) bool {
+	return p.link.Load() != linkWord(op.EP.Incarnation, linkUp) || p.gone() || e.stopping()
+}
+
+func (e *engine) stopping() bool { return e.d.stop.Load() }
+
+// flushed is how an operation that was not begun ends. The first one after the peer's end says why.
+func (s *seat) flushed(p *peer) transport.Status {
+	if p.gone() && !s.sawGone {
+		s.sawGone = true
+		return transport.StatusPeerGone
+	}
+	return transport.StatusFlushed
+}
+
+// copied moves the next chunk of a write or read and reports whether the operation is finished.
+func (e *engine) copied(s *seat, p *peer, sl *slot) bool {
+	n := softnic.Total(sl.pieces(&e.whole))
+	status := transport.StatusOK
+	if !s.moved {
+		if s.offset == 0 && !e.covered(sl) {
+			status = transport.StatusLocalAccess
+		} else if status = e.move(s, p, sl, n); status == transport.StatusOK && s.offset < n {
+			return false
+		}
+		s.moved = status == transport.StatusOK
+		if s.moved && sl.due != 0 && sl.due > int64(e.d.sched.Now()) {
+			return false
+		}
+	}
+	if status != transport.StatusOK {
+		n = 0
+		if status == transport.StatusPeerGone {
+			s.sawGone = true
+		}
+		e.breakLink(p, sl.EP.Incarnation)
+	}
+	e.finish(s, status, n)
+	return true
+}
+
+// breakLink ends a connection after an error, for both ends.
+func (e *engine) breakLink(p *peer, inc uint32) {
+	if p.link.CompareAndSwap(linkWord(inc, linkUp), linkWord(inc, linkBroken)) && !p.self {
+		p.board.tell(e.d.job.Rank)
+	}
+}
+
+// finish reports the oldest operation of a seat, if there is something to report, and frees its slot.
+func (e *engine) finish(s *seat, status transport.Status, bytes int) {
+	sl := &s.ring[s.head&s.mask]
+	c := transport.Completion{Cookie: sl.Cookie, EP: sl.EP, Kind: sl.Kind, Status: status, Bytes: uint32(bytes)}
+	silent := status == transport.StatusOK && sl.Flags&transport.FlagSignaled == 0
+	sl.clear()
+	s.head++
+	s.sent = max(s.sent, s.head)
+	s.offset, s.moved = 0, false
+	if silent {
+		s.inflight.Add(-1)
+		return
+	}
+	e.d.report(c, s)
+}

@@ -1,0 +1,131 @@
+package soft
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/softnic"
+	"gopgas/transport"
+)
+
+// Post checks and queues operations; the engine performs them. Only what can be seen from the operation alone
+// is refused here.
+func (d *domain) Post(ops []transport.Op) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stop.Load() {
+		return 0, transport.ErrClosed
+	}
+	var err error
+	n := 0
+	for n < len(ops) {
+		op := &ops[n]
+		var bytes int
+		if bytes, err = d.check(op); err != nil {
+			break
+		}
+		if !d.pushLocked(&d.seats[op.EP.Index], op, bytes) {
+			break
+		}
+		n++
+	}
+	if n > 0 {
+		d.bell.Ring()
+	}
+	return n, err
+}
+
+// pushLocked puts op into the seat's ring.
+func (d *domain) pushLocked(s *seat, op *transport.Op, bytes int) bool {
+	tail := s.tail.Load()
+	if s.inflight.Load() >= int64(d.cfg.MaxPost) {
+		return false
+	}
+	s.inflight.Add(1)
+	i := tail & s.mask
+	sl := &s.ring[i]
+	sl.set(op)
+	if op.Flags&transport.FlagInline != 0 {
+		kept := mem.Of(sl.small[:min(bytes, smallInline)])
+		if bytes > smallInline {
+			kept = mem.Of(s.inline[int(i)*maxInline:][:bytes])
+		}
+		softnic.Keep(kept, op.SGE[:op.NSGE])
+		sl.clear() // of more pieces
+		sl.first[0], sl.NSGE = transport.SGE{Mem: kept}, 1
+	}
+	if d.cfg.Latency > 0 || d.cfg.Bandwidth > 0 {
+		sl.begin, sl.due = d.pace.plan(d.sched.Now(), bytes, &d.cfg)
+	}
+	s.tail.Store(tail + 1)
+	if d.hot.Load() != int64(s.rank) {
+		setBit(&d.posted[s.rank/64], s.rank)
+	}
+	return true
+}
+
+// pace is the NIC's time where it is slower than the machine.
+type pace struct {
+	free time.Duration // when the wire has sent what was posted
+}
+
+// plan returns when an operation of some bytes begins to take effect and when it is done. Operations share one
+// wire, which sends them one after another; their latency they spend together.
+func (p *pace) plan(now time.Duration, bytes int, c *Config) (begin, due int64) {
+	var wire time.Duration
+	if c.Bandwidth > 0 {
+		wire = time.Duration(float64(bytes) / float64(c.Bandwidth) * 1e9)
+	}
+	start := max(now, p.free)
+	p.free = start + wire
+	return int64(start + c.Latency), int64(p.free + c.Latency)
+}
+
+// Reasons to refuse an operation, in the words of who made it.
+var (
+	errKind       = errors.New("post: no such kind of operation")
+	errInlineKind = errors.New("post: only writes and sends may be inline")
+	errMisaligned = errors.New("post: an atomic needs a target address that is a multiple of 8")
+	errAtomicSGE  = errors.New("post: an atomic needs one local piece of 8 bytes on an 8-byte boundary for the old value")
+)
+
+// check says why an operation cannot be one of this NIC's, and how many bytes it moves.
+func (d *domain) check(op *transport.Op) (bytes int, err error) {
+	if int(op.EP.Index) >= len(d.seats) || op.EP.Incarnation == 0 || d.seats[op.EP.Index].ring == nil {
+		return 0, fmt.Errorf("post: no endpoint %d of incarnation %d", op.EP.Index, op.EP.Incarnation)
+	}
+	if int(op.NSGE) > len(op.SGE) {
+		return 0, fmt.Errorf("post: %d pieces, at most %d", op.NSGE, len(op.SGE))
+	}
+	for i := range op.SGE[:op.NSGE] {
+		bytes += op.SGE[i].Mem.Bytes
+	}
+	inline := op.Flags&transport.FlagInline != 0
+	switch op.Kind {
+	case transport.OpWrite, transport.OpWriteImm, transport.OpSend:
+		if inline && bytes > maxInline {
+			return 0, fmt.Errorf("post: %d bytes inline, at most %d", bytes, maxInline)
+		}
+	case transport.OpRead:
+		if inline {
+			return 0, errInlineKind
+		}
+	case transport.OpFetchAdd, transport.OpCompareSwap:
+		switch {
+		case inline:
+			return 0, errInlineKind
+		case op.RAddr&7 != 0:
+			return 0, errMisaligned
+		case op.NSGE != 1 || bytes != 8 || op.SGE[0].Mem.Addr()&7 != 0:
+			return 0, errAtomicSGE
+		}
+	default:
+		return 0, errKind
+	}
+	if bytes > d.cfg.MaxMessage {
+		return 0, fmt.Errorf("post: %d bytes in one operation, at most %d", bytes, d.cfg.MaxMessage)
+	}
+	return bytes, nil
+}

@@ -1,0 +1,347 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gopgas/transport"
+)
+
+// peer is what a domain knows of one rank.
+type peer struct {
+	rank    int
+	cur     atomic.Pointer[pair] // the newest incarnation, ended or not; nil: there never was one
+	last    atomic.Pointer[pair] // the incarnation before, for Explain
+	suspect atomic.Bool          // its NIC did not answer, and nothing has got through since
+
+	mu      sync.Mutex
+	addr    address       // as last heard
+	serial  uint64        // of the newest connection
+	dialing bool          // a Connect of this rank is at it
+	changed chan struct{} // closed and renewed when something above, or the state of cur, has changed
+}
+
+func (p *peer) notify() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notifyLocked()
+}
+
+func (p *peer) notifyLocked() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// installLocked makes q the peer's newest pair, of the next incarnation, in place of an older one.
+func (p *peer) installLocked(q *pair, state uint32) {
+	inc := uint32(1)
+	if old := p.cur.Load(); old != nil {
+		old.end(faultReplaced, nil)
+		inc = old.ep.Incarnation + 1
+		p.last.Store(old)
+	}
+	q.ep = transport.EP{Index: uint32(p.rank), Incarnation: inc}
+	q.serial = p.serial
+	q.state.Store(state)
+	p.cur.Store(q)
+	p.notifyLocked()
+}
+
+var (
+	errYield    = errors.New("the peer is dialing too")
+	errWrong    = errors.New("the address is another rank's")
+	errSelfAddr = errors.New("the address of this rank is not this domain's")
+)
+
+// retryPause is how long a dial that yielded waits for the peer's before it dials again.
+const retryPause = 20 * time.Millisecond
+
+// Connect returns the endpoint of a peer, and makes the connection if there is none: it dials the peer's listener,
+// proves that it knows the job's secret, and exchanges queue pairs with it.
+func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.EP, error) {
+	switch {
+	case d.closed.Load():
+		return transport.EP{}, transport.ErrClosed
+	case ctx.Err() != nil:
+		return transport.EP{}, context.Cause(ctx)
+	case rank < 0 || rank >= d.size:
+		return transport.EP{}, fmt.Errorf("verbs: connect to rank %d of %d: %w", rank, d.size, errEndpoint)
+	}
+	a, err := parseAddress(addr)
+	if err == nil && int(a.rank) != rank {
+		err = errWrong
+	}
+	if err != nil {
+		return transport.EP{}, fmt.Errorf("verbs: connect to rank %d: %w", rank, err)
+	}
+	p := &d.peers[rank]
+	for {
+		p.mu.Lock()
+		if q := p.cur.Load(); q != nil && q.state.Load() == pairUp {
+			p.mu.Unlock()
+			return q.ep, nil
+		}
+		q, changed := p.cur.Load(), p.changed
+		if p.dialing || (q != nil && q.state.Load() == pairOpening) {
+			p.mu.Unlock()
+			if err := d.await(ctx, changed, 0); err != nil {
+				return transport.EP{}, err
+			}
+			continue
+		}
+		p.dialing, p.addr = true, a
+		last := p.serial
+		p.mu.Unlock()
+		q, err := d.dial(ctx, p, a, last)
+		p.mu.Lock()
+		p.dialing = false
+		p.notifyLocked()
+		changed = p.changed
+		p.mu.Unlock()
+		switch {
+		case err == nil:
+			return q.ep, nil
+		case d.closed.Load():
+			return transport.EP{}, transport.ErrClosed
+		case ctx.Err() != nil:
+			return transport.EP{}, context.Cause(ctx)
+		case !errors.Is(err, errYield):
+			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w", rank, a.at, err)
+		}
+		if err := d.await(ctx, changed, retryPause); err != nil {
+			return transport.EP{}, err
+		}
+	}
+}
+
+// await waits for news of a peer, at most for limit, if that is not 0.
+func (d *domain) await(ctx context.Context, changed chan struct{}, limit time.Duration) error {
+	var timer <-chan time.Time
+	if limit > 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-timer:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-d.ctx.Done():
+		return transport.ErrClosed
+	}
+}
+
+// dial makes a connection from this side and installs its pair.
+func (d *domain) dial(ctx context.Context, p *peer, a address, last uint64) (*pair, error) {
+	if p.rank == d.rank {
+		if a.instance != d.self.instance {
+			return nil, errSelfAddr
+		}
+		return d.connectSelf(p)
+	}
+	conn, err := d.dials.dial(ctx, d.zone(a.at))
+	if err != nil {
+		return nil, err
+	}
+	keep, stop := false, context.AfterFunc(ctx, func() { conn.Close() })
+	defer func() {
+		stop()
+		d.dials.forget(conn)
+		if !keep {
+			conn.Close()
+		}
+	}()
+	l, err := d.auth.greet(conn, &hello{from: d.self, toRank: a.rank, toInstance: a.instance, last: last})
+	if err != nil {
+		return nil, goneIfCut(err)
+	}
+	q, err := d.newPair(p)
+	if err != nil {
+		return nil, err
+	}
+	if err = d.offer(p, q, l); err == nil {
+		keep = d.start(q.attend)
+	}
+	if !keep {
+		d.discard(q)
+	}
+	return q, err
+}
+
+// offer is the dialer's part after the proof: offer, accept, ready.
+func (d *domain) offer(p *peer, q *pair, l *link) error {
+	if err := l.send(frame{word: wordOffer, card: *q.card()}); err != nil {
+		return goneIfCut(err)
+	}
+	f, err := l.receive()
+	if err != nil {
+		return goneIfCut(err)
+	}
+	if err := refusal(f.word); err != nil {
+		return err
+	}
+	if err := q.connect(&f.card); err != nil {
+		return err
+	}
+	if err := l.send(frame{word: wordReady}); err != nil {
+		return goneIfCut(err)
+	}
+	if err := l.settled(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.serial = max(p.serial, f.serial)
+	q.link = l
+	p.installLocked(q, pairUp)
+	return nil
+}
+
+// refusal is the error of a listener's word that is not wordAccept.
+func refusal(w word) error {
+	switch w {
+	case wordAccept:
+		return nil
+	case wordYield:
+		return errYield
+	case wordInstance:
+		return fmt.Errorf("the rank that published this address has ended; another listens there now: %w", transport.ErrPeerGone)
+	case wordJob:
+		return errors.New("the rank that listens there is of another job")
+	case wordRank:
+		return errors.New("the peer knows no such rank: do both take part in one job of one size?")
+	case wordTrouble:
+		return errors.New("the peer could not make a queue pair")
+	default:
+		return errFrame
+	}
+}
+
+// goneIfCut takes a connection that was cut in the middle of the handshake for the end of the peer.
+func goneIfCut(err error) error {
+	if errors.Is(err, errSecret) || errors.Is(err, errMAC) || errors.Is(err, errFrame) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", transport.ErrPeerGone, err)
+}
+
+// connectSelf connects a queue pair with itself.
+func (d *domain) connectSelf(p *peer) (*pair, error) {
+	q, err := d.newPair(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.connect(q.card()); err != nil {
+		d.discard(q)
+		return nil, err
+	}
+	p.mu.Lock()
+	p.installLocked(q, pairUp)
+	p.mu.Unlock()
+	if !d.start(q.attend) {
+		return nil, transport.ErrClosed
+	}
+	return q, nil
+}
+
+// discard destroys a pair that was never used.
+func (d *domain) discard(q *pair) {
+	q.end(faultDisconnect, nil)
+	d.start(q.settle)
+}
+
+// Disconnect ends an endpoint; it does not wait.
+func (d *domain) Disconnect(ep transport.EP) error {
+	if d.closed.Load() {
+		return transport.ErrClosed
+	}
+	p := d.pairOf(ep)
+	if p == nil {
+		return fmt.Errorf("verbs: disconnect: %w", errEndpoint)
+	}
+	p.end(faultDisconnect, nil) // nothing where it has ended before
+	return nil
+}
+
+// peerDown reports that the peer of a pair is gone.
+func (d *domain) peerDown(p *pair) {
+	d.tell(transport.Completion{EP: p.ep, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone})
+}
+
+// judge finds out whether the peer of a pair that broke without a word is there, by connecting once more.
+func (p *pair) judge() {
+	d := p.d
+	gone := p.fault == faultSilent && p.peer.suspect.Swap(true)
+	if !gone {
+		p.peer.mu.Lock()
+		addr := p.peer.addr
+		p.peer.mu.Unlock()
+		_, err := d.Connect(d.ctx, p.peer.rank, addr.append(nil))
+		gone = err != nil
+	}
+	if d.closed.Load() {
+		return
+	}
+	if gone {
+		p.verdict.Store(verdictGone)
+		d.peerDown(p)
+	} else {
+		p.verdict.Store(verdictAlive)
+	}
+	p.ripen()
+}
+
+// dialSet are the connections on which a handshake is going on.
+type dialSet struct {
+	mu     sync.Mutex
+	conns  map[net.Conn]struct{}
+	closed bool
+}
+
+// mostHandshakes bounds how many strangers may be at the door at once.
+const mostHandshakes = 256
+
+// busy reports whether there are as many strangers at the door as may be.
+func (s *dialSet) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns) >= mostHandshakes && !s.closed
+}
+
+// remember adds a connection, unless the domain is closed.
+func (s *dialSet) remember(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if s.conns == nil {
+		s.conns = map[net.Conn]struct{}{}
+	}
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *dialSet) forget(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// close ends all handshakes and lets no other begin.
+func (s *dialSet) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for c := range s.conns {
+		c.Close()
+	}
+}

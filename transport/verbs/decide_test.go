@@ -1,0 +1,266 @@
+package verbs
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/transport"
+	"gopgas/transport/verbs/internal/ibv"
+)
+
+func TestParseDevice(t *testing.T) {
+	for _, c := range []struct {
+		in, device string
+		port       int
+		bad        bool
+	}{
+		{in: ""},
+		{in: "mlx5_0", device: "mlx5_0"},
+		{in: "mlx5_0:2", device: "mlx5_0", port: 2},
+		{in: "mlx5_0:", bad: true},
+		{in: "mlx5_0:0", bad: true},
+		{in: "mlx5_0:x", bad: true},
+		{in: ":1", bad: true},
+	} {
+		device, port, err := parseDevice(c.in)
+		require.Equal(t, c.bad, err != nil, c.in)
+		if !c.bad {
+			require.Equal(t, c.device, device)
+			require.Equal(t, c.port, port)
+		}
+	}
+}
+
+func gid(address string, port, kind int) ibv.GID {
+	return ibv.GID{Raw: netip.MustParseAddr(address).As16(), Port: uint32(port), Type: uint32(kind)}
+}
+
+func TestChooseGID(t *testing.T) {
+	link, four, six := gid("fe80::1", 1, ibv.GIDRoCE2), gid("10.9.0.1", 1, ibv.GIDRoCE2), gid("2001:db8::1", 1, ibv.GIDRoCE2)
+	old, other, native := gid("10.9.0.1", 1, ibv.GIDRoCE1), gid("10.9.0.2", 2, ibv.GIDRoCE2), gid("fe80::2", 1, ibv.GIDInfiniBand)
+	for _, c := range []struct {
+		name string
+		list []ibv.GID
+		link uint32
+		want ibv.GID
+		text string // of the error
+	}{
+		{"IPv4 first", []ibv.GID{link, old, four, six}, ibv.LinkEthernet, four, ""},
+		{"then global", []ibv.GID{link, old, six}, ibv.LinkEthernet, six, ""},
+		{"then link-local", []ibv.GID{old, link}, ibv.LinkEthernet, link, ""},
+		{"none of RoCE v2", []ibv.GID{old, other}, ibv.LinkEthernet, ibv.GID{}, "1 are of RoCE v1, none is of RoCE v2; give its interface an IP address"},
+		{"none at all", nil, ibv.LinkEthernet, ibv.GID{}, "0 are of RoCE v1"},
+		{"InfiniBand", []ibv.GID{other, native}, ibv.LinkInfiniBand, native, ""},
+		{"no InfiniBand", []ibv.GID{four}, ibv.LinkInfiniBand, ibv.GID{}, "InfiniBand"},
+	} {
+		got, err := chooseGID(c.list, 1, c.link)
+		if c.text != "" {
+			require.ErrorContains(t, err, c.text, c.name)
+			continue
+		}
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.want, got, c.name)
+	}
+}
+
+// TestPlan checks W1: whatever the device and the job, the completion queue has room for all that can be in it.
+func TestPlan(t *testing.T) {
+	rxe := ibv.Limits{MaxSends: 1 << 20, MaxSGE: 32, MaxCQE: 32767, MaxRecvs: 1 << 20, MaxReads: 128, MaxInitReads: 128}
+	for _, c := range []struct {
+		change func(l *ibv.Limits)
+		size   int
+		post   int // 0: does not fit
+	}{
+		{func(*ibv.Limits) {}, 1, 128},
+		{func(*ibv.Limits) {}, 200, 128},
+		{func(*ibv.Limits) {}, 1000, 30},
+		{func(*ibv.Limits) {}, 20000, 0},
+		{func(l *ibv.Limits) { l.MaxCQE = 4 << 20 }, 5000, 128},
+		{func(l *ibv.Limits) { l.MaxSends = 64 }, 4, 63},
+		{func(l *ibv.Limits) { l.MaxRecvs = 0 }, 4, 128},
+		{func(l *ibv.Limits) { l.MaxCQE = 256 }, 1, 10},
+		{func(l *ibv.Limits) { l.MaxSends = 3 }, 1, 0},
+	} {
+		l := rxe
+		c.change(&l)
+		s, err := plan(&l, c.size)
+		if c.post == 0 {
+			var limit *transport.LimitError
+			require.ErrorAs(t, err, &limit)
+			require.NotEmpty(t, limit.Setting)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.post, s.post, "%d ranks", c.size)
+		require.GreaterOrEqual(t, s.pairs, c.size)
+		require.LessOrEqual(t, s.cqe, int(l.MaxCQE))
+		require.GreaterOrEqual(t, s.cqe, s.pairs*(s.post+1)+s.recvs, "the queue can overflow")
+		require.Less(t, s.post, int(l.MaxSends), "no room for the drain")
+	}
+}
+
+func TestRegisterError(t *testing.T) {
+	for _, c := range []struct {
+		err   error
+		a     account
+		limit bool
+		text  []string
+	}{
+		{
+			syscall.ENOMEM,
+			account{bytes: 128 << 10, limit: 64 << 10, pinned: 4096, device: "rxe0:1"},
+			true,
+			[]string{"registering 128.0 KiB with rxe0:1", "4.0 KiB of 64.0 KiB pinned", "RLIMIT_MEMLOCK", "ulimit -l unlimited"},
+		},
+		{syscall.ENOMEM, account{bytes: 4096, limit: -1, regions: 100, most: 100}, true, []string{"100 registrations, all that the device has"}},
+		{syscall.ENOMEM, account{bytes: 4096, limit: -1, regions: 7, most: 100}, true, []string{"7 of 100 registrations", "rdma resource show mr"}},
+		{syscall.EFAULT, account{bytes: 4096, limit: -1}, false, []string{"not mapped"}},
+		{syscall.EINVAL, account{bytes: 4096, limit: 1}, false, []string{"register 4096 bytes", "invalid argument"}},
+	} {
+		err := registerError(c.err, c.a)
+		require.ErrorIs(t, err, c.err)
+		require.Equal(t, c.limit, errors.Is(err, transport.ErrLimit), err.Error())
+		for _, s := range c.text {
+			require.Contains(t, err.Error(), s)
+		}
+	}
+}
+
+func TestMeet(t *testing.T) {
+	ok := meeting{me: 1, peer: 2, self: 7, wants: 7, job: true, size: 4}
+	for _, c := range []struct {
+		name   string
+		change func(m *meeting)
+		want   word
+	}{
+		{"a dial alone", func(*meeting) {}, wordAccept},
+		{"both dial, this one is lower", func(m *meeting) { m.dialing = true }, wordYield},
+		{"both dial, this one is higher", func(m *meeting) { m.dialing, m.me, m.peer = true, 3, 2 }, wordAccept},
+		{"the dialer does not know of the connection there is", func(m *meeting) { m.newer = true }, wordYield},
+		{"another domain", func(m *meeting) { m.wants = 8 }, wordInstance},
+		{"another job", func(m *meeting) { m.job, m.wants = false, 8 }, wordJob},
+		{"itself", func(m *meeting) { m.peer = 1 }, wordRank},
+		{"no such rank", func(m *meeting) { m.peer = 4 }, wordRank},
+	} {
+		m := ok
+		c.change(&m)
+		require.Equal(t, c.want, meet(m), c.name)
+	}
+	// Of two that dial each other, exactly one yields.
+	for _, pair := range [][2]int{{0, 1}, {3, 2}} {
+		a := meet(meeting{me: pair[0], peer: pair[1], dialing: true, job: true, size: 4})
+		b := meet(meeting{me: pair[1], peer: pair[0], dialing: true, job: true, size: 4})
+		require.ElementsMatch(t, []word{wordAccept, wordYield}, []word{a, b})
+	}
+}
+
+// TestGhostStatus checks how the records are reported that the NIC did not complete with success (T3).
+func TestGhostStatus(t *testing.T) {
+	const (
+		write, add, send = transport.OpWrite, transport.OpFetchAdd, transport.OpSend
+		ok, flush        = ibv.StatusOK, ibv.StatusFlush
+	)
+	for _, c := range []struct {
+		kind                transport.Kind
+		fault               fault
+		first, posted, gone bool
+		device              uint32
+		want                transport.Status
+	}{
+		// The target refused: nothing behind has happened.
+		{write, faultRefused, true, true, false, ibv.StatusRemAccess, transport.StatusRemoteAccess},
+		{add, faultRefused, true, true, false, ibv.StatusRemAccess, transport.StatusRemoteAccess},
+		{send, faultRefused, true, true, false, ibv.StatusRemInvReq, transport.StatusTooLong},
+		{send, faultRefused, true, true, false, ibv.StatusRemOp, transport.StatusTooLong},
+		{write, faultRefused, false, true, false, ok, transport.StatusFlushed},
+		{add, faultRefused, false, true, false, ok, transport.StatusFlushed},
+		// This side's NIC refused: what is behind may have been sent.
+		{write, faultLocal, true, true, false, ibv.StatusLocProt, transport.StatusLocalAccess},
+		{write, faultLocal, true, true, false, ibv.StatusLocQPOp, transport.StatusLocalAccess},
+		{add, faultLocal, false, true, false, ok, transport.StatusInDoubt},
+		{write, faultLocal, false, true, false, ok, transport.StatusFlushed},
+		// No answer: it depends on the verdict.
+		{write, faultSilent, true, true, false, ibv.StatusRetryExc, transport.StatusFlushed},
+		{write, faultSilent, true, true, true, ibv.StatusRetryExc, transport.StatusPeerGone},
+		{add, faultSilent, true, true, true, ibv.StatusRetryExc, transport.StatusInDoubt},
+		{add, faultSilent, false, true, true, ok, transport.StatusInDoubt},
+		{write, faultSilent, false, true, true, ok, transport.StatusFlushed},
+		// Ended for another reason, with operations in flight or posted after that.
+		{write, faultPeerClosed, true, true, true, flush, transport.StatusPeerGone},
+		{add, faultPeerClosed, true, true, true, flush, transport.StatusInDoubt},
+		{write, faultDisconnect, true, true, false, flush, transport.StatusFlushed},
+		{add, faultDisconnect, true, true, false, flush, transport.StatusInDoubt},
+		{add, faultDisconnect, false, false, false, ok, transport.StatusFlushed},
+		{write, faultPeerClosed, false, false, true, ok, transport.StatusFlushed},
+	} {
+		got := ghostStatus(c.kind, c.fault, c.first, c.posted, c.gone, c.device)
+		require.Equal(t, c.want, got, "%+v", c)
+	}
+}
+
+// TestWords sees that every status and every fault has words of its own.
+func TestWords(t *testing.T) {
+	seen := map[string]bool{}
+	for f := faultRefused; f <= faultDevice; f++ {
+		w := f.words(3)
+		require.False(t, seen[w] || w == faultNone.words(3), w)
+		seen[w] = true
+	}
+	for status := uint32(1); status <= ibv.StatusRespTimeout; status++ {
+		for k := transport.OpWrite; k <= transport.OpCompareSwap; k++ {
+			if faultOf(status) != faultLocal {
+				require.Contains(t, cause(status, k, 3), "rank 3", "status %d", status)
+			}
+		}
+	}
+	e := &StatusError{Op: "write", Peer: 3, Status: "remote access error", Code: 10, Vendor: 0x88, Cause: "why", Err: transport.ErrPeerGone}
+	require.Equal(t, "write (rank 3): remote access error (status 10, vendor 0x88): why", e.Error())
+	require.ErrorIs(t, e, transport.ErrPeerGone)
+	require.Equal(t, "operation of kind 99", kindName(99))
+}
+
+func TestRing(t *testing.T) {
+	r := newRing(100)
+	r.head.Store(^uint32(0) - 50) // the numbers wrap round
+	r.tail.Store(^uint32(0) - 50)
+	for i := range 100 {
+		require.False(t, r.full())
+		n := r.add(record{cookie: uint64(i)})
+		require.Equal(t, uint64(i), r.at(n).cookie)
+	}
+	require.True(t, r.full())
+	require.Equal(t, uint64(0), r.at(r.head.Load()).cookie)
+	r.head.Add(1)
+	require.False(t, r.full())
+}
+
+func TestCheck(t *testing.T) {
+	c := transport.Caps{MaxSGE: 4, MaxMessage: 1 << 20, MaxInline: 64}
+	op := transport.Op{Kind: transport.OpFetchAdd}
+	_, err := check(&op, &c)
+	require.ErrorIs(t, err, errNoAtomics)
+	op.Kind = transport.OpSend
+	_, err = check(&op, &c)
+	require.ErrorIs(t, err, errNoSends)
+	require.Zero(t, key32(1<<32|5), "a key that does not fit is cut to one that may exist")
+	require.Equal(t, uint32(5), key32(5))
+}
+
+// TestOpenWithout looks at the error where this machine has no RDMA.
+func TestOpenWithout(t *testing.T) {
+	d, err := Provider{}.Open(t.Context(), jobConfig(0, 1))
+	if err == nil {
+		require.NoError(t, d.Close())
+		_, err = Provider{}.Open(t.Context(), transport.Config{Size: 1, Device: "mlx9_9:1", Sched: jobConfig(0, 1).Sched})
+		require.ErrorContains(t, err, "mlx9_9:1")
+	}
+	require.ErrorIs(t, err, transport.ErrUnsupported)
+	require.True(t, strings.HasPrefix(err.Error(), "verbs: "), err.Error())
+	_, err = Provider{}.Open(t.Context(), transport.Config{Rank: 1, Size: 1})
+	require.ErrorIs(t, err, errConfig)
+}

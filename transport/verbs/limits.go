@@ -1,0 +1,170 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"gopgas/transport"
+	"gopgas/transport/verbs/internal/ibv"
+)
+
+// Sizes that a domain asks for; the device may grant less.
+const (
+	wantPost   = 128  // operations in flight on one pair
+	leastPost  = 4    // with fewer a pair is of no use
+	wantRecvs  = 1024 // receive buffers
+	wantInline = 256  // bytes
+	wantReads  = 16   // reads and atomics of one pair at once
+	spare      = 16   // pairs beyond one for each rank: old incarnations that are being drained
+	mostCQE    = 1 << 20
+)
+
+// sizes is how large a domain makes its queues.
+type sizes struct {
+	post  int // MaxPost
+	pairs int // at once, old incarnations included
+	recvs int
+	cqe   int
+	sge   int
+	reads int
+}
+
+// plan divides what a device can hold among the pairs of a job of size ranks, so that the completion queue holds
+// all that can be outstanding (W1).
+func plan(l *ibv.Limits, size int) (sizes, error) {
+	s := sizes{
+		pairs: size + spare,
+		recvs: min(wantRecvs, int(l.MaxRecvs)),
+		sge:   min(int(l.MaxSGE), len(transport.Op{}.SGE)),
+		reads: min(wantReads, int(l.MaxReads), int(l.MaxInitReads)),
+	}
+	most := min(int(l.MaxCQE), mostCQE)
+	s.recvs = min(s.recvs, most/4)
+	s.post = min(wantPost, int(l.MaxSends)-1, (most-s.recvs)/s.pairs-1)
+	s.cqe = s.pairs*(s.post+1) + s.recvs
+	if s.post < leastPost {
+		return s, &transport.LimitError{
+			What:    fmt.Sprintf("completion queue for %d ranks", size),
+			Found:   fmt.Sprintf("%d entries at most, %d operations in a queue pair at most", l.MaxCQE, l.MaxSends),
+			Needed:  fmt.Sprintf("%d entries", s.pairs*(leastPost+1)+s.recvs),
+			Setting: "start fewer ranks, or use another device (PGAS_DEVICE) or transport (PGAS_TRANSPORT)",
+		}
+	}
+	return s, nil
+}
+
+// rlimitMemlock is RLIMIT_MEMLOCK, which package syscall does not name.
+const rlimitMemlock = 8
+
+// memlock reads how many bytes this process may pin, after raising the limit as far as it may; -1: no limit.
+func memlock() int64 {
+	if mayLock() {
+		return -1
+	}
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(rlimitMemlock, &r); err != nil {
+		return -1
+	}
+	if r.Cur < r.Max {
+		raised := syscall.Rlimit{Cur: r.Max, Max: r.Max}
+		if syscall.Setrlimit(rlimitMemlock, &raised) == nil {
+			r = raised
+		}
+	}
+	if r.Cur > 1<<62 {
+		return -1
+	}
+	return int64(r.Cur)
+}
+
+// capIPCLock is the number of the capability that lifts RLIMIT_MEMLOCK.
+const capIPCLock = 14
+
+// mayLock reports whether this process has CAP_IPC_LOCK.
+func mayLock() bool {
+	caps, err := strconv.ParseUint(statusField("CapEff"), 16, 64)
+	return err == nil && caps>>capIPCLock&1 == 1
+}
+
+// statusField returns a line of /proc/self/status.
+func statusField(name string) string {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// pinned is what the kernel has charged this process for registrations, all its domains together.
+func pinned() int64 {
+	kib, err := strconv.ParseInt(strings.TrimSuffix(statusField("VmPin"), " kB"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}
+
+// account is what stood against a registration that the kernel refused.
+type account struct {
+	bytes   int64 // wanted
+	limit   int64 // that may be pinned; -1: no limit
+	pinned  int64 // already
+	regions int   // of this domain
+	most    int   // that the device can hold
+	device  string
+}
+
+// registerError explains why the kernel refused a registration.
+func registerError(err error, a account) error {
+	what := fmt.Sprintf("registering %s with %s", size(a.bytes), a.device)
+	switch {
+	case errors.Is(err, syscall.EFAULT):
+		return fmt.Errorf("register %d bytes: the memory is not mapped, or may not be written and the right to write was asked for: %w", a.bytes, err)
+	case !errors.Is(err, syscall.ENOMEM) && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EAGAIN):
+		return fmt.Errorf("register %d bytes: %w", a.bytes, err)
+	case a.limit >= 0 && a.pinned+a.bytes > a.limit:
+		return &transport.LimitError{
+			What:    what,
+			Found:   fmt.Sprintf("%s of %s pinned already (RLIMIT_MEMLOCK; a page counts once for each registration of it)", size(a.pinned), size(a.limit)),
+			Needed:  size(a.bytes),
+			Setting: "ulimit -l unlimited, or memlock in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of the job's daemon",
+			Err:     err,
+		}
+	case a.most > 0 && a.regions >= a.most:
+		return &transport.LimitError{
+			What: what, Found: fmt.Sprintf("%d registrations, all that the device has", a.regions),
+			Needed: "one more", Setting: "register larger pieces, or fewer ranks on this device", Err: err,
+		}
+	default:
+		return &transport.LimitError{
+			What:    what,
+			Found:   fmt.Sprintf("%s pinned, %d of %d registrations by this rank; other processes use the device's too", size(a.pinned), a.regions, a.most),
+			Needed:  size(a.bytes),
+			Setting: "free memory, or use fewer registrations; look at: rdma resource show mr",
+			Err:     err,
+		}
+	}
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	default:
+		return fmt.Sprintf("%d bytes", n)
+	}
+}

@@ -1,0 +1,263 @@
+package verbs
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/transport"
+)
+
+func sampleAddress() address {
+	return address{rank: 3, instance: 1 << 60, at: netip.MustParseAddrPort("10.9.0.1:4711")}
+}
+
+func sampleHello() hello {
+	return hello{from: sampleAddress(), toRank: 5, toInstance: 77, last: 9, job: [16]byte{1, 2}, nonce: [16]byte{3}}
+}
+
+func sampleFrame() frame {
+	return frame{word: wordAccept, serial: 1 << 50, card: card{number: 1<<24 - 1, psn: 17, gid: [16]byte{15: 9}, lid: 4, mtu: 5, reads: 16}}
+}
+
+func TestWire(t *testing.T) {
+	a := sampleAddress()
+	got, err := parseAddress(a.append(nil))
+	require.NoError(t, err)
+	require.Equal(t, a, got)
+	six := a
+	six.at = netip.MustParseAddrPort("[2001:db8::7]:1")
+	got, err = parseAddress(six.append(nil))
+	require.NoError(t, err)
+	require.Equal(t, six, got)
+
+	h := sampleHello()
+	gotHello, err := parseHello(h.append(nil))
+	require.NoError(t, err)
+	require.Equal(t, h, gotHello)
+
+	f := sampleFrame()
+	body := f.body()
+	gotFrame, err := parseFrame(&body)
+	require.NoError(t, err)
+	require.Equal(t, f, gotFrame)
+}
+
+func TestWireRefused(t *testing.T) {
+	good := func() []byte { a := sampleAddress(); return a.append(nil) }
+	for name, b := range map[string][]byte{
+		"nothing": nil, "cut": good()[:addressBytes-1], "longer": append(good(), 0), "zeros": make([]byte, addressBytes),
+		"no port": append(good()[:addressBytes-2], 0, 0),
+	} {
+		_, err := parseAddress(b)
+		require.ErrorIs(t, err, errAddress, name)
+	}
+	old := good()
+	old[3]++
+	_, err := parseAddress(old)
+	require.ErrorContains(t, err, "version 2, this library speaks 1")
+
+	for name, spoil := range map[string]func(b *[frameBody]byte){
+		"no word":        func(b *[frameBody]byte) { b[0] = 0 },
+		"unknown word":   func(b *[frameBody]byte) { b[0] = byte(wordTrouble) + 1 },
+		"rest":           func(b *[frameBody]byte) { b[frameBody-1] = 1 },
+		"long number":    func(b *[frameBody]byte) { b[1] = 1 },
+		"no MTU":         func(b *[frameBody]byte) { b[27] = 0 },
+		"card where not": func(b *[frameBody]byte) { b[0] = byte(wordReady) },
+	} {
+		f := sampleFrame()
+		b := f.body()
+		spoil(&b)
+		_, err := parseFrame(&b)
+		require.ErrorIs(t, err, errFrame, name)
+	}
+}
+
+// FuzzAddress, FuzzHello and FuzzFrame feed the parsers; what they take they must write again as it was.
+func FuzzAddress(f *testing.F) {
+	a := sampleAddress()
+	f.Add(a.append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if a, err := parseAddress(b); err == nil {
+			again, err := parseAddress(a.append(nil))
+			require.NoError(t, err)
+			require.Equal(t, a, again)
+		}
+	})
+}
+
+func FuzzHello(f *testing.F) {
+	h := sampleHello()
+	f.Add(h.append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if h, err := parseHello(b); err == nil {
+			again, err := parseHello(h.append(nil))
+			require.NoError(t, err)
+			require.Equal(t, h, again)
+		}
+	})
+}
+
+func FuzzFrame(f *testing.F) {
+	s := sampleFrame()
+	body := s.body()
+	f.Add(body[:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) != frameBody {
+			return
+		}
+		if got, err := parseFrame((*[frameBody]byte)(b)); err == nil {
+			again := got.body()
+			require.True(t, bytes.Equal(b, again[:]))
+		}
+	})
+}
+
+// wiretap changes the nth byte that is written.
+type wiretap struct {
+	net.Conn
+	nth int
+}
+
+func (w *wiretap) Write(b []byte) (int, error) {
+	if w.nth >= 0 && w.nth < len(b) {
+		b = bytes.Clone(b)
+		b[w.nth] ^= 0x40
+	}
+	w.nth -= len(b)
+	return w.Conn.Write(b)
+}
+
+// shake runs a handshake and one frame each way, and returns both sides' errors.
+func shake(t *testing.T, dialer, listener authority, tapDialer, tapListener int) (heard hello, dialed, listened error) {
+	t.Helper()
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close()
+	done := make(chan error, 1)
+	go func() {
+		done <- func() error {
+			conn, err := server.Accept()
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			l, h, err := listener.answer(&wiretap{conn, tapListener})
+			if err != nil {
+				return err
+			}
+			f, err := l.receive()
+			if err != nil {
+				return err
+			}
+			heard = h
+			if f != sampleFrame() {
+				return errFrame
+			}
+			return l.send(frame{word: wordYield})
+		}()
+	}()
+	conn, err := net.Dial("tcp", server.Addr().String())
+	require.NoError(t, err)
+	dialed = func() error {
+		defer conn.Close()
+		h := sampleHello()
+		l, err := dialer.greet(&wiretap{conn, tapDialer}, &h)
+		if err != nil {
+			return err
+		}
+		if err := l.send(sampleFrame()); err != nil {
+			return err
+		}
+		f, err := l.receive()
+		if err == nil && f.word != wordYield {
+			err = errFrame
+		}
+		return err
+	}()
+	listened = <-done
+	return heard, dialed, listened
+}
+
+func TestProof(t *testing.T) {
+	a := newAuthority([]byte("secret"), "job")
+	heard, dialed, listened := shake(t, a, a, -1, -1)
+	require.NoError(t, dialed)
+	require.NoError(t, listened)
+	require.Equal(t, a.job, heard.job)
+	require.NotEqual(t, sampleHello().nonce, heard.nonce, "the nonce is drawn anew")
+
+	// Another secret: the dialer finds out first, and the listener hears no frame.
+	heard, dialed, listened = shake(t, a, newAuthority([]byte("guess"), "job"), -1, -1)
+	require.ErrorIs(t, dialed, errSecret)
+	require.Error(t, listened)
+	require.Zero(t, heard)
+}
+
+// TestProofTampered changes each byte that the dialer or the listener sends in turn: one of the two must notice.
+func TestProofTampered(t *testing.T) {
+	a := newAuthority([]byte("secret"), "job")
+	for i := range helloBytes + frameBytes {
+		_, dialed, listened := shake(t, a, a, i, -1)
+		require.Error(t, errors.Join(dialed, listened), "byte %d of the dialer's was changed", i)
+	}
+	for i := range challengeBytes + frameBytes {
+		_, dialed, _ := shake(t, a, a, -1, i)
+		require.Error(t, dialed, "byte %d of the listener's was changed", i)
+	}
+}
+
+// TestReplay sends a dialer's recorded bytes again: the listener's nonce is another.
+func TestReplay(t *testing.T) {
+	a := newAuthority([]byte("secret"), "job")
+	here, there := net.Pipe()
+	var recorded []byte
+	go func() {
+		h := sampleHello()
+		if l, err := a.greet(recorder{here, &recorded}, &h); err == nil {
+			_ = l.send(sampleFrame())
+		}
+	}()
+	l, _, err := a.answer(there)
+	require.NoError(t, err)
+	_, err = l.receive()
+	require.NoError(t, err)
+	here.Close()
+
+	here, there = net.Pipe()
+	defer here.Close()
+	go func() {
+		buf := make([]byte, challengeBytes)
+		_, _ = here.Write(recorded[:helloBytes])
+		_, _ = here.Read(buf)
+		_, _ = here.Write(recorded[helloBytes:])
+	}()
+	l, _, err = a.answer(there)
+	require.NoError(t, err)
+	_, err = l.receive()
+	require.ErrorIs(t, err, errMAC)
+}
+
+type recorder struct {
+	net.Conn
+	to *[]byte
+}
+
+func (r recorder) Write(b []byte) (int, error) {
+	*r.to = append(*r.to, b...)
+	return r.Conn.Write(b)
+}
+
+func TestRefusal(t *testing.T) {
+	require.NoError(t, refusal(wordAccept))
+	require.ErrorIs(t, refusal(wordInstance), transport.ErrPeerGone)
+	require.ErrorIs(t, refusal(wordYield), errYield)
+	require.ErrorIs(t, refusal(wordReady), errFrame)
+	require.ErrorContains(t, refusal(wordJob), "another job")
+	require.False(t, errors.Is(goneIfCut(errSecret), transport.ErrPeerGone), "a wrong secret is no death")
+	require.ErrorIs(t, goneIfCut(net.ErrClosed), transport.ErrPeerGone)
+}

@@ -1,0 +1,201 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"gopgas/transport"
+	"gopgas/transport/verbs/internal/ibv"
+)
+
+// keepAlive notices within three seconds that a machine at the other end of an idle link is dead.
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 2}
+}
+
+// listen opens the listener, on the address that the port's GID stands for.
+func (d *domain) listen() error {
+	ip, err := d.listenAddress()
+	if err != nil {
+		return err
+	}
+	lc := net.ListenConfig{KeepAliveConfig: keepAlive()}
+	d.listener, err = lc.Listen(context.Background(), "tcp", netip.AddrPortFrom(ip, 0).String())
+	if err != nil {
+		return fmt.Errorf("listen for peers on %v: %w", ip, err)
+	}
+	at := d.listener.Addr().(*net.TCPAddr).AddrPort()
+	d.self = address{rank: uint32(d.rank), instance: number(), at: netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())}
+	return nil
+}
+
+// listenAddress is the port's own address where it is one of IP, else the first of this machine's that others see.
+func (d *domain) listenAddress() (netip.Addr, error) {
+	gid := netip.AddrFrom16(d.port.gid.Raw).Unmap()
+	switch {
+	case d.port.state.LinkLayer == ibv.LinkInfiniBand:
+	case gid.IsLinkLocalUnicast() && gid.Is6():
+		nic, err := net.InterfaceByIndex(int(d.port.gid.NetDev))
+		if err != nil {
+			return gid, fmt.Errorf("find the interface of address %v: %w", gid, err)
+		}
+		return gid.WithZone(nic.Name), nil
+	default:
+		return gid, nil
+	}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return gid, fmt.Errorf("list this machine's addresses: %w", err)
+	}
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().IsGlobalUnicast() {
+			return p.Addr(), nil
+		}
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+}
+
+// zone completes a link-local address of a peer: it is on the network of this port's interface.
+func (d *domain) zone(a netip.AddrPort) netip.AddrPort {
+	if ip := a.Addr(); ip.Is6() && ip.IsLinkLocalUnicast() {
+		if nic, err := net.InterfaceByIndex(int(d.port.gid.NetDev)); err == nil {
+			return netip.AddrPortFrom(ip.WithZone(nic.Name), a.Port())
+		}
+	}
+	return a
+}
+
+// dial connects with a peer's listener. Whoever refuses or does not answer is gone.
+func (s *dialSet) dial(ctx context.Context, at netip.AddrPort) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialLimit, KeepAliveConfig: keepAlive()}
+	conn, err := dialer.DialContext(ctx, "tcp", at.String())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", transport.ErrPeerGone, err)
+	}
+	if !s.remember(conn) {
+		conn.Close()
+		return nil, transport.ErrClosed
+	}
+	return conn, nil
+}
+
+// serve answers dials until the domain is closed.
+func (d *domain) serve() {
+	for {
+		for d.dials.busy() && d.sched.Sleep(d.ctx, time.Millisecond) == nil {
+			// Who comes now waits outside.
+		}
+		conn, err := d.listener.Accept()
+		switch {
+		case err == nil:
+			if !d.dials.remember(conn) || !d.start(func() { d.admit(conn) }) {
+				conn.Close()
+			}
+		case errors.Is(err, net.ErrClosed):
+			return
+		case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+			if d.sched.Sleep(d.ctx, retryPause) != nil { // some descriptor will be closed
+				return
+			}
+		default:
+			if d.sched.Sleep(d.ctx, time.Millisecond) != nil {
+				return
+			}
+		}
+	}
+}
+
+// admit is the listener's part of a connection: proof, offer, accept, ready. It goes on as the pair's attendant.
+func (d *domain) admit(conn net.Conn) {
+	q := d.receive(conn)
+	d.dials.forget(conn)
+	if q == nil {
+		conn.Close()
+		return
+	}
+	q.attend()
+}
+
+// receive makes the pair that a dialer asks for; nil: there is none.
+func (d *domain) receive(conn net.Conn) *pair {
+	l, h, err := d.auth.answer(conn)
+	if err != nil {
+		return nil
+	}
+	offered, err := l.receive()
+	if err != nil || offered.word != wordOffer {
+		return nil // W5: nothing has happened
+	}
+	rank := int(h.from.rank)
+	m := meeting{
+		me: d.rank, peer: rank, size: d.size,
+		self: d.self.instance, wants: h.toInstance, job: h.job == d.auth.job,
+	}
+	if int(h.toRank) != d.rank {
+		m.wants = ^m.self
+	}
+	if w := meet(m); w != wordAccept {
+		_ = l.send(frame{word: w})
+		return nil
+	}
+	p := &d.peers[rank]
+	q, err := d.newPair(p)
+	if err == nil {
+		err = q.connect(&offered.card)
+	}
+	if err != nil {
+		_ = l.send(frame{word: wordTrouble})
+		if q != nil {
+			d.discard(q)
+		}
+		return nil
+	}
+	w, serial := d.welcome(p, q, l, &h, m)
+	if w != wordAccept {
+		_ = l.send(frame{word: w})
+		d.discard(q)
+		return nil
+	}
+	// From here on the pair is installed; whatever goes wrong ends it, and its attendant cleans up.
+	err = l.send(frame{word: wordAccept, card: *q.card(), serial: serial})
+	if err == nil {
+		var f frame
+		if f, err = l.receive(); err == nil && f.word != wordReady {
+			err = errFrame
+		}
+	}
+	if err == nil {
+		err = l.settled()
+	}
+	if err != nil {
+		q.end(faultDisconnect, nil)
+	} else if q.state.CompareAndSwap(pairOpening, pairUp) {
+		p.notify()
+	} else {
+		l.interrupt() // it has ended meanwhile, and settled took the interruption back
+	}
+	return q
+}
+
+// welcome decides on a dial, and installs its pair.
+func (d *domain) welcome(p *peer, q *pair, l *link, h *hello, m meeting) (word, uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.dialing = p.dialing
+	if cur := p.cur.Load(); cur != nil && cur.state.Load() != pairEnded {
+		m.newer = cur.serial > h.last && p.addr.instance == h.from.instance
+	}
+	w := meet(m)
+	if w == wordAccept {
+		p.addr = h.from
+		p.serial = max(p.serial, h.last) + 1
+		q.link = l
+		p.installLocked(q, pairOpening)
+	}
+	return w, q.serial
+}

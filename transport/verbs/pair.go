@@ -1,0 +1,304 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gopgas/transport"
+	"gopgas/transport/verbs/internal/ibv"
+)
+
+// pair is this rank's end of one connection.
+type pair struct {
+	d    *domain
+	peer *peer
+	ep   transport.EP
+	slot uint32
+	qp   ibv.QP
+	link *link // nil: to this rank itself
+	ring
+
+	serial uint64 // of the connection, the same at both ends
+	psn    uint32
+
+	state atomic.Uint32 // pairOpening, pairUp, pairEnded
+
+	// Under domain.post.
+	quiet uint32 // operations since the last that the NIC was asked to report
+
+	// Written once by endLocked, before state says pairEnded.
+	posted uint32 // records from here on never reached the NIC
+	fault  fault
+	why    *StatusError
+	ending chan struct{} // closed by then
+
+	// Under domain.poll.
+	failed bool   // the record at the head failed, with device's status
+	device uint32 // status
+	vendor uint32
+
+	drained atomic.Bool
+	verdict atomic.Uint32
+	ripe    bool // in news.ripe
+}
+
+// States of a pair.
+const (
+	pairOpening = iota // its queue pair works; the peer has not said that its own does
+	pairUp
+	pairEnded
+)
+
+// Verdicts on the peer of a pair that has ended.
+const (
+	verdictNone = iota // nobody has looked yet
+	verdictAlive
+	verdictGone
+)
+
+// drainBit marks the ID of a pair's last operation; beside it, as in that of a record, stands the pair's slot.
+const drainBit = 1 << 62
+
+// Settings of a queue pair. Some devices take 7 retries for ever, so it is 6, and a packet is repeated after 67 ms:
+// a dead peer is noticed after half a second. A message waits for ever for a receive buffer; the link tells if the
+// peer has died meanwhile.
+const (
+	timeoutCode = 14
+	retries     = 6
+	rnrForEver  = 7
+	rnrTimer    = 12 // 0.64 ms
+)
+
+// newPair makes a queue pair for a connection with peer. It waits while too many old pairs are being drained.
+func (d *domain) newPair(peer *peer) (*pair, error) {
+	p := &pair{
+		d: d, peer: peer, ring: newRing(d.sizes.post), ending: make(chan struct{}), psn: uint32(number()) & (1<<24 - 1),
+		qp: ibv.QP{Sends: uint32(d.sizes.post + 1), SGE: uint32(d.sizes.sge), Inline: uint32(d.caps.MaxInline)},
+	}
+	if err := d.table.reserve(p, d); err != nil {
+		return nil, err
+	}
+	d.life.RLock()
+	defer d.life.RUnlock()
+	if d.closed.Load() {
+		d.table.drop(p)
+		return nil, transport.ErrClosed
+	}
+	if err := ibv.CreateQP(&d.nic, &p.qp); err != nil {
+		d.table.drop(p)
+		return nil, fmt.Errorf("make a queue pair: %w", err)
+	}
+	d.table.add(p)
+	return p, nil
+}
+
+// connect makes the queue pair ready to send to its other end.
+func (p *pair) connect(remote *card) error {
+	d := p.d
+	path := ibv.Path{
+		GID: remote.gid, RemoteNumber: remote.number, RemotePSN: remote.psn, LocalPSN: p.psn,
+		MTU: min(d.port.state.MTU, uint32(remote.mtu)), RemoteLID: uint32(remote.lid), Port: uint8(d.port.number),
+		GIDIndex: uint8(d.port.gid.Index), Reads: uint8(min(d.sizes.reads, int(remote.reads))), DestReads: uint8(d.sizes.reads),
+		Timeout: timeoutCode, Retries: retries, RNRRetries: rnrForEver, RNRTimer: rnrTimer, PKeyIndex: uint16(d.port.pkey),
+	}
+	if d.port.state.LinkLayer == ibv.LinkEthernet {
+		path.Global = 1
+	}
+	d.life.RLock()
+	defer d.life.RUnlock()
+	if d.closed.Load() {
+		return transport.ErrClosed
+	}
+	if err := ibv.ConnectQP(p.qp.Handle, &path); err != nil {
+		return fmt.Errorf("connect queue pair %d with %d of rank %d: %w", p.qp.Number, remote.number, p.peer.rank, err)
+	}
+	return nil
+}
+
+// card is what the other end needs to know of this one.
+func (p *pair) card() *card {
+	d := p.d
+	return &card{
+		number: p.qp.Number, psn: p.psn, gid: d.port.gid.Raw, lid: uint16(d.port.state.LID),
+		mtu: uint8(d.port.state.MTU), reads: uint8(d.sizes.reads),
+	}
+}
+
+// end ends the pair for a reason, once: the first one counts. It does not wait.
+func (p *pair) end(f fault, why *StatusError) {
+	p.d.post.mu.Lock()
+	defer p.d.post.mu.Unlock()
+	p.endLocked(p.tail.Load(), f, why)
+}
+
+// endLocked ends the pair; records from posted on never reached the NIC. The caller holds domain.post.
+func (p *pair) endLocked(posted uint32, f fault, why *StatusError) {
+	if p.state.Load() == pairEnded {
+		return
+	}
+	p.posted, p.fault, p.why = posted, f, why
+	if p.why == nil {
+		p.why = &StatusError{Op: "connection", Peer: p.peer.rank, Status: "ended", Cause: f.words(p.peer.rank)}
+	}
+	switch f {
+	case faultSilent, faultLost:
+	case faultPeerClosed:
+		p.verdict.Store(verdictGone)
+	default:
+		p.verdict.Store(verdictAlive)
+	}
+	p.state.Store(pairEnded)
+	close(p.ending)
+	if p.link != nil {
+		p.link.interrupt()
+	}
+	if p.d.closed.Load() {
+		return // Close ends the queue pair itself
+	}
+	// All that is outstanding comes back as flushed, and behind it the drain.
+	err := ibv.FailQP(p.qp.Handle)
+	drain := [1]ibv.Send{{QP: p.qp.Handle, ID: drainBit | uint64(p.slot)<<32, Op: ibv.OpWrite, Flags: ibv.FlagSignaled}}
+	if err != nil || ibv.Post(drain[:]) > 0 {
+		p.drained.Store(true) // the device is beyond repair: nothing comes from it any more
+		p.ripen()
+	}
+}
+
+// attend sees a pair that is up, or about to be, through to its end: it listens to the link, tells the peer, has
+// the queue pair drained and destroyed, and finds out whether the peer is there.
+func (p *pair) attend() {
+	d := p.d
+	f := faultClosed
+	if p.link != nil {
+		f = p.link.listen()
+	} else {
+		<-p.ending
+	}
+	p.end(f, nil) // nothing, if it has ended already
+	switch {
+	case p.link == nil:
+	case d.silent.Load():
+		p.link.conn.Close()
+	default:
+		p.link.hangUp(p.fault)
+	}
+	p.peer.notify()
+	if d.closed.Load() {
+		return
+	}
+	if p.verdict.Load() == verdictGone {
+		d.peerDown(p)
+	}
+	p.settle()
+	if p.verdict.Load() == verdictNone {
+		p.judge()
+	}
+}
+
+// settle has the device finish with the pair and ends its queue pair (W3).
+func (p *pair) settle() {
+	d := p.d
+	for pause := time.Millisecond / 8; !p.drained.Load(); pause = min(2*pause, 50*time.Millisecond) {
+		d.harvest()
+		if !p.drained.Load() && d.sched.Sleep(d.ctx, pause) != nil {
+			return // Close does it
+		}
+	}
+	d.life.RLock()
+	defer d.life.RUnlock()
+	if d.closed.Load() {
+		return
+	}
+	d.table.remove(p)
+	d.table.drop(p) // before the queue pair's end, which takes some devices milliseconds
+	if err := ibv.DestroyQP(p.qp.Handle); err != nil {
+		d.fail(fmt.Errorf("verbs: end queue pair %d: %w", p.qp.Number, err))
+	}
+	p.ripen()
+}
+
+// table is a domain's queue pairs.
+type table struct {
+	mu     sync.RWMutex
+	slots  []*pair          // by slot, which is part of an operation's ID
+	number map[uint32]*pair // by queue pair number
+	free   []uint32
+}
+
+func (t *table) init(n int) {
+	t.slots, t.number = make([]*pair, n), make(map[uint32]*pair)
+	for i := n - 1; i >= 0; i-- {
+		t.free = append(t.free, uint32(i))
+	}
+}
+
+var errPairs = errors.New("too many connections are being ended at once")
+
+// reserve finds a slot, and with it room in the completion queue (W1).
+func (t *table) reserve(p *pair, d *domain) error {
+	for try := 0; ; try++ {
+		t.mu.Lock()
+		if n := len(t.free); n > 0 {
+			p.slot, t.free = t.free[n-1], t.free[:n-1]
+			t.mu.Unlock()
+			return nil
+		}
+		t.mu.Unlock()
+		if try == 1000 {
+			return errPairs
+		}
+		d.harvest()
+		if d.sched.Sleep(d.ctx, time.Millisecond) != nil {
+			return transport.ErrClosed
+		}
+	}
+}
+
+func (t *table) add(p *pair) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.slots[p.slot], t.number[p.qp.Number] = p, p
+}
+
+// remove forgets a pair whose completions have all been polled.
+func (t *table) remove(p *pair) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.slots[p.slot] = nil
+	delete(t.number, p.qp.Number)
+}
+
+// drop gives a pair's slot back.
+func (t *table) drop(p *pair) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.free = append(t.free, p.slot)
+}
+
+// take empties the table.
+func (t *table) take() (all []*pair) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, p := range t.slots {
+		if p != nil {
+			all = append(all, p)
+			t.slots[i] = nil
+		}
+	}
+	return all
+}
+
+// byHandle finds the pair of a queue pair.
+func (t *table) byHandle(handle uint64) *pair {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, p := range t.slots {
+		if p != nil && p.qp.Handle == handle {
+			return p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package verbs
+
+import (
+	"sync/atomic"
+
+	"gopgas/transport"
+)
+
+// record is one posted operation.
+type record struct {
+	cookie   uint64
+	ep       transport.EP
+	bytes    uint32
+	kind     transport.Kind
+	signaled bool // by the caller; the NIC may have been asked all the same
+}
+
+// ring holds the records of one pair. Posters, under domain.post, add at the tail; the poller, under domain.poll,
+// takes from the head. Its length is a power of two.
+type ring struct {
+	recs       []record
+	limit      uint32
+	head, tail atomic.Uint32
+}
+
+func newRing(limit int) ring {
+	n := 1
+	for n < limit {
+		n *= 2
+	}
+	return ring{recs: make([]record, n), limit: uint32(limit)}
+}
+
+// full reports whether there is no room for another record (W1).
+func (r *ring) full() bool { return r.tail.Load()-r.head.Load() >= r.limit }
+
+// at returns the record with a number between head and tail.
+func (r *ring) at(i uint32) *record { return &r.recs[i&uint32(len(r.recs)-1)] }
+
+// add appends a record and returns its number. The ring is not full.
+func (r *ring) add(rec record) uint32 {
+	i := r.tail.Load()
+	*r.at(i) = rec
+	r.tail.Store(i + 1)
+	return i
+}

@@ -1,0 +1,132 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"gopgas/transport"
+	"gopgas/transport/verbs/internal/ibv"
+)
+
+// waitSide is what the sleeper uses.
+type waitSide struct {
+	mu    sync.Mutex  // held while one sleeps
+	woken atomic.Bool // Wake was called and no Wait has taken it
+}
+
+// longAgo as a deadline ends a read that sleeps.
+func longAgo() time.Time { return time.Unix(1, 0) }
+
+// openFiles duplicates the device's descriptors for Go's poller; the library closes its own.
+func (d *domain) openFiles() error {
+	for _, f := range []struct {
+		fd   int32
+		file **os.File
+		name string
+	}{
+		{d.nic.ChannelFD, &d.channel, "completion channel"},
+		{d.nic.AsyncFD, &d.async, "asynchronous events"},
+	} {
+		fd, err := syscall.Dup(int(f.fd))
+		if err != nil {
+			return fmt.Errorf("duplicate the descriptor of the %s: %w", f.name, err)
+		}
+		syscall.CloseOnExec(fd)
+		if err := syscall.SetNonblock(fd, true); err != nil { // both descriptors: they are one open file
+			syscall.Close(fd)
+			return fmt.Errorf("the %s does not stop blocking: %w", f.name, err)
+		}
+		*f.file = os.NewFile(uintptr(fd), f.name)
+	}
+	return nil
+}
+
+// Wait sleeps on the completion channel until there may be something to poll. It arms the completion queue, looks
+// once more, and only then sleeps, so nothing is missed.
+func (d *domain) Wait(ctx context.Context) error {
+	d.wait.mu.Lock()
+	defer d.wait.mu.Unlock()
+	if d.closed.Load() {
+		return transport.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := d.channel.SetReadDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("verbs: wait: %w", err)
+	}
+	// From here on Wake ends the sleep; what it has said before is in woken.
+	if d.wait.woken.Swap(false) {
+		return nil
+	}
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, d.kick)
+		defer stop()
+	}
+	if some, err := d.arm(); some || err != nil {
+		return err
+	}
+	err := d.sleep(d.channel, func() (bool, error) { return ibv.TakeEvent(&d.nic) })
+	d.wait.woken.Store(false)
+	switch {
+	case d.closed.Load():
+		return transport.ErrClosed
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil
+	case err != nil:
+		return fmt.Errorf("verbs: wait for the completion channel: %w", err)
+	}
+	return nil
+}
+
+// arm asks for an event at the next completion, and reports whether there is something to poll already.
+func (d *domain) arm() (bool, error) {
+	d.poll.mu.Lock()
+	defer d.poll.mu.Unlock()
+	if d.closed.Load() {
+		return true, nil
+	}
+	if len(d.poll.ready) == 0 && d.news.count.Load() == 0 {
+		if err := ibv.Arm(&d.nic); err != nil {
+			return false, fmt.Errorf("verbs: arm the completion queue: %w", err)
+		}
+		d.harvestLocked()
+	}
+	return len(d.poll.ready) > 0 || d.news.count.Load() > 0, nil
+}
+
+// sleep waits in Go's poller until take has got something.
+func (d *domain) sleep(f *os.File, take func() (bool, error)) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Read(func(uintptr) bool {
+		var ok bool
+		ok, failed = take()
+		return ok || failed != nil
+	}); err != nil {
+		return err
+	}
+	return failed
+}
+
+// Wake ends the current or the next Wait. It may be called at any time.
+func (d *domain) Wake() {
+	d.wait.woken.Store(true)
+	d.kick()
+}
+
+func (d *domain) kick() {
+	// The file is closed when the domain is, and then nobody sleeps.
+	_ = d.channel.SetReadDeadline(longAgo())
+}

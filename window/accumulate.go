@@ -1,0 +1,141 @@
+package window
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+)
+
+// Accumulate combines src into target's elements from disp on, each element atomically, the whole not. It is
+// ordered and flushed like a Put, and returns when src may be reused.
+func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op) error {
+	if w.cpu && uint(target) < uint(len(w.parts)) && op < proto.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 {
+		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp && accumulates[T](op) {
+			accumulate(p[disp:disp+len(src)], src, op)
+			return nil
+		}
+	}
+	return w.accumulate(target, disp, mem.Of(src), len(src), op)
+}
+
+// accumulates reports whether op is defined for T.
+func accumulates[T pgsync.Number](op Op) bool {
+	return T(1)/T(2) == 0 || op != proto.And && op != proto.Or && op != proto.Xor
+}
+
+// accumulate combines src into mapped elements of 4 or 8 bytes. There is a loop for each operation, so that the
+// choice is made once.
+func accumulate[T pgsync.Number](dst, src []T, op Op) {
+	switch op {
+	case proto.Sum:
+		if T(1)/T(2) != 0 {
+			update(dst, src, func(a, b T) T { return a + b })
+			return
+		}
+		for i, v := range src {
+			addWord(&dst[i], v)
+		}
+	case proto.Xor:
+		for i, v := range src {
+			xorWord(&dst[i], v)
+		}
+	case proto.And:
+		for i, v := range src {
+			andWord(&dst[i], v)
+		}
+	case proto.Or:
+		for i, v := range src {
+			orWord(&dst[i], v)
+		}
+	case proto.Replace:
+		for i, v := range src {
+			store(&dst[i], v)
+		}
+	case proto.Min:
+		update(dst, src, func(a, b T) T { return min(a, b) })
+	case proto.Max:
+		update(dst, src, func(a, b T) T { return max(a, b) })
+	case proto.Prod:
+		update(dst, src, func(a, b T) T { return a * b })
+	}
+}
+
+// update replaces each element by f of it and its operand.
+func update[T pgsync.Number](dst, src []T, f func(a, b T) T) {
+	for i, v := range src {
+		for {
+			old := load(&dst[i])
+			if casWord(&dst[i], old, f(old, v)) {
+				break
+			}
+		}
+	}
+}
+
+func casWord[T pgsync.Number](p *T, old, v T) bool {
+	if unsafe.Sizeof(v) == 8 {
+		return atomic.CompareAndSwapUint64(p64(p), *p64(&old), *p64(&v))
+	}
+	return atomic.CompareAndSwapUint32(p32(p), *p32(&old), *p32(&v))
+}
+
+func addWord[T pgsync.Number](p *T, v T) {
+	if unsafe.Sizeof(v) == 8 {
+		atomic.AddUint64(p64(p), *p64(&v))
+		return
+	}
+	atomic.AddUint32(p32(p), *p32(&v))
+}
+
+func andWord[T pgsync.Number](p *T, v T) {
+	if unsafe.Sizeof(v) == 8 {
+		atomic.AndUint64(p64(p), *p64(&v))
+		return
+	}
+	atomic.AndUint32(p32(p), *p32(&v))
+}
+
+func orWord[T pgsync.Number](p *T, v T) {
+	if unsafe.Sizeof(v) == 8 {
+		atomic.OrUint64(p64(p), *p64(&v))
+		return
+	}
+	atomic.OrUint32(p32(p), *p32(&v))
+}
+
+// xorWord is a loop: a processor has no exclusive or that sync/atomic offers, and the locked one of amd64 is no faster
+// where the word comes from memory.
+func xorWord[T any](p *T, v T) {
+	if unsafe.Sizeof(v) == 8 {
+		for {
+			old := atomic.LoadUint64(p64(p))
+			if atomic.CompareAndSwapUint64(p64(p), old, old^*p64(&v)) {
+				return
+			}
+		}
+	}
+	for {
+		old := atomic.LoadUint32(p32(p))
+		if atomic.CompareAndSwapUint32(p32(p), old, old^*p32(&v)) {
+			return
+		}
+	}
+}
+
+// accumulate asks the engine.
+func (w *core) accumulate(target, disp int, src mem.Range, n int, op Op) error {
+	if err := w.check("accumulate", target, disp, n); err != nil {
+		return err
+	}
+	if op == proto.CompareSwap {
+		op++ // not an operation of Accumulate; Check refuses what lies beyond the last
+	}
+	if err := w.elem.Check(op); err != nil || n == 0 {
+		return transport.NewOpError("accumulate", w.remotes[target].Rank, err)
+	}
+	return w.e.Accumulate(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, src)
+}

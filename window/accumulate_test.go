@@ -1,0 +1,158 @@
+package window_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
+	"gopgas/window"
+)
+
+// accumulateAs has rank 0 accumulate with every operation on one element type, and wants what an ordinary variable
+// becomes. ops has the operations and their results of old and v.
+func accumulateAs[T pgsync.Number](ctx context.Context, w *pgas.World, old, v T, ops map[window.Op]T, refused ...window.Op) error {
+	win, err := window.Allocate[T](ctx, w.Team(), 16)
+	if err != nil {
+		return err
+	}
+	for op := pgsync.Sum; op <= pgsync.Replace; op++ { // in the same order on all ranks
+		want, ok := ops[op]
+		if !ok {
+			continue
+		}
+		if w.Rank() == 1 {
+			for i := range win.Local() {
+				win.Local()[i] = old
+			}
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			if err := window.Accumulate(win, 1, 3, []T{v, v, v}, op); err != nil {
+				return err
+			}
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		for i, have := range win.Local() {
+			expect := old
+			if i >= 3 && i < 6 {
+				expect = want
+			}
+			if w.Rank() == 1 && have != expect {
+				return fmt.Errorf("%T %s: element %d is %v, want %v", v, op, i, have, expect)
+			}
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+	}
+	for _, op := range refused {
+		if err := window.Accumulate(win, 1, 0, []T{v}, op); err == nil {
+			return fmt.Errorf("%T %s was not refused", v, op)
+		}
+	}
+	return win.Free(ctx)
+}
+
+func TestAccumulateEveryOperation(t *testing.T) {
+	const never = window.Op(8) // compare-swap is not one of Accumulate's
+	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		if err := accumulateAs[int64](ctx, w, -12, 10, map[window.Op]int64{
+			pgsync.Sum: -2, pgsync.Prod: -120, pgsync.Min: -12, pgsync.Max: 10, pgsync.And: -12 & 10, pgsync.Or: -12 | 10,
+			pgsync.Xor: -12 ^ 10, pgsync.Replace: 10,
+		}, never); err != nil {
+			return err
+		}
+		if err := accumulateAs[uint32](ctx, w, math.MaxUint32, 10, map[window.Op]uint32{
+			pgsync.Sum: 9, pgsync.Prod: math.MaxUint32 - 9, pgsync.Min: 10, pgsync.Max: math.MaxUint32, pgsync.And: 10,
+			pgsync.Or: math.MaxUint32, pgsync.Xor: math.MaxUint32 - 10, pgsync.Replace: 10,
+		}, never); err != nil {
+			return err
+		}
+		if err := accumulateAs[float64](ctx, w, -1.5, 4, map[window.Op]float64{
+			pgsync.Sum: 2.5, pgsync.Prod: -6, pgsync.Min: -1.5, pgsync.Max: 4, pgsync.Replace: 4,
+		}, pgsync.And, pgsync.Or, pgsync.Xor, never); err != nil {
+			return err
+		}
+		if err := accumulateAs[float32](ctx, w, -1.5, 4, map[window.Op]float32{
+			pgsync.Sum: 2.5, pgsync.Prod: -6, pgsync.Min: -1.5, pgsync.Max: 4, pgsync.Replace: 4,
+		}, pgsync.And, pgsync.Or, pgsync.Xor, never); err != nil {
+			return err
+		}
+		if err := accumulateAs[int8](ctx, w, -12, 10, map[window.Op]int8{
+			pgsync.Sum: -2, pgsync.Prod: -120, pgsync.Min: -12, pgsync.Max: 10, pgsync.And: -12 & 10, pgsync.Or: -12 | 10,
+			pgsync.Xor: -12 ^ 10, pgsync.Replace: 10,
+		}, never); err != nil {
+			return err
+		}
+		return nil
+	})
+}
+
+// TestAccumulateTogether has all ranks add to and xor the same elements: no update may be lost.
+func TestAccumulateTogether(t *testing.T) {
+	each(t, 3, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		sums, err := window.Allocate[float64](ctx, w.Team(), 4)
+		if err != nil {
+			return err
+		}
+		xors, err := window.Allocate[uint64](ctx, w.Team(), 4)
+		if err != nil {
+			return err
+		}
+		const rounds = 300
+		for i := range rounds {
+			if err := window.Accumulate(sums, 0, 0, []float64{1, 2, 3, 4}, pgsync.Sum); err != nil {
+				return err
+			}
+			x := uint64(i+1)<<8 | 1<<w.Rank()
+			if err := window.Accumulate(xors, 0, 1, []uint64{x, x}, pgsync.Xor); err != nil {
+				return err
+			}
+		}
+		for _, f := range []func(context.Context) error{sums.Fence, xors.Fence} {
+			if err := f(ctx); err != nil {
+				return err
+			}
+		}
+		if w.Rank() == 0 {
+			require.Equal(t, []float64{900, 1800, 2700, 3600}, sums.Local())
+			want := uint64(0)
+			for r := range 3 {
+				for i := range rounds {
+					want ^= uint64(i+1)<<8 | 1<<r
+				}
+			}
+			require.Equal(t, []uint64{0, want, want, 0}, xors.Local())
+		}
+		if err := sums.Free(ctx); err != nil {
+			return err
+		}
+		return xors.Free(ctx)
+	})
+}
+
+// TestAccumulateBounds wants errors, and nothing moved, outside the target's part.
+func TestAccumulateBounds(t *testing.T) {
+	pgastest.Run(t, 2, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int64](ctx, w.Team(), 4)
+		if err != nil {
+			return err
+		}
+		for _, c := range []struct{ target, disp, n int }{{2, 0, 1}, {-1, 0, 1}, {1, 4, 1}, {1, -1, 1}, {1, 3, 2}, {1, 0, 5}} {
+			if err := window.Accumulate(win, c.target, c.disp, make([]int64, c.n), pgsync.Replace); err == nil {
+				return fmt.Errorf("%v was not refused", c)
+			}
+		}
+		return win.Free(ctx)
+	})
+}

@@ -1,0 +1,241 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
+	"gopgas/transport/transporttest"
+	"gopgas/window"
+)
+
+// TestManyHandles: more transfers in flight than the library has places for, waited for in any order or dropped.
+func TestManyHandles(t *testing.T) {
+	each(t, 3, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		const n, flights = 500, 700
+		win, err := window.Allocate[uint32](ctx, w.Team(), n)
+		if err != nil {
+			return err
+		}
+		for i := range win.Local() {
+			win.Local()[i] = uint32(w.Rank()*n + i)
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		target := (w.Rank() + 1) % w.Size()
+		var hs []window.Handle
+		var dst [][]uint32
+		for i := range flights {
+			d := make([]uint32, 1+i%7)
+			h, err := win.GetNB(target, i%(n-7), d)
+			if err != nil {
+				return err
+			}
+			hs, dst = append(hs, h), append(dst, d)
+		}
+		for k := range flights {
+			i := (k*37 + 11) % flights
+			if k%5 == 0 {
+				continue // dropped
+			}
+			for k%3 == 0 && !hs[i].Done() {
+			}
+			if err := hs[i].Wait(ctx); err != nil {
+				return err
+			}
+			for j, v := range dst[i] {
+				require.EqualValues(t, target*n+i%(n-7)+j, v)
+			}
+			require.NoError(t, hs[i].Wait(context.Background()), "a second time")
+		}
+		for _, h := range hs {
+			if err := h.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return win.Free(ctx)
+	})
+}
+
+// TestContextEndsTheWaitOnly: the transfer goes on and its buffer is written.
+func TestContextEndsTheWaitOnly(t *testing.T) {
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{Jitter: 60 * time.Millisecond, Seed: 4}}
+	pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int64](ctx, w.Team(), 100)
+		if err != nil {
+			return err
+		}
+		for i := range win.Local() {
+			win.Local()[i] = int64(i)
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		ended := 0
+		for range 5 {
+			dst := make([]int64, 100)
+			h, err := win.GetNB(1-w.Rank(), 0, dst)
+			if err != nil {
+				return err
+			}
+			short, cancel := context.WithTimeout(ctx, time.Millisecond)
+			err = h.Wait(short)
+			cancel()
+			if err != nil {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				var oe *pgas.OpError
+				require.ErrorAs(t, err, &oe)
+				require.Equal(t, 1-w.Rank(), oe.Rank)
+				ended++
+			}
+			if err := h.Wait(ctx); err != nil {
+				return err
+			}
+			require.True(t, h.Done())
+			require.EqualValues(t, 99, dst[99])
+		}
+		require.Positive(t, ended, "with a jitter of 60 ms some wait of 1 ms ends early")
+		return win.Free(ctx)
+	})
+}
+
+// TestManyGoroutinesGetLargely: blocking gets of many pieces by more goroutines than there are slots for.
+func TestManyGoroutinesGetLargely(t *testing.T) {
+	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		const gos = 24
+		n := 1 << 20
+		if w.Transport(1-w.Rank()) != "shm" {
+			n = 12 * 64 << 10
+		}
+		if strings.Contains(t.Name(), "poor") {
+			n = 30_000 // of slots of 1000 bytes
+		}
+		win, err := window.Allocate[byte](ctx, w.Team(), n)
+		if err != nil {
+			return err
+		}
+		for i := range win.Local() {
+			win.Local()[i] = byte(i * 7)
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		errs := make([]error, gos)
+		var wg sync.WaitGroup
+		for g := range gos {
+			wg.Go(func() {
+				dst := make([]byte, n)
+				if g%3 == 0 {
+					h, err := win.GetNB(1-w.Rank(), 0, dst)
+					errs[g] = errors.Join(err, h.Wait(ctx))
+				} else {
+					errs[g] = win.Get(1-w.Rank(), 0, dst)
+				}
+				for i := 0; i < n && errs[g] == nil; i += 1001 {
+					if dst[i] != byte(i*7) {
+						errs[g] = errors.New("wrong bytes")
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+}
+
+// TestPutSignal: whoever sees the signal sees the data.
+func TestPutSignal(t *testing.T) {
+	sizes(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		const n, rounds = 300, 40
+		win, err := window.Allocate[uint64](ctx, w.Team(), n)
+		if err != nil {
+			return err
+		}
+		sigs, err := pgsync.NewSignals(ctx, w.Team(), 2)
+		if err != nil {
+			return err
+		}
+		data, ack := sigs.Signal(0), sigs.Signal(1)
+		next, prev := (w.Rank()+1)%w.Size(), (w.Rank()+w.Size()-1)%w.Size()
+		src := make([]uint64, n)
+		for round := uint64(1); round <= rounds; round++ {
+			for i := range src {
+				src[i] = round
+			}
+			if err := win.PutSignal(next, 0, src, data, round); err != nil {
+				return err
+			}
+			if v, err := data.WaitUntil(ctx, pgsync.GreaterOrEqual, round); err != nil || v != round {
+				return errors.Join(err, errors.New("wrong signal"))
+			}
+			for i, v := range win.Local() {
+				require.Equal(t, round, v, "element %d", i)
+			}
+			if err := ack.Set(prev, round); err != nil {
+				return err
+			}
+			if _, err := ack.WaitUntil(ctx, pgsync.Equal, round); err != nil {
+				return err
+			}
+		}
+		// Refused as a whole: neither data nor signal.
+		require.ErrorIs(t, win.PutSignal(next, n-1, src, data, 99), window.ErrRange)
+		require.ErrorIs(t, win.PutSignal(w.Size(), 0, src, data, 99), window.ErrTarget)
+		src[0] = 77
+		require.Error(t, win.PutSignal(next, 0, src[:1], pgsync.Signal{}, 99), "no such signal")
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		require.EqualValues(t, rounds, win.Local()[0], "refused, but the data was put")
+		require.EqualValues(t, rounds, data.Load())
+		return errors.Join(sigs.Free(ctx), win.Free(ctx))
+	})
+}
+
+func TestCallsOfAWorldAllocateNothing(t *testing.T) {
+	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		win, err := window.Allocate[int64](ctx, w.Team(), 64)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 && !raceEnabled {
+			src, dst := make([]int64, 40), make([]int64, 40)
+			var failed error
+			note := func(err error) {
+				if err != nil && failed == nil {
+					failed = err
+				}
+			}
+			for name, f := range map[string]func(){
+				"put 1": func() { note(win.Put(1, 3, src[:1])) }, "put": func() { note(win.Put(1, 3, src)) },
+				"get 1": func() { note(win.Get(1, 3, dst[:1])) }, "get": func() { note(win.Get(1, 3, dst)) },
+				"flush": func() { note(win.Put(1, 3, src)); note(win.Flush(1)) }, "order": func() { note(win.Order(1)) },
+				"add":    func() { _, err := window.FetchAdd(win, 1, 3, 1); note(err) },
+				"swap":   func() { _, err := window.Swap(win, 1, 3, 1); note(err) },
+				"cas":    func() { _, err := window.CompareSwap(win, 1, 3, 1, 2); note(err) },
+				"or":     func() { _, err := window.FetchOr(win, 1, 3, 1); note(err) },
+				"acc":    func() { note(window.Accumulate(win, 1, 3, src[:4], pgsync.Max)) },
+				"get nb": func() { h, err := win.GetNB(1, 3, dst); note(err); note(h.Wait(context.Background())) },
+			} {
+				require.Zero(t, testing.AllocsPerRun(200, f), name)
+				require.NoError(t, failed, name)
+			}
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+}
