@@ -59,8 +59,8 @@ func everywhere(t *testing.T, fewer int, words func(rounds int) int, f func(ctx 
 		if path.Name != "mapped" {
 			n /= fewer
 		}
-		if raceEnabled && path.Name == "soft" {
-			continue // the kernel moves the bytes, so the detector would report what is no race
+		if raceEnabled && path.Name != "mapped" {
+			continue // data that is read while a NIC writes it is the point here, and a race to the detector
 		}
 		t.Run(path.Name, func(t *testing.T) {
 			procs(t, path.Procs, words(n), func(ctx context.Context, p *pair) error { return f(ctx, p, n) })
@@ -214,11 +214,16 @@ func TestPutSignal(t *testing.T) {
 // rounds both got the old value. between is what stands between put and get.
 func storeBuffering(ctx context.Context, p *pair, n int, between func(target int) error) (int, error) {
 	flag := p.flag()
+	announce := func(n uint64) error { return errors.Join(p.flags.Put(p.other, 0, []uint64{n}), p.flags.Flush(p.other)) }
+	if v, ok := p.flags.View(p.other); ok { // as close together as can be
+		there, here := window.Atomics(v), window.Atomics(mustView(p.flags, p.me))
+		announce = func(n uint64) error { there.Store(0, n); return nil }
+		flag = func() (uint64, error) { return here.Load(0), nil }
+	}
 	one, got := []uint64{1}, make([]uint64, 1)
 	mine := make([]uint64, n)
 	for i := range n {
-		// The other's flag: this rank is at round i+1.
-		if err := errors.Join(p.flags.Put(p.other, 0, []uint64{uint64(i + 1)}), p.flags.Flush(p.other)); err != nil {
+		if err := announce(uint64(i + 1)); err != nil { // this rank is at round i+1
 			return 0, err
 		}
 		for spin := 0; ; spin++ {
@@ -353,14 +358,21 @@ func total(ctx context.Context, p *pair, want uint64) error {
 // TestStoreBufferingShows: without the flush the outcome does happen, so the test above can fail.
 func TestStoreBufferingShows(t *testing.T) {
 	r, out := pgastest.StartProcs(t, 2, pgastest.Procs{}, 1, func(ctx context.Context, w *pgas.World) error {
-		n := min(*rounds, 200_000)
-		p, err := newPair(ctx, w, n)
-		if err != nil {
-			return err
-		}
-		both, err := storeBuffering(ctx, p, n, p.data.Order)
-		if err != nil {
-			return err
+		n, both := min(*rounds, 200_000), 0
+		for range 50 { // where others need a core too, the ranks seldom run at the same time
+			p, err := newPair(ctx, w, n)
+			if err != nil {
+				return err
+			}
+			if both, err = storeBuffering(ctx, p, n, p.data.Order); err != nil {
+				return err
+			}
+			if err := errors.Join(p.data.Free(ctx), p.flags.Free(ctx)); err != nil {
+				return err
+			}
+			if both > 0 {
+				break
+			}
 		}
 		if w.Rank() == 0 {
 			fmt.Printf("both got the old value in %d of %d rounds\n", both, n)
