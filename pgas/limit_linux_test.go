@@ -93,15 +93,14 @@ func takeStock() (h holdings, err error) {
 // registrations, files and memory are back where they were. Where NICs also carry what the ranks tell each other for
 // each, there are fewer.
 func TestTenThousandWindows(t *testing.T) {
-	const before = 300
 	for _, p := range pgastest.ProcPaths() {
 		t.Run(p.Name, func(t *testing.T) {
-			rounds := 5000
+			before, rounds := 300, 5000
 			if p.Name != "mapped" {
 				rounds = 1000
 			}
 			if raceEnabled {
-				rounds = 2 * before
+				before, rounds = 20, 60
 			}
 			pgastest.RunProcsConfig(t, 2, p.Procs, func(ctx context.Context, w *pgas.World) error {
 				cycle := func(i int) error {
