@@ -15,25 +15,24 @@ type rankCard []byte
 
 // The fields of a card, in order.
 const (
-	cardConfig  = iota // what must be equal everywhere
-	cardNode           // equal on the ranks of one node
-	cardHost           // what the machine calls itself
-	cardPID            // 8 bytes
-	cardAddress        // of the NIC
-	cardCores          // that the rank may use, 2 bytes each
+	cardConfig = iota // what must be equal everywhere
+	cardNode          // equal on the ranks of one node
+	cardHost          // what the machine calls itself
+	cardPID           // 8 bytes
+	cardCores         // that the rank may use, 2 bytes each
 	cardFields
 )
 
 var errRankCard = errors.New("malformed")
 
-func newCard(config string, h bootstrap.Host, address []byte, cores []int) rankCard {
+func newCard(config string, h bootstrap.Host, cores []int) rankCard {
 	var c rankCard
 	var list []byte
 	for _, core := range cores {
 		list = binary.LittleEndian.AppendUint16(list, uint16(core))
 	}
 	pid := binary.LittleEndian.AppendUint64(nil, uint64(h.PID))
-	for _, f := range [cardFields]string{config, h.Node(), h.Name, string(pid), string(address), string(list)} {
+	for _, f := range [cardFields]string{config, h.Node(), h.Name, string(pid), string(list)} {
 		c = binary.LittleEndian.AppendUint16(c, uint16(len(f)))
 		c = append(c, f...)
 	}
@@ -71,14 +70,6 @@ func (c rankCard) pid() int {
 		return 0
 	}
 	return int(binary.LittleEndian.Uint64(f))
-}
-
-// address returns nil where there is no NIC.
-func (c rankCard) address() []byte {
-	if a := c.field(cardAddress); len(a) > 0 {
-		return a
-	}
-	return nil
 }
 
 // introduce exchanges the cards and checks what must be equal.

@@ -176,6 +176,27 @@ func TestHelpAndInfo(t *testing.T) {
 	}
 }
 
+// TestInfoTriesTransports: each transport with what it is, or with the reason why it cannot be used.
+func TestInfoTriesTransports(t *testing.T) {
+	out, _, code := call(t, "info")
+	require.Zero(t, code)
+	for _, name := range []string{"shm", "soft", "tcp"} {
+		require.Regexp(t, `(?m)^  `+name+` +available +\S`, out)
+	}
+	t.Setenv("PGAS_DEVICE", "nosuch0")
+	t.Setenv("PGAS_FAILURE_TIMEOUT", "3s")
+	out, _, code = call(t, "info")
+	require.Zero(t, code)
+	require.Regexp(t, `(?m)^  tcp +unusable +open tcp: device "nosuch0" is neither an address nor an interface`, out)
+	require.Regexp(t, `(?m)^  soft +available `, out)
+	require.Regexp(t, `(?m)^  PGAS_FAILURE_TIMEOUT +3s +default 5s `, out)
+	require.Regexp(t, `(?m)^  PGAS_DEVICE +nosuch0 `, out)
+	t.Setenv("PGAS_TRANSPORT", "pigeon")
+	out, _, code = call(t, "info")
+	require.Zero(t, code)
+	require.Regexp(t, `(?m)^  settings +unusable +bad configuration: PGAS_TRANSPORT="pigeon"`, out)
+}
+
 func TestDryRun(t *testing.T) {
 	out, errs, code := call(t, "-n", "2", "--dry-run", "-x", "A=b c", "--wdir", "/tmp", rank, "hello", "it's", "$HOME")
 	require.Zero(t, code)

@@ -44,11 +44,11 @@ func (e *Engine) Allocate(ctx context.Context, x Exchanger, ranks []int, bytes i
 	if e.mapper != nil {
 		xp.Local, token, err = e.mapper.Alloc(bytes)
 		xp.owned = err == nil
-		if err == nil && !e.oneNode(ranks) {
-			err = e.openNIC(ctx) // members on other nodes cannot map it
-		}
 	} else {
 		xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
+	}
+	if err == nil && !e.oneNode(ranks) {
+		err = e.openNIC(ctx) // members on other nodes cannot map it, and without a mapper nobody can
 	}
 	return xp.share(ctx, x, ranks, token, err)
 }
@@ -138,7 +138,8 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 		switch {
 		case xp.e.mapper != nil && ranks[m] == xp.e.Rank:
 			r.Mapped = xp.Local
-		case c.token == nil || xp.e.mapper == nil:
+		case c.token == nil || xp.e.mapper == nil || xp.e.Nodes[ranks[m]] != xp.e.Nodes[xp.e.Rank]:
+			// What another node's token would map, if anything, could not be watched over as a node's ranks are.
 			all = all && c.bytes == 0
 		default:
 			m, err := xp.e.mapper.Map(c.token)
