@@ -51,10 +51,10 @@ type Parts struct {
 	Mapper transport.Mapper // nil: no memory is mapped
 	// Provider is the NIC; nil: none. Where there is a Mapper too it is opened when it is first needed.
 	Provider transport.Provider
-	Host     bootstrap.Host // where the rank runs; zero: where this process does
-	Slots    int            // bounce buffers of the NIC path; 0: the engine's own number
 	// Choose names the Provider where that depends on how many nodes the ranks are on; nil: it does not.
 	Choose func(nodes int) (transport.Provider, error)
+	Host   bootstrap.Host // where the rank runs; zero: where this process does
+	Slots  int            // bounce buffers of the NIC path; 0: the engine's own number
 }
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
