@@ -136,7 +136,7 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	pgastest.Calls(timed).AllocateNothingOften(t, 5000) // no state of this path has a longer period than its 256 pieces
+	pgastest.Calls(timed).AllocateNothingOften(t, 100_000) // no state of this path has a longer period than its 256 pieces
 }
 
 func BenchmarkDataPath(b *testing.B) { pgastest.Calls(timed).Benchmark(b) }

@@ -73,12 +73,15 @@ func (c Calls) AllocateNothingOften(t *testing.T, overNIC int) {
 	c.pair(t, func(path string, calls []Call) error {
 		n, allowed := 1_000_000, uint64(0)
 		if path == "nic" {
-			n = overNIC
-			allowed = uint64(n / 200) // a contended mutex takes a record of the runtime's; on the NIC there are mutexes
+			// There are mutexes on a NIC, and a contended one takes a record of the runtime's that this thread's stock may
+			// not have: 19 to 185 in a million calls.
+			n, allowed = overNIC, 100
 		}
-		for _, c := range calls { // whatever is made once
-			if err := c.Call(); err != nil {
-				return fmt.Errorf("%s: %w", c.Name, err)
+		for range 256 { // as many as a NIC has pieces: what is made once is there
+			for _, c := range calls {
+				if err := c.Call(); err != nil {
+					return fmt.Errorf("%s: %w", c.Name, err)
+				}
 			}
 		}
 		least := ^uint64(0)
