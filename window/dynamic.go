@@ -62,18 +62,18 @@ func (d *Dynamic[T]) Alloc(n int) (Ref, error) {
 }
 
 func (d *Dynamic[T]) attach(op string, local mem.Range, n int) (Ref, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.freed {
-		return Ref{}, transport.NewOpError(op, -1, transport.ErrClosed)
-	}
 	if n < 1 || n > 1<<47/mem.SizeOf[T]() {
 		return Ref{}, transport.NewOpError(op, -1, fmt.Errorf("%w: %d elements, needed at least 1", ErrRange, n))
+	}
+	if err := d.open(op); err != nil {
+		return Ref{}, err
 	}
 	xp, card, err := d.team.Engine().Attach(local, n*mem.SizeOf[T](), d.cpu, d.team.Size() == 1)
 	if err != nil {
 		return Ref{}, transport.NewOpError(op, -1, err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.next++
 	d.mine[d.next] = xp
 	ref := Ref{Member: d.team.Rank(), Len: n, id: d.next, bytes: uint8(len(card))}
@@ -81,11 +81,29 @@ func (d *Dynamic[T]) attach(op string, local mem.Range, n int) (Ref, error) {
 	return ref, nil
 }
 
-// Local returns what this rank has attached; nil if r is another's, or detached.
-func (d *Dynamic[T]) Local(r Ref) []T {
+// open returns an error if the window was freed.
+func (d *Dynamic[T]) open(op string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if xp := d.mine[r.id]; xp != nil && r.Member == d.team.Rank() {
+	if d.freed {
+		return transport.NewOpError(op, -1, transport.ErrClosed)
+	}
+	return nil
+}
+
+// own returns what this rank has attached as r; nil if r is another's, or detached.
+func (d *Dynamic[T]) own(r Ref) *proto.Exposure {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.Member != d.team.Rank() {
+		return nil
+	}
+	return d.mine[r.id]
+}
+
+// Local returns what this rank has attached; nil if r is another's, or detached.
+func (d *Dynamic[T]) Local(r Ref) []T {
+	if xp := d.own(r); xp != nil {
 		return mem.Slice[T](xp.Local)
 	}
 	return nil
@@ -96,12 +114,17 @@ func (d *Dynamic[T]) Local(r Ref) []T {
 func (d *Dynamic[T]) Detach(r Ref) error {
 	const op = "detach"
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	xp := d.mine[r.id]
-	if xp == nil || r.Member != d.team.Rank() {
+	if r.Member != d.team.Rank() {
+		xp = nil
+	}
+	if xp != nil {
+		delete(d.mine, r.id)
+	}
+	d.mu.Unlock()
+	if xp == nil {
 		return transport.NewOpError(op, -1, fmt.Errorf("%w: not attached by this rank", ErrRange))
 	}
-	delete(d.mine, r.id)
 	return transport.NewOpError(op, -1, xp.Free())
 }
 
@@ -112,17 +135,13 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 	if r.Member < 0 || r.Member >= d.team.Size() || r.Len < 1 || int(r.bytes) > len(r.card) {
 		return nil, transport.NewOpError(op, -1, fmt.Errorf("%w: the Ref names member %d of a team of %d", ErrTarget, r.Member, d.team.Size()))
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.freed {
-		return nil, transport.NewOpError(op, -1, transport.ErrClosed)
+	if err := d.open(op); err != nil {
+		return nil, err
 	}
 	e, rank := d.team.Engine(), d.team.WorldRank(r.Member)
-	var own *proto.Exposure
-	if r.Member == d.team.Rank() {
-		if own = d.mine[r.id]; own == nil {
-			return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: it is detached", ErrRange))
-		}
+	own := d.own(r)
+	if own == nil && r.Member == d.team.Rank() {
+		return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: it is detached", ErrRange))
 	}
 	xp, err := e.Reach(rank, r.card[:r.bytes], own)
 	if err != nil {
@@ -153,18 +172,18 @@ func (d *Dynamic[T]) Free(ctx context.Context) error {
 	if err := d.team.Barrier(ctx); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.freed {
-		return transport.NewOpError(op, -1, transport.ErrClosed)
+	if err := d.open(op); err != nil {
+		return err
 	}
-	d.freed = true
+	d.mu.Lock()
+	rest := d.mine
+	d.mine, d.freed = nil, true
+	d.mu.Unlock()
 	var first error
-	for id, xp := range d.mine {
+	for _, xp := range rest {
 		if err := xp.Free(); first == nil {
 			first = err
 		}
-		delete(d.mine, id)
 	}
 	return transport.NewOpError(op, -1, first)
 }
