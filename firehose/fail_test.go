@@ -420,3 +420,35 @@ func TestShed(t *testing.T) {
 	n.check()
 	n.quiet()
 }
+
+// TestTwoMovesAtOnce: a move that arrives while another one is carried out waits for it. Else both would count on the same
+// bytes: what the first has given up is not deregistered yet, and is paid for with a bucket that it shares with the
+// second, who lets go of it.
+func TestTwoMovesAtOnce(t *testing.T) {
+	n := newNet(t, config{ranks: 3, f: 2, v: 0})
+	n.useRun(0, 2)
+	var q Request
+	h, v := n.holders[2], n.view(2, 1)
+	swap := func(first uint64) {
+		require.Equal(t, Waiting, h.Acquire(v, &q, first*unit, 2*unit))
+		n.send(2)
+	}
+	swap(10)
+	n.settle()
+	h.Release(&q)
+	first := n.pin(11, 2) // 11 is shared, 12 is new, 0 and 1 are given up
+	swap(20)              // 10 and 11 are given up
+	o := n.owners[1]
+	o.during = func() {
+		require.Equal(t, int64(4), o.units)
+		n.deliver(0)
+		require.Empty(t, n.way, "no answer yet")
+		n.check()
+	}
+	n.settle()
+	require.Equal(t, uint64(1), o.s.Stats().Deferred)
+	require.Equal(t, Ready, q.State())
+	n.release(first)
+	h.Release(&q)
+	n.quiet()
+}

@@ -11,9 +11,7 @@ func (s *Server) execute(t *txn) error {
 	for t.did < len(t.fresh) {
 		r, run := s.runAt(t.fresh[t.did:])
 		pins := make([]Pin, run.Count)
-		s.mu.Unlock()
-		err := s.reg.Register(r, run, pins)
-		s.mu.Lock()
+		err := s.unlocked(s.reg.Register, r, run, pins)
 		s.stats.RegisterCalls++
 		if err == nil {
 			for _, p := range pins {
@@ -37,6 +35,13 @@ func (s *Server) execute(t *txn) error {
 	return nil
 }
 
+// unlocked calls the Registrar without the lock.
+func (s *Server) unlocked(call func(Range, Run, []Pin) error, r Range, run Run, pins []Pin) error {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return call(r, run, pins)
+}
+
 func (s *Server) pinned(units int64) {
 	s.stats.Pinned += units
 	s.stats.Peak = max(s.stats.Peak, s.stats.Pinned)
@@ -51,9 +56,7 @@ func (s *Server) takeOut(t *txn) {
 		for i := range pins {
 			pins[i] = s.slab[t.out[i]].pin
 		}
-		s.mu.Unlock()
-		err := s.reg.Deregister(r, run, pins)
-		s.mu.Lock()
+		err := s.unlocked(s.reg.Deregister, r, run, pins)
 		s.stats.DeregisterCalls++
 		s.stats.Deregistered += uint64(run.Count)
 		if err != nil {
