@@ -65,3 +65,8 @@ func (q *Request) Part(off uint64) (key, end uint64) {
 	i := (skew + off) >> shift
 	return q.Key(uint32(i - q.run.First.Index())), (i+1)<<shift - skew
 }
+
+// End returns where the bucket ends that the byte at off lies in, for the buckets that requests ask for now.
+func (v *View) End(off uint64) uint64 {
+	return min(v.r.Bytes, ((v.skew+off)>>v.shift+1)<<v.shift-v.skew)
+}

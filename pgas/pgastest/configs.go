@@ -17,7 +17,7 @@ type Named struct {
 }
 
 // Paths returns the ways in which ranks of a test can reach each other, the ones that every other one is like: mapped
-// memory, mapped memory with counting, a good NIC, and NICs that are slow, poor or narrow. A test that passes on all of
+// memory, mapped memory with counting, a good NIC, and NICs that are slow, poor or narrow, or may register little. A test that passes on all of
 // them assumes nothing of the path.
 func Paths() []Named {
 	nic := func(name string, f transporttest.FabricConfig) Named {
@@ -29,6 +29,7 @@ func Paths() []Named {
 		nic("good", transporttest.FabricConfig{}),
 		nic("jitter", transporttest.FabricConfig{Seed: 1, Jitter: 50 * time.Microsecond}),
 		nic("poor", transporttest.FabricConfig{NoInline: true, MaxPost: 2, MaxMessage: 1000}),
+		nic("tight", transporttest.FabricConfig{MaxPinned: 4 << 20}), // heaps and windows are registered in buckets
 	}
 }
 
