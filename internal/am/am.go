@@ -89,6 +89,7 @@ type request struct {
 type slot struct {
 	seq    uint32
 	to     int
+	ep     transport.EP
 	cookie uint64
 	posted bool
 }
@@ -186,7 +187,7 @@ func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, pay
 	}
 	a.free = a.free[:len(a.free)-1]
 	a.credits[to]--
-	s.to, s.cookie, s.posted = to, cookie, true
+	s.to, s.ep, s.cookie, s.posted = to, ep, cookie, true
 	return true, nil
 }
 
@@ -221,8 +222,11 @@ func (a *AM) sent(i int, c *transport.Completion) (Reply, bool, error) {
 		return Reply{}, false, nil
 	}
 	a.mu.Lock()
-	seq := a.slots[i].seq
+	seq, ep := a.slots[i].seq, a.slots[i].ep
 	a.mu.Unlock()
+	if ep != c.EP {
+		return Reply{}, false, nil // of a request that Lost has ended; the slot is another one's by now
+	}
 	cookie, known := a.finish(i, seq)
 	return Reply{Cookie: cookie, buffer: -1}, known, ErrLost
 }

@@ -25,19 +25,10 @@ func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put 
 	state := h.holder.Acquire(v, q, off, uint64(n))
 	h.n.mu.Unlock()
 	if state == firehose.Waiting {
-		h.work.Store(true)
-		h.send()
-		err = h.n.waitUntil(name, r.Rank, func() bool {
-			h.n.mu.Lock()
-			defer h.n.mu.Unlock()
-			return q.State() != firehose.Waiting
-		})
+		err = h.await(name, r.Rank, q)
 	}
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	if err != nil {
-		h.holder.Lost(r.Rank, err) // the rank is gone, or this one's NIC
-	}
 	ready := q.State() == firehose.Ready
 	q.Put = nil
 	switch {
@@ -50,6 +41,56 @@ func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put 
 		err = transport.NewOpError(name, r.Rank, q.Err())
 	}
 	return key, ready, q.Carried(), err
+}
+
+// await returns when q waits no longer. On an error everything with the rank has ended.
+func (h *hoses) await(name string, rank int, q *firehose.Request) error {
+	h.work.Store(true)
+	h.send()
+	err := h.n.waitUntil(name, rank, func() bool {
+		h.n.mu.Lock()
+		defer h.n.mu.Unlock()
+		return q.State() != firehose.Waiting
+	})
+	if err != nil {
+		h.n.mu.Lock()
+		defer h.n.mu.Unlock()
+		h.holder.Lost(rank, err) // the rank is gone, or this one's NIC
+	}
+	return err
+}
+
+// fetch asks for the buckets of a long transfer together, as many as the share allows beside other transfers, and
+// returns for how many of its bytes it did. It keeps none of them: whoever held some and waited for more could wait for
+// ever. Most will still be there when they are used.
+func (h *hoses) fetch(name string, r *Remote, off, bytes int) (int, error) {
+	at := r.raddr + uint64(off) - r.hosed.r.Start
+	h.n.mu.Lock()
+	v, err := h.holder.View(r.Rank, r.hosed.r)
+	if err != nil {
+		h.n.mu.Unlock()
+		return 0, transport.NewOpError(name, r.Rank, err)
+	}
+	half := uint64(max(1, h.budget.Share/2) << h.budget.Shift)
+	n := h.holder.Piece(v, at, min(uint64(bytes), half))
+	if n <= v.End(at)-at {
+		h.n.mu.Unlock()
+		return int(n), nil // a single bucket: whoever uses it will ask
+	}
+	q := new(firehose.Request)
+	state := h.holder.Acquire(v, q, at, n)
+	h.n.mu.Unlock()
+	if state == firehose.Waiting {
+		if err := h.await(name, r.Rank, q); err != nil {
+			return 0, err
+		}
+	}
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	if h.holder.Release(q) { // nothing, if it failed: the parts will find their own way
+		h.work.Store(true)
+	}
+	return int(n), nil
 }
 
 // fallsBack reports whether a firehose was refused for a reason that leaves messages possible.
@@ -86,7 +127,10 @@ func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
 	if err != nil {
 		return err
 	}
-	for src.Bytes > 0 {
+	for fetched := 0; src.Bytes > 0; {
+		if fetched, err = n.ahead(op, r, off, src.Bytes, fetched); err != nil {
+			return err
+		}
 		at, bytes, err := n.hoses.cut(r, off, src.Bytes)
 		if err != nil {
 			return transport.NewOpError(op, r.Rank, err)
@@ -96,9 +140,17 @@ func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
 			return err
 		}
 		src = src.Slice(bytes, src.Bytes-bytes)
-		off += bytes
+		off, fetched = off+bytes, fetched-bytes
 	}
 	return nil
+}
+
+// ahead fetches more where the bytes fetched are used up, and returns how many are left.
+func (n *nic) ahead(op string, r *Remote, off, bytes, fetched int) (int, error) {
+	if fetched > 0 || r.Rank == n.e.Rank {
+		return fetched, nil
+	}
+	return n.hoses.fetch(op, r, off, bytes)
 }
 
 // hosedPart puts what lies in one bucket.
@@ -156,7 +208,10 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 	if err != nil {
 		return err
 	}
-	for dst.Bytes > 0 {
+	for fetched := 0; dst.Bytes > 0; {
+		if fetched, err = n.ahead(op, r, off, dst.Bytes, fetched); err != nil {
+			return err
+		}
 		at, bytes, err := n.hoses.cut(r, off, dst.Bytes)
 		if err != nil {
 			return transport.NewOpError(op, r.Rank, err)
@@ -170,6 +225,7 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 			at, off = at+uint64(got), off+got
 		}
 		dst = dst.Slice(bytes, dst.Bytes-bytes)
+		fetched -= bytes
 	}
 	return nil
 }
