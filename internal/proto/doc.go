@@ -35,9 +35,8 @@
 //
 //	poll         (at most one poller; try-lock only)
 //	  nic.mu     (requests, slots, endpoints, the firehose Holder; never held across a wait)
-//	    am       (its lock, while a move is sent)
 //	  exposing   (for reading, while a handler runs)
-//	    firehose.Server, hoses.mu
+//	  firehose.Server, hoses.mu  (nothing is taken under them)
 //
 // # Concurrency
 //

@@ -29,21 +29,22 @@ type hoses struct {
 
 	holder *firehose.Holder   // under nic.mu, with all below
 	q      []firehose.Request // by piece
-	buf    []byte             // a move on its way into a message
+	out    []outgoing
 
 	work  atomic.Bool // moves may have to be sent
 	mu    sync.Mutex
 	parts map[uint32]mem.Range // under mu, with all below
 	next  uint32
 	keys  map[uint64]transport.Region // by ID
-	late  []lateReply
-	ways  map[int]transport.EP // to ranks that have asked: the endpoint of their request
+	ways  map[int]transport.EP        // to ranks that have asked: the endpoint of their request
 }
 
-// lateReply is an answer that could not be given at once.
-type lateReply struct {
-	rank  int
-	bytes []byte
+// outgoing is a move, or an answer that could not be given at once, on its way into a message.
+type outgoing struct {
+	rank    int
+	ep      transport.EP
+	handler uint8
+	bytes   []byte
 }
 
 // newHoses divides what the NIC may register beside its buffers. It returns nil where there is no limit, and where a
@@ -155,17 +156,17 @@ func (h *hoses) Deregister(_ firehose.Range, _ firehose.Run, pins []firehose.Pin
 	return first
 }
 
-// Move implements firehose.Mover. The caller holds nic.mu.
+// Move implements firehose.Mover. The caller holds nic.mu, so the message is only written here, and sent by send.
 func (h *hoses) Move(rank int, m *firehose.Move) (bool, error) {
 	ep := &h.n.ends[rank]
 	if ep.state.Load() != epUp {
 		return false, nil // it is being connected
 	}
-	h.buf = m.Append(h.buf[:0])
-	return h.n.am.Request(ep.ep, rank, askMove, [4]uint64{}, h.buf, hoseCookie|uint64(rank))
+	h.out = append(h.out, outgoing{rank, ep.ep, askMove, m.Append(nil)})
+	return true, nil
 }
 
-// progress sends what waits to be sent. It is called by the poller.
+// progress goes on with what could not be done at once. It is called by the poller.
 func (h *hoses) progress() {
 	for {
 		var r firehose.Reply
@@ -175,29 +176,39 @@ func (h *hoses) progress() {
 		}
 		b := h.finish(&m, &r, nil)
 		h.mu.Lock()
-		h.late = append(h.late, lateReply{rank, b})
+		ep := h.ways[rank]
 		h.mu.Unlock()
+		h.n.mu.Lock()
+		h.out = append(h.out, outgoing{rank, ep, askMoved, b})
+		h.work.Store(true)
+		h.n.mu.Unlock()
 	}
-	h.mu.Lock()
-	for len(h.late) > 0 {
-		l := h.late[0]
-		ok, err := h.n.am.Request(h.ways[l.rank], l.rank, askMoved, [4]uint64{}, l.bytes, hoseCookie|uint64(l.rank))
-		if !ok && err == nil {
-			break
-		}
-		h.late = h.late[1:]
-	}
-	h.mu.Unlock()
 	if h.work.Load() {
 		h.send()
 	}
 }
 
-// send sends moves as long as there is room.
+// send sends what waits to be sent, as long as there is room. No lock is held while the NIC is at it.
 func (h *hoses) send() {
 	h.n.mu.Lock()
-	defer h.n.mu.Unlock()
 	h.work.Store(h.holder.Send(h))
+	left := len(h.out)
+	for ; left > 0; left-- {
+		o := h.out[0]
+		h.out = h.out[1:]
+		h.n.mu.Unlock()
+		sent, err := h.n.am.Request(o.ep, o.rank, o.handler, [4]uint64{}, o.bytes, hoseCookie|uint64(o.rank))
+		h.n.mu.Lock()
+		switch {
+		case err != nil:
+			h.holder.Lost(o.rank, err)
+		case !sent:
+			h.out = append(h.out, o) // their order does not matter
+			h.work.Store(true)
+		}
+		left = min(left, len(h.out)+1) // others send too
+	}
+	h.n.mu.Unlock()
 }
 
 // serve is the handler of a move.

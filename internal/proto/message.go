@@ -65,14 +65,14 @@ func (n *nic) capacity(id int32) int {
 
 // handle performs a request of a peer. It runs in the poller and waits for nothing.
 func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
-	n.exposing.RLock()
-	defer n.exposing.RUnlock()
 	if n.hoses != nil && r.Handler == askMove {
-		return n.hoses.serve(r, out)
+		return n.hoses.serve(r, out) // which may register: not under a lock
 	}
 	if n.hoses != nil && r.Handler == askMoved {
 		return n.hoses.moved(r)
 	}
+	n.exposing.RLock()
+	defer n.exposing.RUnlock()
 	whole, ok := n.exposed[r.Args[0]]
 	if !ok {
 		return 0, statusRefused
