@@ -37,6 +37,7 @@ type Request struct {
 	Handler uint8
 	Args    [4]uint64
 	Payload []byte
+	EP      transport.EP // of the connection that it came over
 }
 
 // Handler performs a request: it writes its reply's payload to out, and returns how much, and a status that means
@@ -158,7 +159,7 @@ func (a *AM) post(i int) error {
 // Request sends a request over ep to rank to, unless there is no credit, no slot or no room in the NIC: then ok is
 // false and the caller tries again after some progress. payload is copied.
 func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, payload []byte, cookie uint64) (ok bool, err error) {
-	i, seq := a.take(to, cookie)
+	i, seq := a.take(ep, to, cookie)
 	if i < 0 {
 		return false, nil
 	}
@@ -207,8 +208,11 @@ func (a *AM) sent(i int, c *transport.Completion) (Reply, bool, error) {
 		return Reply{}, false, nil
 	}
 	a.mu.Lock()
-	seq := a.slots[i].seq
+	seq, ep := a.slots[i].seq, a.slots[i].ep
 	a.mu.Unlock()
+	if ep != c.EP {
+		return Reply{}, false, nil // of a request that Lost has ended; the slot is another one's by now
+	}
 	cookie, known := a.finish(i, seq)
 	return Reply{Cookie: cookie, buffer: -1}, known, ErrLost
 }
@@ -244,7 +248,7 @@ func (a *AM) serve() error {
 		k := a.freeRep[len(a.freeRep)-1]
 		a.freeRep = a.freeRep[:len(a.freeRep)-1]
 		out, in := a.buffer(a.nRecv+ownRequests+k), a.buffer(r.buffer).Data()[headerBytes:]
-		n, status := a.handler(Request{int(r.from), r.handler, r.args, in[:r.n]}, out.Data()[headerBytes:])
+		n, status := a.handler(Request{int(r.from), r.handler, r.args, in[:r.n], r.ep}, out.Data()[headerBytes:])
 		h := header{kind: kindReply, handler: status, from: uint32(a.rank), slot: r.slot, seq: r.seq, n: uint16(n)}
 		h.encode(out.Data())
 		a.replies = append(a.replies, a.send(r.ep, out, headerBytes+n, uint64(a.nRecv+ownRequests+k)))

@@ -205,6 +205,46 @@ func TestLostRequestsEnd(t *testing.T) {
 	require.NoError(t, ds[0].Close())
 }
 
+// TestLateFailure: the failed sending of a request that Lost has ended does not end the request which has its place now.
+func TestLateFailure(t *testing.T) {
+	f := transporttest.NewFabric(3, transporttest.FabricConfig{})
+	var ds [3]transport.Domain
+	for r := range ds {
+		d, err := f.Provider(r).Open(t.Context(), transport.Config{Rank: r, Size: 3, Sched: sched.Goroutine(3)})
+		require.NoError(t, err)
+		ds[r] = d
+	}
+	a, err := New(ds[0], 0, 3, base, func(Request, []byte) (int, uint8) { return 0, 0 })
+	require.NoError(t, err)
+	var eps [3]transport.EP
+	for r := 1; r < 3; r++ {
+		eps[r], err = ds[0].Connect(t.Context(), r, ds[r].Address())
+		require.NoError(t, err)
+	}
+	ok, err := a.Request(eps[2], 2, 1, [4]uint64{}, nil, 42)
+	require.True(t, ok)
+	require.NoError(t, err)
+	place := a.free // the request's slot is not in it
+	require.Equal(t, []uint64{42}, a.Lost(2))
+	require.Len(t, a.free, len(place)+1)
+	ok, err = a.Request(eps[1], 1, 1, [4]uint64{}, nil, 43)
+	require.True(t, ok)
+	require.NoError(t, err)
+	slot := uint64(a.nRecv + a.free[:len(a.free)+1][len(a.free)])
+	late := transport.Completion{Kind: transport.OpSend, Status: transport.StatusPeerGone, EP: eps[2], Cookie: base + slot}
+	_, ok, err = a.Arrived(&late)
+	require.False(t, ok)
+	require.NoError(t, err)
+	late.EP = eps[1]
+	r, ok, err := a.Arrived(&late)
+	require.True(t, ok)
+	require.ErrorIs(t, err, ErrLost)
+	require.Equal(t, uint64(43), r.Cookie)
+	for _, d := range ds {
+		require.NoError(t, d.Close())
+	}
+}
+
 // FuzzDecode: no message makes the parser crash or believe in more than it was given.
 func FuzzDecode(f *testing.F) {
 	var good [headerBytes + 8]byte

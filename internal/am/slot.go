@@ -1,9 +1,12 @@
 package am
 
+import "gopgas/transport"
+
 // slot is one unanswered request of this rank.
 type slot struct {
 	seq    uint32
 	to     int
+	ep     transport.EP
 	cookie uint64
 
 	open    bool // the caller has yet to be told of its end
@@ -11,7 +14,7 @@ type slot struct {
 }
 
 // take opens a slot for a request to a rank and takes a credit; i is -1 where one of them is missing.
-func (a *AM) take(to int, cookie uint64) (i int, seq uint32) {
+func (a *AM) take(ep transport.EP, to int, cookie uint64) (i int, seq uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.credits[to] == 0 || len(a.free) == 0 {
@@ -22,7 +25,7 @@ func (a *AM) take(to int, cookie uint64) (i int, seq uint32) {
 	a.credits[to]--
 	s := &a.slots[i]
 	s.seq++
-	s.to, s.cookie, s.open, s.posting = to, cookie, true, true
+	s.to, s.ep, s.cookie, s.open, s.posting = to, ep, cookie, true, true
 	return i, s.seq
 }
 

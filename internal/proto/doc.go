@@ -15,6 +15,14 @@
 // poller's place if that is free, hands completions out, and steps its scheduler otherwise. Flush waits until
 // nothing is counted against the target.
 //
+// # Memory larger than what may be registered
+//
+// What the NIC cannot register as a whole for want of room is registered in buckets, on demand, by package firehose's
+// account: a Remote is hosed then. A put or get takes a firehose for each bucket before it is posted and lets go of it
+// when the operation is complete; a miss is a message to the owner, in which a small put travels along. What the owner
+// cannot register goes by message to its CPU, and so do all atomics on such memory. Long transfers ask for many buckets
+// in one message, ahead of their use.
+//
 // # Invariants
 //
 //   - P1: the path of atomics is one for a whole Exposure, agreed by all members: CPU where all map each other,
@@ -26,7 +34,9 @@
 // # Lock order
 //
 //	poll         (at most one poller; try-lock only)
-//	  nic.mu     (requests, slots, endpoints; never held across a wait)
+//	  nic.mu     (requests, slots, endpoints, the firehose Holder; never held across a wait)
+//	  exposing   (for reading, while a handler runs)
+//	  firehose.Server, hoses.mu  (nothing is taken under them)
 //
 // # Concurrency
 //

@@ -144,6 +144,7 @@ type Remote struct {
 	room   int // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
+	hosed      *hosed // not nil: the member's memory is registered in buckets, on demand
 }
 
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
@@ -166,6 +167,9 @@ func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 		e.note(PathMapped, dst.Bytes)
 		return nil
 	}
+	if r.hosed != nil {
+		return e.nic().hosedGet("get", r, off, dst)
+	}
 	return e.nic().get(r, off, dst)
 }
 
@@ -175,6 +179,11 @@ func (e *Engine) Load64(r *Remote, off int) (uint64, error) {
 		e.note(PathMapped, 8)
 		return r.Mapped.Word64(off).Load(), nil
 	}
+	if r.hosed != nil {
+		var word [1]uint64
+		err := e.nic().hosedGet("get", r, off, mem.Of(word[:]))
+		return word[0], err
+	}
 	return e.nic().load64(r, off)
 }
 
@@ -182,6 +191,9 @@ func (e *Engine) Load64(r *Remote, off int) (uint64, error) {
 func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if r.Mapped.Bytes != 0 {
 		return Handle{}, e.Get(r, off, dst)
+	}
+	if r.hosed != nil {
+		return Handle{}, e.Get(r, off, dst) // the handle is done already
 	}
 	return e.nic().getNB(r, off, dst)
 }

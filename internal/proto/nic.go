@@ -38,6 +38,7 @@ type nic struct {
 	ends []endpoint // by rank
 
 	am       *am.AM // nil: the NIC has no sends
+	hoses    *hoses // nil: the NIC has no limit, or cannot do without whole registrations
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -88,6 +89,7 @@ type piece struct {
 	slot     int32 // of the bounce pool, or -1
 	transfer int32 // that it is part of, or -1
 	keep     bool  // the waiter takes the result from the piece and frees it
+	hosed    bool  // it has a firehose
 	dst      mem.Range
 }
 
@@ -128,6 +130,9 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
 		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
+			return nil, err
+		}
+		if n.hoses, err = newHoses(n); err != nil {
 			return nil, err
 		}
 	}
@@ -275,6 +280,9 @@ func (n *nic) progress() bool {
 	if n.am != nil {
 		_ = n.am.Flush()
 	}
+	if n.hoses != nil {
+		n.hoses.progress()
+	}
 	n.poll.Unlock()
 	if n.closed.Load() {
 		n.e.Sched.Ring() // quit waits for the lock
@@ -321,8 +329,14 @@ func (n *nic) lost(rank int) {
 		return
 	}
 	for _, id := range n.am.Lost(rank) {
+		if id&hoseCookie != 0 {
+			continue
+		}
 		n.ends[rank].asked.Add(-1)
 		n.settle(int32(id), n.e.Peers.Check(rank))
+	}
+	if n.hoses != nil {
+		n.hoses.lost(rank)
 	}
 }
 
@@ -360,6 +374,7 @@ func (n *nic) settle(id int32, err error) {
 	defer n.mu.Unlock()
 	p := &n.piece[id]
 	ep := &n.ends[p.rank]
+	n.releaseLocked(id)
 	if p.transfer >= 0 {
 		n.partDoneLocked(p.transfer, err)
 	} else if err != nil && ep.err == nil {

@@ -81,6 +81,7 @@ func (n *nic) abandon(id int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ends[n.piece[id].rank].pending.Add(-1)
+	n.releaseLocked(id)
 	n.freeLocked(id)
 }
 
@@ -102,6 +103,9 @@ func (n *nic) reach(op string, rank int) (*endpoint, error) {
 
 // put sends src in pieces; it returns when src may be reused. src is copied, never kept.
 func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
+	if r.hosed != nil {
+		return n.hosedPut(op, r, off, src)
+	}
 	ep, err := n.reach(op, r.Rank)
 	if err != nil {
 		return err
