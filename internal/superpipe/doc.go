@@ -1,0 +1,2 @@
+// Package superpipe placeholder
+package superpipe
