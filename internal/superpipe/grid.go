@@ -15,8 +15,7 @@ const (
 // never zero, which is what a fresh workspace holds.
 const (
 	sequenceBits   = 24
-	generationBits = 39
-	lastGeneration = 1<<generationBits - 1
+	lastGeneration = 1<<(63-sequenceBits) - 1
 
 	// maxCopied is the longest transfer in sub-blocks, in bytes: that of all sequence numbers.
 	maxCopied = Payload << sequenceBits
@@ -34,23 +33,25 @@ func flag(generation uint64, seq int, end bool) uint64 {
 // blocks is how many blocks n payload bytes take.
 func blocks(n int) int { return fewest(n, Payload) }
 
-// layOut copies payload into slot block by block and puts the flags on the grid; it returns the bytes to send. A short
-// last block keeps its flag on the grid: what lies between is sent with it and has no meaning.
-func layOut(slot, payload mem.Range, generation uint64, seq int) int {
-	n := blocks(payload.Bytes)
-	for b := range n {
-		part := payload.Slice(b*Payload, min(Payload, payload.Bytes-b*Payload))
-		copy(slot.Slice(b*Block, Payload).Data(), part.Data())
-		setFlag(slot, b, flag(generation, seq+b, b == n-1))
+// layOut copies payload into slot, leaving room for the flags. A short last block keeps its flag on the grid: what lies
+// between is sent with it and means nothing.
+func layOut(slot, payload mem.Range) {
+	for b := range blocks(payload.Bytes) {
+		at := b * Payload
+		part := payload.Slice(at, min(Payload, payload.Bytes-at))
+		copy(slot.Slice(b*Block, part.Bytes).Data(), part.Data())
 	}
-	return n * Block
 }
 
-// setFlag stores the flag of block b of slot.
-func setFlag(slot mem.Range, b int, value uint64) { slot.Word64(b*Block + Payload).Store(value) }
+// seal sets the flags of the n blocks of a chunk that begins with block seq of its transfer.
+func seal(slot mem.Range, n int, generation uint64, seq int) {
+	for b := range n {
+		slot.Word64(b*Block + Payload).Store(flag(generation, seq+b, b == n-1))
+	}
+}
 
-// landed reports whether block b of slot is that of the given sequence number, and whether it ends its chunk. The load
-// is the acquire that the payload is read behind.
+// landed reports whether block b of slot is the one of the given sequence number, and whether it ends its chunk. The
+// load is the acquire that the payload is read behind.
 func landed(slot mem.Range, b int, generation uint64, seq int) (here, end bool) {
 	f := slot.Word64(b*Block + Payload).Load()
 	return f&^1 == flag(generation, seq, false), f&1 != 0
