@@ -123,8 +123,8 @@ const (
 	WayImm              // a write with immediate per chunk
 )
 
-// WayOf is the way that a NIC allows.
-func WayOf(c transport.Caps) Way {
+// wayOf is the way that a NIC allows.
+func wayOf(c transport.Caps) Way {
 	switch {
 	case c.InOrderData && c.MaxMessage >= Block:
 		return WayFlags

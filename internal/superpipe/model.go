@@ -68,32 +68,32 @@ func (m *Model) Ratio(length float64) float64 { return m.Copy(length) / m.Net }
 // OverlappedRatio is q for copies that lose as much bandwidth as the NIC uses (section 3 gives it as the bound).
 func (m *Model) OverlappedRatio(length float64) float64 { return (m.Copy(length) - m.Net) / m.Net }
 
-// Chunk is C_i of equation 5.
-func Chunk(first, ratio, i float64) float64 { return first * math.Pow(ratio, i) }
+// nth is C_i of equation 5.
+func nth(first, ratio, i float64) float64 { return first * math.Pow(ratio, i) }
 
-// Sum is equation 6: the bytes of n chunks. A ratio of 1 gives its limit.
-func Sum(first, ratio, n float64) float64 {
+// sum is equation 6: the bytes of n chunks. A ratio of 1 gives its limit.
+func sum(first, ratio, n float64) float64 {
 	if ratio == 1 {
 		return first * n
 	}
 	return first * (math.Pow(ratio, n) - 1) / (ratio - 1)
 }
 
-// Gaps is n of equation 7, a real number; ratio is greater than 1.
-func Gaps(length, first, ratio float64) float64 {
+// gaps is n of equation 7, a real number; ratio is greater than 1.
+func gaps(length, first, ratio float64) float64 {
 	return math.Log1p(length/first*(ratio-1)) / math.Log(ratio)
 }
 
 // Superpipeline is equation 8. It has C_n where the last index is n-1, as printed.
 func (m *Model) Superpipeline(length, first, ratio float64) float64 {
-	n := Gaps(length, first, ratio)
-	return (first+Chunk(first, ratio, n))/m.Copy(length) + n*m.Gap + m.Wire(length)
+	n := gaps(length, first, ratio)
+	return (first+nth(first, ratio, n))/m.Copy(length) + n*m.Gap + m.Wire(length)
 }
 
 // SubBlocked is equation 9: the target copies block by block behind the NIC, and the copy of the first chunk hides
 // behind the rendezvous.
 func (m *Model) SubBlocked(length, first, ratio, block float64) float64 {
-	return block/m.Copy(length) + m.Gap*Gaps(length, first, ratio) + m.Wire(length)
+	return block/m.Copy(length) + m.Gap*gaps(length, first, ratio) + m.Wire(length)
 }
 
 // FirstChunk is C_0 of section 4: what is copied during a round trip.

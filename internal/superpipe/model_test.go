@@ -37,12 +37,12 @@ func TestEquationsByHand(t *testing.T) {
 		{"eq. 2: 0.4e-9 - 1e6 / 1e8 * 0.1e-6", m.PipelineSlope(1e6, 1e4), -0.6e-9},
 		{"eq. 2 at the optimum", m.PipelineSlope(1e6, m.BestChunk(1e6)), 0},
 		{"eq. 3: root of 1e6 * 1e-7 * 5e9 / 2 = 2.5e8", m.BestChunk(1e6), 15811.388300841896},
-		{"eq. 5: 1000 * 2^3", Chunk(1000, 2, 3), 8000},
+		{"eq. 5: 1000 * 2^3", nth(1000, 2, 3), 8000},
 		{"eq. 5: 5 / 2", m.Ratio(1e6), 2.5},
 		{"q of copies that the NIC slows: (5 - 2) / 2", m.OverlappedRatio(1e6), 1.5},
-		{"eq. 6: 1000 * (1 + 2 + 4 + 8 + 16)", Sum(1000, 2, 5), 31000},
-		{"eq. 6, flat", Sum(1000, 1, 5), 5000},
-		{"eq. 7: log2(32)", Gaps(31000, 1000, 2), 5},
+		{"eq. 6: 1000 * (1 + 2 + 4 + 8 + 16)", sum(1000, 2, 5), 31000},
+		{"eq. 6, flat", sum(1000, 1, 5), 5000},
+		{"eq. 7: log2(32)", gaps(31000, 1000, 2), 5},
 		{"eq. 8: 33000 / 5e9 + 5 * 0.1 us + 1 us + 15.5 us", m.Superpipeline(31000, 1000, 2), 23.6 * us},
 		{"eq. 9: 4096 / 5e9 + 0.5 us + 1 us + 15.5 us", m.SubBlocked(31000, 1000, 2, 4096), 17.8192 * us},
 		{"C_0: 5 GB/s * 2 us", m.FirstChunk(1e6), 10000},
@@ -85,6 +85,6 @@ func TestSuperpipelineBeatsPipeline(t *testing.T) {
 		require.Greater(t, super, m.Wire(length))
 		require.Less(t, super, m.Pipeline(length, m.BestChunk(length)))
 		require.InDelta(t, 1, super/m.Wire(length), 0.05, "within 5 %% of the wire at %g bytes", length)
-		require.InEpsilon(t, length, Sum(DefaultFirst, DefaultRatio, Gaps(length, DefaultFirst, DefaultRatio)), 1e-9)
+		require.InEpsilon(t, length, sum(DefaultFirst, DefaultRatio, gaps(length, DefaultFirst, DefaultRatio)), 1e-9)
 	}
 }

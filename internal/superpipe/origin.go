@@ -39,7 +39,7 @@ func NewOrigin(c Config) (*Origin, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	o := &Origin{c: c, caps: c.NIC.Caps(), way: WayOf(c.NIC.Caps())}
+	o := &Origin{c: c, caps: c.NIC.Caps(), way: wayOf(c.NIC.Caps())}
 	slots, key, err := c.workspace("to other ranks", c.Slots, transport.LocalWrite)
 	if err != nil {
 		return nil, err

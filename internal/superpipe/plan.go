@@ -112,10 +112,10 @@ func PlanWith(length int, first, q float64, r Rules) Plan {
 // count is equation 7 rounded up where no chunk reaches the slot, and beyond that as many more as the rest takes.
 func count(length int, first, q float64, slot int) int {
 	k := growth(first, q, slot)
-	if grown := Sum(first, q, float64(k)); float64(length) > grown {
+	if grown := sum(first, q, float64(k)); float64(length) > grown {
 		return k + int(math.Ceil((float64(length)-grown)/float64(slot)))
 	}
-	return int(math.Ceil(Gaps(float64(length), first, q) - 1e-9))
+	return int(math.Ceil(gaps(float64(length), first, q) - 1e-9))
 }
 
 // ratio is the planner's q: 1 where copying is not faster than the network.
@@ -184,9 +184,9 @@ func (p *Plan) cut(i int) int {
 	case i <= 0:
 		return 0
 	case i <= p.growing:
-		return min(p.Bytes, p.round(Sum(p.First, p.Ratio, float64(i))))
+		return min(p.Bytes, p.round(sum(p.First, p.Ratio, float64(i))))
 	default:
-		return min(p.Bytes, p.round(Sum(p.First, p.Ratio, float64(p.growing)))+(i-p.growing)*p.rules.Slot)
+		return min(p.Bytes, p.round(sum(p.First, p.Ratio, float64(p.growing)))+(i-p.growing)*p.rules.Slot)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestGapsGrowAsLogThenLinear(t *testing.T) {
 	m := paper()
 	for length := 1 << 17; length <= 1<<30; length *= 2 {
 		p := PlanBehind(m, length, 2*us, Rules{Slot: 1 << 40, Unit: 1})
-		require.Equal(t, int(math.Ceil(Gaps(float64(length), m.FirstChunk(0), p.Ratio))), p.Chunks)
+		require.Equal(t, int(math.Ceil(gaps(float64(length), m.FirstChunk(0), p.Ratio))), p.Chunks)
 	}
 	const slot = 1 << 16
 	p := PlanBehind(m, 1<<28, 2*us, Rules{Slot: slot})

@@ -41,7 +41,7 @@ func NewTarget(c Config) (*Target, error) {
 		return nil, err
 	}
 	caps := c.NIC.Caps()
-	t := &Target{c: c, way: WayOf(caps), inline: caps.MaxInline >= 8, leases: make([]lease, c.Leases), held: map[int]int{}}
+	t := &Target{c: c, way: wayOf(caps), inline: caps.MaxInline >= 8, leases: make([]lease, c.Leases), held: map[int]int{}}
 	if t.way == WayNone {
 		return nil, errNoWay
 	}
