@@ -214,3 +214,26 @@ func (p *Plan) Piece(i int) (offset, bytes int) {
 func fewest(length, size int) int { return (length + size - 1) / size }
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
+
+// Time is what a put by the plan takes in seconds, until its last byte is at the target: the chunks' gaps, the wire, and
+// the copy that hides behind nothing. hidden is for how long, in seconds, the first copy has something to hide behind.
+// A get takes as long, and its request's latency.
+func (p *Plan) Time(m *Model, hidden float64) float64 {
+	length := float64(p.Bytes)
+	last := float64(p.Bytes - p.cut(p.Chunks-1))
+	copying := m.Copy(length)
+	// Either the wire is the bottleneck, from the first chunk's copy on, or the copying is, up to the last chunk's wire.
+	wire := max(0, min(p.First, length)/copying-hidden) + length/m.Net
+	copies := length/copying - hidden + last/m.Net
+	return max(wire, copies) + float64(p.Chunks)*m.Gap + m.Latency
+}
+
+// Busy is for how long, in seconds, a put by the plan needs its source: until the last chunk is copied, which waits for
+// the one that has its slot, fold chunks before.
+func (p *Plan) Busy(m *Model, fold int) float64 {
+	length := float64(p.Bytes)
+	sent := float64(p.cut(max(0, p.Chunks-fold)))
+	last := float64(p.Bytes - p.cut(p.Chunks-1))
+	copying := m.Copy(length)
+	return max(length/copying, min(p.First, length)/copying+sent/m.Net+last/copying)
+}
