@@ -2,7 +2,7 @@ package eager
 
 // Sizes of the usage table.
 const (
-	bucketBits  = 20 // S. Rashti and Afsahi, section 3.3.3: a million buckets
+	bucketBits  = 20 // Rashti and Afsahi, section 3.3.3: a million buckets
 	countBits   = 16
 	mostUses    = 1<<(countBits-1) - 1 // counts stay there
 	frequentBit = 1 << (countBits - 1)

@@ -27,6 +27,9 @@ func TestTargetDies(t *testing.T) {
 	for name, s := range mortal {
 		for _, k := range kinds {
 			for _, at := range []int64{1, 2, 4} {
+				if k.registered && !k.lease && at > 1 {
+					continue // it is one operation in all
+				}
 				t.Run(fmt.Sprintf("%s/%s/%d", name, k.name, at), func(t *testing.T) {
 					spy := &spyNIC{}
 					s := s
@@ -54,9 +57,6 @@ func TestTargetDies(t *testing.T) {
 						lreg, err := a.d.Register(mem.Of(local), transport.LocalWrite)
 						require.NoError(t, err)
 						tr.LKey = lreg.LKey
-					}
-					if k.registered && !k.lease && at > 1 {
-						t.Skip("one operation in all")
 					}
 					tr.RAddr, tr.RKey = mem.Of(remote).Addr(), reg.RKey
 					p := a.begin(tr)

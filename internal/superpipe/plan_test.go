@@ -65,7 +65,7 @@ func models() []*Model {
 // chunks that grow (shrink) by no more than the ratio.
 func TestPlansHold(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	for range 2000 {
+	for range 500 {
 		m := models()[rng.IntN(len(models()))]
 		length := int(math.Exp(rng.Float64() * math.Log(1<<31)))
 		r := Rules{Slot: 64 + rng.IntN(1<<(7+rng.IntN(14))), Unit: []int{0, 1, 64, Payload}[rng.IntN(4)], Least: rng.IntN(8192)}
