@@ -56,10 +56,10 @@ type Config struct {
 	NIC     NIC
 	Cookies uint64 // operations of this package carry cookies from here on, fewer than CookieSpan
 
-	SlotBytes int // of a slot, a multiple of Block; 0: 256 KiB
+	SlotBytes int // of a slot, a multiple of Block; 0: 128 KiB
 	Fold      int // N: slots that one transfer uses in turn, 2 to 8; 0: 3
-	Slots     int // an origin's slots, at least Fold; 0: 8
-	Leases    int // transfers that a target takes in at once, each Fold slots; 0: 4
+	Slots     int // an origin's slots, at least Fold; 0: twice as many
+	Leases    int // transfers that a target takes in at once, each Fold slots; 0: 2
 	PerOrigin int // of them, to one origin; 0: half, rounded up
 
 	Model  *Model // what was measured; nil: the defaults of the paper
@@ -82,10 +82,10 @@ func (c Config) withDefaults() Config {
 			*p = v
 		}
 	}
-	set(&c.SlotBytes, 256<<10)
+	set(&c.SlotBytes, 128<<10)
 	set(&c.Fold, 3)
-	set(&c.Slots, max(8, c.Fold))
-	set(&c.Leases, 4)
+	set(&c.Slots, 2*c.Fold)
+	set(&c.Leases, 2)
 	set(&c.PerOrigin, (c.Leases+1)/2)
 	return c
 }

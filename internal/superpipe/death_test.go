@@ -239,7 +239,7 @@ func TestRefusedRegistration(t *testing.T) {
 	limit := (*transport.LimitError)(nil)
 	_, err := NewOrigin(Config{NIC: ds[0], SlotBytes: 1 << 20})
 	require.ErrorAs(t, err, &limit)
-	require.ErrorContains(t, err, "8 slots of 1048576 bytes")
+	require.ErrorContains(t, err, "6 slots of 1048576 bytes")
 	_, err = NewTarget(Config{NIC: ds[0], SlotBytes: 1 << 20})
 	require.ErrorAs(t, err, &limit)
 	for _, policy := range []Policy{OnTheFly, PipelinedPins} {

@@ -81,10 +81,10 @@ func TestBestChunkIsBest(t *testing.T) {
 func TestSuperpipelineBeatsPipeline(t *testing.T) {
 	m := paper()
 	for length := 64e3; length < 1e9; length *= 2 {
-		super := m.SubBlocked(length, DefaultFirst, DefaultRatio, 4096)
+		super := m.SubBlocked(length, defaultFirst, defaultRatio, 4096)
 		require.Greater(t, super, m.Wire(length))
 		require.Less(t, super, m.Pipeline(length, m.BestChunk(length)))
 		require.InDelta(t, 1, super/m.Wire(length), 0.05, "within 5 %% of the wire at %g bytes", length)
-		require.InEpsilon(t, length, sum(DefaultFirst, DefaultRatio, gaps(length, DefaultFirst, DefaultRatio)), 1e-9)
+		require.InEpsilon(t, length, sum(defaultFirst, defaultRatio, gaps(length, defaultFirst, defaultRatio)), 1e-9)
 	}
 }

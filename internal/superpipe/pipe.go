@@ -113,9 +113,9 @@ func (p *Pipe) cut(r Rules) {
 			p.fold = 1
 		}
 	case c.Model == nil && c.Policy == Flat:
-		p.plan = PlanWith(n, DefaultFirst, 1, r)
+		p.plan = PlanWith(n, defaultFirst, 1, r)
 	case c.Model == nil:
-		p.plan = PlanWith(n, DefaultFirst, DefaultRatio, r)
+		p.plan = PlanWith(n, defaultFirst, defaultRatio, r)
 		p.plan.shrink = t.Get
 	case c.Policy == Flat:
 		p.plan = PlanFlat(c.Model, n, r)

@@ -5,8 +5,8 @@ import "math"
 // Defaults of a plan where nothing was measured: "hardwired" values that the paper found almost as good as optimal
 // ones (section 4, discussion).
 const (
-	DefaultFirst = 12 << 10
-	DefaultRatio = 1.5
+	defaultFirst = 12 << 10
+	defaultRatio = 1.5
 )
 
 // flattest is the smallest ratio that grows; below it the geometric sum divides by almost nothing, and growing from

@@ -32,7 +32,7 @@ func TestPlansGolden(t *testing.T) {
 		{"nothing", PlanWith(0, 1000, 2, Rules{Slot: 1 << 20}), []int{0}},
 		{"copying no faster than the wire: flat", PlanWith(10000, 4000, 1, Rules{Slot: 1 << 20, Unit: 1}), []int{3334, 3334, 3332}},
 		{"units of a block", PlanWith(100000, 12<<10, 1.5, Rules{Slot: 1 << 20, Unit: Payload}), []int{8176, 12264, 16352, 28616, 34592}},
-		{"the paper's hardwired values", PlanWith(1<<18, DefaultFirst, DefaultRatio, Rules{Slot: 64 << 10}), []int{9984, 14912, 22336, 33536, 50304, 65536, 65536}},
+		{"the paper's hardwired values", PlanWith(1<<18, defaultFirst, defaultRatio, Rules{Slot: 64 << 10}), []int{9984, 14912, 22336, 33536, 50304, 65536, 65536}},
 		{"a rendezvous of 2 us", PlanBehind(m, 65000, 2*us, Rules{Slot: 1 << 20, Unit: 1}), []int{6667, 16667, 41666}},
 		{"shrinking", PlanGet(m, 100000, Rules{Slot: 1 << 20, Unit: 1}), nil},
 	} {
@@ -149,4 +149,17 @@ func BenchmarkPlanPut(b *testing.B) {
 		p := PlanPut(m, 1<<20, Rules{Slot: 1 << 17})
 		_, _ = p.Piece(p.Chunks - 1)
 	}
+}
+
+// TestPlanTimeByHand: 1000 to 16000 bytes, at 5 GB/s into slots and 2 GB/s on the wire.
+func TestPlanTimeByHand(t *testing.T) {
+	m := simple()
+	p := PlanWith(31000, 1000, 2, Rules{Slot: 1 << 20, Unit: 1})
+	require.InEpsilon(t, (0.2+15.5+5*0.1+1)*us, p.Time(m, 0), 1e-9)
+	require.InEpsilon(t, (15.5+5*0.1+1)*us, p.Time(m, 2*us), 1e-9, "the first copy hides")
+	require.InEpsilon(t, 6.2*us, p.Busy(m, 3), 1e-9, "all copies, one after another")
+	slow := simple()
+	slow.Copy = func(float64) float64 { return 1e9 }
+	p = PlanWith(30000, 10000, 1, Rules{Slot: 1 << 20, Unit: 1})
+	require.InEpsilon(t, (30+5+3*0.1+1)*us, p.Time(slow, 0), 1e-9, "copying is the bottleneck, up to the last chunk's wire")
 }

@@ -102,7 +102,7 @@ func (p *Pipe) recut(i int) {
 	off, _ := p.plan.Piece(i - p.from)
 	p.base, p.from, p.how = p.base+off, i, byCopy
 	left := p.t.Local.Bytes - p.base
-	p.plan = PlanWith(left, DefaultFirst, DefaultRatio, Rules{Slot: min(p.o.c.SlotBytes, p.o.caps.MaxMessage)})
+	p.plan = PlanWith(left, defaultFirst, defaultRatio, Rules{Slot: min(p.o.c.SlotBytes, p.o.caps.MaxMessage)})
 	p.plan.shrink = p.t.Get
 	p.total = i + p.plan.Chunks
 }
