@@ -59,7 +59,7 @@ func TestSourcedMeansCopied(t *testing.T) {
 	for p.Step() {
 	}
 	require.Len(t, nic.ops, 2, "the third waits for the first")
-	for i := 0; i < 3; i++ {
+	for i := range 3 {
 		require.False(t, p.Done())
 		require.Len(t, nic.ops, min(3, 2+i))
 		require.True(t, o.Completed(&transport.Completion{Kind: transport.OpWrite, Cookie: nic.ops[i].Cookie}))

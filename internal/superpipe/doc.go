@@ -22,6 +22,9 @@
 // target that is never registered is sent an Offer, leases workspace and answers with a Grant; then its Progress copies
 // block by block behind the NIC and acknowledges each chunk, and the put is done when the last one is.
 //
+// While chunks are copied a helper may register what comes later; told by Pinned from which byte on, the pipe copies up
+// to there and sends the rest directly.
+//
 // # Life of a get
 //
 // Reads are posted into free slots, several at once; what has arrived is copied out. The last chunk's copy is exposed,

@@ -35,7 +35,8 @@ type Pipe struct {
 	done    atomic.Bool
 
 	mu       sync.Mutex // guards what follows; innermost
-	reached  bool       // the target is known
+	late     pinned
+	reached  bool // the target is known
 	grant    Grant
 	err      error
 	deserted bool // no completion will come
@@ -133,10 +134,73 @@ func (p *Pipe) cut(r Rules) {
 // Chunks is in how many pieces the transfer was cut at first.
 func (p *Pipe) Chunks() int { return p.total }
 
-// next makes c chunk i.
+// next makes c chunk i. Where memory has been registered from some byte on, chunks up to that byte are copied and the
+// others are not.
 func (p *Pipe) next(c *chunk, i int) {
+	if i-p.from == p.plan.Chunks { // the head is done
+		p.recut(i, p.base+p.plan.Bytes, p.t.Local.Bytes, 0, byDirect)
+	}
+	p.place(c, i)
+	tail, ok := p.tail()
+	switch {
+	case !ok || c.offset+c.bytes <= tail.at:
+		return
+	case c.offset < tail.at:
+		p.recut(i, c.offset, tail.at, float64(c.bytes), byCopy)
+	default:
+		p.recut(i, c.offset, p.t.Local.Bytes, 0, byDirect)
+	}
+	p.t.LKey = tail.key
+	p.place(c, i)
+}
+
+func (p *Pipe) place(c *chunk, i int) {
 	off, n := p.plan.Piece(i - p.from)
 	c.slot, c.offset, c.bytes = -1, p.base+off, n
+}
+
+// pinned is memory of the transfer that has been registered since it began: from byte at on.
+type pinned struct {
+	at  int
+	key uint64
+	set bool
+}
+
+// Pinned tells a pipe that copies that its local memory from byte at on is now registered: what of it has not been
+// copied travels directly. The registration stays until the transfer is done. It is how a head travels by copies while
+// a helper registers the tail. A transfer with a lease goes on copying.
+func (p *Pipe) Pinned(at int, lkey uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = pinned{at, lkey, !p.t.Lease}
+}
+
+// tail is what has been registered, while chunks are still copied.
+func (p *Pipe) tail() (pinned, bool) {
+	if p.how != byCopy {
+		return pinned{}, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late, p.late.set
+}
+
+// recut plans the bytes from one to another anew: copied in chunks that grow from first, or directly. They begin with
+// chunk i.
+func (p *Pipe) recut(i, from, to int, first float64, how carriage) {
+	p.from, p.base, p.how = i, from, how
+	r, q := Rules{Slot: p.o.caps.MaxMessage}, defaultRatio
+	if how == byCopy {
+		r.Slot = min(r.Slot, p.o.c.SlotBytes)
+	} else {
+		first, q = float64(r.Slot), 1
+	}
+	p.plan = PlanWith(to-from, first, q, r)
+	p.plan.shrink = p.t.Get
+	p.total = i + p.plan.Chunks
+	if to < p.t.Local.Bytes {
+		p.total++ // at least: the tail is planned when it is reached
+	}
 }
 
 // Offer is what the rendezvous message of a transfer with a lease carries.

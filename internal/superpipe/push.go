@@ -76,8 +76,8 @@ func (p *Pipe) ready(c *chunk) bool {
 // hold takes a slot for c, which is chunk i; it reports false where none is free.
 func (p *Pipe) hold(c *chunk, i int) bool {
 	if c.bytes > p.o.c.SlotBytes {
-		p.recut(i) // a piece that should have been registered whole
-		p.next(c, i)
+		p.recut(i, c.offset, p.t.Local.Bytes, defaultFirst, byCopy) // a piece that should have been registered whole
+		p.place(c, i)
 	}
 	slot, ok := p.o.takeSlot()
 	if ok {
@@ -95,16 +95,6 @@ func (p *Pipe) pin(c *chunk, a transport.Access) bool {
 	}
 	c.region, c.pinned = r, true
 	return true
-}
-
-// recut plans anew from chunk i on, by copying, since that could not be registered.
-func (p *Pipe) recut(i int) {
-	off, _ := p.plan.Piece(i - p.from)
-	p.base, p.from, p.how = p.base+off, i, byCopy
-	left := p.t.Local.Bytes - p.base
-	p.plan = PlanWith(left, defaultFirst, defaultRatio, Rules{Slot: min(p.o.c.SlotBytes, p.o.caps.MaxMessage)})
-	p.plan.shrink = p.t.Get
-	p.total = i + p.plan.Chunks
 }
 
 // post hands a chunk to the NIC; it reports false where that has no room, or has refused.
