@@ -59,7 +59,7 @@ type Machine struct {
 	Lease    bool // the NIC has a way for copied chunks
 }
 
-// Selector holds the answers of Select for one machine. It never changes, so any goroutine may use it.
+// Selector holds the answers of Select for one machine; Machine.Selector makes it. It never changes, so any goroutine may use it.
 type Selector struct {
 	m      Machine
 	limits [regions - 1]int // largest sizes of the regions but the last
@@ -75,9 +75,9 @@ const (
 	places  = 3 // registered, movable, never
 )
 
-// NewSelector computes the answers for a machine, which takes some milliseconds. Protocols not in allowed, a set of bits
+// Selector computes the answers for the machine, which takes some milliseconds. Protocols not in allowed, a set of bits
 // (0: all), are left out wherever another can do it.
-func NewSelector(m Machine, allowed uint32) *Selector {
+func (m Machine) Selector(allowed uint32) *Selector {
 	s := &Selector{m: m}
 	inline := m.Caps.MaxInline
 	s.limits = [...]int{inline, max(inline, min(m.Payload, m.Slot)), max(inline, m.Payload, m.Slot)}

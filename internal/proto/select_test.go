@@ -89,7 +89,7 @@ func describe(q Query) string {
 
 func TestSelectGolden(t *testing.T) {
 	for name, m := range map[string]Machine{"cluster": cluster(), "slowcopies": slowCopies()} {
-		got := table(NewSelector(m, 0))
+		got := table(m.Selector(0))
 		file := "testdata/select." + name + ".golden"
 		if *update {
 			require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
@@ -105,7 +105,7 @@ func TestSelectGolden(t *testing.T) {
 func TestSelectIsCheapest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, m := range []Machine{cluster(), slowCopies()} {
-		s := NewSelector(m, 0)
+		s := m.Selector(0)
 		for range 3000 {
 			q := Query{
 				Bytes: int(math.Exp(rng.Float64() * math.Log(1<<31))), Get: rng.IntN(2) == 0, Waited: rng.IntN(2) == 0,
@@ -129,7 +129,7 @@ func TestSelectIsCheapest(t *testing.T) {
 // TestSelectKeepsLimits looks at both sides of every limit.
 func TestSelectKeepsLimits(t *testing.T) {
 	m := cluster()
-	s := NewSelector(m, 0)
+	s := m.Selector(0)
 	q := Query{Waited: true}
 	at := func(n int) Protocol {
 		q.Bytes = n
@@ -148,9 +148,9 @@ func TestSelectKeepsLimits(t *testing.T) {
 // TestSelectForced: each protocol is taken wherever it can do it, and only where others cannot another is.
 func TestSelectForced(t *testing.T) {
 	m := cluster()
-	free := NewSelector(m, 0)
+	free := m.Selector(0)
 	for p := protoInline; p < protocols; p++ {
-		s := NewSelector(m, 1<<p)
+		s := m.Selector(1 << p)
 		taken := 0
 		for i := range s.answer {
 			q, ok := s.sample(i)
@@ -171,7 +171,7 @@ func TestSelectForced(t *testing.T) {
 
 // TestSamplesFindTheirPlace: index is the inverse of sample, and classes are as they begin.
 func TestSamplesFindTheirPlace(t *testing.T) {
-	s := NewSelector(cluster(), 0)
+	s := cluster().Selector(0)
 	n := 0
 	for i := range s.answer {
 		if q, ok := s.sample(i); ok {
@@ -191,14 +191,14 @@ func TestSamplesFindTheirPlace(t *testing.T) {
 }
 
 func TestSelectAllocatesNothing(t *testing.T) {
-	s := NewSelector(cluster(), 0)
+	s := cluster().Selector(0)
 	var p Protocol
 	require.Zero(t, testing.AllocsPerRun(100, func() { p = Select(Query{Bytes: 70_000, Waited: true}, s) }))
 	require.NotEqual(t, protoNone, p)
 }
 
 func BenchmarkSelect(b *testing.B) {
-	s := NewSelector(cluster(), 0)
+	s := cluster().Selector(0)
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
@@ -209,6 +209,6 @@ func BenchmarkSelect(b *testing.B) {
 
 func BenchmarkNewSelector(b *testing.B) {
 	for b.Loop() {
-		NewSelector(cluster(), 0)
+		cluster().Selector(0)
 	}
 }

@@ -73,7 +73,7 @@ const CookieSpan = 1 << 40
 const (
 	mostFold   = 8
 	mostLeases = 1 << 10
-	mostPipes  = 256
+	mostPipes  = 64
 )
 
 func (c Config) withDefaults() Config {

@@ -20,8 +20,8 @@ func TestTailIsPinned(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/get=%v", name, get), func(t *testing.T) {
 				r := newRig(t, 2, flavours[name])
 				a, b := r.ranks[0], r.ranks[1]
-				for _, steps := range []int{0, 1, 3, 6, 20} {
-					for _, at := range []int{0, 1, 5000, 16 << 10, 77_777, 119_999} {
+				for _, steps := range []int{0, 2, 7} {
+					for _, at := range []int{0, 5001, 16 << 10, 77_777} {
 						want := payload(steps, 120_000, rng)
 						local, remote := guard(len(want), 3), guard(len(want), 1)
 						src, dst := local, remote

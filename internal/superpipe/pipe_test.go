@@ -91,8 +91,8 @@ func TestEveryLength(t *testing.T) {
 	lengths := []int{1, 7, 8, 4087, 4088, 4089, 4096, 8176, 8177, 12 << 10, 3*4088 + 1, 65536, 100_003}
 	for name, s := range flavours {
 		for policy := Super; policy <= PipelinedPins; policy++ {
-			if policy != Super && s.faults != (transporttest.FaultPlan{}) {
-				continue
+			if policy != Super && name != "immediates" && name != "small, order" && name != "poor" {
+				continue // the ways differ for Super only
 			}
 			t.Run(fmt.Sprintf("%s/%v", name, policy), func(t *testing.T) {
 				s := s
@@ -154,7 +154,7 @@ func TestManyAtOnce(t *testing.T) {
 					go func() {
 						defer func() { errs <- "" }()
 						rng := rand.New(rand.NewPCG(uint64(a.id), uint64(w)))
-						for range 12 {
+						for range 8 {
 							k := kinds[rng.IntN(len(kinds))]
 							if k.lease && a.t == nil {
 								continue

@@ -149,6 +149,7 @@ func (k *rank) repost(cookie uint64) {
 // drive polls, as progress of the layer above does.
 func (k *rank) drive() {
 	var cq [16]transport.Completion
+	idle := 0
 	for !k.stop.Load() && !k.down.Load() {
 		n, err := k.d.Poll(cq[:])
 		if err != nil {
@@ -172,19 +173,31 @@ func (k *rank) drive() {
 		if k.t != nil && k.t.Progress() {
 			moved = true
 		}
-		if n == 0 && !moved {
-			runtime.Gosched()
+		if idle++; n > 0 || moved {
+			idle = 0
+		} else {
+			rest(idle)
 		}
+	}
+}
+
+// rest is the nth pause of a wait; soon it leaves the processor to those that are waited for.
+func rest(n int) {
+	if n < 50 {
+		runtime.Gosched()
+	} else {
+		time.Sleep(50 * time.Microsecond)
 	}
 }
 
 // until waits for a condition.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for began := time.Now(); !cond(); runtime.Gosched() {
+	for began, n := time.Now(), 0; !cond(); n++ {
 		if time.Since(began) > patience {
 			require.Fail(t, "never came: "+what)
 		}
+		rest(n)
 	}
 }
 
