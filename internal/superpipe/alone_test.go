@@ -181,3 +181,32 @@ func TestRunawayFlags(t *testing.T) {
 	tg.Close()
 	require.Equal(t, 2, tg.FreeLeases())
 }
+
+// TestFailedLeaseKeepsItsWord until the connection has ended: the target may still acknowledge into it.
+func TestFailedLeaseKeepsItsWord(t *testing.T) {
+	for _, lostFirst := range []bool{false, true} {
+		nic, c := quietConfig(transport.Caps{WriteImm: true})
+		o, err := NewOrigin(c)
+		require.NoError(t, err)
+		p, _, err := o.Begin(Transfer{Rank: 5, Local: mem.Of(make([]byte, Block)), Lease: true})
+		require.NoError(t, err)
+		p.Step()
+		require.NoError(t, p.Granted(Grant{Generation: 1, SlotBytes: Block, Fold: 3, Way: WayImm}))
+		p.Step()
+		require.Len(t, nic.ops, 1)
+		if lostFirst {
+			o.Lost(5, transport.ErrPeerGone)
+		}
+		o.Completed(&transport.Completion{Kind: transport.OpWriteImm, Cookie: nic.ops[0].Cookie, Status: transport.StatusFlushed})
+		p.Step()
+		require.True(t, p.Done())
+		if !lostFirst {
+			require.ErrorIs(t, p.Err(), errBroken)
+			require.Len(t, o.free, mostPipes-1)
+			o.Lost(4, transport.ErrPeerGone)
+			require.Len(t, o.free, mostPipes-1, "another's connection")
+			o.Lost(5, transport.ErrPeerGone)
+		}
+		require.Len(t, o.free, mostPipes)
+	}
+}

@@ -23,11 +23,12 @@ type Origin struct {
 
 	fallbacks atomic.Int64
 
-	mu     sync.Mutex // guards what follows
-	pool   *bounce.Pool
-	free   []int32
-	tag    uint64
-	closed error
+	mu      sync.Mutex // guards what follows
+	pool    *bounce.Pool
+	free    []int32
+	tag     uint64
+	closed  error
+	retired []retired
 
 	live  atomic.Int32                    // pipes that are not done
 	table [mostPipes]atomic.Pointer[Pipe] // pipes, for completions
@@ -126,13 +127,39 @@ func (o *Origin) Begin(t Transfer) (p *Pipe, ok bool, err error) {
 	return p, true, nil
 }
 
-// release takes a pipe that is done out of the table.
-func (o *Origin) release(p *Pipe) {
+// release takes a pipe that is done out of the table. A transfer with a lease that has failed leaves its word behind until
+// the connection has ended: the target's end of it may work still, and a late acknowledgement would wipe out another's.
+func (o *Origin) release(p *Pipe, failed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.table[p.index].Store(nil)
-	o.free = append(o.free, p.index)
+	if p.t.Lease && failed && p.posted > 0 && !p.isLost() { // asked under mu: revive comes after lose
+		o.retired = append(o.retired, retired{p.index, p.t.Rank})
+	} else {
+		o.free = append(o.free, p.index)
+	}
 	o.live.Add(-1)
+}
+
+// retired is a pipe's place that a rank may still write to.
+type retired struct {
+	index int32
+	rank  int
+}
+
+// revive makes the places that a rank can no longer write to usable again.
+func (o *Origin) revive(rank int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	keep := o.retired[:0]
+	for _, r := range o.retired {
+		if r.rank == rank {
+			o.free = append(o.free, r.index)
+		} else {
+			keep = append(keep, r)
+		}
+	}
+	o.retired = keep
 }
 
 // takeSlot returns a free slot, or false.
@@ -191,14 +218,16 @@ func (o *Origin) Progress() (moved bool) {
 	return moved
 }
 
-// Lost ends all transfers to a rank with err. The caller has ended the connection before: no acknowledgement of that
-// rank lands any more, and what this rank had in flight is being reported. Slots come back as it is.
+// Lost ends all transfers to a rank with err. The caller has ended the connection before, because the rank is gone or
+// because an operation on it failed: no acknowledgement of that connection lands any more, and what this rank had in
+// flight is being reported. Slots come back as it is.
 func (o *Origin) Lost(rank int, err error) {
 	for i := range o.table {
 		if p := o.table[i].Load(); p != nil && p.t.Rank == rank {
-			p.Fail(err)
+			p.lose(err)
 		}
 	}
+	o.revive(rank)
 }
 
 // Close ends all transfers with err at once, completions or not: the NIC is closed and touches no memory any more.

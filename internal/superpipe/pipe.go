@@ -40,6 +40,7 @@ type Pipe struct {
 	grant    Grant
 	err      error
 	deserted bool // no completion will come
+	lost     bool // the connection has ended
 }
 
 // chunk is one of the last fold chunks.
@@ -239,6 +240,20 @@ func (p *Pipe) Fail(err error) {
 	}
 }
 
+// lose is Fail where the connection has ended.
+func (p *Pipe) lose(err error) {
+	p.Fail(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = true
+}
+
+func (p *Pipe) isLost() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
+}
+
 // abandon is Fail where nothing will be reported.
 func (p *Pipe) abandon(err error) {
 	p.Fail(err)
@@ -308,7 +323,7 @@ func (p *Pipe) Step() (moved bool) {
 	}
 	if p.ended(err) {
 		p.done.Store(true)
-		p.o.release(p)
+		p.o.release(p, err != nil)
 		return true
 	}
 	return moved
