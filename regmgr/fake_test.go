@@ -15,7 +15,7 @@ import (
 // nic is a NIC that registers: it keeps the account that the manager must not falsify, and refuses as it is told.
 type nic struct {
 	mu       sync.Mutex
-	live     map[uint64]mem.Range
+	live     map[uint64]extent // by address: it keeps no Go object alive
 	rights   map[uint64]transport.Access
 	next     uint64
 	made     int
@@ -28,12 +28,17 @@ type nic struct {
 }
 
 func newNIC() *nic {
-	return &nic{live: make(map[uint64]mem.Range), rights: make(map[uint64]transport.Access)}
+	return &nic{live: make(map[uint64]extent), rights: make(map[uint64]transport.Access)}
 }
 
 const page = 4096
 
-func charge(r mem.Range) int64 { return int64(mem.Pages(r, page)) * page }
+// extent is registered memory.
+type extent struct{ lo, hi uint64 }
+
+func extentOf(r mem.Range) extent { return extent{r.Addr(), r.Addr() + uint64(r.Bytes)} }
+
+func (e extent) charge() int64 { return int64((e.hi+page-1)/page-e.lo/page) * page }
 
 func (n *nic) Register(r mem.Range, a transport.Access) (transport.Region, error) {
 	if n.during != nil {
@@ -47,12 +52,12 @@ func (n *nic) Register(r mem.Range, a transport.Access) (transport.Region, error
 			return transport.Region{}, err
 		}
 	}
-	if n.limit > 0 && n.bytes+charge(r) > n.limit {
-		return transport.Region{}, &transport.LimitError{What: "a registration", Found: fmt.Sprint(n.limit - n.bytes), Needed: fmt.Sprint(charge(r)), Setting: "the test"}
+	if n.limit > 0 && n.bytes+extentOf(r).charge() > n.limit {
+		return transport.Region{}, &transport.LimitError{What: "a registration", Found: fmt.Sprint(n.limit - n.bytes), Needed: fmt.Sprint(extentOf(r).charge()), Setting: "the test"}
 	}
 	n.next++
-	n.bytes += charge(r)
-	n.live[n.next], n.rights[n.next] = r, a
+	n.bytes += extentOf(r).charge()
+	n.live[n.next], n.rights[n.next] = extentOf(r), a
 	return transport.Region{ID: n.next, LKey: n.next}, nil
 }
 
@@ -69,7 +74,7 @@ func (n *nic) Deregister(r transport.Region) error {
 	if n.stubborn {
 		return fmt.Errorf("region %d stays", r.ID)
 	}
-	n.bytes -= charge(m)
+	n.bytes -= m.charge()
 	delete(n.live, r.ID)
 	return nil
 }
@@ -79,7 +84,7 @@ func (n *nic) covers(key uint64, r mem.Range, a transport.Access) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	m, ok := n.live[key]
-	return ok && m.Contains(r) && n.rights[key]&a == a
+	return ok && r.Addr() >= m.lo && r.Addr()+uint64(r.Bytes) <= m.hi && n.rights[key]&a == a
 }
 
 func (n *nic) count() (regions int, bytes int64) {

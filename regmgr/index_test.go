@@ -28,7 +28,7 @@ func TestIndexAgainstList(t *testing.T) {
 		size := uint64(1) << rng.IntN(38)
 		return base + rng.Uint64N(4)<<(pageBits+levelBits*rng.IntN(3)) + rng.Uint64N(1<<15), 1 + rng.Uint64N(size)
 	}
-	for step := range 1500 {
+	for step := range 500 {
 		switch {
 		case len(all) < 60 || rng.IntN(3) > 0 && len(all) < 200:
 			lo, n := pick()

@@ -46,8 +46,8 @@ type Config struct {
 	// Quiet leaves garbage collections unwatched: the owner calls Collected himself, as tests and virtual time do.
 	Quiet bool
 
-	// unpinned is a test's hook: Go objects are not pinned, to show what the pin is for.
-	unpinned bool
+	// NoPin leaves Go objects unpinned. Never set it: it is for the test that shows the stale bytes which the pin prevents.
+	NoPin bool
 }
 
 // Manager is the registered memory of one rank on one NIC. Make one with New.
@@ -70,11 +70,12 @@ type Manager struct {
 	heapBytes int64       // charged for regions on the Go heap
 	lifetimes []*Lifetime // not overlapping, in no order
 	spots     spots
-	ceiling   ceiling // what the NIC has refused
-	refusal   error   // the first one
+	stuck     []*Region // the NIC would not deregister them
+	ceiling   ceiling   // what the NIC has refused
+	refusal   error     // the first one
 }
 
-// New returns a manager. Close it before the NIC.
+// New returns a manager. It needs Close before the NIC is closed, and Forget after that.
 func New(c Config) (*Manager, error) {
 	if c.Registrar == nil || c.Sched == nil {
 		return nil, errors.New("registered memory needs a registrar and a scheduler")
@@ -207,4 +208,19 @@ func (m *Manager) Close() error {
 		return fmt.Errorf("close the registered memory: the NIC would not deregister %d regions; their memory stays pinned", n)
 	}
 	return nil
+}
+
+// Forget lets go of all memory without a word to the NIC, which is closed: pins that are left, because of references or of
+// registrations that the NIC would not end, hold nothing up any more. A manager that is dropped without it may end the
+// program, since the runtime does not forgive a pin that nobody can take back.
+func (m *Manager) Forget() {
+	m.closed.Store(true)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range append(m.idle.heap, m.stuck...) {
+		if r.pin != nil {
+			r.pin.Unpin()
+		}
+	}
+	m.idle.heap, m.stuck = nil, nil
 }

@@ -18,9 +18,6 @@ func (m *Manager) miss(q Request) (*Region, error) {
 		m.counts.copyPolicy.Add(1)
 		return nil, errCopyPolicy
 	}
-	if q.Within.Bytes == 0 || !q.Within.Contains(q.Mem) {
-		q.Within = q.Mem
-	}
 	waited := false
 	for {
 		r := m.index.find(lo, hi, q.Access)
@@ -64,6 +61,9 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 		return nil, false, fmt.Errorf("%d bytes at %#x: %w; give a destination that this process may write", q.Mem.Bytes,
 			q.Mem.Addr(), ErrReadOnly)
 	}
+	if q.Within.Bytes == 0 || !q.Within.Contains(q.Mem) {
+		q.Within = q.Mem
+	}
 	r.mem = mem.Hidden(mem.Around(q.Mem, q.Within, m.page))
 	if r.origin == mem.Heap {
 		r.access |= transport.LocalWrite // it can be written, so the other direction will not register it again
@@ -78,7 +78,7 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 		m.budget.give(bytes, 1)
 		return nil, true, nil
 	}
-	if r.origin == mem.Heap && !m.cfg.unpinned {
+	if r.origin == mem.Heap && !m.cfg.NoPin {
 		r.pin = new(runtime.Pinner) // R3
 		r.pin.Pin(&r.mem.Data()[0])
 	}
@@ -105,6 +105,9 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 	m.idle.add(r)
 	if m.cfg.Policy == Predictive {
 		r.spot = m.spots.of(r)
+	}
+	if m.cfg.NoPin {
+		r.mem = mem.Range{Bytes: r.mem.Bytes}
 	}
 	m.mu.Unlock()
 	return r, false, nil
@@ -205,6 +208,7 @@ func (m *Manager) drop(r *Region, why *counter) {
 		m.mu.Lock() // R3: the NIC may still look at it, so it stays pinned and charged
 		m.index.remove(r)
 		m.idle.remove(r)
+		m.stuck = append(m.stuck, r)
 		if m.refusal == nil {
 			m.refusal = fmt.Errorf("deregister %d bytes at %#x: %w", r.mem.Bytes, r.lo, err)
 		}
