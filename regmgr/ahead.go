@@ -122,7 +122,7 @@ func (m *Manager) registerAhead(p *spot) error {
 			continue
 		}
 		if err == nil {
-			r.unref()
+			r.unref(m.uses.Load())
 		}
 		return err
 	}

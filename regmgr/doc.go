@@ -50,5 +50,5 @@
 // # Limits
 //
 // Addresses from 2^48 on are registered for one use only. The index needs 1/256 of the address space that it was ever used
-// for. A reference count must stay below 2^32.
+// for. A region has at most 65535 references at once; who wants one more waits.
 package regmgr

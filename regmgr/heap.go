@@ -7,9 +7,6 @@ import (
 	"gopgas/internal/mem"
 )
 
-// collectionsUnused is how many garbage collections an idle region on the Go heap outlives. R4.
-const collectionsUnused = 2
-
 // sentinel is garbage from its birth: its cleanup tells of a collection. It holds a pointer so that the runtime does not put it
 // into one block with other small objects, which would keep it.
 type sentinel struct{ self *sentinel }
@@ -27,10 +24,12 @@ func watchCollections(m *Manager) {
 // Collected tells that a garbage collection has ended. Regions on the Go heap which were not used since two of them are
 // given up by a goroutine of the rank's scheduler. It is called by the manager itself unless Config.Quiet is set.
 func (m *Manager) Collected() {
-	m.gcs.Add(1)
 	m.reaping.Add(1)
 	m.mu.Lock()
-	none := m.heapBytes == 0
+	before := m.collected
+	m.collected = m.uses.Add(1) // so that uses before and after differ
+	m.counts.collections.Add(1)
+	none := m.heapBytes == 0 || before == 0
 	m.mu.Unlock()
 	if none || m.closed.Load() { // after reaping: either Close waits, or nothing is reaped
 		m.reaping.Add(-1)
@@ -38,17 +37,16 @@ func (m *Manager) Collected() {
 	}
 	m.cfg.Sched.Go(func() {
 		defer m.reaping.Add(-1)
-		m.reap()
+		m.reap(before)
 	})
 }
 
-// reap gives up the regions on the Go heap that R4 asks for.
-func (m *Manager) reap() {
-	now := m.gcs.Load()
+// reap gives up the regions on the Go heap whose last use came before that many uses: before the last collection but one.
+func (m *Manager) reap(before uint64) {
 	var old []*Region
 	m.mu.Lock()
 	for _, r := range m.idle.heap {
-		if r.origin == mem.Heap && now-r.gcs.Load() >= collectionsUnused && r.retire() {
+		if r.origin == mem.Heap && r.used() < before && r.retire() {
 			old = append(old, r)
 		}
 	}

@@ -5,7 +5,7 @@ package regmgr
 type idleList struct{ heap []*Region }
 
 func (l *idleList) add(r *Region) {
-	r.rank = r.tick.Load()
+	r.rank = r.used()
 	r.place = len(l.heap)
 	l.heap = append(l.heap, r)
 	l.up(r.place)
@@ -32,7 +32,7 @@ func (l *idleList) oldest(ok func(*Region) bool) (found *Region) {
 	var passed []*Region
 	for len(l.heap) > 0 && found == nil {
 		r := l.heap[0]
-		if t := r.tick.Load(); t != r.rank {
+		if t := r.used(); t != r.rank {
 			r.rank = t
 			l.down(0)
 			continue

@@ -18,30 +18,30 @@ func TestOldestIsExact(t *testing.T) {
 		switch tick++; rng.IntN(4) {
 		case 0:
 			r := fakeRegion(tick, 1, 0)
-			r.tick.Store(tick)
+			r.word.Store(r.word.Load()&^tickMask | tick)
 			l.add(r)
 			live[r] = true
 		case 1, 2:
 			for r := range live { // any
-				r.tick.Store(tick)
+				r.word.Store(r.word.Load()&^tickMask | tick)
 				if rng.IntN(5) == 0 {
 					r.ref()
 				} else if r.references() > 0 {
-					r.unref()
+					r.unref(tick)
 				}
 				break
 			}
 		case 3:
 			var want *Region
 			for r := range live {
-				if r.references() == 0 && (want == nil || r.tick.Load() < want.tick.Load()) {
+				if r.references() == 0 && (want == nil || r.used() < want.used()) {
 					want = r
 				}
 			}
 			got := l.oldest(nil)
 			require.Equal(t, want == nil, got == nil)
 			if got != nil {
-				require.Equal(t, want.tick.Load(), got.tick.Load())
+				require.Equal(t, want.used(), got.used())
 				require.Equal(t, leaving, got.state())
 				delete(live, got)
 			}
@@ -57,7 +57,7 @@ func TestLatestPredictedGoesFirst(t *testing.T) {
 	var l idleList
 	at := func(tick uint64, expected int64) *Region {
 		r := fakeRegion(tick, 1, 0)
-		r.tick.Store(tick)
+		r.word.Store(r.word.Load()&^tickMask | tick)
 		r.expected.Store(expected)
 		l.add(r)
 		return r

@@ -13,7 +13,7 @@ import (
 
 func fakeRegion(lo, n uint64, a transport.Access) *Region {
 	r := &Region{lo: lo, hi: lo + n, access: a, place: -1}
-	r.word.Store(word(ready, 0))
+	r.word.Store(word(ready, 0, 0))
 	return r
 }
 
@@ -75,7 +75,7 @@ func TestIndexAgainstList(t *testing.T) {
 func TestIndexPrefersReady(t *testing.T) {
 	x := new(index)
 	going, there := fakeRegion(0x10000, 0x2000, 0), fakeRegion(0x10000, 0x2000, 0)
-	going.word.Store(word(leaving, 0))
+	going.word.Store(word(leaving, 0, 0))
 	for _, order := range [][]*Region{{going, there}, {there, going}} {
 		for _, r := range order {
 			require.True(t, x.insert(r))
@@ -86,7 +86,7 @@ func TestIndexPrefersReady(t *testing.T) {
 		x.remove(going)
 		require.Nil(t, x.find(0x10000, 0x10001, 0))
 	}
-	going.word.Store(word(dead, 0))
+	going.word.Store(word(dead, 0, 0))
 	require.True(t, x.insert(going))
 	require.Nil(t, x.find(0x10000, 0x10001, 0), "what is dead serves nobody")
 }

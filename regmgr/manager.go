@@ -70,6 +70,7 @@ type Manager struct {
 	heapBytes int64       // charged for regions on the Go heap
 	lifetimes []*Lifetime // not overlapping, in no order
 	spots     spots
+	collected uint64    // the count of uses at the last garbage collection; 0: there was none
 	stuck     []*Region // the NIC would not deregister them
 	ceiling   ceiling   // what the NIC has refused
 	refusal   error     // the first one
@@ -156,9 +157,7 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 func (m *Manager) Release(h *Hold) {
 	r := h.region
 	h.region = nil
-	r.tick.Store(m.uses.Load())
-	r.gcs.Store(m.gcs.Load())
-	if r.unref() && (r.once || !m.keeps.Load()) && r.retire() {
+	if r.unref(m.uses.Load()) && (r.once || !m.keeps.Load()) && r.retire() {
 		m.drop(r, &m.counts.released)
 	}
 }

@@ -8,8 +8,20 @@ import (
 	"gopgas/transport"
 )
 
-// state is where a region is in its life; the upper half of its word.
-type state uint32
+// state is where a region is in its life.
+type state uint8
+
+// A region's word, so that taking a reference and dropping it with the time of the use are one compare-and-swap each: two
+// bits of state, sixteen of references, and the manager's count of uses when the last reference was dropped. The count
+// wraps after weeks of nothing but uses; then one choice of what to give up may be worse than it could be.
+const (
+	tickBits  = 46
+	refBits   = 16
+	oneRef    = 1 << tickBits
+	tickMask  = oneRef - 1
+	refMask   = (1<<refBits - 1) << tickBits
+	stateBase = tickBits + refBits
+)
 
 const (
 	registering state = iota
@@ -20,15 +32,13 @@ const (
 
 // Region is registered memory, referenced from Acquire to Release. It is the manager's; others can only look at it.
 type Region struct {
-	word   atomic.Uint64 // state, references
+	word   atomic.Uint64 // state, references, last use
 	lo, hi uint64        // the bytes covered, [lo, hi)
 	access transport.Access
 	origin mem.Origin
 	key    transport.Region // valid while ready
 
-	once bool          // deregister when the last reference goes
-	tick atomic.Uint64 // the manager's count of uses at the last Release
-	gcs  atomic.Uint32 // collections so far, at the last Release
+	once bool // deregister when the last reference goes
 
 	mem      mem.Range
 	pages    int
@@ -51,28 +61,50 @@ func (r *Region) serves(lo, hi uint64, a transport.Access) bool {
 	return lo >= r.lo && hi <= r.hi && r.access&a == a
 }
 
-func word(s state, refs uint32) uint64 { return uint64(s)<<32 | uint64(refs) }
+func word(s state, refs, tick uint64) uint64 {
+	return uint64(s)<<stateBase | refs<<tickBits | tick&tickMask
+}
 
-func (r *Region) state() state { return state(r.word.Load() >> 32) }
+func (r *Region) state() state { return state(r.word.Load() >> stateBase) }
 
 // references is how many there are.
-func (r *Region) references() uint32 { return uint32(r.word.Load()) }
+func (r *Region) references() int { return int(r.word.Load() & refMask >> tickBits) }
 
-// ref takes a reference if the region is ready. R1: the one compare-and-swap.
+// used is the manager's count of uses when the region was last released.
+func (r *Region) used() uint64 { return r.word.Load() & tickMask }
+
+// ref takes a reference if the region is ready, and has fewer than the word can count. R1: the one compare-and-swap.
 func (r *Region) ref() bool {
 	for {
 		w := r.word.Load()
-		if state(w>>32) != ready {
+		if state(w>>stateBase) != ready || w&refMask == refMask {
 			return false
 		}
-		if r.word.CompareAndSwap(w, w+1) {
+		if r.word.CompareAndSwap(w, w+oneRef) {
 			return true
 		}
 	}
 }
 
-// unref drops a reference and reports whether it was the last.
-func (r *Region) unref() bool { return uint32(r.word.Add(^uint64(0))) == 0 }
+// unref drops a reference at the tick and reports whether it was the last.
+func (r *Region) unref(tick uint64) bool {
+	for {
+		w := r.word.Load()
+		if next := (w-oneRef)&^tickMask | tick&tickMask; r.word.CompareAndSwap(w, next) {
+			return next&refMask == 0
+		}
+	}
+}
 
 // retire begins the end of an idle region. Whoever gets true must deregister it.
-func (r *Region) retire() bool { return r.word.CompareAndSwap(word(ready, 0), word(leaving, 0)) }
+func (r *Region) retire() bool {
+	for {
+		w := r.word.Load()
+		if state(w>>stateBase) != ready || w&refMask != 0 {
+			return false
+		}
+		if r.word.CompareAndSwap(w, word(leaving, 0, w)) {
+			return true
+		}
+	}
+}

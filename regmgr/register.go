@@ -98,10 +98,8 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 	} else {
 		m.uses.Add(1)
 	}
-	r.tick.Store(m.uses.Load())
-	r.gcs.Store(m.gcs.Load())
 	m.mu.Lock()
-	r.word.Store(word(ready, 1))
+	r.word.Store(word(ready, 1, m.uses.Load()))
 	m.idle.add(r)
 	if m.cfg.Policy == Predictive {
 		r.spot = m.spots.of(r)
@@ -161,7 +159,7 @@ func (m *Manager) enter(r *Region, ahead bool) bool {
 	default:
 		m.counts.missCold.Add(1)
 	}
-	r.word.Store(word(registering, 0))
+	r.word.Store(word(registering, 0, 0))
 	bytes := int64(r.pages) * int64(m.page)
 	switch r.origin {
 	case mem.Heap:
@@ -183,7 +181,7 @@ func (m *Manager) unenter(r *Region) {
 		r.pin.Unpin()
 	}
 	m.forget(r)
-	r.word.Store(word(dead, 0))
+	r.word.Store(word(dead, 0, 0))
 }
 
 // forget takes a region out of index, list and budget.
@@ -213,7 +211,7 @@ func (m *Manager) drop(r *Region, why *counter) {
 			m.refusal = fmt.Errorf("deregister %d bytes at %#x: %w", r.mem.Bytes, r.lo, err)
 		}
 		m.mu.Unlock()
-		r.word.Store(word(dead, 0))
+		r.word.Store(word(dead, 0, 0))
 		return
 	}
 	if r.pin != nil {
@@ -223,7 +221,7 @@ func (m *Manager) drop(r *Region, why *counter) {
 	m.counts.deregistrations.Add(1)
 	m.counts.freed.Add(uint64(r.pages) * uint64(m.page))
 	m.forget(r)
-	r.word.Store(word(dead, 0))
+	r.word.Store(word(dead, 0, 0))
 }
 
 // evict gives up the idle region whose last use lies farthest back, of those that ok accepts; where uses are predicted, the

@@ -7,7 +7,7 @@ type counter = atomic.Uint64
 // counters count what happened off the fast path; hits are what is left of Manager.uses.
 type counters struct {
 	registrations, ahead, deregistrations           counter
-	refused, stuck                                  counter
+	refused, stuck, collections                     counter
 	missCold, missPartial, missRights, waits        counter
 	released, evicted, collected, ended, freed      counter
 	copyPolicy, copyOrigin, copyBudget, copyRefused counter
@@ -55,7 +55,7 @@ func (m *Manager) Stats() Stats {
 		CopiedPolicy: c.copyPolicy.Load(), CopiedOrigin: c.copyOrigin.Load(), CopiedBudget: c.copyBudget.Load(),
 		CopiedRefused: c.copyRefused.Load(), Refused: c.refused.Load(), Stuck: c.stuck.Load(),
 	}
-	if u, missed := m.uses.Load(), s.Registrations-s.Ahead; u > missed {
+	if u, missed := m.uses.Load()-c.collections.Load(), s.Registrations-s.Ahead; u > missed {
 		s.Hits = u - missed
 	}
 	m.mu.Lock()
