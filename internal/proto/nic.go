@@ -37,6 +37,8 @@ type nic struct {
 
 	ends []endpoint // by rank
 
+	direct direct // transfers from and to the user's memory
+
 	am       *am.AM // nil: the NIC has no sends
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
@@ -124,6 +126,9 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
+	if err := n.prepareDirect(e.config.Registration); err != nil {
+		return nil, err
+	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
 		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
@@ -139,7 +144,12 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 
 func (n *nic) close() error {
 	n.quit()
-	return n.d.Close()
+	err := n.closeDirect()
+	if cerr := n.d.Close(); cerr != nil {
+		err = cerr
+	}
+	n.direct.reg.Forget()
+	return err
 }
 
 // quit lets nobody poll any more and returns when nobody does: from now on it is no news that the peers' NICs close.
@@ -347,6 +357,7 @@ func (n *nic) finish(c *transport.Completion) {
 	if c.Status != transport.StatusOK {
 		err = n.statusError(p.rank, c.Status)
 	}
+	n.landed(int32(c.Cookie))
 	n.settle(int32(c.Cookie), err)
 }
 
