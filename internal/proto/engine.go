@@ -41,6 +41,7 @@ type Config struct {
 	// OpenLater opens the NIC called NICName when memory is exposed that cannot be mapped; nil: there is none.
 	OpenLater func(context.Context) (transport.Domain, error)
 	Nodes     []int // the node of each rank, numbered from 0
+	Slots     int   // bounce buffers of the NIC path; 0: 64
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
 	// it they are inlined in the caller and leave no trace.
 	CountMapped bool
@@ -74,8 +75,10 @@ func (e *Engine) use(d transport.Domain) error {
 // openNIC opens the NIC if there is none yet and one can be had. It is called by collective calls only, one at a time
 // on a team; a lock of its own keeps those of different teams apart.
 func (e *Engine) openNIC(ctx context.Context) error {
-	e.opening.Lock()
-	defer e.opening.Unlock()
+	if err := e.enter(ctx, &e.opening); err != nil {
+		return err
+	}
+	defer e.leave(&e.opening)
 	if e.nic() != nil || e.open == nil {
 		return nil
 	}
@@ -84,6 +87,23 @@ func (e *Engine) openNIC(ctx context.Context) error {
 		return fmt.Errorf("open the %s NIC: %w", e.config.NICName, err)
 	}
 	return e.use(d)
+}
+
+// enter locks m, which may be held for long, and by a goroutine of this rank that waits.
+func (e *Engine) enter(ctx context.Context, m *sync.Mutex) error {
+	sp := e.Sched.Begin(ctx, sched.What{Op: "open the NIC", Peer: -1}, nil)
+	defer sp.End()
+	for !m.TryLock() {
+		if err := sp.Step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) leave(m *sync.Mutex) {
+	m.Unlock()
+	e.Sched.Ring()
 }
 
 func (e *Engine) nic() *nic { return e.device.Load() }
@@ -143,6 +163,7 @@ type Remote struct {
 func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
+		e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 		e.note(PathMapped, src.Bytes)
 		return nil
 	}
@@ -153,6 +174,7 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
+		e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 		e.note(PathMapped, dst.Bytes)
 		return nil
 	}
