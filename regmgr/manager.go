@@ -43,7 +43,7 @@ type Config struct {
 	HeapBytes int64
 	// Threshold is the size in bytes below which transfers are copied; 0: LeastRegistered.
 	Threshold int
-	// Quiet leaves garbage collections unwatched: the owner calls Collected himself, as tests and virtual time do.
+	// Quiet leaves garbage collections unwatched, as they are in virtual time: the owner calls Collected himself.
 	Quiet bool
 
 	// NoPin leaves Go objects unpinned. Never set it: it is for the test that shows the stale bytes which the pin prevents.
@@ -99,7 +99,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{cfg: c, page: os.Getpagesize(), budget: NewBudget(c.Bytes, c.Regions, c.Sched.Now)}
 	m.keeps.Store(c.Policy.keeps())
-	if !c.Quiet {
+	if !c.Quiet && !c.Sched.Virtual() {
 		watchCollections(m)
 	}
 	return m, nil
