@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gopgas/internal/cost"
 	"gopgas/regmgr"
 	"gopgas/transport/auto"
 )
@@ -33,6 +34,9 @@ type Config struct {
 	RegLimit int64
 	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: above 64 KiB.
 	RegThreshold int64
+	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
+	// the name of a paper whose constants to take. Empty: measured where it must be known.
+	Calibration string
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration
 	// Environ is the environment in which the launcher's word is looked for. nil: the process's.
@@ -54,6 +58,7 @@ const (
 	envReg       = "PGAS_REG"
 	envRegLimit  = "PGAS_REG_LIMIT"
 	envRegLeast  = "PGAS_REG_THRESHOLD"
+	envCosts     = "PGAS_CALIBRATION"
 	envLatency   = "PGAS_SOFT_LATENCY"
 	envBandwidth = "PGAS_SOFT_BANDWIDTH"
 )
@@ -70,6 +75,7 @@ func Variables(environ []string) []Variable {
 		{Name: envReg, Default: "leavepinned", Meaning: "the memory of large transfers: " + regmgr.Policies()},
 		{Name: envRegLimit, Default: "0", Meaning: "bytes registered at once for this rank's transfers, such as 64M; 0: 3/4 of what the NIC may pin"},
 		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
+		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: "GOMAXPROCS", Default: fmt.Sprint(runtime.NumCPU() + 1), Meaning: "threads that run Go code in a rank"},
 		{Name: "PMI_FD", Meaning: "the process manager's connection (set by pgasrun, mpiexec.hydra, srun --mpi=pmi2)"},
 		{Name: "PMI_PORT", Meaning: "the same as an address"},

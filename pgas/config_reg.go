@@ -2,7 +2,10 @@ package pgas
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/proto"
 	"gopgas/regmgr"
 )
@@ -10,6 +13,7 @@ import (
 // registrationFrom reads the settings of registered memory.
 func (c *Config) registrationFrom(environ []string) error {
 	c.Reg, _ = lookup(environ, envReg)
+	c.Calibration, _ = lookup(environ, envCosts)
 	for name, to := range map[string]*int64{envRegLimit: &c.RegLimit, envRegLeast: &c.RegThreshold} {
 		v, _ := lookup(environ, name)
 		if v == "" {
@@ -34,7 +38,29 @@ func (c *Config) registration() (proto.Registration, error) {
 		return proto.Registration{}, fmt.Errorf("%w: %s=%d, %s=%d: want bytes from 0 on", ErrConfig, envRegLimit, c.RegLimit,
 			envRegLeast, c.RegThreshold)
 	}
-	return proto.Registration{Policy: p, Bytes: c.RegLimit, Threshold: int(c.RegThreshold)}, nil
+	r := proto.Registration{Policy: p, Bytes: c.RegLimit, Threshold: int(c.RegThreshold)}
+	if c.Calibration == "" {
+		return r, nil
+	}
+	m, err := calibration(c.Calibration)
+	if err != nil {
+		return r, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envCosts, c.Calibration, err)
+	}
+	r.Costs = &m
+	return r, nil
+}
+
+// calibration returns the costs of that name, or from the file of that name.
+func calibration(name string) (cost.Model, error) {
+	if m, err := cost.Named(name); err == nil {
+		return m, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return cost.Model{}, fmt.Errorf("%w; want a file, or one of: %s", err, strings.Join(cost.Names(), ", "))
+	}
+	defer f.Close()
+	return cost.Read(f)
 }
 
 // Registered returns the counters of the memory that this rank has registered for its transfers over a NIC, and the first

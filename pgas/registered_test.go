@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -204,7 +206,12 @@ func TestRegistrationSettings(t *testing.T) {
 	require.Equal(t, "ondemand", c.Reg)
 	require.Equal(t, int64(64e6), c.RegLimit)
 	require.Equal(t, int64(32e3), c.RegThreshold)
-	for _, bad := range []string{"PGAS_REG=magic", "PGAS_REG_LIMIT=much", "PGAS_REG_THRESHOLD=-1"} {
+	file := filepath.Join(t.TempDir(), "costs")
+	require.NoError(t, os.WriteFile(file, []byte("{}"), 0o600))
+	c, err = pgas.FromEnvironment([]string{"PGAS_CALIBRATION=helper-threads"})
+	require.NoError(t, err)
+	require.Equal(t, "helper-threads", c.Calibration)
+	for _, bad := range []string{"PGAS_CALIBRATION=nonexistent", "PGAS_CALIBRATION=" + file, "PGAS_REG=magic", "PGAS_REG_LIMIT=much", "PGAS_REG_THRESHOLD=-1"} {
 		_, err := pgas.FromEnvironment([]string{bad})
 		require.ErrorIs(t, err, pgas.ErrConfig, bad)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -43,6 +44,8 @@ type Config struct {
 	HeapBytes int64
 	// Threshold is the size in bytes below which transfers are copied; 0: LeastRegistered.
 	Threshold int
+	// Costs are those of this machine and NIC; only the policy Predictive asks for them.
+	Costs cost.Model
 	// Quiet leaves garbage collections unwatched, as they are in virtual time: the owner calls Collected himself.
 	Quiet bool
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/mem"
 	"gopgas/regmgr"
 	"gopgas/transport"
@@ -13,8 +14,9 @@ import (
 // Registration says how the memory of large transfers is registered. The zero value is the default.
 type Registration struct {
 	Policy    regmgr.Policy
-	Bytes     int64 // the budget; 0: what the NIC may pin, less a quarter for windows and buffers
-	Threshold int   // bytes from which transfers are registered rather than copied; 0: more than one bounce slot
+	Bytes     int64       // the budget; 0: what the NIC may pin, less a quarter for windows and buffers
+	Threshold int         // bytes from which transfers are registered rather than copied; 0: what Costs say, else more than one slot
+	Costs     *cost.Model // of this machine and NIC; nil: measured where the policy needs them
 }
 
 // direct is the part of a NIC's transfers that go from and to the user's memory without a copy.
@@ -33,9 +35,33 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 	}
 	if c.Threshold == 0 {
 		c.Threshold = slotBytes + 1
+		if r.Costs != nil {
+			c.Threshold = r.Costs.LeastRegistered(regmgr.LeastRegistered)
+		}
+	}
+	if c.Costs, err = n.costs(r); err != nil {
+		return err
 	}
 	n.direct.reg, err = regmgr.New(c)
 	return err
+}
+
+// costs returns what the policy must know of the machine: it is measured where nobody has told, but not in virtual time, where
+// things cost what a model says.
+func (n *nic) costs(r Registration) (cost.Model, error) {
+	switch {
+	case r.Costs != nil:
+		return *r.Costs, nil
+	case r.Policy != regmgr.Predictive:
+		return cost.Model{}, nil
+	case n.e.Sched.Virtual():
+		return cost.Named("helper-threads")
+	}
+	m, err := regmgr.Calibrate(n.d, n.e.Sched)
+	if err != nil {
+		return m, fmt.Errorf("measure what registrations cost on the %s NIC: %w", n.name, err)
+	}
+	return m, nil
 }
 
 // landed ends what the operation of a piece held. It comes before the piece is settled: whoever then learns of the end
