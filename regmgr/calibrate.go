@@ -22,6 +22,12 @@ func Calibrate(r Registrar, s *sched.Sched) (cost.Model, error) {
 		words[i] = uint64(i) // what a program sends has been touched, and untouched pages are all the same one
 	}
 	memory := mem.Of(words)
+	cached := Request{Mem: mem.Of(make([]byte, 16*m.page)).Slice(0, m.page)} // pages that nothing else registers
+	var h Hold
+	if err := m.Acquire(&h, cached); err != nil {
+		return cost.Model{}, fmt.Errorf("calibrate: %w", err)
+	}
+	m.Release(&h)
 	pages := 256
 	for ; pages > 4; pages /= 2 {
 		if reg, err := r.Register(memory.Slice(0, pages*m.page), transport.LocalWrite); err == nil {
@@ -33,12 +39,6 @@ func Calibrate(r Registrar, s *sched.Sched) (cost.Model, error) {
 	}
 	var region transport.Region
 	copied := mem.Of(make([]uint64, 1<<20/8))
-	cached := Request{Mem: mem.Of(make([]byte, 16*m.page))} // pages that nothing else registers
-	var h Hold
-	if err := m.Acquire(&h, cached); err != nil {
-		return cost.Model{}, fmt.Errorf("calibrate: %w", err)
-	}
-	m.Release(&h)
 	compared := make([]int64, 64)
 	model, err := cost.Measure(cost.Probe{
 		Now: s.Now, PageBytes: m.page, Pages: pages, Time: 18 * time.Millisecond,

@@ -23,7 +23,7 @@ func TestCalibrate(t *testing.T) {
 	n.limit = 20 * page // of the 256 that it would like
 	m, err = Calibrate(n, sched.Goroutine(1))
 	require.NoError(t, err)
-	require.Equal(t, 4, m.RegisterSamples[len(m.RegisterSamples)-1].N)
+	require.Equal(t, 16, m.RegisterSamples[len(m.RegisterSamples)-1].N)
 	regions, _ = n.count()
 	require.Zero(t, regions)
 }
