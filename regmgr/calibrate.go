@@ -17,6 +17,7 @@ func Calibrate(r Registrar, s *sched.Sched) (cost.Model, error) {
 	if err != nil {
 		return cost.Model{}, err
 	}
+	defer m.Forget()
 	words := make([]uint64, 256*m.page/8)
 	for i := range words {
 		words[i] = uint64(i) // what a program sends has been touched, and untouched pages are all the same one
@@ -57,7 +58,6 @@ func Calibrate(r Registrar, s *sched.Sched) (cost.Model, error) {
 	if cerr := m.Close(); err == nil {
 		err = cerr
 	}
-	m.Forget()
 	model.Compare /= float64(len(compared))
 	return model, err
 }

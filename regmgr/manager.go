@@ -61,7 +61,6 @@ type Manager struct {
 	budget *Budget
 
 	uses    atomic.Uint64 // references taken: the clock of the idle list, and the count of hits and registrations
-	gcs     atomic.Uint32 // collections seen
 	counts  counters
 	reaping atomic.Int32 // goroutines that reap
 	closed  atomic.Bool
