@@ -76,9 +76,9 @@ func (n *nic) landed(id int32) {
 func (n *nic) putUser(r *Remote, off int, src mem.Range) error {
 	plan := n.direct.reg.Plan(src.Bytes)
 	if !plan.Register {
-		return n.put("put", r, off, src)
+		return n.put(opPut, r, off, src)
 	}
-	return n.whole(journey{"put", transport.OpWrite, r, off}, src, plan)
+	return n.whole(journey{opPut, transport.OpWrite, r, off}, src, plan)
 }
 
 // getUser is putUser's inverse.
@@ -103,6 +103,20 @@ func (t journey) rights() transport.Access {
 		return transport.LocalWrite
 	}
 	return 0
+}
+
+// opPut is the name of the puts whose failure a flush reports if nobody has waited for their handle.
+const opPut = "put"
+
+// failedPutLocked takes the failures of puts to rank that nobody has waited for, and returns one of them.
+func (n *nic) failedPutLocked(rank int) (err error) {
+	for h, ferr := range n.failed {
+		if h.rank == rank && h.op == opPut {
+			err = ferr
+			delete(n.failed, h)
+		}
+	}
+	return err
 }
 
 // mostDepth bounds regmgr.Plan.Depth, so that a transfer needs no allocation.
@@ -217,8 +231,8 @@ func (e *Engine) StartPut(r *Remote, off int, src mem.Range) (Handle, error) {
 		return Handle{}, e.Put(r, off, src)
 	}
 	n := e.nic()
-	return n.startUser(journey{"put", transport.OpWrite, r, off}, src, func() (Handle, error) {
-		return Handle{}, n.put("put", r, off, src)
+	return n.startUser(journey{opPut, transport.OpWrite, r, off}, src, func() (Handle, error) {
+		return Handle{}, n.put(opPut, r, off, src)
 	})
 }
 
