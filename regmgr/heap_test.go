@@ -20,6 +20,7 @@ import (
 func useOnce(t *testing.T, m *Manager) weak.Pointer[byte] {
 	b := make([]byte, 1<<20)
 	m.Release(acquire(t, m, mem.Of(b).Slice(1<<19, 64<<10), 0))
+	m.Release(acquire(t, m, mem.Of(b).Slice(1<<19, 64<<10), 0)) // a hit leaves a hint, which must keep nothing alive
 	return weak.Make(&b[0])
 }
 

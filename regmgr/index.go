@@ -32,6 +32,23 @@ type entry struct {
 	next *entry
 }
 
+// hints are the regions last found for some addresses: a few hot buffers need no walk down the tree. A region stands here
+// only while it is in the index, or is referenced.
+type hints [64]atomic.Pointer[Region]
+
+func (h *hints) at(lo uint64) *atomic.Pointer[Region] {
+	return &h[lo*0x9e3779b97f4a7c15>>58]
+}
+
+// forget takes r, which nobody can refer to any more, out.
+func (h *hints) forget(r *Region) {
+	for i := range h {
+		if h[i].Load() == r {
+			h[i].CompareAndSwap(r, nil)
+		}
+	}
+}
+
 // find returns a region that serves [lo, hi), a ready one if there is any.
 func (x *index) find(lo, hi uint64, a transport.Access) *Region {
 	if lo>>addrBits != 0 {

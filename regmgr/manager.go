@@ -66,6 +66,7 @@ type Manager struct {
 	closed  atomic.Bool
 
 	index index // changed under mu, read without
+	hints hints // of what the index would find
 
 	mu        sync.Mutex
 	idle      idleList
@@ -144,7 +145,15 @@ func (h *Hold) Region() *Region { return h.region }
 // ErrBudget under a policy that never copies; h stays empty then. It waits only for registrations and deregistrations.
 func (m *Manager) Acquire(h *Hold, q Request) error {
 	lo := q.Mem.Addr()
-	if r := m.index.find(lo, lo+uint64(q.Mem.Bytes), q.Access); r != nil && r.ref() {
+	hi := lo + uint64(q.Mem.Bytes)
+	hint := m.hints.at(lo)
+	if r := hint.Load(); r != nil && r.serves(lo, hi, q.Access) && r.ref() {
+		m.uses.Add(1)
+		h.region = r
+		return nil
+	}
+	if r := m.index.find(lo, hi, q.Access); r != nil && r.ref() {
+		hint.Store(r) // under the reference, so before forget looks for it
 		m.uses.Add(1)
 		h.region = r
 		return nil

@@ -190,6 +190,7 @@ func (m *Manager) forget(r *Region) {
 	m.mu.Lock()
 	if r.self.r != nil {
 		m.index.remove(r)
+		m.hints.forget(r)
 	}
 	m.idle.remove(r)
 	if r.origin == mem.Heap {
@@ -205,6 +206,7 @@ func (m *Manager) drop(r *Region, why *counter) {
 		m.counts.stuck.Add(1)
 		m.mu.Lock() // R3: the NIC may still look at it, so it stays pinned and charged
 		m.index.remove(r)
+		m.hints.forget(r)
 		m.idle.remove(r)
 		m.stuck = append(m.stuck, r)
 		if m.refusal == nil {
