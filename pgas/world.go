@@ -118,6 +118,9 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: proto.NewPeers(p.Job.Size()),
 		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots,
 	}
+	if c.Registration, err = cfg.registration(); err != nil {
+		return nil, err
+	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
 		c.OpenNIC = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }

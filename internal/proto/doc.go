@@ -5,7 +5,7 @@
 //
 //   - Exposure: memory that each member of a group exposes to the others, and how this rank reaches every part.
 //   - Mapped: the part is in this process's address space; operations are loads, stores and CPU atomics.
-//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, atomic.
+//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, zero-copy, atomic.
 //   - Request: one operation that the NIC has not finished.
 //
 // # Life of a put through the NIC
@@ -14,6 +14,10 @@
 // once; the operation is posted and counted against its target. Whoever waits for anything polls: it takes the
 // poller's place if that is free, hands completions out, and steps its scheduler otherwise. Flush waits until
 // nothing is counted against the target.
+//
+// A large put or get of the user's memory is direct: regmgr registers the memory, or finds it registered, the NIC reads or
+// writes it, and the registration's reference is given back by the poller before the piece is settled. What cannot be
+// registered goes through slots.
 //
 // # Memory larger than what may be registered
 //

@@ -44,6 +44,8 @@ type Config struct {
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
 	// it they are inlined in the caller and leave no trace.
 	CountMapped bool
+	// Registration is how the memory of large transfers over the NIC is registered.
+	Registration Registration
 }
 
 // New returns the engine of a rank.
@@ -156,7 +158,7 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 		e.note(PathMapped, src.Bytes)
 		return nil
 	}
-	return e.nic().put("put", r, off, src)
+	return e.nic().putUser(r, off, src)
 }
 
 // Get copies from byte off of the member's memory to dst and returns when it is there.
@@ -170,7 +172,7 @@ func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 	if r.hosed != nil {
 		return e.nic().hosedGet("get", r, off, dst)
 	}
-	return e.nic().get(r, off, dst)
+	return e.nic().getUser(r, off, dst)
 }
 
 // Load64 returns the 8-byte word at off, read at once.
@@ -195,7 +197,8 @@ func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if r.hosed != nil {
 		return Handle{}, e.Get(r, off, dst) // the handle is done already
 	}
-	return e.nic().getNB(r, off, dst)
+	n := e.nic()
+	return n.startUser(journey{"get", transport.OpRead, r, off}, dst, func() (Handle, error) { return n.getNB(r, off, dst) })
 }
 
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the

@@ -37,6 +37,8 @@ type nic struct {
 
 	ends []endpoint // by rank
 
+	direct direct // transfers from and to the user's memory
+
 	am       *am.AM // nil: the NIC has no sends
 	hoses    *hoses // nil: the NIC has no limit, or cannot do without whole registrations
 	exposing sync.RWMutex
@@ -127,6 +129,9 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
+	if err := n.prepareDirect(e.config.Registration); err != nil {
+		return nil, err
+	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
 		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
@@ -145,7 +150,12 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 
 func (n *nic) close() error {
 	n.quit()
-	return n.d.Close()
+	err := n.closeDirect()
+	if cerr := n.d.Close(); cerr != nil {
+		err = cerr
+	}
+	n.direct.reg.Forget()
+	return err
 }
 
 // quit lets nobody poll any more and returns when nobody does: from now on it is no news that the peers' NICs close.
@@ -365,6 +375,7 @@ func (n *nic) finish(c *transport.Completion) {
 	if c.Status != transport.StatusOK {
 		err = n.statusError(p.rank, c.Status)
 	}
+	n.landed(int32(c.Cookie))
 	n.settle(int32(c.Cookie), err)
 }
 
@@ -412,6 +423,9 @@ func (n *nic) partDoneLocked(t int32, err error) {
 	}
 	if tr.err != nil {
 		n.failed[Handle{n, tr.op, tr.rank, t, tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		if tr.op == opPut {
+			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
+		}
 	}
 	tr.err = nil
 	tr.gen.Add(1)

@@ -78,6 +78,7 @@ func (n *nic) post(name string, id int32, ep *endpoint, op transport.Op) error {
 
 // abandon frees a piece that was not posted.
 func (n *nic) abandon(id int32) {
+	n.landed(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ends[n.piece[id].rank].pending.Add(-1)
@@ -374,6 +375,9 @@ func (n *nic) flush(rank int) error {
 	}
 	n.mu.Lock()
 	err := ep.err
+	if err == nil {
+		err = n.failedPutLocked(rank)
+	}
 	ep.err = nil
 	ep.bad.Store(false)
 	n.mu.Unlock()
