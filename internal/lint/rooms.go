@@ -22,7 +22,7 @@ const (
 var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto transport/auto transport leaves"},
-	{"cmd/pgasbench", "pgas window sync regmgr firehose transport/auto transport leaves"},
+	{"cmd/pgasbench", "pgas window sync regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
 	{"test/vm", "test/* leaves"},       // installs what it needs as other tests do
@@ -44,6 +44,7 @@ var rooms = []room{
 	{"internal/zcopy", "regmgr transport leaves"},
 	{"internal/am", "transport leaves"},
 	{"internal/bounce", "regmgr transport leaves"},
+	{"internal/replay", "firehose regmgr internal/predict leaves"}, // policies over recorded traces, in virtual time
 	{"regmgr", "firehose internal/predict transport leaves"},
 	{"firehose", leaves},         // pure accounting: it does not know what a NIC is
 	{"internal/predict", leaves}, // of regmgr's helper and of replays: it knows no NIC either

@@ -1,6 +1,9 @@
 package predict
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Stats are counts since the predictor was made.
 type Stats struct {
@@ -50,4 +53,21 @@ func (c *counts) judge(g guess, at Nanos) {
 	if miss*200 <= observed {
 		c.withinHalf.Add(1)
 	}
+}
+
+// Gap returns the median period of the sites whose next use is predicted, which is what a helper has to act within; 0:
+// there is none. Only the goroutine that calls Step may call it.
+func (p *Predictor) Gap() Nanos {
+	periods := make([]Nanos, 0, len(p.rq)+len(p.vigil))
+	for _, s := range p.rq {
+		periods = append(periods, s.due-s.last)
+	}
+	for _, s := range p.vigil {
+		periods = append(periods, s.due-s.last)
+	}
+	if len(periods) == 0 {
+		return 0
+	}
+	slices.Sort(periods)
+	return periods[len(periods)/2]
 }
