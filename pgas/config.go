@@ -103,7 +103,7 @@ func FromEnvironment(environ []string) (Config, error) {
 	default:
 		return c, fmt.Errorf("%w: %s=%q: want 0 or 1", ErrConfig, envStats, v)
 	}
-	if v, ok := lookup(environ, envStart); ok {
+	if v, _ := lookup(environ, envStart); v != "" {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
 			return c, fmt.Errorf("%w: %s=%q: want a time such as 90s", ErrConfig, envStart, v)

@@ -221,7 +221,7 @@ func TestConflict(t *testing.T) {
 func TestRaceDetectorSeesConflicts(t *testing.T) {
 	run := func(test, env string) (string, error) {
 		cmd := exec.Command("go", "test", "-race", "-count=1", "-run", "^TestConflict$/^"+test+"$", "gopgas/test/litmus")
-		cmd.Env = append(os.Environ(), envConflict+"="+env)
+		cmd.Env = append(os.Environ(), envConflict+"="+env, "CGO_ENABLED=1") // which the detector needs, whatever is tested
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
