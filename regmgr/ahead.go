@@ -1,0 +1,146 @@
+package regmgr
+
+import (
+	"errors"
+	"weak"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// spot is memory that was registered once and may be again, under a number that stays the same as long as the memory is the
+// same. It keeps no Go object alive: a weak pointer tells whether there is one still.
+type spot struct {
+	id       uint64
+	lo, hi   uint64
+	access   transport.Access
+	heap     weak.Pointer[byte] // of a Go object's bytes from lo on
+	origin   mem.Origin
+	lifetime *Lifetime
+}
+
+// errGone: what a spot stood for is no longer there.
+var errGone = errors.New("the memory is gone")
+
+// spotsLeast is how many spots are kept before the dead ones are looked for.
+const spotsLeast = 1024
+
+// spots are the spots by number and by place. Guarded by Manager.mu.
+type spots struct {
+	last  uint64
+	byID  map[uint64]*spot
+	at    map[[2]uint64]*spot // by lo, hi
+	sweep int                 // how many there may be before the next look for dead ones
+}
+
+// of returns the spot of a region.
+func (s *spots) of(r *Region) *spot {
+	if s.byID == nil {
+		s.byID, s.at, s.sweep = make(map[uint64]*spot), make(map[[2]uint64]*spot), spotsLeast
+	}
+	if p := s.at[[2]uint64{r.lo, r.hi}]; p != nil && p.alive() && p.origin == r.origin && p.lifetime == r.lifetime {
+		p.access |= r.access
+		return p
+	}
+	if len(s.byID) >= s.sweep {
+		s.clean()
+	}
+	s.last++
+	p := &spot{id: s.last, lo: r.lo, hi: r.hi, access: r.access, origin: r.origin, lifetime: r.lifetime}
+	if r.origin == mem.Heap {
+		p.heap = weak.Make(&r.mem.Data()[0])
+	}
+	if old := s.at[[2]uint64{r.lo, r.hi}]; old != nil {
+		delete(s.byID, old.id)
+	}
+	s.byID[p.id], s.at[[2]uint64{r.lo, r.hi}] = p, p
+	return p
+}
+
+// clean forgets the spots whose memory is gone.
+func (s *spots) clean() {
+	for id, p := range s.byID {
+		if !p.alive() {
+			delete(s.byID, id)
+			delete(s.at, [2]uint64{p.lo, p.hi})
+		}
+	}
+	s.sweep = max(spotsLeast, 2*len(s.byID))
+}
+
+// alive reports whether the memory is still what it was. Foreign memory is only while a lifetime says so.
+func (p *spot) alive() bool {
+	if p.origin == mem.Heap {
+		return p.heap.Value() != nil
+	}
+	return p.lifetime != nil && !p.lifetime.ended
+}
+
+// memory returns the spot's memory; the Go object lives as long as the caller holds it.
+func (p *spot) memory() (mem.Range, bool) {
+	if p.origin != mem.Heap {
+		return mem.At(uintptr(p.lo), int(p.hi-p.lo)), p.alive()
+	}
+	base := p.heap.Value()
+	if base == nil {
+		return mem.Range{}, false
+	}
+	return mem.Extend(base, int(p.hi-p.lo)), true
+}
+
+// spotByID returns a spot, or nil.
+func (m *Manager) spotByID(id uint64) *spot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.spots.byID[id]
+}
+
+// registered reports whether the spot's memory is registered.
+func (m *Manager) registered(p *spot) bool {
+	r := m.index.find(p.lo, p.hi, p.access)
+	return r != nil && r.state() == ready
+}
+
+// register ahead of a use: the region is idle on return. The error is errGone, or wraps ErrCopy where there is no room.
+func (m *Manager) registerAhead(p *spot) error {
+	for {
+		m.mu.Lock()
+		memory, ok := p.memory()
+		m.mu.Unlock()
+		if !ok {
+			return errGone
+		}
+		if r := m.index.find(p.lo, p.hi, p.access); r != nil {
+			m.waitFor("register", func() bool { s := r.state(); return s == ready || s == dead })
+			if r.state() == ready {
+				return nil
+			}
+			continue
+		}
+		r, again, err := m.register(Request{Mem: memory, Access: p.access, ahead: true})
+		if again {
+			continue
+		}
+		if err == nil {
+			r.unref(m.uses.Load())
+		}
+		return err
+	}
+}
+
+// giveBack deregisters the spot's memory if it is idle, and reports whether it did.
+func (m *Manager) giveBack(p *spot) bool {
+	r := m.index.find(p.lo, p.hi, p.access)
+	if r == nil || !r.retire() {
+		return false
+	}
+	m.drop(r, &m.counts.released)
+	return true
+}
+
+// expect notes when the spot's next use is predicted.
+func (m *Manager) expect(p *spot, at int64) {
+	if r := m.index.find(p.lo, p.hi, p.access); r != nil {
+		r.expected.Store(at)
+	}
+}
