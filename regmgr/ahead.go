@@ -88,11 +88,15 @@ func (p *spot) memory() (mem.Range, bool) {
 	return mem.Extend(base, int(p.hi-p.lo)), true
 }
 
-// spotByID returns a spot, or nil.
-func (m *Manager) spotByID(id uint64) *spot {
+// spotByID returns a copy of a spot: its rights may grow under mu.
+func (m *Manager) spotByID(id uint64) (spot, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.spots.byID[id]
+	p := m.spots.byID[id]
+	if p == nil {
+		return spot{}, false
+	}
+	return *p, true
 }
 
 // registered reports whether the spot's memory is registered.

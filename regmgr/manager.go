@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/predict"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -43,6 +44,8 @@ type Config struct {
 	HeapBytes int64
 	// Threshold is the size in bytes below which transfers are copied; 0: LeastRegistered.
 	Threshold int
+	// Ahead makes Predictive predict; without it Predictive registers on demand.
+	Ahead *Ahead
 	// Quiet leaves garbage collections unwatched: the owner calls Collected himself, as tests and virtual time do.
 	Quiet bool
 
@@ -62,6 +65,8 @@ type Manager struct {
 	counts  counters
 	reaping atomic.Int32 // goroutines that reap
 	closed  atomic.Bool
+
+	ahead *aheader // under Predictive, with a helper; nil: none
 
 	index index // changed under mu, read without
 
@@ -99,6 +104,11 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{cfg: c, page: os.Getpagesize(), budget: NewBudget(c.Bytes, c.Regions, c.Sched.Now)}
 	m.keeps.Store(c.Policy.keeps())
+	if c.Ahead != nil && c.Policy == Predictive {
+		if err := m.startAhead(*c.Ahead); err != nil {
+			return nil, err
+		}
+	}
 	if !c.Quiet {
 		watchCollections(m)
 	}
@@ -129,6 +139,7 @@ type Request struct {
 // operation keeps one for it; the zero Hold is empty and ready. It is one operation's at a time.
 type Hold struct {
 	region *Region
+	use    predict.Use
 }
 
 // LKey returns the key for SGEs that name the memory acquired.
@@ -141,6 +152,9 @@ func (h *Hold) Region() *Region { return h.region }
 // The error wraps ErrCopy where the caller should copy instead, ErrReadOnly for a destination that cannot be written, and
 // ErrBudget under a policy that never copies; h stays empty then. It waits only for registrations and deregistrations.
 func (m *Manager) Acquire(h *Hold, q Request) error {
+	if m.ahead != nil {
+		m.ahead.called(h, q)
+	}
 	lo := q.Mem.Addr()
 	if r := m.index.find(lo, lo+uint64(q.Mem.Bytes), q.Access); r != nil && r.ref() {
 		m.uses.Add(1)
@@ -149,6 +163,9 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 	}
 	r, err := m.miss(q)
 	h.region = r
+	if err != nil && m.ahead != nil {
+		m.ahead.ended()
+	}
 	return err
 }
 
@@ -157,8 +174,15 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 func (m *Manager) Release(h *Hold) {
 	r := h.region
 	h.region = nil
+	if m.ahead != nil {
+		h.use.Pages = uint32(r.pages)
+		h.use.Region = predict.Region(r.spot.id)
+	}
 	if r.unref(m.uses.Load()) && (r.once || !m.keeps.Load()) && r.retire() {
 		m.drop(r, &m.counts.released)
+	}
+	if m.ahead != nil {
+		m.ahead.done(&h.use)
 	}
 }
 
@@ -193,6 +217,11 @@ func (m *Manager) Trim(want int64) (freed int64) {
 // deregister.
 func (m *Manager) Close() error {
 	m.closed.Store(true)
+	if m.ahead != nil {
+		if err := m.ahead.stop(); err != nil {
+			return err
+		}
+	}
 	m.waitFor("deregister", func() bool { return m.reaping.Load() == 0 })
 	for m.evict(nil) {
 	}

@@ -26,6 +26,7 @@ type Helper struct {
 type HelperSetup struct {
 	Now      func() Nanos  // the clock of the demand stamps
 	InFlight func() bool   // whether uses have begun of which the DQ has not heard
+	Ended    func()        // called when the helper has ended, by Stop or by a panic; nil: nothing
 	Poll     time.Duration // X: the longest nap while uses are in flight; 0 means DefaultPoll
 	Longest  time.Duration // the longest nap otherwise; 0 means DefaultLongest
 	// Seat is asked now and then whether the helper has a place, and for its term of equation 2: n(t_slice + t_cs), how
@@ -93,6 +94,9 @@ func (h *Helper) run(t *sched.Thread) {
 		if r := recover(); r != nil {
 			err := fmt.Errorf("the registration helper has ended, registrations go on demand: %v", r)
 			h.failure.Store(&err)
+		}
+		if h.setup.Ended != nil {
+			h.setup.Ended()
 		}
 		h.ended.Store(true)
 		h.sched.Ring()
