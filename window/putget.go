@@ -60,8 +60,13 @@ type Handle = proto.Handle
 
 // PutNB begins a Put. src belongs to the library until the handle is done.
 func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
-	// A put whose source is copied on the way is done with it at once.
-	return Handle{}, w.Put(target, disp, src)
+	if uint(target) < uint(len(w.parts)) && w.parts[target].s != nil {
+		return Handle{}, w.Put(target, disp, src) // it is done with its source at once
+	}
+	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
+		return Handle{}, err
+	}
+	return w.e.StartPut(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
 }
 
 // GetNB begins a Get. dst belongs to the library until the handle is done.

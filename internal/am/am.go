@@ -1,7 +1,6 @@
 package am
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -67,7 +66,7 @@ type AM struct {
 	recv    []transport.Recv // one entry, to post without allocating
 	replies []transport.Op   // waiting for room, oldest first
 	waiting []request        // waiting for a reply buffer, oldest first
-	op      []transport.Op   // one entry, likewise
+	op      []transport.Op   // by slot, likewise
 
 	freeRep []int // reply buffers; the poller's, like the three above
 
@@ -82,14 +81,6 @@ type request struct {
 	header
 	buffer int
 	ep     transport.EP
-}
-
-// slot is one unanswered request of this rank.
-type slot struct {
-	seq    uint32
-	to     int
-	cookie uint64
-	posted bool
 }
 
 // Kinds of messages.
@@ -122,7 +113,7 @@ func New(d transport.Domain, rank, size int, base uint64, h Handler) (*AM, error
 	a := &AM{
 		d: d, base: base, handler: h, rank: rank, size: min(bufferSize(size), d.Caps().MaxMessage/8*8),
 		nReply: size * credits, nRecv: size*credits + ownRequests,
-		recv: make([]transport.Recv, 1), op: make([]transport.Op, 1),
+		recv: make([]transport.Recv, 1), op: make([]transport.Op, ownRequests),
 		credits: make([]int, size), slots: make([]slot, ownRequests),
 	}
 	for r := range a.credits {
@@ -167,26 +158,22 @@ func (a *AM) post(i int) error {
 // Request sends a request over ep to rank to, unless there is no credit, no slot or no room in the NIC: then ok is
 // false and the caller tries again after some progress. payload is copied.
 func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, payload []byte, cookie uint64) (ok bool, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.credits[to] == 0 || len(a.free) == 0 {
+	i, seq := a.take(to, cookie)
+	if i < 0 {
 		return false, nil
 	}
-	i := a.free[len(a.free)-1]
-	s := &a.slots[i]
-	s.seq++
 	buf := a.buffer(a.nRecv + i)
-	b := header{kind: kindRequest, handler: handler, from: uint32(a.rank), slot: uint16(i), seq: s.seq, args: args, n: uint16(len(payload))}
+	b := header{kind: kindRequest, handler: handler, from: uint32(a.rank), slot: uint16(i), seq: seq, args: args, n: uint16(len(payload))}
 	b.encode(buf.Data())
 	copy(buf.Data()[headerBytes:], payload)
-	a.op[0] = a.send(ep, buf, headerBytes+len(payload), uint64(a.nRecv+i))
-	if n, err := a.d.Post(a.op); n == 0 || err != nil {
-		return false, err
+	op := a.op[i : i+1]
+	op[0] = a.send(ep, buf, headerBytes+len(payload), uint64(a.nRecv+i))
+	// Outside the lock: a NIC may let time pass in Post, and others of this rank go on meanwhile.
+	n, err := a.d.Post(op)
+	if a.posted(i, n == 1 && err == nil) {
+		return true, nil
 	}
-	a.free = a.free[:len(a.free)-1]
-	a.credits[to]--
-	s.to, s.cookie, s.posted = to, cookie, true
-	return true, nil
+	return false, err
 }
 
 // send describes a message; its completion matters for its buffer only where it is a reply.
@@ -224,35 +211,6 @@ func (a *AM) sent(i int, c *transport.Completion) (Reply, bool, error) {
 	a.mu.Unlock()
 	cookie, known := a.finish(i, seq)
 	return Reply{Cookie: cookie, buffer: -1}, known, ErrLost
-}
-
-// Lost ends the requests to a rank that is gone, and returns the callers' cookies: no reply will come.
-func (a *AM) Lost(rank int) []uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var cookies []uint64
-	for i := range a.slots {
-		if s := &a.slots[i]; s.posted && s.to == rank {
-			s.posted = false
-			a.free = append(a.free, i)
-			cookies = append(cookies, s.cookie)
-		}
-	}
-	return cookies
-}
-
-// finish closes a slot and returns its cookie.
-func (a *AM) finish(i int, seq uint32) (cookie uint64, ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := &a.slots[i]
-	if !s.posted || s.seq != seq {
-		return 0, false
-	}
-	s.posted = false
-	a.credits[s.to]++
-	a.free = append(a.free, i)
-	return s.cookie, true
 }
 
 // received handles a message.
@@ -322,43 +280,4 @@ func (a *AM) Release(r Reply) error {
 		return nil
 	}
 	return a.post(r.buffer)
-}
-
-// header is the first 64 bytes of a message.
-type header struct {
-	kind, handler uint8 // of a reply, handler is the status
-	slot          uint16
-	from          uint32
-	seq           uint32
-	n             uint16
-	args          [4]uint64
-}
-
-func (h header) encode(b []byte) {
-	b[0], b[1] = h.kind, h.handler
-	binary.LittleEndian.PutUint16(b[2:], h.slot)
-	binary.LittleEndian.PutUint32(b[4:], h.from)
-	binary.LittleEndian.PutUint32(b[8:], h.seq)
-	binary.LittleEndian.PutUint16(b[12:], h.n)
-	for i, v := range h.args {
-		binary.LittleEndian.PutUint64(b[16+8*i:], v)
-	}
-}
-
-func decode(b []byte) (header, error) {
-	if len(b) < headerBytes {
-		return header{}, fmt.Errorf("%w: %d bytes", ErrMessage, len(b))
-	}
-	h := header{kind: b[0], handler: b[1]}
-	h.slot = binary.LittleEndian.Uint16(b[2:])
-	h.from = binary.LittleEndian.Uint32(b[4:])
-	h.seq = binary.LittleEndian.Uint32(b[8:])
-	h.n = binary.LittleEndian.Uint16(b[12:])
-	for i := range h.args {
-		h.args[i] = binary.LittleEndian.Uint64(b[16+8*i:])
-	}
-	if h.kind != kindRequest && h.kind != kindReply || int(h.n) > len(b)-headerBytes || h.slot >= ownRequests {
-		return header{}, fmt.Errorf("%w: kind %d, %d bytes of payload, slot %d", ErrMessage, h.kind, h.n, h.slot)
-	}
-	return h, nil
 }

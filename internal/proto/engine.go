@@ -41,9 +41,12 @@ type Config struct {
 	// OpenLater opens the NIC called NICName when memory is exposed that cannot be mapped; nil: there is none.
 	OpenLater func(context.Context) (transport.Domain, error)
 	Nodes     []int // the node of each rank, numbered from 0
+	Slots     int   // bounce buffers of the NIC path; 0: 64
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
 	// it they are inlined in the caller and leave no trace.
 	CountMapped bool
+	// Registration is how the memory of large transfers over the NIC is registered.
+	Registration Registration
 }
 
 // New returns the engine of a rank.
@@ -72,8 +75,10 @@ func (e *Engine) use(d transport.Domain) error {
 // openNIC opens the NIC if there is none yet and one can be had. It is called by collective calls only, one at a time
 // on a team; a lock of its own keeps those of different teams apart.
 func (e *Engine) openNIC(ctx context.Context) error {
-	e.opening.Lock()
-	defer e.opening.Unlock()
+	if err := e.enter(ctx, &e.opening); err != nil {
+		return err
+	}
+	defer e.leave(&e.opening)
 	if e.nic() != nil || e.open == nil {
 		return nil
 	}
@@ -82,6 +87,23 @@ func (e *Engine) openNIC(ctx context.Context) error {
 		return fmt.Errorf("open the %s NIC: %w", e.config.NICName, err)
 	}
 	return e.use(d)
+}
+
+// enter locks m, which may be held for long, and by a goroutine of this rank that waits.
+func (e *Engine) enter(ctx context.Context, m *sync.Mutex) error {
+	sp := e.Sched.Begin(ctx, sched.What{Op: "open the NIC", Peer: -1}, nil)
+	defer sp.End()
+	for !m.TryLock() {
+		if err := sp.Step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) leave(m *sync.Mutex) {
+	m.Unlock()
+	e.Sched.Ring()
 }
 
 func (e *Engine) nic() *nic { return e.device.Load() }
@@ -141,20 +163,22 @@ type Remote struct {
 func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
+		e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 		e.note(PathMapped, src.Bytes)
 		return nil
 	}
-	return e.nic().put("put", r, off, src)
+	return e.nic().putUser(r, off, src)
 }
 
 // Get copies from byte off of the member's memory to dst and returns when it is there.
 func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
+		e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 		e.note(PathMapped, dst.Bytes)
 		return nil
 	}
-	return e.nic().get(r, off, dst)
+	return e.nic().getUser(r, off, dst)
 }
 
 // Load64 returns the 8-byte word at off, read at once.
@@ -171,7 +195,8 @@ func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if r.Mapped.Bytes != 0 {
 		return Handle{}, e.Get(r, off, dst)
 	}
-	return e.nic().getNB(r, off, dst)
+	n := e.nic()
+	return n.startUser(journey{"get", transport.OpRead, r, off}, dst, func() (Handle, error) { return n.getNB(r, off, dst) })
 }
 
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the

@@ -71,7 +71,7 @@ func (e *Engine) Expose(ctx context.Context, x Exchanger, ranks []int, local mem
 func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token transport.Token, err error) (*Exposure, error) {
 	e := xp.e
 	if err == nil && e.nic() != nil && xp.Local.Bytes > 0 && (token == nil || !e.oneNode(ranks)) {
-		xp.region, err = e.nic().d.Register(xp.Local, transport.AllAccess)
+		xp.region, err = e.nic().registerExposed(xp.Local, transport.AllAccess)
 		if err != nil {
 			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic().name, err)
 		}

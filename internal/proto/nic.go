@@ -37,6 +37,8 @@ type nic struct {
 
 	ends []endpoint // by rank
 
+	direct direct // transfers from and to the user's memory
+
 	am       *am.AM // nil: the NIC has no sends
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
@@ -115,7 +117,11 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 		n.freeTrans = append(n.freeTrans, int32(i))
 	}
 	n.scratch = mem.Of(make([]uint64, pieces*scratchBytes/8))
-	bufs := mem.Of(make([]uint64, slots*slotBytes/8))
+	count := e.config.Slots
+	if count == 0 {
+		count = slots
+	}
+	bufs := mem.Of(make([]uint64, count*slotBytes/8))
 	n.pool = bounce.New(bufs, min(slotBytes, n.caps.MaxMessage))
 	var err error
 	if n.scratchKey, err = n.d.Register(n.scratch, transport.LocalWrite); err != nil {
@@ -123,6 +129,9 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	}
 	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
+	}
+	if err := n.prepareDirect(e.config.Registration); err != nil {
+		return nil, err
 	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
@@ -139,7 +148,12 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 
 func (n *nic) close() error {
 	n.quit()
-	return n.d.Close()
+	err := n.closeDirect()
+	if cerr := n.d.Close(); cerr != nil {
+		err = cerr
+	}
+	n.direct.reg.Forget()
+	return err
 }
 
 // quit lets nobody poll any more and returns when nobody does: from now on it is no news that the peers' NICs close.
@@ -150,11 +164,10 @@ func (n *nic) quit() {
 	n.d.Wake()
 	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: "close", Peer: -1}, nil)
 	defer sp.End()
-	for !n.unattended.Load() {
-		_ = sp.Step() // without a deadline and a watch there is no error
+	for !n.unattended.Load() || !n.poll.TryLock() { // a poller may be at work still
+		_ = sp.Step() // without a deadline and a watch there is no error but that of a simulated world, whose helpers end
 	}
-	n.poll.Lock() // a poller may be at work still
-	defer n.poll.Unlock()
+	n.poll.Unlock()
 }
 
 // Naps of attend while others poll.
@@ -169,7 +182,7 @@ func (n *nic) attend(ctx context.Context) {
 	defer n.unattended.Store(true)
 	for ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0; nap = min(2*nap, napLongest) {
-			n.nap.Wait(nap)
+			n.nap.Wait(n.e.Sched, nap)
 		}
 		if err := n.d.Wait(ctx); err != nil {
 			return
@@ -276,6 +289,9 @@ func (n *nic) progress() bool {
 		_ = n.am.Flush()
 	}
 	n.poll.Unlock()
+	if n.closed.Load() {
+		n.e.Sched.Ring() // quit waits for the lock
+	}
 	if n.news.Load() && !n.spreading.Swap(true) {
 		n.news.Store(false)
 		n.spread()
@@ -342,11 +358,13 @@ func (n *nic) finish(c *transport.Completion) {
 	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
 		// The destination is the engine's until the transfer's generation grows, below.
 		copy(p.dst.Data(), n.source(p).Data())
+		n.e.Sched.ChargeCopy(p.dst.Bytes, p.dst.Bytes)
 	}
 	var err error
 	if c.Status != transport.StatusOK {
 		err = n.statusError(p.rank, c.Status)
 	}
+	n.landed(int32(c.Cookie))
 	n.settle(int32(c.Cookie), err)
 }
 

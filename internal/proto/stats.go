@@ -13,12 +13,13 @@ const (
 	PathBounce
 	PathNICAtomic
 	PathMessage
+	PathDirect // from or to the user's own memory
 	numPaths
 )
 
 // String names the path as statistics do.
 func (p Path) String() string {
-	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message"}[p]
+	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message", "zero-copy"}[p]
 }
 
 // OverNIC reports whether the path uses the NIC.

@@ -14,6 +14,14 @@
 // as in any Go program. With Config.NIC the ranks share nothing and all operations go through an in-process NIC:
 // what passes there assumes no shared memory.
 //
+// # Simulated ranks
+//
+// RunSim runs the ranks as coroutines in virtual time, over simulated NICs whose costs are a model's. A thousand ranks fit
+// into one test. Equal seeds give equal runs, to the hash of everything that happened; a world in which nothing can
+// happen any more fails at once with what every rank waits for. Such programs may block in the library's calls only,
+// and take virtual time for computation only where they charge it with Compute. The race detector sees nothing there,
+// because nothing is concurrent.
+//
 // # Process ranks
 //
 // RunProcs runs the test binary again, once for each rank, with only the calling test selected. In the test itself it

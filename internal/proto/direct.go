@@ -1,0 +1,235 @@
+package proto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// Registration says how the memory of large transfers is registered. The zero value is the default.
+type Registration struct {
+	Policy    regmgr.Policy
+	Bytes     int64 // the budget; 0: what the NIC may pin, less a quarter for windows and buffers
+	Threshold int   // bytes from which transfers are registered rather than copied; 0: more than one bounce slot
+}
+
+// direct is the part of a NIC's transfers that go from and to the user's memory without a copy.
+type direct struct {
+	reg   *regmgr.Manager
+	holds [pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight
+}
+
+// prepareDirect makes the cache of registrations.
+func (n *nic) prepareDirect(r Registration) (err error) {
+	c := regmgr.Config{
+		Policy: r.Policy, Registrar: n.d, Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 2,
+	}
+	if c.Bytes == 0 && n.caps.MaxPinned > 0 {
+		c.Bytes = max(1, n.caps.MaxPinned/4*3-int64(slots*slotBytes))
+	}
+	if c.Threshold == 0 {
+		c.Threshold = slotBytes + 1
+	}
+	n.direct.reg, err = regmgr.New(c)
+	return err
+}
+
+// landed ends what the operation of a piece held. It comes before the piece is settled: whoever then learns of the end
+// may unmap its memory.
+func (n *nic) landed(id int32) {
+	if h := &n.direct.holds[id]; h.Region() != nil {
+		n.direct.reg.Release(h)
+	}
+}
+
+// putUser is a put of a user's memory: a large one without a copy, if its memory may be registered.
+func (n *nic) putUser(r *Remote, off int, src mem.Range) error {
+	plan := n.direct.reg.Plan(src.Bytes)
+	if !plan.Register {
+		return n.put("put", r, off, src)
+	}
+	return n.whole(journey{"put", transport.OpWrite, r, off}, src, plan)
+}
+
+// getUser is putUser's inverse.
+func (n *nic) getUser(r *Remote, off int, dst mem.Range) error {
+	plan := n.direct.reg.Plan(dst.Bytes)
+	if !plan.Register {
+		return n.get(r, off, dst)
+	}
+	return n.whole(journey{"get", transport.OpRead, r, off}, dst, plan)
+}
+
+// journey is what all parts of a direct transfer have in common.
+type journey struct {
+	name string
+	kind transport.Kind
+	r    *Remote
+	off  int // of the target's memory where the user's begins
+}
+
+func (t journey) rights() transport.Access {
+	if t.kind == transport.OpRead {
+		return transport.LocalWrite
+	}
+	return 0
+}
+
+// mostDepth bounds regmgr.Plan.Depth, so that a transfer needs no allocation.
+const mostDepth = 4
+
+// whole carries out a transfer, a fragment at a time, with as many of them in flight as plan says; user may be reused, or
+// is filled, when it returns. Fragments that cannot be registered are copied.
+func (n *nic) whole(t journey, user mem.Range, plan regmgr.Plan) (err error) {
+	var flying [mostDepth]Handle
+	depth := min(plan.Depth, mostDepth)
+	begun, ended := 0, 0
+	for at := 0; err == nil && at < user.Bytes; at += plan.Fragment {
+		if begun-ended == depth {
+			err = flying[ended%depth].Wait(context.Background())
+			ended++
+		}
+		part := user.Slice(at, min(plan.Fragment, user.Bytes-at))
+		var h Handle
+		if err == nil {
+			h, err = n.start(t, at, part)
+		}
+		switch {
+		case errors.Is(err, regmgr.ErrCopy) && t.kind == transport.OpRead:
+			err = n.get(t.r, t.off+at, part)
+		case errors.Is(err, regmgr.ErrCopy):
+			err = n.put(t.name, t.r, t.off+at, part)
+		case err == nil:
+			flying[begun%depth] = h
+			begun++
+		}
+	}
+	for ; ended < begun; ended++ {
+		if werr := flying[ended%depth].Wait(context.Background()); err == nil {
+			err = werr
+		}
+	}
+	return err
+}
+
+// start begins the transfer of part, at byte at of the user's memory. The error wraps regmgr.ErrCopy where part cannot be
+// registered; nothing has begun then.
+func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
+	ep, err := n.reach(t.name, t.r.Rank)
+	if err != nil {
+		return Handle{}, err
+	}
+	h := Handle{}
+	q := regmgr.Request{Mem: part, Access: t.rights()}
+	for done := 0; done < part.Bytes; {
+		var hold regmgr.Hold
+		if err = n.direct.reg.Acquire(&hold, q); err != nil {
+			if errors.Is(err, regmgr.ErrCopy) && done == 0 {
+				return Handle{}, err
+			}
+			err = transport.NewOpError(t.name, t.r.Rank, err)
+			break
+		}
+		// It may be registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
+		piece := mem.Hidden(part.Slice(done, min(part.Bytes-done, n.caps.MaxMessage)))
+		if done == 0 {
+			if h, err = n.begin(t.name, t.r.Rank); err != nil {
+				n.direct.reg.Release(&hold)
+				return Handle{}, err
+			}
+			n.e.counts.add(PathDirect, part.Bytes)
+		}
+		var id int32
+		if id, err = n.acquire(t.name, t.r.Rank, false); err != nil {
+			n.direct.reg.Release(&hold)
+			break
+		}
+		op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(t.off+at+done), RKey: t.r.rkey}
+		op.SGE[0] = transport.SGE{Mem: piece, LKey: hold.LKey()}
+		n.mu.Lock()
+		n.transfer[h.id].left++
+		n.piece[id].transfer = h.id
+		n.direct.holds[id] = hold // P2: the poller's from here on, or abandon's
+		n.mu.Unlock()
+		if err = n.post(t.name, id, ep, op); err != nil {
+			n.partDone(h.id, nil)
+			break
+		}
+		done += piece.Bytes
+	}
+	if h == (Handle{}) {
+		return h, err
+	}
+	n.partDone(h.id, nil)
+	if err != nil { // what has been posted is on its way: the user's memory is not his before it has arrived
+		_ = h.Wait(context.Background())
+	}
+	return h, err
+}
+
+// startUser begins a transfer whose handle is done when the user's memory is his again. Where the memory cannot be
+// registered, otherwise does what else there is to do.
+func (n *nic) startUser(t journey, user mem.Range, otherwise func() (Handle, error)) (Handle, error) {
+	// A pipelined transfer would need somebody to go on with it, so all of it is registered at once.
+	if !n.direct.reg.Plan(user.Bytes).Register {
+		return otherwise()
+	}
+	h, err := n.start(t, 0, user)
+	if errors.Is(err, regmgr.ErrCopy) {
+		return otherwise()
+	}
+	return h, err
+}
+
+// StartPut begins a Put. src belongs to the engine until the handle is done.
+func (e *Engine) StartPut(r *Remote, off int, src mem.Range) (Handle, error) {
+	if r.Mapped.Bytes != 0 {
+		return Handle{}, e.Put(r, off, src)
+	}
+	n := e.nic()
+	return n.startUser(journey{"put", transport.OpWrite, r, off}, src, func() (Handle, error) {
+		return Handle{}, n.put("put", r, off, src)
+	})
+}
+
+// registerExposed registers memory that others may use. Where the NIC refuses, what is registered for this rank's own
+// transfers and not in use makes room.
+func (n *nic) registerExposed(r mem.Range, a transport.Access) (transport.Region, error) {
+	for {
+		reg, err := n.d.Register(r, a)
+		if err == nil || !errors.Is(err, transport.ErrLimit) || n.direct.reg.Trim(1) == 0 {
+			return reg, err
+		}
+	}
+}
+
+// closeDirect gives up all registrations that the NIC, which closes next, is not at work on.
+func (n *nic) closeDirect() error {
+	if err := n.direct.reg.Close(); err != nil {
+		return fmt.Errorf("the %s NIC: %w", n.name, err)
+	}
+	return nil
+}
+
+// Registered returns the counters of registered memory, and the first registration that was refused; ok is false where
+// there is no NIC.
+func (e *Engine) Registered() (s regmgr.Stats, refused error, ok bool) {
+	n := e.nic()
+	if n == nil {
+		return s, nil, false
+	}
+	return n.direct.reg.Stats(), n.direct.reg.Refusal(), true
+}
+
+// KeepRegistered is regmgr's Keep, for memory outside the Go heap: registrations of it stay until the lifetime ends. Without
+// a NIC there is nothing to keep, and the lifetime is nil.
+func (e *Engine) KeepRegistered(b []byte) (*regmgr.Lifetime, error) {
+	if e.nic() == nil {
+		return nil, nil
+	}
+	return e.nic().direct.reg.Keep(b)
+}
