@@ -131,6 +131,9 @@ type Request struct {
 	// Within is memory of the same owner around Mem that may be registered with it, for the whole pages that Mem lies on:
 	// a slice up to its capacity. Empty: just Mem.
 	Within mem.Range
+	// Of is the hold of an earlier piece of the same transfer, where there is one: what the policy learns from is the
+	// whole. It may have been released.
+	Of *Hold
 
 	ahead bool // for a use to come: no miss and no copy is counted
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gopgas/internal/callsite"
@@ -35,13 +34,13 @@ type aheader struct {
 	m      *Manager
 	skip   int
 	clock  *callsite.Clock
-	flying atomic.Int64 // uses begun that the queue has not heard of
 	mind   *predict.Predictor
 	helper *predict.Helper
 
-	mu  sync.Mutex // innermost: nothing is called under it
-	ctx predict.Context
-	dq  *predict.Queue // its producing side
+	mu     sync.Mutex // innermost: nothing is called under it
+	ctx    predict.Context
+	dq     *predict.Queue // its producing side
+	flying int            // uses begun that the queue has not heard of
 }
 
 // startAhead begins to predict and to register ahead.
@@ -63,7 +62,7 @@ func (m *Manager) startAhead(c Ahead) error {
 	m.ahead = p
 	m.keeps.Store(true) // the helper gives back
 	p.helper = predict.Start(m.cfg.Sched, p.mind, predict.HelperSetup{
-		Now: c.Clock.Now, InFlight: func() bool { return p.flying.Load() > 0 }, Poll: c.Poll, Seat: c.Seat,
+		Now: c.Clock.Now, InFlight: p.inFlight, Poll: c.Poll, Seat: c.Seat,
 		Ended: func() { m.keeps.Store(false) }, // from now on all goes on demand
 	})
 	return nil
@@ -83,27 +82,45 @@ func (p *aheader) stop() error { return p.helper.Stop(context.Background()) }
 // called notes what a use is made of, at the time of the call: hit or miss.
 func (p *aheader) called(h *Hold, q Request) {
 	u := &h.use
+	if q.Of != nil {
+		*u = q.Of.use
+		p.mu.Lock()
+		p.flying++
+		p.mu.Unlock()
+		return
+	}
 	u.At = p.clock.Mark(&u.Stack, p.skip)
 	u.Buf = q.Mem.Addr()
 	kind := uint8(0)
 	if q.Access&transport.LocalWrite != 0 {
 		kind = 1
 	}
-	p.flying.Add(1)
 	p.mu.Lock()
 	p.ctx.Note(u, predict.MakeCall(kind, u.Buf))
+	p.flying++
 	p.mu.Unlock()
 }
 
+// inFlight reports whether uses have begun that the queue has not heard of.
+func (p *aheader) inFlight() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.flying > 0
+}
+
 // ended takes back called for a use that did not come about.
-func (p *aheader) ended() { p.flying.Add(-1) }
+func (p *aheader) ended() {
+	p.mu.Lock()
+	p.flying--
+	p.mu.Unlock()
+}
 
 // done tells the helper of a use that is over. Its reference has been dropped.
 func (p *aheader) done(u *predict.Use) {
 	p.mu.Lock()
 	p.dq.Put(u)
+	p.flying--
 	p.mu.Unlock()
-	p.flying.Add(-1)
 }
 
 // prediction returns the figures for Stats.

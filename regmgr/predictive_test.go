@@ -147,7 +147,7 @@ func TestPredictiveInDisorder(t *testing.T) {
 	}
 	wg.Wait()
 	require.Zero(t, wrong.Load(), "%d copies", copies.Load())
-	require.Zero(t, m.ahead.flying.Load())
+	require.False(t, m.ahead.inFlight())
 	require.Eventually(t, func() bool { return m.mindUses() > 0 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, m.ahead.helper.Err())
 	runtime.KeepAlive(bufs)

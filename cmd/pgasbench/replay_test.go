@@ -71,20 +71,20 @@ func TestReplayOfATraceThatIsCut(t *testing.T) {
 }
 
 func TestReplayArguments(t *testing.T) {
-	for args, want := range map[string]string{
-		"":                        "one of --trace and --shape",
-		"--shape bt --trace x":    "one of --trace and --shape",
-		"--shape mg":              "want one of",
-		"--trace /nonexistent":    "PGAS_TRACE",
-		"--shape bt --reg pinned": "leavepinned",
-		"--shape bt --idle most":  "conservative",
-		"--shape bt --cost cheap": "cost model",
-		"--shape bt --window 5":   "0 to 4",
-		"--shape bt --limit -1":   "--limit",
-		"--shape bt --noise -1":   "nothing negative",
-		"--shape bt --ranks-per-node 1 --nodes 2": "too few",
+	for _, c := range [][2]string{
+		{"", "one of --trace and --shape"},
+		{"--shape bt --trace x", "one of --trace and --shape"},
+		{"--shape mg", "want one of"},
+		{"--trace /nonexistent", "PGAS_TRACE"},
+		{"--shape bt --reg pinned", "leavepinned"},
+		{"--shape bt --idle most", "conservative"},
+		{"--shape bt --cost cheap", "cost model"},
+		{"--shape bt --window 5", "0 to 4"},
+		{"--shape bt --limit -1", "--limit"},
+		{"--shape bt --noise -1", "nothing negative"},
+		{"--shape bt --ranks-per-node 1 --nodes 2", "too few"},
 	} {
-		_, err := replayOut(t, strings.Fields(args)...)
-		require.ErrorContains(t, err, want, args)
+		_, err := replayOut(t, strings.Fields(c[0])...)
+		require.ErrorContains(t, err, c[1], c[0])
 	}
 }

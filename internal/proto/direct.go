@@ -28,6 +28,9 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 	c := regmgr.Config{
 		Policy: r.Policy, Registrar: n.d, Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 2,
 	}
+	if r.Policy == regmgr.Predictive {
+		c.Ahead = &regmgr.Ahead{Skip: framesBelow}
+	}
 	if c.Bytes == 0 && n.caps.MaxPinned > 0 {
 		c.Bytes = max(1, n.caps.MaxPinned/4*3-int64(slots*slotBytes))
 	}
@@ -37,6 +40,10 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 	n.direct.reg, err = regmgr.New(c)
 	return err
 }
+
+// framesBelow are the frames from start upwards that all direct transfers have in common or that differ only by how they
+// wait: start itself, what calls it, and what the engine was called by.
+const framesBelow = 3
 
 // landed ends what the operation of a piece held. It comes before the piece is settled: whoever then learns of the end
 // may unmap its memory.
@@ -125,6 +132,7 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 	}
 	h := Handle{}
 	q := regmgr.Request{Mem: part, Access: t.rights()}
+	var first regmgr.Hold
 	for done := 0; done < part.Bytes; {
 		var hold regmgr.Hold
 		if err = n.direct.reg.Acquire(&hold, q); err != nil {
@@ -133,6 +141,9 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 			}
 			err = transport.NewOpError(t.name, t.r.Rank, err)
 			break
+		}
+		if done == 0 {
+			first, q.Of = hold, &first
 		}
 		// It may be registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
 		piece := mem.Hidden(part.Slice(done, min(part.Bytes-done, n.caps.MaxMessage)))
