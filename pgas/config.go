@@ -22,6 +22,9 @@ type Config struct {
 	NoLocal bool
 	// Stats counts operations on mapped memory too. They are slower then: they are no longer inlined.
 	Stats bool
+	// Trace is a directory to which each rank writes a file of its puts and gets, for `pgasbench replay`. They all go through
+	// the engine then, and are slower. Empty: none.
+	Trace string
 	// SoftLatency and SoftBandwidth (bytes per second) slow the soft NIC down, to teach and to draw figures.
 	SoftLatency   time.Duration
 	SoftBandwidth int64
@@ -42,6 +45,7 @@ const (
 	envTransport = "PGAS_TRANSPORT"
 	envLocal     = "PGAS_LOCAL"
 	envStats     = "PGAS_STATS"
+	envTrace     = "PGAS_TRACE"
 	envStart     = "PGAS_START_TIMEOUT"
 	envLatency   = "PGAS_SOFT_LATENCY"
 	envBandwidth = "PGAS_SOFT_BANDWIDTH"
@@ -53,6 +57,7 @@ func Variables(environ []string) []Variable {
 		{Name: envTransport, Default: defaultNIC, Meaning: "the NIC for memory that is not mapped: " + auto.Names() + "; shm: none"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
+		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
 		{Name: envBandwidth, Default: "0", Meaning: "soft: bytes per second of each rank, such as 1.5G; 0: what the machine moves"},
@@ -103,6 +108,7 @@ func FromEnvironment(environ []string) (Config, error) {
 	default:
 		return c, fmt.Errorf("%w: %s=%q: want 0 or 1", ErrConfig, envStats, v)
 	}
+	c.Trace, _ = lookup(environ, envTrace)
 	if v, _ := lookup(environ, envStart); v != "" {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {

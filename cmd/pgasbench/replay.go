@@ -24,7 +24,7 @@ have been registered when, what would have hit, and what it would have cost. No 
 A trace is what PGAS_TRACE=DIR makes a program record, or has the --shape of a well-known program.
 --cost is a preset (published: 68 us + 200 ns a page to register, by Denis 2011, all else assumed; free) and words that change it:
   register=68us+200ns  deregister=...  fixed part + per page (+ largest residual)
-  copy=5.2 (GB/s)  hash=200ns  compare=5ns  slice=4ms  swap=3us  poll=0 (how late the helper hears of a use)`
+  copy=5.2 (GB/s)  net=2 (GB/s, of transfers whose length the trace does not tell)  hash=200ns  compare=5ns  slice=4ms  swap=3us  poll=0 (how late the helper hears of a use)`
 
 // replayCommand replays traces. It is no program of ranks: it runs alone.
 func replayCommand(out io.Writer) *cli.Command {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/trace"
 	"gopgas/regmgr"
 	"gopgas/transport"
 )
@@ -198,8 +199,15 @@ func (n *nic) startUser(t journey, user mem.Range, otherwise func() (Handle, err
 
 // StartPut begins a Put. src belongs to the engine until the handle is done.
 func (e *Engine) StartPut(r *Remote, off int, src mem.Range) (Handle, error) {
+	if e.record != nil {
+		return e.record.started(trace.Put, r, off, src, e.startPut)
+	}
+	return e.startPut(r, off, src)
+}
+
+func (e *Engine) startPut(r *Remote, off int, src mem.Range) (Handle, error) {
 	if r.Mapped.Bytes != 0 {
-		return Handle{}, e.Put(r, off, src)
+		return Handle{}, e.put(r, off, src)
 	}
 	n := e.nic()
 	return n.startUser(journey{"put", transport.OpWrite, r, off}, src, func() (Handle, error) {

@@ -17,19 +17,20 @@ type Costs struct {
 	Compare              float64       // of one item
 	Slice, Swap          predict.Nanos // of the kernel's scheduler
 	Poll                 predict.Nanos // X: how late the helper hears of a use
+	Net                  float64       // bytes per nanosecond of transfers whose length a trace does not tell
 }
 
 // Presets are named cost models, in the words of ParseCosts. Only the registration costs of the first are published, by
 // Denis (Euro-Par 2011) for his cluster; everything else in it is assumed.
 func Presets() map[string]string {
 	return map[string]string{
-		"published": "register=68us+200ns deregister=34us+50ns copy=5.2 hash=200ns compare=5ns slice=4ms swap=3us poll=0",
-		"free":      "register=0 deregister=0 copy=1000 hash=200ns compare=0 slice=0 swap=0 poll=0",
+		"published": "register=68us+200ns deregister=34us+50ns copy=5.2 hash=200ns compare=5ns slice=4ms swap=3us poll=0 net=2",
+		"free":      "register=0 deregister=0 copy=1000 hash=200ns compare=0 slice=0 swap=0 poll=0 net=1000",
 	}
 }
 
 // ParseCosts reads a preset's name, or words such as "register=68us+200ns": a fixed part and one for each page, then if
-// need be a third, the largest residual. copy is in GB/s. A preset may be followed by words that change it.
+// need be a third, the largest residual. copy and net are in GB/s. A preset may be followed by words that change it.
 func ParseCosts(text string) (Costs, error) {
 	var c Costs
 	words := strings.Fields(strings.ReplaceAll(text, ",", " "))
@@ -53,12 +54,12 @@ func ParseCosts(text string) (Costs, error) {
 
 func (c *Costs) set(word string) error {
 	name, value, _ := strings.Cut(word, "=")
-	if name == "copy" {
+	if rate := map[string]*float64{"copy": &c.Copy, "net": &c.Net}[name]; rate != nil {
 		v, err := strconv.ParseFloat(value, 64)
 		if err != nil || v <= 0 {
-			return fmt.Errorf("copy=%s: want GB/s", value)
+			return fmt.Errorf("%s=%s: want GB/s", name, value)
 		}
-		c.Copy = v
+		*rate = v
 		return nil
 	}
 	var parts []float64
@@ -81,7 +82,7 @@ func (c *Costs) set(word string) error {
 	case name == "compare" && len(parts) == 1:
 		c.Compare = parts[0]
 	default:
-		return fmt.Errorf("%s: no such cost; there are register, deregister (fixed+page+residual), copy, hash, compare, slice, swap, poll", word)
+		return fmt.Errorf("%s: no such cost; there are register, deregister (fixed+page+residual), copy, net, hash, compare, slice, swap, poll", word)
 	}
 	return nil
 }
@@ -102,6 +103,9 @@ func nanos(s string) (float64, error) {
 func (c Costs) forHelper() predict.Costs {
 	return predict.Costs{Register: c.Register, Deregister: c.Deregister, Hash: c.Hash, Compare: c.Compare, Poll: c.Poll}
 }
+
+// transfer returns how long a transfer takes of which the trace tells 0.
+func (c Costs) transfer(bytes uint64) predict.Nanos { return predict.Nanos(float64(bytes)/c.Net + 0.5) }
 
 func (c Costs) copyTime(bytes uint64) predict.Nanos {
 	return predict.Nanos(float64(bytes)/c.Copy + 0.5)

@@ -94,7 +94,11 @@ func (r *rank) turn(now predict.Nanos) predict.Nanos {
 
 // call is what the program does.
 func (r *rank) call(now predict.Nanos) error {
-	e := &r.events[r.next]
+	timed := r.events[r.next]
+	e := &timed
+	if e.Took == 0 {
+		e.Took = r.cfg.Costs.transfer(e.Bytes)
+	}
 	r.next++
 	r.end = max(r.end, now+e.Took)
 	if int(e.Peer) >= 0 && r.here(int(e.Peer)) {

@@ -24,7 +24,7 @@ func synth(t *testing.T, shape string, c ShapeConfig) []*trace.File {
 }
 
 func run(t *testing.T, files []*trace.File, c Config) *Result {
-	if c.Costs.Copy == 0 {
+	if c.Costs.Net == 0 {
 		c.Costs = costs(t, "published")
 	}
 	res, err := Run(files, c)
@@ -229,7 +229,7 @@ func TestCostModels(t *testing.T) {
 	for name := range Presets() {
 		costs(t, name)
 	}
-	for _, bad := range []string{"", "register", "register=1us+2+3+4", "register=-1us", "copy=0", "speed=3", "hash=1us+2us"} {
+	for _, bad := range []string{"", "register", "register=1us+2+3+4", "register=-1us", "copy=0", "net=fast", "speed=3", "hash=1us+2us"} {
 		_, err := ParseCosts(bad)
 		require.ErrorContains(t, err, "cost model", bad)
 	}

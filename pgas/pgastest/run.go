@@ -25,6 +25,7 @@ type Config struct {
 	Fabric    transporttest.FabricConfig  // of the NIC
 	Made      func(*transporttest.Fabric) // is given the NICs before the ranks start, for tests that kill some; may be nil
 	Stats     bool                        // count operations on mapped memory
+	Trace     string                      // directory for a trace; empty: none
 	TimeLimit time.Duration               // 0: 60 s
 }
 
@@ -105,7 +106,7 @@ var errGoexit = errors.New("the rank's goroutine was ended: t.FailNow, t.SkipNow
 
 // rank is the life of one rank. What it returned is left in out, which also holds when f never returns.
 func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, out *error, made func(*pgas.World)) {
-	w, err := pgas.Assemble(ctx, pgas.Config{Stats: c.Stats}, p)
+	w, err := pgas.Assemble(ctx, pgas.Config{Stats: c.Stats, Trace: c.Trace}, p)
 	if err != nil {
 		*out = errors.Join(err, p.Job.Close())
 		return
