@@ -22,7 +22,8 @@ const replayHelp = `Runs a trace of transfers under policies of memory registrat
 have been registered when, what would have hit, and what it would have cost. No figure of it is a measurement.
 
 A trace is what PGAS_TRACE=DIR makes a program record, or has the --shape of a well-known program.
---cost is a preset (published: 68 us + 200 ns a page to register, by Denis 2011, all else assumed; free) and words that change it:
+--cost is the name of a model (helper-threads, superpipeline: papers' constants and what is derived or assumed beside them,
+internal/cost says which; free) and words that change it; what concerns the helper and the kernel's scheduler is assumed:
   register=68us+200ns  deregister=...  fixed part + per page (+ largest residual)
   copy=5.2 (GB/s)  net=2 (GB/s, of transfers whose length the trace does not tell)  hash=200ns  compare=5ns  slice=4ms  swap=3us  poll=0 (how late the helper hears of a use)`
 
@@ -34,7 +35,7 @@ func replayCommand(out io.Writer) *cli.Command {
 			&cli.StringFlag{Name: "trace", Usage: "the trace's `DIR`ectory"},
 			&cli.StringFlag{Name: "shape", Usage: "instead of a trace, one `OF` " + strings.Join(replay.Shapes(), ", ")},
 			&cli.StringFlag{Name: "reg", Value: "leavepinned,predictive,periodicity", Usage: "policies, or all"},
-			&cli.StringFlag{Name: "cost", Value: "published", Usage: "cost model"},
+			&cli.StringFlag{Name: "cost", Value: "helper-threads", Usage: "cost model"},
 			&cli.IntFlag{Name: "nodes", Usage: "nodes; 0: as recorded"},
 			&cli.IntFlag{Name: "ranks-per-node", Usage: "ranks of a node; 0: as recorded"},
 			&cli.IntFlag{Name: "cores", Usage: "cores of a node; 0: one for each rank and one for each helper"},

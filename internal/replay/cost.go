@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/predict"
 )
 
@@ -20,36 +21,51 @@ type Costs struct {
 	Net                  float64       // bytes per nanosecond of transfers whose length a trace does not tell
 }
 
-// Presets are named cost models, in the words of ParseCosts. Only the registration costs of the first are published, by
-// Denis (Euro-Par 2011) for his cluster; everything else in it is assumed.
-func Presets() map[string]string {
-	return map[string]string{
-		"published": "register=68us+200ns deregister=34us+50ns copy=5.2 hash=200ns compare=5ns slice=4ms swap=3us poll=0 net=2",
-		"free":      "register=0 deregister=0 copy=1000 hash=200ns compare=0 slice=0 swap=0 poll=0 net=1000",
-	}
-}
+// free is a machine on which nothing costs anything but the helper's thoughts, so that what is seen is prediction alone.
+const free = "register=0 deregister=0 copy=1000 hash=200ns compare=0 slice=0 swap=0 poll=0 net=1000"
 
-// ParseCosts reads a preset's name, or words such as "register=68us+200ns": a fixed part and one for each page, then if
-// need be a third, the largest residual. copy and net are in GB/s. A preset may be followed by words that change it.
+// assumed are the costs that no model of a NIC contains.
+const assumed = "hash=200ns slice=4ms swap=3us poll=0"
+
+// CostNames lists the models that ParseCosts knows: those of package cost, which has their sources, and free.
+func CostNames() []string { return append(cost.Names(), "free") }
+
+// ParseCosts reads the name of a model, and words that change it, such as "register=68us+200ns": a fixed part and one for
+// each page, then if need be a third, the largest residual. copy and net are in GB/s. The scheduler's costs and t_hash are
+// assumed unless they are among the words.
 func ParseCosts(text string) (Costs, error) {
-	var c Costs
 	words := strings.Fields(strings.ReplaceAll(text, ",", " "))
-	if len(words) > 0 {
-		if preset, ok := Presets()[words[0]]; ok {
-			words = append(strings.Fields(preset), words[1:]...)
-		} else {
-			words = append(strings.Fields(Presets()["published"]), words...)
-		}
+	if len(words) == 0 {
+		return Costs{}, fmt.Errorf("cost model: want one of %q, and words such as register=68us+200ns copy=5.2", CostNames())
 	}
-	for _, w := range words {
+	var c Costs
+	name, more := words[0], words[1:]
+	words = strings.Fields(assumed)
+	if name == "free" {
+		words = strings.Fields(free)
+	} else {
+		m, err := cost.Named(name)
+		if err != nil {
+			return Costs{}, fmt.Errorf("cost model %q: want one of %q, and words such as register=68us+200ns copy=5.2", text, CostNames())
+		}
+		c = fromModel(m)
+	}
+	for _, w := range append(words, more...) {
 		if err := c.set(w); err != nil {
 			return Costs{}, fmt.Errorf("cost model %q: %w", text, err)
 		}
 	}
-	if c.Copy <= 0 {
-		return Costs{}, fmt.Errorf("cost model %q: want a preset (published, free) and words such as register=68us+200ns copy=5.2", text)
-	}
 	return c, nil
+}
+
+// fromModel takes over a model. Rates are those of large transfers.
+func fromModel(m cost.Model) Costs {
+	const large = 4 << 20
+	line := func(l cost.Line) predict.Line { return predict.Line{PerPage: l.A, Fixed: l.B, Residual: l.Residual} }
+	return Costs{
+		Register: line(m.Register), Deregister: line(m.Deregister), Compare: m.Compare,
+		Copy: m.Copy.Rate(large) / 1e9, Net: m.Transfer.Rate(large) / 1e9,
+	}
 }
 
 func (c *Costs) set(word string) error {

@@ -25,7 +25,7 @@ func synth(t *testing.T, shape string, c ShapeConfig) []*trace.File {
 
 func run(t *testing.T, files []*trace.File, c Config) *Result {
 	if c.Costs.Net == 0 {
-		c.Costs = costs(t, "published")
+		c.Costs = costs(t, "superpipeline")
 	}
 	res, err := Run(files, c)
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestNestedLoopsNeedTheWindow(t *testing.T) {
 // TestImpossibleProblem: the buffers of an iteration do not fit under the limit together.
 func TestImpossibleProblem(t *testing.T) {
 	files := synth(t, "ft", ShapeConfig{Ranks: 4})
-	c := Config{Limit: 64 << 20, Policy: LeavePinnedNoEvict, Costs: costs(t, "published")}
+	c := Config{Limit: 64 << 20, Policy: LeavePinnedNoEvict, Costs: costs(t, "superpipeline")}
 	_, err := Run(files, c)
 	var limit *LimitError
 	require.ErrorAs(t, err, &limit)
@@ -181,7 +181,7 @@ func TestLimitsHoldUnderAllPolicies(t *testing.T) {
 			if p == LeavePinnedNoEvict {
 				continue // fails, by its nature
 			}
-			res := run(t, files, Config{Policy: p, Limit: 12 << 20, Costs: costs(t, "published poll=50us")})
+			res := run(t, files, Config{Policy: p, Limit: 12 << 20, Costs: costs(t, "superpipeline poll=50us")})
 			if p != Pipelined { // its fragments are not held to the limit
 				require.LessOrEqual(t, res.Peak, int64(12<<20)+4<<20, "%s under %s: a region that leaves still counts", shape, p)
 			}
@@ -221,15 +221,17 @@ func TestMeter(t *testing.T) {
 }
 
 func TestCostModels(t *testing.T) {
-	c := costs(t, "register=10us+100ns+2us copy=2 poll=50us")
+	c := costs(t, "superpipeline register=10us+100ns+2us copy=2 poll=50us")
 	require.Equal(t, predict.Line{Fixed: 10000, PerPage: 100, Residual: 2000}, c.Register)
-	require.Equal(t, predict.Line{Fixed: 34000, PerPage: 50}, c.Deregister, "the rest is the preset's")
+	require.Equal(t, predict.Line{Fixed: 20000, PerPage: 50}, c.Deregister, "the rest is the model's")
+	require.InDelta(t, 2, c.Net, 0.01)
 	require.EqualValues(t, 50_000, c.Poll)
 	require.EqualValues(t, 2048, c.copyTime(4096))
-	for name := range Presets() {
+	for _, name := range CostNames() {
 		costs(t, name)
 	}
-	for _, bad := range []string{"", "register", "register=1us+2+3+4", "register=-1us", "copy=0", "net=fast", "speed=3", "hash=1us+2us"} {
+	for _, bad := range []string{"", "cheap", "register=1us", "free register=1us+2+3+4", "free register=-1us", "free copy=0",
+		"free net=fast", "free speed=3", "free hash=1us+2us"} {
 		_, err := ParseCosts(bad)
 		require.ErrorContains(t, err, "cost model", bad)
 	}
