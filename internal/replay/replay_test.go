@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -230,8 +231,8 @@ func TestCostModels(t *testing.T) {
 	for _, name := range CostNames() {
 		costs(t, name)
 	}
-	for _, bad := range []string{"", "cheap", "register=1us", "free register=1us+2+3+4", "free register=-1us", "free copy=0",
-		"free net=fast", "free speed=3", "free hash=1us+2us"} {
+	wrong := "|cheap|register=1us|free register=1us+2+3+4|free register=-1us|free copy=0|free net=fast|free speed=3|free hash=1us+2us"
+	for bad := range strings.SplitSeq(wrong, "|") {
 		_, err := ParseCosts(bad)
 		require.ErrorContains(t, err, "cost model", bad)
 	}
