@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"gopgas/internal/cost"
+	"gopgas/regmgr"
 	"gopgas/transport/auto"
 )
 
@@ -28,6 +30,16 @@ type Config struct {
 	// SoftLatency and SoftBandwidth (bytes per second) slow the soft NIC down, to teach and to draw figures.
 	SoftLatency   time.Duration
 	SoftBandwidth int64
+	// Reg is what happens to the memory that large transfers over a NIC need registered, by the name of a policy of package
+	// regmgr: empty is leavepinned.
+	Reg string
+	// RegLimit bounds what a rank registers for its own transfers, in bytes. 0: three quarters of what the NIC may pin.
+	RegLimit int64
+	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: above 64 KiB.
+	RegThreshold int64
+	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
+	// the name of a paper whose constants to take. Empty: measured where it must be known.
+	Calibration string
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration
 	// Environ is the environment in which the launcher's word is looked for. nil: the process's.
@@ -47,6 +59,10 @@ const (
 	envStats     = "PGAS_STATS"
 	envTrace     = "PGAS_TRACE"
 	envStart     = "PGAS_START_TIMEOUT"
+	envReg       = "PGAS_REG"
+	envRegLimit  = "PGAS_REG_LIMIT"
+	envRegLeast  = "PGAS_REG_THRESHOLD"
+	envCosts     = "PGAS_CALIBRATION"
 	envLatency   = "PGAS_SOFT_LATENCY"
 	envBandwidth = "PGAS_SOFT_BANDWIDTH"
 )
@@ -61,6 +77,10 @@ func Variables(environ []string) []Variable {
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
 		{Name: envBandwidth, Default: "0", Meaning: "soft: bytes per second of each rank, such as 1.5G; 0: what the machine moves"},
+		{Name: envReg, Default: "leavepinned", Meaning: "the memory of large transfers: " + regmgr.Policies()},
+		{Name: envRegLimit, Default: "0", Meaning: "bytes registered at once for this rank's transfers, such as 64M; 0: 3/4 of what the NIC may pin"},
+		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
+		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: "GOMAXPROCS", Default: fmt.Sprint(runtime.NumCPU() + 1), Meaning: "threads that run Go code in a rank"},
 		{Name: "PMI_FD", Meaning: "the process manager's connection (set by pgasrun, mpiexec.hydra, srun --mpi=pmi2)"},
 		{Name: "PMI_PORT", Meaning: "the same as an address"},
@@ -130,6 +150,9 @@ func FromEnvironment(environ []string) (Config, error) {
 		}
 		c.SoftBandwidth = n
 	}
+	if err := c.registrationFrom(environ); err != nil {
+		return c, err
+	}
 	return c, c.validate()
 }
 
@@ -172,6 +195,9 @@ func (c *Config) validate() error {
 	}
 	if c.Transport == "" {
 		c.Transport = defaultNIC
+	}
+	if _, err := c.registration(); err != nil {
+		return err
 	}
 	if _, err := auto.Provider(c.Transport, auto.Config{}); err != nil && c.Transport != "shm" {
 		return fmt.Errorf("%w: %s=%q is no transport of this build; there are: shm, %s", ErrConfig, envTransport, c.Transport, auto.Names())

@@ -136,6 +136,9 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		Mapper: p.Mapper, Domain: domain, Addresses: addresses, Nodes: nodes, CountMapped: cfg.Stats,
 		Slots: p.Slots,
 	}
+	if c.Registration, err = cfg.registration(); err != nil {
+		return nil, err
+	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
 		if domain == nil {

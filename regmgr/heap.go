@@ -9,7 +9,7 @@ import (
 
 // sentinel is garbage from its birth: its cleanup tells of a collection. It holds a pointer so that the runtime does not put it
 // into one block with other small objects, which would keep it.
-type sentinel struct{ self *sentinel }
+type sentinel struct{ _ *sentinel }
 
 // watchCollections makes m learn of each garbage collection until it is closed or garbage itself.
 func watchCollections(m *Manager) {

@@ -6,18 +6,18 @@ import (
 	"gopgas/transport"
 )
 
-// The index finds the regions that cover an address: a tree by address of three levels, as a page table is. A slot that
+// The index finds the regions that cover an address: a tree by address of four levels, as a page table is. A slot that
 // a region covers whole lists it there and not below, so that entering a large region takes few steps.
 const (
 	pageBits  = 12 // of the last level; unrelated to the machine's pages
-	levelBits = 12
+	levelBits = 9
 	levelSize = 1 << levelBits
-	topShift  = pageBits + 2*levelBits
+	topShift  = pageBits + 3*levelBits
 	addrBits  = topShift + levelBits
 )
 
 // index is changed by one goroutine at a time and read by any.
-type index struct{ top level }
+type index struct{ top atomic.Pointer[level] }
 
 type level [levelSize]slot
 
@@ -38,7 +38,10 @@ func (x *index) find(lo, hi uint64, a transport.Access) *Region {
 		return nil
 	}
 	var other *Region
-	l := &x.top
+	l := x.top.Load()
+	if l == nil {
+		return nil
+	}
 	for shift := uint(topShift); ; shift -= levelBits {
 		s := &l[lo>>shift%levelSize]
 		for e := s.list.Load(); e != nil; e = e.next {
@@ -59,8 +62,8 @@ func (x *index) find(lo, hi uint64, a transport.Access) *Region {
 
 // each calls f for the regions that share bytes with [lo, hi), each at least once, until f returns false.
 func (x *index) each(lo, hi uint64, f func(*Region) bool) {
-	if hi > lo && (hi-1)>>addrBits == 0 {
-		x.top.each(lo, hi-1, topShift, f)
+	if l := x.top.Load(); l != nil && hi > lo && (hi-1)>>addrBits == 0 {
+		l.each(lo, hi-1, topShift, f)
 	}
 }
 
@@ -88,12 +91,15 @@ func (x *index) insert(r *Region) bool {
 		return false
 	}
 	r.self.r = r
-	x.top.walk(r, r.lo, r.hi-1, topShift, true)
+	if x.top.Load() == nil {
+		x.top.Store(new(level))
+	}
+	x.top.Load().walk(r, r.lo, r.hi-1, topShift, true)
 	return true
 }
 
 // remove takes r out.
-func (x *index) remove(r *Region) { x.top.walk(r, r.lo, r.hi-1, topShift, false) }
+func (x *index) remove(r *Region) { x.top.Load().walk(r, r.lo, r.hi-1, topShift, false) }
 
 // walk visits the slots that hold r, for [lo, last] of it.
 func (l *level) walk(r *Region, lo, last uint64, shift uint, insert bool) {

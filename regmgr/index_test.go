@@ -26,7 +26,7 @@ func TestIndexAgainstList(t *testing.T) {
 	pick := func() (lo, n uint64) {
 		// Pages, slots of all three levels, and ranges across their borders.
 		size := uint64(1) << rng.IntN(38)
-		return base + rng.Uint64N(4)<<(pageBits+levelBits*rng.IntN(3)) + rng.Uint64N(1<<15), 1 + rng.Uint64N(size)
+		return base + rng.Uint64N(4)<<(pageBits+levelBits*rng.IntN(4)) + rng.Uint64N(1<<15), 1 + rng.Uint64N(size)
 	}
 	for step := range 500 {
 		switch {

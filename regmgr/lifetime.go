@@ -45,8 +45,11 @@ func (m *Manager) lifetimeLocked(r *Region) *Lifetime {
 }
 
 // End ends the lifetime: when it returns, no registration of the memory is left that was kept because of it, and the owner may unmap
-// it. It waits for transfers that use the memory. Ending it again does nothing.
+// it. It waits for transfers that use the memory. Ending it again, or a nil one, does nothing.
 func (l *Lifetime) End() {
+	if l == nil {
+		return
+	}
 	m := l.m
 	m.mu.Lock()
 	l.ended = true

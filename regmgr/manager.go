@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/mem"
 	"gopgas/internal/predict"
 	"gopgas/internal/sched"
@@ -46,7 +47,9 @@ type Config struct {
 	Threshold int
 	// Ahead makes Predictive predict; without it Predictive registers on demand.
 	Ahead *Ahead
-	// Quiet leaves garbage collections unwatched: the owner calls Collected himself, as tests and virtual time do.
+	// Costs are those of this machine and NIC; only the policy Predictive asks for them.
+	Costs cost.Model
+	// Quiet leaves garbage collections unwatched, as they are in virtual time: the owner calls Collected himself.
 	Quiet bool
 
 	// NoPin leaves Go objects unpinned. Never set it: it is for the test that shows the stale bytes which the pin prevents.
@@ -61,7 +64,6 @@ type Manager struct {
 	budget *Budget
 
 	uses    atomic.Uint64 // references taken: the clock of the idle list, and the count of hits and registrations
-	gcs     atomic.Uint32 // collections seen
 	counts  counters
 	reaping atomic.Int32 // goroutines that reap
 	closed  atomic.Bool
@@ -109,7 +111,7 @@ func New(c Config) (*Manager, error) {
 			return nil, err
 		}
 	}
-	if !c.Quiet {
+	if !c.Quiet && !c.Sched.Virtual() {
 		watchCollections(m)
 	}
 	return m, nil

@@ -43,9 +43,17 @@ func TestPlans(t *testing.T) {
 		bytes int
 		want  Plan
 	}{
-		{Bounce, 64 * mb, Plan{}}, {LeavePinned, 0, Plan{}}, {LeavePinned, 16*k - 1, Plan{}}, {LeavePinned, 16 * k, whole(16 * k)},
-		{OnDemand, 4 * mb, whole(4 * mb)}, {LeavePinnedNoEvict, 4 * mb, whole(4 * mb)}, {Predictive, 17 * k, whole(17 * k)},
-		{Pipelined, mb - 1, Plan{}}, {Pipelined, mb, pipe}, {PipelinedLeavePinned, 5 * mb, pipe}, {PipelinedLeavePinned, 512 * k, Plan{}},
+		{Bounce, 64 * mb, Plan{}},
+		{LeavePinned, 0, Plan{}},
+		{LeavePinned, 16*k - 1, Plan{}},
+		{LeavePinned, 16 * k, whole(16 * k)},
+		{OnDemand, 4 * mb, whole(4 * mb)},
+		{LeavePinnedNoEvict, 4 * mb, whole(4 * mb)},
+		{Predictive, 17 * k, whole(17 * k)},
+		{Pipelined, mb - 1, Plan{}},
+		{Pipelined, mb, pipe},
+		{PipelinedLeavePinned, 5 * mb, pipe},
+		{PipelinedLeavePinned, 512 * k, Plan{}},
 	} {
 		require.Equal(t, c.want, c.p.PlanFor(c.bytes, LeastRegistered), "%v %d", c.p, c.bytes)
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 // Ahead is how the policy Predictive works: who predicts with what, and where its helper runs. The zero Ahead is the
-// paper's predictor with its constants, and a core for the helper.
+// paper's predictor, and a core for the helper. What registrations cost is Config.Costs; without them the named model
+// helper-threads.
 type Ahead struct {
-	Model   cost.Model    // what registrations cost here; zero: the named model helper-threads
 	Window  int           // calls before the current one in a signature; 0: 2
 	Age     int           // longer periods in a row that end a shorter one; 0: a period never grows
 	Poll    time.Duration // X, how late the helper may hear of a use; 0: 50 us
@@ -45,19 +45,23 @@ type aheader struct {
 
 // startAhead begins to predict and to register ahead.
 func (m *Manager) startAhead(c Ahead) error {
-	if c.Model.PageBytes == 0 {
-		model, err := cost.Named("helper-threads")
-		if err != nil {
+	model := m.cfg.Costs
+	if model.PageBytes == 0 {
+		var err error
+		if model, err = cost.Named("helper-threads"); err != nil {
 			return fmt.Errorf("register ahead: %w", err)
 		}
-		c.Model = model
 	}
-	if c.Clock == nil {
-		c.Clock = callsite.New(m.cfg.Sched.Now)
+	switch s := m.cfg.Sched; {
+	case c.Clock != nil:
+	case s.Virtual():
+		c.Clock = callsite.Plain(s.Now)
+	default:
+		c.Clock = callsite.New(s.Now)
 	}
 	p := &aheader{m: m, skip: c.Skip, clock: c.Clock, dq: predict.NewQueue(c.Queue)}
 	p.mind = predict.New(predict.Config{
-		Costs: costsOf(c.Model), Window: c.Window, Age: c.Age, Periodicity: c.Periods,
+		Costs: costsOf(model), Window: c.Window, Age: c.Age, Periodicity: c.Periods,
 	}, spotCache{m}, p.dq)
 	m.ahead = p
 	m.keeps.Store(true) // the helper gives back

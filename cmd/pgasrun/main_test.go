@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/cost"
 )
 
 // Built once for all tests: pgasrun itself, and the program of the launcher's tests that plays a rank.
@@ -174,6 +176,28 @@ func TestHelpAndInfo(t *testing.T) {
 	for _, name := range []string{"cores", "locked memory", "open files", "/dev/shm", "mappings", "memory of the control group", "PGAS_CONTROL_FD"} {
 		require.Contains(t, out, "\n  "+name+" ")
 	}
+}
+
+// TestCalibrate: the costs that are printed can be taken up again.
+func TestCalibrate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "costs.json")
+	out, errs, code := call(t, "info", "--calibrate", "--write", file)
+	require.Zero(t, code, errs)
+	for _, line := range []string{"costs of soft, measured in ", "  register ", "  deregister ", "residual", "GB/s", "\n  256 "} {
+		require.Contains(t, out, line)
+	}
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	m, err := cost.Read(f)
+	require.NoError(t, err)
+	require.Equal(t, "soft", m.Name)
+	_, errs, code = call(t, "info", "--calibrate", "--nic", "hamster")
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, "hamster")
+	_, errs, code = call(t, "info", "--write", "/nonexistent/costs.json")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "write the costs")
 }
 
 func TestDryRun(t *testing.T) {

@@ -104,8 +104,13 @@ func TestReadRefuses(t *testing.T) {
 	_, err := Read(strings.NewReader(good))
 	require.NoError(t, err)
 	for _, change := range [][2]string{
-		{"4096", "4097"}, {"4096", "0"}, {`"ns_per_page":1`, `"ns_per_page":-1`}, {`"ns_lookup":1`, `"ns_lookup":-1`},
-		{`"name":"x"`, `"nam":"x"`}, {`{"name"`, `["name"`}, {`"ns_per_page":1,"ns_fixed":2`, `"ns_per_page":0,"ns_fixed":0`},
+		{"4096", "4097"},
+		{"4096", "0"},
+		{`"ns_per_page":1`, `"ns_per_page":-1`},
+		{`"ns_lookup":1`, `"ns_lookup":-1`},
+		{`"name":"x"`, `"nam":"x"`},
+		{`{"name"`, `["name"`},
+		{`"ns_per_page":1,"ns_fixed":2`, `"ns_per_page":0,"ns_fixed":0`},
 		{`"ns_compare":1`, `"ns_compare":1,"copy":[{"n":5,"ns":3},{"n":5,"ns":4}]`},
 	} {
 		_, err := Read(strings.NewReader(strings.Replace(good, change[0], change[1], 1)))
@@ -151,8 +156,7 @@ func TestMeasure(t *testing.T) {
 	require.Equal(t, 200, got.RegisterSamples[len(got.RegisterSamples)-1].N)
 	require.Less(t, m.now, 22*time.Millisecond, "the time it was given, by its own clock")
 	require.Equal(t, 16384, got.LeastRegistered(16<<10))
-	slow := got
-	slow.Lookup = 5000
+	slow := Model{Copy: Curve{{N: 256, Nanos: 104}, {N: 16384, Nanos: 4136}, {N: 65536, Nanos: 16424}}, Lookup: 5000}
 	require.Equal(t, 32768, slow.LeastRegistered(0), "where a copy takes 40 + 8192 ns")
 
 	p := m.probe()

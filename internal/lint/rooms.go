@@ -21,7 +21,7 @@ const (
 // line here, in the change that creates it, together with its line in docs/architecture.md.
 var rooms = []room{
 	// What people start.
-	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto transport/auto transport leaves"},
+	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
 	{"cmd/pgasbench", "pgas window sync regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/mem"
 	"gopgas/internal/trace"
 	"gopgas/regmgr"
@@ -14,8 +15,9 @@ import (
 // Registration says how the memory of large transfers is registered. The zero value is the default.
 type Registration struct {
 	Policy    regmgr.Policy
-	Bytes     int64 // the budget; 0: what the NIC may pin, less a quarter for windows and buffers
-	Threshold int   // bytes from which transfers are registered rather than copied; 0: more than one bounce slot
+	Bytes     int64       // the budget; 0: what the NIC may pin, less a quarter for windows and buffers
+	Threshold int         // bytes from which transfers are registered rather than copied; 0: what Costs say, else more than one slot
+	Costs     *cost.Model // of this machine and NIC; nil: measured where the policy needs them
 }
 
 // direct is the part of a NIC's transfers that go from and to the user's memory without a copy.
@@ -37,6 +39,12 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 	}
 	if c.Threshold == 0 {
 		c.Threshold = slotBytes + 1
+		if r.Costs != nil {
+			c.Threshold = r.Costs.LeastRegistered(regmgr.LeastRegistered)
+		}
+	}
+	if c.Costs, err = n.costs(r); err != nil {
+		return err
 	}
 	n.direct.reg, err = regmgr.New(c)
 	return err
@@ -45,6 +53,24 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 // framesBelow are the frames from start upwards that all direct transfers have in common or that differ only by how they
 // wait: start itself, what calls it, and what the engine was called by.
 const framesBelow = 3
+
+// costs returns what the policy must know of the machine: it is measured where nobody has told, but not in virtual time, where
+// things cost what a model says.
+func (n *nic) costs(r Registration) (cost.Model, error) {
+	switch {
+	case r.Costs != nil:
+		return *r.Costs, nil
+	case r.Policy != regmgr.Predictive:
+		return cost.Model{}, nil
+	case n.e.Sched.Virtual():
+		return cost.Named("helper-threads")
+	}
+	m, err := regmgr.Calibrate(n.d, n.e.Sched)
+	if err != nil {
+		return m, fmt.Errorf("measure what registrations cost on the %s NIC: %w", n.name, err)
+	}
+	return m, nil
+}
 
 // landed ends what the operation of a piece held. It comes before the piece is settled: whoever then learns of the end
 // may unmap its memory.
@@ -58,9 +84,9 @@ func (n *nic) landed(id int32) {
 func (n *nic) putUser(r *Remote, off int, src mem.Range) error {
 	plan := n.direct.reg.Plan(src.Bytes)
 	if !plan.Register {
-		return n.put("put", r, off, src)
+		return n.put(opPut, r, off, src)
 	}
-	return n.whole(journey{"put", transport.OpWrite, r, off}, src, plan)
+	return n.whole(journey{opPut, transport.OpWrite, r, off}, src, plan)
 }
 
 // getUser is putUser's inverse.
@@ -85,6 +111,20 @@ func (t journey) rights() transport.Access {
 		return transport.LocalWrite
 	}
 	return 0
+}
+
+// opPut is the name of the puts whose failure a flush reports if nobody has waited for their handle.
+const opPut = "put"
+
+// failedPutLocked takes the failures of puts to rank that nobody has waited for, and returns one of them.
+func (n *nic) failedPutLocked(rank int) (err error) {
+	for h, ferr := range n.failed {
+		if h.rank == rank && h.op == opPut {
+			err = ferr
+			delete(n.failed, h)
+		}
+	}
+	return err
 }
 
 // mostDepth bounds regmgr.Plan.Depth, so that a transfer needs no allocation.
@@ -210,8 +250,8 @@ func (e *Engine) startPut(r *Remote, off int, src mem.Range) (Handle, error) {
 		return Handle{}, e.put(r, off, src)
 	}
 	n := e.nic()
-	return n.startUser(journey{"put", transport.OpWrite, r, off}, src, func() (Handle, error) {
-		return Handle{}, n.put("put", r, off, src)
+	return n.startUser(journey{opPut, transport.OpWrite, r, off}, src, func() (Handle, error) {
+		return Handle{}, n.put(opPut, r, off, src)
 	})
 }
 

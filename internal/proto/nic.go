@@ -411,6 +411,9 @@ func (n *nic) partDoneLocked(t int32, err error) {
 	}
 	if tr.err != nil {
 		n.failed[Handle{n, tr.op, tr.rank, t, tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		if tr.op == opPut {
+			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
+		}
 	}
 	tr.err = nil
 	tr.gen.Add(1)

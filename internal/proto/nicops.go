@@ -371,6 +371,9 @@ func (n *nic) flush(rank int) error {
 	}
 	n.mu.Lock()
 	err := ep.err
+	if err == nil {
+		err = n.failedPutLocked(rank)
+	}
 	ep.err = nil
 	ep.bad.Store(false)
 	n.mu.Unlock()
