@@ -95,6 +95,23 @@ func TestPredictiveFallsBackToDemand(t *testing.T) {
 	require.Zero(t, m.registeredBytes(n), "on demand")
 }
 
+// TestPredictiveGivesBackWhatOverlaps: regions that lie in each other, used once each, all go.
+func TestPredictiveGivesBackWhatOverlaps(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{Policy: Predictive, Ahead: &Ahead{}})
+	buf := heap(64)
+	var holds []*Hold
+	for _, part := range []mem.Range{buf.Slice(8*page, 4*page), buf.Slice(4*page, 20*page), buf.Slice(6*page, 8*page), buf} {
+		holds = append(holds, acquire(t, m, part, 0))
+	}
+	require.Len(t, n.live, 3, "the third part lies in the second")
+	for _, i := range rand.Perm(len(holds)) {
+		m.Release(holds[i])
+	}
+	require.Eventually(t, func() bool { return m.registeredBytes(n) == 0 }, 20*time.Second, time.Millisecond)
+	runtime.KeepAlive(buf)
+}
+
 func acquireSpot(t *testing.T, m *Manager, r mem.Range) *spot {
 	h := acquire(t, m, r, 0)
 	defer m.Release(h)
