@@ -30,6 +30,9 @@ type Config struct {
 	NoLocal bool
 	// Stats counts operations on mapped memory too. They are slower then: they are no longer inlined.
 	Stats bool
+	// Trace is a directory to which each rank writes a file of its puts and gets, for `pgasbench replay`. They all go through
+	// the engine then, and are slower. Empty: none.
+	Trace string
 	// SoftLatency and SoftBandwidth (bytes per second) slow the soft NIC down, to teach and to draw figures.
 	SoftLatency   time.Duration
 	SoftBandwidth int64
@@ -64,6 +67,7 @@ const (
 	envLocal     = "PGAS_LOCAL"
 	envStats     = "PGAS_STATS"
 	envDevice    = "PGAS_DEVICE"
+	envTrace     = "PGAS_TRACE"
 	envStart     = "PGAS_START_TIMEOUT"
 	envFailure   = "PGAS_FAILURE_TIMEOUT"
 	envReg       = "PGAS_REG"
@@ -82,6 +86,7 @@ func Variables(environ []string) []Variable {
 		{Name: envDevice, Meaning: "the transport's device; tcp: an interface such as eth0, or an address of this machine"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
+		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
 		{Name: envFailure, Default: "5s", Meaning: "how long a rank may be silent before it is called gone; a death on this node is noticed at once"},
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
@@ -137,6 +142,7 @@ func FromEnvironment(environ []string) (Config, error) {
 	default:
 		return c, fmt.Errorf("%w: %s=%q: want 0 or 1", ErrConfig, envStats, v)
 	}
+	c.Trace, _ = lookup(environ, envTrace)
 	for name, to := range map[string]*time.Duration{envStart: &c.StartTimeout, envFailure: &c.FailureTimeout} {
 		if v, _ := lookup(environ, name); v != "" {
 			d, err := time.ParseDuration(v)

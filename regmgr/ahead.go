@@ -2,6 +2,7 @@ package regmgr
 
 import (
 	"errors"
+	"slices"
 	"weak"
 
 	"gopgas/internal/mem"
@@ -88,11 +89,15 @@ func (p *spot) memory() (mem.Range, bool) {
 	return mem.Extend(base, int(p.hi-p.lo)), true
 }
 
-// spotByID returns a spot, or nil.
-func (m *Manager) spotByID(id uint64) *spot {
+// spotByID returns a copy of a spot: its rights may grow under mu.
+func (m *Manager) spotByID(id uint64) (spot, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.spots.byID[id]
+	p := m.spots.byID[id]
+	if p == nil {
+		return spot{}, false
+	}
+	return *p, true
 }
 
 // registered reports whether the spot's memory is registered.
@@ -128,19 +133,33 @@ func (m *Manager) registerAhead(p *spot) error {
 	}
 }
 
-// giveBack deregisters the spot's memory if it is idle, and reports whether it did.
-func (m *Manager) giveBack(p *spot) bool {
-	r := m.index.find(p.lo, p.hi, p.access)
-	if r == nil || !r.retire() {
-		return false
-	}
-	m.drop(r, &m.counts.released)
-	return true
+// giveBack deregisters the spot's own regions that are idle, and reports whether there was one. A larger region around them
+// is another spot's: it has uses of its own, and to give that one back instead would leave this one for good.
+func (m *Manager) giveBack(p *spot) (done bool) {
+	m.own(p, func(r *Region) {
+		if r.retire() {
+			m.drop(r, &m.counts.released)
+			done = true
+		}
+	})
+	return done
 }
 
 // expect notes when the spot's next use is predicted.
 func (m *Manager) expect(p *spot, at int64) {
-	if r := m.index.find(p.lo, p.hi, p.access); r != nil {
-		r.expected.Store(at)
+	m.own(p, func(r *Region) { r.expected.Store(at) })
+}
+
+// own calls f for the registered regions of exactly the spot's memory: more than one if their rights differ.
+func (m *Manager) own(p *spot, f func(*Region)) {
+	var found []*Region // a region may stand in the index more than once, and f may take it out
+	m.index.each(p.lo, p.hi, func(r *Region) bool {
+		if r.lo == p.lo && r.hi == p.hi && r.state() == ready && !slices.Contains(found, r) {
+			found = append(found, r)
+		}
+		return true
+	})
+	for _, r := range found {
+		f(r)
 	}
 }

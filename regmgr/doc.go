@@ -23,6 +23,13 @@
 // Release of the last reference leaves the region idle or deregisters it, as policy and origin demand. Whatever stands in
 // the way of a registration ends in ErrCopy: the caller copies instead, and the reason is counted.
 //
+// # Life of a predicted use
+//
+// Under Predictive with Config.Ahead, Acquire notes the time, the call stack and the calls before; Release drops the
+// reference and leaves that in a queue. The helper (internal/predict) reads it on a thread of its own, gives the region back,
+// and registers it again shortly before its next use. Regions are numbered by spots, which outlive registrations and know
+// whether the memory is still there. Without Ahead, and after the end of the helper, memory is registered on demand.
+//
 // # Invariants
 //
 //   - R1: a region with a reference is registered, and its memory is what it was when it was acquired.
@@ -41,6 +48,7 @@
 //
 //	Manager.mu      (index, idle list, lifetimes; never held while the NIC registers or anybody waits)
 //	  Budget.mu
+//	aheader.mu      (context and queue; nothing is called under it)
 //
 // # Concurrency
 //

@@ -190,7 +190,9 @@ func TestSpotsForgetTheDead(t *testing.T) {
 	b := heap(20)
 	h := acquire(t, m, b, 0)
 	p := h.Region().spot
-	require.Same(t, p, m.spotByID(p.id))
+	same, ok := m.spotByID(p.id)
+	require.True(t, ok)
+	require.Equal(t, *p, same)
 	m.Release(h)
 	require.False(t, m.registered(p))
 	require.NoError(t, m.registerAhead(p))
@@ -221,5 +223,6 @@ func TestSpotsForgetTheDead(t *testing.T) {
 	m.mu.Lock()
 	m.spots.clean()
 	m.mu.Unlock()
-	require.Nil(t, m.spotByID(lost.id))
+	_, ok = m.spotByID(lost.id)
+	require.False(t, ok)
 }

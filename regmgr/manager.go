@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/cost"
 	"gopgas/internal/mem"
+	"gopgas/internal/predict"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -44,6 +45,8 @@ type Config struct {
 	HeapBytes int64
 	// Threshold is the size in bytes below which transfers are copied; 0: LeastRegistered.
 	Threshold int
+	// Ahead makes Predictive predict; without it Predictive registers on demand.
+	Ahead *Ahead
 	// Costs are those of this machine and NIC; only the policy Predictive asks for them.
 	Costs cost.Model
 	// Quiet leaves garbage collections unwatched, as they are in virtual time: the owner calls Collected himself.
@@ -64,6 +67,8 @@ type Manager struct {
 	counts  counters
 	reaping atomic.Int32 // goroutines that reap
 	closed  atomic.Bool
+
+	ahead *aheader // under Predictive, with a helper; nil: none
 
 	index index // changed under mu, read without
 	hints hints // of what the index would find
@@ -102,6 +107,11 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{cfg: c, page: os.Getpagesize(), budget: NewBudget(c.Bytes, c.Regions, c.Sched.Now)}
 	m.keeps.Store(c.Policy.keeps())
+	if c.Ahead != nil && c.Policy == Predictive {
+		if err := m.startAhead(*c.Ahead); err != nil {
+			return nil, err
+		}
+	}
 	if !c.Quiet && !c.Sched.Virtual() {
 		watchCollections(m)
 	}
@@ -124,6 +134,9 @@ type Request struct {
 	// Within is memory of the same owner around Mem that may be registered with it, for the whole pages that Mem lies on:
 	// a slice up to its capacity. Empty: just Mem.
 	Within mem.Range
+	// Of is the hold of an earlier piece of the same transfer, where there is one: what the policy learns from is the
+	// whole. It may have been released.
+	Of *Hold
 
 	ahead bool // for a use to come: no miss and no copy is counted
 }
@@ -132,6 +145,7 @@ type Request struct {
 // operation keeps one for it; the zero Hold is empty and ready. It is one operation's at a time.
 type Hold struct {
 	region *Region
+	use    predict.Use
 }
 
 // LKey returns the key for SGEs that name the memory acquired.
@@ -144,6 +158,9 @@ func (h *Hold) Region() *Region { return h.region }
 // The error wraps ErrCopy where the caller should copy instead, ErrReadOnly for a destination that cannot be written, and
 // ErrBudget under a policy that never copies; h stays empty then. It waits only for registrations and deregistrations.
 func (m *Manager) Acquire(h *Hold, q Request) error {
+	if m.ahead != nil {
+		m.ahead.called(h, q)
+	}
 	lo := q.Mem.Addr()
 	hi := lo + uint64(q.Mem.Bytes)
 	hint := m.hints.at(lo)
@@ -160,6 +177,9 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 	}
 	r, err := m.miss(q)
 	h.region = r
+	if err != nil && m.ahead != nil {
+		m.ahead.ended()
+	}
 	return err
 }
 
@@ -168,8 +188,15 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 func (m *Manager) Release(h *Hold) {
 	r := h.region
 	h.region = nil
+	if m.ahead != nil {
+		h.use.Pages = uint32(r.pages)
+		h.use.Region = predict.Region(r.spot.id)
+	}
 	if r.unref(m.uses.Load()) && (r.once || !m.keeps.Load()) && r.retire() {
 		m.drop(r, &m.counts.released)
+	}
+	if m.ahead != nil {
+		m.ahead.done(&h.use)
 	}
 }
 
@@ -204,6 +231,11 @@ func (m *Manager) Trim(want int64) (freed int64) {
 // deregister.
 func (m *Manager) Close() error {
 	m.closed.Store(true)
+	if m.ahead != nil {
+		if err := m.ahead.stop(); err != nil {
+			return err
+		}
+	}
 	m.waitFor("deregister", func() bool { return m.reaping.Load() == 0 })
 	for m.evict(nil) {
 	}

@@ -36,7 +36,7 @@ func (c ceiling) stop() ceiling {
 }
 
 // belowCeiling gives idle regions up until the NIC may be asked for so many bytes more; it reports whether it may.
-func (m *Manager) belowCeiling(bytes int64) bool {
+func (m *Manager) belowCeiling(bytes int64, ahead bool) bool {
 	for {
 		used := m.budget.Usage().Bytes
 		m.mu.Lock()
@@ -45,7 +45,7 @@ func (m *Manager) belowCeiling(bytes int64) bool {
 		if c.allows(used, bytes) {
 			return true
 		}
-		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.evict(nil) {
+		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.spare(ahead) {
 			m.mu.Lock()
 			m.ceiling = c.stop()
 			m.mu.Unlock()

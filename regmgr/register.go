@@ -71,7 +71,7 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 	r.lo, r.hi = r.mem.Addr(), r.mem.Addr()+uint64(r.mem.Bytes)
 	r.pages = mem.Pages(r.mem, m.page)
 	bytes := int64(r.pages) * int64(m.page)
-	if why := m.room(bytes, r.origin); why != nil {
+	if why := m.room(bytes, r.origin, q.ahead); why != nil {
 		return nil, false, m.noRoom(r, why, q.ahead)
 	}
 	if !m.enter(r, q.ahead) {
@@ -87,7 +87,7 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 			break
 		}
 		m.counts.refused.Add(1)
-		if !isLimit(err) || !m.cfg.Policy.evicts() || !m.evict(nil) {
+		if !isLimit(err) || !m.cfg.Policy.evicts() || !m.spare(q.ahead) {
 			m.unenter(r)
 			return nil, false, m.noRoom(r, err, q.ahead)
 		}
@@ -99,11 +99,11 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 		m.uses.Add(1)
 	}
 	m.mu.Lock()
-	r.word.Store(word(ready, 1, m.uses.Load()))
-	m.idle.add(r)
 	if m.cfg.Policy == Predictive {
 		r.spot = m.spots.of(r)
 	}
+	r.word.Store(word(ready, 1, m.uses.Load()))
+	m.idle.add(r)
 	if m.cfg.NoPin {
 		r.mem = mem.Range{Bytes: r.mem.Bytes}
 	}
@@ -112,17 +112,17 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 }
 
 // room takes what a region needs from the budget, giving idle regions up for it. Its error says why there is none.
-func (m *Manager) room(bytes int64, o mem.Origin) error {
+func (m *Manager) room(bytes int64, o mem.Origin, ahead bool) error {
 	evicts := m.cfg.Policy.evicts()
 	if o == mem.Heap && evicts {
 		for m.heapFull(bytes) && m.evict(func(r *Region) bool { return r.origin == mem.Heap }) {
 		}
 	}
-	if !m.belowCeiling(bytes) {
+	if !m.belowCeiling(bytes, ahead) {
 		return errCeiling
 	}
 	for !m.budget.take(bytes, 1) {
-		if !evicts || !m.budget.holds(bytes, 1) || !m.evict(nil) {
+		if !evicts || !m.budget.holds(bytes, 1) || !m.spare(ahead) {
 			return errBudgetFull
 		}
 	}
@@ -232,7 +232,9 @@ func (m *Manager) evict(ok func(*Region) bool) bool {
 	m.mu.Lock()
 	var r *Region
 	if m.cfg.Policy == Predictive && ok == nil {
-		r = m.idle.latest()
+		if r = m.idle.oldest(unexpected); r == nil {
+			r = m.idle.latest()
+		}
 	}
 	if r == nil {
 		r = m.idle.oldest(ok)
@@ -243,6 +245,18 @@ func (m *Manager) evict(ok func(*Region) bool) bool {
 	}
 	m.drop(r, &m.counts.evicted)
 	return true
+}
+
+// unexpected reports whether no use of r is predicted.
+func unexpected(r *Region) bool { return r.expected.Load() == 0 }
+
+// spare gives an idle region up for another one. For one that is registered ahead of its use it must be one of which no use
+// is predicted: which of the others is needed later than that one is for the predictor to say.
+func (m *Manager) spare(ahead bool) bool {
+	if ahead {
+		return m.evict(unexpected)
+	}
+	return m.evict(nil)
 }
 
 // Reasons why there is no room; noRoom adds the figures.

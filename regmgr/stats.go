@@ -58,6 +58,9 @@ func (m *Manager) Stats() Stats {
 	if u, missed := m.uses.Load()-c.collections.Load(), s.Registrations-s.Ahead; u > missed {
 		s.Hits = u - missed
 	}
+	if m.ahead != nil {
+		s.Prediction = m.ahead.prediction()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.Heap = m.heapBytes

@@ -7,6 +7,7 @@ import (
 
 	"gopgas/internal/cost"
 	"gopgas/internal/mem"
+	"gopgas/internal/trace"
 	"gopgas/regmgr"
 	"gopgas/transport"
 )
@@ -30,6 +31,9 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 	c := regmgr.Config{
 		Policy: r.Policy, Registrar: n.d, Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 2,
 	}
+	if r.Policy == regmgr.Predictive {
+		c.Ahead = &regmgr.Ahead{Skip: framesBelow}
+	}
 	if c.Bytes == 0 && n.caps.MaxPinned > 0 {
 		c.Bytes = max(1, n.caps.MaxPinned/4*3-int64(slots*slotBytes))
 	}
@@ -45,6 +49,10 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 	n.direct.reg, err = regmgr.New(c)
 	return err
 }
+
+// framesBelow are the frames from start upwards that all direct transfers have in common or that differ only by how they
+// wait: start itself, what calls it, and what the engine was called by.
+const framesBelow = 3
 
 // costs returns what the policy must know of the machine: it is measured where nobody has told, but not in virtual time, where
 // things cost what a model says.
@@ -165,6 +173,7 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 	}
 	h := Handle{}
 	q := regmgr.Request{Mem: part, Access: t.rights()}
+	var first regmgr.Hold
 	for done := 0; done < part.Bytes; {
 		var hold regmgr.Hold
 		if err = n.direct.reg.Acquire(&hold, q); err != nil {
@@ -173,6 +182,9 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 			}
 			err = transport.NewOpError(t.name, t.r.Rank, err)
 			break
+		}
+		if done == 0 {
+			first, q.Of = hold, &first
 		}
 		// It may be registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
 		piece := mem.Hidden(part.Slice(done, min(part.Bytes-done, n.caps.MaxMessage)))
@@ -227,8 +239,15 @@ func (n *nic) startUser(t journey, user mem.Range, otherwise func() (Handle, err
 
 // StartPut begins a Put. src belongs to the engine until the handle is done.
 func (e *Engine) StartPut(r *Remote, off int, src mem.Range) (Handle, error) {
+	if e.record != nil {
+		return e.record.started(trace.Put, r, off, src, e.startPut)
+	}
+	return e.startPut(r, off, src)
+}
+
+func (e *Engine) startPut(r *Remote, off int, src mem.Range) (Handle, error) {
 	if r.Mapped.Bytes != 0 {
-		return Handle{}, e.Put(r, off, src)
+		return Handle{}, e.put(r, off, src)
 	}
 	n := e.nic()
 	if r.hosed != nil {

@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
+	"gopgas/internal/trace"
 	"gopgas/transport"
 )
 
@@ -26,6 +27,7 @@ type Engine struct {
 	chains  chains // of operations on their way to the NIC together
 	opening sync.Mutex
 	count   bool // count operations on mapped memory too
+	record  *Recording
 	counts  counters
 }
 
@@ -46,13 +48,15 @@ type Config struct {
 	CountMapped bool
 	// Registration is how the memory of large transfers over the NIC is registered.
 	Registration Registration
+	// Record takes down all transfers, those on mapped memory too, which go through the engine then. nil: none.
+	Record *Recording
 }
 
 // New returns the engine of a rank.
 func New(c Config) *Engine {
 	e := &Engine{
 		Rank: c.Rank, Size: c.Size, Sched: c.Sched, Peers: c.Peers,
-		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped, config: c,
+		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped || c.Record != nil, record: c.Record, config: c,
 	}
 	return e
 }
@@ -152,6 +156,13 @@ type Remote struct {
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
 // return; the bytes are visible at the target after a Flush.
 func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
+	if e.record != nil {
+		return e.record.recorded(trace.Put, r, off, src, e.put)
+	}
+	return e.put(r, off, src)
+}
+
+func (e *Engine) put(r *Remote, off int, src mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
 		e.Sched.ChargeCopy(src.Bytes, src.Bytes)
@@ -163,6 +174,13 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 
 // Get copies from byte off of the member's memory to dst and returns when it is there.
 func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
+	if e.record != nil {
+		return e.record.recorded(trace.Get, r, off, dst, e.get)
+	}
+	return e.get(r, off, dst)
+}
+
+func (e *Engine) get(r *Remote, off int, dst mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
 		e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
@@ -191,11 +209,18 @@ func (e *Engine) Load64(r *Remote, off int) (uint64, error) {
 
 // GetNB begins a Get. dst belongs to the engine until the handle is done.
 func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
+	if e.record != nil {
+		return e.record.started(trace.Get, r, off, dst, e.getNB)
+	}
+	return e.getNB(r, off, dst)
+}
+
+func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if r.Mapped.Bytes != 0 {
-		return Handle{}, e.Get(r, off, dst)
+		return Handle{}, e.get(r, off, dst)
 	}
 	if r.hosed != nil {
-		return Handle{}, e.Get(r, off, dst) // the handle is done already
+		return Handle{}, e.get(r, off, dst) // the handle is done already
 	}
 	n := e.nic()
 	return n.startUser(journey{"get", transport.OpRead, r, off}, dst, func() (Handle, error) { return n.getNB(r, off, dst) })
