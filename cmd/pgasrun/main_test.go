@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +18,8 @@ import (
 var pgasrun, rank string
 
 func TestMain(m *testing.M) {
+	// nohup and some shells let tests begin with HUP ignored, and what they start would ignore it too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	dir, err := os.MkdirTemp("", "pgasrun-test-")
 	if err != nil {
 		os.Stderr.WriteString(err.Error() + "\n")
