@@ -10,7 +10,7 @@ import (
 )
 
 // CardBytes is the most that a card of attached memory takes.
-const CardBytes = 128
+const CardBytes = 192
 
 // Meet makes a group ready for memory that its members attach one by one, later: the NIC is open, if there is one, and
 // all know each other's address. It is collective like Allocate. cpu says that the members can be expected to map each

@@ -156,10 +156,13 @@ type Remote struct {
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
 // return; the bytes are visible at the target after a Flush.
 func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
-	if e.record != nil {
-		return e.record.recorded(trace.Put, r, off, src, e.put)
+	if e.record == nil {
+		return e.put(r, off, src)
 	}
-	return e.put(r, off, src)
+	event := e.record.begin(trace.Put, r, src)
+	err := e.put(r, off, src)
+	e.record.end(&event)
+	return err
 }
 
 func (e *Engine) put(r *Remote, off int, src mem.Range) error {
@@ -174,10 +177,13 @@ func (e *Engine) put(r *Remote, off int, src mem.Range) error {
 
 // Get copies from byte off of the member's memory to dst and returns when it is there.
 func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
-	if e.record != nil {
-		return e.record.recorded(trace.Get, r, off, dst, e.get)
+	if e.record == nil {
+		return e.get(r, off, dst)
 	}
-	return e.get(r, off, dst)
+	event := e.record.begin(trace.Get, r, dst)
+	err := e.get(r, off, dst)
+	e.record.end(&event)
+	return err
 }
 
 func (e *Engine) get(r *Remote, off int, dst mem.Range) error {

@@ -162,7 +162,10 @@ func (n *nic) hosedPart(op string, ep *endpoint, r *Remote, at uint64, off int, 
 	if err != nil {
 		return err
 	}
-	key, direct, carried, err := n.hoses.attach(op, id, r, at, part.Bytes, part.Data())
+	// A move carries the copy, not the caller's memory, which would have to be on the heap for that.
+	buf, lkey := n.buffer(id, part.Bytes)
+	copy(buf.Data(), part.Data())
+	key, direct, carried, err := n.hoses.attach(op, id, r, at, part.Bytes, buf.Data())
 	if err != nil || carried || !direct {
 		n.abandon(id)
 		if err == nil && carried {
@@ -172,8 +175,6 @@ func (n *nic) hosedPart(op string, ep *endpoint, r *Remote, at uint64, off int, 
 		}
 		return err
 	}
-	buf, lkey := n.buffer(id, part.Bytes)
-	copy(buf.Data(), part.Data())
 	wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
 	wr.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
 	path := PathBounce
