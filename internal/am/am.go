@@ -1,17 +1,14 @@
 package am
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
-
-// headerBytes is the size of a message without its payload.
-const headerBytes = 64
 
 // bufferSize is the size of a message's buffer, in bytes: there are as many as ranks, so they shrink as those grow.
 func bufferSize(ranks int) int {
@@ -69,7 +66,11 @@ type AM struct {
 	waiting []request        // waiting for a reply buffer, oldest first
 	op      []transport.Op   // one entry, likewise
 
-	freeRep []int // reply buffers; the poller's, like the three above
+	freeRep []int        // reply buffers; the poller's, like the three above
+	held    []heldOp     // flushed, waiting for a connection (again.go); the poller's too
+	sent    []sentReply  // by reply buffer: what was posted last; the poller's
+	seen    [][]uint32   // by rank, by slot: the newest request performed; the poller's
+	anyHeld atomic.Int32 // len(held), for others
 
 	mu      sync.Mutex
 	credits []int // by rank
@@ -86,10 +87,13 @@ type request struct {
 
 // slot is one unanswered request of this rank.
 type slot struct {
-	seq    uint32
-	to     int
-	cookie uint64
-	posted bool
+	seq     uint32
+	to      int
+	bytes   int // of the message
+	tries   int // how often it was sent again
+	cookie  uint64
+	posted  bool // its reply is awaited
+	sending bool // the NIC has it, or it is held: the buffer is in use
 }
 
 // Kinds of messages.
@@ -101,13 +105,8 @@ const (
 // LeastMessage is the smallest MaxMessage of a NIC, in bytes, over which active messages can go.
 const LeastMessage = headerBytes + 64
 
-// Sentinels; match with errors.Is.
-var (
-	// ErrMessage: a message that is not one of ours.
-	ErrMessage = errors.New("malformed active message")
-	// ErrLost: a request that could not be sent.
-	ErrLost = errors.New("the request could not be sent")
-)
+// ErrLost: a request that could not be sent. Match with errors.Is.
+var ErrLost = errors.New("the request could not be sent")
 
 // New makes the active messages of rank in a world of size ranks. base marks the cookies that belong to it; the caller
 // passes their completions to Arrived.
@@ -124,6 +123,7 @@ func New(d transport.Domain, rank, size int, base uint64, h Handler) (*AM, error
 		nReply: size * credits, nRecv: size*credits + ownRequests,
 		recv: make([]transport.Recv, 1), op: make([]transport.Op, 1),
 		credits: make([]int, size), slots: make([]slot, ownRequests),
+		sent: make([]sentReply, size*credits), seen: make([][]uint32, size),
 	}
 	for r := range a.credits {
 		a.credits[r] = credits
@@ -185,7 +185,7 @@ func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, pay
 	}
 	a.free = a.free[:len(a.free)-1]
 	a.credits[to]--
-	s.to, s.cookie, s.posted = to, cookie, true
+	s.to, s.cookie, s.bytes, s.tries, s.posted, s.sending = to, cookie, headerBytes+len(payload), 0, true, true
 	return true, nil
 }
 
@@ -207,23 +207,10 @@ func (a *AM) Arrived(c *transport.Completion) (r Reply, ok bool, err error) {
 	case i < a.nRecv:
 		return a.received(i, c)
 	case i < a.nRecv+ownRequests:
-		return a.sent(i-a.nRecv, c)
+		return a.requestSent(i-a.nRecv, c)
 	default:
-		a.freeRep = append(a.freeRep, i-a.nRecv-ownRequests)
-		return Reply{}, false, a.serve()
+		return Reply{}, false, a.replySent(i-a.nRecv-ownRequests, c)
 	}
-}
-
-// sent is the end of a request's sending. Only a failure is news: then there will be no reply.
-func (a *AM) sent(i int, c *transport.Completion) (Reply, bool, error) {
-	if c.Status == transport.StatusOK {
-		return Reply{}, false, nil
-	}
-	a.mu.Lock()
-	seq := a.slots[i].seq
-	a.mu.Unlock()
-	cookie, known := a.finish(i, seq)
-	return Reply{Cookie: cookie, buffer: -1}, known, ErrLost
 }
 
 // Lost ends the requests to a rank that is gone, and returns the callers' cookies: no reply will come.
@@ -233,8 +220,8 @@ func (a *AM) Lost(rank int) []uint64 {
 	var cookies []uint64
 	for i := range a.slots {
 		if s := &a.slots[i]; s.posted && s.to == rank {
-			s.posted = false
-			a.free = append(a.free, i)
+			a.credits[rank]++ // it may come back
+			a.doneLocked(i)
 			cookies = append(cookies, s.cookie)
 		}
 	}
@@ -249,10 +236,18 @@ func (a *AM) finish(i int, seq uint32) (cookie uint64, ok bool) {
 	if !s.posted || s.seq != seq {
 		return 0, false
 	}
-	s.posted = false
 	a.credits[s.to]++
-	a.free = append(a.free, i)
+	a.doneLocked(i)
 	return s.cookie, true
+}
+
+// doneLocked ends a request. Its slot is free when the NIC has done with its buffer too.
+func (a *AM) doneLocked(i int) {
+	s := &a.slots[i]
+	s.posted = false
+	if !s.sending {
+		a.free = append(a.free, i)
+	}
 }
 
 // received handles a message.
@@ -272,6 +267,9 @@ func (a *AM) received(i int, c *transport.Completion) (Reply, bool, error) {
 		}
 		return Reply{Cookie: cookie, Status: h.handler, Payload: buf[headerBytes : headerBytes+int(h.n)], buffer: i}, true, nil
 	}
+	if !a.first(&h) {
+		return Reply{}, false, a.post(i)
+	}
 	a.waiting = append(a.waiting, request{h, i, c.EP})
 	return Reply{}, false, a.serve()
 }
@@ -289,6 +287,7 @@ func (a *AM) serve() error {
 		n, status := a.handler(Request{int(r.from), r.handler, r.args, in[:r.n]}, out.Data()[headerBytes:])
 		h := header{kind: kindReply, handler: status, from: uint32(a.rank), slot: r.slot, seq: r.seq, n: uint16(n)}
 		h.encode(out.Data())
+		a.sent[k] = sentReply{rank: int(r.from), bytes: headerBytes + n}
 		a.replies = append(a.replies, a.send(r.ep, out, headerBytes+n, uint64(a.nRecv+ownRequests+k)))
 		if err := a.post(r.buffer); first == nil {
 			first = err
@@ -322,43 +321,4 @@ func (a *AM) Release(r Reply) error {
 		return nil
 	}
 	return a.post(r.buffer)
-}
-
-// header is the first 64 bytes of a message.
-type header struct {
-	kind, handler uint8 // of a reply, handler is the status
-	slot          uint16
-	from          uint32
-	seq           uint32
-	n             uint16
-	args          [4]uint64
-}
-
-func (h header) encode(b []byte) {
-	b[0], b[1] = h.kind, h.handler
-	binary.LittleEndian.PutUint16(b[2:], h.slot)
-	binary.LittleEndian.PutUint32(b[4:], h.from)
-	binary.LittleEndian.PutUint32(b[8:], h.seq)
-	binary.LittleEndian.PutUint16(b[12:], h.n)
-	for i, v := range h.args {
-		binary.LittleEndian.PutUint64(b[16+8*i:], v)
-	}
-}
-
-func decode(b []byte) (header, error) {
-	if len(b) < headerBytes {
-		return header{}, fmt.Errorf("%w: %d bytes", ErrMessage, len(b))
-	}
-	h := header{kind: b[0], handler: b[1]}
-	h.slot = binary.LittleEndian.Uint16(b[2:])
-	h.from = binary.LittleEndian.Uint32(b[4:])
-	h.seq = binary.LittleEndian.Uint32(b[8:])
-	h.n = binary.LittleEndian.Uint16(b[12:])
-	for i := range h.args {
-		h.args[i] = binary.LittleEndian.Uint64(b[16+8*i:])
-	}
-	if h.kind != kindRequest && h.kind != kindReply || int(h.n) > len(b)-headerBytes || h.slot >= ownRequests {
-		return header{}, fmt.Errorf("%w: kind %d, %d bytes of payload, slot %d", ErrMessage, h.kind, h.n, h.slot)
-	}
-	return h, nil
 }

@@ -130,7 +130,8 @@ type Remote struct {
 	Mapped mem.Range // empty: through the NIC
 	raddr  uint64
 	rkey   uint64
-	room   int // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
+	keyed  bool // the member has registered it, so that the NIC may touch it
+	room   int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
 }

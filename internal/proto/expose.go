@@ -80,7 +80,7 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 			e.nic().know(xp.region.RKey, xp.Local)
 		}
 	}
-	mine := card{bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, token: token, err: err}
+	mine := card{bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, keyed: xp.hasKey, token: token, err: err}
 	if e.nic() != nil {
 		mine.addr = e.nic().d.Address()
 	}
@@ -131,7 +131,7 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 	all := true
 	xp.Of = make([]Remote, len(ranks))
 	for m, c := range cards {
-		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, room: c.bytes}
+		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, keyed: c.keyed, room: c.bytes}
 		if xp.e.nic() != nil && c.addr != nil {
 			xp.e.nic().learn(r.Rank, c.addr)
 		}
@@ -197,6 +197,7 @@ func (xp *Exposure) release() error {
 type card struct {
 	bytes       int
 	raddr, rkey uint64
+	keyed       bool // rkey is valid
 	cpu         bool
 	token       transport.Token
 	addr        []byte // of the NIC
@@ -245,6 +246,9 @@ type toldError struct {
 func (e toldError) Error() string { return e.text }
 func (e toldError) Unwrap() error { return e.is }
 
+// keyedFlag is the flag of card.keyed; those of cpu, token, err and the sentinels lie below.
+const keyedFlag = 1 << 7
+
 // encode writes: flags, bytes, raddr, rkey, lengths of token and address, token, address, error text.
 func (c card) encode() []byte {
 	var flags byte
@@ -253,6 +257,9 @@ func (c card) encode() []byte {
 	}
 	if c.token != nil {
 		flags |= 2
+	}
+	if c.keyed {
+		flags |= keyedFlag
 	}
 	if c.err != nil {
 		flags |= 4
@@ -284,6 +291,7 @@ func decodeCard(b []byte) (card, error) {
 	}
 	c := card{
 		cpu:   b[0]&1 != 0,
+		keyed: b[0]&keyedFlag != 0,
 		bytes: int(binary.LittleEndian.Uint64(b[1:])),
 		raddr: binary.LittleEndian.Uint64(b[9:]),
 		rkey:  binary.LittleEndian.Uint64(b[17:]),

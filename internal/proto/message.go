@@ -98,19 +98,27 @@ func cpuAccumulate(op Atom, t Elem, dst, src mem.Range) {
 	}
 }
 
-// ask sends a request for piece id; it waits for a credit. On an error the piece is free again.
-func (n *nic) ask(name string, id int32, ep *endpoint, handler uint8, args [4]uint64, payload mem.Range) error {
+// ask sends a request for piece id; it waits for a connection and a credit. On an error the piece is free again.
+func (n *nic) ask(name string, id int32, handler uint8, args [4]uint64, payload mem.Range) error {
 	rank := n.piece[id].rank
-	ep.asked.Add(1)
+	e := &n.ends[rank]
+	e.asked.Add(1)
 	var sent bool
-	var refused error
+	var refused, err error
 	try := func() bool {
-		sent, refused = n.am.Request(ep.ep, rank, handler, args, payload.Data(), uint64(id))
+		e.posted.Add(1)
+		defer e.leave()
+		if s := e.state.Load(); s != epUp {
+			return s == epNone
+		}
+		sent, refused = n.am.Request(e.now(), rank, handler, args, payload.Data(), uint64(id))
 		return sent || refused != nil
 	}
-	var err error
-	if !try() {
-		err = n.waitUntil(name, rank, try)
+	for !sent && refused == nil && err == nil {
+		if _, err = n.enter(name, rank); err == nil {
+			e.leave() // it is the request's sending that must not be cut off, not its wait for a credit
+			err = n.waitUntil(name, rank, try)
+		}
 	}
 	if sent {
 		return nil
@@ -118,7 +126,7 @@ func (n *nic) ask(name string, id int32, ep *endpoint, handler uint8, args [4]ui
 	if err == nil {
 		err = transport.NewOpError(name, rank, refused)
 	}
-	ep.asked.Add(-1)
+	e.asked.Add(-1)
 	n.abandon(id)
 	return err
 }
@@ -126,8 +134,7 @@ func (n *nic) ask(name string, id int32, ep *endpoint, handler uint8, args [4]ui
 // askedAtomic has the target's CPU perform an atomic and returns the old value.
 func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint64, error) {
 	name := op.String()
-	ep, err := n.reach(name, r.Rank)
-	if err != nil {
+	if err := n.reach(name, r, off, t.Bytes); err != nil {
 		return 0, err
 	}
 	k, err := n.keep(name, r.Rank, false, true)
@@ -136,7 +143,7 @@ func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uin
 	}
 	what := [3]byte{byte(op), byte(t.Kind), byte(t.Bytes)}
 	args := [4]uint64{r.rkey, r.raddr + uint64(off), x, y}
-	if err := n.ask(name, k.id, ep, askAtomic, args, mem.Of(what[:])); err != nil {
+	if err := n.ask(name, k.id, askAtomic, args, mem.Of(what[:])); err != nil {
 		n.partDone(k.h.id, nil)
 		return 0, err
 	}
@@ -147,8 +154,7 @@ func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uin
 // askedAccumulate has the target's CPU combine src into its memory; it returns when src may be reused.
 func (n *nic) askedAccumulate(op Atom, t Elem, r *Remote, off int, src mem.Range) error {
 	const name = "accumulate"
-	ep, err := n.reach(name, r.Rank)
-	if err != nil {
+	if err := n.reach(name, r, off, src.Bytes); err != nil {
 		return err
 	}
 	n.e.counts.add(PathMessage, src.Bytes)
@@ -160,7 +166,7 @@ func (n *nic) askedAccumulate(op Atom, t Elem, r *Remote, off int, src mem.Range
 			return err
 		}
 		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(op) | uint64(t.Kind)<<8 | uint64(t.Bytes)<<16}
-		if err := n.ask(name, id, ep, askAccumulate, args, part); err != nil {
+		if err := n.ask(name, id, askAccumulate, args, part); err != nil {
 			return err
 		}
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)

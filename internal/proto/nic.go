@@ -45,7 +45,9 @@ type nic struct {
 	unattended atomic.Bool  // attend has ended
 	closed     atomic.Bool  // this rank's NIC is closed or has failed: nothing completes any more
 	nap        sched.Event
+	ctx        context.Context // ends with the NIC's use
 	stop       context.CancelFunc
+	menders    atomic.Int32 // connections being made anew
 
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
@@ -57,7 +59,6 @@ type nic struct {
 	transfer  []transfer
 	freeTrans []int32
 	failed    map[Handle]error // transfers that ended in error and were not waited for yet
-	byEP      map[uint32]int   // rank of an endpoint
 
 	poolKey, scratchKey transport.Region
 	scratch             mem.Range
@@ -65,29 +66,14 @@ type nic struct {
 	ops                 []transport.Op // by piece, so that posting allocates nothing
 }
 
-// endpoint is the way to one rank.
-type endpoint struct {
-	state   atomic.Uint32 // epNone, epConnecting, epUp
-	ep      transport.EP  // valid in epUp
-	addr    []byte
-	pending atomic.Int64 // pieces in flight
-	asked   atomic.Int64 // of these, requests that the target's CPU performs
-	bad     atomic.Bool  // err is set
-	err     error        // the first asynchronous error not yet reported; under nic.mu
-}
-
-const (
-	epNone = iota
-	epConnecting
-	epUp
-)
-
 // piece is one operation in flight.
 type piece struct {
 	rank     int
-	slot     int32 // of the bounce pool, or -1
-	transfer int32 // that it is part of, or -1
-	keep     bool  // the waiter takes the result from the piece and frees it
+	slot     int32  // of the bounce pool, or -1
+	transfer int32  // that it is part of, or -1
+	keep     bool   // the waiter takes the result from the piece and frees it
+	again    bool   // it was flushed before
+	seq      uint64 // among the operations to its rank
 	dst      mem.Range
 }
 
@@ -104,8 +90,9 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n := &nic{
 		e: e, name: e.config.NICName, d: d, caps: d.Caps(),
 		ends: make([]endpoint, e.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
-		failed: make(map[Handle]error), byEP: make(map[uint32]int), ops: make([]transport.Op, pieces),
+		failed: make(map[Handle]error), ops: make([]transport.Op, pieces),
 	}
+	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.inline = min(n.caps.MaxInline, scratchBytes)
 	for r, a := range e.config.Addresses {
 		n.ends[r].addr = a
@@ -131,9 +118,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 		}
 	}
 	e.Sched.SetProgress(n.progress)
-	ctx, stop := context.WithCancel(context.Background())
-	n.stop = stop
-	e.Sched.Go(func() { n.attend(ctx) })
+	e.Sched.Go(func() { n.attend(n.ctx) })
 	return n, nil
 }
 
@@ -153,8 +138,11 @@ func (n *nic) quit() {
 	for !n.unattended.Load() {
 		_ = sp.Step() // without a deadline and a watch there is no error
 	}
-	n.poll.Lock() // a poller may be at work still
+	n.poll.Lock() // a poller may be at work still, and start a mender
 	defer n.poll.Unlock()
+	for n.menders.Load() != 0 {
+		_ = sp.Step()
+	}
 }
 
 // Naps of attend while others poll.
@@ -200,68 +188,19 @@ func (n *nic) learn(rank int, addr []byte) {
 	}
 }
 
-// endpoint returns the connected endpoint of rank; it connects on first use.
-func (n *nic) endpoint(rank int, op string) (*endpoint, error) {
-	ep := &n.ends[rank]
-	for {
-		switch ep.state.Load() {
-		case epUp:
-			return ep, nil
-		case epNone:
-			if !ep.state.CompareAndSwap(epNone, epConnecting) {
-				continue
-			}
-			c, err := n.d.Connect(context.Background(), rank, ep.addr)
-			if err != nil {
-				ep.state.Store(epNone)
-				return nil, transport.NewOpError(op, rank, n.connectError(rank, err))
-			}
-			n.mu.Lock()
-			ep.ep = c
-			n.byEP[c.Index] = rank
-			n.mu.Unlock()
-			ep.state.Store(epUp)
-			return ep, nil
-		}
-		err := n.waitUntil(op, rank, func() bool { return ep.state.Load() != epConnecting })
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (n *nic) connectError(rank int, err error) error {
-	if gone := n.e.Peers.Check(rank); gone != nil {
-		return gone
-	}
-	return fmt.Errorf("connect over %s: %w", n.name, err)
-}
-
-// waitUntil polls and steps until cond holds or rank is gone. cond must not wait.
-func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
-	n.pollers.Add(1)
-	defer n.pollers.Add(-1)
-	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
-	defer sp.End()
-	for !cond() {
-		if n.progress() {
-			continue
-		}
-		if n.closed.Load() {
-			return transport.NewOpError(op, rank, errOwnEnd)
-		}
-		if err := sp.Step(); err != nil {
-			return transport.NewOpError(op, rank, err)
-		}
-	}
-	if sp.Slept() {
-		n.e.counts.waited(PathBounce)
-	}
-	return nil
-}
-
-// progress hands out completions if nobody else does so; it reports whether there were any.
+// progress is pollOnce, and the spreading of news.
 func (n *nic) progress() bool {
+	some := n.pollOnce()
+	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
+		n.news.Store(false)
+		n.spread()
+		n.spreading.Store(false)
+	}
+	return some
+}
+
+// pollOnce hands out completions if nobody else does so; it reports whether there were any.
+func (n *nic) pollOnce() bool {
 	if n.closed.Load() || !n.poll.TryLock() {
 		return false
 	}
@@ -273,14 +212,12 @@ func (n *nic) progress() bool {
 		n.finish(&n.cq[i])
 	}
 	if n.am != nil {
+		if n.am.Holds() {
+			n.am.Again(n.route)
+		}
 		_ = n.am.Flush()
 	}
 	n.poll.Unlock()
-	if n.news.Load() && !n.spreading.Swap(true) {
-		n.news.Store(false)
-		n.spread()
-		n.spreading.Store(false)
-	}
 	if k > 0 {
 		n.e.Sched.Ring() // others of this rank may sleep for one of these
 	}
@@ -314,40 +251,56 @@ func (n *nic) lost(rank int) {
 	if n.e.Peers.MarkGone(rank, Silent) {
 		n.news.Store(true)
 	}
+	n.giveUp(rank, n.e.Peers.Check(rank))
+}
+
+// giveUp ends the requests to a rank with err: no answer will come.
+func (n *nic) giveUp(rank int, err error) {
 	if n.am == nil {
 		return
 	}
 	for _, id := range n.am.Lost(rank) {
 		n.ends[rank].asked.Add(-1)
-		n.settle(int32(id), n.e.Peers.Check(rank))
+		n.settle(int32(id), err)
 	}
 }
 
 // finish handles one completion.
 func (n *nic) finish(c *transport.Completion) {
+	switch {
+	case c.Kind == transport.OpPeerDown:
+		if c.EP.Index < uint32(len(n.ends)) {
+			n.lost(int(c.EP.Index))
+		}
+		return
+	case c.Kind == transport.OpPortDown:
+		return // what is on the way fails by itself, if it fails
+	case c.Status != transport.StatusOK && c.Kind != transport.OpRecv:
+		n.broke(c.EP)
+	}
 	if n.am != nil && n.am.Owns(c) {
 		n.arrived(c)
 		return
 	}
-	if c.Kind == transport.OpPeerDown || c.Kind == transport.OpPortDown {
+	id := int32(c.Cookie)
+	p := &n.piece[id]
+	e := &n.ends[p.rank]
+	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
+	if c.Status == transport.StatusFlushed && !p.again && n.e.Peers.Check(p.rank) == nil {
 		n.mu.Lock()
-		rank, known := n.byEP[c.EP.Index]
+		e.redo = append(e.redo, id)
 		n.mu.Unlock()
-		if known && c.Kind == transport.OpPeerDown {
-			n.lost(rank)
-		}
 		return
 	}
-	p := &n.piece[c.Cookie]
 	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
 		// The destination is the engine's until the transfer's generation grows, below.
 		copy(p.dst.Data(), n.source(p).Data())
 	}
 	var err error
 	if c.Status != transport.StatusOK {
-		err = n.statusError(p.rank, c.Status)
+		err = n.statusError(p.rank, c)
 	}
-	n.settle(int32(c.Cookie), err)
+	n.settle(id, err)
 }
 
 // settle ends a piece.
@@ -374,7 +327,7 @@ func (n *nic) freeLocked(id int32) {
 	if p.slot >= 0 {
 		n.pool.Give(p.slot)
 	}
-	p.dst, p.slot, p.keep = mem.Range{}, -1, false
+	p.dst, p.slot, p.keep, p.again = mem.Range{}, -1, false, false
 	n.freePiece = append(n.freePiece, id)
 }
 
@@ -399,21 +352,28 @@ func (n *nic) partDoneLocked(t int32, err error) {
 	n.freeTrans = append(n.freeTrans, t)
 }
 
-func (n *nic) statusError(rank int, s transport.Status) error {
-	switch s {
+// statusError says what a completion means, in the device's words where it has some.
+func (n *nic) statusError(rank int, c *transport.Completion) error {
+	var err error
+	switch c.Status {
 	case transport.StatusPeerGone:
 		n.lost(rank)
-		return n.e.Peers.Check(rank)
+		err = n.e.Peers.Check(rank)
 	case transport.StatusFlushed, transport.StatusInDoubt:
-		if err := n.e.Peers.Check(rank); err != nil {
-			return err
+		if err = n.e.Peers.Check(rank); err == nil {
+			err = errConnectionLost
 		}
-		return errConnectionLost
 	case transport.StatusRemoteAccess:
-		return errRefused
+		err = errRefused
 	default:
-		return fmt.Errorf("the NIC reported status %d", s)
+		err = fmt.Errorf("the NIC reported status %d", c.Status)
 	}
+	if x, ok := n.d.(transport.Explainer); ok {
+		if why := x.Explain(*c); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+	}
+	return err
 }
 
 var (
