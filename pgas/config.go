@@ -1,6 +1,7 @@
 package pgas
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,14 +11,19 @@ import (
 	"strings"
 	"time"
 
+	"gopgas/transport"
 	"gopgas/transport/auto"
 )
 
 // Config says how a world is set up. The zero value of every field is its documented default.
 type Config struct {
-	// Transport is the NIC that carries operations on memory which is not mapped. Empty: on one node soft, opened
-	// when it is first needed, for windows over slices that exist already. "shm" means no NIC at all.
+	// Transport is the NIC that carries operations on memory which is not mapped. Empty: soft on one node, tcp between
+	// nodes. On one node it is opened when it is first needed, for windows over slices that exist already. "shm" means
+	// no NIC at all. One that is named must work here and reach all ranks; nothing else is taken in its place.
 	Transport string
+	// Device says which device or network the transport uses, in its own words: tcp takes an interface ("eth0") or an
+	// address of this machine. Ranks may differ. Empty: what the transport finds.
+	Device string
 	// NoLocal makes the ranks of one node use the transport too, instead of mapping each other's memory.
 	NoLocal bool
 	// Stats counts operations on mapped memory too. They are slower then: they are no longer inlined.
@@ -25,6 +31,9 @@ type Config struct {
 	// SoftLatency and SoftBandwidth (bytes per second) slow the soft NIC down, to teach and to draw figures.
 	SoftLatency   time.Duration
 	SoftBandwidth int64
+	// FailureTimeout is how long a rank on another node, or one that is stopped, may be silent before it is called gone.
+	// 0: 5 s. A rank that ends on this node is noticed at once.
+	FailureTimeout time.Duration
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration
 	// Environ is the environment in which the launcher's word is looked for. nil: the process's.
@@ -42,7 +51,9 @@ const (
 	envTransport = "PGAS_TRANSPORT"
 	envLocal     = "PGAS_LOCAL"
 	envStats     = "PGAS_STATS"
+	envDevice    = "PGAS_DEVICE"
 	envStart     = "PGAS_START_TIMEOUT"
+	envFailure   = "PGAS_FAILURE_TIMEOUT"
 	envLatency   = "PGAS_SOFT_LATENCY"
 	envBandwidth = "PGAS_SOFT_BANDWIDTH"
 )
@@ -50,10 +61,13 @@ const (
 // Variables returns every variable that the library reads, with its value in environ.
 func Variables(environ []string) []Variable {
 	vars := []Variable{
-		{Name: envTransport, Default: defaultNIC, Meaning: "the NIC for memory that is not mapped: " + auto.Names() + "; shm: none"},
+		{Name: envTransport, Default: "auto", Meaning: "the NIC for memory that is not mapped: " + auto.Names() + "; shm: none; auto: " +
+			auto.Choose(1) + " on one node, " + auto.Choose(2) + " between nodes"},
+		{Name: envDevice, Meaning: "the transport's device; tcp: an interface such as eth0, or an address of this machine"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
+		{Name: envFailure, Default: "5s", Meaning: "how long a rank may be silent before it is called gone; a death on this node is noticed at once"},
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
 		{Name: envBandwidth, Default: "0", Meaning: "soft: bytes per second of each rank, such as 1.5G; 0: what the machine moves"},
 		{Name: "GOMAXPROCS", Default: fmt.Sprint(runtime.NumCPU() + 1), Meaning: "threads that run Go code in a rank"},
@@ -70,9 +84,6 @@ func Variables(environ []string) []Variable {
 	return vars
 }
 
-// defaultNIC is used where PGAS_TRANSPORT is not set.
-const defaultNIC = "soft"
-
 func lookup(environ []string, name string) (string, bool) {
 	for _, e := range slices.Backward(environ) {
 		if v, ok := strings.CutPrefix(e, name+"="); ok {
@@ -88,7 +99,10 @@ func FromEnvironment(environ []string) (Config, error) {
 		environ = os.Environ()
 	}
 	c := Config{Environ: environ}
-	c.Transport, _ = lookup(environ, envTransport)
+	if c.Transport, _ = lookup(environ, envTransport); c.Transport == "auto" {
+		c.Transport = ""
+	}
+	c.Device, _ = lookup(environ, envDevice)
 	switch v, _ := lookup(environ, envLocal); v {
 	case "", "on":
 	case "off":
@@ -103,12 +117,14 @@ func FromEnvironment(environ []string) (Config, error) {
 	default:
 		return c, fmt.Errorf("%w: %s=%q: want 0 or 1", ErrConfig, envStats, v)
 	}
-	if v, ok := lookup(environ, envStart); ok {
-		d, err := time.ParseDuration(v)
-		if err != nil || d <= 0 {
-			return c, fmt.Errorf("%w: %s=%q: want a time such as 90s", ErrConfig, envStart, v)
+	for name, to := range map[string]*time.Duration{envStart: &c.StartTimeout, envFailure: &c.FailureTimeout} {
+		if v, ok := lookup(environ, name); ok {
+			d, err := time.ParseDuration(v)
+			if err != nil || d <= 0 {
+				return c, fmt.Errorf("%w: %s=%q: want a time such as 90s", ErrConfig, name, v)
+			}
+			*to = d
 		}
-		c.StartTimeout = d
 	}
 	if v, ok := lookup(environ, envLatency); ok && v != "0" && v != "" {
 		d, err := time.ParseDuration(v)
@@ -155,24 +171,58 @@ func configOf(c *Config) (Config, error) {
 	return cfg, cfg.validate()
 }
 
-// nics are the settings of the NICs.
-func (c *Config) nics() auto.Config {
-	return auto.Config{SoftLatency: c.SoftLatency, SoftBandwidth: c.SoftBandwidth}
-}
-
+// validate fills in defaults and refuses what cannot work on any machine.
 func (c *Config) validate() error {
 	if c.StartTimeout == 0 {
 		c.StartTimeout = time.Minute
 	}
-	if c.Transport == "" {
-		c.Transport = defaultNIC
+	if c.Transport != "" {
+		if err := auto.Known(c.Transport); err != nil {
+			return fmt.Errorf("%w: %s=%q: %w", ErrConfig, envTransport, c.Transport, err)
+		}
 	}
-	if _, err := auto.Provider(c.Transport, auto.Config{}); err != nil && c.Transport != "shm" {
-		return fmt.Errorf("%w: %s=%q is no transport of this build; there are: shm, %s", ErrConfig, envTransport, c.Transport, auto.Names())
+	if c.FailureTimeout != 0 && c.FailureTimeout < leastFailureTimeout {
+		return fmt.Errorf("%w: %s=%v: want %v or more: a busy machine is silent for that long", ErrConfig, envFailure, c.FailureTimeout, leastFailureTimeout)
 	}
 	if c.NoLocal && c.Transport == "shm" {
 		return fmt.Errorf("%w: %s=off leaves no way between the ranks of one node; set %s to one of: %s", ErrConfig, envLocal,
 			envTransport, auto.Names())
 	}
 	return nil
+}
+
+// leastFailureTimeout is the shortest silence that can mean something.
+const leastFailureTimeout = 100 * time.Millisecond
+
+// shared is what must be equal on all ranks.
+func (c *Config) shared() string {
+	return fmt.Sprint(c.Transport, c.NoLocal, c.Stats, c.FailureTimeout)
+}
+
+// nics are the settings of the NICs for ranks on that many nodes.
+func (c *Config) nics(nodes int) auto.Config {
+	return auto.Config{
+		SoftLatency: c.SoftLatency, SoftBandwidth: c.SoftBandwidth, FailureTimeout: c.FailureTimeout, AcrossNodes: nodes > 1,
+	}
+}
+
+// chooseNIC returns the NIC for ranks on that many nodes; nil means none. A NIC that the user named is tried at once, so
+// that one which cannot work here is an error even where nothing would have needed it.
+func (c *Config) chooseNIC(ctx context.Context, nodes int) (transport.Provider, error) {
+	name := c.Transport
+	if name == "" {
+		name = auto.Choose(nodes)
+	} else {
+		err := auto.Fits(name, nodes)
+		if err == nil && name != "shm" {
+			err = auto.Probe(ctx, name, c.Device, c.nics(nodes))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s=%s cannot be used here: %w", ErrConfig, envTransport, name, err)
+		}
+	}
+	if name == "shm" {
+		return nil, nil
+	}
+	return auto.Provider(name, c.nics(nodes))
 }

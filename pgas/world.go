@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"gopgas/internal/sched"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
-	"gopgas/transport/auto"
 	"gopgas/transport/shm"
 )
 
@@ -47,10 +47,9 @@ type World struct {
 
 // rankCard is what ranks tell each other before anything else.
 type rankCard struct {
-	Host    bootstrap.Host
-	Address []byte // of the NIC
-	Config  string // what must be equal everywhere
-	Cores   []int  // that this rank may use
+	Host   bootstrap.Host
+	Config string // what must be equal everywhere
+	Cores  []int  // that this rank may use
 }
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
@@ -60,6 +59,8 @@ type Parts struct {
 	Mapper transport.Mapper // nil: no memory is mapped
 	// Provider is the NIC; nil: none. Where there is a Mapper too it is opened when it is first needed.
 	Provider transport.Provider
+	// Choose names the Provider where that depends on how many nodes the ranks are on; nil: it does not.
+	Choose func(nodes int) (transport.Provider, error)
 }
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
@@ -86,12 +87,9 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 			return nil, errors.Join(err, job.Abort(1, err.Error()))
 		}
 	}
-	parts := Parts{Job: job, Sched: sched.ProcessOn, Mapper: mapper}
-	if cfg.Transport != "shm" {
-		if parts.Provider, err = auto.Provider(cfg.Transport, cfg.nics()); err != nil {
-			return nil, err
-		}
-	}
+	parts := Parts{Job: job, Sched: sched.ProcessOn, Mapper: mapper, Choose: func(nodes int) (transport.Provider, error) {
+		return cfg.chooseNIC(start, nodes)
+	}}
 	w, err := Assemble(start, cfg, parts)
 	if err != nil {
 		return nil, fmt.Errorf("start rank %d of %d: %w", job.Rank(), job.Size(), err)
@@ -109,42 +107,26 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, fmt.Errorf("agree on a secret: %w", err)
 	}
 	w := &World{cfg: cfg, job: p.Job, secret: secret}
-	mine := rankCard{Host: bootstrap.ThisHost(), Config: fmt.Sprint(cfg.Transport, cfg.NoLocal, cfg.Stats), Cores: ownCores()}
-	var domain transport.Domain
-	var s *sched.Sched
-	if p.Provider != nil && p.Mapper == nil {
-		// The scheduler's patience depends on who is here, which the cards tell; a NIC needs one before.
-		s = p.Sched(p.Job.Size(), runtime.NumCPU())
-		d, err := w.openNIC(ctx, p, s)
-		if err != nil {
-			return nil, fmt.Errorf("open the %s NIC: %w", p.Provider.Name(), err)
-		}
-		domain, mine.Address = d, d.Address()
-	}
+	mine := rankCard{Host: bootstrap.ThisHost(), Config: cfg.shared(), Cores: ownCores()}
 	if err := w.introduce(ctx, mine); err != nil {
 		return nil, err
 	}
 	nodes, here, cores := w.nodes()
-	if s == nil {
-		s = p.Sched(here, cores)
+	if p.Choose != nil {
+		if p.Provider, err = p.Choose(1 + slices.Max(nodes)); err != nil {
+			return nil, err
+		}
 	}
-	addresses := make([][]byte, len(w.cards))
-	for r := range w.cards {
-		addresses[r] = w.cards[r].Address
-	}
+	s := p.Sched(here, cores)
 	c := proto.Config{
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: proto.NewPeers(p.Job.Size()),
-		Mapper: p.Mapper, Domain: domain, Addresses: addresses, Nodes: nodes, CountMapped: cfg.Stats,
+		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats,
 	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
-		if domain == nil {
-			c.OpenLater = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }
-		}
+		c.OpenNIC = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }
 	}
-	if w.engine, err = proto.New(c); err != nil {
-		return nil, err
-	}
+	w.engine = proto.New(c)
 	if w.team, err = pgsync.NewWorld(ctx, w.engine, p.Job); err != nil {
 		return nil, err
 	}
@@ -154,7 +136,7 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 // openNIC opens the NIC of the parts for this rank. The NIC's secret was agreed on at the start.
 func (w *World) openNIC(ctx context.Context, p Parts, s *sched.Sched) (transport.Domain, error) {
 	return p.Provider.Open(ctx, transport.Config{
-		Rank: p.Job.Rank(), Size: p.Job.Size(), Job: p.Job.Name(), Secret: w.secret, Sched: s,
+		Rank: p.Job.Rank(), Size: p.Job.Size(), Job: p.Job.Name(), Secret: w.secret, Device: w.cfg.Device, Sched: s,
 	})
 }
 

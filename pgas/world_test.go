@@ -20,7 +20,7 @@ func TestWorldTellsWhoIsThere(t *testing.T) {
 			n, name := w.Node(r)
 			require.Zero(t, n)
 			require.NotEmpty(t, name)
-			require.Contains(t, []string{"shm", "loopback"}, w.Transport(r))
+			require.Contains(t, []string{"shm", "loopback", "soft", "tcp", "verbs"}, w.Transport(r))
 		}
 		require.Empty(t, w.Failed())
 		require.Positive(t, w.Elapsed())
@@ -144,18 +144,25 @@ func TestConfigFromEnvironment(t *testing.T) {
 		want pgas.Config
 		bad  string // part of the error
 	}{
-		{env: []string{}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
-		{env: []string{"PGAS_STATS=0", "PGAS_STATS=1"}, want: pgas.Config{Transport: "soft", Stats: true, StartTimeout: time.Minute}},
-		{env: []string{"PGAS_LOCAL=", "PGAS_STATS=", "PGAS_TRANSPORT="}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
+		{env: []string{}, want: pgas.Config{StartTimeout: time.Minute}},
+		{env: []string{"PGAS_STATS=0", "PGAS_STATS=1"}, want: pgas.Config{Stats: true, StartTimeout: time.Minute}},
+		{env: []string{"PGAS_LOCAL=", "PGAS_STATS=", "PGAS_TRANSPORT="}, want: pgas.Config{StartTimeout: time.Minute}},
 		{env: []string{"PGAS_LOCAL=on", "PGAS_TRANSPORT=shm", "PGAS_START_TIMEOUT=90s"}, want: pgas.Config{Transport: "shm", StartTimeout: 90 * time.Second}},
-		{env: []string{"XPGAS_STATS=7", "PGAS_STATSX=7", "PGAS"}, want: pgas.Config{Transport: "soft", StartTimeout: time.Minute}},
-		{env: []string{"PGAS_SOFT_LATENCY=5us", "PGAS_SOFT_BANDWIDTH=1.5G"}, want: pgas.Config{Transport: "soft", SoftLatency: 5 * time.Microsecond, SoftBandwidth: 15e8, StartTimeout: time.Minute}},
+		{env: []string{"XPGAS_STATS=7", "PGAS_STATSX=7", "PGAS"}, want: pgas.Config{StartTimeout: time.Minute}},
+		{env: []string{"PGAS_TRANSPORT=auto"}, want: pgas.Config{StartTimeout: time.Minute}},
+		{
+			env:  []string{"PGAS_TRANSPORT=tcp", "PGAS_DEVICE=eth0", "PGAS_FAILURE_TIMEOUT=2s"},
+			want: pgas.Config{Transport: "tcp", Device: "eth0", FailureTimeout: 2 * time.Second, StartTimeout: time.Minute},
+		},
+		{env: []string{"PGAS_FAILURE_TIMEOUT=0s"}, bad: `PGAS_FAILURE_TIMEOUT="0s": want a time such as 90s`},
+		{env: []string{"PGAS_FAILURE_TIMEOUT=1ms"}, bad: "PGAS_FAILURE_TIMEOUT=1ms: want 100ms or more"},
+		{env: []string{"PGAS_SOFT_LATENCY=5us", "PGAS_SOFT_BANDWIDTH=1.5G"}, want: pgas.Config{SoftLatency: 5 * time.Microsecond, SoftBandwidth: 15e8, StartTimeout: time.Minute}},
 		{env: []string{"PGAS_LOCAL=Off"}, bad: `PGAS_LOCAL="Off": want on or off`},
 		{env: []string{"PGAS_STATS=yes"}, bad: `PGAS_STATS="yes": want 0 or 1`},
 		{env: []string{"PGAS_START_TIMEOUT=90"}, bad: "want a time such as 90s"},
 		{env: []string{"PGAS_START_TIMEOUT=0s"}, bad: "want a time such as 90s"},
 		{env: []string{"PGAS_START_TIMEOUT=-1s"}, bad: "want a time such as 90s"},
-		{env: []string{"PGAS_TRANSPORT=carrier-pigeon"}, bad: "of this build; there are:"},
+		{env: []string{"PGAS_TRANSPORT=carrier-pigeon"}, bad: `"carrier-pigeon"; there are: shm, soft, tcp`},
 		{env: []string{"PGAS_LOCAL=off", "PGAS_TRANSPORT=shm"}, bad: "PGAS_LOCAL=off leaves no way"},
 		{env: []string{"PGAS_SOFT_LATENCY=5"}, bad: "want a time such as 5us"},
 		{env: []string{"PGAS_SOFT_BANDWIDTH=-1G"}, bad: "PGAS_SOFT_BANDWIDTH"},

@@ -120,12 +120,12 @@ func (p *process) signal(sig syscall.Signal) { _ = unix.Kill(-p.pid(), sig) }
 
 // awaitEnd returns when the leader has ended and all that it sent before has been read (L3). Children of it may still
 // hold the other ends of the sockets, so reading is told to stop at what is there.
-func (p *process) awaitEnd(mourn func(RankEnd)) (RankEnd, error) {
+func (p *process) awaitEnd(ended func()) (RankEnd, error) {
 	e := RankEnd{Rank: p.rank, PID: p.pid()}
 	var err error
 	e.Exit, e.Signal, err = waitEnd(p.pid())
 	e.After = time.Since(p.started)
-	mourn(e)
+	ended()
 	for _, c := range []net.Conn{p.pmi, p.ctl} {
 		if u, ok := c.(*net.UnixConn); ok {
 			_ = u.CloseRead() // Linux still delivers what is buffered, then the end

@@ -139,7 +139,10 @@ func (j *job) loop(ctx context.Context) (err error) {
 			case evEnd:
 				alive--
 				j.ranks[e.rank].end = &e.end
-				act(j.judge.rankEnded(e.end, j.server.State(e.rank)))
+				state := j.server.State(e.rank)
+				act(j.judge.rankEnded(e.end, state))
+				how, _ := howEnded(e.end, state)
+				j.server.Gone(e.rank, how) // only now: what follows from it comes second
 			case evAbort:
 				act(j.judge.aborted(e.rank, e.code, e.text, time.Since(j.ranks[e.rank].started)))
 			case evReport:

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"gopgas/internal/control"
 	"gopgas/internal/pmi"
@@ -54,7 +55,7 @@ func newJob(s *Spec) (*job, error) {
 		stats: map[int]control.Stats{},
 	}
 	j.server, err = pmiserver.New(pmiserver.Config{
-		Size: s.N, KVSName: j.name,
+		Size: s.N, KVSName: j.name, Linger: time.Second,
 		Preset:  map[string]string{pmi.SecretKey: hex.EncodeToString(secret)}, // L5
 		OnAbort: func(rank, code int, text string) { j.post(event{kind: evAbort, rank: rank, code: code, text: text}) },
 	})
@@ -131,11 +132,7 @@ func (j *job) attach() {
 			}
 		})
 		go func() {
-			e, err := p.awaitEnd(func(e RankEnd) {
-				if how, failed := howEnded(e, pmiserver.Silent); failed {
-					j.server.Gone(r, how) // before its socket says less
-				}
-			})
+			e, err := p.awaitEnd(func() { j.server.Ended(r) })
 			if err != nil {
 				j.log.logf("rank %d: %v", r, err)
 			}

@@ -26,6 +26,7 @@ var grants = []grant{
 	{"clock", "internal/control", "a socket between launcher and rank, beside the data path: deadlines are wall-clock times"},
 	{"clock", "internal/sched", "it is the clock"},
 	{"clock", "transport/verbs:auth.go transport/verbs:connect.go", "sockets beside the data path: deadlines are wall-clock times"},
+	{"clock", "transport/tcp:keep.go", "the deadline of a handshake, over a socket: deadlines are wall-clock times"},
 	{"clock", "transport/transporttest", "limits the time a provider under test may take"},
 
 	{"env", "cmd/* examples/* test/* pgas/pgastest", "programs of their own"},
@@ -95,4 +96,5 @@ var budgets = map[string]int{
 	"transport/verbs/internal/ibv": 80, // 40 of them are numbers of libibverbs' interface
 	"transport":                    50, // 24 of them are the kinds, flags, statuses and rights of one operation
 	"internal/proto":               50, // 21 of them enumerate atomics, paths, states and causes
+	"internal/wire":                50, // 26 of them are the kinds, flags and verdicts of the format
 }

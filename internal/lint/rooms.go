@@ -29,7 +29,7 @@ var rooms = []room{
 	{"test/*", anything},
 
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.
-	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/sim transport/shm transport/transporttest transport leaves"},
+	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/auto transport/sim transport/shm transport/transporttest transport leaves"},
 	{"pgas", "window sync internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
 		"internal/bounce regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
 	{"internal/launch", "internal/pmiserver internal/control internal/pmi leaves"},

@@ -22,6 +22,8 @@
 //     reason, because one of the missing ranks has left and can never enter.
 //   - V3: no rank can make the server hold more than MaxStore bytes, nor hold up the others for more than a second by not
 //     reading its answers: it loses its connection.
+//   - V4: the launcher hears of an abort, and of the end of a process, before the other ranks do: what they do about it
+//     cannot be taken for the first failure.
 //
 // # Lock order
 //

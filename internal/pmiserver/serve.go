@@ -20,9 +20,11 @@ const patience = time.Second
 // returns nil when the rank closed, whether finalized or not (State tells); any error names the rank. One Serve per rank.
 func (s *Server) Serve(rank int, conn net.Conn) error {
 	err := s.converse(rank, conn)
-	s.Gone(rank, "has ended its PMI connection")
-	conn.Close()
-	if err != nil {
+	defer conn.Close()
+	if err == nil {
+		s.hungUp(rank)
+	} else {
+		s.Gone(rank, "has lost its PMI connection")
 		return fmt.Errorf("rank %d on its PMI connection: %w", rank, err)
 	}
 	return nil

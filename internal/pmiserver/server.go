@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"gopgas/internal/pmi"
 )
@@ -21,6 +22,7 @@ type Config struct {
 	KVSName string            // the job's name: visible characters, at most pmi.MaxKVSName-1 bytes
 	Mapping string            // PMI_process_mapping; empty: all ranks on one node
 	Preset  map[string]string // published before the start
+	Linger  time.Duration     // how soon after its connection the process of a rank is expected to end, and Ended to be called
 
 	// OnAbort is called when a rank asks for the end of the job; text is what it gave as the reason, or empty. It is
 	// called by the goroutine that serves the rank, so it must not wait for that Serve. Nil: nothing.
@@ -51,7 +53,8 @@ type Server struct {
 type rank struct {
 	state     State
 	inBarrier bool
-	gone      string // why it will never enter a barrier again; empty: it may
+	gone      string        // why it will never enter a barrier again; empty: it may
+	ended     chan struct{} // closed by Ended
 	reply     func(pmi.Message) error
 }
 
@@ -67,6 +70,9 @@ func New(c Config) (*Server, error) {
 		c.Mapping = OneNode(c.Size)
 	}
 	s := &Server{cfg: c, kvs: map[string]string{"PMI_process_mapping": c.Mapping}, ranks: make([]rank, c.Size)}
+	for i := range s.ranks {
+		s.ranks[i].ended = make(chan struct{})
+	}
 	for k, v := range c.Preset {
 		if err := errors.Join(pmi.CheckKey(k), pmi.CheckValue(v)); err != nil {
 			return nil, fmt.Errorf("PMI server: preset: %w", err)
@@ -89,11 +95,26 @@ func (s *Server) State(rank int) State {
 }
 
 // Gone says that rank has ended, and why in a few words. Ranks that wait for it in a barrier are told. Serve says so
-// itself when a connection ends; a launcher says it for a rank whose process has ended.
+// itself when a connection ends.
 func (s *Server) Gone(rank int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.goneLocked(rank, why)
+}
+
+// Ended says that the process of rank has ended. Its launcher says Gone when it has judged that end: so the others hear
+// of it, and end for that reason, after the launcher knows who was first.
+func (s *Server) Ended(rank int) { close(s.ranks[rank].ended) }
+
+// hungUp is Gone at the end of rank's connection, unless its process ends in these moments, which is for Gone to say.
+func (s *Server) hungUp(rank int) {
+	t := time.NewTimer(s.cfg.Linger)
+	defer t.Stop()
+	select {
+	case <-s.ranks[rank].ended:
+	case <-t.C:
+		s.Gone(rank, "has ended its PMI connection")
+	}
 }
 
 func (s *Server) goneLocked(rank int, why string) {
@@ -200,10 +221,10 @@ func (s *Server) abort(rank int, m pmi.Message) {
 	if plain, err := url.PathUnescape(text); err == nil {
 		text = plain
 	}
-	s.Gone(rank, fmt.Sprintf("aborted the job with code %d", code))
-	if s.cfg.OnAbort != nil {
+	if s.cfg.OnAbort != nil { // before the others are told, and end for that reason
 		s.cfg.OnAbort(rank, code, text)
 	}
+	s.Gone(rank, fmt.Sprintf("aborted the job with code %d", code))
 }
 
 func (s *Server) beginLocked(r *rank, m pmi.Message) (*pmi.Message, error) {

@@ -2,6 +2,7 @@ package proto
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,6 @@ type Engine struct {
 
 	mapper transport.Mapper    // nil: no memory is mapped
 	device atomic.Pointer[nic] // nil: all peers are mapped
-	open   func(context.Context) (transport.Domain, error)
 	config Config
 
 	opening sync.Mutex
@@ -34,38 +34,23 @@ type Config struct {
 	Sched      *sched.Sched
 	Peers      *Peers
 	Mapper     transport.Mapper // nil: PGAS_LOCAL=off
-	Domain     transport.Domain // nil: no NIC
 	NICName    string
-	Addresses  [][]byte // the NIC addresses by rank, for Domain
-	// OpenLater opens the NIC called NICName when memory is exposed that cannot be mapped; nil: there is none.
-	OpenLater func(context.Context) (transport.Domain, error)
-	Nodes     []int // the node of each rank, numbered from 0
+	// OpenNIC opens the NIC called NICName when memory is exposed that cannot be mapped; nil: there is none. The ranks
+	// tell each other its address with the keys of such memory.
+	OpenNIC func(context.Context) (transport.Domain, error)
+	Nodes   []int // the node of each rank, numbered from 0
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
 	// it they are inlined in the caller and leave no trace.
 	CountMapped bool
 }
 
 // New returns the engine of a rank.
-func New(c Config) (*Engine, error) {
+func New(c Config) *Engine {
 	e := &Engine{
 		Rank: c.Rank, Size: c.Size, Sched: c.Sched, Peers: c.Peers,
-		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped,
-		open: c.OpenLater, config: c,
+		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped, config: c,
 	}
-	if c.Domain != nil {
-		return e, e.use(c.Domain)
-	}
-	return e, nil
-}
-
-// use makes d the engine's NIC.
-func (e *Engine) use(d transport.Domain) error {
-	n, err := newNIC(e, d)
-	if err != nil {
-		return fmt.Errorf("set up the %s NIC: %w", e.config.NICName, err)
-	}
-	e.device.Store(n)
-	return nil
+	return e
 }
 
 // openNIC opens the NIC if there is none yet and one can be had. It is called by collective calls only, one at a time
@@ -73,14 +58,19 @@ func (e *Engine) use(d transport.Domain) error {
 func (e *Engine) openNIC(ctx context.Context) error {
 	e.opening.Lock()
 	defer e.opening.Unlock()
-	if e.nic() != nil || e.open == nil {
+	if e.nic() != nil || e.config.OpenNIC == nil {
 		return nil
 	}
-	d, err := e.open(ctx)
+	d, err := e.config.OpenNIC(ctx)
 	if err != nil {
 		return fmt.Errorf("open the %s NIC: %w", e.config.NICName, err)
 	}
-	return e.use(d)
+	n, err := newNIC(e, d)
+	if err != nil {
+		return errors.Join(fmt.Errorf("set up the %s NIC: %w", e.config.NICName, err), d.Close())
+	}
+	e.device.Store(n)
+	return nil
 }
 
 func (e *Engine) nic() *nic { return e.device.Load() }

@@ -44,11 +44,11 @@ func (e *Engine) Allocate(ctx context.Context, x Exchanger, ranks []int, bytes i
 	if e.mapper != nil {
 		xp.Local, token, err = e.mapper.Alloc(bytes)
 		xp.owned = err == nil
-		if err == nil && !e.oneNode(ranks) {
-			err = e.openNIC(ctx) // members on other nodes cannot map it
-		}
 	} else {
 		xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
+	}
+	if err == nil && !e.oneNode(ranks) {
+		err = e.openNIC(ctx) // members on other nodes cannot map it, and without a mapper nobody can
 	}
 	return xp.share(ctx, x, ranks, token, err)
 }

@@ -94,9 +94,6 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.inline = min(n.caps.MaxInline, scratchBytes)
-	for r, a := range e.config.Addresses {
-		n.ends[r].addr = a
-	}
 	for i := pieces - 1; i >= 0; i-- {
 		n.freePiece = append(n.freePiece, int32(i))
 		n.freeTrans = append(n.freeTrans, int32(i))

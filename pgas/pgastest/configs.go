@@ -4,11 +4,18 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"gopgas/transport/auto"
 	"gopgas/transport/transporttest"
 )
+
+// PathsVariable names the environment variable that lists, with commas, the paths on which tests run: names that Paths
+// knows, and those of NICs that not every machine has. Without it tests run on all that every machine has.
+const PathsVariable = "PGAS_TEST_PATHS"
 
 // Named is a Config with a name for a subtest.
 type Named struct {
@@ -17,19 +24,61 @@ type Named struct {
 }
 
 // Paths returns the ways in which ranks of a test can reach each other, the ones that every other one is like: mapped
-// memory, mapped memory with counting, a good NIC, and NICs that are slow, poor or narrow. A test that passes on all of
-// them assumes nothing of the path.
+// memory, mapped memory with counting, NICs that are good, slow, poor or narrow, and real NICs made of software. A test
+// that passes on all of them assumes nothing of the path. PGAS_TEST_PATHS picks some, or names another real NIC.
 func Paths() []Named {
+	all := []Named{
+		{"mapped", Config{}},
+		{"counted", Config{Stats: true}},
+	}
+	all = append(all, Fabrics()...)
+	for _, name := range []string{"soft", "tcp"} {
+		if os.Getenv(PathsVariable) != "" || mayPin() {
+			all = append(all, over(name))
+		}
+	}
+	picked, err := pick(all, os.Getenv(PathsVariable))
+	if err != nil {
+		panic(err)
+	}
+	return picked
+}
+
+// Fabrics returns the paths over a loop-back NIC: what goes on between ranks can be changed there, and a NIC killed.
+func Fabrics() []Named {
 	nic := func(name string, f transporttest.FabricConfig) Named {
 		return Named{"nic-" + name, Config{NIC: true, Fabric: f}}
 	}
 	return []Named{
-		{"mapped", Config{}},
-		{"counted", Config{Stats: true}},
 		nic("good", transporttest.FabricConfig{}),
 		nic("jitter", transporttest.FabricConfig{Seed: 1, Jitter: 50 * time.Microsecond}),
 		nic("poor", transporttest.FabricConfig{NoInline: true, MaxPost: 2, MaxMessage: 1000}),
 	}
+}
+
+// over is the path over a NIC of package auto.
+func over(name string) Named { return Named{name, Config{NIC: true, Over: name}} }
+
+// pick returns the paths that a list names, in its order; all for an empty list.
+func pick(all []Named, list string) ([]Named, error) {
+	if list == "" {
+		return all, nil
+	}
+	var picked []Named
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		i := slices.IndexFunc(all, func(n Named) bool { return n.Name == name })
+		switch {
+		case i >= 0:
+			picked = append(picked, all[i])
+		case name != "shm" && auto.Known(name) == nil:
+			picked = append(picked, over(name))
+		default:
+			return nil, fmt.Errorf("%s=%s: no path is called %q: wanted mapped, counted, nic-good, nic-jitter, nic-poor or one of %s",
+				PathsVariable, list, name, auto.Names())
+		}
+	}
+	return picked, nil
 }
 
 // Main runs a package's tests and returns the exit code for os.Exit. It fails the package if goroutines are left over,

@@ -21,9 +21,10 @@ import (
 
 // Config says how a test's world is made. The zero value maps the ranks' memory.
 type Config struct {
-	NIC       bool                        // operations go through an in-process NIC instead of mapped memory
-	Fabric    transporttest.FabricConfig  // of the NIC
-	Made      func(*transporttest.Fabric) // is given the NICs before the ranks start, for tests that kill some; may be nil
+	NIC       bool                        // operations go through a NIC instead of mapped memory
+	Over      string                      // the NIC, by its name in package auto; empty: a loop-back NIC
+	Fabric    transporttest.FabricConfig  // of the loop-back NIC
+	Made      func(*transporttest.Fabric) // is given the loop-back NICs before the ranks start, to kill some; may be nil
 	Stats     bool                        // count operations on mapped memory
 	TimeLimit time.Duration               // 0: 60 s
 }
@@ -57,6 +58,7 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	jobs := bootstrap.InProcess(n)
+	defer forget(jobs[0].Name())
 	mappers := shm.NewGroup(n, shm.Config{What: "symmetric heap"})
 	fabric := transporttest.NewFabric(n, c.Fabric)
 	if c.Made != nil {
@@ -68,7 +70,12 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 	var wg sync.WaitGroup
 	for r := range n {
 		parts := pgas.Parts{Job: jobs[r], Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
-		if c.NIC {
+		if c.NIC && c.Over != "" {
+			var err error
+			if parts.Provider, err = provider(c.Over); err != nil {
+				t.Fatalf("the %s NIC: %v", c.Over, err)
+			}
+		} else if c.NIC {
 			parts.Provider = fabric.Provider(r)
 		} else {
 			parts.Mapper = mappers[r]

@@ -1,28 +1,63 @@
-// Package auto knows the transports of this build by the names that PGAS_TRANSPORT takes.
+// Package auto knows the transports of this build by the names that PGAS_TRANSPORT takes, and chooses one where none
+// was named. Nothing above it names a provider's package.
+//
+// # Terms
+//
+//   - NIC: a transport that implements transport.Provider. shm is none: it maps memory, and goes by the name "shm".
+//   - Reach: how far apart the ranks may be that a NIC connects: on one machine, or anywhere.
+//
+// # Life of a choice
+//
+// A world knows on how many nodes its ranks are before it opens a NIC. With a name from the user it asks Fits, then
+// Provider; without one it takes the name from Choose. Probe opens a NIC for a lone rank and closes it: whether that
+// works is the only honest answer to whether this machine has what the NIC needs.
+//
+// # Invariants
+//
+//   - U1: a name that does not exist, or that does not reach all ranks, is an error that says what would do; nothing else
+//     is taken in its place.
+//   - U2: the choice depends only on what is equal on all ranks, so that all choose the same.
+//
+// # Concurrency
+//
+// All functions may be called concurrently. None but Probe touches the machine.
 package auto
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/soft"
+	"gopgas/transport/tcp"
 )
 
-// Config holds the settings of single transports.
+// Config holds the settings of single transports. The zero value is good for a job on one machine.
 type Config struct {
-	SoftLatency   time.Duration // PGAS_SOFT_LATENCY
-	SoftBandwidth int64         // PGAS_SOFT_BANDWIDTH, bytes per second
+	SoftLatency    time.Duration // PGAS_SOFT_LATENCY
+	SoftBandwidth  int64         // PGAS_SOFT_BANDWIDTH, bytes per second
+	FailureTimeout time.Duration // PGAS_FAILURE_TIMEOUT; 0: each NIC's own, 5 s
+	AcrossNodes    bool          // the ranks are on several machines
+	MaxPinned      int64         // bytes that a software NIC may lock for this process; 0: RLIMIT_MEMLOCK
+
+	// SoftMapper makes the memory of the soft NIC's queues; nil: as between processes. See soft.Config.
+	SoftMapper func(transport.Config) (transport.Mapper, error)
 }
 
-// Info describes a transport.
-type Info struct{ Name, What string }
+// Info describes a NIC.
+type Info struct {
+	Name, What string
+	Nodes      bool // it reaches ranks on other machines
+}
 
 // NICs lists the transports that are NICs, best first.
 func NICs() []Info {
 	return []Info{
-		{"soft", "a software NIC inside one machine: queues in shared memory, an engine thread for each rank"},
+		{"soft", "a software NIC inside one machine: queues in shared memory, an engine thread for each rank", false},
+		{"tcp", "a software NIC for any network: the target's process performs the operation while its program computes", true},
 	}
 }
 
@@ -35,11 +70,73 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
+// Choose names the best NIC for ranks on that many nodes.
+func Choose(nodes int) string {
+	for _, n := range NICs() {
+		if n.Nodes || nodes <= 1 {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// Known returns an error that names what there is, if name is neither a NIC nor "shm".
+func Known(name string) error {
+	for _, n := range NICs() {
+		if n.Name == name {
+			return nil
+		}
+	}
+	if name == "shm" {
+		return nil
+	}
+	return fmt.Errorf("%w: no transport of this build is called %q; there are: shm, %s", transport.ErrUnsupported, name, Names())
+}
+
+// Fits returns an error if the transport called name does not connect ranks on that many nodes.
+func Fits(name string, nodes int) error {
+	if err := Known(name); err != nil || nodes <= 1 {
+		return err
+	}
+	var far []string
+	for _, n := range NICs() {
+		if n.Nodes {
+			far = append(far, n.Name)
+		}
+	}
+	for _, f := range far {
+		if f == name {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s connects the ranks of one node only, and these are on %d; what connects them: %s",
+		transport.ErrUnsupported, name, nodes, strings.Join(far, ", "))
+}
+
 // Provider returns the NIC called name.
 func Provider(name string, c Config) (transport.Provider, error) {
 	switch name {
 	case "soft":
-		return soft.New(soft.Config{Latency: c.SoftLatency, Bandwidth: c.SoftBandwidth}), nil
+		return soft.New(soft.Config{
+			Mapper: c.SoftMapper, Latency: c.SoftLatency, Bandwidth: c.SoftBandwidth,
+			FailureTimeout: c.FailureTimeout, MaxPinned: c.MaxPinned,
+		}), nil
+	case "tcp":
+		return tcp.New(tcp.Config{AcrossNodes: c.AcrossNodes, FailureTimeout: c.FailureTimeout, MaxPinned: c.MaxPinned}), nil
 	}
 	return nil, fmt.Errorf("%w: no NIC is called %q; there are: %s", transport.ErrUnsupported, name, Names())
+}
+
+// Probe opens the NIC called name on device, as a job of one rank, and closes it again. Its error says what this machine
+// lacks. It takes some milliseconds at most and leaves nothing behind.
+func Probe(ctx context.Context, name, device string, c Config) error {
+	p, err := Provider(name, c)
+	if err != nil {
+		return err
+	}
+	d, err := p.Open(ctx, transport.Config{Rank: 0, Size: 1, Job: "probe", Secret: []byte("probe"), Device: device, Sched: sched.Process(1)})
+	if err != nil {
+		return err
+	}
+	return d.Close()
 }

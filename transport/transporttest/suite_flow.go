@@ -75,11 +75,12 @@ func (n *node) randomOp(rng *rand.Rand, peers int) transport.Op {
 	kind, peer := kinds[rng.IntN(len(kinds))], rng.IntN(peers)
 	n.cookie++
 	op := n.opOn(n.eps[peer], kind, peer, 8*rng.IntN(64), 1024+8*rng.IntN(64), []int{0, 8, 8, 64, 300}[rng.IntN(5)])
+	results := 2048 + 512*peer // a place for each endpoint: two may bring results at once
 	switch {
 	case kind == transport.OpFetchAdd:
-		op.SGE[0].Mem = n.mem.Slice(2048, 8)
+		op.SGE[0].Mem = n.mem.Slice(results, 8)
 	case kind == transport.OpRead:
-		op.SGE[0].Mem = n.mem.Slice(2056, op.SGE[0].Mem.Bytes)
+		op.SGE[0].Mem = n.mem.Slice(results+8, op.SGE[0].Mem.Bytes)
 	case total(op.SGE[:1]) <= n.s.caps.MaxInline && rng.IntN(2) == 0:
 		op.Flags |= transport.FlagInline
 	}

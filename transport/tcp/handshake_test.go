@@ -1,0 +1,222 @@
+package tcp
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/wire"
+	"gopgas/transport"
+)
+
+// quick is a configuration whose patience ends soon.
+var quick = Config{FailureTimeout: 500 * time.Millisecond}
+
+// TestRefusals connects ranks that do not belong together. Each refusal says why.
+func TestRefusals(t *testing.T) {
+	a := openRank(t, 0, 2, quick, transport.Config{})
+	for name, c := range map[string]struct {
+		other transport.Config
+		spoil func(a *address)
+		want  error
+		gone  bool
+	}{
+		"another secret": {other: transport.Config{Secret: []byte("Secret")}, want: errOtherSecret},
+		"another job":    {other: transport.Config{Job: "another"}, want: errOtherJob},
+		"an old address": {spoil: func(a *address) { a.instance++ }, want: errOld, gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openRank(t, 1, 2, quick, c.other)
+			to := b.me
+			if c.spoil != nil {
+				c.spoil(&to)
+			}
+			_, err := a.Connect(t.Context(), 1, to.append(nil))
+			require.ErrorIs(t, err, c.want)
+			var op *transport.OpError
+			require.ErrorAs(t, err, &op)
+			require.Equal(t, 1, op.Rank)
+			require.Equal(t, c.gone, isGone(err))
+			if c.spoil == nil { // and the other way round
+				_, err = b.Connect(t.Context(), 0, a.Address())
+				require.ErrorIs(t, err, c.want)
+			}
+			require.NoError(t, b.Close())
+		})
+	}
+	t.Run("a job of another size", func(t *testing.T) {
+		b := openRank(t, 1, 3, quick, transport.Config{})
+		_, err := b.Connect(t.Context(), 0, a.Address())
+		require.ErrorIs(t, err, errOtherJob)
+	})
+	t.Run("another rank", func(t *testing.T) {
+		b := openRank(t, 1, 3, quick, transport.Config{})
+		c := openRank(t, 2, 3, quick, transport.Config{})
+		to := c.me
+		to.rank = 0
+		_, err := b.Connect(t.Context(), 0, to.append(nil))
+		require.ErrorIs(t, err, errOtherRank)
+	})
+	b := openRank(t, 1, 2, quick, transport.Config{})
+	a.serves(t, b)
+}
+
+func isGone(err error) bool { return errors.Is(err, transport.ErrPeerGone) }
+
+// TestSecretDemanded: without a secret nothing is opened that others could reach.
+func TestSecretDemanded(t *testing.T) {
+	_, err := New(Config{}).Open(t.Context(), transport.Config{Rank: 0, Size: 2, Job: "x"})
+	require.ErrorIs(t, err, errSecret)
+	d, err := New(Config{}).Open(t.Context(), transport.Config{Rank: 0, Size: 1, Job: "x"})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+}
+
+// TestWrongProof: who does not know the secret learns nothing more and is dropped.
+func TestWrongProof(t *testing.T) {
+	a := openRank(t, 0, 2, quick, transport.Config{})
+	for name, c := range map[string]struct {
+		before func(s *stranger, p *wire.Proof) // the MAC is made
+		after  func(p *wire.Proof)
+	}{
+		"another secret":           {before: func(s *stranger, _ *wire.Proof) { s.s.Secret = []byte("guess") }},
+		"another nonce":            {before: func(s *stranger, _ *wire.Proof) { s.s.Nonce[0]++ }},
+		"a proof of another rank":  {before: func(s *stranger, _ *wire.Proof) { s.s.Hello.From = 0 }},
+		"a proof for another rank": {before: func(s *stranger, _ *wire.Proof) { s.s.Hello.To = 1 }},
+		"a window beyond reason":   {before: func(_ *stranger, p *wire.Proof) { p.Window = 1 << 31 }},
+		"a window of no request":   {before: func(_ *stranger, p *wire.Proof) { p.Window = 0 }},
+		"another incarnation":      {after: func(p *wire.Proof) { p.Last++ }},
+		"another window":           {after: func(p *wire.Proof) { p.Window++ }},
+		"no MAC":                   {after: func(p *wire.Proof) { p.MAC = [32]byte{} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := knock(t, a)
+			require.Equal(t, wire.Accepted, s.hello().Verdict)
+			p := wire.Proof{Window: 64}
+			if c.before != nil {
+				c.before(s, &p)
+			}
+			p.MAC = s.s.ProofMAC(p)
+			if c.after != nil {
+				c.after(&p)
+			}
+			s.send(p.Append(nil))
+			require.Empty(t, s.dropped())
+		})
+	}
+	t.Run("the rank's own MAC", func(t *testing.T) {
+		s := knock(t, a)
+		p := wire.Proof{Window: 64, MAC: s.hello().MAC}
+		s.send(p.Append(nil))
+		require.Empty(t, s.dropped())
+	})
+	a.untouched(t, true)
+}
+
+// TestReplay sends what an honest rank has sent before.
+func TestReplay(t *testing.T) {
+	a := openRank(t, 0, 2, quick, transport.Config{})
+	s := knock(t, a).enter()
+	p := wire.Proof{Last: 1 << 20, Window: 64}
+	p.MAC = s.s.ProofMAC(p)
+	again := knock(t, a)
+	again.s.Hello = s.s.Hello
+	require.Equal(t, wire.Accepted, again.hello().Verdict)
+	again.send(p.Append(nil))
+	require.Empty(t, again.dropped())
+}
+
+// TestOtherVersion: a build with another wire format is refused from both sides with a clear word.
+func TestOtherVersion(t *testing.T) {
+	a := openRank(t, 0, 2, quick, transport.Config{})
+	s := knock(t, a)
+	hello := s.s.Hello.Append(nil)
+	hello[8]++
+	s.send(hello)
+	buf := make([]byte, wire.ChallengeBytes)
+	_, err := io.ReadFull(s, buf)
+	require.NoError(t, err)
+	c, err := wire.DecodeChallenge(buf)
+	require.NoError(t, err)
+	require.Equal(t, wire.Challenge{Verdict: wire.OtherFormat}, c)
+
+	answer := (&wire.Challenge{}).Append(nil)
+	answer[8]++
+	_, err = a.Connect(t.Context(), 1, fakeRank(t, answer))
+	require.ErrorContains(t, err, "version 2 of the wire format")
+	require.ErrorContains(t, err, "same build")
+
+	_, err = a.Connect(t.Context(), 1, fakeRank(t, (&wire.Challenge{Verdict: wire.OtherFormat}).Append(nil)))
+	require.ErrorContains(t, err, "same build")
+}
+
+// fakeRank is a server that says the same to everybody, and its address as that of rank 1.
+func fakeRank(t *testing.T, says []byte) []byte {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write(says)
+			t.Cleanup(func() { _ = c.Close() })
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return address{rank: 1, instance: 5, places: []netip.AddrPort{netip.MustParseAddrPort(l.Addr().String())}}.append(nil)
+}
+
+// TestStrangeServers connects to what is no rank, or says nothing.
+func TestStrangeServers(t *testing.T) {
+	a := openRank(t, 0, 2, quick, transport.Config{})
+	_, err := a.Connect(t.Context(), 1, fakeRank(t, []byte("220 mail.example ESMTP ready, and many other words\r\n")))
+	require.ErrorIs(t, err, errNotARank)
+	start := time.Now()
+	_, err = a.Connect(t.Context(), 1, fakeRank(t, nil))
+	require.ErrorIs(t, err, transport.ErrPeerGone)
+	require.Less(t, time.Since(start), 4*quick.FailureTimeout)
+	var forged wire.Challenge // from one who does not know the secret
+	_, err = a.Connect(t.Context(), 1, fakeRank(t, forged.Append(nil)))
+	require.ErrorIs(t, err, errOtherSecret)
+}
+
+// TestSlowStrangers holds more connections open than there is room for, none of which says enough. Ranks get in
+// all the same, and in the end the strangers are gone.
+func TestSlowStrangers(t *testing.T) {
+	a := openRank(t, 0, 2, quick, transport.Config{})
+	b := openRank(t, 1, 2, quick, transport.Config{})
+	goroutines := runtime.NumGoroutine()
+	var all []*stranger
+	for i := range 3 * moreYoung {
+		s := knock(t, a)
+		s.send(s.s.Hello.Append(nil)[:i%wire.HelloBytes/2])
+		all = append(all, s)
+	}
+	b.serves(t, a)
+	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+moreYoung+2*2+8)
+	start := time.Now()
+	for i, s := range all {
+		if _, err := s.Write([]byte{0}); err == nil && i%7 == 0 {
+			time.Sleep(time.Millisecond) // a byte now and then does not help
+		}
+	}
+	for _, s := range all {
+		require.Empty(t, s.dropped())
+	}
+	require.Less(t, time.Since(start), 4*quick.FailureTimeout)
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.young) == 0
+	}, testPatience, time.Millisecond)
+}

@@ -1,0 +1,68 @@
+package tcp
+
+import (
+	"net"
+	"time"
+)
+
+// ticks is how many ticks a peer may be silent, and a link may take to die.
+const ticks = 5
+
+// keep looks after the links: peers that say nothing, sockets that take nothing, links that do not die.
+func (d *domain) keep() {
+	var links []*link
+	for d.sched.Sleep(d.ctx, d.cfg.FailureTimeout/ticks) == nil {
+		links = links[:0]
+		d.mu.Lock()
+		for l := range d.all {
+			links = append(links, l)
+		}
+		d.mu.Unlock()
+		for _, l := range links {
+			l.tick()
+		}
+		clear(links)
+	}
+}
+
+// tick is one fifth of the failure timeout.
+func (l *link) tick() {
+	l.mu.Lock()
+	switch {
+	case l.state != stateUp:
+		if l.age++; l.age >= ticks {
+			l.endLocked(endCut)
+		}
+	case l.silentTooLong() || l.stuckTooLong():
+		l.endLocked(endGone)
+	case !l.wrote:
+		l.aliveDue = true
+		l.flushLocked(false)
+	}
+	l.wrote = false
+	l.mu.Unlock()
+	l.announce()
+}
+
+func (l *link) silentTooLong() bool {
+	if l.heard.Swap(false) {
+		l.silent = 0
+		return false
+	}
+	l.silent++
+	return l.silent >= ticks
+}
+
+func (l *link) stuckTooLong() bool {
+	if l.cur.empty() || l.wrote {
+		l.stuck = 0
+		return false
+	}
+	l.stuck++
+	return l.stuck >= ticks
+}
+
+// setDeadline bounds a handshake.
+func setDeadline(c net.Conn, d time.Duration) error { return c.SetDeadline(time.Now().Add(d)) }
+
+func clearDeadline(c net.Conn) error { return c.SetDeadline(time.Time{}) }

@@ -1,0 +1,151 @@
+package tcp
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"gopgas/transport"
+)
+
+// entry is one entry of the completion queue: a completion, or only places to be given back (Kind 0). Places go
+// through the queue so that only who polls is ordered after what was done.
+type entry struct {
+	c      transport.Completion
+	l      *link // whose places; nil for receives and the ends of peers
+	places int32
+}
+
+// completions is a domain's completion queue.
+type completions struct {
+	count atomic.Int64 // entries, to be looked at without the lock
+
+	mu    sync.Mutex
+	ring  []entry // a power of two, or empty
+	first int
+	n     int
+}
+
+// reserve makes room for n entries, so that push does not allocate.
+func (q *completions) reserve(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.ring) < n {
+		q.growLocked()
+	}
+}
+
+func (q *completions) growLocked() {
+	next := make([]entry, max(64, 2*len(q.ring)))
+	for i := range q.n {
+		next[i] = q.ring[(q.first+i)&(len(q.ring)-1)]
+	}
+	q.ring, q.first = next, 0
+}
+
+func (q *completions) push(e entry) {
+	q.mu.Lock()
+	if q.n == len(q.ring) {
+		q.growLocked() // only by connections that went and came again and again unpolled
+	}
+	q.ring[(q.first+q.n)&(len(q.ring)-1)] = e
+	q.n++
+	q.count.Store(int64(q.n))
+	q.mu.Unlock()
+}
+
+// pop moves up to len(out) completions to out and gives their places back; recvs of them were receives.
+func (q *completions) pop(out []transport.Completion) (n, recvs int) {
+	if q.count.Load() == 0 {
+		return 0, 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.n > 0 {
+		e := &q.ring[q.first]
+		if e.c.Kind != 0 {
+			if n == len(out) {
+				break
+			}
+			out[n] = e.c
+			n++
+			if e.c.Kind == transport.OpRecv {
+				recvs++
+			}
+		}
+		if e.l != nil {
+			e.l.inflight.Add(-e.places)
+		}
+		*e = entry{}
+		q.first = (q.first + 1) & (len(q.ring) - 1)
+		q.n--
+	}
+	q.count.Store(int64(q.n))
+	return n, recvs
+}
+
+// recvQueue is the shared receive queue of a domain, and the links whose messages wait for a buffer.
+type recvQueue struct {
+	mu      sync.Mutex
+	ring    []transport.Recv
+	first   int
+	n       int
+	owned   int     // posted and not yet polled: what PostRecv is bounded by
+	waiting []*link // oldest first; each at most once
+}
+
+func (q *recvQueue) add(bufs []transport.Recv) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	took := 0
+	for took < len(bufs) && q.owned < len(q.ring) {
+		q.ring[(q.first+q.n)%len(q.ring)] = bufs[took]
+		q.n++
+		q.owned++
+		took++
+	}
+	return took
+}
+
+// take takes the oldest buffer. Where there is none, l is the next to hear of one.
+func (q *recvQueue) take(l *link) (transport.Recv, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.n == 0 {
+		q.waiting = append(q.waiting, l)
+		return transport.Recv{}, false
+	}
+	r := q.ring[q.first]
+	q.ring[q.first] = transport.Recv{}
+	q.first = (q.first + 1) % len(q.ring)
+	q.n--
+	return r, true
+}
+
+// giveBack puts a buffer that was taken, and not filled, back at the front.
+func (q *recvQueue) giveBack(r transport.Recv) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.first = (q.first + len(q.ring) - 1) % len(q.ring)
+	q.ring[q.first] = r
+	q.n++
+}
+
+// next returns a link that waits, if there is a buffer for it beside those for the already told.
+func (q *recvQueue) next(told int) *link {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 || q.n <= told {
+		return nil
+	}
+	l := q.waiting[0]
+	q.waiting[0] = nil
+	q.waiting = q.waiting[1:]
+	return l
+}
+
+// polled gives back the places of n receives that were reported.
+func (q *recvQueue) polled(n int) {
+	q.mu.Lock()
+	q.owned -= n
+	q.mu.Unlock()
+}
