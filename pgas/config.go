@@ -17,13 +17,16 @@ import (
 
 // Config says how a world is set up. The zero value of every field is its documented default.
 type Config struct {
-	// Transport is the NIC that carries operations on memory which is not mapped. Empty: soft on one node, tcp between
-	// nodes. On one node it is opened when it is first needed, for windows over slices that exist already. "shm" means
+	// Transport is the NIC that carries operations on memory which is not mapped. Empty: soft on one node; between nodes
+	// verbs where all ranks have an RDMA port, else tcp. On one node it is opened when it is first needed, for windows over slices that exist already. "shm" means
 	// no NIC at all. One that is named must work here and reach all ranks; nothing else is taken in its place.
 	Transport string
-	// Device says which device or network the transport uses, in its own words: tcp takes an interface ("eth0") or an
-	// address of this machine. Ranks may differ. Empty: what the transport finds.
+	// Device says which device or network the transport uses, in its own words: verbs takes a device and port
+	// ("mlx5_0:1"), tcp an interface ("eth0") or an address of this machine. Ranks may differ. Empty: what the transport
+	// finds.
 	Device string
+	// MaxPinned bounds the memory that a rank registers with its NIC, in bytes. 0: what RLIMIT_MEMLOCK allows.
+	MaxPinned int64
 	// NoLocal makes the ranks of one node use the transport too, instead of mapping each other's memory.
 	NoLocal bool
 	// Stats counts operations on mapped memory too. They are slower then: they are no longer inlined.
@@ -54,6 +57,7 @@ const (
 	envDevice    = "PGAS_DEVICE"
 	envStart     = "PGAS_START_TIMEOUT"
 	envFailure   = "PGAS_FAILURE_TIMEOUT"
+	envPinned    = "PGAS_MAX_PINNED"
 	envLatency   = "PGAS_SOFT_LATENCY"
 	envBandwidth = "PGAS_SOFT_BANDWIDTH"
 )
@@ -62,8 +66,9 @@ const (
 func Variables(environ []string) []Variable {
 	vars := []Variable{
 		{Name: envTransport, Default: "auto", Meaning: "the NIC for memory that is not mapped: " + auto.Names() + "; shm: none; auto: " +
-			auto.Choose(1) + " on one node, " + auto.Choose(2) + " between nodes"},
-		{Name: envDevice, Meaning: "the transport's device; tcp: an interface such as eth0, or an address of this machine"},
+			auto.Choose(1, nil) + " on one node, between nodes verbs where all ranks have an RDMA port, else " + auto.Choose(2, nil)},
+		{Name: envDevice, Meaning: "the transport's device; verbs: such as mlx5_0:1; tcp: an interface such as eth0, or an address of this machine"},
+		{Name: envPinned, Default: "0", Meaning: "bytes that a rank may register with its NIC, such as 512M; 0: RLIMIT_MEMLOCK"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
@@ -140,6 +145,13 @@ func FromEnvironment(environ []string) (Config, error) {
 		}
 		c.SoftBandwidth = n
 	}
+	if v, ok := lookup(environ, envPinned); ok && v != "" {
+		n, err := parseBytes(v)
+		if err != nil {
+			return c, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envPinned, v, err)
+		}
+		c.MaxPinned = n
+	}
 	return c, c.validate()
 }
 
@@ -203,15 +215,16 @@ func (c *Config) shared() string {
 func (c *Config) nics(nodes int) auto.Config {
 	return auto.Config{
 		SoftLatency: c.SoftLatency, SoftBandwidth: c.SoftBandwidth, FailureTimeout: c.FailureTimeout, AcrossNodes: nodes > 1,
+		MaxPinned: c.MaxPinned,
 	}
 }
 
-// chooseNIC returns the NIC for ranks on that many nodes; nil means none. A NIC that the user named is tried at once, so
+// chooseNIC returns the NIC for ranks on that many nodes, on each of which fabrics were found; nil means none. A NIC that the user named is tried at once, so
 // that one which cannot work here is an error even where nothing would have needed it.
-func (c *Config) chooseNIC(ctx context.Context, nodes int) (transport.Provider, error) {
+func (c *Config) chooseNIC(ctx context.Context, nodes int, fabrics []string) (transport.Provider, error) {
 	name := c.Transport
 	if name == "" {
-		name = auto.Choose(nodes)
+		name = auto.Choose(nodes, fabrics)
 	} else {
 		err := auto.Fits(name, nodes)
 		if err == nil && name != "shm" {

@@ -66,7 +66,6 @@ type team struct {
 func newTeam(t *testing.T, n int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain) *team {
 	t.Helper()
 	tm := &team{fabric: transporttest.NewFabric(n, c), e: make([]*Engine, n), of: make([][]Remote, n), mem: make([]mem.Range, n)}
-	addresses := make([][]byte, n)
 	domains := make([]transport.Domain, n)
 	for r := range n {
 		d, err := tm.fabric.Provider(r).Open(t.Context(), transport.Config{Rank: r, Size: n, Sched: sched.Goroutine(n)})
@@ -74,7 +73,7 @@ func newTeam(t *testing.T, n int, c transporttest.FabricConfig, wrap func(transp
 		if r == 0 && wrap != nil {
 			d = wrap(d)
 		}
-		domains[r], addresses[r] = d, d.Address()
+		domains[r] = d
 	}
 	m := newMeeting(n)
 	var wg sync.WaitGroup
@@ -82,13 +81,10 @@ func newTeam(t *testing.T, n int, c transporttest.FabricConfig, wrap func(transp
 	for r := range n {
 		wg.Go(func() {
 			errs[r] = func() error {
-				e, err := New(Config{
-					Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: NewPeers(n), Domain: domains[r], NICName: "loopback",
-					Addresses: addresses, Nodes: make([]int, n),
+				e := New(Config{
+					Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: NewPeers(n), NICName: "loopback", Nodes: make([]int, n),
+					OpenNIC: func(context.Context) (transport.Domain, error) { return domains[r], nil },
 				})
-				if err != nil {
-					return err
-				}
 				ranks := make([]int, n)
 				for i := range ranks {
 					ranks[i] = i

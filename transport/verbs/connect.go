@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"gopgas/transport"
@@ -167,8 +168,9 @@ func (d *domain) dial(ctx context.Context, p *peer, a address, last uint64) (*pa
 	if err != nil {
 		return nil, err
 	}
-	if err = d.offer(p, q, l); err == nil {
-		keep = d.start(q.attend)
+	installed, err := d.offer(p, q, l)
+	if installed {
+		keep = d.start(q.attend) // it sees the pair through to its end, which may have come already
 	}
 	if !keep {
 		d.discard(q)
@@ -176,33 +178,40 @@ func (d *domain) dial(ctx context.Context, p *peer, a address, last uint64) (*pa
 	return q, err
 }
 
-// offer is the dialer's part after the proof: offer, accept, ready.
-func (d *domain) offer(p *peer, q *pair, l *link) error {
+// offer is the dialer's part after the proof: offer, accept, ready. The pair is the peer's newest before that hears
+// ready: it may send a message at once, and who receives it may answer before this returns.
+func (d *domain) offer(p *peer, q *pair, l *link) (installed bool, err error) {
 	if err := l.send(frame{word: wordOffer, card: *q.card()}); err != nil {
-		return goneIfCut(err)
+		return false, goneIfCut(err)
 	}
 	f, err := l.receive()
 	if err != nil {
-		return goneIfCut(err)
+		return false, goneIfCut(err)
 	}
 	if err := refusal(f.word); err != nil {
-		return err
+		return false, err
 	}
 	if err := q.connect(&f.card); err != nil {
-		return err
-	}
-	if err := l.send(frame{word: wordReady}); err != nil {
-		return goneIfCut(err)
-	}
-	if err := l.settled(); err != nil {
-		return err
+		return false, err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.serial = max(p.serial, f.serial)
 	q.link = l
-	p.installLocked(q, pairUp)
-	return nil
+	p.installLocked(q, pairOpening)
+	p.mu.Unlock()
+	if err = l.send(frame{word: wordReady}); err == nil {
+		err = l.settled()
+	}
+	if err != nil {
+		q.end(faultDisconnect, nil)
+		return true, goneIfCut(err)
+	}
+	if !q.state.CompareAndSwap(pairOpening, pairUp) {
+		l.interrupt() // it has ended meanwhile, and settled took the interruption back
+		return true, errYield
+	}
+	p.notify()
+	return true, nil
 }
 
 // refusal is the error of a listener's word that is not wordAccept.
@@ -276,7 +285,8 @@ func (d *domain) peerDown(p *pair) {
 	d.tell(transport.Completion{EP: p.ep, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone})
 }
 
-// judge finds out whether the peer of a pair that broke without a word is there, by connecting once more.
+// judge finds out whether the peer of a pair that broke without a word is there, by connecting once more. A peer that
+// cannot be reached may be behind a link that is down: there it goes on trying while patience lasts.
 func (p *pair) judge() {
 	d := p.d
 	gone := p.fault == faultSilent && p.peer.suspect.Swap(true)
@@ -284,8 +294,16 @@ func (p *pair) judge() {
 		p.peer.mu.Lock()
 		addr := p.peer.addr
 		p.peer.mu.Unlock()
-		_, err := d.Connect(d.ctx, p.peer.rank, addr.append(nil))
-		gone = err != nil
+		wire := addr.append(nil)
+		ctx, cancel := context.WithTimeout(d.ctx, max(d.patience-silence, dialLimit/10))
+		defer cancel()
+		for {
+			_, err := d.Connect(ctx, p.peer.rank, wire)
+			gone = err != nil
+			if !gone || !unreachable(err) || d.sched.Sleep(ctx, retryPause) != nil {
+				break
+			}
+		}
 	}
 	if d.closed.Load() {
 		return
@@ -297,6 +315,16 @@ func (p *pair) judge() {
 		p.verdict.Store(verdictAlive)
 	}
 	p.ripen()
+}
+
+// silence is how long it takes at most to notice that a peer says nothing any more: keepAlive, or the NIC's retries.
+const silence = 3 * time.Second
+
+// unreachable reports whether a Connect failed because no answer came, rather than one that says that the peer is gone.
+func unreachable(err error) bool {
+	var e net.Error
+	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETDOWN) ||
+		errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &e) && e.Timeout()
 }
 
 // dialSet are the connections on which a handshake is going on.

@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"gopgas/internal/mem"
@@ -12,9 +13,10 @@ import (
 
 // regions are a domain's registrations, by ID. They keep Go memory alive.
 type regions struct {
-	mu   sync.Mutex
-	all  map[uint64]region
-	next uint64
+	mu    sync.Mutex
+	all   map[uint64]region
+	next  uint64
+	bytes int64 // of all
 }
 
 // region is one registration.
@@ -57,10 +59,14 @@ func (d *domain) Register(r mem.Range, a transport.Access) (transport.Region, er
 	if r.Bytes <= 0 || r.Base == nil {
 		return transport.Region{}, errEmptyRange
 	}
+	if err := d.reserve(int64(r.Bytes)); err != nil {
+		return transport.Region{}, err
+	}
 	g, err := ibv.Register(&d.nic, r.Addr(), uint64(r.Bytes), rights(a))
 	d.regions.mu.Lock()
 	defer d.regions.mu.Unlock()
 	if err != nil {
+		d.regions.bytes -= int64(r.Bytes)
 		return transport.Region{}, registerError(err, account{
 			bytes: int64(r.Bytes), limit: d.memlock, pinned: pinned(),
 			regions: len(d.regions.all), most: int(d.port.limits.MaxRegions), device: d.port.name(),
@@ -69,6 +75,22 @@ func (d *domain) Register(r mem.Range, a transport.Access) (transport.Region, er
 	d.regions.next++
 	d.regions.all[d.regions.next] = region{g.Handle, r}
 	return transport.Region{ID: d.regions.next, LKey: uint64(g.LKey), RKey: uint64(g.RKey)}, nil
+}
+
+// reserve takes bytes from the domain's budget.
+func (d *domain) reserve(bytes int64) error {
+	d.regions.mu.Lock()
+	defer d.regions.mu.Unlock()
+	if d.budget > 0 && d.regions.bytes+bytes > d.budget {
+		return &transport.LimitError{
+			What:    fmt.Sprintf("registering %s with %s", size(bytes), d.port.name()),
+			Found:   fmt.Sprintf("%s of %s registered by this rank already", size(d.regions.bytes), size(d.budget)),
+			Needed:  size(bytes),
+			Setting: "PGAS_MAX_PINNED=" + strconv.FormatInt(d.regions.bytes+bytes, 10) + ", or unset it: then RLIMIT_MEMLOCK alone counts",
+		}
+	}
+	d.regions.bytes += bytes
+	return nil
 }
 
 // Deregister unpins a registration's pages.
@@ -81,6 +103,7 @@ func (d *domain) Deregister(g transport.Region) error {
 	d.regions.mu.Lock()
 	r, known := d.regions.all[g.ID]
 	delete(d.regions.all, g.ID)
+	d.regions.bytes -= int64(r.memory.Bytes)
 	d.regions.mu.Unlock()
 	if !known {
 		return errNoRegion
