@@ -59,7 +59,7 @@ func (n *nic) reach(op string, r *Remote, off, bytes int) error {
 		return transport.NewOpError(op, r.Rank, err)
 	}
 	switch {
-	case !r.keyed:
+	case !r.keyed && bytes > 0:
 		return transport.NewOpError(op, r.Rank, errNoKey)
 	case off < 0 || bytes > r.room-off:
 		return transport.NewOpError(op, r.Rank, fmt.Errorf("%w: bytes %d to %d of %d", errBounds, off, off+bytes, r.room))

@@ -297,6 +297,9 @@ func (p *pair) judge() {
 		wire := addr.append(nil)
 		ctx, cancel := context.WithTimeout(d.ctx, max(d.patience-silence, dialLimit/10))
 		defer cancel()
+		for !d.linked() && d.sched.Sleep(ctx, retryPause) == nil {
+			// Not before this rank's own link is up again.
+		}
 		for {
 			_, err := d.Connect(ctx, p.peer.rank, wire)
 			gone = err != nil

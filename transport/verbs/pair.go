@@ -144,7 +144,7 @@ func (p *pair) endLocked(posted uint32, f fault, why *StatusError) {
 		p.why = &StatusError{Op: "connection", Peer: p.peer.rank, Status: "ended", Cause: f.words(p.peer.rank)}
 	}
 	switch f {
-	case faultSilent, faultLost:
+	case faultSilent, faultLost, faultPort:
 	case faultPeerClosed:
 		p.verdict.Store(verdictGone)
 	default:

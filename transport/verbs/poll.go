@@ -143,10 +143,12 @@ func (p *pair) fail() {
 		return
 	}
 	rec := p.at(p.head.Load())
-	f := faultOf(p.device)
+	f, why := faultOf(p.device), cause(p.device, rec.kind, p.peer.rank)
+	if (f == faultLocal || f == faultSilent) && !p.d.linked() {
+		f, why = faultPort, faultPort.words(p.peer.rank) // some devices take that for a fault of the operation
+	}
 	p.end(f, &StatusError{
-		Op: kindName(rec.kind), Peer: p.peer.rank, Status: ibv.StatusText(p.device), Code: p.device, Vendor: p.vendor,
-		Cause: cause(p.device, rec.kind, p.peer.rank),
+		Op: kindName(rec.kind), Peer: p.peer.rank, Status: ibv.StatusText(p.device), Code: p.device, Vendor: p.vendor, Cause: why,
 	})
 }
 
