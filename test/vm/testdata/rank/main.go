@@ -59,6 +59,10 @@ func work(ctx context.Context, w *pgas.World, long time.Duration) error {
 	before := (me + w.Size() - 1) % w.Size()
 	out, back := make([]uint64, words), make([]uint64, words)
 	counter := words * w.Size()
+	if err := w.Barrier(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("rank %d is at work\n", me)
 	began := time.Now()
 	round, ends := 0, false
 	for ; !ends; round++ {
