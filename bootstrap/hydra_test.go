@@ -28,7 +28,7 @@ func mpiexec(t *testing.T, as string, args ...string) (string, int) {
 		err = nil
 	}
 	require.NoError(t, err)
-	return string(out), cmd.ProcessState.ExitCode()
+	return fmt.Sprintf("%s%s: %v\n", out, hydra, cmd.ProcessState), cmd.ProcessState.ExitCode()
 }
 
 func TestUnderHydra(t *testing.T) {

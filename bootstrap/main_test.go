@@ -39,6 +39,10 @@ func beRank(r string) error {
 			return err
 		}
 	case "abort":
+		// mpiexec.hydra now and then dies of a signal if a rank aborts while others have still to be started.
+		if err := j.Barrier(ctx); err != nil {
+			return err
+		}
 		if j.Rank() == 1 {
 			return j.Abort(7, "the test says so")
 		}

@@ -3,9 +3,7 @@ package pgas_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,14 +16,7 @@ import (
 // worlds runs f in worlds of 1, 3 and 4 ranks on every path.
 func worlds(t *testing.T, f func(ctx context.Context, w *pgas.World, t *testing.T) error) {
 	t.Helper()
-	for _, p := range pgastest.Paths() {
-		for _, n := range []int{1, 3, 4} {
-			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
-				p.TimeLimit = 20 * time.Second
-				pgastest.RunConfig(t, n, p.Config, func(ctx context.Context, w *pgas.World) error { return f(ctx, w, t) })
-			})
-		}
-	}
+	pgastest.Each(t, []int{1, 3, 4}, f)
 }
 
 func TestArrayPutGetAcrossOwners(t *testing.T) {

@@ -123,7 +123,7 @@ func FromEnvironment(environ []string) (Config, error) {
 		return c, fmt.Errorf("%w: %s=%q: want 0 or 1", ErrConfig, envStats, v)
 	}
 	for name, to := range map[string]*time.Duration{envStart: &c.StartTimeout, envFailure: &c.FailureTimeout} {
-		if v, ok := lookup(environ, name); ok {
+		if v, _ := lookup(environ, name); v != "" {
 			d, err := time.ParseDuration(v)
 			if err != nil || d <= 0 {
 				return c, fmt.Errorf("%w: %s=%q: want a time such as 90s", ErrConfig, name, v)

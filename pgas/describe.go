@@ -1,6 +1,7 @@
 package pgas
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 
@@ -13,15 +14,19 @@ import (
 // Fact is one line of what the library tells of itself.
 type Fact struct{ Section, Name, Value, Note string }
 
-// Describe tells what the library uses and offers on this machine: transports, and what a rank, a peer and a window
-// cost in memory. It starts nothing.
-func Describe(ranks int) []Fact {
+// Describe tells what the library uses and offers on this machine with the settings of environ: transports, and why one
+// cannot be used, and what a rank, a peer and a window cost in memory. It opens each NIC for a moment.
+func Describe(ctx context.Context, environ []string, ranks int) []Fact {
 	remote := mem.SizeOf[proto.Remote]()
 	slice := mem.SizeOf[[]byte]()
 	perRank, perPeer := pgsync.Footprint(ranks)
 	facts := []Fact{{"transports", "shm", "available", "ranks of one node map each other's memory; loads, stores and CPU atomics"}}
+	cfg, err := FromEnvironment(environ)
+	if err != nil {
+		facts = append(facts, Fact{"transports", "settings", "unusable", err.Error()})
+	}
 	for _, n := range auto.NICs() {
-		facts = append(facts, Fact{"transports", n.Name, "available", n.What})
+		facts = append(facts, describeNIC(ctx, n, &cfg))
 	}
 	facts = append(facts, devices()...)
 	facts = append(facts, []Fact{
@@ -58,6 +63,19 @@ func devices() []Fact {
 		facts = append(facts, Fact{section, d.Name, value, note})
 	}
 	return facts
+}
+
+// describeNIC tries a NIC, and one that reaches other machines in both ways.
+func describeNIC(ctx context.Context, n auto.Info, cfg *Config) Fact {
+	f := Fact{"transports", n.Name, "available", n.What}
+	if err := auto.Probe(ctx, n.Name, cfg.Device, cfg.nics(1)); err != nil {
+		f.Value, f.Note = "unusable", err.Error()
+	} else if n.Nodes {
+		if err := auto.Probe(ctx, n.Name, cfg.Device, cfg.nics(2)); err != nil {
+			f.Value, f.Note = "one node only", err.Error()
+		}
+	}
+	return f
 }
 
 func bytesText(n int) string {

@@ -146,7 +146,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 	}{
 		{env: []string{}, want: pgas.Config{StartTimeout: time.Minute}},
 		{env: []string{"PGAS_STATS=0", "PGAS_STATS=1"}, want: pgas.Config{Stats: true, StartTimeout: time.Minute}},
-		{env: []string{"PGAS_LOCAL=", "PGAS_STATS=", "PGAS_TRANSPORT="}, want: pgas.Config{StartTimeout: time.Minute}},
+		{env: []string{"PGAS_LOCAL=", "PGAS_STATS=", "PGAS_TRANSPORT=", "PGAS_START_TIMEOUT=", "PGAS_FAILURE_TIMEOUT="}, want: pgas.Config{StartTimeout: time.Minute}},
 		{env: []string{"PGAS_LOCAL=on", "PGAS_TRANSPORT=shm", "PGAS_START_TIMEOUT=90s"}, want: pgas.Config{Transport: "shm", StartTimeout: 90 * time.Second}},
 		{env: []string{"XPGAS_STATS=7", "PGAS_STATSX=7", "PGAS"}, want: pgas.Config{StartTimeout: time.Minute}},
 		{env: []string{"PGAS_TRANSPORT=auto"}, want: pgas.Config{StartTimeout: time.Minute}},

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"fmt"
 	"sync/atomic"
 	"unsafe"
 
@@ -131,11 +132,33 @@ func (w *core) accumulate(target, disp int, src mem.Range, n int, op Op) error {
 	if err := w.check("accumulate", target, disp, n); err != nil {
 		return err
 	}
-	if op == proto.CompareSwap {
-		op++ // not an operation of Accumulate; Check refuses what lies beyond the last
-	}
-	if err := w.elem.Check(op); err != nil || n == 0 {
+	if err := w.accumulable(op); err != nil || n == 0 {
 		return transport.NewOpError("accumulate", w.remotes[target].Rank, err)
 	}
 	return w.e.Accumulate(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, src)
+}
+
+// GetAccumulate combines src into target's elements from disp on, each element atomically, the whole not, and stores
+// what they were in old, which is as long as src and may be src itself. It returns when old is there.
+func GetAccumulate[T pgsync.Number](w *Window[T], target, disp int, src, old []T, op Op) error {
+	const name = "get-accumulate"
+	if err := w.check(name, target, disp, len(src)); err != nil {
+		return err
+	}
+	r := &w.remotes[target]
+	if len(old) != len(src) {
+		return transport.NewOpError(name, r.Rank, fmt.Errorf("%w: %d elements, and room for %d old ones", ErrRange, len(src), len(old)))
+	}
+	if err := w.accumulable(op); err != nil || len(src) == 0 {
+		return transport.NewOpError(name, r.Rank, err)
+	}
+	return w.e.GetAccumulate(op, w.elem, r, disp*w.elem.Bytes, mem.Of(src), mem.Of(old))
+}
+
+// accumulable returns an error unless op is one of Accumulate's for the element type.
+func (w *core) accumulable(op Op) error {
+	if op == proto.CompareSwap {
+		op++ // not an operation of Accumulate; Check refuses what lies beyond the last
+	}
+	return w.elem.Check(op)
 }

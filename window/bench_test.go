@@ -5,16 +5,12 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
 	"gopgas/window"
 )
-
-// paths are the ways that a data-path call can take.
-var paths = map[string]pgastest.Config{"mapped": {}, "nic": {NIC: true}, "counted": {Stats: true}}
 
 // dataPath is every data-path call of the package, towards member 1 of a window of n elements.
 type dataPath struct {
@@ -23,10 +19,7 @@ type dataPath struct {
 	one   []int64
 	many  []int64
 	sig   pgsync.Signal
-	calls []struct {
-		name string
-		call func() error
-	}
+	calls []pgastest.Call
 }
 
 func newDataPath(ctx context.Context, w *pgas.World) (*dataPath, error) {
@@ -44,10 +37,7 @@ func newDataPath(ctx context.Context, w *pgas.World) (*dataPath, error) {
 	}
 	d.sig = signals.Signal(0)
 	add := func(name string, call func() error) {
-		d.calls = append(d.calls, struct {
-			name string
-			call func() error
-		}{name, call})
+		d.calls = append(d.calls, pgastest.Call{Name: name, Call: call})
 	}
 	add("Put 8 B", func() error { return d.win.Put(1, 3, d.one) })
 	add("Put 512 B", func() error { return d.win.Put(1, 0, d.many) })
@@ -73,6 +63,20 @@ func newDataPath(ctx context.Context, w *pgas.World) (*dataPath, error) {
 		}
 		return d.win.Flush(1)
 	})
+	add("PutStrided", func() error { return d.win.PutStrided(1, 0, 2, d.many, 1, 30) })
+	add("GetStrided", func() error { return d.win.GetStrided(1, 0, 2, d.many, 1, 30) })
+	add("PutSection", func() error { return d.win.PutSection(1, 0, d.many, window.Packed(6, 4, 10)) })
+	add("GetSection", func() error { return d.win.GetSection(1, 0, d.many, window.Packed(6, 4, 10)) })
+	disps := []int{60, 7, 8, 30}
+	add("PutIndexed", func() error { return d.win.PutIndexed(1, disps, d.many[:4]) })
+	add("GetIndexed", func() error { return d.win.GetIndexed(1, disps, d.many[:4]) })
+	at := func(i int) (int, int) { return i % 2, disps[i] }
+	add("Scatter", func() error { return d.win.Scatter(d.many[:4], at) })
+	add("Gather", func() error { return d.win.Gather(d.many[:4], at) })
+	add("GetAccumulate", func() error { return window.GetAccumulate(d.win, 1, 8, d.many[:4], d.many[:4], pgsync.Sum) })
+	add("GetAccumulate max", func() error { return window.GetAccumulate(d.win, 1, 8, d.many[:4], d.many[:4], pgsync.Max) })
+	add("FlushLocal", func() error { return d.win.FlushLocal(1) })
+	add("PutSignalAdd", func() error { return d.win.PutSignalAdd(1, 0, d.one, d.sig, 1) })
 	add("FlushAll", d.win.FlushAll)
 	add("Order", func() error { return d.win.Order(1) })
 	add("PutSignal", func() error { return d.win.PutSignal(1, 0, d.one, d.sig, 1) })
@@ -109,109 +113,26 @@ func newDataPath(ctx context.Context, w *pgas.World) (*dataPath, error) {
 	return d, nil
 }
 
-// pair runs f on rank 0 of a world of two over each path.
-func pair(t *testing.T, f func(ctx context.Context, name string, d *dataPath) error) {
-	for name, c := range paths {
-		t.Run(name, func(t *testing.T) {
-			pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
-				d, err := newDataPath(ctx, w)
-				if err != nil || w.Rank() != 0 {
-					return err
-				}
-				if err := f(ctx, name, d); err != nil {
-					t.Error(err) // at once: the other rank may take a while to notice
-					return err
-				}
-				return nil
-			})
-		})
+// timed are the calls of a dataPath.
+func timed(ctx context.Context, w *pgas.World) ([]pgastest.Call, error) {
+	d, err := newDataPath(ctx, w)
+	if err != nil {
+		return nil, err
 	}
+	return d.calls, nil
 }
 
-func TestDataPathAllocatesNothing(t *testing.T) {
-	pair(t, func(_ context.Context, _ string, d *dataPath) error {
-		for _, c := range d.calls {
-			var failed error
-			n := testing.AllocsPerRun(200, func() {
-				if err := c.call(); err != nil {
-					failed = err
-				}
-			})
-			if failed != nil {
-				return fmt.Errorf("%s: %w", c.name, failed)
-			}
-			if n != 0 {
-				return fmt.Errorf("%s: %v allocations per call", c.name, n)
-			}
-		}
-		return nil
-	})
-}
+func TestDataPathAllocatesNothing(t *testing.T) { pgastest.Calls(timed).AllocateNothing(t) }
 
-// TestMillionCallsAllocateNothing sees what an average rounds away: one allocation in many calls.
+// TestMillionCallsAllocateNothing sees what an average rounds away.
 func TestMillionCallsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	pair(t, func(_ context.Context, name string, d *dataPath) error {
-		calls := 1_000_000
-		if name == "nic" {
-			calls = 5_000 // each waits for a reply; no state of this path has a longer period than its 256 pieces
-		}
-		for _, c := range d.calls {
-			if err := c.call(); err != nil {
-				return err
-			}
-		}
-		allowed := uint64(0)
-		if name == "nic" {
-			allowed = uint64(calls / 200) // a contended mutex takes a record of the runtime's; on the NIC there are mutexes
-		}
-		least := ^uint64(0)
-		for range 5 { // the runtime itself, and the waiting rank, allocate now and then
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range calls / len(d.calls) {
-				for _, c := range d.calls {
-					if err := c.call(); err != nil {
-						return fmt.Errorf("%s: %w", c.name, err)
-					}
-				}
-			}
-			runtime.ReadMemStats(&after)
-			if least = min(least, after.Mallocs-before.Mallocs); least <= allowed {
-				return nil
-			}
-		}
-		return fmt.Errorf("%d allocations in %d calls", least, calls)
-	})
+	pgastest.Calls(timed).AllocateNothingOften(t, 100_000) // no state of this path has a longer period than its 256 pieces
 }
 
-func BenchmarkDataPath(b *testing.B) {
-	for name, c := range paths {
-		c.TimeLimit = time.Hour // benchmarks decide how long they run
-		b.Run(name, func(b *testing.B) {
-			pgastest.RunConfig(b, 2, c, func(ctx context.Context, w *pgas.World) error {
-				d, err := newDataPath(ctx, w)
-				if err != nil || w.Rank() != 0 {
-					return err
-				}
-				for _, c := range d.calls {
-					b.Run(c.name, func(b *testing.B) {
-						b.ReportAllocs()
-						for b.Loop() {
-							if err := c.call(); err != nil {
-								b.Error(err)
-								return
-							}
-						}
-					})
-				}
-				return nil
-			})
-		})
-	}
-}
+func BenchmarkDataPath(b *testing.B) { pgastest.Calls(timed).Benchmark(b) }
 
 func BenchmarkView(b *testing.B) {
 	pgastest.Run(b, 2, func(ctx context.Context, w *pgas.World) error {
@@ -251,31 +172,20 @@ func BenchmarkView(b *testing.B) {
 
 // BenchmarkSizes moves blocks.
 func BenchmarkSizes(b *testing.B) {
-	for name, c := range paths {
-		c.TimeLimit = time.Hour // benchmarks decide how long they run
-		b.Run(name, func(b *testing.B) {
-			pgastest.RunConfig(b, 2, c, func(ctx context.Context, w *pgas.World) error {
-				win, err := window.Allocate[byte](ctx, w.Team(), 1<<20)
-				if err != nil || w.Rank() != 0 {
-					return err
-				}
-				buf := make([]byte, 1<<20)
-				for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20} {
-					for op, call := range map[string]func(int, int, []byte) error{"put": win.Put, "get": win.Get} {
-						b.Run(fmt.Sprintf("%s %d", op, size), func(b *testing.B) {
-							b.SetBytes(int64(size))
-							b.ReportAllocs()
-							for b.Loop() {
-								if err := call(1, 0, buf[:size]); err != nil {
-									b.Error(err)
-									return
-								}
-							}
-						})
-					}
-				}
-				return win.FlushAll()
-			})
-		})
+	made := func(ctx context.Context, w *pgas.World) (*window.Window[byte], error) {
+		return window.Allocate[byte](ctx, w.Team(), 1<<20)
 	}
+	pgastest.OverPaths(b, made, func(b *testing.B, win *window.Window[byte]) {
+		buf := make([]byte, 1<<20)
+		for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20} {
+			for op, call := range map[string]func(int, int, []byte) error{"put": win.Put, "get": win.Get} {
+				b.Run(fmt.Sprintf("%s %d", op, size), func(b *testing.B) {
+					pgastest.Loop(b, size, func() error { return call(1, 0, buf[:size]) })
+				})
+			}
+		}
+		if err := win.FlushAll(); err != nil {
+			b.Error(err)
+		}
+	})
 }

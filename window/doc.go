@@ -13,7 +13,13 @@
 //	Flush, FlushAll          all earlier puts and accumulates of this rank to the target(s) are visible there
 //	Order                    earlier puts to the target become visible before later ones; does not wait
 //	atomics that fetch       done at the target; the old value is returned
-//	PutSignal                the signal becomes visible only after the data
+//	PutSection, PutStrided,  as Put: the source may be reused
+//	PutIndexed, Scatter
+//	GetSection, GetStrided,  as Get: the destination holds the data
+//	GetIndexed, Gather
+//	GetAccumulate            done at the target; the old values are there
+//	FlushLocal               sources may be reused, and the destinations of GetNB hold their data
+//	PutSignal, PutSignalAdd  the signal becomes visible only after the data
 //	Fence                    collective: everything by everybody is visible to everybody
 //	View                     for mapped members: Load, Store and atomics that inline to plain instructions
 //
@@ -21,9 +27,18 @@
 // After Flush a load by this rank from any part comes after the flushed stores for all observers; on amd64
 // that costs a locked instruction, about 6 ns. Order, View.Order and signals need only that stores stay in order.
 //
+// # Life of an epoch
+//
+// A window made with Config.Epochs has the synchronisation of MPI too. Fence ends an epoch in which everybody may reach
+// everybody, and begins the next one. Post lets a group reach this rank; Start waits for the Post of each target,
+// Complete flushes and tells them, Wait waits to be told by all. Lock and Unlock, LockAll and UnlockAll open an epoch
+// to a target, or to all, with a lock that is real: exclusive ones keep everybody else out that locks. Which call may
+// follow which is a pure state machine (epoch.go), and every answer it gives stands in testdata/epochs.golden. With
+// Config.StrictEpochs an access outside an epoch is an error, too.
+//
 // # Contracts
 //
-//   - Windows are open from the moment Allocate returns: no epoch need be declared.
+//   - Windows are open from the moment Allocate returns: no epoch need be declared, unless Config.StrictEpochs says so.
 //   - Any goroutine of a rank may call any method at any time, except Free, which comes after all others. Flush and
 //     Fence cover the puts of the whole rank. Operations on mapped parts take no lock; through a NIC they take one
 //     short lock.
@@ -50,4 +65,6 @@
 //   - W1: a part is used directly if and only if its slice in the table of parts is not empty; the empty slice means:
 //     ask the engine. This is the only choice of a path outside internal/proto.
 //   - W2: after Free every part's slice is empty, so a View left over panics as a slice does, and touches nothing.
+//   - W3: the word of a member's lock is changed by atomics only, and names its exclusive holder; the counts of posts and
+//     completions have one writer each and only grow.
 package window

@@ -2,10 +2,12 @@ package window
 
 import (
 	"context"
+	"fmt"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	pgsync "gopgas/sync"
+	"gopgas/transport"
 )
 
 // Put copies src to the elements of target's part from disp on. On return src may be reused; the data is visible
@@ -78,6 +80,11 @@ func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 
 // Flush returns when all earlier puts and accumulates of this rank to target are visible there. Its error may be
 // that of an earlier put to the target.
+//
+// It would inline, but in a frame of its own the fence's word shares no line with the caller's variables, whose loads
+// then need not wait for it: 1.5 ns less after a Put.
+//
+//go:noinline
 func (w *Window[T]) Flush(target int) error {
 	if uint(target) < w.direct {
 		fullFence()
@@ -103,8 +110,11 @@ func (w *Window[T]) FlushAll() error {
 }
 
 func (w *core) flushAll() error {
+	if w.freed {
+		return transport.NewOpError("flush", -1, fmt.Errorf("window: %w", transport.ErrClosed))
+	}
 	for m := range w.remotes {
-		if err := w.flush(m); err != nil {
+		if err := w.e.Flush(&w.remotes[m]); err != nil {
 			return err
 		}
 	}
@@ -131,7 +141,19 @@ func (w *core) order(target int) error {
 // Fence returns when everything that any member has done to the window before is visible to all. Collective. It is
 // a fence in the sense of MPI and a barrier; what OpenSHMEM calls a fence is Order.
 func (w *Window[T]) Fence(ctx context.Context) error {
-	if err := w.FlushAll(); err != nil {
+	if w.ep != nil {
+		if err := w.ep.enter(epoch.fence); err != nil {
+			return transport.NewOpError("fence", -1, err)
+		}
+	}
+	return w.meet(ctx)
+}
+
+// meet flushes everything and waits for all members.
+func (w *core) meet(ctx context.Context) error {
+	if w.direct != 0 {
+		fullFence()
+	} else if err := w.flushAll(); err != nil {
 		return err
 	}
 	return w.team.Barrier(ctx)
@@ -150,4 +172,38 @@ func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v ui
 		return err
 	}
 	return sig.Set(target, v)
+}
+
+// PutSignalAdd is PutSignal that adds v to the target's signal instead of setting it, so that several ranks can count
+// on one signal.
+func (w *Window[T]) PutSignalAdd(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
+	const op = "put-signal"
+	if err := w.check(op, target, disp, len(src)); err != nil {
+		return err
+	}
+	if err := sig.Check(target); err != nil {
+		return err
+	}
+	if err := w.put(op, target, disp, src); err != nil {
+		return err
+	}
+	return sig.Add(target, v)
+}
+
+// FlushLocal returns when no transfer between this rank and target that was begun before uses this rank's memory:
+// sources may be reused, and the destinations of GetNB hold their data. It says nothing about the target's memory.
+func (w *Window[T]) FlushLocal(target int) error {
+	if err := w.check("flush-local", target, 0, 0); err != nil {
+		return err
+	}
+	return w.e.FlushLocal(&w.remotes[target])
+}
+
+// Shared returns target's part as ordinary memory, to be used like Local between synchronisations; ok is false where it
+// is not mapped here. Unlike a View it says nothing about atomics. It must not be used after Free.
+func (w *Window[T]) Shared(target int) (part []T, ok bool) {
+	if w.freed || w.strict() || target < 0 || target >= len(w.remotes) || w.remotes[target].Mapped.Bytes == 0 {
+		return nil, false
+	}
+	return mem.Slice[T](w.remotes[target].Mapped), true
 }

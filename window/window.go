@@ -47,14 +47,20 @@ type core struct {
 	cpu     bool            // atomics are the CPU's
 	block   *symheap.Block  // of Allocate
 	xp      *proto.Exposure // of Create
+	ep      *epochs         // nil: made without
 	freed   bool
 }
 
 // Allocate makes a window of n zeroed elements on every member, in the team's symmetric heap. Collective; n and T
 // are the same everywhere. It fails on all members or on none.
 func Allocate[T any](ctx context.Context, t *pgsync.Team, n int) (*Window[T], error) {
+	return AllocateConfig[T](ctx, t, n, Config{})
+}
+
+// AllocateConfig is Allocate with settings, which are the same everywhere.
+func AllocateConfig[T any](ctx context.Context, t *pgsync.Team, n int, c Config) (*Window[T], error) {
 	const op = "allocate"
-	if err := agree[T](ctx, t, op, n, true); err != nil {
+	if err := agree[T](ctx, t, op, n, c); err != nil {
 		return nil, err
 	}
 	w := &Window[T]{core: core{team: t, e: t.Engine(), elem: proto.ElemOf[T]()}}
@@ -65,13 +71,19 @@ func Allocate[T any](ctx context.Context, t *pgsync.Team, n int) (*Window[T], er
 		}
 		w.parts = make([]part[T], t.Size())
 		w.cpu = true
-		return w, nil
+		if err := w.openEpochs(ctx, c); err != nil || w.ep == nil {
+			return w, transport.NewOpError(op, -1, err)
+		}
+		return w, t.Barrier(ctx)
 	}
 	block, err := t.Heap().Alloc(ctx, n*mem.SizeOf[T]())
 	if err != nil {
 		return nil, transport.NewOpError(op, -1, err)
 	}
 	w.block, w.remotes, w.local, w.cpu = block, block.Remotes(), block.Local(), block.CPU()
+	if err := w.openEpochs(ctx, c); err != nil {
+		return nil, transport.NewOpError(op, -1, err)
+	}
 	w.open()
 	return w, t.Barrier(ctx)
 }
@@ -80,8 +92,13 @@ func Allocate[T any](ctx context.Context, t *pgsync.Team, n int) (*Window[T], er
 // grown or dropped before Free; the window keeps it alive. Between processes such memory cannot be mapped by the
 // others, so it takes a NIC. Collective.
 func Create[T any](ctx context.Context, t *pgsync.Team, local []T) (*Window[T], error) {
+	return CreateConfig(ctx, t, local, Config{})
+}
+
+// CreateConfig is Create with settings, which are the same everywhere.
+func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Config) (*Window[T], error) {
 	const op = "create"
-	if err := agree[T](ctx, t, op, 0, true); err != nil {
+	if err := agree[T](ctx, t, op, 0, c); err != nil {
 		return nil, err
 	}
 	ranks := make([]int, t.Size())
@@ -96,12 +113,18 @@ func Create[T any](ctx context.Context, t *pgsync.Team, local []T) (*Window[T], 
 		team: t, e: t.Engine(), elem: proto.ElemOf[T](),
 		xp: xp, remotes: xp.Of, local: xp.Local, cpu: xp.CPU,
 	}}
+	if err := w.openEpochs(ctx, c); err != nil {
+		return nil, transport.NewOpError(op, -1, err)
+	}
 	w.open()
-	return w, nil
+	if w.ep == nil {
+		return w, nil
+	}
+	return w, t.Barrier(ctx) // nobody uses a control block that another member has yet to clear
 }
 
 // agree checks the element type and, with all members, that they make the same window.
-func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, ok bool) error {
+func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, c Config) error {
 	bad := mem.CheckElem[T]()
 	if bad == nil && (n < 0 || n > 1<<47/mem.SizeOf[T]()) {
 		bad = fmt.Errorf("%w: %d elements", ErrRange, n)
@@ -109,7 +132,7 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, ok bool
 	typ := reflect.TypeFor[T]()
 	var mine [24]byte
 	binary.LittleEndian.PutUint64(mine[:], uint64(n))
-	binary.LittleEndian.PutUint64(mine[8:], xxhash.Sum64String(fmt.Sprint(op, typ, typ.Size())))
+	binary.LittleEndian.PutUint64(mine[8:], xxhash.Sum64String(fmt.Sprint(op, typ, typ.Size(), c)))
 	if bad != nil {
 		mine[16] = 1
 	}
@@ -120,10 +143,10 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, ok bool
 	if bad != nil {
 		return transport.NewOpError(op, -1, bad)
 	}
-	for m, c := range cards {
+	for m, card := range cards {
 		switch {
-		case string(c) == string(mine[:]):
-		case len(c) == len(mine) && c[16] != 0:
+		case string(card) == string(mine[:]):
+		case len(card) == len(mine) && card[16] != 0:
 			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this member refused; its own error says why", pgsync.ErrMismatch))
 		default:
 			return transport.NewOpError(op, t.WorldRank(m),
@@ -136,10 +159,11 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, ok bool
 // open fills the table of parts.
 func (w *Window[T]) open() {
 	w.parts = make([]part[T], len(w.remotes))
-	direct := !w.e.CountsMapped()
+	direct := !w.e.CountsMapped() && !w.strict()
+	use := direct
 	for m := range w.remotes {
 		r := &w.remotes[m]
-		if r.Mapped.Bytes != 0 && !w.e.CountsMapped() {
+		if r.Mapped.Bytes != 0 && use {
 			w.parts[m].s = mem.Slice[T](r.Mapped)
 		} else if r.Bytes != 0 {
 			direct = false
@@ -150,26 +174,38 @@ func (w *Window[T]) open() {
 	}
 }
 
+// strict reports whether every access is looked at.
+func (w *core) strict() bool { return w.ep != nil && w.ep.strict }
+
 // Free ends the window: it waits until all members have called it and gives the memory back. Collective.
 func (w *Window[T]) Free(ctx context.Context) error {
 	const op = "free"
 	if w.freed {
 		return transport.NewOpError(op, -1, transport.ErrClosed)
 	}
-	if err := w.Fence(ctx); err != nil {
+	if w.ep != nil {
+		if err := w.ep.enter(epoch.free); err != nil {
+			return transport.NewOpError(op, -1, err)
+		}
+	}
+	if err := w.meet(ctx); err != nil {
 		return err
 	}
 	for m := range w.parts {
 		w.parts[m].s = nil // W2
 	}
 	w.freed, w.direct, w.local = true, 0, mem.Range{}
+	var errs [2]error
+	if w.ep != nil {
+		errs[0] = w.ep.block.Free()
+	}
 	switch {
 	case w.block != nil:
-		return transport.NewOpError(op, -1, w.block.Free())
+		errs[1] = w.block.Free()
 	case w.xp != nil:
-		return transport.NewOpError(op, -1, w.xp.Free())
+		errs[1] = w.xp.Free()
 	}
-	return nil
+	return transport.NewOpError(op, -1, errors.Join(errs[:]...))
 }
 
 // Team returns the window's team.
@@ -199,6 +235,11 @@ func (w *core) check(op string, target, disp, n int) error {
 	if have := r.Bytes / w.elem.Bytes; disp < 0 || n > have || disp > have-n {
 		return transport.NewOpError(op, r.Rank,
 			fmt.Errorf("%w: elements [%d, %d) of a part of %d", ErrRange, disp, disp+n, have))
+	}
+	if w.strict() {
+		if err := w.ep.enter(func(s epoch) (epoch, error) { return s.reach(target) }); err != nil {
+			return transport.NewOpError(op, r.Rank, err)
+		}
 	}
 	return nil
 }

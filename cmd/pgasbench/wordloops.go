@@ -35,13 +35,13 @@ func atomicStoreSame(e *words, base uint64, n int) (uint64, error) {
 }
 
 func putFlushSame(e *words, base uint64, n int) (uint64, error) {
-	one := make([]uint64, 1)
+	win, peer, one := e.win, e.peer, make([]uint64, 1)
 	for i := range n {
 		one[0] = base + uint64(i) + 1
-		if err := e.win.Put(e.peer, hotWord, one); err != nil {
+		if err := win.Put(peer, hotWord, one); err != nil {
 			return 0, err
 		}
-		if err := e.win.Flush(e.peer); err != nil {
+		if err := win.Flush(peer); err != nil {
 			return 0, err
 		}
 	}
@@ -68,27 +68,27 @@ func viewFlushTable(e *words, base uint64, n int) (uint64, error) {
 }
 
 func putOrderTable(e *words, base uint64, n int) (uint64, error) {
-	one := make([]uint64, 1)
+	win, peer, disp, one := e.win, e.peer, e.disp, make([]uint64, 1)
 	for i := range n {
 		one[0] = base + uint64(i) + 1
-		if err := e.win.Put(e.peer, e.disp[i%tableWords], one); err != nil {
+		if err := win.Put(peer, disp[i%tableWords], one); err != nil {
 			return 0, err
 		}
-		if err := e.win.Order(e.peer); err != nil {
+		if err := win.Order(peer); err != nil {
 			return 0, err
 		}
 	}
-	return 0, e.win.Flush(e.peer)
+	return 0, win.Flush(peer)
 }
 
 func putFlushTable(e *words, base uint64, n int) (uint64, error) {
-	one := make([]uint64, 1)
+	win, peer, disp, one := e.win, e.peer, e.disp, make([]uint64, 1)
 	for i := range n {
 		one[0] = base + uint64(i) + 1
-		if err := e.win.Put(e.peer, e.disp[i%tableWords], one); err != nil {
+		if err := win.Put(peer, disp[i%tableWords], one); err != nil {
 			return 0, err
 		}
-		if err := e.win.Flush(e.peer); err != nil {
+		if err := win.Flush(peer); err != nil {
 			return 0, err
 		}
 	}

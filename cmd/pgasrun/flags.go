@@ -36,6 +36,14 @@ func flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1"},
 		&cli.BoolFlag{Name: "label", Aliases: []string{"l"}},
+		&cli.StringFlag{Name: "prefix"},
+		&cli.StringFlag{Name: "o", Aliases: []string{"output"}},
+		&cli.StringFlag{Name: "e", Aliases: []string{"error"}},
+		&cli.BoolFlag{Name: "tee"},
+		&cli.StringFlag{Name: "only"},
+		&cli.StringFlag{Name: "bind-to", Value: "none"},
+		&cli.BoolFlag{Name: "report-bindings"},
+		&cli.StringSliceFlag{Name: "wrap"},
 		&cli.StringFlag{Name: "stdin", Value: "0"},
 		&cli.StringFlag{Name: "timeout"},
 		&cli.StringFlag{Name: "grace"},
@@ -52,6 +60,8 @@ func flags() []cli.Flag {
 func specOf(c *cli.Context, environ []string) (s launch.Spec, err error) {
 	s = launch.Spec{
 		Argv: c.Args().Slice(), Env: environ, Label: c.Bool("label"), Dir: c.String("wdir"),
+		Prefix: c.String("prefix"), Output: c.String("o"), Error: c.String("e"), Tee: c.Bool("tee"),
+		Report: c.Bool("report-bindings"),
 		NoKill: c.Bool("no-kill"), Verbose: c.Bool("verbose"), Stats: statsOf(c).mode != "",
 	}
 	if s.N, err = parseRanks(c.String("n")); err != nil {
@@ -59,6 +69,20 @@ func specOf(c *cli.Context, environ []string) (s launch.Spec, err error) {
 	}
 	if s.StdinTo, err = parseStdin(c.String("stdin"), s.N); err != nil {
 		return s, err
+	}
+	if err := parseOutput(c, &s); err != nil {
+		return s, err
+	}
+	if s.Bind, err = parseBinding(c.String("bind-to")); err != nil {
+		return s, err
+	}
+	if s.Wrap, err = parseWraps(c.StringSlice("wrap"), s.N); err != nil {
+		return s, err
+	}
+	if !c.IsSet("stdin") && len(s.Wrap) == 1 {
+		for r := range s.Wrap {
+			s.StdinTo = r // whoever wraps a debugger round a rank talks to it
+		}
 	}
 	for name, d := range map[string]*time.Duration{"timeout": &s.Timeout, "grace": &s.Grace} {
 		if c.IsSet(name) {

@@ -10,9 +10,19 @@ import path, or a .go file; Go code is built first.
 
   -n, -np N             number of ranks (default 1)
   -l, --label           put the rank's number before every line it prints
+  --prefix PATTERN      put PATTERN before every line: %r rank, %n ranks, %h host, %j job, %s out or err, %t time; %3r is 007
+  -o, --output PATTERN  the ranks' output goes to files instead of here: -o 'out.%r'; without %r all share one
+  -e, --error PATTERN   files for their standard error; without it -o takes that too
+  --tee                 to the files and here as well
+  --only RANKS          show the output of these ranks here, such as 0,3-5, or none; files get that of all
   --stdin WHO           who reads the standard input: a rank, "all" or "none" (default 0); the others read /dev/null
   -x VAR, -x VAR=VALUE  environment of the ranks: hand VAR on although it looks like another launcher's, or set it
   --wdir FOLDER         working folder of the ranks (default: this one)
+
+  --bind-to WHAT        bind each rank to a core or to a numa node; none is the default
+  --report-bindings     say which processors each rank may use
+  --wrap RANKS:COMMAND  run these ranks under COMMAND: --wrap 0:'dlv exec --'. It reads the standard input (one rank, no --stdin),
+                        its output is shown as it comes, and INT goes to it alone
 
   --timeout TIME        after TIME (30s, 5m, or seconds) say what every rank waits for and end the job with code 124
   --grace TIME          time between SIGTERM and SIGKILL when the ranks are ended (default 2s)
@@ -36,6 +46,8 @@ examples:
   pgasrun -n 2 --timeout 60s --stats=json:stats.json ./gups
   pgasrun -n 3 sh -c 'echo rank $PGAS_RANK of $PGAS_SIZE'
   pgasrun -n 4 ./an-mpich-program
+  pgasrun -n 4 -o 'out.%r' --tee --only 0 ./heat
+  pgasrun -n 2 --wrap 1:'gdb --args' ./heat
 `
 
 const infoHelp = `pgasrun info prints what this machine offers to a job, where its limits are, and how to raise them.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -24,7 +25,7 @@ const sampleRanks = 8
 // every variable with its value in environ and its default.
 func libraryInfo(environ []string) []infoSection {
 	var out []infoSection
-	for _, f := range pgas.Describe(sampleRanks) {
+	for _, f := range pgas.Describe(context.Background(), environ, sampleRanks) {
 		if len(out) == 0 || out[len(out)-1].title != f.Section {
 			out = append(out, infoSection{title: f.Section})
 		}

@@ -32,7 +32,7 @@ func (e *exit) Error() string { return e.text }
 
 // usage is a mistake in the command line.
 func usage(format string, args ...any) error {
-	return &exit{codeUsage, fmt.Sprintf(format, args...) + " (pgasrun --help shows all flags)"}
+	return &exit{codeUsage, fmt.Errorf(format, args...).Error() + " (pgasrun --help shows all flags)"}
 }
 
 // streams are what a call of pgasrun reads and writes.

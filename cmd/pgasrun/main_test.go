@@ -75,6 +75,19 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"-l=maybe", "true"}, 2, `-l is on or off and takes no value, found "maybe"`},
 		{[]string{"--stdin", "2", "-n", "2", "true"}, 2, `--stdin 2: wanted a rank from 0 to 1, "all" or "none"`},
 		{[]string{"--stdin", "x", "true"}, 2, "--stdin x"},
+		{[]string{"-l", "--prefix", "x", "true"}, 2, "--label and --prefix: wanted one of them; --prefix '%r: ' is the label"},
+		{[]string{"--prefix", "%q", "true"}, 2, `--prefix "%q": %q means nothing; there are %r rank`},
+		{[]string{"-o", "out.%t", "true"}, 2, `-o "out.%t": a file's name cannot have the time`},
+		{[]string{"-e", "%", "true"}, 2, `-e "%": wanted a letter after %`},
+		{[]string{"--tee", "true"}, 2, "--tee without -o: wanted -o FILE"},
+		{[]string{"-n", "2", "--only", "2", "true"}, 2, `--only "2": wanted numbers and ranges such as 0,2-3, from 0 to 1, or none`},
+		{[]string{"--bind-to", "socket", "true"}, 2, "--bind-to socket: wanted none, core or numa"},
+		{[]string{"--wrap", "gdb", "true"}, 2, "--wrap gdb: wanted RANKS:'COMMAND'"},
+		{[]string{"--wrap", "0:'gdb", "true"}, 2, "--wrap 0:'gdb: wanted RANKS:'COMMAND'"},
+		{[]string{"--wrap", "1:gdb", "true"}, 2, `--wrap 1:gdb: ranks "1": wanted numbers`},
+		{[]string{"--wrap", "0:gdb", "--wrap", "all:strace", "true"}, 2, "--wrap: two commands for rank 0"},
+		{[]string{"--wrap", "0:no-such-debugger --", "true"}, 127, `the command round rank 0: no such program: "no-such-debugger"`},
+		{[]string{"-o", filepath.Join(dir, "none", "x"), "true"}, 1, "its folder must be there"},
 		{[]string{"--timeout", "soon", "true"}, 2, "--timeout soon: wanted a time such as 30s"},
 		{[]string{"--timeout", "-1s", "true"}, 2, "--timeout -1s"},
 		{[]string{"--timeout", "1e300", "true"}, 2, "--timeout 1e300"},
@@ -161,6 +174,27 @@ func TestHelpAndInfo(t *testing.T) {
 	for _, name := range []string{"cores", "locked memory", "open files", "/dev/shm", "mappings", "memory of the control group", "PGAS_CONTROL_FD"} {
 		require.Contains(t, out, "\n  "+name+" ")
 	}
+}
+
+// TestInfoTriesTransports: each transport with what it is, or with the reason why it cannot be used.
+func TestInfoTriesTransports(t *testing.T) {
+	out, _, code := call(t, "info")
+	require.Zero(t, code)
+	for _, name := range []string{"shm", "soft", "tcp"} {
+		require.Regexp(t, `(?m)^  `+name+` +available +\S`, out)
+	}
+	t.Setenv("PGAS_DEVICE", "nosuch0")
+	t.Setenv("PGAS_FAILURE_TIMEOUT", "3s")
+	out, _, code = call(t, "info")
+	require.Zero(t, code)
+	require.Regexp(t, `(?m)^  tcp +unusable +open tcp: device "nosuch0" is neither an address nor an interface`, out)
+	require.Regexp(t, `(?m)^  soft +available `, out)
+	require.Regexp(t, `(?m)^  PGAS_FAILURE_TIMEOUT +3s +default 5s `, out)
+	require.Regexp(t, `(?m)^  PGAS_DEVICE +nosuch0 `, out)
+	t.Setenv("PGAS_TRANSPORT", "pigeon")
+	out, _, code = call(t, "info")
+	require.Zero(t, code)
+	require.Regexp(t, `(?m)^  settings +unusable +bad configuration: PGAS_TRANSPORT="pigeon"`, out)
 }
 
 func TestDryRun(t *testing.T) {

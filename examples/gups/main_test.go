@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -13,40 +11,7 @@ import (
 	"gopgas/pgas/pgastest"
 )
 
-// inWorlds runs the program in worlds of several sizes, over mapped memory and over a NIC, and returns what rank 0 has
-// printed to check.
-func inWorlds(t *testing.T, args func(nic bool) []string, check func(t *testing.T, ranks int, out string)) {
-	for _, ranks := range []int{1, 3, 4, 8} {
-		for _, nic := range []bool{false, true} {
-			t.Run(fmt.Sprintf("ranks=%d,nic=%v", ranks, nic), func(t *testing.T) {
-				outs := make([]bytes.Buffer, ranks)
-				pgastest.RunConfig(t, ranks, pgastest.Config{NIC: nic}, func(ctx context.Context, w *pgas.World) error {
-					return run(ctx, w, args(nic), &outs[w.Rank()])
-				})
-				for r := 1; r < ranks; r++ {
-					require.Empty(t, outs[r].String(), "only rank 0 reports")
-				}
-				check(t, ranks, outs[0].String())
-			})
-		}
-	}
-}
-
-// refuses runs the program with wrong arguments: the ranks must say what is wrong. A rank may hear that another one has
-// ended for that reason before it has come so far itself.
-func refuses(t *testing.T, ranks int, sentence string, args ...string) {
-	t.Helper()
-	said := 0
-	for _, err := range pgastest.Errors(t, ranks, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error {
-		return run(ctx, w, args, new(bytes.Buffer))
-	}) {
-		if !errors.Is(err, pgas.ErrPeerGone) {
-			require.ErrorContains(t, err, sentence)
-			said++
-		}
-	}
-	require.Positive(t, said)
-}
+var program = pgastest.Program(run)
 
 func TestGups(t *testing.T) {
 	for _, mode := range []string{"-atomic=false", "-atomic=true"} {
@@ -56,7 +21,8 @@ func TestGups(t *testing.T) {
 			}
 			return []string{mode, "-bits", "14"}
 		}
-		inWorlds(t, args, func(t *testing.T, ranks int, out string) {
+		program.InWorlds(t, args, func(t *testing.T, _ bool, outs []string) {
+			ranks, out := len(outs), pgastest.OnlyRank0(t, outs)
 			require.Contains(t, out, fmt.Sprintf("words by %d ranks", ranks))
 			require.Contains(t, out, "verified: ")
 			if mode == "-atomic=true" {
@@ -67,10 +33,10 @@ func TestGups(t *testing.T) {
 }
 
 func TestWrongArguments(t *testing.T) {
-	refuses(t, 3, "a word for each of 3 ranks", "-bits", "1")
-	refuses(t, 1, "needed 0 to 40 bits", "-bits", "41")
-	refuses(t, 1, "needed 0 to 40 bits", "-bits", "-1")
-	refuses(t, 1, `arguments ["x"]`, "x")
+	program.Refuses(t, 3, "a word for each of 3 ranks", "-bits", "1")
+	program.Refuses(t, 1, "needed 0 to 40 bits", "-bits", "41")
+	program.Refuses(t, 1, "needed 0 to 40 bits", "-bits", "-1")
+	program.Refuses(t, 1, `arguments ["x"]`, "x")
 }
 
 // TestSequence compares jumps into the sequence with steps through it.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,44 +12,12 @@ import (
 	"gopgas/pgas/pgastest"
 )
 
-// inWorlds runs the program in worlds of several sizes, over mapped memory and over a NIC, and returns what rank 0 has
-// printed to check.
-func inWorlds(t *testing.T, args func(nic bool) []string, check func(t *testing.T, ranks int, out string)) {
-	for _, ranks := range []int{1, 3, 4, 8} {
-		for _, nic := range []bool{false, true} {
-			t.Run(fmt.Sprintf("ranks=%d,nic=%v", ranks, nic), func(t *testing.T) {
-				outs := make([]bytes.Buffer, ranks)
-				pgastest.RunConfig(t, ranks, pgastest.Config{NIC: nic}, func(ctx context.Context, w *pgas.World) error {
-					return run(ctx, w, args(nic), &outs[w.Rank()])
-				})
-				for r := 1; r < ranks; r++ {
-					require.Empty(t, outs[r].String(), "only rank 0 reports")
-				}
-				check(t, ranks, outs[0].String())
-			})
-		}
-	}
-}
-
-// refuses runs the program with wrong arguments: the ranks must say what is wrong. A rank may hear that another one has
-// ended for that reason before it has come so far itself.
-func refuses(t *testing.T, ranks int, sentence string, args ...string) {
-	t.Helper()
-	said := 0
-	for _, err := range pgastest.Errors(t, ranks, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error {
-		return run(ctx, w, args, new(bytes.Buffer))
-	}) {
-		if !errors.Is(err, pgas.ErrPeerGone) {
-			require.ErrorContains(t, err, sentence)
-			said++
-		}
-	}
-	require.Positive(t, said)
-}
+var program = pgastest.Program(run)
 
 func TestIsx(t *testing.T) {
 	for _, size := range [][]string{{"-keys", "3000", "-max", "1000"}, {"-keys", "1", "-max", "100"}, {"-keys", "500", "-max", "8"}} {
-		inWorlds(t, func(bool) []string { return size }, func(t *testing.T, ranks int, out string) {
+		program.InWorlds(t, func(bool) []string { return size }, func(t *testing.T, _ bool, outs []string) {
+			ranks, out := len(outs), pgastest.OnlyRank0(t, outs)
 			require.Contains(t, out, fmt.Sprintf("keys on %d ranks", ranks))
 			require.Contains(t, out, "verified: sorted, and no key lost")
 		})
@@ -58,9 +25,9 @@ func TestIsx(t *testing.T) {
 }
 
 func TestWrongArguments(t *testing.T) {
-	refuses(t, 4, "a max from 4 (a value for each rank)", "-max", "3")
-	refuses(t, 1, "needed 1 to 268435456 keys", "-keys", "0")
-	refuses(t, 1, `arguments ["x"]`, "x")
+	program.Refuses(t, 4, "a max from 4 (a value for each rank)", "-max", "3")
+	program.Refuses(t, 1, "needed 1 to 268435456 keys", "-keys", "0")
+	program.Refuses(t, 1, `arguments ["x"]`, "x")
 }
 
 // TestVerification shows that what can go wrong is found.

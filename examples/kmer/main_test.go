@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,40 +14,7 @@ import (
 	"gopgas/pgas/pgastest"
 )
 
-// inWorlds runs the program in worlds of several sizes, over mapped memory and over a NIC, and returns what rank 0 has
-// printed to check.
-func inWorlds(t *testing.T, args func(nic bool) []string, check func(t *testing.T, ranks int, nic bool, out string)) {
-	for _, ranks := range []int{1, 3, 4, 8} {
-		for _, nic := range []bool{false, true} {
-			t.Run(fmt.Sprintf("ranks=%d,nic=%v", ranks, nic), func(t *testing.T) {
-				outs := make([]bytes.Buffer, ranks)
-				pgastest.RunConfig(t, ranks, pgastest.Config{NIC: nic}, func(ctx context.Context, w *pgas.World) error {
-					return run(ctx, w, args(nic), &outs[w.Rank()])
-				})
-				for r := 1; r < ranks; r++ {
-					require.Empty(t, outs[r].String(), "only rank 0 reports")
-				}
-				check(t, ranks, nic, outs[0].String())
-			})
-		}
-	}
-}
-
-// refuses runs the program with wrong arguments: the ranks must say what is wrong. A rank may hear that another one has
-// ended for that reason before it has come so far itself.
-func refuses(t *testing.T, ranks int, sentence string, args ...string) {
-	t.Helper()
-	said := 0
-	for _, err := range pgastest.Errors(t, ranks, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error {
-		return run(ctx, w, args, new(bytes.Buffer))
-	}) {
-		if !errors.Is(err, pgas.ErrPeerGone) {
-			require.ErrorContains(t, err, sentence)
-			said++
-		}
-	}
-	require.Positive(t, said)
-}
+var program = pgastest.Program(run)
 
 // written writes a file for the program to read and returns its name.
 func written(t *testing.T, text string) string {
@@ -74,7 +39,8 @@ func TestLambda(t *testing.T) {
 			}
 			return []string{"-k", k, "lambda.fa"}
 		}
-		inWorlds(t, args, func(t *testing.T, ranks int, nic bool, out string) {
+		program.InWorlds(t, args, func(t *testing.T, nic bool, outs []string) {
+			ranks, out := len(outs), pgastest.OnlyRank0(t, outs)
 			counted := want.all
 			if nic {
 				counted = want.begin
@@ -100,7 +66,8 @@ func TestSmallFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := written(t, c.text)
-			inWorlds(t, func(bool) []string { return []string{"-k", c.k, file} }, func(t *testing.T, _ int, _ bool, out string) {
+			program.InWorlds(t, func(bool) []string { return []string{"-k", c.k, file} }, func(t *testing.T, _ bool, outs []string) {
+				out := pgastest.OnlyRank0(t, outs)
 				require.Contains(t, out, c.want)
 			})
 		})
@@ -116,12 +83,12 @@ func TestWrongInput(t *testing.T) {
 		"short":           {">a\nACGT\n", "-k 31, but "},
 		"no letters":      {">a\n", "needed a smaller k"},
 	} {
-		t.Run(name, func(t *testing.T) { refuses(t, 3, c.want, written(t, c.text)) })
+		t.Run(name, func(t *testing.T) { program.Refuses(t, 3, c.want, written(t, c.text)) })
 	}
-	refuses(t, 3, "no such file or directory: needed a file in FASTA or FASTQ", "missing.fa")
-	refuses(t, 1, "is a directory: needed a file", ".")
+	program.Refuses(t, 3, "no such file or directory: needed a file in FASTA or FASTQ", "missing.fa")
+	program.Refuses(t, 1, "is a directory: needed a file", ".")
 	for _, args := range [][]string{{}, {"a", "b"}, {"-k", "32", "lambda.fa"}, {"-k", "0", "lambda.fa"}, {"-k", "many", "lambda.fa"}} {
-		refuses(t, 1, "needed one file in FASTA or FASTQ", args...)
+		program.Refuses(t, 1, "needed one file in FASTA or FASTQ", args...)
 	}
 }
 

@@ -78,5 +78,5 @@ func rankEnv(s *Spec, job string, rank int) []string {
 // Describe returns what Run would start for rank: the environment that differs from Spec.Env, and the arguments. The job's
 // name is made anew by each Run and shown as job.
 func Describe(s Spec, job string, rank int) (env, argv []string) {
-	return append(ownEnv(&s, job, rank), s.Set...), s.Argv
+	return append(ownEnv(&s, job, rank), s.Set...), s.argv(rank)
 }

@@ -15,12 +15,13 @@ import (
 type deed uint8
 
 const (
-	say      deed = iota // log text
-	tellGone             // tell the other ranks that rank has ended: text
-	forward              // send sig to every group
-	endAll               // SIGTERM to every group, then SIGKILL after the grace time
-	killAll              // SIGKILL to every group
-	report               // print the hang report
+	say       deed = iota // log text
+	tellGone              // tell the other ranks that rank has ended: text
+	forward               // send sig to every group
+	interrupt             // send SIGINT to the wrapped ranks
+	endAll                // SIGTERM to every group, then SIGKILL after the grace time
+	killAll               // SIGKILL to every group
+	report                // print the hang report
 )
 
 // action is one deed and what it needs.
@@ -35,6 +36,7 @@ type action struct {
 type judge struct {
 	host    string
 	noKill  bool
+	wrapped bool // a debugger or the like runs a rank
 	timeout time.Duration
 
 	decided bool // by the first failure
@@ -122,6 +124,9 @@ func (j *judge) aborted(rank, code int, text string, after time.Duration) []acti
 
 // signalled judges a signal that the launcher received.
 func (j *judge) signalled(sig syscall.Signal) []action {
+	if sig == syscall.SIGINT && j.wrapped {
+		return []action{{do: interrupt}} // it is how one talks to a debugger, as often as one likes
+	}
 	switch sig {
 	case syscall.SIGQUIT:
 		j.quits++

@@ -16,6 +16,7 @@ const MaxOutputLine = 16 << 20
 // watcher must know to tell a slow reader from a rank that prints nothing.
 type outlet struct {
 	mu     sync.Mutex
+	failed error         // of the first write that did
 	writes atomic.Uint64 // begun and ended: odd while somebody waits for the reader
 }
 
@@ -30,7 +31,9 @@ func (s sink) write(b []byte) {
 	s.o.mu.Lock()
 	defer s.o.mu.Unlock()
 	s.o.writes.Add(1)
-	_, _ = s.w.Write(b)
+	if _, err := s.w.Write(b); err != nil && s.o.failed == nil {
+		s.o.failed = err
+	}
 	s.o.writes.Add(1)
 }
 
@@ -38,16 +41,14 @@ func (s sink) logf(format string, args ...any) {
 	s.write(fmt.Appendf(nil, "pgasrun: "+format+"\n", args...))
 }
 
-// copyLines moves what a rank prints from r to out, in whole lines with the label before each, until r ends (L4).
-func copyLines(out sink, r io.Reader, label string) {
+// copyLines moves what a rank prints from r to the taps, in whole lines, until r ends (L4).
+func copyLines(taps []tap, r io.Reader) {
 	buf := make([]byte, 0, 32<<10)
-	var labelled []byte
+	var scratch []byte
 	flush := func(lines []byte) {
-		if label != "" {
-			labelled = addLabels(labelled[:0], lines, label)
-			lines = labelled
+		for _, t := range taps {
+			scratch = t.write(lines, scratch)
 		}
-		out.write(lines)
 	}
 	for {
 		if len(buf) == cap(buf) {

@@ -51,14 +51,14 @@ func TestCopyLines(t *testing.T) {
 			in = append(in, []byte(s))
 		}
 		var out writes
-		copyLines(sink{new(outlet), &out}, &in, c.label)
+		copyLines([]tap{{sink{new(outlet), &out}, c.label}}, &in)
 		require.Equal(t, c.want, []string(out))
 	}
 }
 
 func TestCopyLinesBreaksEndlessLines(t *testing.T) {
 	var out bytes.Buffer
-	copyLines(sink{new(outlet), &out}, io.LimitReader(endless{}, 2*MaxOutputLine+100), "")
+	copyLines([]tap{{to: sink{new(outlet), &out}}}, io.LimitReader(endless{}, 2*MaxOutputLine+100))
 	require.Equal(t, 3, bytes.Count(out.Bytes(), []byte("\n")))
 }
 

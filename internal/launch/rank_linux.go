@@ -64,7 +64,7 @@ func startRank(s *Spec, path, job string, rank int, in *os.File) (*process, erro
 		theirs = append(theirs, far)
 	}
 	p.started = time.Now()
-	p.proc, err = os.StartProcess(path, s.Argv, &os.ProcAttr{
+	p.proc, err = os.StartProcess(path, s.argv(rank), &os.ProcAttr{
 		Dir: s.Dir, Env: rankEnv(s, job, rank), Files: append([]*os.File{in}, theirs...),
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})

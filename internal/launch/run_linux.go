@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"syscall"
@@ -64,6 +65,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	err = j.loop(ctx)
 	j.clear()
 	close(j.over)
+	err = errors.Join(err, j.routes.close())
 	res := Result{Job: j.name, Code: j.judge.code, Cause: j.judge.cause, Elapsed: time.Since(begin)}
 	for _, p := range j.ranks {
 		res.Ranks = append(res.Ranks, *p.end)
@@ -120,6 +122,10 @@ func (j *job) loop(ctx context.Context) (err error) {
 				}
 			case forward:
 				j.signal(a.sig)
+			case interrupt:
+				for r := range j.spec.Wrap {
+					j.ranks[r].signal(syscall.SIGINT)
+				}
 			case endAll:
 				j.signal(syscall.SIGTERM)
 				j.signal(syscall.SIGCONT) // a stopped process does not hear the first

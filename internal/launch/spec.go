@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -50,7 +51,15 @@ type Spec struct {
 	Stdout, Stderr io.Writer // of all ranks together; nil: thrown away. Written by one goroutine at a time.
 	Log            io.Writer // the launcher's own lines; nil: Stderr
 	Label          bool      // put "R: " before every line of rank R
+	Prefix         string    // put this before every line: a pattern, see Patterns
+	Only           []int     // ranks whose output goes to Stdout and Stderr; nil: all. Files get that of all.
+	Output, Error  string    // patterns of files for the ranks' output; Error empty: both streams go to Output's
+	Tee            bool      // what goes to files goes to Stdout and Stderr too
 	Verbose        bool      // log starts and ends too
+
+	Bind   Binding          // processors of each rank
+	Report bool             // log what each rank was bound to
+	Wrap   map[int][]string // by rank: a command that runs the program, such as a debugger's, before its own arguments
 
 	Timeout time.Duration // hang report and end after that; 0: never
 	Grace   time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
@@ -108,6 +117,14 @@ func (s *Spec) check() error {
 			return fmt.Errorf("environment variable %q: wanted NAME=value", v)
 		}
 	}
+	if err := s.checkOutput(); err != nil {
+		return err
+	}
+	for r, words := range s.Wrap {
+		if r < 0 || r >= s.N || len(words) == 0 {
+			return fmt.Errorf("a command round rank %d of a job of %d: wanted words, and a rank from 0 to %d", r, s.N, s.N-1)
+		}
+	}
 	if s.Timeout < 0 || s.Grace < 0 {
 		return fmt.Errorf("time limit %v, grace %v: wanted 0 or more", s.Timeout, s.Grace)
 	}
@@ -131,6 +148,39 @@ func (s *Spec) check() error {
 		s.Log = s.Stderr
 	}
 	return nil
+}
+
+// Patterns says what the patterns of Prefix, Output and Error may hold.
+const Patterns = "%r rank, %n number of ranks, %h host, %j job, %s stream (out or err), %t time; %3r is 007"
+
+func (s *Spec) checkOutput() error {
+	if s.Label && s.Prefix != "" {
+		return errors.New("a label and a prefix: wanted one of them")
+	}
+	if s.Tee && s.Output == "" && s.Error == "" {
+		return errors.New("tee without a file: name one with -o")
+	}
+	for _, r := range s.Only {
+		if r < 0 || r >= s.N {
+			return fmt.Errorf("only rank %d of a job of %d: wanted ranks from 0 to %d", r, s.N, s.N-1)
+		}
+	}
+	return errors.Join(CheckPattern(s.Prefix, false), CheckPattern(s.Output, true), CheckPattern(s.Error, true))
+}
+
+// CheckPattern says what is wrong with a pattern for a prefix, or for the name of a file.
+func CheckPattern(pattern string, file bool) error {
+	if file {
+		_, err := fileOf(pattern, place{})
+		return err
+	}
+	_, err := expand(pattern, place{})
+	return err
+}
+
+// argv is what rank runs: the program, or what was wrapped round it.
+func (s *Spec) argv(rank int) []string {
+	return append(slices.Clone(s.Wrap[rank]), s.Argv...)
 }
 
 // Lookup finds a program: with a slash in its name it is a path, seen from the launcher's folder; without, it is searched

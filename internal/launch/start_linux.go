@@ -29,6 +29,9 @@ type job struct {
 
 	outlet              *outlet
 	stdout, stderr, log sink
+	routes              routes
+	taps                [][2][]tap // by rank: of its standard output and error
+	bound               [][]int    // by rank: its processors; nil: all
 
 	over chan struct{} // closed when Run is done: the locked thread may go, and posts are dropped
 
@@ -49,7 +52,7 @@ func newJob(s *Spec) (*job, error) {
 	out := new(outlet)
 	j := &job{
 		spec: s, name: "pgas-" + hex.EncodeToString(id[:]),
-		judge:  judge{host: host, noKill: s.NoKill, timeout: s.Timeout},
+		judge:  judge{host: host, noKill: s.NoKill, wrapped: s.Wrap != nil, timeout: s.Timeout},
 		events: make(chan event, s.N+16), over: make(chan struct{}),
 		outlet: out, stdout: sink{out, s.Stdout}, stderr: sink{out, s.Stderr}, log: sink{out, s.Log},
 		stats: map[int]control.Stats{},
@@ -62,20 +65,60 @@ func newJob(s *Spec) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := j.prepare(host); err != nil {
+		return nil, errors.Join(err, j.routes.close())
+	}
 	j.in, err = openStdin(s)
 	return j, err
+}
+
+// prepare opens the files of the output and chooses the ranks' processors.
+func (j *job) prepare(host string) error {
+	for r := range j.spec.N {
+		at := place{rank: r, size: j.spec.N, host: host, job: j.name}
+		var taps [2][]tap
+		for i, screen := range []sink{j.stdout, j.stderr} {
+			at.stream = [...]string{"out", "err"}[i]
+			var err error
+			if taps[i], err = j.routes.route(j.spec, at, screen); err != nil {
+				return err
+			}
+		}
+		j.taps = append(j.taps, taps)
+	}
+	cpus, err := usableCPUs(os.DirFS("/sys/devices/system"))
+	if err != nil {
+		return fmt.Errorf("processors to bind ranks to: %w", err)
+	}
+	j.bound = bindings(j.spec.Bind, j.spec.N, cpus)
+	for r := range j.spec.N {
+		if j.spec.Report {
+			j.log.logf("rank %d on %s %s", r, host, describeBinding(j.bound[r], cpus))
+		}
+	}
+	return nil
 }
 
 // start starts all ranks or none. The thread that starts them stays until the job is over.
 func (j *job) start(path string) error {
 	started := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
+		runtime.LockOSThread() // for ever: it ends with the goroutine, and with it its processors
 		var err error
 		for r := range j.spec.N {
 			var p *process
-			if p, err = startRank(j.spec, path, j.name, r, j.in.files[r]); err != nil {
+			at := path
+			if words := j.spec.Wrap[r]; words != nil {
+				if at, err = Lookup(words[0]); err != nil {
+					err = fmt.Errorf("the command round rank %d: %w", r, err)
+					break
+				}
+			}
+			// The child has the processors of the thread that starts it.
+			if err = bindThread(j.bound[r]); err != nil {
+				break
+			}
+			if p, err = startRank(j.spec, at, j.name, r, j.in.files[r]); err != nil {
 				break
 			}
 			j.ranks = append(j.ranks, p)
@@ -115,12 +158,15 @@ func (j *job) attach() {
 			defer j.mu.Unlock()
 			j.stats[r] = s
 		})
-		label := ""
-		if j.spec.Label {
-			label = labelOf(r, j.spec.N)
+		for from, taps := range map[*os.File][]tap{p.out: j.taps[r][0], p.err: j.taps[r][1]} {
+			p.output.Go(func() {
+				if j.spec.Wrap[r] != nil {
+					copyAsItComes(taps, from)
+				} else {
+					copyLines(taps, from)
+				}
+			})
 		}
-		p.output.Go(func() { copyLines(j.stdout, p.out, label) })
-		p.output.Go(func() { copyLines(j.stderr, p.err, label) })
 		p.said.Go(func() {
 			if err := j.server.Serve(r, p.pmi); err != nil {
 				j.log.logf("%s", printable(err.Error()))

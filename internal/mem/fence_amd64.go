@@ -6,8 +6,7 @@ import "sync/atomic"
 func FullFence() {
 	// An exchange with a word of the stack, whose line this core owns, drains the store buffer as any locked
 	// instruction does, at less than half the cost of MFENCE; and unlike a function in assembly it is inlined.
-	var w atomic.Uint32
-	w.Swap(1)
+	atomic.SwapUint32(new(uint32), 1)
 }
 
 // StoreFence orders earlier stores before later stores. Total store order gives that; the compiler keeps

@@ -67,6 +67,17 @@ func (n *nic) reach(op string, r *Remote, off, bytes int) error {
 	return nil
 }
 
+// reachWord is reach for a 64-bit atomic, which must lie on an 8-byte boundary: some NICs never answer otherwise.
+func (n *nic) reachWord(op string, r *Remote, off int) error {
+	if err := n.reach(op, r, off, 8); err != nil {
+		return err
+	}
+	if (r.raddr+uint64(off))&7 != 0 {
+		return transport.NewOpError(op, r.Rank, errAlign)
+	}
+	return nil
+}
+
 var (
 	errNoKey  = errors.New("the rank has not registered this memory with its NIC, since it was to be mapped, and here it is not mapped")
 	errBounds = errors.New("outside of the exposed memory")
@@ -78,11 +89,9 @@ var (
 func (n *nic) enter(op string, rank int) (*endpoint, error) {
 	e := &n.ends[rank]
 	for {
-		e.posted.Add(1)
-		if e.state.Load() == epUp {
+		if n.tryEnter(rank) {
 			return e, nil
 		}
-		e.leave()
 		if e.state.CompareAndSwap(epNone, epConnecting) {
 			if err := n.dial(rank, epUp, epNone); err != nil {
 				return nil, transport.NewOpError(op, rank, err)
@@ -94,6 +103,17 @@ func (n *nic) enter(op string, rank int) (*endpoint, error) {
 			return nil, err
 		}
 	}
+}
+
+// tryEnter is enter without the waiting.
+func (n *nic) tryEnter(rank int) bool {
+	e := &n.ends[rank]
+	e.posted.Add(1)
+	if e.state.Load() == epUp {
+		return true
+	}
+	e.leave()
+	return false
 }
 
 func (e *endpoint) leave() { e.posted.Add(-1) }

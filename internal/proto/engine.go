@@ -23,6 +23,7 @@ type Engine struct {
 	device atomic.Pointer[nic] // nil: all peers are mapped
 	config Config
 
+	chains  chains // of operations on their way to the NIC together
 	opening sync.Mutex
 	count   bool // count operations on mapped memory too
 	counts  counters

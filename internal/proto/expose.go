@@ -138,7 +138,8 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 		switch {
 		case xp.e.mapper != nil && ranks[m] == xp.e.Rank:
 			r.Mapped = xp.Local
-		case c.token == nil || xp.e.mapper == nil:
+		case c.token == nil || xp.e.mapper == nil || xp.e.Nodes[ranks[m]] != xp.e.Nodes[xp.e.Rank]:
+			// What another node's token would map, if anything, could not be watched over as a node's ranks are.
 			all = all && c.bytes == 0
 		default:
 			m, err := xp.e.mapper.Map(c.token)

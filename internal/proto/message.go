@@ -14,8 +14,9 @@ const messageCookies = 1 << 63
 
 // Handlers of active messages.
 const (
-	askAtomic     = iota + 1 // args: key, address, x, y; payload: operation, kind, bytes. Reply: the old value
-	askAccumulate            // args: key, address, operation | kind<<8 | bytes<<16; payload: elements
+	askAtomic        = iota + 1 // args: key, address, x, y; payload: operation, kind, bytes. Reply: the old value
+	askAccumulate               // args: key, address, operation | kind<<8 | bytes<<16; payload: elements
+	askGetAccumulate            // as askAccumulate. Reply: the old elements
 )
 
 // Statuses of replies.
@@ -35,13 +36,22 @@ func (n *nic) arrived(c *transport.Completion) {
 	if err == nil && r.Status != statusOK {
 		err = errRefused
 	}
-	if err == nil && len(r.Payload) == 8 && n.piece[id].keep {
-		buf, _ := n.buffer(id, 8)
-		buf.Word64(0).Store(binary.LittleEndian.Uint64(r.Payload))
+	if err == nil && n.piece[id].keep {
+		// A reply that does not fit was not made by this program; what fits is as wrong as the rest.
+		buf, _ := n.buffer(id, min(len(r.Payload), n.capacity(id)))
+		copy(buf.Data(), r.Payload)
 	}
 	n.ends[n.piece[id].rank].asked.Add(-1)
 	n.settle(id, err)
 	_ = n.am.Release(r) // fails only when the NIC is closing
+}
+
+// capacity is the size of piece id's buffer.
+func (n *nic) capacity(id int32) int {
+	if n.piece[id].slot >= 0 {
+		return n.pool.SlotBytes()
+	}
+	return scratchBytes
 }
 
 // handle performs a request of a peer. It runs in the poller and waits for nothing.
@@ -65,11 +75,15 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		old := cpuAtomic(Atom(r.Payload[0]), t, part, 0, r.Args[2], r.Args[3])
 		binary.LittleEndian.PutUint64(out, old)
 		return 8, statusOK
-	case askAccumulate:
+	case askAccumulate, askGetAccumulate:
 		op, t := Atom(r.Args[2]), Elem{Kind: reflect.Kind(r.Args[2] >> 8 & 0xff), Bytes: int(r.Args[2] >> 16 & 0xff)}
 		part, ok := within(whole, r.Args[1], len(r.Payload))
 		if !ok || op >= CompareSwap || t.Check(op) != nil || !t.whole(r.Args[1]) || len(r.Payload)%t.Bytes != 0 {
 			return 0, statusRefused
+		}
+		if r.Handler == askGetAccumulate {
+			fetchAccumulate(op, t, part, mem.Of(r.Payload), mem.Of(out[:len(r.Payload)]))
+			return len(r.Payload), statusOK
 		}
 		cpuAccumulate(op, t, part, mem.Of(r.Payload))
 		return 0, statusOK
@@ -106,11 +120,10 @@ func (n *nic) ask(name string, id int32, handler uint8, args [4]uint64, payload 
 	var sent bool
 	var refused, err error
 	try := func() bool {
-		e.posted.Add(1)
-		defer e.leave()
-		if s := e.state.Load(); s != epUp {
-			return s == epNone
+		if !n.tryEnter(rank) {
+			return e.state.Load() == epNone
 		}
+		defer e.leave()
 		sent, refused = n.am.Request(e.now(), rank, handler, args, payload.Data(), uint64(id))
 		return sent || refused != nil
 	}

@@ -323,11 +323,8 @@ func (n *nic) partDone(t int32, err error) {
 // atomic performs a 64-bit fetch-add or compare-swap in the NIC and returns the old value.
 func (n *nic) atomic(kind transport.Kind, r *Remote, off int, a, b uint64) (uint64, error) {
 	const name = "atomic"
-	if err := n.reach(name, r, off, 8); err != nil {
+	if err := n.reachWord(name, r, off); err != nil {
 		return 0, err
-	}
-	if (r.raddr+uint64(off))&7 != 0 { // some NICs never answer
-		return 0, transport.NewOpError(name, r.Rank, errAlign)
 	}
 	op := transport.Op{Kind: kind, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: a, Arg1: b}
 	return n.word(name, r.Rank, op)

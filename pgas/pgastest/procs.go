@@ -113,3 +113,24 @@ func (l *lockedBuffer) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+// NamedProcs is a Procs with a name for a subtest.
+type NamedProcs struct {
+	Name string
+	Procs
+}
+
+// ProcPaths returns the ways in which ranks that are processes reach each other: mapped memory and the NICs that every
+// machine has. PGAS_TEST_PATHS picks some, or names another NIC, as it does for Paths.
+func ProcPaths() []NamedProcs {
+	var out []NamedProcs
+	for _, p := range Paths() {
+		switch {
+		case p.Over != "":
+			out = append(out, NamedProcs{p.Over, Procs{Env: []string{"PGAS_LOCAL=off", "PGAS_TRANSPORT=" + p.Over}}})
+		case p.Name == "mapped":
+			out = append(out, NamedProcs{Name: p.Name})
+		}
+	}
+	return out
+}

@@ -96,6 +96,22 @@ func TestSurvivorsAreTold(t *testing.T) {
 	}
 }
 
+// TestSurvivorsAreToldByNICs is the same with ranks that map nothing: how one ends matters less, the path more.
+func TestSurvivorsAreToldByNICs(t *testing.T) {
+	for _, nic := range []string{"soft", "tcp"} {
+		for _, wait := range []string{"barrier", "lock", "signal", "broadcast", "fence", "allocate"} {
+			for how, code := range map[string]int{"kill": 137, "error": 1} {
+				t.Run(nic+"/"+wait+"/"+how, func(t *testing.T) {
+					o := run(t, []string{"--no-kill", "-x", "PGAS_LOCAL=off", "-x", "PGAS_TRANSPORT=" + nic}, how, wait)
+					require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)
+					require.Equal(t, 3, strings.Count(o.out, "peer is gone: rank 2 "), "all others are told, and of whom\n%s%s", o.out, o.errOut)
+					require.Empty(t, left(t))
+				})
+			}
+		}
+	}
+}
+
 // TestJobEndsWithItsRank is the same without --no-kill: the job ends, and soon.
 func TestJobEndsWithItsRank(t *testing.T) {
 	for how, code := range map[string]int{"exit": 3, "error": 1, "panic": 2, "segv": 2, "kill": 137, "abort": 7} {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,27 +186,33 @@ func TestConflict(t *testing.T) {
 	how := os.Getenv(envConflict)
 	for _, c := range pgastest.Paths() {
 		t.Run(c.Name, func(t *testing.T) {
-			var meet sync.WaitGroup // in the conflict both are at it at once; it orders nothing that is done after it
-			meet.Add(2)
+			var reading atomic.Bool // in the conflict both are at it at once; it orders nothing that is done after it
 			pgastest.RunConfig(t, 2, c.Config, func(ctx context.Context, w *pgas.World) error {
 				win, err := window.Allocate[uint64](ctx, w.Team(), 4)
 				if err != nil {
 					return err
 				}
-				meet.Done()
-				meet.Wait()
-				if w.Rank() == 0 {
-					err = win.Put(1, 0, []uint64{1, 2, 3})
+				local, sum := win.Local(), uint64(0)
+				switch {
+				case w.Rank() == 0:
+					for how != "" && !reading.Load() {
+						time.Sleep(10 * time.Microsecond)
+					}
+					err = errors.Join(win.Put(1, 0, []uint64{1, 2, 3}), win.Flush(1))
+				case how != "":
+					reading.Store(true)
+					// Until the put is seen, and without a call: the detector is silent about an access when it has forgotten
+					// where that was, and every call makes it forget some.
+					for tries := 0; sum == 0 && tries < 1<<31; tries++ {
+						sum += local[0] + local[1]
+					}
 				}
-				if how == "" && err == nil {
-					err = win.Fence(ctx)
-				}
-				if w.Rank() == 1 {
-					sum := uint64(0)
-					for _, v := range win.Local() {
+				if how == "" {
+					err = errors.Join(err, win.Fence(ctx))
+					for _, v := range local {
 						sum += v
 					}
-					if how == "" && sum != 6 {
+					if w.Rank() == 1 && sum != 6 {
 						return fmt.Errorf("sum %d", sum)
 					}
 				}
@@ -221,7 +227,8 @@ func TestConflict(t *testing.T) {
 func TestRaceDetectorSeesConflicts(t *testing.T) {
 	run := func(test, env string) (string, error) {
 		cmd := exec.Command("go", "test", "-race", "-count=1", "-run", "^TestConflict$/^"+test+"$", "gopgas/test/litmus")
-		cmd.Env = append(os.Environ(), envConflict+"="+env)
+		// The detector needs cgo, whatever is tested, and a memory of what each rank did.
+		cmd.Env = append(os.Environ(), envConflict+"="+env, "CGO_ENABLED=1", "GORACE=history_size=7")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

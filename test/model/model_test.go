@@ -71,15 +71,15 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// TestTracesBetweenProcesses is the same with ranks that are processes, over mapped memory and over the soft NIC.
+// TestTracesBetweenProcesses is the same with ranks that are processes, over every path between processes.
 func TestTracesBetweenProcesses(t *testing.T) {
 	first := max(1, *seed)
-	for name, env := range map[string][]string{"shm": nil, "soft": {"PGAS_LOCAL=off", "PGAS_TRANSPORT=soft"}} {
-		if raceEnabled && name == "soft" {
+	for _, p := range pgastest.ProcPaths() {
+		if raceEnabled && p.Name == "soft" {
 			continue // what orders two processes is out of the detector's sight, so it would report what is no race
 		}
-		t.Run(name, func(t *testing.T) {
-			pgastest.RunProcsConfig(t, 3, pgastest.Procs{Env: env}, func(ctx context.Context, w *pgas.World) error {
+		t.Run(p.Name, func(t *testing.T) {
+			pgastest.RunProcsConfig(t, 3, p.Procs, func(ctx context.Context, w *pgas.World) error {
 				for i := range uint64(*long) {
 					if err := trace(ctx, w, first+i); err != nil {
 						return fmt.Errorf("-model.seed=%d: %w", first+i, err)

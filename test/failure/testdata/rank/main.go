@@ -44,7 +44,7 @@ func main() {
 			}
 			time.Sleep(50 * time.Millisecond) // the others are in their wait by now
 			for r := range w.Size() {
-				if err := win.Put(r, 0, []int64{time.Now().UnixNano()}); err != nil {
+				if err := errors.Join(win.Put(r, 0, []int64{time.Now().UnixNano()}), win.Flush(r)); err != nil {
 					return err
 				}
 			}

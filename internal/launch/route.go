@@ -1,0 +1,121 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tap is one place to which a stream of a rank goes, and what stands there before each line.
+type tap struct {
+	to     sink
+	prefix string
+}
+
+// routes says where the ranks' output goes, and holds the files.
+type routes struct {
+	files map[string]*os.File
+	sinks map[string]sink
+}
+
+// route returns the taps of one stream of a rank: its file if there is one, and the launcher's own stream unless the rank
+// is not to be shown or has a file instead.
+func (rt *routes) route(s *Spec, at place, screen sink) ([]tap, error) {
+	var taps []tap
+	pattern := s.Output
+	if at.stream == "err" && s.Error != "" {
+		pattern = s.Error
+	}
+	if pattern != "" {
+		name, err := fileOf(pattern, at)
+		if err != nil {
+			return nil, err
+		}
+		to, err := rt.open(name)
+		if err != nil {
+			return nil, fmt.Errorf("output of rank %d: %w", at.rank, err)
+		}
+		taps = append(taps, tap{to: to})
+	}
+	if (s.Only == nil || slices.Contains(s.Only, at.rank)) && (pattern == "" || s.Tee) {
+		prefix, err := expand(s.Prefix, at)
+		if err != nil {
+			return nil, err
+		}
+		if s.Label {
+			prefix = labelOf(at.rank, at.size)
+		}
+		taps = append(taps, tap{screen, prefix})
+	}
+	return taps, nil
+}
+
+// open returns the sink of a file, which streams of the same name share line by line.
+func (rt *routes) open(name string) (sink, error) {
+	if to, ok := rt.sinks[name]; ok {
+		return to, nil
+	}
+	f, err := os.Create(name)
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("%w; its folder must be there", err)
+	}
+	if err != nil {
+		return sink{}, err
+	}
+	to := sink{new(outlet), f}
+	if rt.files == nil {
+		rt.files, rt.sinks = map[string]*os.File{}, map[string]sink{}
+	}
+	rt.files[name], rt.sinks[name] = f, to
+	return to, nil
+}
+
+// close closes the files and returns the first thing that went wrong with one, a full disk for instance.
+func (rt *routes) close() error {
+	var errs []error
+	for _, f := range rt.files {
+		errs = append(errs, f.Close())
+	}
+	for name, to := range rt.sinks {
+		if to.o.failed != nil {
+			errs = append(errs, fmt.Errorf("write %s: %w", name, to.o.failed))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// copyAsItComes moves what a rank prints from r to the taps without waiting for the ends of lines: somebody talks to
+// a program that prompts.
+func copyAsItComes(taps []tap, r io.Reader) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		for _, t := range taps {
+			if n > 0 {
+				t.to.write(buf[:n])
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// write writes whole lines with the prefix before each; scratch is memory to use again.
+func (t tap) write(lines, scratch []byte) []byte {
+	if t.prefix == "" {
+		t.to.write(lines)
+		return scratch
+	}
+	prefix := t.prefix
+	if strings.Contains(prefix, timeMark) {
+		prefix = prefixAt(prefix, time.Now())
+	}
+	scratch = addLabels(scratch[:0], lines, prefix)
+	t.to.write(scratch)
+	return scratch
+}

@@ -1,0 +1,162 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestWhereOutputGoes(t *testing.T) {
+	dir := t.TempDir()
+	say := []string{"sh", "-c", "echo out $PGAS_RANK; echo err $PGAS_RANK >&2"}
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		return string(b)
+	}
+	for name, c := range map[string]struct {
+		spec     Spec
+		out, err []string // lines, in any order
+		files    map[string][]string
+	}{
+		"prefix": {
+			spec: Spec{Prefix: "%2r/%n %s: "},
+			out:  []string{"00/2 out: out 0", "01/2 out: out 1"}, err: []string{"00/2 err: err 0", "01/2 err: err 1"},
+		},
+		"only": {spec: Spec{Only: []int{1}}, out: []string{"out 1"}, err: []string{"err 1"}},
+		"none": {spec: Spec{Only: []int{}}},
+		"file of each": {
+			spec:  Spec{Output: "a.%r", Label: true},
+			files: map[string][]string{"a.0": {"out 0", "err 0"}, "a.1": {"out 1", "err 1"}},
+		},
+		"file of all": {
+			spec:  Spec{Output: "b"},
+			files: map[string][]string{"b": {"out 0", "err 0", "out 1", "err 1"}},
+		},
+		"errors apart": {
+			spec: Spec{Error: "c.%r"}, out: []string{"out 0", "out 1"},
+			files: map[string][]string{"c.0": {"err 0"}, "c.1": {"err 1"}},
+		},
+		"tee, one shown": {
+			spec: Spec{Output: "d.%r", Tee: true, Only: []int{0}, Label: true},
+			out:  []string{"0: out 0"}, err: []string{"0: err 0"},
+			files: map[string][]string{"d.0": {"out 0", "err 0"}, "d.1": {"out 1", "err 1"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.spec.N = 2
+			for _, p := range []*string{&c.spec.Output, &c.spec.Error} {
+				if *p != "" {
+					*p = filepath.Join(dir, *p)
+				}
+			}
+			c.spec.Argv = say
+			r := run(t, c.spec)
+			require.Zero(t, r.Code, r.err)
+			require.ElementsMatch(t, c.out, strings.FieldsFunc(r.out, isNewline))
+			require.ElementsMatch(t, c.err, strings.FieldsFunc(r.err, isNewline))
+			for file, lines := range c.files {
+				require.ElementsMatch(t, lines, strings.FieldsFunc(read(file), isNewline))
+			}
+		})
+	}
+}
+
+func isNewline(r rune) bool { return r == '\n' }
+
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	_, err := Run(t.Context(), Spec{N: 2, Argv: []string{"true"}, Output: filepath.Join(t.TempDir(), "no", "out.%r")})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "output of rank 0: ")
+	require.ErrorContains(t, err, "its folder must be there")
+	_, err = Run(t.Context(), Spec{N: 1, Argv: []string{"echo", "hello"}, Output: "/dev/full"})
+	require.ErrorIs(t, err, syscall.ENOSPC, "lost output is told")
+}
+
+func TestRanksAreBound(t *testing.T) {
+	var mine unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &mine))
+	first := -1
+	for id := 0; first < 0; id++ {
+		if mine.IsSet(id) {
+			first = id
+		}
+	}
+	r := run(t, Spec{N: 1, Bind: BindCore, Report: true, Argv: []string{"grep", "Cpus_allowed_list", "/proc/self/status"}})
+	require.Zero(t, r.Code, r.err)
+	ids, err := ParseList(strings.TrimSpace(strings.TrimPrefix(r.out, "Cpus_allowed_list:")), 1<<20)
+	require.NoError(t, err)
+	require.Contains(t, ids, first)
+	require.Contains(t, r.err, fmt.Sprintf("is bound to processors %s of memory node ", list(ids)))
+	cpus, err := usableCPUs(os.DirFS("/sys/devices/system"))
+	require.NoError(t, err)
+	require.Equal(t, bindings(BindCore, 1, cpus)[0], ids)
+
+	r = run(t, Spec{N: 1, Argv: []string{"grep", "Cpus_allowed_list", "/proc/self/status"}})
+	ids, err = ParseList(strings.TrimSpace(strings.TrimPrefix(r.out, "Cpus_allowed_list:")), 1<<20)
+	require.NoError(t, err)
+	require.Len(t, ids, mine.Count(), "who is not bound has what the launcher has")
+}
+
+func TestTopologyFromFiles(t *testing.T) {
+	var mine unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &mine))
+	sys := fstest.MapFS{"node/node3/cpulist": {Data: []byte("0-9999\n")}}
+	for id := range 1024 {
+		sys[fmt.Sprintf("cpu/cpu%d/topology/thread_siblings_list", id)] = &fstest.MapFile{Data: []byte("0,512\n")}
+	}
+	cpus, err := usableCPUs(sys)
+	require.NoError(t, err)
+	require.Len(t, cpus, mine.Count())
+	for _, c := range cpus {
+		require.Equal(t, cpu{c.id, 0, 3}, c)
+	}
+	cpus, err = usableCPUs(fstest.MapFS{})
+	require.NoError(t, err)
+	for _, c := range cpus {
+		require.Equal(t, cpu{c.id, c.id, 0}, c)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	r := run(t, Spec{N: 3, Argv: []string{"sh", "-c", "echo rank $PGAS_RANK $WRAPPED"}, Wrap: map[int][]string{1: {"env", "WRAPPED=yes"}}})
+	require.Zero(t, r.Code, r.err)
+	require.ElementsMatch(t, []string{"rank 0", "rank 1 yes", "rank 2"}, strings.FieldsFunc(r.out, isNewline))
+	_, err := Run(t.Context(), Spec{N: 2, Argv: []string{"sleep", "100"}, Wrap: map[int][]string{1: {"no-such-debugger"}}})
+	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorContains(t, err, "the command round rank 1")
+}
+
+// TestWrappedRankTalks: a prompt has no end of line and is shown all the same, and INT goes to the wrapped rank only.
+func TestWrappedRankTalks(t *testing.T) {
+	signals := make(chan os.Signal, 4)
+	said := make(chan string, 64)
+	debugger := `trap "echo interrupted; exit 0" INT; printf "(prompt) "; while :; do sleep 0.02; done`
+	done := make(chan Result, 1)
+	go func() {
+		res, _ := Run(t.Context(), Spec{
+			N: 2, Argv: []string{"sh", "-c", `[ $PGAS_RANK = 0 ] && exec sleep 0.1; shift; :`}, Signals: signals, Stdout: chanWriter(said),
+			Wrap: map[int][]string{1: {"sh", "-c", debugger}},
+		})
+		done <- res
+	}()
+	require.Equal(t, "(prompt) ", <-said)
+	signals <- syscall.SIGINT
+	res := <-done
+	require.Zero(t, res.Code, res.Cause)
+	require.Equal(t, "interrupted\n", <-said)
+}
+
+type chanWriter chan string
+
+func (c chanWriter) Write(b []byte) (int, error) {
+	c <- string(b)
+	return len(b), nil
+}

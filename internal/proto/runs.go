@@ -1,0 +1,89 @@
+package proto
+
+import "gopgas/internal/mem"
+
+// Run is one contiguous piece of a transfer that has many: Bytes at Far in the member's part and at Near in this rank's
+// memory, both in bytes.
+type Run struct {
+	To               *Remote
+	Far, Near, Bytes int
+}
+
+// joins reports whether b continues a at both ends.
+func (a Run) joins(b Run) bool {
+	return a.To == b.To && a.Far+a.Bytes == b.Far && a.Near+a.Bytes == b.Near
+}
+
+// whole returns the run that begins at number i, with all that continue it, and the number of the first that does not.
+func whole(count, i int, run func(int) Run) (r Run, next int) {
+	r = run(i)
+	for next = i + 1; next < count; next++ {
+		b := run(next)
+		if !r.joins(b) {
+			break
+		}
+		r.Bytes += b.Bytes
+	}
+	return r, next
+}
+
+// PutRuns copies count runs of src to the members' memory, like as many Puts, but hands them to the NIC in chains: one
+// crossing for many, and one wait for room. The caller has checked the bounds; run(i) describes run i, is asked in
+// ascending order, possibly twice, and runs of no bytes are allowed. src may be reused on return.
+func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range) error {
+	var c *chain
+	var err error
+	for i := 0; i < count && err == nil; {
+		var r Run
+		r, i = whole(count, i, run)
+		part := src.Slice(r.Near, r.Bytes)
+		if r.Bytes == 0 {
+			continue
+		}
+		if r.To.Mapped.Bytes != 0 {
+			copy(r.To.Mapped.Slice(r.Far, r.Bytes).Data(), part.Data())
+			e.note(PathMapped, r.Bytes)
+			continue
+		}
+		if c == nil {
+			c = e.chains.take(e.nic(), op)
+		}
+		err = c.put(r.To, r.Far, part)
+	}
+	return e.chains.finish(c, err)
+}
+
+// GetRuns copies count runs of the members' memory to dst, like as many Gets, with all reads of a chain under way at
+// once. It returns when they are there. Otherwise as PutRuns.
+func (e *Engine) GetRuns(op string, count int, run func(int) Run, dst mem.Range) error {
+	var c *chain
+	var err error
+	for i := 0; i < count && err == nil; {
+		var r Run
+		r, i = whole(count, i, run)
+		part := dst.Slice(r.Near, r.Bytes)
+		if r.Bytes == 0 {
+			continue
+		}
+		if r.To.Mapped.Bytes != 0 {
+			copy(part.Data(), r.To.Mapped.Slice(r.Far, r.Bytes).Data())
+			e.note(PathMapped, r.Bytes)
+			continue
+		}
+		if c == nil {
+			c = e.chains.take(e.nic(), op)
+		}
+		err = c.get(r.To, r.Far, part)
+	}
+	return e.chains.finish(c, err)
+}
+
+// FlushLocal returns when this rank's memory is free of transfers with the member's rank that it has begun: sources may
+// be reused, destinations hold their data. On mapped memory that is so at once.
+func (e *Engine) FlushLocal(r *Remote) error {
+	n := e.nic()
+	if r.Mapped.Bytes != 0 || n == nil || n.ends[r.Rank].pending.Load() == 0 {
+		return nil
+	}
+	return n.waitUntil("flush-local", r.Rank, func() bool { return n.ends[r.Rank].pending.Load() == 0 })
+}

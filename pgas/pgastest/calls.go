@@ -1,0 +1,144 @@
+package pgastest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"gopgas/pgas"
+)
+
+// Call is a call of the data path, by one rank.
+type Call struct {
+	Name string
+	Call func() error
+}
+
+// Calls makes the calls of one rank of a world of two that are to be counted and timed; it runs on both ranks.
+type Calls func(ctx context.Context, w *pgas.World) ([]Call, error)
+
+// callPaths are the ways that a data-path call can take.
+func callPaths() map[string]Config {
+	return map[string]Config{"mapped": {}, "counted": {Stats: true}, "nic": {NIC: true}}
+}
+
+// pair runs f on rank 0 of a world of two on each path.
+func (c Calls) pair(t *testing.T, f func(path string, calls []Call) error) {
+	t.Helper()
+	for path, config := range callPaths() {
+		t.Run(path, func(t *testing.T) {
+			RunConfig(t, 2, config, func(ctx context.Context, w *pgas.World) error {
+				calls, err := c(ctx, w)
+				if err != nil || w.Rank() != 0 {
+					return err
+				}
+				if err := f(path, calls); err != nil {
+					t.Error(err) // at once: the other rank may take a while to notice
+					return err
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// AllocateNothing fails the test if one of the calls allocates.
+func (c Calls) AllocateNothing(t *testing.T) {
+	t.Helper()
+	c.pair(t, func(_ string, calls []Call) error {
+		for _, c := range calls {
+			var failed error
+			n := testing.AllocsPerRun(200, func() {
+				if err := c.Call(); err != nil {
+					failed = err
+				}
+			})
+			if failed != nil {
+				return fmt.Errorf("%s: %w", c.Name, failed)
+			}
+			if n != 0 {
+				return fmt.Errorf("%s: %v allocations per call", c.Name, n)
+			}
+		}
+		return nil
+	})
+}
+
+// AllocateNothingOften sees what an average rounds away: one allocation in many calls, a million on mapped memory and
+// overNIC on a NIC, where each waits for a reply. The race detector allocates; it is not for race builds.
+func (c Calls) AllocateNothingOften(t *testing.T, overNIC int) {
+	t.Helper()
+	c.pair(t, func(path string, calls []Call) error {
+		n, allowed := 1_000_000, uint64(0)
+		if path == "nic" {
+			// There are mutexes on a NIC, and a contended one takes a record of the runtime's that this thread's stock may
+			// not have: 19 to 185 in a million calls.
+			n, allowed = overNIC, 100
+		}
+		for range 256 { // as many as a NIC has pieces: what is made once is there
+			for _, c := range calls {
+				if err := c.Call(); err != nil {
+					return fmt.Errorf("%s: %w", c.Name, err)
+				}
+			}
+		}
+		least := ^uint64(0)
+		for range 5 { // the runtime itself, and the waiting rank, allocate now and then
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range n / len(calls) {
+				for _, c := range calls {
+					if err := c.Call(); err != nil {
+						return fmt.Errorf("%s: %w", c.Name, err)
+					}
+				}
+			}
+			runtime.ReadMemStats(&after)
+			if least = min(least, after.Mallocs-before.Mallocs); least <= allowed {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d allocations in %d calls", least, n)
+	})
+}
+
+// OverPaths runs f on rank 0 of worlds of two, on each path that a call can take; rank 1 makes what f uses too, and
+// waits for the end.
+func OverPaths[V any](b *testing.B, made func(context.Context, *pgas.World) (V, error), f func(b *testing.B, v V)) {
+	for path, config := range callPaths() {
+		config.TimeLimit = time.Hour // benchmarks decide how long they run
+		b.Run(path, func(b *testing.B) {
+			RunConfig(b, 2, config, func(ctx context.Context, w *pgas.World) error {
+				v, err := made(ctx, w)
+				if err != nil || w.Rank() != 0 {
+					return err
+				}
+				f(b, v)
+				return nil
+			})
+		})
+	}
+}
+
+// Benchmark times each of the calls.
+func (c Calls) Benchmark(b *testing.B) {
+	OverPaths(b, c, func(b *testing.B, calls []Call) {
+		for _, c := range calls {
+			b.Run(c.Name, func(b *testing.B) { Loop(b, 0, c.Call) })
+		}
+	})
+}
+
+// Loop times one call, which moves so many bytes; 0: they do not count.
+func Loop(b *testing.B, bytes int, call func() error) {
+	b.SetBytes(int64(bytes))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := call(); err != nil {
+			b.Error(err)
+			return
+		}
+	}
+}

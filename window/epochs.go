@@ -1,0 +1,299 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/internal/sched"
+	"gopgas/internal/symheap"
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+)
+
+// Config is what a window can have beside its memory. The zero Config is that of Allocate and Create.
+type Config struct {
+	// Epochs makes Lock, LockAll, Post, Start, Complete and Wait work. It takes 64 bytes, and 16 for each member, on
+	// every member, and as much again for the way there.
+	Epochs bool
+	// StrictEpochs is Epochs, and makes an access outside a declared epoch an error that wraps ErrEpoch. Every access
+	// is looked at, and there are no views: it is for finding mistakes.
+	StrictEpochs bool
+}
+
+// The control block of a window with epochs, in bytes on each member.
+const (
+	lockOff    = 0  // the word of this member's lock
+	groupOff   = 64 // for each member: posts from it, completions from it
+	groupWords = 16
+)
+
+// epochs is a rank's side of a window's epochs.
+type epochs struct {
+	strict bool
+	block  *symheap.Block
+	ctl    []proto.Remote // by member
+	local  mem.Range
+
+	mu    sync.Mutex
+	state epoch
+	kinds map[int]LockKind // of locked targets
+	posts []uint64         // by member: told to it
+	dones []uint64         // by member: told to it
+	began []uint64         // by member: its posts that were used
+	ended []uint64         // by member: its completions that were waited for
+}
+
+// openEpochs allocates the control block. Collective.
+func (w *core) openEpochs(ctx context.Context, c Config) error {
+	if !c.Epochs && !c.StrictEpochs {
+		return nil
+	}
+	n := w.team.Size()
+	if n >= mostMembers {
+		return fmt.Errorf("%w: epochs on a team of %d, at most %d", transport.ErrUnsupported, n, mostMembers-1)
+	}
+	block, err := w.team.Heap().Alloc(ctx, groupOff+groupWords*n)
+	if err != nil {
+		return err
+	}
+	w.ep = &epochs{
+		strict: c.StrictEpochs, block: block, ctl: block.Remotes(), local: block.Local(), kinds: make(map[int]LockKind),
+		posts: make([]uint64, n), dones: make([]uint64, n), began: make([]uint64, n), ended: make([]uint64, n),
+	}
+	return nil
+}
+
+// enter makes the transition f of the state.
+func (p *epochs) enter(f func(epoch) (epoch, error)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next, err := f(p.state)
+	p.state = next
+	return err
+}
+
+// epochs returns the window's epochs, or an error with the cure.
+func (w *core) epochs(op string) (*epochs, error) {
+	switch {
+	case w.freed:
+		return nil, transport.NewOpError(op, -1, fmt.Errorf("window: %w", transport.ErrClosed))
+	case w.ep == nil:
+		return nil, transport.NewOpError(op, -1,
+			fmt.Errorf("%w: the window was made without epochs: make it with AllocateConfig and Config{Epochs: true}", ErrEpoch))
+	}
+	return w.ep, nil
+}
+
+// group verifies a list of members.
+func (w *core) group(op string, members []int) error {
+	seen := make(map[int]bool, len(members))
+	for _, m := range members {
+		if m < 0 || m >= len(w.remotes) {
+			return transport.NewOpError(op, m, fmt.Errorf("%w: member %d of a team of %d", ErrTarget, m, len(w.remotes)))
+		}
+		if seen[m] {
+			return transport.NewOpError(op, w.remotes[m].Rank, fmt.Errorf("%w: member %d stands twice in the group", pgsync.ErrMember, m))
+		}
+		seen[m] = true
+	}
+	return nil
+}
+
+// Post opens an exposure epoch: the members of origins may Start one to this rank, and see in it what this rank has
+// stored before. It does not wait. Wait or TryWait ends it.
+func (w *Window[T]) Post(origins []int) error {
+	const op = "post"
+	p, err := w.epochs(op)
+	if err != nil {
+		return err
+	}
+	if err := w.group(op, origins); err != nil {
+		return err
+	}
+	own := append([]int(nil), origins...)
+	if err := p.enter(func(s epoch) (epoch, error) { return s.post(own) }); err != nil {
+		return transport.NewOpError(op, -1, err)
+	}
+	return w.tell(op, own, p.posts, 0)
+}
+
+// tell counts one more post (0) or completion (8) of this rank with each of members, and writes the counts there, after
+// all earlier puts of this rank to them.
+func (w *core) tell(op string, members []int, counts []uint64, which int) error {
+	p := w.ep
+	for _, m := range members {
+		p.mu.Lock()
+		counts[m]++
+		n := counts[m]
+		p.mu.Unlock()
+		if err := w.e.Store64(&p.ctl[m], groupOff+groupWords*w.team.Rank()+which, n); err != nil {
+			return transport.NewOpError(op, p.ctl[m].Rank, err)
+		}
+	}
+	return nil
+}
+
+// heard reports whether member has told this rank more than n posts or completions.
+func (p *epochs) heard(member int, n uint64, which int) bool {
+	return p.local.Word64(groupOff+groupWords*member+which).Load() > n
+}
+
+// Start opens an access epoch to targets; it waits until each of them has Posted one to this rank. Complete ends it.
+func (w *Window[T]) Start(ctx context.Context, targets []int) error {
+	const op = "start"
+	p, err := w.epochs(op)
+	if err != nil {
+		return err
+	}
+	if err := w.group(op, targets); err != nil {
+		return err
+	}
+	own := append([]int(nil), targets...)
+	if err := p.enter(func(s epoch) (epoch, error) { return s.start(own) }); err != nil {
+		return transport.NewOpError(op, -1, err)
+	}
+	opened := func(s epoch) (epoch, error) { return s, nil }
+	if err := w.await(ctx, op, own, p.began, 0, opened); err != nil {
+		_ = p.enter(epoch.complete) // it was not opened
+		return err
+	}
+	return nil
+}
+
+// await waits until each of members has told this rank once more, and only then counts that and makes the transition
+// done.
+func (w *core) await(ctx context.Context, op string, members []int, counts []uint64, which int, done func(epoch) (epoch, error)) error {
+	p := w.ep
+	for _, m := range members {
+		n := p.count(counts, m)
+		if p.heard(m, n, which) {
+			continue
+		}
+		sp := w.e.Sched.Begin(ctx, sched.What{Op: op, Peer: p.ctl[m].Rank}, &memberWatch{w.e, p.ctl[m].Rank})
+		var err error
+		for err == nil && !p.heard(m, n, which) {
+			err = sp.Step()
+		}
+		sp.End()
+		if err != nil {
+			return transport.NewOpError(op, p.ctl[m].Rank, err)
+		}
+	}
+	return p.enter(func(s epoch) (epoch, error) {
+		next, err := done(s)
+		for _, m := range members {
+			if err == nil {
+				counts[m]++
+			}
+		}
+		return next, err
+	})
+}
+
+// count reads one of the counts.
+func (p *epochs) count(counts []uint64, m int) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return counts[m]
+}
+
+// memberWatch ends a wait for one member when that is gone, or this rank's NIC.
+type memberWatch struct {
+	e    *proto.Engine
+	rank int
+}
+
+// Interrupted implements sched.Watch.
+func (m *memberWatch) Interrupted() error {
+	if err := m.e.Peers.Check(m.rank); err != nil {
+		return err
+	}
+	return m.e.Alive()
+}
+
+// Complete ends the access epoch that Start opened, flushes it, and tells its targets.
+func (w *Window[T]) Complete() error {
+	const op = "complete"
+	p, err := w.epochs(op)
+	if err != nil {
+		return err
+	}
+	var targets []int
+	err = p.enter(func(s epoch) (epoch, error) {
+		targets = s.targets
+		return s.complete()
+	})
+	if err != nil {
+		return transport.NewOpError(op, -1, err)
+	}
+	for _, m := range targets {
+		if err := w.e.Flush(&w.remotes[m]); err != nil {
+			return err
+		}
+	}
+	return w.tell(op, targets, p.dones, 8)
+}
+
+// Wait ends the exposure epoch that Post opened: it waits until every origin has Completed, and what they have moved is
+// visible. When ctx ends first the epoch stays open.
+func (w *Window[T]) Wait(ctx context.Context) error {
+	const op = "wait"
+	p, err := w.epochs(op)
+	if err != nil {
+		return err
+	}
+	origins, err := p.exposure()
+	if err == nil {
+		err = w.await(ctx, op, origins, p.ended, 8, epoch.wait)
+	}
+	return opError(op, err)
+}
+
+// TryWait is Wait that does not wait: it reports whether the exposure epoch has ended.
+func (w *Window[T]) TryWait() (ended bool, err error) {
+	const op = "wait"
+	p, err := w.epochs(op)
+	if err != nil {
+		return false, err
+	}
+	origins, err := p.exposure()
+	if err != nil {
+		return false, opError(op, err)
+	}
+	for _, m := range origins {
+		if !p.heard(m, p.count(p.ended, m), 8) {
+			return false, (&memberWatch{w.e, p.ctl[m].Rank}).Interrupted()
+		}
+	}
+	return true, w.Wait(context.Background())
+}
+
+// exposure returns the group of the exposure epoch that is open.
+func (p *epochs) exposure() ([]int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := p.state.wait()
+	return p.state.origins, err
+}
+
+// opError makes err an *OpError if it is none.
+func opError(op string, err error) error {
+	if errors.As(err, new(*transport.OpError)) {
+		return err
+	}
+	return transport.NewOpError(op, -1, err)
+}
+
+// FenceEnd is a Fence after which no epoch is open: the last of a sequence of fences. Collective.
+func (w *Window[T]) FenceEnd(ctx context.Context) error {
+	if w.ep != nil {
+		if err := w.ep.enter(epoch.fenceEnd); err != nil {
+			return transport.NewOpError("fence", -1, err)
+		}
+	}
+	return w.meet(ctx)
+}

@@ -1,0 +1,137 @@
+package window
+
+import (
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/transport"
+)
+
+// blocks verifies an indexed transfer before anything moves, and returns the number of elements for each displacement.
+func (w *core) blocks(op string, target int, disps []int, near int) (block int, err error) {
+	if err := w.check(op, target, 0, 0); err != nil {
+		return 0, err
+	}
+	if len(disps) == 0 && near == 0 {
+		return 0, nil
+	}
+	if len(disps) == 0 || near%len(disps) != 0 {
+		return 0, transport.NewOpError(op, w.remotes[target].Rank,
+			fmt.Errorf("%w: %d elements for %d displacements: needed the same number for each", ErrRange, near, len(disps)))
+	}
+	block = near / len(disps)
+	for _, d := range disps {
+		if err := w.check(op, target, d, block); err != nil {
+			return 0, err
+		}
+	}
+	return block, nil
+}
+
+// PutIndexed copies src to target's part: an equal share of it to each of disps, in order; with as many displacements
+// as elements, that is one each. It completes like a Put; through a NIC the pieces go out in chains of many at once.
+// (MPI: an indexed-block type; ARMCI: PutV.)
+func (w *Window[T]) PutIndexed(target int, disps []int, src []T) error {
+	const op = "put-indexed"
+	block, err := w.blocks(op, target, disps, len(src))
+	if err != nil || block == 0 {
+		return err
+	}
+	if p := w.mapped(target); p != nil {
+		for i, d := range disps {
+			if block == 1 {
+				p[d] = src[i]
+			} else {
+				copy(p[d:d+block], src[i*block:])
+			}
+		}
+		return nil
+	}
+	return w.e.PutRuns(op, len(disps), w.shares(target, disps, block), mem.Of(src))
+}
+
+// GetIndexed copies pieces of target's part, an equal share of dst from each of disps, to dst in order, and returns
+// when they are there.
+func (w *Window[T]) GetIndexed(target int, disps []int, dst []T) error {
+	const op = "get-indexed"
+	block, err := w.blocks(op, target, disps, len(dst))
+	if err != nil || block == 0 {
+		return err
+	}
+	if p := w.mapped(target); p != nil {
+		for i, d := range disps {
+			if block == 1 {
+				dst[i] = p[d]
+			} else {
+				copy(dst[i*block:(i+1)*block], p[d:])
+			}
+		}
+		return nil
+	}
+	return w.e.GetRuns(op, len(disps), w.shares(target, disps, block), mem.Of(dst))
+}
+
+// shares are the pieces of an indexed transfer.
+func (w *core) shares(target int, disps []int, block int) func(i int) proto.Run {
+	r, size := &w.remotes[target], w.elem.Bytes
+	return func(i int) proto.Run {
+		return proto.Run{To: r, Far: disps[i] * size, Near: i * block * size, Bytes: block * size}
+	}
+}
+
+// Scatter puts element i of src to the target and displacement that at(i) returns, for as many targets as there are.
+// It completes like a Put. at is called more than once for each i and always answers the same.
+func (w *Window[T]) Scatter(src []T, at func(i int) (target, disp int)) error {
+	const op = "scatter"
+	direct, err := w.places(op, len(src), at)
+	if err != nil {
+		return err
+	}
+	if direct {
+		for i, v := range src {
+			target, disp := at(i)
+			w.parts[target].s[disp] = v
+		}
+		return nil
+	}
+	return w.e.PutRuns(op, len(src), w.spread(at), mem.Of(src))
+}
+
+// Gather gets element i of dst from the target and displacement that at(i) returns, for as many targets as there are,
+// and returns when all are there. Otherwise as Scatter.
+func (w *Window[T]) Gather(dst []T, at func(i int) (target, disp int)) error {
+	const op = "gather"
+	direct, err := w.places(op, len(dst), at)
+	if err != nil {
+		return err
+	}
+	if direct {
+		for i := range dst {
+			target, disp := at(i)
+			dst[i] = w.parts[target].s[disp]
+		}
+		return nil
+	}
+	return w.e.GetRuns(op, len(dst), w.spread(at), mem.Of(dst))
+}
+
+// places verifies all places before anything moves, and reports whether all parts are used directly.
+func (w *core) places(op string, n int, at func(i int) (target, disp int)) (direct bool, err error) {
+	for i := range n {
+		target, disp := at(i)
+		if err := w.check(op, target, disp, 1); err != nil {
+			return false, err
+		}
+	}
+	return w.direct != 0, nil
+}
+
+// spread are the pieces of a scatter or gather.
+func (w *core) spread(at func(i int) (target, disp int)) func(i int) proto.Run {
+	size := w.elem.Bytes
+	return func(i int) proto.Run {
+		target, disp := at(i)
+		return proto.Run{To: &w.remotes[target], Far: disp * size, Near: i * size, Bytes: size}
+	}
+}

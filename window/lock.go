@@ -1,0 +1,279 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gopgas/internal/proto"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// LockKind says with whom a lock can be shared.
+type LockKind uint8
+
+// The kinds of locks.
+const (
+	LockShared    LockKind = iota // with other shared ones
+	LockExclusive                 // with nobody
+)
+
+// lockWord is the state of a member's lock: from the low bits, 24 for the holders of shared locks, 24 for members that
+// wait for an exclusive one, 16 for its holder's member number plus one. Who waits for an exclusive lock goes before new
+// shared ones, so that these cannot keep it out for ever.
+type lockWord uint64
+
+const (
+	oneShared   lockWord = 1
+	oneWaiting  lockWord = 1 << 24
+	oneHolder   lockWord = 1 << 48
+	mostMembers          = 1<<16 - 1
+)
+
+func (l lockWord) shared() int  { return int(l & (oneWaiting - 1)) }
+func (l lockWord) waiting() int { return int(l / oneWaiting & (oneWaiting - 1)) }
+
+// holder returns the member that holds the lock exclusively; -1: none.
+func (l lockWord) holder() int { return int(l/oneHolder) - 1 }
+
+// take returns the word after member me has taken the lock; ok is false while it cannot. announced says that me is among
+// those who wait.
+func (l lockWord) take(kind LockKind, me int, announced bool) (next lockWord, ok bool) {
+	switch {
+	case l.holder() >= 0:
+		return l, false
+	case kind == LockShared:
+		return l + oneShared, l.waiting() == 0
+	case announced:
+		return l - oneWaiting + lockWord(me+1)*oneHolder, l.shared() == 0
+	}
+	return l + lockWord(me+1)*oneHolder, l.shared() == 0 && l.waiting() == 0
+}
+
+// release returns what has to be added to the word to release a lock.
+func (kind LockKind) release(me int) uint64 {
+	if kind == LockShared {
+		return ^uint64(oneShared) + 1
+	}
+	return -uint64(lockWord(me+1) * oneHolder)
+}
+
+// Lock opens an access epoch to target: it waits for the target's lock, which keeps out the exclusive locks of others,
+// and their shared ones if kind is LockExclusive. It does not keep out those that do not lock. Unlock ends the epoch.
+// The lock is this rank's, whichever goroutine took it. A lock whose holder is gone is lost: waiting for it is an error
+// that wraps transport.ErrPeerGone.
+func (w *Window[T]) Lock(ctx context.Context, target int, kind LockKind) error {
+	const op = "lock"
+	p, err := w.epochs(op)
+	if err != nil {
+		return err
+	}
+	if err := w.group(op, []int{target}); err != nil {
+		return err
+	}
+	if kind > LockExclusive {
+		return transport.NewOpError(op, w.remotes[target].Rank, fmt.Errorf("%w: lock of kind %d", ErrEpoch, kind))
+	}
+	if err := p.enter(func(s epoch) (epoch, error) { return s.lock(target) }); err != nil {
+		return transport.NewOpError(op, w.remotes[target].Rank, err)
+	}
+	if err := w.lockOne(ctx, target, kind); err != nil {
+		_ = p.enter(func(s epoch) (epoch, error) { return s.unlock(target) }) // it was not opened
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kinds[target] = kind
+	return nil
+}
+
+// Unlock ends the epoch that Lock of target opened: what this rank has moved is visible there, and then the lock free.
+func (w *Window[T]) Unlock(target int) error {
+	const op = "unlock"
+	p, err := w.epochs(op)
+	if err != nil {
+		return err
+	}
+	if err := w.group(op, []int{target}); err != nil {
+		return err
+	}
+	var kind LockKind
+	err = p.enter(func(s epoch) (epoch, error) {
+		kind = p.kinds[target]
+		next, err := s.unlock(target)
+		if err == nil {
+			delete(p.kinds, target)
+		}
+		return next, err
+	})
+	if err != nil {
+		return transport.NewOpError(op, w.remotes[target].Rank, err)
+	}
+	// A transfer that failed is reported; the lock is released all the same.
+	err = w.e.Flush(&w.remotes[target])
+	return errors.Join(err, w.unlockOne(target, kind))
+}
+
+// LockAll opens an access epoch to all members, by a shared lock of each. While it waits for one it holds none.
+// UnlockAll ends it.
+func (w *Window[T]) LockAll(ctx context.Context) error {
+	const op = "lock-all"
+	p, err := w.epochs(op)
+	if err != nil {
+		return err
+	}
+	if err := p.enter(epoch.lockAll); err != nil {
+		return transport.NewOpError(op, -1, err)
+	}
+	if err := w.lockEach(ctx); err != nil {
+		_ = p.enter(epoch.unlockAll) // it was not opened
+		return err
+	}
+	return nil
+}
+
+// lockEach takes all shared locks. Who held some while it waits for another could wait for one that does the same.
+func (w *core) lockEach(ctx context.Context) error {
+	n := len(w.remotes)
+	for first := 0; ; { // the one that could not be had; it is waited for first
+		if err := w.lockOne(ctx, first, LockShared); err != nil {
+			return err
+		}
+		for i := 1; ; i++ {
+			if i == n {
+				return nil
+			}
+			m := (first + i) % n
+			ok, _, err := w.tryLock(m, LockShared, false)
+			if ok {
+				continue
+			}
+			for k := range i {
+				err = errors.Join(err, w.unlockOne((first+k)%n, LockShared))
+			}
+			if err != nil {
+				return err
+			}
+			first = m
+			break
+		}
+	}
+}
+
+// UnlockAll ends the epoch that LockAll opened: what this rank has moved is visible, and the locks are free.
+func (w *Window[T]) UnlockAll() error {
+	const op = "unlock-all"
+	p, err := w.epochs(op)
+	if err != nil {
+		return err
+	}
+	if err := p.enter(epoch.unlockAll); err != nil {
+		return transport.NewOpError(op, -1, err)
+	}
+	var errs []error
+	for m := range w.remotes {
+		errs = append(errs, w.e.Flush(&w.remotes[m]), w.unlockOne(m, LockShared))
+	}
+	return errors.Join(errs...)
+}
+
+// lockAtomic performs an atomic on a member's lock word.
+func (w *core) lockAtomic(target int, op proto.Atom, x, y uint64) (lockWord, error) {
+	old, err := w.e.Atomic(op, proto.Word64(), &w.ep.ctl[target], lockOff, x, y)
+	return lockWord(old), err
+}
+
+// tryLock takes a lock if it can be had, and returns the word that it saw.
+func (w *core) tryLock(target int, kind LockKind, announced bool) (ok bool, seen lockWord, err error) {
+	word, err := w.e.Load64(&w.ep.ctl[target], lockOff)
+	for err == nil {
+		next, can := lockWord(word).take(kind, w.team.Rank(), announced)
+		if !can {
+			return false, lockWord(word), nil
+		}
+		var old lockWord
+		if old, err = w.lockAtomic(target, proto.CompareSwap, word, uint64(next)); err == nil && uint64(old) == word {
+			return true, next, nil
+		}
+		word = uint64(old)
+	}
+	return false, 0, err
+}
+
+// lockOne waits for a lock.
+func (w *core) lockOne(ctx context.Context, target int, kind LockKind) error {
+	const op = "lock"
+	rank := w.remotes[target].Rank
+	ok, _, err := w.tryLock(target, kind, false)
+	if err != nil || ok {
+		return err
+	}
+	announced := kind == LockExclusive
+	if announced {
+		if _, err := w.lockAtomic(target, proto.Sum, uint64(oneWaiting), 0); err != nil {
+			return err
+		}
+	}
+	watch := lockWatch{w: w, target: target}
+	sp := w.e.Sched.Begin(ctx, sched.What{Op: op, Peer: rank}, &watch)
+	defer sp.End()
+	for {
+		ok, watch.seen, err = w.tryLock(target, kind, announced)
+		if ok || err != nil {
+			return err
+		}
+		if err := sp.Step(); err != nil {
+			if announced {
+				_, werr := w.lockAtomic(target, proto.Sum, ^uint64(oneWaiting)+1, 0)
+				err = errors.Join(err, werr)
+				w.ringAll() // shared locks may have waited for this one
+			}
+			return transport.NewOpError(op, rank, err)
+		}
+	}
+}
+
+// unlockOne gives a lock back and wakes those who may wait for it.
+func (w *core) unlockOne(target int, kind LockKind) error {
+	if _, err := w.lockAtomic(target, proto.Sum, kind.release(w.team.Rank()), 0); err != nil {
+		return err
+	}
+	w.ringAll()
+	return nil
+}
+
+func (w *core) ringAll() {
+	for m := range w.remotes {
+		w.e.Peers.Ring(w.remotes[m].Rank)
+	}
+}
+
+// lockWatch ends a wait for a lock when its member is gone, when its holder is, or when it may be held, shared, by any
+// member that is gone: nobody keeps a list of those.
+type lockWatch struct {
+	w      *core
+	target int
+	seen   lockWord
+}
+
+// Interrupted implements sched.Watch.
+func (l *lockWatch) Interrupted() error {
+	w := l.w
+	if err := w.e.Alive(); err != nil {
+		return err
+	}
+	if !w.e.Peers.AnyGone() {
+		return nil
+	}
+	if err := w.e.Peers.Check(w.remotes[l.target].Rank); err != nil {
+		return err
+	}
+	if h := l.seen.holder(); h >= 0 {
+		if err := w.e.Peers.Check(w.remotes[h].Rank); err != nil {
+			return fmt.Errorf("it held the lock: %w", err)
+		}
+		return nil
+	}
+	return w.team.Interrupted()
+}

@@ -1,0 +1,296 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	"gopgas/window"
+)
+
+// randomSection makes a section around which a part of n elements and a slice of m are large enough now and then.
+func randomSection(rng *rand.Rand, n int) (s window.Section, disp, m int) {
+	s = window.Section{Rows: rng.IntN(6), Cols: rng.IntN(7)}
+	s.Step, s.NearStep = 1+rng.IntN(3), 1+rng.IntN(3)
+	if rng.IntN(2) == 0 {
+		s.Step, s.NearStep = 1, 1
+	}
+	s.Stride, s.NearStride = s.Cols*s.Step+rng.IntN(4), s.Cols*s.NearStep+rng.IntN(4)
+	switch rng.IntN(8) {
+	case 0:
+		s.Stride = -s.Stride
+	case 1:
+		s.Step = -s.Step
+	case 2:
+		s.NearStep = -s.NearStep
+	}
+	return s, rng.IntN(n+3) - 1, rng.IntN(60)
+}
+
+// places are the elements of a section, at the target and in the slice, in order; ok is false if one is outside.
+func places(s window.Section, disp, n, m int) (far, near []int, ok bool) {
+	for row := range s.Rows {
+		for col := range s.Cols {
+			f, k := disp+row*s.Stride+col*s.Step, row*s.NearStride+col*s.NearStep
+			if f < 0 || f >= n || k < 0 || k >= m {
+				return nil, nil, false
+			}
+			far, near = append(far, f), append(near, k)
+		}
+	}
+	// An empty section is one anywhere.
+	return far, near, len(far) == 0 || disp >= 0 && disp < n
+}
+
+// sections moves random sections to and from the next rank and compares with plain slices.
+func sections[T comparable](ctx context.Context, t *testing.T, w *pgas.World, n, rounds int, value func(i int) T) error {
+	win, err := window.Allocate[T](ctx, w.Team(), n)
+	if err != nil {
+		return err
+	}
+	next := (w.Rank() + 1) % w.Size()
+	theirs := make([]T, n)
+	rng := rand.New(rand.NewPCG(11, uint64(w.Rank())))
+	done, refused := 0, 0
+	for round := range rounds {
+		s, disp, m := randomSection(rng, n)
+		src := make([]T, m)
+		for i := range src {
+			src[i] = value(round*m + i)
+		}
+		far, near, ok := places(s, disp, n, m)
+		perr := win.PutSection(next, disp, src, s)
+		dst, want := make([]T, m), make([]T, m)
+		gerr := win.GetSection(next, disp, dst, s)
+		if !ok {
+			require.ErrorIs(t, perr, window.ErrRange, "%+v at %d of %d, slice of %d", s, disp, n, m)
+			require.ErrorIs(t, gerr, window.ErrRange)
+			refused++
+			continue
+		}
+		require.NoError(t, errors.Join(perr, gerr), "%+v at %d of %d, slice of %d", s, disp, n, m)
+		for k := range far {
+			theirs[far[k]] = src[near[k]]
+		}
+		if err := win.Flush(next); err != nil {
+			return err
+		}
+		for k := range far {
+			want[near[k]] = theirs[far[k]]
+		}
+		clear(dst)
+		if err := win.GetSection(next, disp, dst, s); err != nil {
+			return err
+		}
+		require.Equal(t, want, dst, "%+v at %d", s, disp)
+		done++
+		if s.Rows == 1 && s.Cols > 0 { // the same by its other name
+			clear(dst)
+			if err := win.GetStrided(next, disp, s.Step, dst, s.NearStep, s.Cols); err != nil {
+				return err
+			}
+			require.Equal(t, want, dst)
+			if err := win.PutStrided(next, disp, s.Step, src, s.NearStep, s.Cols); err != nil {
+				return err
+			}
+		}
+	}
+	require.Greater(t, done, rounds/5)
+	require.Positive(t, refused)
+	all := make([]T, n)
+	if err := errors.Join(win.Flush(next), win.Get(next, 0, all)); err != nil {
+		return err
+	}
+	require.Equal(t, theirs, all, "nothing beside the sections has changed")
+	require.NoError(t, win.PutSection(next, 0, nil, window.Section{}))
+	require.ErrorIs(t, win.PutSection(w.Size(), 0, nil, window.Section{}), window.ErrTarget)
+	return win.Free(ctx)
+}
+
+func TestSections(t *testing.T) {
+	pgastest.Each(t, []int{1, 3}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		if err := sections(ctx, t, w, 80, 60, func(i int) int32 { return int32(i + 1) }); err != nil {
+			return err
+		}
+		return sections(ctx, t, w, 300, 60, func(i int) [3]byte { return [3]byte{byte(i), 1, byte(i >> 8)} })
+	})
+}
+
+// TestSectionsLargerThanAnything: rows larger than a slot, and more of them than a chain is long.
+func TestSectionsLargerThanAnything(t *testing.T) {
+	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		for _, c := range []struct{ rows, cols, stride int }{{3, 70_000, 90_000}, {300, 3, 5}, {70, 400, 401}} {
+			win, err := window.Allocate[byte](ctx, w.Team(), c.rows*c.stride)
+			if err != nil {
+				return err
+			}
+			src := fill[byte](c.rows*c.cols, 5)
+			s := window.Packed(c.rows, c.cols, c.stride)
+			if err := errors.Join(win.PutSection(1-w.Rank(), 0, src, s), win.Fence(ctx)); err != nil {
+				return err
+			}
+			for i, b := range win.Local() {
+				want := byte(0)
+				if row, col := i/c.stride, i%c.stride; col < c.cols {
+					want = src[row*c.cols+col]
+				}
+				if b != want {
+					require.Equal(t, want, b, "byte %d", i)
+				}
+			}
+			dst := make([]byte, len(src))
+			if err := win.GetSection(1-w.Rank(), 0, dst, s); err != nil {
+				return err
+			}
+			require.True(t, slices.Equal(src, dst))
+			if err := win.Free(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func TestSectionsOutOfReason(t *testing.T) {
+	const most = int(^uint(0) >> 1)
+	pgastest.Run(t, 1, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int8](ctx, w.Team(), 10)
+		if err != nil {
+			return err
+		}
+		buf := make([]int8, 10)
+		for _, s := range []window.Section{
+			{Rows: -1, Cols: 1},
+			{Rows: 1, Cols: -1},
+			{Rows: 2, Cols: 1, Stride: most},
+			{Rows: 2, Cols: 1, Stride: -most - 1},
+			{Rows: 3, Cols: 1, Stride: -most},
+			{Rows: most, Cols: 2, NearStep: 1, Step: 1, Stride: 1},
+			{Rows: most, Cols: most, Stride: most, Step: most},
+			{Rows: 2, Cols: 2, Stride: 1 << 62, Step: 1 << 62},
+			{Rows: 2, Cols: 1, NearStride: most},
+		} {
+			require.ErrorIs(t, win.PutSection(0, 5, buf, s), window.ErrRange, "%+v", s)
+			require.ErrorIs(t, win.GetSection(0, 5, buf, s), window.ErrRange, "%+v", s)
+		}
+		return win.Free(ctx)
+	})
+}
+
+func TestIndexed(t *testing.T) {
+	pgastest.Each(t, []int{1, 3}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		const n = 200
+		win, err := window.Allocate[int64](ctx, w.Team(), n)
+		if err != nil {
+			return err
+		}
+		next := (w.Rank() + 1) % w.Size()
+		rng := rand.New(rand.NewPCG(3, uint64(w.Rank())))
+		theirs := make([]int64, n)
+		for round := range 30 {
+			block := 1 + rng.IntN(3)
+			if round%2 == 0 {
+				block = 1
+			}
+			order := rng.Perm(n / block)[:rng.IntN(n/block)]
+			disps := make([]int, len(order))
+			src := make([]int64, len(order)*block)
+			for i, k := range order {
+				disps[i] = k * block
+				for j := range block {
+					src[i*block+j] = int64(1000*round + i)
+					theirs[k*block+j] = src[i*block+j]
+				}
+			}
+			if err := errors.Join(win.PutIndexed(next, disps, src), win.Flush(next)); err != nil {
+				return err
+			}
+			dst := make([]int64, len(src))
+			if err := win.GetIndexed(next, disps, dst); err != nil {
+				return err
+			}
+			require.Equal(t, src, dst)
+			if block == 1 {
+				clear(dst)
+				at := func(i int) (int, int) { return next, disps[i] }
+				require.NoError(t, win.Gather(dst, at))
+				require.Equal(t, src, dst)
+			}
+		}
+		all := make([]int64, n)
+		if err := win.Get(next, 0, all); err != nil {
+			return err
+		}
+		require.Equal(t, theirs, all)
+		buf := make([]int64, 4)
+		require.ErrorIs(t, win.PutIndexed(next, []int{0, 1, 2}, buf), window.ErrRange, "4 elements for 3 places")
+		require.ErrorIs(t, win.GetIndexed(next, nil, buf), window.ErrRange)
+		require.ErrorIs(t, win.PutIndexed(next, []int{0, n - 1}, buf), window.ErrRange)
+		require.ErrorIs(t, win.GetIndexed(next, []int{-1, 0}, buf), window.ErrRange)
+		require.ErrorIs(t, win.GetIndexed(-1, []int{0, 1}, buf), window.ErrTarget)
+		require.NoError(t, win.PutIndexed(next, nil, nil))
+		require.NoError(t, win.PutIndexed(next, []int{n, n}, nil), "nothing goes anywhere up to the end")
+		return win.Free(ctx)
+	})
+}
+
+// TestScatterAndGather over all members in one call.
+func TestScatterAndGather(t *testing.T) {
+	sizes(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		const each = 50
+		win, err := window.Allocate[int32](ctx, w.Team(), each)
+		if err != nil {
+			return err
+		}
+		// Element k of all is element k / size of member k % size; this rank sets those with its number as a remainder
+		// by a second division, in an order of its own.
+		all := each * w.Size()
+		rng := rand.New(rand.NewPCG(8, uint64(w.Rank())))
+		var mine []int
+		for _, k := range rng.Perm(all) {
+			if k/w.Size()%w.Size() == w.Rank() {
+				mine = append(mine, k)
+			}
+		}
+		src := make([]int32, len(mine))
+		for i, k := range mine {
+			src[i] = int32(k + 1)
+		}
+		at := func(i int) (int, int) { return mine[i] % w.Size(), mine[i] / w.Size() }
+		if err := errors.Join(win.Scatter(src, at), win.Fence(ctx)); err != nil {
+			return err
+		}
+		for disp, v := range win.Local() {
+			require.EqualValues(t, disp*w.Size()+w.Rank()+1, v)
+		}
+		perm := rng.Perm(all)
+		dst := make([]int32, all)
+		if err := win.Gather(dst, func(i int) (int, int) { return perm[i] % w.Size(), perm[i] / w.Size() }); err != nil {
+			return err
+		}
+		for i, k := range perm {
+			require.EqualValues(t, k+1, dst[i])
+		}
+		for _, bad := range [][2]int{{w.Size(), 0}, {-1, 0}, {0, each}, {0, -1}} {
+			at := func(i int) (int, int) {
+				if i == 1 {
+					return bad[0], bad[1]
+				}
+				return 0, 0
+			}
+			require.Error(t, win.Scatter([]int32{-7, -7, -7}, at))
+			require.Error(t, win.Gather(make([]int32, 3), at))
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		require.NotEqual(t, int32(-7), win.Local()[0], "nothing has moved")
+		return win.Free(ctx)
+	})
+}
