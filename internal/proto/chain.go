@@ -252,6 +252,9 @@ func (c *chain) postTo(posted, end int) (int, error) {
 	n := c.n
 	var refused error
 	try := func() bool {
+		if !n.push() {
+			return false
+		}
 		for posted < end && refused == nil {
 			k, err := n.d.Post(c.ops[posted:end])
 			posted, refused = posted+k, err

@@ -124,6 +124,9 @@ func (n *nic) ask(name string, id int32, handler uint8, args [4]uint64, payload 
 			return e.state.Load() == epNone
 		}
 		defer e.leave()
+		if !n.push() {
+			return false
+		}
 		sent, refused = n.am.Request(e.now(), rank, handler, args, payload.Data(), uint64(id))
 		return sent || refused != nil
 	}

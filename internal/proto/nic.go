@@ -49,6 +49,8 @@ type nic struct {
 	stop       context.CancelFunc
 	menders    atomic.Int32 // connections being made anew
 
+	later later // small puts for which nobody waits yet
+
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
 
@@ -198,7 +200,11 @@ func (n *nic) progress() bool {
 
 // pollOnce hands out completions if nobody else does so; it reports whether there were any.
 func (n *nic) pollOnce() bool {
-	if n.closed.Load() || !n.poll.TryLock() {
+	if n.closed.Load() {
+		return false
+	}
+	n.push()
+	if !n.poll.TryLock() {
 		return false
 	}
 	k, err := n.d.Poll(n.cq[:])

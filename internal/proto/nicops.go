@@ -61,6 +61,9 @@ func (n *nic) post(name string, id int32, op transport.Op) error {
 	posted := false
 	var refused error
 	try := func() bool {
+		if !n.push() {
+			return false // what was put before goes before
+		}
 		k, err := n.d.Post(n.ops[id : id+1])
 		posted, refused = k == 1, err
 		return posted || err != nil
