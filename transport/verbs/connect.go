@@ -56,6 +56,7 @@ func (p *peer) installLocked(q *pair, state uint32) {
 var (
 	errYield    = errors.New("the peer is dialing too")
 	errWrong    = errors.New("the address is another rank's")
+	errTrouble  = errors.New("the peer could not make a queue pair that reaches this rank")
 	errSelfAddr = errors.New("the address of this rank is not this domain's")
 )
 
@@ -63,7 +64,8 @@ var (
 const retryPause = 20 * time.Millisecond
 
 // Connect returns the endpoint of a peer, and makes the connection if there is none: it dials the peer's listener,
-// proves that it knows the job's secret, and exchanges queue pairs with it.
+// proves that it knows the job's secret, and exchanges queue pairs with it. Where nobody answers, or a link is down, it
+// tries again while Provider.FailureTimeout lasts.
 func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.EP, error) {
 	switch {
 	case d.closed.Load():
@@ -81,6 +83,7 @@ func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.
 		return transport.EP{}, fmt.Errorf("verbs: connect to rank %d: %w", rank, err)
 	}
 	p := &d.peers[rank]
+	began := d.sched.Now()
 	for {
 		p.mu.Lock()
 		if q := p.cur.Load(); q != nil && q.state.Load() == pairUp {
@@ -111,7 +114,7 @@ func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.
 			return transport.EP{}, transport.ErrClosed
 		case ctx.Err() != nil:
 			return transport.EP{}, context.Cause(ctx)
-		case !errors.Is(err, errYield):
+		case !errors.Is(err, errYield) && (d.sched.Now()-began > d.patience || !d.mayPass(err)):
 			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w", rank, a.at, err)
 		}
 		if err := d.await(ctx, changed, retryPause); err != nil {
@@ -228,7 +231,7 @@ func refusal(w word) error {
 	case wordRank:
 		return errors.New("the peer knows no such rank: do both take part in one job of one size?")
 	case wordTrouble:
-		return errors.New("the peer could not make a queue pair")
+		return errTrouble
 	default:
 		return errFrame
 	}
@@ -300,13 +303,8 @@ func (p *pair) judge() {
 		for !d.linked() && d.sched.Sleep(ctx, retryPause) == nil {
 			// Not before this rank's own link is up again.
 		}
-		for {
-			_, err := d.Connect(ctx, p.peer.rank, wire)
-			gone = err != nil
-			if !gone || !unreachable(err) || d.sched.Sleep(ctx, retryPause) != nil {
-				break
-			}
-		}
+		_, err := d.Connect(ctx, p.peer.rank, wire)
+		gone = err != nil
 	}
 	if d.closed.Load() {
 		return
@@ -323,11 +321,16 @@ func (p *pair) judge() {
 // silence is how long it takes at most to notice that a peer says nothing any more: keepAlive, or the NIC's retries.
 const silence = 3 * time.Second
 
-// unreachable reports whether a Connect failed because no answer came, rather than one that says that the peer is gone.
-func unreachable(err error) bool {
+// mayPass reports whether a dial failed for a reason that may pass, such as a link that is down at either end, rather than
+// by an answer that says that the peer is not there.
+func (d *domain) mayPass(err error) bool {
+	for _, e := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, errTrouble} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
 	var e net.Error
-	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETDOWN) ||
-		errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &e) && e.Timeout()
+	return errors.As(err, &e) && e.Timeout() || !d.linked()
 }
 
 // dialSet are the connections on which a handshake is going on.
