@@ -267,6 +267,7 @@ func (n *nic) route(rank int) (transport.EP, am.Route) {
 func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
 	n.pollers.Add(1)
 	defer n.pollers.Add(-1)
+	n.waits.Add(1)
 	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
 	defer sp.End()
 	for !cond() {

@@ -41,9 +41,10 @@ type nic struct {
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
-	pollers    atomic.Int32 // goroutines that poll while they wait
-	unattended atomic.Bool  // attend has ended
-	closed     atomic.Bool  // this rank's NIC is closed or has failed: nothing completes any more
+	pollers    atomic.Int32  // goroutines that poll while they wait
+	waits      atomic.Uint32 // that have begun to poll
+	unattended atomic.Bool   // attend has ended
+	closed     atomic.Bool   // this rank's NIC is closed or has failed: nothing completes any more
 	nap        sched.Event
 	ctx        context.Context // ends with the NIC's use
 	stop       context.CancelFunc
@@ -151,11 +152,16 @@ const (
 )
 
 // attend serves the NIC when nobody of this rank polls: requests of peers, and completions for parked waits. It
-// sleeps until the NIC has something; while a wait polls it keeps out of the way.
+// sleeps until the NIC has something; while a wait polls, or one has just polled and the next may follow, it keeps out
+// of the way: a NIC that must say when it has something is slower.
 func (n *nic) attend(ctx context.Context) {
 	defer n.unattended.Store(true)
+	seen := n.waits.Load()
 	for ctx.Err() == nil {
-		for nap := napFirst; n.pollers.Load() > 0; nap = min(2*nap, napLongest) {
+		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
+			if seen != n.waits.Load() {
+				seen, nap = n.waits.Load(), napFirst
+			}
 			n.nap.Wait(nap)
 		}
 		if err := n.d.Wait(ctx); err != nil {

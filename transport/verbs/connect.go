@@ -57,6 +57,7 @@ var (
 	errYield    = errors.New("the peer is dialing too")
 	errWrong    = errors.New("the address is another rank's")
 	errTrouble  = errors.New("the peer could not make a queue pair that reaches this rank")
+	errRoute    = errors.New("the device finds no way to the peer")
 	errSelfAddr = errors.New("the address of this rank is not this domain's")
 )
 
@@ -298,7 +299,11 @@ func (p *pair) judge() {
 		addr := p.peer.addr
 		p.peer.mu.Unlock()
 		wire := addr.append(nil)
-		ctx, cancel := context.WithTimeout(d.ctx, max(d.patience-silence, dialLimit/10))
+		patience := d.patience
+		if p.fault != faultPort {
+			patience = max(patience-silence, dialLimit/10)
+		}
+		ctx, cancel := context.WithTimeout(d.ctx, patience)
 		defer cancel()
 		for !d.linked() && d.sched.Sleep(ctx, retryPause) == nil {
 			// Not before this rank's own link is up again.
@@ -324,7 +329,7 @@ const silence = 3 * time.Second
 // mayPass reports whether a dial failed for a reason that may pass, such as a link that is down at either end, rather than
 // by an answer that says that the peer is not there.
 func (d *domain) mayPass(err error) bool {
-	for _, e := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, errTrouble} {
+	for _, e := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, errTrouble, errRoute} {
 		if errors.Is(err, e) {
 			return true
 		}

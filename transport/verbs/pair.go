@@ -113,7 +113,7 @@ func (p *pair) connect(remote *card) error {
 		return transport.ErrClosed
 	}
 	if err := ibv.ConnectQP(p.qp.Handle, &path); err != nil {
-		return fmt.Errorf("connect queue pair %d with %d of rank %d: %w", p.qp.Number, remote.number, p.peer.rank, err)
+		return fmt.Errorf("connect queue pair %d with %d of rank %d: %w: %w", p.qp.Number, remote.number, p.peer.rank, errRoute, err)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type regions struct {
 // region is one registration.
 type region struct {
 	handle uint64
+	lkey   uint32
 	memory mem.Range
 }
 
@@ -73,7 +74,7 @@ func (d *domain) Register(r mem.Range, a transport.Access) (transport.Region, er
 		})
 	}
 	d.regions.next++
-	d.regions.all[d.regions.next] = region{g.Handle, r}
+	d.regions.all[d.regions.next] = region{g.Handle, g.LKey, r}
 	return transport.Region{ID: d.regions.next, LKey: uint64(g.LKey), RKey: uint64(g.RKey)}, nil
 }
 
@@ -112,6 +113,23 @@ func (d *domain) Deregister(g transport.Region) error {
 		return fmt.Errorf("deregister: %w", err)
 	}
 	return nil
+}
+
+// hasKeys reports whether all keys of an operation's pieces are of registrations that there are. It is for the way of an
+// error: it looks at all of them.
+func (d *domain) hasKeys(keys []uint32) bool {
+	d.regions.mu.Lock()
+	defer d.regions.mu.Unlock()
+	for _, k := range keys {
+		found := false
+		for _, r := range d.regions.all {
+			found = found || r.lkey == k
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
 }
 
 // key32 cuts a key to the width that the device has; one that does not fit is one that nobody has.

@@ -160,7 +160,7 @@ func (f fault) words(peer int) string {
 	case faultSilent:
 		return fmt.Sprintf("rank %d's NIC did not answer", peer)
 	case faultPort:
-		return "this rank's port has no link"
+		return "this rank's port has, or had for a moment, no link"
 	case faultLost:
 		return fmt.Sprintf("the link to rank %d broke", peer)
 	case faultPeerEnded:

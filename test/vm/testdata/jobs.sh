@@ -42,7 +42,7 @@ part killed job 3 --no-kill ./rank.run killed
 PGAS_MAX_PINNED=16M part budget job 2 ./rank.run create 20000000
 limited 64 memlock64K ./pgasrun.run -n 2 ./rank.run hello
 limited 8192 memlock8M ./pgasrun.run -n 2 ./rank.run create 10000000
-part flap flap 0.7 job 2 ./rank.run work 3000
+part flap flap 0.7 job 2 ./rank.run flow 3000
 part keys ./proto.run -test.v -test.run='^(TestMend|TestRefusedAlone|TestUnreachable)$'
 if [ "$length" = short ]; then
 	part kmer job 2 --stats ./kmer.run ./genome.fa
