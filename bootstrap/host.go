@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -41,12 +42,16 @@ func namespace(kind string) uint64 {
 	return n
 }
 
-// SameNode says whether two processes can be expected to share memory, see each other's processes and the same files.
-// One kernel is not enough: containers share it and nothing else. Names decide only where there is no boot id. Confirm
-// by really opening the peer's memory.
-func SameNode(a, b Host) bool {
-	if a.BootID != b.BootID || a.BootID == "" && a.Name != b.Name {
-		return false
+// Node names the node of h: it is equal for two processes if and only if they can be expected to share memory, see each
+// other's processes and the same files. One kernel is not enough: containers share it and nothing else. Names decide
+// only where there is no boot id. Confirm by really opening the peer's memory.
+func (h Host) Node() string {
+	kernel := "boot " + h.BootID
+	if h.BootID == "" {
+		kernel = "name " + h.Name
 	}
-	return a.PIDNamespace == b.PIDNamespace && a.IPCNamespace == b.IPCNamespace && a.MountNamespace == b.MountNamespace
+	return fmt.Sprint(kernel, " ", h.PIDNamespace, " ", h.IPCNamespace, " ", h.MountNamespace)
 }
+
+// SameNode says whether a and b run on one node.
+func SameNode(a, b Host) bool { return a.Node() == b.Node() }

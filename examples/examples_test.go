@@ -52,17 +52,25 @@ func start(t *testing.T, argv ...string) (stdout, stderr string, code int) {
 // TestProcesses runs every example with small input, and alone too: a world of one rank needs no launcher.
 func TestProcesses(t *testing.T) {
 	bin := build(t)
+	all, three := []int{1, 3, 4, 8}, []int{3}
 	examples := []struct {
-		argv []string
-		want string // a pattern; RANKS stands for their number
+		argv  []string
+		want  string // a pattern; RANKS stands for their number
+		ranks []int
 	}{
-		{[]string{"hello"}, `all RANKS ranks are on the roll\n`},
-		{[]string{"ring", "-laps", "50"}, `the token went round 50 times`},
-		{[]string{"heat", "-rows", "40", "-cols", "30", "-steps", "50"}, `40 x 30 cells, 50 steps on RANKS ranks.*\nverified: `},
-		{[]string{"gups", "-bits", "14"}, `65536 updates of 16384 words by RANKS ranks.*\nverified: `},
-		{[]string{"gups", "-bits", "14", "-atomic"}, `65536 updates of 16384 words by RANKS ranks.*\nverified: 0 words wrong`},
-		{[]string{"isx", "-keys", "20000", "-max", "65536"}, `keys on RANKS ranks.*\nverified: sorted`},
-		{[]string{"kmer", filepath.Join("kmer", "lambda.fa")}, `48472 of them distinct, counted by RANKS ranks.*\nverified`},
+		{[]string{"hello"}, `all RANKS ranks are on the roll\n`, all},
+		{[]string{"ring", "-laps", "50"}, `the token went round 50 times`, all},
+		{[]string{"heat", "-rows", "40", "-cols", "30", "-steps", "50"}, `40 x 30 cells, 50 steps on RANKS ranks.*\nverified: `, all},
+		{[]string{"gups", "-bits", "14"}, `65536 updates of 16384 words by RANKS ranks.*\nverified: `, all},
+		{[]string{"gups", "-bits", "14", "-atomic"}, `65536 updates of 16384 words by RANKS ranks.*\nverified: 0 words wrong`, all},
+		{[]string{"isx", "-keys", "20000", "-max", "65536"}, `keys on RANKS ranks.*\nverified: sorted`, all},
+		{[]string{"kmer", filepath.Join("kmer", "lambda.fa")}, `48472 of them distinct, counted by RANKS ranks.*\nverified`, all},
+		{[]string{"transpose", "-order", "64", "-times", "2"}, `64 x 64 transposed 2 times by RANKS ranks.*\nverified: `, three},
+		{[]string{"p2p", "-cols", "40", "-rows", "30", "-rounds", "2"}, `2 rounds by RANKS ranks.*\nverified: the last cell is 204`, three},
+		{[]string{"matmul", "-n", "40"}, `40 x 40 by .* ranks.*\nverified: `, three},
+		{[]string{"histogram", "-values", "1000"}, `000 values in 1000 bins by RANKS ranks.*\nverified: `, three},
+		{[]string{"cg", "-side", "10"}, `100 unknowns, .* by RANKS ranks.*\nverified: `, three},
+		{[]string{"indexgather", "-table", "1000", "-reads", "2000"}, `by RANKS ranks, gather.*\nverified: `, three},
 	}
 	for _, e := range examples {
 		argv := append([]string{filepath.Join(bin, e.argv[0])}, e.argv[1:]...)
@@ -76,7 +84,7 @@ func TestProcesses(t *testing.T) {
 		}
 		run("alone", 1, nil)
 		for name, launcher := range launchers {
-			for _, n := range []int{1, 3, 4, 8} {
+			for _, n := range e.ranks {
 				run(name, n, launcher(t, n))
 			}
 		}

@@ -24,31 +24,29 @@ type Array[T any] struct {
 
 // NewArray returns an array of n zeroed elements over t. Collective; n and the layout are the same everywhere.
 func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], error) {
-	if n < 0 {
-		return nil, transport.NewOpError("new array", -1, fmt.Errorf("%w: %d elements", ErrRange, n))
+	if err := l.check(n, t.Size()); err != nil {
+		return nil, transport.NewOpError("new array", -1, err)
 	}
 	d := newDist(l, n, t.Size())
-	if err := sameArray(ctx, t, d); err != nil {
+	if err := sameEverywhere(ctx, t, "new array", fmt.Sprintf("an array of %d elements, %s", n, l)); err != nil {
 		return nil, err
 	}
-	w, err := window.Allocate[T](ctx, t, d.count(0))
+	w, err := window.Allocate[T](ctx, t, d.most())
 	if err != nil {
 		return nil, err
 	}
 	return &Array[T]{w, d}, nil
 }
 
-// sameArray verifies that all members make the same array: other lengths may need parts of the same length.
-func sameArray(ctx context.Context, t *Team, d dist) error {
-	const op = "new array"
-	mine := fmt.Sprintf("%d elements, %s", d.n, d.Layout)
+// sameEverywhere verifies that all members make the same: others may need parts of the same length.
+func sameEverywhere(ctx context.Context, t *Team, op, mine string) error {
 	all, err := t.Exchange(ctx, []byte(mine))
 	if err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
 	for m, theirs := range all {
 		if string(theirs) != mine {
-			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes an array of %s, rank %d one of %s",
+			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %s, rank %d %s",
 				pgsync.ErrMismatch, mine, t.WorldRank(m), theirs))
 		}
 	}
@@ -78,8 +76,8 @@ func (a *Array[T]) Owner(i int) (member, disp int) {
 	return a.d.owner(i)
 }
 
-// Range returns the elements [lo, hi) that a member owns in a block layout. In a cyclic layout lo is its first element
-// and every Team().Size()-th up to hi is its.
+// Range returns the elements [lo, hi) that a member owns in a layout that gives each member one range. In the others lo is
+// its first element and hi is the one behind its last; in a cyclic layout every Team().Size()-th between them is its.
 func (a *Array[T]) Range(member int) (lo, hi int) {
 	lo = a.d.first(member)
 	if c := a.d.count(member); c > 0 {
@@ -133,6 +131,9 @@ func (a *Array[T]) Put(lo int, src []T) error {
 	if err := a.d.check(lo, len(src)); err != nil {
 		return transport.NewOpError("put", -1, err)
 	}
+	if a.scattered() {
+		return a.w.Scatter(src, func(i int) (int, int) { return a.d.owner(lo + i) })
+	}
 	for len(src) > 0 {
 		member, disp := a.d.owner(lo)
 		n := min(a.d.run(lo), len(src))
@@ -148,6 +149,9 @@ func (a *Array[T]) Put(lo int, src []T) error {
 func (a *Array[T]) Get(lo int, dst []T) error {
 	if err := a.d.check(lo, len(dst)); err != nil {
 		return transport.NewOpError("get", -1, err)
+	}
+	if a.scattered() {
+		return a.w.Gather(dst, func(i int) (int, int) { return a.d.owner(lo + i) })
 	}
 	for len(dst) > 0 {
 		member, disp := a.d.owner(lo)

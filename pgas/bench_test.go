@@ -7,6 +7,7 @@ import (
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
 )
 
 // dataPath returns every data-path call of arrays and global pointers, on elements of both members of a team of two.
@@ -31,7 +32,28 @@ func dataPath(ctx context.Context, w *pgas.World) ([]pgastest.Call, error) {
 		{Name: "Ptr.Put", Call: func() error { return p.Add(2).Put(buf[:4]) }},
 		{Name: "Ptr.Get", Call: func() error { return p.Add(2).Get(buf[:4]) }},
 	}
-	for name, a := range map[string]*pgas.Array[int64]{"block": block, "cyclic": cyclic} {
+	dealt, err := pgas.NewArray[int64](ctx, w.Team(), 100, pgas.BlockCyclic(7))
+	if err != nil {
+		return nil, err
+	}
+	ranges, err := pgas.NewArray[int64](ctx, w.Team(), 100, pgas.Irregular(71, 29))
+	if err != nil {
+		return nil, err
+	}
+	m, err := pgas.NewMatrix[int64](ctx, w.Team(), 12, 12, pgas.Grid{Ghost: 1})
+	if err != nil {
+		return nil, err
+	}
+	area := pgas.Area{Row: 3, Col: 4, Rows: 5, Cols: 4}
+	at := []int{71, 3, 99, 50}
+	calls = append(calls,
+		pgastest.Call{Name: "Matrix.At", Call: func() error { _, err := m.At(11, 11); return err }},
+		pgastest.Call{Name: "Matrix.Set", Call: func() error { return m.Set(11, 11, 1) }},
+		pgastest.Call{Name: "Matrix.Put", Call: func() error { return m.Put(area, buf) }},
+		pgastest.Call{Name: "Matrix.Get", Call: func() error { return m.Get(area, buf) }})
+	for name, a := range map[string]*pgas.Array[int64]{
+		"block": block, "cyclic": cyclic, "block-cyclic": dealt, "irregular": ranges,
+	} {
 		calls = append(calls,
 			pgastest.Call{Name: "At " + name, Call: func() error { _, err := a.At(71); return err }},
 			pgastest.Call{Name: "Set " + name, Call: func() error { return a.Set(71, 1) }},
@@ -41,6 +63,11 @@ func dataPath(ctx context.Context, w *pgas.World) ([]pgastest.Call, error) {
 			pgastest.Call{Name: "Swap " + name, Call: func() error { _, err := pgas.Swap(a, 71, 1); return err }},
 			pgastest.Call{Name: "CompareSwap " + name, Call: func() error { _, err := pgas.CompareSwap(a, 71, 1, 2); return err }},
 			pgastest.Call{Name: "FetchXor " + name, Call: func() error { _, err := pgas.FetchXor(a, 71, 1); return err }},
+			pgastest.Call{Name: "Gather " + name, Call: func() error { return a.Gather(buf[:4], at) }},
+			pgastest.Call{Name: "Scatter " + name, Call: func() error { return a.Scatter(buf[:4], at) }},
+			pgastest.Call{Name: "GetStrided " + name, Call: func() error { return a.GetStrided(90, -9, buf[:8]) }},
+			pgastest.Call{Name: "PutStrided " + name, Call: func() error { return a.PutStrided(90, -9, buf[:8]) }},
+			pgastest.Call{Name: "Accumulate " + name, Call: func() error { return pgas.Accumulate(a, 40, buf, pgsync.Sum) }},
 			pgastest.Call{Name: "Flush " + name, Call: a.Flush})
 	}
 	return calls, nil

@@ -34,8 +34,8 @@ type Config struct {
 	// SoftLatency and SoftBandwidth (bytes per second) slow the soft NIC down, to teach and to draw figures.
 	SoftLatency   time.Duration
 	SoftBandwidth int64
-	// FailureTimeout is how long a rank on another node, or one that is stopped, may be silent before it is called gone.
-	// 0: 5 s. A rank that ends on this node is noticed at once.
+	// FailureTimeout is how long a rank on another node may be silent before it is called gone; equal on all ranks. 0: 5 s.
+	// A rank that ends on this node is noticed at once, and one that is stopped is waited for.
 	FailureTimeout time.Duration
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration

@@ -27,6 +27,15 @@
 // that needs it returns an error wrapping ErrPeerGone within a second. A World is a value: a process may have
 // several, and package pgastest runs one with all its ranks in a test.
 //
+// # What is spread over a team
+//
+// An Array is a line of elements that a Layout deals out: Block, Cyclic, BlockCyclic or Irregular. A Matrix lies on its
+// team in blocks, which may have frames of ghost cells. Both are one symmetric window, so the members' parts have one
+// size, that of the largest. Data-path calls (Put, Get, At, Set, Gather, Scatter, atomics) take part of nobody else and
+// complete as those of a window do; whole-array calls (Fill, Apply, Combine, Reduce, CopyFrom, Resize, Transpose,
+// UpdateGhosts) are collective: the owner computes, and a fence on either side keeps them apart from what comes before
+// and after.
+//
 // # Progress
 //
 // One-sided operations on ranks of the same node are loads and stores and need nobody's help. Init sets GOMAXPROCS

@@ -2,6 +2,7 @@ package pgas
 
 import (
 	"context"
+	"fmt"
 
 	"gopgas/window"
 )
@@ -35,6 +36,16 @@ func (p Ptr[T]) On(member int) Ptr[T] { return Ptr[T]{p.w, member, p.disp} }
 
 // Add returns the pointer n elements further on the same member. It may point outside; using it there is an error.
 func (p Ptr[T]) Add(n int) Ptr[T] { return Ptr[T]{p.w, p.member, p.disp + n} }
+
+// Sub returns how many elements p lies behind q on the same member: q.Add(p.Sub(q)) is p. It panics if they do not point
+// into the same part of the same allocation.
+func (p Ptr[T]) Sub(q Ptr[T]) int {
+	if p.w != q.w || p.member != q.member {
+		// bug: a difference of pointers that have none
+		panic(fmt.Sprintf("pgas: difference of pointers to members %d and %d, or into different allocations", p.member, q.member))
+	}
+	return p.disp - q.disp
+}
 
 // Member returns the member that the element lies on.
 func (p Ptr[T]) Member() int { return p.member }

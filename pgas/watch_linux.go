@@ -23,7 +23,7 @@ func (w *World) watchNeighbours(launcherTells bool) {
 	go func() {
 		defer close(done)
 		for r := w.nextNeighbour(w.Rank()); r >= 0; r = w.nextNeighbour(r) {
-			if !awaitEnd(w.cards[r].Host.PID, stop) {
+			if !awaitEnd(w.cards[r].pid(), stop) {
 				return
 			}
 			if s, ok := w.engine.Peers.StateOf(r); ok && s == proto.Left {

@@ -2,7 +2,6 @@ package pgas
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -40,17 +39,10 @@ type World struct {
 	job    bootstrap.Job
 	engine *proto.Engine
 	team   *Team
-	cards  []rankCard
-	secret []byte   // shared by the ranks of this job and by nobody else
-	stop   []func() // what runs beside the program, in the order to end it
+	cards  []rankCard // by rank; made of what the ranks told each other at the start
+	secret []byte     // shared by the ranks of this job and by nobody else
+	stop   []func()   // what runs beside the program, in the order to end it
 	closed atomic.Bool
-}
-
-// rankCard is what ranks tell each other before anything else.
-type rankCard struct {
-	Host   bootstrap.Host
-	Config string // what must be equal everywhere
-	Cores  []int  // that this rank may use
 }
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
@@ -63,6 +55,8 @@ type Parts struct {
 	// Choose names the Provider where that depends on how many nodes the ranks are on, and on the kinds of RDMA network
 	// that each rank is on (nil on one node; see auto.Fabric); nil: it does not.
 	Choose func(nodes int, fabrics []string) (transport.Provider, error)
+	Host   bootstrap.Host // where the rank runs; zero: where this process does
+	Slots  int            // bounce buffers of the NIC path; 0: the engine's own number
 }
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
@@ -109,8 +103,10 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, fmt.Errorf("agree on a secret: %w", err)
 	}
 	w := &World{cfg: cfg, job: p.Job, secret: secret}
-	mine := rankCard{Host: bootstrap.ThisHost(), Config: cfg.shared(), Cores: ownCores()}
-	if err := w.introduce(ctx, mine); err != nil {
+	if p.Host == (bootstrap.Host{}) {
+		p.Host = bootstrap.ThisHost()
+	}
+	if err := w.introduce(ctx, newCard(cfg.shared(), p.Host, ownCores())); err != nil {
 		return nil, err
 	}
 	nodes, here, cores := w.nodes()
@@ -127,7 +123,7 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	s := p.Sched(here, cores)
 	c := proto.Config{
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: proto.NewPeers(p.Job.Size()),
-		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats,
+		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots,
 	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
@@ -164,58 +160,6 @@ func (w *World) openNIC(ctx context.Context, p Parts, s *sched.Sched) (transport
 	})
 }
 
-// introduce exchanges the cards and checks what must be equal.
-func (w *World) introduce(ctx context.Context, mine rankCard) error {
-	text, err := json.Marshal(mine)
-	if err != nil {
-		return err
-	}
-	all, err := w.job.Exchange(ctx, text)
-	if err != nil {
-		return fmt.Errorf("meet the other ranks: %w", err)
-	}
-	w.cards = make([]rankCard, len(all))
-	for r, c := range all {
-		if err := json.Unmarshal(c, &w.cards[r]); err != nil {
-			return fmt.Errorf("card of rank %d: %w", r, err)
-		}
-		if w.cards[r].Config != mine.Config {
-			return fmt.Errorf("%w: rank %d has other PGAS_ settings (%q) than rank %d (%q); they must be equal on all ranks",
-				ErrConfig, r, w.cards[r].Config, w.job.Rank(), mine.Config)
-		}
-	}
-	return nil
-}
-
-// nodes numbers the nodes in the order of ranks; here is how many ranks this rank's node has, and cores how many cores
-// those may use, taken together.
-func (w *World) nodes() (nodes []int, here, cores int) {
-	nodes = make([]int, len(w.cards))
-	next := 0
-	for r := range w.cards {
-		nodes[r] = next
-		for q := range r {
-			if bootstrap.SameNode(w.cards[q].Host, w.cards[r].Host) {
-				nodes[r] = nodes[q]
-				break
-			}
-		}
-		if nodes[r] == next {
-			next++
-		}
-	}
-	used := make(map[int]bool)
-	for r, n := range nodes {
-		if n == nodes[w.job.Rank()] {
-			here++
-			for _, c := range w.cards[r].Cores {
-				used[c] = true
-			}
-		}
-	}
-	return nodes, here, max(1, len(used))
-}
-
 // Rank returns this rank's number, from 0.
 func (w *World) Rank() int { return w.job.Rank() }
 
@@ -230,7 +174,7 @@ func (w *World) NodeTeam(ctx context.Context) (*Team, error) { return w.team.Spl
 
 // Node returns the number of the node that rank runs on, and the name the machine gives itself.
 func (w *World) Node(rank int) (number int, name string) {
-	return w.engine.Nodes[rank], w.cards[rank].Host.Name
+	return w.engine.Nodes[rank], w.cards[rank].host()
 }
 
 // Transport names what carries operations from this rank to rank: "shm" where memory is mapped.

@@ -35,51 +35,86 @@ func (t *Team) meet(ctx context.Context, op string, purpose call) error {
 // A flag holds the number of the barrier, and in its low bits the sum over all calls up to it, by which two members
 // see that they did not make the same ones.
 const (
-	sumBits = 16
-	sumMul  = 0x9e3779b97f4a7c15
+	sumBits  = 16
+	sumMul   = 0x9e3779b97f4a7c15
+	wrongSum = 0 // no member's sum: whoever sends it has found that the members disagree
 )
 
 func (t *Team) barrier(ctx context.Context, op string, purpose uint64) error {
+	return t.disseminate(ctx, op, purpose, nil)
+}
+
+// disseminate is the barrier. In each round, when this member has heard from the one dist before it, heard is called:
+// what that member wrote before its round can be read now. heard may be nil. A member that finds that it does not make
+// the same calls as another goes on through all rounds, so that the rest learn it too, from wrongSum.
+func (t *Team) disseminate(ctx context.Context, op string, purpose uint64, heard func(from, dist int) error) error {
 	if !t.pending {
 		t.gen++
-		t.sum = ((t.sum^purpose)*sumMul + sumMul) >> (64 - sumBits)
+		t.sum = max(((t.sum^purpose)*sumMul+sumMul)>>(64-sumBits), wrongSum+1)
 	}
 	t.pending = true
 	n := len(t.ranks)
+	var wrong error
 	for k, dist := 0, 1; dist < n; k, dist = k+1, 2*dist {
 		to := t.me + dist
 		if to >= n {
 			to -= n
 		}
-		if err := t.e.Store64(&t.peers[to], k*flagStride, t.gen<<sumBits|t.sum); err != nil {
-			return err
+		sum := t.sum
+		if wrong != nil {
+			sum = wrongSum
 		}
-		flag := t.local.Word64(k * flagStride)
+		if err := t.e.Store64(&t.peers[to], k*flagStride, t.gen<<sumBits|sum); err != nil {
+			return first(wrong, err)
+		}
 		from := t.me - dist
 		if from < 0 {
 			from += n
 		}
-		if have := flag.Load(); have>>sumBits >= t.gen {
-			if err := t.compare(op, from, have); err != nil {
-				return err
-			}
+		have, err := t.hear(ctx, op, k, from, to)
+		if err != nil {
+			return first(wrong, err)
+		}
+		if err := t.compare(op, from, have); err != nil && wrong == nil {
+			wrong = err
+		}
+		if heard == nil || wrong != nil {
 			continue
 		}
-		sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: t.ranks[from]}, t)
-		for flag.Load()>>sumBits < t.gen {
-			if err := sp.Step(); err != nil {
-				sp.End()
-				return t.waitError(op, t.ranks[from], err)
-			}
-		}
-		sp.End()
-		t.e.NoteWait(&sp, &t.peers[to])
-		if err := t.compare(op, from, flag.Load()); err != nil {
+		if err := heard(from, dist); errors.Is(err, ErrMismatch) {
+			wrong = err
+		} else if err != nil {
 			return err
 		}
 	}
 	t.pending = false
-	return nil
+	return wrong
+}
+
+// first returns why a barrier ends that err stops: where the members disagree already, err is likely to follow from that.
+func first(wrong, err error) error {
+	if wrong != nil {
+		return wrong
+	}
+	return err
+}
+
+// hear waits for the flag of round k and returns it.
+func (t *Team) hear(ctx context.Context, op string, k, from, to int) (uint64, error) {
+	flag := t.local.Word64(k * flagStride)
+	if have := flag.Load(); have>>sumBits >= t.gen {
+		return have, nil
+	}
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: t.ranks[from]}, t)
+	for flag.Load()>>sumBits < t.gen {
+		if err := sp.Step(); err != nil {
+			sp.End()
+			return 0, t.waitError(op, t.ranks[from], err)
+		}
+	}
+	sp.End()
+	t.e.NoteWait(&sp, &t.peers[to])
+	return flag.Load(), nil
 }
 
 // compare looks whether the member behind a flag has made the same calls. A flag that is ahead is compared when this rank

@@ -93,6 +93,9 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	if err := t.begin(ctx, op); err != nil {
 		return err
 	}
+	if t.gathers(len(src) * mem.SizeOf[T]()) {
+		return t.end(gatherAll(ctx, t, callOf(callAllGather, mem.SizeOf[T](), len(src)), dst, src))
+	}
 	return t.end(rounds(len(src), mem.SizeOf[T](), func(lo, hi int) error {
 		t.write(mem.Of(src[lo:hi]))
 		r, err := t.turn(ctx, callOf(callAllGather, mem.SizeOf[T](), len(src)), 0)
@@ -120,6 +123,20 @@ func AllReduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op) erro
 	return reduce(ctx, t, "allreduce", dst, src, op, everyone)
 }
 
+// reduceGathered is AllReduce of a few elements: every member gets all members' and combines them.
+func reduceGathered[T Number](ctx context.Context, t *Team, dst, src []T, op Op) error {
+	n := len(src)
+	all := make([]T, n*t.Size())
+	if err := gatherAll(ctx, t, callOf(callReduce+int(op), mem.SizeOf[T](), n), all, src); err != nil {
+		return err
+	}
+	copy(dst, all[:n])
+	for m := 1; m < t.Size(); m++ {
+		fold(op, dst, all[m*n:(m+1)*n])
+	}
+	return nil
+}
+
 // everyone is the root of a reduction whose result goes to all.
 const everyone = -1
 
@@ -136,6 +153,9 @@ func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, o
 	}
 	if err := t.begin(ctx, name); err != nil {
 		return err
+	}
+	if root == everyone && t.gathers(len(src)*mem.SizeOf[T]()) {
+		return t.end(reduceGathered(ctx, t, dst, src, op))
 	}
 	var other []T
 	return t.end(rounds(len(src), mem.SizeOf[T](), func(lo, hi int) error {

@@ -24,7 +24,9 @@
 //
 // Each member has two outboxes in its control block. A round is: write to one's outbox, barrier, read from the
 // others' outboxes by one-sided gets. The outboxes alternate, so that the barrier of the next round is also what
-// allows this one to be overwritten; a get needs no buffer and no flow control at the target, on any transport.
+// allows this one to be overwritten; a get needs no buffer and no flow control at the target, on any transport. Where
+// everybody needs a little from everybody (Exchange, and in teams of more than 8 short AllGather and AllReduce) the
+// reading takes place between the rounds of the barrier, in log2 n steps instead of n.
 // Reductions are computed by every member in the order of ranks, so all get the same bits.
 //
 // # Invariants

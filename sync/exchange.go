@@ -70,7 +70,7 @@ func (t *Team) write(data mem.Range) {
 	copy(t.local.Slice(t.outbox()+outboxHeader, data.Bytes).Data(), data.Data())
 }
 
-func (t *Team) outbox() int { return outboxOff + int(t.round&1)*outboxBytes }
+func (t *Team) outbox() int { return outboxOff + int(t.round&1)*boxBytes(len(t.ranks)) }
 
 // turn ends the writing half of a round and begins the reading half. root is the member that the call names; it is
 // part of what all must agree on.
@@ -88,8 +88,7 @@ func (t *Team) check(r round, member int) error {
 		return err
 	}
 	if call(theirs) != r.call {
-		return transport.NewOpError(r.call.name(), t.ranks[member], fmt.Errorf("%w: this rank is in a %s, rank %d in a %s",
-			ErrMismatch, r.call, t.ranks[member], call(theirs)))
+		return t.mismatch(r.call, member, call(theirs))
 	}
 	return nil
 }
@@ -122,32 +121,26 @@ func (t *Team) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
 }
 
 func (t *Team) exchange(ctx context.Context, card []byte) ([][]byte, error) {
-	const room = payloadBytes - 8
-	out := make([][]byte, len(t.ranks))
+	const header = 4 // the card's length
+	n := len(t.ranks)
+	slot := slotBytes(n)
+	out := make([][]byte, n)
+	mine, all := make([]byte, slot), make([]byte, n*slot)
 	longest := len(card) // until the others' lengths are known
-	for sent := 0; sent == 0 || sent < longest; sent += room {
-		box := t.local.Slice(t.outbox()+outboxHeader, payloadBytes).Data()
-		binary.LittleEndian.PutUint64(box, uint64(len(card)))
-		copy(box[8:], card[min(sent, len(card)):])
-		r, err := t.turn(ctx, callOf(callExchange, 1, 0), 0)
-		if err != nil {
+	for sent := 0; sent == 0 || sent < longest; sent += slot - header {
+		binary.LittleEndian.PutUint32(mine, uint32(len(card)))
+		copy(mine[header:], card[min(sent, len(card)):])
+		if err := t.gather(ctx, callOf(callExchange, 1, 0), mine, all); err != nil {
 			return nil, err
 		}
 		for m := range out {
+			theirs := all[m*slot : (m+1)*slot]
 			if out[m] == nil {
-				var length [8]byte
-				if err := t.read(r, m, mem.Of(length[:])); err != nil {
-					return nil, err
-				}
-				n := int(binary.LittleEndian.Uint64(length[:]))
-				out[m] = make([]byte, n)
-				longest = max(longest, n)
+				out[m] = make([]byte, binary.LittleEndian.Uint32(theirs))
+				longest = max(longest, len(out[m]))
 			}
 			if sent < len(out[m]) {
-				part := out[m][sent:min(sent+room, len(out[m]))]
-				if err := t.e.Get(&t.peers[m], r.off+outboxHeader+8, mem.Of(part)); err != nil {
-					return nil, err
-				}
+				copy(out[m][sent:], theirs[header:])
 			}
 		}
 	}

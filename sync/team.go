@@ -21,11 +21,19 @@ const (
 	maxRounds    = 32
 	flagStride   = 64
 	outboxOff    = maxRounds * flagStride
-	outboxBytes  = 32 << 10
-	outboxHeader = 64 // the call that the member is in
+	outboxBytes  = 32 << 10 // or more: see boxBytes
+	outboxHeader = 64       // the call that the member is in
 	payloadBytes = outboxBytes - outboxHeader
-	controlBytes = outboxOff + 2*outboxBytes
 )
+
+// boxBytes is the size of an outbox in a team of n.
+func boxBytes(n int) int { return max(outboxBytes, outboxHeader+leastSlot*n) }
+
+// boxPayload is what an outbox holds beside its header.
+func boxPayload(n int) int { return boxBytes(n) - outboxHeader }
+
+// controlBytes is the size of the control block in a team of n.
+func controlBytes(n int) int { return outboxOff + 2*boxBytes(n) }
 
 // Sentinels; match with errors.Is.
 var (
@@ -79,7 +87,7 @@ func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger) (*Team, e
 
 // newTeam allocates the control block from heap, which has an exchange of its own until the team can serve.
 func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []int, me int) (*Team, error) {
-	control, err := heap.Alloc(ctx, controlBytes)
+	control, err := heap.Alloc(ctx, controlBytes(len(ranks)))
 	if err != nil {
 		return nil, err
 	}
@@ -242,5 +250,5 @@ const FirstChunk = symheap.FirstChunk
 // Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, and how
 // many of them come with each further rank.
 func Footprint(size int) (perRank, perPeer int) {
-	return proto.RankBlockBytes(size) + controlBytes, proto.RankBlockBytes(1) - proto.RankBlockBytes(0) + mem.SizeOf[proto.Remote]()
+	return proto.RankBlockBytes(size) + controlBytes(size), proto.RankBlockBytes(1) - proto.RankBlockBytes(0) + mem.SizeOf[proto.Remote]()
 }

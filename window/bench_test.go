@@ -75,6 +75,10 @@ func newDataPath(ctx context.Context, w *pgas.World) (*dataPath, error) {
 	add("Gather", func() error { return d.win.Gather(d.many[:4], at) })
 	add("GetAccumulate", func() error { return window.GetAccumulate(d.win, 1, 8, d.many[:4], d.many[:4], pgsync.Sum) })
 	add("GetAccumulate max", func() error { return window.GetAccumulate(d.win, 1, 8, d.many[:4], d.many[:4], pgsync.Max) })
+	add("GetIndexed to the stack", func() error {
+		var two [2]int64
+		return d.win.GetIndexed(1, disps[:2], two[:])
+	})
 	add("FlushLocal", func() error { return d.win.FlushLocal(1) })
 	add("PutSignalAdd", func() error { return d.win.PutSignalAdd(1, 0, d.one, d.sig, 1) })
 	add("FlushAll", d.win.FlushAll)

@@ -4,6 +4,7 @@
 //	pgasrun -n 2 pgasbench                     all rows: latency, rate, bandwidth, atomics, barrier, GUPS
 //	pgasrun -n 2 pgasbench --only fetch-add    the rows whose name, title or API contains the words
 //	pgasrun -n 2 pgasbench bw --op get         one operation over a range of sizes
+//	pgasrun -n 2 pgasbench passive             operations that the target serves while it computes
 //	pgasbench list                             the rows, without measuring
 //	pgasbench merge ours=a.csv raw=b.csv       one markdown table from several --csv outputs
 //
@@ -60,7 +61,7 @@ func app(out io.Writer) *cli.App {
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, list, merge (options come first)", c.Args().First())
+				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, passive, list, merge (options come first)", c.Args().First())
 			}
 			s := settingsOf(c)
 			rows := selectRows(allRows(), s.only)
@@ -73,6 +74,13 @@ func app(out io.Writer) *cli.App {
 			sweepCommand("lat", "latency of a blocking operation over sizes", out),
 			sweepCommand("bw", "bandwidth over sizes, a flush for every 64 operations", out),
 			sweepCommand("rate", "operations per second over sizes, a flush for every 64", out),
+			{
+				Name: "passive", Usage: "latency of operations that a rank must serve while it computes", Flags: flags(),
+				Action: func(c *cli.Context) error {
+					s := settingsOf(c)
+					return measureRanks(s, selectRows(passiveRows(), s.only), out)
+				},
+			},
 			{
 				Name: "list", Usage: "print the rows: name, title, API",
 				Action: func(*cli.Context) error { return listRows(out, allRows()) },

@@ -126,6 +126,20 @@ func TestEveryRow(t *testing.T) {
 	}
 }
 
+func TestPassiveRows(t *testing.T) {
+	for name, c := range map[string]pgastest.Config{"mapped": {}, "tcp": {NIC: true, Over: "tcp"}} {
+		t.Run(name, func(t *testing.T) {
+			b, errs := measured(t, 3, c, passiveRows()[:3])
+			require.Equal(t, make([]error, 3), errs)
+			require.Len(t, b.results, 3)
+			for _, r := range b.results {
+				require.Len(t, r.Values, quick.reps)
+				require.Positive(t, summarize(r.Values).least, r.Row)
+			}
+		})
+	}
+}
+
 func TestRowsOverNIC(t *testing.T) {
 	rows := append(selectRows(allRows(), "window."), selectRows(allRows(), "Signal")...)
 	rows = append(rows, selectRows(allRows(), "View.Load")...)

@@ -25,12 +25,10 @@ func (a *AM) requestSent(i int, c *transport.Completion) (Reply, bool, error) {
 	a.mu.Lock()
 	s := &a.slots[i]
 	seq, to := s.seq, s.to
-	again := c.Status == transport.StatusFlushed && s.posted && s.tries < mostTries
+	again := c.Status == transport.StatusFlushed && s.open && s.tries < mostTries
 	if !again {
 		s.sending = false
-		if !s.posted { // answered, or given up, before
-			a.free = append(a.free, i)
-		}
+		a.freeLocked(i) // if it was answered, or given up, before
 	}
 	a.mu.Unlock()
 	if again {
@@ -111,7 +109,7 @@ func (a *AM) Again(route func(rank int) (transport.EP, Route)) {
 func (a *AM) awaited(i int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.slots[i].posted
+	return a.slots[i].open
 }
 
 // sendAgain posts a held message, or says that the NIC has no room.
@@ -124,16 +122,20 @@ func (a *AM) sendAgain(h heldOp, ep transport.EP) bool {
 		return true
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	s := &a.slots[h.index]
-	if !s.posted { // given up meanwhile
-		a.forgetLocked(h.index)
+	open, bytes := s.open, s.bytes
+	a.mu.Unlock()
+	if !open { // given up meanwhile
+		a.forget(h)
 		return true
 	}
-	a.op[0] = a.send(ep, a.buffer(a.nRecv+h.index), s.bytes, uint64(a.nRecv+h.index))
-	n, err := a.d.Post(a.op)
+	op := a.op[h.index : h.index+1]
+	op[0] = a.send(ep, a.buffer(a.nRecv+h.index), bytes, uint64(a.nRecv+h.index))
+	n, err := a.d.Post(op)
 	if n == 1 {
+		a.mu.Lock()
 		s.tries++
+		a.mu.Unlock()
 	}
 	return n == 1 || err != nil // a NIC that takes nothing any more is closing
 }
@@ -146,13 +148,6 @@ func (a *AM) forget(h heldOp) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.forgetLocked(h.index)
-}
-
-func (a *AM) forgetLocked(i int) {
-	s := &a.slots[i]
-	s.sending = false
-	if !s.posted {
-		a.free = append(a.free, i)
-	}
+	a.slots[h.index].sending = false
+	a.freeLocked(h.index)
 }

@@ -64,7 +64,7 @@ type AM struct {
 	recv    []transport.Recv // one entry, to post without allocating
 	replies []transport.Op   // waiting for room, oldest first
 	waiting []request        // waiting for a reply buffer, oldest first
-	op      []transport.Op   // one entry, likewise
+	op      []transport.Op   // by slot, likewise
 
 	freeRep []int        // reply buffers; the poller's, like the three above
 	held    []heldOp     // flushed, waiting for a connection (again.go); the poller's too
@@ -83,17 +83,6 @@ type request struct {
 	header
 	buffer int
 	ep     transport.EP
-}
-
-// slot is one unanswered request of this rank.
-type slot struct {
-	seq     uint32
-	to      int
-	bytes   int // of the message
-	tries   int // how often it was sent again
-	cookie  uint64
-	posted  bool // its reply is awaited
-	sending bool // the NIC has it, or it is held: the buffer is in use
 }
 
 // Kinds of messages.
@@ -121,7 +110,7 @@ func New(d transport.Domain, rank, size int, base uint64, h Handler) (*AM, error
 	a := &AM{
 		d: d, base: base, handler: h, rank: rank, size: min(bufferSize(size), d.Caps().MaxMessage/8*8),
 		nReply: size * credits, nRecv: size*credits + ownRequests,
-		recv: make([]transport.Recv, 1), op: make([]transport.Op, 1),
+		recv: make([]transport.Recv, 1), op: make([]transport.Op, ownRequests),
 		credits: make([]int, size), slots: make([]slot, ownRequests),
 		sent: make([]sentReply, size*credits), seen: make([][]uint32, size),
 	}
@@ -167,26 +156,22 @@ func (a *AM) post(i int) error {
 // Request sends a request over ep to rank to, unless there is no credit, no slot or no room in the NIC: then ok is
 // false and the caller tries again after some progress. payload is copied.
 func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, payload []byte, cookie uint64) (ok bool, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.credits[to] == 0 || len(a.free) == 0 {
+	i, seq := a.take(to, cookie, headerBytes+len(payload))
+	if i < 0 {
 		return false, nil
 	}
-	i := a.free[len(a.free)-1]
-	s := &a.slots[i]
-	s.seq++
 	buf := a.buffer(a.nRecv + i)
-	b := header{kind: kindRequest, handler: handler, from: uint32(a.rank), slot: uint16(i), seq: s.seq, args: args, n: uint16(len(payload))}
+	b := header{kind: kindRequest, handler: handler, from: uint32(a.rank), slot: uint16(i), seq: seq, args: args, n: uint16(len(payload))}
 	b.encode(buf.Data())
 	copy(buf.Data()[headerBytes:], payload)
-	a.op[0] = a.send(ep, buf, headerBytes+len(payload), uint64(a.nRecv+i))
-	if n, err := a.d.Post(a.op); n == 0 || err != nil {
-		return false, err
+	op := a.op[i : i+1]
+	op[0] = a.send(ep, buf, headerBytes+len(payload), uint64(a.nRecv+i))
+	// Outside the lock: a NIC may let time pass in Post, and others of this rank go on meanwhile.
+	n, err := a.d.Post(op)
+	if a.posted(i, n == 1 && err == nil) {
+		return true, nil
 	}
-	a.free = a.free[:len(a.free)-1]
-	a.credits[to]--
-	s.to, s.cookie, s.bytes, s.tries, s.posted, s.sending = to, cookie, headerBytes+len(payload), 0, true, true
-	return true, nil
+	return false, err
 }
 
 // send describes a message; its completion matters for its buffer only where it is a reply.
@@ -210,43 +195,6 @@ func (a *AM) Arrived(c *transport.Completion) (r Reply, ok bool, err error) {
 		return a.requestSent(i-a.nRecv, c)
 	default:
 		return Reply{}, false, a.replySent(i-a.nRecv-ownRequests, c)
-	}
-}
-
-// Lost ends the requests to a rank that is gone, and returns the callers' cookies: no reply will come.
-func (a *AM) Lost(rank int) []uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var cookies []uint64
-	for i := range a.slots {
-		if s := &a.slots[i]; s.posted && s.to == rank {
-			a.credits[rank]++ // it may come back
-			a.doneLocked(i)
-			cookies = append(cookies, s.cookie)
-		}
-	}
-	return cookies
-}
-
-// finish closes a slot and returns its cookie.
-func (a *AM) finish(i int, seq uint32) (cookie uint64, ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := &a.slots[i]
-	if !s.posted || s.seq != seq {
-		return 0, false
-	}
-	a.credits[s.to]++
-	a.doneLocked(i)
-	return s.cookie, true
-}
-
-// doneLocked ends a request. Its slot is free when the NIC has done with its buffer too.
-func (a *AM) doneLocked(i int) {
-	s := &a.slots[i]
-	s.posted = false
-	if !s.sending {
-		a.free = append(a.free, i)
 	}
 }
 

@@ -55,6 +55,7 @@ var grants = []grant{
 
 	{"panic", "internal/mem", "bounds, as a slice's"},
 	{"panic", "internal/invariants", "it is where bugs panic"},
+	{"panic", "internal/sched:sim_*.go", "unwinds a coroutine whose simulated world has ended, and hands a program's panic on"},
 	{"env", "transport/transporttest:skip.go", "PGAS_REQUIRE turns a test's skip into a failure"},
 	{"var", "transport/transporttest:suite.go", "a flag of the tests: the seed to replay"},
 

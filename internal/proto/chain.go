@@ -21,10 +21,12 @@ type chain struct {
 	ids  [chainOps]int32
 	rank [chainOps]int
 
-	// Of operations that bring something back:
-	into   [chainOps]mem.Range // where it goes
-	group  [chainOps]int32     // its entry in groups, or -1
-	groups [chainOps]Handle    // a transfer for each stretch of operations to the same rank
+	// Of operations that bring something back; the caller's memory is passed along with every call and not kept here,
+	// so that it can lie on a stack:
+	into   [chainOps]int    // where in the caller's memory it goes
+	bytes  [chainOps]int    // how much it is
+	group  [chainOps]int32  // its entry in groups, or -1
+	groups [chainOps]Handle // a transfer for each stretch of operations to the same rank
 	used   int
 }
 
@@ -49,11 +51,11 @@ func (s *chains) take(n *nic, name string) *chain {
 
 // finish posts what the chain still holds, waits for what that brings back, and puts the chain away. err is what went
 // wrong so far; the first error is returned.
-func (s *chains) finish(c *chain, err error) error {
+func (s *chains) finish(c *chain, base mem.Range, err error) error {
 	if c == nil {
 		return err
 	}
-	if ferr := c.flush(); err == nil {
+	if ferr := c.flush(base); err == nil {
 		err = ferr
 	}
 	s.mu.Lock()
@@ -74,7 +76,7 @@ func (c *chain) put(r *Remote, off int, src mem.Range) error {
 		if part.Bytes <= c.n.inline {
 			op.Flags, path = transport.FlagInline, PathInline
 		}
-		buf, err := c.add(r.Rank, op, part.Bytes, mem.Range{})
+		buf, err := c.add(r.Rank, op, part.Bytes, mem.Range{}, nowhereBack)
 		if err != nil {
 			return err
 		}
@@ -86,62 +88,65 @@ func (c *chain) put(r *Remote, off int, src mem.Range) error {
 	return nil
 }
 
-// get adds the reads of byte off of r to dst, which is written by a later call of this chain.
-func (c *chain) get(r *Remote, off int, dst mem.Range) error {
-	if err := c.n.reach(c.name, r, off, dst.Bytes); err != nil {
+// nowhereBack is the place of what an operation does not bring back.
+const nowhereBack = -1
+
+// get adds the reads of bytes at off of r to place near of dst, which is written by a later call of this chain.
+func (c *chain) get(r *Remote, off int, dst mem.Range, near, bytes int) error {
+	if err := c.n.reach(c.name, r, off, bytes); err != nil {
 		return err
 	}
-	for dst.Bytes > 0 {
-		part := dst.Slice(0, min(dst.Bytes, c.n.pool.SlotBytes()))
+	for bytes > 0 {
+		k := min(bytes, c.n.pool.SlotBytes())
 		op := transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey}
-		if _, err := c.add(r.Rank, op, part.Bytes, part); err != nil {
+		if _, err := c.add(r.Rank, op, k, dst, near); err != nil {
 			return err
 		}
-		c.n.e.counts.add(PathBounce, part.Bytes)
-		dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
-		off += part.Bytes
+		c.n.e.counts.add(PathBounce, k)
+		near, off, bytes = near+k, off+k, bytes-k
 	}
 	return nil
 }
 
-// fetchAdd adds a 64-bit fetch-add whose old value goes to old.
-func (c *chain) fetchAdd(r *Remote, off int, v uint64, old mem.Range) error {
+// fetchAdd adds a 64-bit fetch-add whose old value goes to place near of old.
+func (c *chain) fetchAdd(r *Remote, off int, v uint64, old mem.Range, near int) error {
 	if err := c.n.reachWord(c.name, r, off); err != nil {
 		return err
 	}
 	op := transport.Op{Kind: transport.OpFetchAdd, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: v}
 	c.n.e.counts.add(PathNICAtomic, 8)
-	_, err := c.add(r.Rank, op, 8, old)
+	_, err := c.add(r.Rank, op, 8, old, near)
 	return err
 }
 
-// add takes a piece for op and returns its buffer. What the operation brings goes to into, unless that is empty.
-func (c *chain) add(rank int, op transport.Op, bytes int, into mem.Range) (mem.Range, error) {
+// add takes a piece for op and returns its buffer. What the operation brings goes to place near of base, unless that is
+// nowhereBack. All calls of a chain that bring something back have the same base.
+func (c *chain) add(rank int, op transport.Op, bytes int, base mem.Range, near int) (mem.Range, error) {
 	n := c.n
 	if c.len == chainOps {
-		if err := c.flush(); err != nil {
+		if err := c.flush(base); err != nil {
 			return mem.Range{}, err
 		}
 	}
 	wantSlot := bytes > scratchBytes
 	g, opened := int32(-1), false
 	var err error
-	if into.Bytes != 0 {
-		if g, opened, err = c.groupOf(rank); err != nil {
+	if near != nowhereBack {
+		if g, opened, err = c.groupOf(rank, base); err != nil {
 			return mem.Range{}, err
 		}
 	}
 	id, ok := n.tryAcquire(rank, wantSlot)
 	if !ok && c.len > 0 {
-		if err := c.flush(); err != nil { // ends the group too
+		if err := c.flush(base); err != nil { // ends the group too
 			return mem.Range{}, err
 		}
-		return c.add(rank, op, bytes, into)
+		return c.add(rank, op, bytes, base, near)
 	}
 	if !ok {
 		if id, err = n.acquire(c.name, rank, wantSlot); err != nil {
 			if opened {
-				_ = c.flush()
+				_ = c.flush(base)
 			}
 			return mem.Range{}, err
 		}
@@ -157,19 +162,20 @@ func (c *chain) add(rank int, op transport.Op, bytes int, into mem.Range) (mem.R
 	op.Flags |= transport.FlagSignaled
 	op.SGE[0] = transport.SGE{Mem: buf, LKey: key}
 	k := c.len
-	c.ops[k], c.ids[k], c.rank[k], c.into[k], c.group[k] = op, id, rank, into, g
+	c.ops[k], c.ids[k], c.rank[k] = op, id, rank
+	c.into[k], c.bytes[k], c.group[k] = near, bytes, g
 	c.len++
 	return buf, nil
 }
 
 // groupOf returns the transfer that the next operation to rank belongs to, and whether it is a new one.
-func (c *chain) groupOf(rank int) (g int32, opened bool, err error) {
+func (c *chain) groupOf(rank int, base mem.Range) (g int32, opened bool, err error) {
 	if c.used > 0 && c.groups[c.used-1].rank == rank {
 		return int32(c.used - 1), false, nil
 	}
 	h, ok := c.n.tryBegin(c.name, rank)
 	if !ok && c.len > 0 {
-		if err := c.flush(); err != nil {
+		if err := c.flush(base); err != nil {
 			return 0, false, err
 		}
 	}
@@ -183,8 +189,8 @@ func (c *chain) groupOf(rank int) (g int32, opened bool, err error) {
 	return int32(c.used - 1), true, nil
 }
 
-// flush posts the chain and, if some of it brings something back, waits for that and copies it to its place.
-func (c *chain) flush() error {
+// flush posts the chain and, if some of it brings something back, waits for that and copies it to its place of base.
+func (c *chain) flush(base mem.Range) error {
 	posted, err := c.post()
 	n := c.n
 	for k := posted; k < c.len; k++ {
@@ -206,11 +212,10 @@ func (c *chain) flush() error {
 				continue
 			}
 			if werr == nil {
-				buf, _ := n.buffer(c.ids[k], c.into[k].Bytes)
-				copy(c.into[k].Data(), buf.Data())
+				buf, _ := n.buffer(c.ids[k], c.bytes[k])
+				copy(base.Slice(c.into[k], c.bytes[k]).Data(), buf.Data())
 			}
 			n.give(kept{id: c.ids[k]})
-			c.into[k] = mem.Range{}
 		}
 	}
 	c.len, c.used = 0, 0

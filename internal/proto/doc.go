@@ -37,7 +37,7 @@
 // # Lock order
 //
 //	poll         (at most one poller; try-lock only)
-//	  later.mu   (small puts that are held; held while they are posted)
+//	  later.mu   (small puts that are held; not held while they are posted)
 //	    nic.mu   (requests, slots, endpoints; never held across a wait)
 //
 // # Concurrency

@@ -40,6 +40,7 @@ type Config struct {
 	// tell each other its address with the keys of such memory.
 	OpenNIC func(context.Context) (transport.Domain, error)
 	Nodes   []int // the node of each rank, numbered from 0
+	Slots   int   // bounce buffers of the NIC path; 0: 64
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
 	// it they are inlined in the caller and leave no trace.
 	CountMapped bool
@@ -57,8 +58,10 @@ func New(c Config) *Engine {
 // openNIC opens the NIC if there is none yet and one can be had. It is called by collective calls only, one at a time
 // on a team; a lock of its own keeps those of different teams apart.
 func (e *Engine) openNIC(ctx context.Context) error {
-	e.opening.Lock()
-	defer e.opening.Unlock()
+	if err := e.enter(ctx, &e.opening); err != nil {
+		return err
+	}
+	defer e.leave(&e.opening)
 	if e.nic() != nil || e.config.OpenNIC == nil {
 		return nil
 	}
@@ -72,6 +75,23 @@ func (e *Engine) openNIC(ctx context.Context) error {
 	}
 	e.device.Store(n)
 	return nil
+}
+
+// enter locks m, which may be held for long, and by a goroutine of this rank that waits.
+func (e *Engine) enter(ctx context.Context, m *sync.Mutex) error {
+	sp := e.Sched.Begin(ctx, sched.What{Op: "open the NIC", Peer: -1}, nil)
+	defer sp.End()
+	for !m.TryLock() {
+		if err := sp.Step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) leave(m *sync.Mutex) {
+	m.Unlock()
+	e.Sched.Ring()
 }
 
 func (e *Engine) nic() *nic { return e.device.Load() }
@@ -132,6 +152,7 @@ type Remote struct {
 func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
+		e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 		e.note(PathMapped, src.Bytes)
 		return nil
 	}
@@ -142,6 +163,7 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
+		e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 		e.note(PathMapped, dst.Bytes)
 		return nil
 	}

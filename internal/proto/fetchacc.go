@@ -27,9 +27,9 @@ func (e *Engine) GetAccumulate(op Atom, t Elem, r *Remote, off int, src, old mem
 		c := e.chains.take(n, name)
 		var err error
 		for at := 0; at < src.Bytes && err == nil; at += t.Bytes {
-			err = c.fetchAdd(r, off+at, src.Slice(at, t.Bytes).Bits(), old.Slice(at, t.Bytes))
+			err = c.fetchAdd(r, off+at, src.Slice(at, t.Bytes).Bits(), old, at)
 		}
-		return e.chains.finish(c, err)
+		return e.chains.finish(c, old, err)
 	}
 	for at := 0; at < src.Bytes; at += t.Bytes {
 		was, err := e.Atomic(op, t, r, off+at, src.Slice(at, t.Bytes).Bits(), 0)

@@ -11,10 +11,11 @@ import (
 // later holds small puts for which nobody waits yet, in order, so that many of them cross into the NIC together. They
 // go before anything else that this rank posts, and with the next step of any wait.
 type later struct {
-	count atomic.Int32 // len, for who does not hold mu
-	mu    sync.Mutex
-	ops   [chainOps]transport.Op
-	len   int
+	count   atomic.Int32 // len, for who does not hold mu
+	pushing atomic.Bool  // the first of ops are being posted
+	mu      sync.Mutex   // not held while the NIC is called, which may let time pass
+	ops     [chainOps]transport.Op
+	len     int
 }
 
 // PutNB is Put for a caller who will flush or wait: on a NIC a small put may stay here until there are more, or until
@@ -82,15 +83,25 @@ func (n *nic) push() bool {
 	if l.count.Load() == 0 {
 		return true
 	}
+	if !l.pushing.CompareAndSwap(false, true) {
+		return false // somebody is at it
+	}
+	defer l.pushing.Store(false)
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	done, err := n.d.Post(l.ops[:l.len])
-	if err != nil && done < l.len {
+	k := l.len
+	l.mu.Unlock()
+	if k == 0 {
+		return true
+	}
+	done, err := n.d.Post(l.ops[:k]) // add touches only what is behind them
+	if err != nil && done < k {
 		id := int32(l.ops[done].Cookie)
 		n.ends[n.piece[id].rank].leave()
 		n.settle(id, err)
 		done++
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.len = copy(l.ops[:], l.ops[done:l.len])
 	l.count.Store(int32(l.len))
 	return l.len == 0

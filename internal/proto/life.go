@@ -100,7 +100,7 @@ func (e *Engine) Join(local mem.Range, blocks []Remote) {
 	p.others = blocks
 	for r := range blocks {
 		if m := blocks[r].Mapped; m.Bytes != 0 {
-			p.bells[r] = bellOf(m)
+			p.bells[r] = bellOf(e.Sched, m)
 		}
 	}
 	old := *p.block.Load()
@@ -110,12 +110,12 @@ func (e *Engine) Join(local mem.Range, blocks []Remote) {
 			p.mark(local, r, Cause(c))
 		}
 	}
-	e.Sched.SetBell(bellOf(local))
+	e.Sched.SetBell(bellOf(e.Sched, local))
 	local.Word64(blockState).Store(uint64(Up))
 }
 
-func bellOf(block mem.Range) sched.Bell {
-	return sched.NewBell(block.Word32(blockBell), block.Word32(blockBell+4))
+func bellOf(s *sched.Sched, block mem.Range) sched.Bell {
+	return s.NewBell(block.Word32(blockBell), block.Word32(blockBell+4))
 }
 
 // Leave announces that this rank needs nobody any more.

@@ -102,7 +102,11 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 		n.freeTrans = append(n.freeTrans, int32(i))
 	}
 	n.scratch = mem.Of(make([]uint64, pieces*scratchBytes/8))
-	bufs := mem.Of(make([]uint64, slots*slotBytes/8))
+	count := e.config.Slots
+	if count == 0 {
+		count = slots
+	}
+	bufs := mem.Of(make([]uint64, count*slotBytes/8))
 	n.pool = bounce.New(bufs, min(slotBytes, n.caps.MaxMessage))
 	var err error
 	if n.scratchKey, err = n.d.Register(n.scratch, transport.LocalWrite); err != nil {
@@ -135,14 +139,13 @@ func (n *nic) quit() {
 	n.d.Wake()
 	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: "close", Peer: -1}, nil)
 	defer sp.End()
-	for !n.unattended.Load() {
-		_ = sp.Step() // without a deadline and a watch there is no error
+	for !n.unattended.Load() || !n.poll.TryLock() { // a poller may be at work still, and start a mender
+		_ = sp.Step() // without a deadline and a watch there is no error but that of a simulated world, whose helpers end
 	}
-	n.poll.Lock() // a poller may be at work still, and start a mender
-	defer n.poll.Unlock()
 	for n.menders.Load() != 0 {
 		_ = sp.Step()
 	}
+	n.poll.Unlock()
 }
 
 // Naps of attend while others poll.
@@ -162,7 +165,7 @@ func (n *nic) attend(ctx context.Context) {
 			if seen != n.waits.Load() {
 				seen, nap = n.waits.Load(), napFirst
 			}
-			n.nap.Wait(nap)
+			n.nap.Wait(n.e.Sched, nap)
 		}
 		if err := n.d.Wait(ctx); err != nil {
 			return
@@ -227,6 +230,9 @@ func (n *nic) pollOnce() bool {
 		_ = n.am.Flush()
 	}
 	n.poll.Unlock()
+	if n.closed.Load() {
+		n.e.Sched.Ring() // quit waits for the lock
+	}
 	if k > 0 {
 		n.e.Sched.Ring() // others of this rank may sleep for one of these
 	}
@@ -304,6 +310,7 @@ func (n *nic) finish(c *transport.Completion) {
 	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
 		// The destination is the engine's until the transfer's generation grows, below.
 		copy(p.dst.Data(), n.source(p).Data())
+		n.e.Sched.ChargeCopy(p.dst.Bytes, p.dst.Bytes)
 	}
 	var err error
 	if c.Status != transport.StatusOK {

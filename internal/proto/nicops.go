@@ -112,6 +112,7 @@ func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
 		path = PathInline
 	}
 	n.e.counts.add(path, src.Bytes)
+	whole := src.Bytes
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, n.pool.SlotBytes()))
 		id, err := n.acquire(op, r.Rank, part.Bytes > n.inline)
@@ -120,6 +121,7 @@ func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
 		}
 		buf, key := n.buffer(id, part.Bytes)
 		copy(buf.Data(), part.Data())
+		n.e.Sched.ChargeCopy(part.Bytes, whole)
 		wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
 		wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
 		if part.Bytes <= n.inline {
@@ -151,6 +153,7 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 		return err
 	}
 	n.e.counts.add(PathBounce, dst.Bytes)
+	whole := dst.Bytes
 	var flight [window]kept
 	var into [window]mem.Range
 	posted, done := 0, 0
@@ -176,6 +179,7 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 		if werr := k.h.Wait(context.Background()); werr == nil {
 			buf, _ := n.buffer(k.id, part.Bytes)
 			copy(part.Data(), buf.Data())
+			n.e.Sched.ChargeCopy(part.Bytes, whole)
 		} else if err == nil {
 			err = werr
 		}
@@ -379,14 +383,19 @@ func (n *nic) explain(op string, rank int, err error) error {
 	if !errors.Is(err, errConnectionLost) {
 		return err
 	}
-	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, nil)
+	ctx, cancel := n.e.Sched.WithTimeout(context.Background(), newsTime)
+	defer cancel()
+	sp := n.e.Sched.Begin(ctx, sched.What{Op: op, Peer: rank}, nil)
 	defer sp.End()
-	for began := n.e.Sched.Now(); n.e.Sched.Now()-began < newsTime && !n.closed.Load(); {
+	for !n.closed.Load() {
 		if gone := n.e.Peers.Check(rank); gone != nil {
 			return transport.NewOpError(op, rank, fmt.Errorf("%w; %w", gone, errConnectionLost))
 		}
-		if !n.progress() {
-			_ = sp.Step() // without a deadline and a watch there is no error
+		if n.progress() {
+			continue
+		}
+		if sp.Step() != nil {
+			break // no news within the time
 		}
 	}
 	return err

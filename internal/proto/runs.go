@@ -50,7 +50,7 @@ func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range)
 		}
 		err = c.put(r.To, r.Far, part)
 	}
-	return e.chains.finish(c, err)
+	return e.chains.finish(c, mem.Range{}, err)
 }
 
 // GetRuns copies count runs of the members' memory to dst, like as many Gets, with all reads of a chain under way at
@@ -73,9 +73,9 @@ func (e *Engine) GetRuns(op string, count int, run func(int) Run, dst mem.Range)
 		if c == nil {
 			c = e.chains.take(e.nic(), op)
 		}
-		err = c.get(r.To, r.Far, part)
+		err = c.get(r.To, r.Far, dst, r.Near, r.Bytes)
 	}
-	return e.chains.finish(c, err)
+	return e.chains.finish(c, dst, err)
 }
 
 // FlushLocal returns when this rank's memory is free of transfers with the member's rank that it has begun: sources may

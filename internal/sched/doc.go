@@ -1,6 +1,6 @@
 // Package sched is the seam of waiting and time. Below package pgas nothing waits, sleeps, reads a clock or
 // starts a goroutine but through it, so that the same protocol code runs in a process of its own, as one of
-// many goroutine ranks of a test, and (by a body that hands a token on) in virtual time.
+// many goroutine ranks of a test, and in virtual time.
 //
 // # Life of a wait
 //
@@ -35,6 +35,22 @@
 //     makes the condition true, then looks for sleepers. Both sides use sequentially consistent atomics, so
 //     one of them sees the other.
 //   - S3: a wait that has parked stands in the rank's list of waits until End.
+//
+// # Virtual time
+//
+// The third body is Sim: all goroutines of all ranks of a world are coroutines that hand a token on, and time is a
+// number that moves when all of them wait. A wait's step gives the token away and gets it back when something has
+// happened to its rank: a NIC has written to its memory or finished an operation, its bell was rung, a time limit
+// has passed, another goroutine of the rank has begun to wait or has ended. Nothing is polled. A program takes
+// virtual time only by what it waits for and by what it is charged (Charge, ChargeCopy).
+//
+//   - V1: exactly one coroutine or action runs at a time, so nothing in a simulated world is concurrent, and the race
+//     detector finds nothing there.
+//   - V2: a run is decided by the program and the seed. Real time, addresses and the order of maps have no say.
+//   - V3: when nothing is left to happen, every wait looks once more, as S1 asks, and the simulation counts a lost ring
+//     if that helped. If it did not, all waits end with a *StuckError that lists them.
+//   - V4: a simulated program may block in this package's calls only. A channel, a mutex held across a wait, or a loop
+//     over a load stops the world: whoever has the token keeps it.
 //
 // # Concurrency
 //

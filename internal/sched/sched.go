@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Sched is how one rank waits, tells time and starts helpers. Make one with Process or Goroutine.
+// Sched is how one rank waits, tells time and starts helpers. Make one with Process, Goroutine or Sim.Rank.
 type Sched struct {
+	sim    *simRank // virtual time; nil in the other bodies
 	yield  func()
 	spins  int           // pause instructions before the first yield
 	yields time.Duration // how long to yield before parking
@@ -60,7 +61,12 @@ func newSched(ranksHere, cores int, yield func()) *Sched {
 }
 
 // SetBell makes waits of this rank park on b, which peers can ring, instead of on a bell of its own.
-func (s *Sched) SetBell(b Bell) { s.bell.Store(&b) }
+func (s *Sched) SetBell(b Bell) {
+	if s.sim != nil {
+		s.sim.answer(b)
+	}
+	s.bell.Store(&b)
+}
 
 // SetProgress gives every slow step of a wait something useful to do first: f moves the rank's transfers along and
 // reports whether it found anything. It must not wait, and may be called by several waits at once.
@@ -70,10 +76,22 @@ func (s *Sched) SetProgress(f func() bool) { s.help.Store(&f) }
 func (s *Sched) DropBell() { s.bell.Store(&s.own) }
 
 // Ring wakes the parked waits of this very rank: a helper goroutine has made something true for them.
-func (s *Sched) Ring() { s.bell.Load().Ring() }
+func (s *Sched) Ring() {
+	if s.sim != nil {
+		s.sim.ring()
+		return
+	}
+	s.bell.Load().Ring()
+}
 
 // Go runs f beside the caller.
-func (s *Sched) Go(f func()) { go f() }
+func (s *Sched) Go(f func()) {
+	if s.sim != nil {
+		s.sim.start(f)
+		return
+	}
+	go f()
+}
 
 // Pause tells the processor that the caller loops until another core's store. It is for threads that serve
 // memory on their own, such as a software NIC's engine; whoever waits for a rank uses Begin and Step.
@@ -84,10 +102,46 @@ func Pause() { pause() }
 func Yield() { yieldProcessor() }
 
 // Now returns nanoseconds since the rank began; it never goes back.
-func (s *Sched) Now() time.Duration { return time.Since(s.epoch) }
+func (s *Sched) Now() time.Duration {
+	if s.sim != nil {
+		return s.sim.now()
+	}
+	return time.Since(s.epoch)
+}
 
-// Sleep waits for d or until ctx ends, whose error it returns then.
+// Charge says that the caller has computed for d. It moves a virtual clock and does nothing in real time, where the
+// computation itself has taken that long.
+func (s *Sched) Charge(d time.Duration) {
+	if s.sim != nil {
+		s.sim.m.charge(d)
+	}
+}
+
+// ChargeCopy says that the caller has copied bytes, as a part of a copy of whole bytes: how far a copy of that length
+// reaches out of the caches decides its speed. Like Charge it counts in virtual time only.
+func (s *Sched) ChargeCopy(bytes, whole int) {
+	if s.sim != nil {
+		s.sim.m.chargeCopy(bytes, whole)
+	}
+}
+
+// WithTimeout is context.WithTimeoutCause by this scheduler's clock. The cause is context.DeadlineExceeded.
+func (s *Sched) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if s.sim != nil {
+		return s.sim.withTimeout(ctx, d)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// Sleep waits for d or until ctx ends, whose error it returns then. ctx may be nil.
 func (s *Sched) Sleep(ctx context.Context, d time.Duration) error {
+	if s.sim != nil {
+		return s.sim.sleep(ctx, d)
+	}
+	if ctx == nil {
+		time.Sleep(d)
+		return nil
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -96,6 +150,23 @@ func (s *Sched) Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// WaitUntil waits until cond holds or ctx ends, whose cause it returns then. It is for goroutines that serve a rank and
+// have nothing to do for long: in virtual time it costs nothing while others work, and a world in which only such waits
+// go on is not stuck for them. What makes cond true rings the rank; cond changes nothing.
+func (s *Sched) WaitUntil(ctx context.Context, cond func() bool) error {
+	if s.sim != nil {
+		return s.sim.waitUntil(ctx, cond)
+	}
+	sp := s.Begin(ctx, What{Op: "serve", Peer: -1}, nil)
+	defer sp.End()
+	for !cond() {
+		if err := sp.Step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Waits lists the waits that have parked, oldest first.

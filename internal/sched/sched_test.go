@@ -116,13 +116,14 @@ func TestBellBetweenThreads(t *testing.T) {
 
 func TestEventKeepsOneSet(t *testing.T) {
 	var e Event
-	require.False(t, e.Wait(time.Millisecond))
+	s := Goroutine(2)
+	require.False(t, e.Wait(s, time.Millisecond))
 	e.Set()
 	e.Set()
-	require.True(t, e.Wait(time.Second))
-	require.False(t, e.Wait(time.Millisecond), "two sets before a wait are one")
+	require.True(t, e.Wait(s, time.Second))
+	require.False(t, e.Wait(s, time.Millisecond), "two sets before a wait are one")
 	go func() { time.Sleep(5 * time.Millisecond); e.Set() }()
-	require.True(t, e.Wait(10*time.Second))
+	require.True(t, e.Wait(s, 10*time.Second))
 }
 
 func TestParkedWaitAllocatesNothing(t *testing.T) {

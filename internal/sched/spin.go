@@ -53,17 +53,16 @@ func (sp *Spin) Slept() bool { return sp.began != 0 }
 
 // slow is a step beyond the spinning phase.
 func (sp *Spin) slow() error {
+	if sp.s.sim != nil {
+		return sp.virtual()
+	}
 	if sp.watch != nil {
 		if err := sp.watch.Interrupted(); err != nil {
 			return sp.lastWords(err)
 		}
 	}
-	if sp.ctx != nil {
-		select {
-		case <-sp.ctx.Done():
-			return context.Cause(sp.ctx)
-		default:
-		}
+	if err := ended(sp.ctx); err != nil {
+		return err
 	}
 	if help := sp.s.help.Load(); help != nil && (*help)() {
 		return nil
@@ -84,6 +83,19 @@ func (sp *Spin) slow() error {
 	}
 	sp.s.yield()
 	return nil
+}
+
+// ended returns the cause of a context that has ended. ctx may be nil.
+func ended(ctx context.Context) error {
+	if ctx == nil {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	default:
+		return nil
+	}
 }
 
 // lastWords returns nil for a while after the watch was interrupted: a rank that is gone may have done all that this

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"gopgas/transport/auto"
 	"gopgas/transport/transporttest"
 )
 
@@ -37,11 +36,7 @@ func Paths() []Named {
 			all = append(all, over(name))
 		}
 	}
-	picked, err := pick(all, os.Getenv(PathsVariable))
-	if err != nil {
-		panic(err)
-	}
-	return picked
+	return pick(all, os.Getenv(PathsVariable))
 }
 
 // Fabrics returns the paths over a loop-back NIC: what goes on between ranks can be changed there, and a NIC killed.
@@ -59,26 +54,22 @@ func Fabrics() []Named {
 // over is the path over a NIC of package auto.
 func over(name string) Named { return Named{name, Config{NIC: true, Over: name}} }
 
-// pick returns the paths that a list names, in its order; all for an empty list.
-func pick(all []Named, list string) ([]Named, error) {
+// pick returns the paths that a list names, in its order; all for an empty list. Another name is that of a real NIC; if
+// there is none of that name, each test that uses it fails and says so.
+func pick(all []Named, list string) []Named {
 	if list == "" {
-		return all, nil
+		return all
 	}
 	var picked []Named
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
-		i := slices.IndexFunc(all, func(n Named) bool { return n.Name == name })
-		switch {
-		case i >= 0:
+		if i := slices.IndexFunc(all, func(n Named) bool { return n.Name == name }); i >= 0 {
 			picked = append(picked, all[i])
-		case name != "shm" && auto.Known(name) == nil:
+		} else {
 			picked = append(picked, over(name))
-		default:
-			return nil, fmt.Errorf("%s=%s: no path is called %q: wanted mapped, counted, nic-good, nic-jitter, nic-poor or one of %s",
-				PathsVariable, list, name, auto.Names())
 		}
 	}
-	return picked, nil
+	return picked
 }
 
 // Main runs a package's tests and returns the exit code for os.Exit. It fails the package if goroutines are left over,

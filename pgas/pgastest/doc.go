@@ -12,7 +12,21 @@
 //
 // Run maps the ranks' memory in the Go heap, so accesses that no synchronisation orders are reported by go test -race
 // as in any Go program. With Config.NIC the ranks share nothing and all operations go through an in-process NIC:
-// what passes there assumes no shared memory.
+// what passes there assumes no shared memory. Config.Over names a real NIC instead: each rank opens one of its own, which
+// for soft and tcp needs leave to lock memory.
+//
+// # Paths
+//
+// A test of everything above the NICs runs over Paths, and over ProcPaths where its ranks are processes. On a machine with a
+// NIC of its own the same compiled tests run over that: PGAS_TEST_PATHS=verbs. PGAS_TEST_PATHS=tcp,soft picks some.
+//
+// # Simulated ranks
+//
+// RunSim runs the ranks as coroutines in virtual time, over simulated NICs whose costs are a model's. A thousand ranks fit
+// into one test. Equal seeds give equal runs, to the hash of everything that happened; a world in which nothing can
+// happen any more fails at once with what every rank waits for. Such programs may block in the library's calls only,
+// and take virtual time for computation only where they charge it with Compute. The race detector sees nothing there,
+// because nothing is concurrent.
 //
 // # Process ranks
 //

@@ -180,8 +180,8 @@ func TestMessagePassingByPuts(t *testing.T) {
 	})
 }
 
-// TestPutSignal: whoever sees the signal sees the data, though data and signal may lie side by side in the batch that a
-// NIC moves: the signal is an operation of its own, and what moves it an entry of its own in the list that the kernel reads.
+// TestPutSignal: whoever sees the signal sees the data, also where a NIC promises no order of bytes within one write, as
+// soft and tcp do not: the signal is a write of its own.
 func TestPutSignal(t *testing.T) {
 	everywhere(t, 50, exactly(block), func(ctx context.Context, p *pair, rounds int) error {
 		sigs, err := pgsync.NewSignals(ctx, p.w.Team(), 1)

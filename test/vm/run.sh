@@ -10,13 +10,14 @@
 #   --env NAME             hand this variable of the environment on (repeatable)
 #   --cpus N, --mem MIB    size of the machine (default 2, 2048)
 #   --mtu BYTES            of the interfaces (default 9000)
+#   --lsm NAMES            security modules of the guest's kernel, such as yama (default none)
 #   --timeout SECONDS      (default 300)
 #   --cache DIR            where the kernel is kept (default ~/.cache/gopgas-vm)
 #   --times                print seconds of boot and run on standard error
 set -euo pipefail
 die() { echo "vm: $*" >&2; exit 125; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-nics=one node=0 link='' share='' cpus=2 mem=2048 mtu=9000 limit=300 times='' names=(PATH HOME)
+nics=one node=0 link='' share='' cpus=2 mem=2048 mtu=9000 lsm= limit=300 times='' names=(PATH HOME)
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/gopgas-vm
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	case $1 in
@@ -28,6 +29,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	--cpus) cpus=$2 ;;
 	--mem) mem=$2 ;;
 	--mtu) mtu=$2 ;;
+	--lsm) lsm=$2 ;;
 	--timeout) limit=$2 ;;
 	--cache) cache=$2 ;;
 	--times) times=1; shift; continue ;;
@@ -93,7 +95,7 @@ begin=$(date +%s%N)
 timeout -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
 	-machine pc -accel tcg,thread=multi -cpu qemu64 -smp "$cpus" -m "$mem" \
 	-kernel "$cache/vmlinux" -initrd "$work/initramfs" \
-	-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog audit=0 lsm= init_on_alloc=0" \
+	-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog audit=0 lsm=$lsm init_on_alloc=0" \
 	-chardev "file,id=console,path=$work/console" -serial chardev:console \
 	"${devices[@]}" </dev/null >"$work/qemu" 2>&1 &
 machine=$!

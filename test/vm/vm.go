@@ -35,6 +35,7 @@ type Machine struct {
 	Memory  int           // MiB; 0: 2048
 	Share   string        // a folder of this machine that the guest may write; "": none
 	Env     []string      // names of variables to hand on
+	LSM     string        // security modules of its kernel; "": none
 	Timeout time.Duration // 0: two minutes
 
 	// Link makes this one of two machines that are joined by sockets in the folder Link. Node is 0 or 1; the
@@ -92,6 +93,7 @@ func (m Machine) options(limit time.Duration) []string {
 	add("--cpus", strconv.Itoa(m.CPUs))
 	add("--mem", strconv.Itoa(m.Memory))
 	add("--share", m.Share)
+	add("--lsm", m.LSM)
 	if m.Link != "" {
 		options = append(options, "--link", m.Link, "--node", strconv.Itoa(m.Node))
 	}

@@ -121,10 +121,8 @@ func Fits(name string, nodes int) error {
 			far = append(far, n.Name)
 		}
 	}
-	for _, f := range far {
-		if f == name {
-			return nil
-		}
+	if slices.Contains(far, name) {
+		return nil
 	}
 	return fmt.Errorf("%w: %s connects the ranks of one node only, and these are on %d; what connects them: %s",
 		transport.ErrUnsupported, name, nodes, strings.Join(far, ", "))

@@ -59,7 +59,8 @@
 // # Order of bytes
 //
 // Writes become visible in the order posted. Within one write nothing is promised: the kernel copies with
-// string instructions, and the last byte may be there before the first. A flag is therefore a write of its own.
+// string instructions, and the last byte may be there before the first. So Caps.InOrderData is not set, and a flag is a
+// write of its own, for which the kernel is called when it has finished with the data.
 // Aligned words of 8 bytes have never been seen torn, between processes too.
 //
 // # Lock order
@@ -73,8 +74,10 @@
 //
 // Ranks must be processes of one user, one pid namespace and one machine that may copy from each other: with
 // Yama's ptrace_scope 1 each rank allows it when it is opened, with 2 or 3 it needs CAP_SYS_PTRACE, and Connect's
-// error says so. A peer that is stopped (not dead) delays what needs its engine for as long as it is
-// stopped; only Connect, Deregister and Close give up, after FailureTimeout, and a region in which it is stopped
-// stays locked. A pid that is used again between a death and its report, some 100 us, is not noticed. Two threads of
-// a rank compute and move; with more of both than processors they take turns. Only Linux has it.
+// error says so. A pid that is used again between a death and its report, some 100 us, is not noticed. Two threads
+// of a rank compute and move; with more of both than processors they take turns. Only Linux has it.
+//
+// A peer that is stopped, as in a debugger, is not called gone: its memory can still be written and read, and what
+// needs its engine (atomics, messages) waits until it goes on. Only Connect, Deregister and Close give up, after
+// FailureTimeout, and a region in which it is stopped stays locked.
 package soft

@@ -1,0 +1,125 @@
+package pgas
+
+import (
+	"context"
+	"fmt"
+
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+)
+
+// UpdateGhosts renews the ghost cells: each member gets its frame from those who own the elements, corners included,
+// from as many blocks as the frame reaches across. Ghost cells outside a matrix that is not periodic stay as they are.
+// Collective; it is a Fence before, and waits until all have their frames.
+func (m *Matrix[T]) UpdateGhosts(ctx context.Context) error {
+	if err := m.Fence(ctx); err != nil {
+		return err
+	}
+	b := m.mine()
+	if b.Rows > 0 && b.Cols > 0 {
+		for _, strip := range frame(b.Rows, b.Cols, m.g.Ghost) {
+			if err := m.getStrip(b, strip); err != nil {
+				return err
+			}
+		}
+	}
+	return m.Team().Barrier(ctx) // from here on the elements may change
+}
+
+// getStrip gets what a strip beside block b shows of the matrix.
+func (m *Matrix[T]) getStrip(b, strip Area) error {
+	local := m.w.Local()
+	for i, rows := range wrap(b.Row+strip.Row, strip.Rows, m.rd.n, m.g.PeriodicRows) {
+		for j, cols := range wrap(b.Col+strip.Col, strip.Cols, m.cd.n, m.g.PeriodicCols) {
+			a := Area{
+				Row: rows[0], Col: cols[0], Rows: rows[1] - rows[0], Cols: cols[1] - cols[0],
+				RowStep: 1, ColStep: 1,
+			}
+			if err := m.get(a, local[m.place(strip.Row+i, strip.Col+j):], m.stride); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Fill sets every element to v. Collective; it is a Fence before and after.
+func (m *Matrix[T]) Fill(ctx context.Context, v T) error {
+	return m.Apply(ctx, func(int, int, T) T { return v })
+}
+
+// Apply sets every element to f of its row, its column and its value; each member does so for its own, in any order.
+// Collective; it is a Fence before and after.
+func (m *Matrix[T]) Apply(ctx context.Context, f func(i, j int, v T) T) error {
+	if err := m.Fence(ctx); err != nil {
+		return err
+	}
+	for at, x := range m.Mine() {
+		*x = f(at[0], at[1], *x)
+	}
+	return m.Fence(ctx)
+}
+
+// CopyFrom copies the elements of src, which has as many rows and columns on the same team, with any grid. Ghost cells
+// are not copied. Collective; it is a Fence of both before and after.
+func (m *Matrix[T]) CopyFrom(ctx context.Context, src *Matrix[T]) error {
+	return m.from(ctx, "copy", src, src.rd.n, src.cd.n, func() error {
+		b := m.mine()
+		b.RowStep, b.ColStep = 1, 1
+		if b.Rows == 0 || b.Cols == 0 {
+			return nil
+		}
+		return src.get(b, m.w.Local()[m.place(0, 0):], m.stride)
+	})
+}
+
+// transposePiece is how many elements of another matrix are held at once, about.
+const transposePiece = 1 << 16
+
+// Transpose makes m the transpose of src, which has as many rows as m has columns, and the other way round, on the same
+// team, with any grid. Collective; it is a Fence of both before and after.
+func (m *Matrix[T]) Transpose(ctx context.Context, src *Matrix[T]) error {
+	return m.from(ctx, "transpose", src, src.cd.n, src.rd.n, func() error {
+		b := m.mine()
+		if b.Rows == 0 || b.Cols == 0 {
+			return nil
+		}
+		step := max(1, transposePiece/b.Rows) // columns of m, rows of src
+		buf := make([]T, min(step, b.Cols)*b.Rows)
+		for lo := 0; lo < b.Cols; lo += step {
+			n := min(step, b.Cols-lo)
+			from := Area{Row: b.Col + lo, Col: b.Row, Rows: n, Cols: b.Rows, RowStep: 1, ColStep: 1}
+			if err := src.get(from, buf, b.Rows); err != nil {
+				return err
+			}
+			for i := range b.Rows {
+				row := m.Row(i)[m.g.Ghost+lo:]
+				for j := range n {
+					row[j] = buf[j*b.Rows+i]
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// from runs f, which makes this rank's block of m from src, between fences. m has to have rows by cols elements.
+func (m *Matrix[T]) from(ctx context.Context, op string, src *Matrix[T], rows, cols int, f func() error) error {
+	if src == m {
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: a matrix from itself", pgsync.ErrMismatch))
+	}
+	if src.Team() != m.Team() || rows != m.rd.n || cols != m.cd.n {
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: a matrix of %d by %d elements on a team of %d, needed %d by %d on the same team",
+			pgsync.ErrMismatch, src.rd.n, src.cd.n, src.Team().Size(), m.rd.n, m.cd.n))
+	}
+	if err := src.Fence(ctx); err != nil {
+		return err
+	}
+	if err := m.Fence(ctx); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	return m.Fence(ctx)
+}

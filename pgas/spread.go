@@ -1,0 +1,106 @@
+package pgas
+
+import (
+	"fmt"
+
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+	"gopgas/window"
+)
+
+// shortRun is how many bytes one after the other make a transfer of their own worth while; shorter ones go together.
+const shortRun = 512
+
+// scattered reports whether the elements of a range lie in pieces so short that they go together in one call.
+func (a *Array[T]) scattered() bool {
+	return a.d.dealt() && a.d.p > 1 && a.d.length*a.elemBytes() < shortRun
+}
+
+// Gather gets element at[i] to dst[i] for all i, whoever owns them, and returns when all are there. Through a NIC they
+// come in chains of many, over all owners at once.
+func (a *Array[T]) Gather(dst []T, at []int) error {
+	if err := a.list("gather", len(dst), at); err != nil {
+		return err
+	}
+	return a.w.Gather(dst, func(i int) (int, int) { return a.d.owner(at[i]) })
+}
+
+// Scatter puts src[i] to element at[i] for all i, whoever owns them. It completes like a Put. Where an element is named
+// twice, one of its values stays.
+func (a *Array[T]) Scatter(src []T, at []int) error {
+	if err := a.list("scatter", len(src), at); err != nil {
+		return err
+	}
+	return a.w.Scatter(src, func(i int) (int, int) { return a.d.owner(at[i]) })
+}
+
+// list verifies a list of indices before anything moves.
+func (a *Array[T]) list(op string, values int, at []int) error {
+	if values != len(at) {
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: %d values for %d indices", ErrRange, values, len(at)))
+	}
+	for _, i := range at {
+		if err := a.d.check(i, 1); err != nil {
+			return transport.NewOpError(op, -1, err)
+		}
+	}
+	return nil
+}
+
+// GetStrided gets elements lo, lo+step, lo+2*step … to dst, whoever owns them. step is not 0; it may be negative.
+func (a *Array[T]) GetStrided(lo, step int, dst []T) error {
+	if err := a.stride("get-strided", lo, step, len(dst)); err != nil {
+		return err
+	}
+	return a.w.Gather(dst, func(i int) (int, int) { return a.d.owner(lo + i*step) })
+}
+
+// PutStrided puts src to elements lo, lo+step, lo+2*step …, whoever owns them. step is not 0; it may be negative.
+func (a *Array[T]) PutStrided(lo, step int, src []T) error {
+	if err := a.stride("put-strided", lo, step, len(src)); err != nil {
+		return err
+	}
+	return a.w.Scatter(src, func(i int) (int, int) { return a.d.owner(lo + i*step) })
+}
+
+// stride verifies n elements from lo on, step apart.
+func (a *Array[T]) stride(op string, lo, step, n int) error {
+	bad := step == 0
+	switch {
+	case n == 0:
+		return transport.NewOpError(op, -1, a.d.check(lo, 0))
+	case lo < 0 || lo >= a.d.n:
+		bad = true
+	case step > 0:
+		bad = n-1 > (a.d.n-1-lo)/step
+	case step < 0: // of the smallest step the negative is itself, and the quotient is 0 as it should
+		bad = n-1 > lo/-step
+	}
+	if bad {
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: %d elements from %d on, %d apart, of an array of %d", ErrRange, n, lo, step, a.d.n))
+	}
+	return nil
+}
+
+// Accumulate combines src into the elements of a from lo on, whoever owns them, each atomically, the whole not. It is
+// ordered and flushed like a Put.
+func Accumulate[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) error {
+	if err := a.d.check(lo, len(src)); err != nil {
+		return transport.NewOpError("accumulate", -1, err)
+	}
+	for len(src) > 0 {
+		member, disp := a.d.owner(lo)
+		n := min(a.d.run(lo), len(src))
+		if err := window.Accumulate(a.w, member, disp, src[:n], op); err != nil {
+			return err
+		}
+		lo, src = lo+n, src[n:]
+	}
+	return nil
+}
+
+// Ptr returns the global pointer to element i. It panics if there is no such element.
+func (a *Array[T]) Ptr(i int) Ptr[T] {
+	member, disp := a.Owner(i)
+	return Ptr[T]{a.w, member, disp}
+}

@@ -1,0 +1,171 @@
+package pgas_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	pgsync "gopgas/sync"
+)
+
+// layouts are layouts of n elements over p ranks, one of each kind and more.
+func layouts(n, p int) []pgas.Layout {
+	counts := make([]int, p)
+	for i := range n {
+		counts[(i*i)%p/(1+i%2)]++
+	}
+	return []pgas.Layout{pgas.Block(), pgas.Cyclic(), pgas.BlockCyclic(3), pgas.BlockCyclic(200), pgas.Irregular(counts...)}
+}
+
+// eachLayout runs f on an array of int32 with each layout. All members work on an array, each on its own share of the
+// indices: those that leave its rank when divided by the number of ranks.
+func eachLayout(t *testing.T, n int, f func(ctx context.Context, t *testing.T, w *pgas.World, a *pgas.Array[int32]) error) {
+	worlds(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		for _, l := range layouts(n, w.Size()) {
+			a, err := pgas.NewArray[int32](ctx, w.Team(), n, l)
+			if err != nil {
+				return err
+			}
+			if err := f(ctx, t, w, a); err != nil {
+				return err
+			}
+			if err := a.Free(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// whole gets all of an array after a fence, and fences again so that nobody changes it before all have.
+func whole[T any](ctx context.Context, a *pgas.Array[T]) ([]T, error) {
+	all := make([]T, a.Len())
+	return all, errors.Join(a.Fence(ctx), a.Get(0, all), a.Fence(ctx))
+}
+
+// holds wants the array to be want.
+func holds[T any](ctx context.Context, t *testing.T, a *pgas.Array[T], want []T, text ...any) error {
+	have, err := whole(ctx, a)
+	if err != nil {
+		return err
+	}
+	require.Equal(t, want, have, text...)
+	return nil
+}
+
+func TestScatterAndGatherByIndex(t *testing.T) {
+	const n = 97
+	eachLayout(t, n, func(ctx context.Context, t *testing.T, w *pgas.World, a *pgas.Array[int32]) error {
+		rng := rand.New(rand.NewPCG(4, uint64(w.Rank())))
+		want := make([]int32, n)
+		var at []int
+		for _, i := range rng.Perm(n) {
+			want[i] = int32(1000 + i)
+			if i%w.Size() == w.Rank() {
+				at = append(at, i)
+			}
+		}
+		src := make([]int32, len(at))
+		for k, i := range at {
+			src[k] = int32(1000 + i)
+		}
+		if err := errors.Join(a.Scatter(src, at), holds(ctx, t, a, want)); err != nil {
+			return err
+		}
+		at = at[:0]
+		for range 150 { // with repetitions
+			at = append(at, rng.IntN(n))
+		}
+		dst := make([]int32, len(at))
+		if err := a.Gather(dst, at); err != nil {
+			return err
+		}
+		for k, i := range at {
+			require.Equal(t, want[i], dst[k])
+		}
+		for _, bad := range []int{-1, n} {
+			require.ErrorIs(t, a.Gather(make([]int32, 2), []int{0, bad}), pgas.ErrRange)
+			require.ErrorIs(t, a.Scatter(make([]int32, 2), []int{0, bad}), pgas.ErrRange)
+		}
+		require.ErrorIs(t, a.Gather(make([]int32, 2), []int{0}), pgas.ErrRange)
+		require.NoError(t, a.Scatter(nil, nil))
+		return holds(ctx, t, a, want, "refused calls moved something")
+	})
+}
+
+func TestStridedAcrossOwners(t *testing.T) {
+	const n = 60
+	eachLayout(t, n, func(ctx context.Context, t *testing.T, w *pgas.World, a *pgas.Array[int32]) error {
+		want := make([]int32, n)
+		for i := range want {
+			want[i] = int32(i + 5)
+		}
+		src := make([]int32, 0, n)
+		for i := w.Rank(); i < n; i += w.Size() {
+			src = append(src, want[i])
+		}
+		if err := errors.Join(a.PutStrided(w.Rank(), w.Size(), src), holds(ctx, t, a, want)); err != nil {
+			return err
+		}
+		const most = int(^uint(0) >> 1)
+		for _, lo := range []int{-1, 0, 7, n - 1, n} {
+			for _, step := range []int{1, 2, 7, 59, 60, -1, -3, -7, most, -most - 1, 0} {
+				for _, count := range []int{0, 1, 2, 3, 9, 61} {
+					dst := make([]int32, count)
+					err := a.GetStrided(lo, step, dst)
+					ok := lo >= 0 && lo <= n
+					if count > 0 {
+						last := lo
+						for range count - 1 {
+							if ok = ok && (step > 0 && last < n-step || step < 0 && last >= -step && -step > 0); ok {
+								last += step
+							}
+						}
+						ok = ok && lo < n && step != 0
+					}
+					if !ok {
+						require.ErrorIs(t, err, pgas.ErrRange, "%d elements from %d on by %d", count, lo, step)
+						require.ErrorIs(t, a.PutStrided(lo, step, dst), pgas.ErrRange)
+						continue
+					}
+					require.NoError(t, err, "%d elements from %d on by %d", count, lo, step)
+					for k, v := range dst {
+						require.Equal(t, want[lo+k*step], v)
+					}
+				}
+			}
+		}
+		return a.Fence(ctx)
+	})
+}
+
+func TestAccumulateAcrossOwners(t *testing.T) {
+	const n = 50
+	eachLayout(t, n, func(ctx context.Context, t *testing.T, w *pgas.World, a *pgas.Array[int32]) error {
+		src := make([]int32, n-8)
+		want := make([]int32, n)
+		for k := range src {
+			src[k] = int32((w.Rank() + 1) * k)
+			want[4+k] = int32(w.Size() * (w.Size() + 1) / 2 * k)
+		}
+		if err := errors.Join(pgas.Accumulate(a, 4, src, pgsync.Sum), holds(ctx, t, a, want)); err != nil {
+			return err
+		}
+		require.ErrorIs(t, pgas.Accumulate(a, n-1, src, pgsync.Sum), pgas.ErrRange)
+		p, first := a.Ptr(7), a.Ptr(0)
+		v, err := p.Load()
+		require.NoError(t, err)
+		require.Equal(t, want[7], v)
+		if p.Member() == first.Member() {
+			require.Equal(t, p, first.Add(p.Sub(first)))
+		} else {
+			require.Panics(t, func() { p.Sub(first) })
+		}
+		require.Panics(t, func() { a.Ptr(n) })
+		return a.Fence(ctx)
+	})
+}

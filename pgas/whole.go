@@ -1,0 +1,241 @@
+package pgas
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+	"gopgas/window"
+)
+
+// Fill sets every element to v. Collective; it is a Fence before and after.
+func (a *Array[T]) Fill(ctx context.Context, v T) error {
+	return a.Apply(ctx, func(int, T) T { return v })
+}
+
+// Apply sets every element to f of its index and its value; each member does so for its own, in any order, so f must not
+// depend on other elements. Collective; it is a Fence before and after.
+func (a *Array[T]) Apply(ctx context.Context, f func(i int, v T) T) error {
+	if err := a.Fence(ctx); err != nil {
+		return err
+	}
+	for i, x := range a.Mine() {
+		*x = f(i, *x)
+	}
+	return a.Fence(ctx)
+}
+
+// Combine sets every element of a to f of the elements of x and y with the same index. x and y are as long as a and on
+// the same team; their layouts may differ, and both may be a itself if they have its layout. Collective; it is a Fence
+// of all three before and after.
+func (a *Array[T]) Combine(ctx context.Context, x, y *Array[T], f func(x, y T) T) error {
+	const op = "combine"
+	for _, o := range []*Array[T]{x, y} {
+		if err := a.alike(op, o); err != nil {
+			return err
+		}
+		if err := o.Fence(ctx); err != nil {
+			return err
+		}
+	}
+	if err := a.Fence(ctx); err != nil {
+		return err
+	}
+	local := a.Local()
+	var bufs [2][]T
+	err := a.pieces(func(lo, n int) error {
+		from, err := x.read(a, lo, n, &bufs[0])
+		if err != nil {
+			return err
+		}
+		with, err := y.read(a, lo, n, &bufs[1])
+		if err != nil {
+			return err
+		}
+		for k := range n {
+			local[lo+k] = f(from[k], with[k])
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.Fence(ctx)
+}
+
+// CopyFrom copies the elements of src, which has as many on the same team, in any layout. Collective; it is a Fence of
+// both before and after.
+func (a *Array[T]) CopyFrom(ctx context.Context, src *Array[T]) error {
+	if err := a.alike("copy", src); err != nil {
+		return err
+	}
+	return a.copyFrom(ctx, src, a.d.n)
+}
+
+// copyFrom copies the first n elements of src, at most as many as either has.
+func (a *Array[T]) copyFrom(ctx context.Context, src *Array[T], n int) error {
+	if err := src.Fence(ctx); err != nil {
+		return err
+	}
+	if err := a.Fence(ctx); err != nil {
+		return err
+	}
+	local, me := a.Local(), a.Team().Rank()
+	err := a.pieces(func(lo, k int) error {
+		// Local elements ascend, so those below n are the first ones.
+		for k > 0 && a.d.index(me, lo+k-1) >= n {
+			k--
+		}
+		return src.readTo(a, lo, local[lo:lo+k])
+	})
+	if err != nil {
+		return err
+	}
+	return a.Fence(ctx)
+}
+
+// alike verifies that o is on a's team and has as many elements.
+func (a *Array[T]) alike(op string, o *Array[T]) error {
+	if o.Team() != a.Team() {
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: the arrays are on different teams", pgsync.ErrMismatch))
+	}
+	if o.d.n != a.d.n {
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: an array of %d elements and one of %d", pgsync.ErrMismatch, a.d.n, o.d.n))
+	}
+	return nil
+}
+
+// wholePiece is how many elements of another array are held at once.
+const wholePiece = 1 << 16
+
+// pieces calls f for pieces of this rank's part.
+func (a *Array[T]) pieces(f func(lo, n int) error) error {
+	for lo, n := 0, a.localLen(); lo < n; lo += wholePiece {
+		if err := f(lo, min(wholePiece, n-lo)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read returns the elements of x with the indices that n elements of this rank's part of a, from lo on, have: in x's own
+// memory if the layouts are the same, else in buf.
+func (x *Array[T]) read(a *Array[T], lo, n int, buf *[]T) ([]T, error) {
+	if x.d.same(a.d) {
+		return x.Local()[lo : lo+n], nil
+	}
+	if cap(*buf) < n {
+		*buf = make([]T, n)
+	}
+	return (*buf)[:n], x.readTo(a, lo, (*buf)[:n])
+}
+
+// readTo is read into dst.
+func (x *Array[T]) readTo(a *Array[T], lo int, dst []T) error {
+	if x.d.same(a.d) {
+		copy(dst, x.Local()[lo:])
+		return nil
+	}
+	me := a.Team().Rank()
+	if len(dst) > 0 && !a.d.dealt() && !x.scattered() { // long pieces at both ends
+		return x.Get(a.d.index(me, lo), dst)
+	}
+	return x.w.Gather(dst, func(k int) (int, int) { return x.d.owner(a.d.index(me, lo+k)) })
+}
+
+// Resize gives a another length or layout, or both; the elements that both lengths have are kept, the new ones are 0.
+// Pointers into the array, its Window and Local end. Collective; it is a Fence. On an error a is as it was.
+func (a *Array[T]) Resize(ctx context.Context, n int, l Layout) error {
+	b, err := NewArray[T](ctx, a.Team(), n, l)
+	if err != nil {
+		return err
+	}
+	if err := b.copyFrom(ctx, a, min(n, a.d.n)); err != nil {
+		return err
+	}
+	old := a.w
+	a.w, a.d = b.w, b.d
+	return old.Free(ctx)
+}
+
+// elements is what is spread over a team: an Array or a Matrix.
+type elements[T any] interface {
+	Team() *Team
+	Fence(ctx context.Context) error
+	// owned returns this rank's elements in pieces.
+	owned() iter.Seq[[]T]
+}
+
+func (a *Array[T]) owned() iter.Seq[[]T] {
+	return func(yield func([]T) bool) { yield(a.Local()) }
+}
+
+// Reduce combines all elements of x, an Array or a Matrix, by op, and returns the result, bit by bit the same, on every
+// member: first each member its own, in order, then those results in the order of members. Collective; it is a Fence. An
+// error if x has no elements.
+func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (T, error) {
+	const name = "reduce"
+	type partial struct {
+		Value T
+		Any   bool
+	}
+	kind := proto.ElemOf[T]()
+	if err := kind.Check(op); err != nil || op >= proto.Replace {
+		if err == nil {
+			err = fmt.Errorf("%w: %s is not a reduction", window.ErrType, op)
+		}
+		return 0, transport.NewOpError(name, -1, err)
+	}
+	if err := x.Fence(ctx); err != nil {
+		return 0, err
+	}
+	mine := make([]partial, 1)
+	add := func(to *partial, v T) {
+		if !to.Any {
+			*to = partial{v, true}
+			return
+		}
+		to.Value = combine(kind, op, to.Value, v)
+	}
+	for piece := range x.owned() {
+		for _, v := range piece {
+			add(&mine[0], v)
+		}
+	}
+	all := make([]partial, x.Team().Size())
+	if err := pgsync.AllGather(ctx, x.Team(), all, mine); err != nil {
+		return 0, err
+	}
+	var total partial
+	for _, p := range all {
+		if p.Any {
+			add(&total, p.Value)
+		}
+	}
+	if !total.Any {
+		return 0, transport.NewOpError(name, -1, fmt.Errorf("%w: nothing to reduce", ErrRange))
+	}
+	return total.Value, nil
+}
+
+// combine is op of two values; the common ones without a detour over their bits.
+func combine[T pgsync.Number](kind proto.Elem, op pgsync.Op, a, b T) T {
+	switch op {
+	case pgsync.Sum:
+		return a + b
+	case pgsync.Prod:
+		return a * b
+	case pgsync.Min:
+		return min(a, b)
+	case pgsync.Max:
+		return max(a, b)
+	}
+	pair := [2]T{a, b}
+	x, y := mem.Of(pair[:1]), mem.Of(pair[1:])
+	x.SetBits(proto.Combine(op, kind.Kind, x.Bits(), y.Bits(), 0))
+	return pair[0]
+}
