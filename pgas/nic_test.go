@@ -104,10 +104,10 @@ func TestUnusableTransport(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"unknown":   {[]string{"PGAS_TRANSPORT=pigeon"}, `PGAS_TRANSPORT="pigeon": not supported here: no transport of this build is called "pigeon"; there are: shm, soft, tcp`},
+		"unknown":   {[]string{"PGAS_TRANSPORT=pigeon"}, `PGAS_TRANSPORT="pigeon": not supported here: no transport of this build is called "pigeon"; there are: shm, soft, verbs, tcp`},
 		"no device": {[]string{"PGAS_TRANSPORT=tcp", "PGAS_DEVICE=nosuch0"}, `PGAS_TRANSPORT=tcp cannot be used here: open tcp: device "nosuch0" is neither an address nor an interface`},
 		"foreign":   {[]string{"PGAS_TRANSPORT=tcp", "PGAS_DEVICE=203.0.113.77", "PGAS_LOCAL=off"}, "listen on 203.0.113.77"},
-		"unequal":   {[]string{"PGAS_TRANSPORT=shm", "PGAS_LOCAL=off"}, "PGAS_LOCAL=off leaves no way between the ranks of one node; set PGAS_TRANSPORT to one of: soft, tcp"},
+		"unequal":   {[]string{"PGAS_TRANSPORT=shm", "PGAS_LOCAL=off"}, "PGAS_LOCAL=off leaves no way between the ranks of one node; set PGAS_TRANSPORT to one of: soft, verbs, tcp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, out := pgastest.StartProcs(t, 2, pgastest.Procs{Env: c.env}, 1, func(context.Context, *pgas.World) error {
@@ -175,7 +175,7 @@ func TestNearTransportBetweenNodes(t *testing.T) {
 			})
 			require.Equal(t, 1, r.Code, out)
 			require.Contains(t, out, "PGAS_TRANSPORT="+name+" cannot be used here: not supported here: "+name+
-				" connects the ranks of one node only, and these are on 2; what connects them: tcp")
+				" connects the ranks of one node only, and these are on 2; what connects them: verbs, tcp")
 		})
 	}
 }
