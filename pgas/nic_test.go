@@ -16,6 +16,7 @@ import (
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
+	"gopgas/transport/auto"
 	"gopgas/window"
 )
 
@@ -142,12 +143,14 @@ func moveAway(t *testing.T, ranks string) {
 // TestNodes has ranks 0 and 1 on one node, which map each other's memory, and ranks 2 and 3 on nodes of their own.
 func TestNodes(t *testing.T) {
 	moveAway(t, "23")
+	fabric, _ := auto.Fabric("")
+	far := auto.Choose(2, []string{fabric}) // tcp, but on a machine with RDMA
 	pgastest.RunProcs(t, 4, func(ctx context.Context, w *pgas.World) error {
 		for r, want := range []int{0, 0, 1, 2} {
 			if n, _ := w.Node(r); n != want {
 				return fmt.Errorf("rank %d is on node %d", r, n)
 			}
-			way := "tcp"
+			way := far
 			if n, _ := w.Node(w.Rank()); n == want {
 				way = "shm"
 			}
@@ -158,7 +161,7 @@ func TestNodes(t *testing.T) {
 		if err := tour(ctx, w); err != nil {
 			return err
 		}
-		if s := w.Stats(); s["tcp"]["inline"].Ops == 0 || s["tcp"]["bounce"].Bytes == 0 {
+		if s := w.Stats(); s[far]["inline"].Ops == 0 || s[far]["bounce"].Bytes == 0 {
 			return fmt.Errorf("statistics: %v", s)
 		}
 		return nil

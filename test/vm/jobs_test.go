@@ -103,6 +103,7 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	}
 	well("info", `rxe0:1 +usable +10\.9\.0\.1; Ethernet, MTU \d+, messages up to 8\.0 MiB, \d+ registrations`)
 	well("two", "rank 0 of 2 over verbs", "rank 1 of 2 over verbs")
+	well("auto", "rank 0 of 2 over verbs", "rank 1 of 2 over verbs")
 	well("four", "rank 3 worked for")
 	well("flap", "rank 0 worked for", "rank 1 worked for")
 	ill("killed", `rank 0 was told: \S+ \(rank 2\): peer is gone`, `rank 1 was told: \S+ \(rank 2\): peer is gone`,

@@ -37,6 +37,8 @@ before=$(sent)
 
 part info ./pgasrun.run info
 part two job 2 ./rank.run hello
+# Each rank in a name space of its own counts as on another node: then the NIC is chosen without being asked for.
+part auto env -u PGAS_TRANSPORT -u PGAS_LOCAL -u PGAS_DEVICE ./pgasrun.run -n 2 unshare --ipc ./rank.run hello
 part four job 4 ./rank.run work 300
 part killed job 3 --no-kill ./rank.run killed
 PGAS_MAX_PINNED=16M part budget job 2 ./rank.run create 20000000
