@@ -162,9 +162,7 @@ func (n *nic) attend(ctx context.Context) {
 	seen := n.waits.Load()
 	for ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
-			if seen != n.waits.Load() {
-				seen, nap = n.waits.Load(), napFirst
-			}
+			seen = n.waits.Load()
 			n.nap.Wait(n.e.Sched, nap)
 		}
 		if err := n.d.Wait(ctx); err != nil {
