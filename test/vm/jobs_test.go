@@ -46,7 +46,7 @@ func jobPrograms(t *testing.T) string {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "lambda.fa"), genome, 0o644))
 	lines := bytes.SplitAfter(genome, []byte("\n"))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "genome.fa"), bytes.Join(lines[:40], nil), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "genome.fa"), bytes.Join(lines[:15], nil), 0o644))
 	script, err := os.ReadFile("testdata/jobs.sh")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "jobs.sh"), script, 0o755))

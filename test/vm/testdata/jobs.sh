@@ -45,13 +45,13 @@ PGAS_MAX_PINNED=16M part budget job 2 ./rank.run create 20000000
 limited 64 memlock64K ./pgasrun.run -n 2 ./rank.run hello
 limited 8192 memlock8M ./pgasrun.run -n 2 ./rank.run create 10000000
 part flap flap 0.7 job 2 ./rank.run flow 3000
-part keys ./proto.run -test.v -test.run='^(TestMend|TestRefusedAlone|TestUnreachable)$'
+part keys ./proto.run -test.v -test.run='^(TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 if [ "$length" = short ]; then
 	part kmer job 2 --stats ./kmer.run ./genome.fa
 	part churn job 2 ./rank.run churn 50
-	part window ./window.run -test.v -test.run='^(TestViews|TestCreateOverSlices|TestManyHandles|TestPutSignal|TestFloatsUnderContention|TestDataPathAllocatesNothing)$'
-	part sync ./sync.run -test.v -test.run='^(TestCounter|TestLockExcludes|TestSignals|TestHolderDies)$'
-	part pgas ./pgas.run -test.v -test.run='^(TestPtr|TestStatsAreExact|TestHeapGrowsOnDemand|TestSurvivorsGoOn)$'
+	part window ./window.run -test.v -test.run='^(TestViews|TestCreateOverSlices|TestPutSignal|TestDataPathAllocatesNothing)$'
+	part sync ./sync.run -test.v -test.run='^(TestCounter|TestSignals)$'
+	part pgas ./pgas.run -test.v -test.run='^(TestPtr|TestStatsAreExact|TestHeapGrowsOnDemand)$'
 else
 	part kmer job 4 --stats ./kmer.run ./lambda.fa
 	part churn job 2 ./rank.run churn 10000
