@@ -19,13 +19,16 @@ import (
 
 // Config says how a world is set up. The zero value of every field is its documented default.
 type Config struct {
-	// Transport is the NIC that carries operations on memory which is not mapped. Empty: soft on one node, tcp between
-	// nodes. On one node it is opened when it is first needed, for windows over slices that exist already. "shm" means
+	// Transport is the NIC that carries operations on memory which is not mapped. Empty: soft on one node; between nodes
+	// verbs where all ranks have an RDMA port, else tcp. On one node it is opened when it is first needed, for windows over slices that exist already. "shm" means
 	// no NIC at all. One that is named must work here and reach all ranks; nothing else is taken in its place.
 	Transport string
-	// Device says which device or network the transport uses, in its own words: tcp takes an interface ("eth0") or an
-	// address of this machine. Ranks may differ. Empty: what the transport finds.
+	// Device says which device or network the transport uses, in its own words: verbs takes a device and port
+	// ("mlx5_0:1"), tcp an interface ("eth0") or an address of this machine. Ranks may differ. Empty: what the transport
+	// finds.
 	Device string
+	// MaxPinned bounds all the memory that a rank registers with its NIC, in bytes. 0: what RLIMIT_MEMLOCK allows.
+	MaxPinned int64
 	// NoLocal makes the ranks of one node use the transport too, instead of mapping each other's memory.
 	NoLocal bool
 	// Stats counts operations on mapped memory too. They are slower then: they are no longer inlined.
@@ -42,7 +45,7 @@ type Config struct {
 	// Reg is what happens to the memory that large transfers over a NIC need registered, by the name of a policy of package
 	// regmgr: empty is leavepinned.
 	Reg string
-	// RegLimit bounds what a rank registers for its own transfers, in bytes. 0: three quarters of what the NIC may pin.
+	// RegLimit is the part of MaxPinned that a rank's own transfers may take, in bytes. 0: three quarters of it.
 	RegLimit int64
 	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: above 64 KiB.
 	RegThreshold int64
@@ -70,6 +73,7 @@ const (
 	envTrace     = "PGAS_TRACE"
 	envStart     = "PGAS_START_TIMEOUT"
 	envFailure   = "PGAS_FAILURE_TIMEOUT"
+	envPinned    = "PGAS_MAX_PINNED"
 	envReg       = "PGAS_REG"
 	envRegLimit  = "PGAS_REG_LIMIT"
 	envRegLeast  = "PGAS_REG_THRESHOLD"
@@ -82,8 +86,9 @@ const (
 func Variables(environ []string) []Variable {
 	vars := []Variable{
 		{Name: envTransport, Default: "auto", Meaning: "the NIC for memory that is not mapped: " + auto.Names() + "; shm: none; auto: " +
-			auto.Choose(1) + " on one node, " + auto.Choose(2) + " between nodes"},
-		{Name: envDevice, Meaning: "the transport's device; tcp: an interface such as eth0, or an address of this machine"},
+			auto.Choose(1, nil) + " on one node, between nodes verbs where all ranks have an RDMA port, else " + auto.Choose(2, nil)},
+		{Name: envDevice, Meaning: "the transport's device; verbs: such as mlx5_0:1; tcp: an interface such as eth0, or an address of this machine"},
+		{Name: envPinned, Default: "0", Meaning: "bytes that a rank may register with its NIC in all, such as 512M; 0: RLIMIT_MEMLOCK"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
 		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
@@ -92,7 +97,7 @@ func Variables(environ []string) []Variable {
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
 		{Name: envBandwidth, Default: "0", Meaning: "soft: bytes per second of each rank, such as 1.5G; 0: what the machine moves"},
 		{Name: envReg, Default: "leavepinned", Meaning: "the memory of large transfers: " + regmgr.Policies()},
-		{Name: envRegLimit, Default: "0", Meaning: "bytes registered at once for this rank's transfers, such as 64M; 0: 3/4 of what the NIC may pin"},
+		{Name: envRegLimit, Default: "0", Meaning: "the part of " + envPinned + " for this rank's own transfers, such as 64M; 0: 3/4 of it"},
 		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
 		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: "GOMAXPROCS", Default: fmt.Sprint(runtime.NumCPU() + 1), Meaning: "threads that run Go code in a rank"},
@@ -169,6 +174,13 @@ func FromEnvironment(environ []string) (Config, error) {
 	if err := c.registrationFrom(environ); err != nil {
 		return c, err
 	}
+	if v, ok := lookup(environ, envPinned); ok && v != "" {
+		n, err := parseBytes(v)
+		if err != nil {
+			return c, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envPinned, v, err)
+		}
+		c.MaxPinned = n
+	}
 	return c, c.validate()
 }
 
@@ -235,15 +247,16 @@ func (c *Config) shared() string {
 func (c *Config) nics(nodes int) auto.Config {
 	return auto.Config{
 		SoftLatency: c.SoftLatency, SoftBandwidth: c.SoftBandwidth, FailureTimeout: c.FailureTimeout, AcrossNodes: nodes > 1,
+		MaxPinned: c.MaxPinned,
 	}
 }
 
-// chooseNIC returns the NIC for ranks on that many nodes; nil means none. A NIC that the user named is tried at once, so
+// chooseNIC returns the NIC for ranks on that many nodes, on each of which fabrics were found; nil means none. A NIC that the user named is tried at once, so
 // that one which cannot work here is an error even where nothing would have needed it.
-func (c *Config) chooseNIC(ctx context.Context, nodes int) (transport.Provider, error) {
+func (c *Config) chooseNIC(ctx context.Context, nodes int, fabrics []string) (transport.Provider, error) {
 	name := c.Transport
 	if name == "" {
-		name = auto.Choose(nodes)
+		name = auto.Choose(nodes, fabrics)
 	} else {
 		err := auto.Fits(name, nodes)
 		if err == nil && name != "shm" {

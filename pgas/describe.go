@@ -28,6 +28,7 @@ func Describe(ctx context.Context, environ []string, ranks int) []Fact {
 	for _, n := range auto.NICs() {
 		facts = append(facts, describeNIC(ctx, n, &cfg))
 	}
+	facts = append(facts, devices()...)
 	facts = append(facts, []Fact{
 		{"memory", "per rank, at the start", bytesText(perRank), fmt.Sprintf("control blocks in a world of %d ranks, in shared memory", ranks)},
 		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", bytesText(pgsync.FirstChunk))},
@@ -35,6 +36,32 @@ func Describe(ctx context.Context, environ []string, ranks int) []Fact {
 		{"memory", "per window", bytesText(ranks * (remote + slice)), fmt.Sprintf("%d bytes for each member, beside the elements", remote+slice)},
 		{"runtime", "Go", runtime.Version(), fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH)},
 	}...)
+	return facts
+}
+
+// devices describes the RDMA ports of this machine, with the reason where one cannot be used.
+func devices() []Fact {
+	const section = "RDMA devices (for PGAS_DEVICE)"
+	list, err := auto.Devices()
+	if err != nil {
+		return []Fact{{section, "none", "", err.Error()}}
+	}
+	var facts []Fact
+	for _, d := range list {
+		value, note := "usable", d.Address
+		if d.Problem != "" {
+			value, note = "unusable", d.Problem
+		}
+		if d.Link != "" {
+			atomics := "64-bit atomics"
+			if !d.Atomics {
+				atomics = "no atomics"
+			}
+			note += fmt.Sprintf("; %s, MTU %d, messages up to %s, %d registrations, %d queue pairs, completion queues of %d, %s",
+				d.Link, d.MTU, bytesText(d.MaxMessage), d.MaxRegions, d.MaxPairs, d.MaxCQE, atomics)
+		}
+		facts = append(facts, Fact{section, d.Name, value, note})
+	}
 	return facts
 }
 

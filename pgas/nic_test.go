@@ -16,6 +16,7 @@ import (
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
+	"gopgas/transport/auto"
 	"gopgas/window"
 )
 
@@ -104,10 +105,10 @@ func TestUnusableTransport(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"unknown":   {[]string{"PGAS_TRANSPORT=pigeon"}, `PGAS_TRANSPORT="pigeon": not supported here: no transport of this build is called "pigeon"; there are: shm, soft, tcp`},
+		"unknown":   {[]string{"PGAS_TRANSPORT=pigeon"}, `PGAS_TRANSPORT="pigeon": not supported here: no transport of this build is called "pigeon"; there are: shm, soft, verbs, tcp`},
 		"no device": {[]string{"PGAS_TRANSPORT=tcp", "PGAS_DEVICE=nosuch0"}, `PGAS_TRANSPORT=tcp cannot be used here: open tcp: device "nosuch0" is neither an address nor an interface`},
 		"foreign":   {[]string{"PGAS_TRANSPORT=tcp", "PGAS_DEVICE=203.0.113.77", "PGAS_LOCAL=off"}, "listen on 203.0.113.77"},
-		"unequal":   {[]string{"PGAS_TRANSPORT=shm", "PGAS_LOCAL=off"}, "PGAS_LOCAL=off leaves no way between the ranks of one node; set PGAS_TRANSPORT to one of: soft, tcp"},
+		"unequal":   {[]string{"PGAS_TRANSPORT=shm", "PGAS_LOCAL=off"}, "PGAS_LOCAL=off leaves no way between the ranks of one node; set PGAS_TRANSPORT to one of: soft, verbs, tcp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, out := pgastest.StartProcs(t, 2, pgastest.Procs{Env: c.env}, 1, func(context.Context, *pgas.World) error {
@@ -142,12 +143,14 @@ func moveAway(t *testing.T, ranks string) {
 // TestNodes has ranks 0 and 1 on one node, which map each other's memory, and ranks 2 and 3 on nodes of their own.
 func TestNodes(t *testing.T) {
 	moveAway(t, "23")
+	fabric, _ := auto.Fabric("")
+	far := auto.Choose(2, []string{fabric}) // tcp, but on a machine with RDMA
 	pgastest.RunProcs(t, 4, func(ctx context.Context, w *pgas.World) error {
 		for r, want := range []int{0, 0, 1, 2} {
 			if n, _ := w.Node(r); n != want {
 				return fmt.Errorf("rank %d is on node %d", r, n)
 			}
-			way := "tcp"
+			way := far
 			if n, _ := w.Node(w.Rank()); n == want {
 				way = "shm"
 			}
@@ -158,7 +161,7 @@ func TestNodes(t *testing.T) {
 		if err := tour(ctx, w); err != nil {
 			return err
 		}
-		if s := w.Stats(); s["tcp"]["inline"].Ops == 0 || s["tcp"]["bounce"].Bytes == 0 {
+		if s := w.Stats(); s[far]["inline"].Ops == 0 || s[far]["bounce"].Bytes == 0 {
 			return fmt.Errorf("statistics: %v", s)
 		}
 		return nil
@@ -175,7 +178,7 @@ func TestNearTransportBetweenNodes(t *testing.T) {
 			})
 			require.Equal(t, 1, r.Code, out)
 			require.Contains(t, out, "PGAS_TRANSPORT="+name+" cannot be used here: not supported here: "+name+
-				" connects the ranks of one node only, and these are on 2; what connects them: tcp")
+				" connects the ranks of one node only, and these are on 2; what connects them: verbs, tcp")
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"gopgas/internal/trace"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
+	"gopgas/transport/auto"
 	"gopgas/transport/shm"
 )
 
@@ -53,8 +54,9 @@ type Parts struct {
 	Mapper transport.Mapper // nil: no memory is mapped
 	// Provider is the NIC; nil: none. Where there is a Mapper too it is opened when it is first needed.
 	Provider transport.Provider
-	// Choose names the Provider where that depends on how many nodes the ranks are on; nil: it does not.
-	Choose func(nodes int) (transport.Provider, error)
+	// Choose names the Provider where that depends on how many nodes the ranks are on, and on the kinds of RDMA network
+	// that each rank is on (nil on one node; see auto.Fabric); nil: it does not.
+	Choose func(nodes int, fabrics []string) (transport.Provider, error)
 	Host   bootstrap.Host // where the rank runs; zero: where this process does
 	Slots  int            // bounce buffers of the NIC path; 0: the engine's own number
 }
@@ -83,8 +85,8 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 			return nil, errors.Join(err, job.Abort(1, err.Error()))
 		}
 	}
-	parts := Parts{Job: job, Sched: sched.ProcessOn, Mapper: mapper, Choose: func(nodes int) (transport.Provider, error) {
-		return cfg.chooseNIC(start, nodes)
+	parts := Parts{Job: job, Sched: sched.ProcessOn, Mapper: mapper, Choose: func(nodes int, fabrics []string) (transport.Provider, error) {
+		return cfg.chooseNIC(start, nodes, fabrics)
 	}}
 	w, err := Assemble(start, cfg, parts)
 	if err != nil {
@@ -111,7 +113,12 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	}
 	nodes, here, cores := w.nodes()
 	if p.Choose != nil {
-		if p.Provider, err = p.Choose(1 + slices.Max(nodes)); err != nil {
+		count := 1 + slices.Max(nodes)
+		fabrics, err := w.fabrics(ctx, count)
+		if err == nil {
+			p.Provider, err = p.Choose(count, fabrics)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -138,6 +145,23 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, err
 	}
 	return w, w.team.Barrier(ctx)
+}
+
+// fabrics returns the kind of RDMA network that each rank is on, "" for none; nil where that decides nothing.
+func (w *World) fabrics(ctx context.Context, nodes int) ([]string, error) {
+	if nodes <= 1 || w.cfg.Transport != "" {
+		return nil, nil
+	}
+	mine, _ := auto.Fabric(w.cfg.Device) // why there is none matters to who names verbs
+	all, err := w.job.Exchange(ctx, []byte(mine))
+	if err != nil {
+		return nil, fmt.Errorf("agree on a NIC: %w", err)
+	}
+	out := make([]string, len(all))
+	for r, f := range all {
+		out[r] = string(f)
+	}
+	return out, nil
 }
 
 // openNIC opens the NIC of the parts for this rank. The NIC's secret was agreed on at the start.

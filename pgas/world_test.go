@@ -163,7 +163,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 		{env: []string{"PGAS_START_TIMEOUT=90"}, bad: "want a time such as 90s"},
 		{env: []string{"PGAS_START_TIMEOUT=0s"}, bad: "want a time such as 90s"},
 		{env: []string{"PGAS_START_TIMEOUT=-1s"}, bad: "want a time such as 90s"},
-		{env: []string{"PGAS_TRANSPORT=carrier-pigeon"}, bad: `"carrier-pigeon"; there are: shm, soft, tcp`},
+		{env: []string{"PGAS_TRANSPORT=carrier-pigeon"}, bad: `"carrier-pigeon"; there are: shm, soft, verbs, tcp`},
 		{env: []string{"PGAS_LOCAL=off", "PGAS_TRANSPORT=shm"}, bad: "PGAS_LOCAL=off leaves no way"},
 		{env: []string{"PGAS_SOFT_LATENCY=5"}, bad: "want a time such as 5us"},
 		{env: []string{"PGAS_SOFT_BANDWIDTH=-1G"}, bad: "PGAS_SOFT_BANDWIDTH"},

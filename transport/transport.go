@@ -93,8 +93,8 @@ type Caps struct {
 	WriteImm      bool // OpWriteImm exists
 }
 
-// EP is a connected peer. Incarnation grows with each reconnection, so that a late completion is not taken for
-// one of the new connection.
+// EP is a connected peer: Index is its rank in the job. Incarnation grows with each reconnection, so that a late
+// completion is not taken for one of the new connection.
 type EP struct{ Index, Incarnation uint32 }
 
 // Kind is what an operation does.

@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
-
-// headerBytes is the size of a message without its payload.
-const headerBytes = 64
 
 // bufferSize is the size of a message's buffer, in bytes: there are as many as ranks, so they shrink as those grow.
 func bufferSize(ranks int) int {
@@ -37,7 +35,6 @@ type Request struct {
 	Handler uint8
 	Args    [4]uint64
 	Payload []byte
-	EP      transport.EP // of the connection that it came over
 }
 
 // Handler performs a request: it writes its reply's payload to out, and returns how much, and a status that means
@@ -69,7 +66,11 @@ type AM struct {
 	waiting []request        // waiting for a reply buffer, oldest first
 	op      []transport.Op   // by slot, likewise
 
-	freeRep []int // reply buffers; the poller's, like the three above
+	freeRep []int        // reply buffers; the poller's, like the three above
+	held    []heldOp     // flushed, waiting for a connection (again.go); the poller's too
+	sent    []sentReply  // by reply buffer: what was posted last; the poller's
+	seen    [][]uint32   // by rank, by slot: the newest request performed; the poller's
+	anyHeld atomic.Int32 // len(held), for others
 
 	mu      sync.Mutex
 	credits []int // by rank
@@ -93,13 +94,8 @@ const (
 // LeastMessage is the smallest MaxMessage of a NIC, in bytes, over which active messages can go.
 const LeastMessage = headerBytes + 64
 
-// Sentinels; match with errors.Is.
-var (
-	// ErrMessage: a message that is not one of ours.
-	ErrMessage = errors.New("malformed active message")
-	// ErrLost: a request that could not be sent.
-	ErrLost = errors.New("the request could not be sent")
-)
+// ErrLost: a request that could not be sent. Match with errors.Is.
+var ErrLost = errors.New("the request could not be sent")
 
 // New makes the active messages of rank in a world of size ranks. base marks the cookies that belong to it; the caller
 // passes their completions to Arrived.
@@ -116,6 +112,7 @@ func New(d transport.Domain, rank, size int, base uint64, h Handler) (*AM, error
 		nReply: size * credits, nRecv: size*credits + ownRequests,
 		recv: make([]transport.Recv, 1), op: make([]transport.Op, ownRequests),
 		credits: make([]int, size), slots: make([]slot, ownRequests),
+		sent: make([]sentReply, size*credits), seen: make([][]uint32, size),
 	}
 	for r := range a.credits {
 		a.credits[r] = credits
@@ -159,7 +156,7 @@ func (a *AM) post(i int) error {
 // Request sends a request over ep to rank to, unless there is no credit, no slot or no room in the NIC: then ok is
 // false and the caller tries again after some progress. payload is copied.
 func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, payload []byte, cookie uint64) (ok bool, err error) {
-	i, seq := a.take(ep, to, cookie)
+	i, seq := a.take(to, cookie, headerBytes+len(payload))
 	if i < 0 {
 		return false, nil
 	}
@@ -195,26 +192,10 @@ func (a *AM) Arrived(c *transport.Completion) (r Reply, ok bool, err error) {
 	case i < a.nRecv:
 		return a.received(i, c)
 	case i < a.nRecv+ownRequests:
-		return a.sent(i-a.nRecv, c)
+		return a.requestSent(i-a.nRecv, c)
 	default:
-		a.freeRep = append(a.freeRep, i-a.nRecv-ownRequests)
-		return Reply{}, false, a.serve()
+		return Reply{}, false, a.replySent(i-a.nRecv-ownRequests, c)
 	}
-}
-
-// sent is the end of a request's sending. Only a failure is news: then there will be no reply.
-func (a *AM) sent(i int, c *transport.Completion) (Reply, bool, error) {
-	if c.Status == transport.StatusOK {
-		return Reply{}, false, nil
-	}
-	a.mu.Lock()
-	seq, ep := a.slots[i].seq, a.slots[i].ep
-	a.mu.Unlock()
-	if ep != c.EP {
-		return Reply{}, false, nil // of a request that Lost has ended; the slot is another one's by now
-	}
-	cookie, known := a.finish(i, seq)
-	return Reply{Cookie: cookie, buffer: -1}, known, ErrLost
 }
 
 // received handles a message.
@@ -234,6 +215,9 @@ func (a *AM) received(i int, c *transport.Completion) (Reply, bool, error) {
 		}
 		return Reply{Cookie: cookie, Status: h.handler, Payload: buf[headerBytes : headerBytes+int(h.n)], buffer: i}, true, nil
 	}
+	if !a.first(&h) {
+		return Reply{}, false, a.post(i)
+	}
 	a.waiting = append(a.waiting, request{h, i, c.EP})
 	return Reply{}, false, a.serve()
 }
@@ -248,9 +232,10 @@ func (a *AM) serve() error {
 		k := a.freeRep[len(a.freeRep)-1]
 		a.freeRep = a.freeRep[:len(a.freeRep)-1]
 		out, in := a.buffer(a.nRecv+ownRequests+k), a.buffer(r.buffer).Data()[headerBytes:]
-		n, status := a.handler(Request{int(r.from), r.handler, r.args, in[:r.n], r.ep}, out.Data()[headerBytes:])
+		n, status := a.handler(Request{int(r.from), r.handler, r.args, in[:r.n]}, out.Data()[headerBytes:])
 		h := header{kind: kindReply, handler: status, from: uint32(a.rank), slot: r.slot, seq: r.seq, n: uint16(n)}
 		h.encode(out.Data())
+		a.sent[k] = sentReply{rank: int(r.from), bytes: headerBytes + n}
 		a.replies = append(a.replies, a.send(r.ep, out, headerBytes+n, uint64(a.nRecv+ownRequests+k)))
 		if err := a.post(r.buffer); first == nil {
 			first = err

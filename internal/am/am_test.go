@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -205,7 +206,7 @@ func TestLostRequestsEnd(t *testing.T) {
 	require.NoError(t, ds[0].Close())
 }
 
-// TestLateFailure: the failed sending of a request that Lost has ended does not end the request which has its place now.
+// TestLateFailure: the failed sending of a request that Lost has ended ends no other request.
 func TestLateFailure(t *testing.T) {
 	f := transporttest.NewFabric(3, transporttest.FabricConfig{})
 	var ds [3]transport.Domain
@@ -224,19 +225,28 @@ func TestLateFailure(t *testing.T) {
 	ok, err := a.Request(eps[2], 2, 1, [4]uint64{}, nil, 42)
 	require.True(t, ok)
 	require.NoError(t, err)
-	place := a.free // the request's slot is not in it
+	slotOf := func(cookie uint64) int {
+		return slices.IndexFunc(a.slots, func(s slot) bool { return s.cookie == cookie })
+	}
+	place := len(a.free) // the request's slot is not in it
 	require.Equal(t, []uint64{42}, a.Lost(2))
-	require.Len(t, a.free, len(place)+1)
+	require.Len(t, a.free, place, "the NIC has its buffer still")
 	ok, err = a.Request(eps[1], 1, 1, [4]uint64{}, nil, 43)
 	require.True(t, ok)
 	require.NoError(t, err)
-	slot := uint64(a.nRecv + a.free[:len(a.free)+1][len(a.free)])
-	late := transport.Completion{Kind: transport.OpSend, Status: transport.StatusPeerGone, EP: eps[2], Cookie: base + slot}
-	_, ok, err = a.Arrived(&late)
+	require.NotEqual(t, slotOf(42), slotOf(43))
+	late := func(cookie uint64, ep transport.EP) transport.Completion {
+		return transport.Completion{
+			Kind: transport.OpSend, Status: transport.StatusPeerGone, EP: ep, Cookie: base + uint64(a.nRecv+slotOf(cookie)),
+		}
+	}
+	c := late(42, eps[2])
+	_, ok, err = a.Arrived(&c)
 	require.False(t, ok)
 	require.NoError(t, err)
-	late.EP = eps[1]
-	r, ok, err := a.Arrived(&late)
+	require.Len(t, a.free, place, "the slot is free again, and another one is not")
+	c = late(43, eps[1])
+	r, ok, err := a.Arrived(&c)
 	require.True(t, ok)
 	require.ErrorIs(t, err, ErrLost)
 	require.Equal(t, uint64(43), r.Cookie)

@@ -22,9 +22,11 @@
 //   - A2: a handler does not wait and sends nothing but its reply. A request for whose reply there is no buffer yet, and
 //     a reply that the NIC has no room for, are kept in order; there are never more of them than requests received.
 //   - A3: replies are matched by slot and sequence, so a stray or late one is dropped.
+//   - A4: a message that was flushed because its connection broke is held and sent again over the next one, which the
+//     caller makes. The target performs a request once, however often it comes: it knows the newest of each slot.
 //
 // # Concurrency
 //
-// Request may be called by any goroutine. Arrived and Flush are called by the NIC's poller, one at a time, and the
+// Request and Holds may be called by any goroutine. Arrived, Again and Flush are called by the NIC's poller, one at a time, and the
 // handler runs in them; it holds no lock of this package.
 package am

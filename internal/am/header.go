@@ -2,8 +2,15 @@ package am
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
+
+// headerBytes is the size of a message without its payload.
+const headerBytes = 64
+
+// ErrMessage: a message that is not one of ours. Match with errors.Is.
+var ErrMessage = errors.New("malformed active message")
 
 // header is the first 64 bytes of a message.
 type header struct {

@@ -1,20 +1,20 @@
 package am
 
-import "gopgas/transport"
-
 // slot is one unanswered request of this rank.
 type slot struct {
 	seq    uint32
 	to     int
-	ep     transport.EP
 	cookie uint64
+	bytes  int // of the message
+	tries  int // how often it was sent again
 
 	open    bool // the caller has yet to be told of its end
 	posting bool // Request is still at it
+	sending bool // the NIC has the message, or it is held to be sent again: its buffer is in use
 }
 
 // take opens a slot for a request to a rank and takes a credit; i is -1 where one of them is missing.
-func (a *AM) take(ep transport.EP, to int, cookie uint64) (i int, seq uint32) {
+func (a *AM) take(to int, cookie uint64, bytes int) (i int, seq uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.credits[to] == 0 || len(a.free) == 0 {
@@ -25,7 +25,8 @@ func (a *AM) take(ep transport.EP, to int, cookie uint64) (i int, seq uint32) {
 	a.credits[to]--
 	s := &a.slots[i]
 	s.seq++
-	s.to, s.ep, s.cookie, s.open, s.posting = to, ep, cookie, true, true
+	s.to, s.cookie, s.bytes, s.tries = to, cookie, bytes, 0
+	s.open, s.posting, s.sending = true, true, true
 	return i, s.seq
 }
 
@@ -41,28 +42,38 @@ func (a *AM) posted(i int, taken bool) bool {
 		s.open = false
 		a.credits[s.to]++
 	}
-	if !s.open {
-		a.free = append(a.free, i)
+	if !taken {
+		s.sending = false
 	}
+	a.freeLocked(i)
 	return !refused
 }
 
-// closeLocked ends an open slot. One whose request is being posted is free only after that: its buffer is in use.
+// closeLocked ends an open slot.
 func (a *AM) closeLocked(i int) {
-	s := &a.slots[i]
-	s.open = false
-	if !s.posting {
+	a.slots[i].open = false
+	a.freeLocked(i)
+}
+
+// freeLocked gives a slot back when the last of its flags has been cleared: by then nobody uses its buffer.
+func (a *AM) freeLocked(i int) {
+	if s := &a.slots[i]; !s.open && !s.posting && !s.sending {
 		a.free = append(a.free, i)
 	}
 }
 
 // Lost ends the requests to a rank that is gone, and returns the callers' cookies: no reply will come.
-func (a *AM) Lost(rank int) []uint64 {
+func (a *AM) Lost(rank int) []uint64 { return a.Drop(rank, 0) }
+
+// Drop is Lost for the requests whose cookies have all bits of mask. What is on its way may arrive still, but is not
+// sent again.
+func (a *AM) Drop(rank int, mask uint64) []uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var cookies []uint64
 	for i := range a.slots {
-		if s := &a.slots[i]; s.open && s.to == rank {
+		if s := &a.slots[i]; s.open && s.to == rank && s.cookie&mask == mask {
+			a.credits[rank]++ // it may come back
 			a.closeLocked(i)
 			cookies = append(cookies, s.cookie)
 		}

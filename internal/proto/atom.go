@@ -142,6 +142,9 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 		}
 		return n.atomic(transport.OpFetchAdd, r, off, x, 0)
 	}
+	if err := n.reach(op.String(), r, off, t.Bytes); err != nil {
+		return 0, err
+	}
 	wordOff, shift, mask, err := locate(r, t, off)
 	if err != nil {
 		return 0, err

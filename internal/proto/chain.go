@@ -66,6 +66,9 @@ func (s *chains) finish(c *chain, base mem.Range, err error) error {
 
 // put adds the writes of src to byte off of r; src may be reused on return.
 func (c *chain) put(r *Remote, off int, src mem.Range) error {
+	if err := c.n.reach(c.name, r, off, src.Bytes); err != nil {
+		return err
+	}
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, c.n.pool.SlotBytes()))
 		op := transport.Op{Kind: transport.OpWrite, RAddr: r.raddr + uint64(off), RKey: r.rkey}
@@ -90,6 +93,9 @@ const nowhereBack = -1
 
 // get adds the reads of bytes at off of r to place near of dst, which is written by a later call of this chain.
 func (c *chain) get(r *Remote, off int, dst mem.Range, near, bytes int) error {
+	if err := c.n.reach(c.name, r, off, bytes); err != nil {
+		return err
+	}
 	for bytes > 0 {
 		k := min(bytes, c.n.pool.SlotBytes())
 		op := transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey}
@@ -104,6 +110,9 @@ func (c *chain) get(r *Remote, off int, dst mem.Range, near, bytes int) error {
 
 // fetchAdd adds a 64-bit fetch-add whose old value goes to place near of old.
 func (c *chain) fetchAdd(r *Remote, off int, v uint64, old mem.Range, near int) error {
+	if err := c.n.reachWord(c.name, r, off); err != nil {
+		return err
+	}
 	op := transport.Op{Kind: transport.OpFetchAdd, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: v}
 	c.n.e.counts.add(PathNICAtomic, 8)
 	_, err := c.add(r.Rank, op, 8, old, near)
@@ -114,10 +123,6 @@ func (c *chain) fetchAdd(r *Remote, off int, v uint64, old mem.Range, near int) 
 // nowhereBack. All calls of a chain that bring something back have the same base.
 func (c *chain) add(rank int, op transport.Op, bytes int, base mem.Range, near int) (mem.Range, error) {
 	n := c.n
-	ep, err := n.reach(c.name, rank)
-	if err != nil {
-		return mem.Range{}, err
-	}
 	if c.len == chainOps {
 		if err := c.flush(base); err != nil {
 			return mem.Range{}, err
@@ -125,6 +130,7 @@ func (c *chain) add(rank int, op transport.Op, bytes int, base mem.Range, near i
 	}
 	wantSlot := bytes > scratchBytes
 	g, opened := int32(-1), false
+	var err error
 	if near != nowhereBack {
 		if g, opened, err = c.groupOf(rank, base); err != nil {
 			return mem.Range{}, err
@@ -152,7 +158,7 @@ func (c *chain) add(rank int, op transport.Op, bytes int, base mem.Range, near i
 		n.mu.Unlock()
 	}
 	buf, key := n.buffer(id, bytes)
-	op.Cookie, op.EP, op.NSGE = uint64(id), ep.ep, 1
+	op.Cookie, op.NSGE = uint64(id), 1
 	op.Flags |= transport.FlagSignaled
 	op.SGE[0] = transport.SGE{Mem: buf, LKey: key}
 	k := c.len
@@ -224,27 +230,62 @@ func (c *chain) settle(base mem.Range) error {
 	return c.flush(base)
 }
 
-// post hands the operations to the NIC, in order; it waits while the NIC has no room, and returns how many it took.
+// post hands the operations to the NIC, in order; it waits for connections, and while the NIC has no room, and returns
+// how many it took.
 func (c *chain) post() (posted int, err error) {
+	for posted < c.len && err == nil {
+		// A connection that must be waited for is only waited for with no other one held: its mender may need that.
+		end := posted
+		for end < c.len && c.n.tryEnter(c.rank[end]) {
+			c.prepare(end)
+			end++
+		}
+		if end == posted {
+			if _, err = c.n.enter(c.name, c.rank[posted]); err != nil {
+				break
+			}
+			c.prepare(end)
+			end++
+		}
+		posted, err = c.postTo(posted, end)
+	}
+	return posted, err
+}
+
+// prepare completes operation k, whose endpoint has been entered.
+func (c *chain) prepare(k int) {
+	n, e, id := c.n, &c.n.ends[c.rank[k]], c.ids[k]
+	c.ops[k].EP = e.now()
+	n.ops[id] = c.ops[k]
+	n.piece[id].seq = e.seq.Add(1)
+}
+
+// postTo posts up to end, and leaves the endpoints of what it could not post.
+func (c *chain) postTo(posted, end int) (int, error) {
 	n := c.n
 	var refused error
 	try := func() bool {
-		for posted < c.len && refused == nil {
-			k, err := n.d.Post(c.ops[posted:c.len])
+		if !n.push() {
+			return false
+		}
+		for posted < end && refused == nil {
+			k, err := n.d.Post(c.ops[posted:end])
 			posted, refused = posted+k, err
 			if k == 0 {
 				break
 			}
 		}
-		return posted == c.len || refused != nil
+		return posted == end || refused != nil
 	}
-	for !try() {
-		if err := n.waitUntil(c.name, c.rank[posted], try); err != nil {
-			return posted, err
-		}
+	var err error
+	if !try() {
+		err = n.waitUntil(c.name, c.rank[posted], try)
 	}
-	if refused != nil {
-		return posted, transport.NewOpError(c.name, c.rank[posted], refused)
+	if err == nil && refused != nil {
+		err = transport.NewOpError(c.name, c.rank[posted], refused)
 	}
-	return posted, nil
+	for k := posted; k < end; k++ {
+		n.ends[c.rank[k]].leave()
+	}
+	return posted, err
 }

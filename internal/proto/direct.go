@@ -167,7 +167,7 @@ func (n *nic) whole(t journey, user mem.Range, plan regmgr.Plan) (err error) {
 // start begins the transfer of part, at byte at of the user's memory. The error wraps regmgr.ErrCopy where part cannot be
 // registered; nothing has begun then.
 func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
-	ep, err := n.reach(t.name, t.r.Rank)
+	err := n.reach(t.name, t.r, t.off+at, part.Bytes)
 	if err != nil {
 		return Handle{}, err
 	}
@@ -207,7 +207,7 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 		n.piece[id].transfer = h.id
 		n.direct.holds[id] = hold // P2: the poller's from here on, or abandon's
 		n.mu.Unlock()
-		if err = n.post(t.name, id, ep, op); err != nil {
+		if err = n.post(t.name, id, op); err != nil {
 			n.partDone(h.id, nil)
 			break
 		}
@@ -223,39 +223,42 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 	return h, err
 }
 
-// startUser begins a transfer whose handle is done when the user's memory is his again. Where the memory cannot be
-// registered, otherwise does what else there is to do.
-func (n *nic) startUser(t journey, user mem.Range, otherwise func() (Handle, error)) (Handle, error) {
+// startUser begins a transfer whose handle is done when the user's memory is his again. begun is false where nothing has
+// begun, since the memory cannot be registered or is too little for that.
+func (n *nic) startUser(t journey, user mem.Range) (h Handle, begun bool, err error) {
 	// A pipelined transfer would need somebody to go on with it, so all of it is registered at once.
-	if !n.direct.reg.Plan(user.Bytes).Register {
-		return otherwise()
+	if t.r.hosed != nil || !n.direct.reg.Plan(user.Bytes).Register {
+		return h, false, nil
 	}
-	h, err := n.start(t, 0, user)
+	h, err = n.start(t, 0, user)
 	if errors.Is(err, regmgr.ErrCopy) {
-		return otherwise()
+		return h, false, nil
 	}
+	return h, true, err
+}
+
+// PutNB begins a Put. src belongs to the engine until the handle is done. A small one may stay in the engine until there
+// are more, or until this rank does anything else with the NIC; it is done with src at once.
+func (e *Engine) PutNB(r *Remote, off int, src mem.Range) (Handle, error) {
+	if e.record == nil {
+		return e.putNB(r, off, src)
+	}
+	event := e.record.begin(trace.Put, r, src)
+	h, err := e.putNB(r, off, src)
+	e.record.started(&event, h)
 	return h, err
 }
 
-// StartPut begins a Put. src belongs to the engine until the handle is done.
-func (e *Engine) StartPut(r *Remote, off int, src mem.Range) (Handle, error) {
-	if e.record != nil {
-		return e.record.started(trace.Put, r, off, src, e.startPut)
-	}
-	return e.startPut(r, off, src)
-}
-
-func (e *Engine) startPut(r *Remote, off int, src mem.Range) (Handle, error) {
+func (e *Engine) putNB(r *Remote, off int, src mem.Range) (Handle, error) {
 	if r.Mapped.Bytes != 0 {
 		return Handle{}, e.put(r, off, src)
 	}
 	n := e.nic()
-	if r.hosed != nil {
-		return Handle{}, n.put(opPut, r, off, src)
+	h, begun, err := n.startUser(journey{opPut, transport.OpWrite, r, off}, src)
+	if begun || err != nil {
+		return h, err
 	}
-	return n.startUser(journey{opPut, transport.OpWrite, r, off}, src, func() (Handle, error) {
-		return Handle{}, n.put(opPut, r, off, src)
-	})
+	return Handle{}, n.putLater(opPut, r, off, src)
 }
 
 // registerExposed registers memory that others may use. Where the NIC refuses, what is registered for this rank's own

@@ -41,7 +41,7 @@ func pair(t *testing.T, bytes int, r Registration, fabric transporttest.FabricCo
 	memory = mem.Of(make([]uint64, bytes/8))
 	reg, err := domains[1].Register(memory, transport.AllAccess)
 	require.NoError(t, err)
-	return engines[0], &Remote{Rank: 1, Bytes: bytes, raddr: memory.Addr(), rkey: reg.RKey, room: bytes}, memory
+	return engines[0], &Remote{Rank: 1, Bytes: bytes, raddr: memory.Addr(), rkey: reg.RKey, keyed: true, room: bytes}, memory
 }
 
 func filled(bytes int) mem.Range {
@@ -58,12 +58,12 @@ func TestFailedPutIsReportedOnce(t *testing.T) {
 	for name, report := range map[string]func(e *Engine, r *Remote, src mem.Range) error{
 		"put": func(e *Engine, r *Remote, src mem.Range) error { return e.Put(r, 0, src) },
 		"handle": func(e *Engine, r *Remote, src mem.Range) error {
-			h, err := e.StartPut(r, 0, src)
+			h, err := e.PutNB(r, 0, src)
 			require.NoError(t, err)
 			return h.Wait(context.Background())
 		},
 		"flush": func(e *Engine, r *Remote, src mem.Range) error {
-			_, err := e.StartPut(r, 0, src)
+			_, err := e.PutNB(r, 0, src)
 			require.NoError(t, err)
 			return e.Flush(r)
 		},
@@ -90,7 +90,7 @@ func TestHandleIsDoneAfterItsRegistrationIs(t *testing.T) {
 	e, r, memory := pair(t, n, Registration{Policy: regmgr.OnDemand}, transporttest.FabricConfig{MaxMessage: 100_000})
 	src, back := filled(n), mem.Of(make([]byte, n))
 	for range 20 {
-		h, err := e.StartPut(r, 0, src)
+		h, err := e.PutNB(r, 0, src)
 		require.NoError(t, err)
 		require.NoError(t, h.Wait(context.Background()))
 		s, _, _ := e.Registered()

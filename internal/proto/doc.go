@@ -11,8 +11,9 @@
 // # Life of a put through the NIC
 //
 // The payload is copied inline, or into a slot of the bounce pool, so that the caller's buffer is free at
-// once; the operation is posted and counted against its target. Whoever waits for anything polls: it takes the
-// poller's place if that is free, hands completions out, and steps its scheduler otherwise. Flush waits until
+// once; the operation is posted and counted against its target. Small puts of PutNB are held until there are 64 or the
+// rank does anything else with the NIC, so that they cross into it together. Whoever waits for anything polls: it takes
+// the poller's place if that is free, hands completions out, and steps its scheduler otherwise. Flush waits until
 // nothing is counted against the target.
 //
 // A large put or get of the user's memory is direct: regmgr registers the memory, or finds it registered, the NIC reads or
@@ -27,6 +28,14 @@
 // cannot register goes by message to its CPU, and so do all atomics on such memory. Long transfers ask for many buckets
 // in one message, ahead of their use.
 //
+// # Life of a connection
+//
+// The first operation to a rank connects. An error of any operation breaks the connection; a mender then waits until
+// all that was posted on it is reported, connects anew, and posts again what was flushed. Others wait for it meanwhile.
+// What is posted again keeps its registration and its firehose until it is over. Active messages that were flushed are
+// sent again too, and performed once (package am). Two ranks one of which could not tell the other about moves give up
+// the firehoses between them: messages do from then on.
+//
 // # Invariants
 //
 //   - P1: the path of atomics is one for a whole Exposure, agreed by all members: CPU where all map each other,
@@ -34,11 +43,16 @@
 //   - P2: a request's buffers belong to the NIC until its completion was polled, whoever has stopped waiting.
 //   - P3: an asynchronous error is reported once, by the first Flush of its target that follows.
 //   - P4: a rank known to be gone ends every wait that needs it within one slow step of the waiter.
+//   - P5: what was flushed is posted again once, in its order and before anything newer; an atomic whose effect is unknown
+//     is not. A write that was done and not acknowledged is then done twice, which only somebody can notice who has seen
+//     it before its flush and has changed the memory since.
+//   - P6: nothing is posted that the NICs would answer by breaking the connection: bounds, alignment and keys are checked.
 //
 // # Lock order
 //
 //	poll         (at most one poller; try-lock only)
-//	  nic.mu     (requests, slots, endpoints, the firehose Holder; never held across a wait)
+//	  later.mu   (small puts that are held; not held while they are posted)
+//	    nic.mu   (requests, slots, endpoints, the firehose Holder; never held across a wait)
 //	  exposing   (for reading, while a handler runs)
 //	  firehose.Server, hoses.mu  (nothing is taken under them)
 //

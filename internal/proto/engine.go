@@ -147,7 +147,8 @@ type Remote struct {
 	Mapped mem.Range // empty: through the NIC
 	raddr  uint64
 	rkey   uint64
-	room   int // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
+	keyed  bool // the member has registered it, so that the NIC may touch it
+	room   int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
 	hosed      *hosed // not nil: the member's memory is registered in buckets, on demand
@@ -215,10 +216,13 @@ func (e *Engine) Load64(r *Remote, off int) (uint64, error) {
 
 // GetNB begins a Get. dst belongs to the engine until the handle is done.
 func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
-	if e.record != nil {
-		return e.record.started(trace.Get, r, off, dst, e.getNB)
+	if e.record == nil {
+		return e.getNB(r, off, dst)
 	}
-	return e.getNB(r, off, dst)
+	event := e.record.begin(trace.Get, r, dst)
+	h, err := e.getNB(r, off, dst)
+	e.record.started(&event, h)
+	return h, err
 }
 
 func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
@@ -229,7 +233,11 @@ func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 		return Handle{}, e.get(r, off, dst) // the handle is done already
 	}
 	n := e.nic()
-	return n.startUser(journey{"get", transport.OpRead, r, off}, dst, func() (Handle, error) { return n.getNB(r, off, dst) })
+	h, begun, err := n.startUser(journey{"get", transport.OpRead, r, off}, dst)
+	if begun || err != nil {
+		return h, err
+	}
+	return n.getNB(r, off, dst)
 }
 
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the

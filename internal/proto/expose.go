@@ -86,7 +86,10 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 			e.nic().know(xp.region.RKey, xp.Local)
 		}
 	}
-	mine := card{bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, hosed: xp.hosed, token: token, err: err}
+	mine := card{
+		bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, keyed: xp.hasKey, hosed: xp.hosed,
+		token: token, err: err,
+	}
 	if n := e.nic(); n != nil {
 		mine.addr = n.d.Address()
 		if n.hoses != nil {
@@ -166,7 +169,7 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 	all := true
 	xp.Of = make([]Remote, len(ranks))
 	for m, c := range cards {
-		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, room: c.bytes}
+		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, keyed: c.keyed, room: c.bytes}
 		if xp.e.nic() != nil && c.addr != nil {
 			xp.e.nic().learn(r.Rank, c.addr)
 		}
@@ -240,6 +243,7 @@ func (xp *Exposure) release() error {
 type card struct {
 	bytes       int
 	raddr, rkey uint64
+	keyed       bool   // rkey is valid
 	hosed       uint32 // the range's number, if it is registered in buckets
 	budget      uint64 // hash of the member's registration budget; 0: it has none
 	cpu         bool
@@ -290,6 +294,9 @@ type toldError struct {
 func (e toldError) Error() string { return e.text }
 func (e toldError) Unwrap() error { return e.is }
 
+// keyedFlag is the flag of card.keyed; those of cpu, token, err and the sentinels lie below.
+const keyedFlag = 1 << 7
+
 // encode writes: flags, bytes, raddr, rkey, budget, hosed, lengths of token and address, token, address, error text.
 func (c card) encode() []byte {
 	var flags byte
@@ -298,6 +305,9 @@ func (c card) encode() []byte {
 	}
 	if c.token != nil {
 		flags |= 2
+	}
+	if c.keyed {
+		flags |= keyedFlag
 	}
 	if c.err != nil {
 		flags |= 4
@@ -331,6 +341,7 @@ func decodeCard(b []byte) (card, error) {
 	}
 	c := card{
 		cpu:    b[0]&1 != 0,
+		keyed:  b[0]&keyedFlag != 0,
 		bytes:  int(binary.LittleEndian.Uint64(b[1:])),
 		raddr:  binary.LittleEndian.Uint64(b[9:]),
 		rkey:   binary.LittleEndian.Uint64(b[17:]),

@@ -51,8 +51,7 @@ func fetchAccumulate(op Atom, t Elem, dst, src, old mem.Range) {
 // askedGetAccumulate has the target's CPU combine src into its memory and send back what was there.
 func (n *nic) askedGetAccumulate(op Atom, t Elem, r *Remote, off int, src, old mem.Range) error {
 	const name = "get-accumulate"
-	ep, err := n.reach(name, r.Rank)
-	if err != nil {
+	if err := n.reach(name, r, off, src.Bytes); err != nil {
 		return err
 	}
 	n.e.counts.add(PathMessage, src.Bytes)
@@ -64,7 +63,7 @@ func (n *nic) askedGetAccumulate(op Atom, t Elem, r *Remote, off int, src, old m
 			return err
 		}
 		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(op) | uint64(t.Kind)<<8 | uint64(t.Bytes)<<16}
-		if err := n.ask(name, k.id, ep, askGetAccumulate, args, src.Slice(0, bytes)); err != nil {
+		if err := n.ask(name, k.id, askGetAccumulate, args, src.Slice(0, bytes)); err != nil {
 			n.partDone(k.h.id, nil)
 			return err
 		}

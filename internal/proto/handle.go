@@ -39,6 +39,7 @@ func (h Handle) Wait(ctx context.Context) error {
 	if t.gen.Load() == h.gen {
 		h.n.pollers.Add(1)
 		defer h.n.pollers.Add(-1)
+		h.n.waits.Add(1)
 		sp := h.n.e.Sched.Begin(ctx, sched.What{Op: h.op, Peer: h.rank}, nil)
 		for t.gen.Load() == h.gen {
 			if h.n.progress() {

@@ -12,8 +12,15 @@ import (
 	"gopgas/transport"
 )
 
-// hoseCookie marks the cookies of firehose moves; the low bits are the rank asked.
+// hoseCookie marks the cookies of messages about firehoses; the low bits are the handler and the rank asked.
 const hoseCookie = 1 << 62
+
+func cookieOf(handler uint8, rank int) uint64 {
+	return hoseCookie | uint64(handler)<<32 | uint64(uint32(rank))
+}
+
+// saidTo is cookieOf's inverse.
+func saidTo(cookie uint64) (handler uint8, rank int) { return uint8(cookie >> 32), int(uint32(cookie)) }
 
 // hoseKey is the key by which messages name a range that has no key of the NIC. NICs do not draw keys so large.
 func hoseKey(id uint32) uint64 { return 1<<63 | uint64(id) }
@@ -30,19 +37,18 @@ type hoses struct {
 	holder *firehose.Holder   // under nic.mu, with all below
 	q      []firehose.Request // by piece
 	out    []outgoing
+	asked  []bool // by rank: moves were sent there
 
 	work  atomic.Bool // moves may have to be sent
 	mu    sync.Mutex
 	parts map[uint32]mem.Range // under mu, with all below
 	next  uint32
 	keys  map[uint64]transport.Region // by ID
-	ways  map[int]transport.EP        // to ranks that have asked: the endpoint of their request
 }
 
-// outgoing is a move, or an answer that could not be given at once, on its way into a message.
+// outgoing is a move, an answer that could not be given at once, or the end of both, on its way into a message.
 type outgoing struct {
 	rank    int
-	ep      transport.EP
 	handler uint8
 	bytes   []byte
 }
@@ -67,8 +73,7 @@ func newHoses(n *nic) (*hoses, error) {
 	}
 	h := &hoses{
 		n: n, budget: b, q: make([]firehose.Request, pieces), next: 1,
-		parts: make(map[uint32]mem.Range), keys: make(map[uint64]transport.Region),
-		ways: make(map[int]transport.EP),
+		parts: make(map[uint32]mem.Range), keys: make(map[uint64]transport.Region), asked: make([]bool, n.e.Size),
 	}
 	h.server = firehose.NewServer(b, h)
 	h.holder, err = firehose.NewHolder(firehose.HolderConfig{Budget: b, Payload: payload})
@@ -158,11 +163,8 @@ func (h *hoses) Deregister(_ firehose.Range, _ firehose.Run, pins []firehose.Pin
 
 // Move implements firehose.Mover. The caller holds nic.mu, so the message is only written here, and sent by send.
 func (h *hoses) Move(rank int, m *firehose.Move) (bool, error) {
-	ep := &h.n.ends[rank]
-	if ep.state.Load() != epUp {
-		return false, nil // it is being connected
-	}
-	h.out = append(h.out, outgoing{rank, ep.ep, askMove, m.Append(nil)})
+	h.asked[rank] = true
+	h.out = append(h.out, outgoing{rank, askMove, m.Append(nil)})
 	return true, nil
 }
 
@@ -175,13 +177,7 @@ func (h *hoses) progress() {
 			break
 		}
 		b := h.finish(&m, &r, nil)
-		h.mu.Lock()
-		ep := h.ways[rank]
-		h.mu.Unlock()
-		h.n.mu.Lock()
-		h.out = append(h.out, outgoing{rank, ep, askMoved, b})
-		h.work.Store(true)
-		h.n.mu.Unlock()
+		h.tell(rank, askMoved, b)
 	}
 	if h.work.Load() {
 		h.send()
@@ -197,12 +193,12 @@ func (h *hoses) send() {
 		o := h.out[0]
 		h.out = h.out[1:]
 		h.n.mu.Unlock()
-		sent, err := h.n.am.Request(o.ep, o.rank, o.handler, [4]uint64{}, o.bytes, hoseCookie|uint64(o.rank))
+		sent, err := h.post(&o)
+		if err != nil {
+			h.failed(o.handler, o.rank, err)
+		}
 		h.n.mu.Lock()
-		switch {
-		case err != nil:
-			h.holder.Lost(o.rank, err)
-		case !sent:
+		if !sent && err == nil {
 			h.out = append(h.out, o) // their order does not matter
 			h.work.Store(true)
 		}
@@ -218,9 +214,6 @@ func (h *hoses) serve(r am.Request, out []byte) (int, uint8) {
 	if r.From < 0 || r.From >= h.n.e.Size || m.Parse(r.Payload) != nil {
 		return 0, statusMalformed
 	}
-	h.mu.Lock()
-	h.ways[r.From] = r.EP
-	h.mu.Unlock()
 	if !h.server.Serve(r.From, &m, &reply) {
 		return 0, statusOK
 	}
@@ -246,19 +239,17 @@ func (h *hoses) moved(r am.Request) (int, uint8) {
 	return 0, statusOK
 }
 
-// answered takes in the reply to a message about moves; with none in it, it comes by itself.
+// answered takes in the reply to a message; that to a move may be empty, and its answer comes by itself.
 func (h *hoses) answered(r am.Reply, err error) {
-	rank := int(r.Cookie &^ hoseCookie)
+	handler, rank := saidTo(r.Cookie)
 	if err == nil && r.Status != statusOK {
 		err = fmt.Errorf("%w: status %d", firehose.ErrMove, r.Status)
 	}
-	if err == nil && len(r.Payload) > 0 {
+	if err == nil && handler == askMove && len(r.Payload) > 0 {
 		err = h.reply(rank, r.Payload)
 	}
 	if err != nil {
-		h.n.mu.Lock()
-		defer h.n.mu.Unlock()
-		h.holder.Lost(rank, err) // messages must do from now on
+		h.failed(handler, rank, err)
 	}
 }
 
@@ -271,12 +262,4 @@ func (h *hoses) reply(rank int, b []byte) error {
 	defer h.n.mu.Unlock()
 	h.work.Store(true)
 	return h.holder.Reply(rank, &r)
-}
-
-// lost ends everything with a rank that is gone.
-func (h *hoses) lost(rank int) {
-	h.server.Lost(rank)
-	h.n.mu.Lock()
-	defer h.n.mu.Unlock()
-	h.holder.Lost(rank, h.n.e.Peers.Check(rank))
 }

@@ -123,7 +123,7 @@ func (h *hoses) cut(r *Remote, off, bytes int) (at uint64, n int, err error) {
 
 // hosedPut is put into memory that is registered in buckets.
 func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
-	ep, err := n.reach(op, r.Rank)
+	err := n.reach(op, r, off, src.Bytes)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
 			return transport.NewOpError(op, r.Rank, err)
 		}
 		part := src.Slice(0, bytes)
-		if err := n.hosedPart(op, ep, r, at, off, part); err != nil {
+		if err := n.hosedPart(op, r, at, off, part); err != nil {
 			return err
 		}
 		src = src.Slice(bytes, src.Bytes-bytes)
@@ -154,9 +154,9 @@ func (n *nic) ahead(op string, r *Remote, off, bytes, fetched int) (int, error) 
 }
 
 // hosedPart puts what lies in one bucket.
-func (n *nic) hosedPart(op string, ep *endpoint, r *Remote, at uint64, off int, part mem.Range) error {
+func (n *nic) hosedPart(op string, r *Remote, at uint64, off int, part mem.Range) error {
 	if r.Rank == n.e.Rank {
-		return n.byMessage(op, ep, r, off, part) // the budget is for others
+		return n.byMessage(op, r, off, part) // the budget is for others
 	}
 	id, err := n.acquire(op, r.Rank, part.Bytes > n.inline)
 	if err != nil {
@@ -171,7 +171,7 @@ func (n *nic) hosedPart(op string, ep *endpoint, r *Remote, at uint64, off int, 
 		if err == nil && carried {
 			n.e.counts.add(PathMessage, part.Bytes)
 		} else if err == nil {
-			err = n.byMessage(op, ep, r, off, part)
+			err = n.byMessage(op, r, off, part)
 		}
 		return err
 	}
@@ -182,11 +182,11 @@ func (n *nic) hosedPart(op string, ep *endpoint, r *Remote, at uint64, off int, 
 		wr.Flags, path = transport.FlagInline, PathInline
 	}
 	n.e.counts.add(path, part.Bytes)
-	return n.post(op, id, ep, wr)
+	return n.post(op, id, wr)
 }
 
 // byMessage has the target's CPU store src; it returns when src may be reused.
-func (n *nic) byMessage(op string, ep *endpoint, r *Remote, off int, src mem.Range) error {
+func (n *nic) byMessage(op string, r *Remote, off int, src mem.Range) error {
 	n.e.counts.add(PathMessage, src.Bytes)
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, n.am.MaxPayload()/8*8))
@@ -194,7 +194,7 @@ func (n *nic) byMessage(op string, ep *endpoint, r *Remote, off int, src mem.Ran
 		if err != nil {
 			return err
 		}
-		if err := n.ask(op, id, ep, askStore, [4]uint64{r.rkey, r.raddr + uint64(off)}, part); err != nil {
+		if err := n.ask(op, id, askStore, [4]uint64{r.rkey, r.raddr + uint64(off)}, part); err != nil {
 			return err
 		}
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
@@ -205,7 +205,7 @@ func (n *nic) byMessage(op string, ep *endpoint, r *Remote, off int, src mem.Ran
 
 // hosedGet is get from memory that is registered in buckets.
 func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
-	ep, err := n.reach(op, r.Rank)
+	err := n.reach(op, r, off, dst.Bytes)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 			return transport.NewOpError(op, r.Rank, err)
 		}
 		for part := dst.Slice(0, bytes); part.Bytes > 0; {
-			got, err := n.hosedRead(op, ep, r, at, off, part)
+			got, err := n.hosedRead(op, r, at, off, part)
 			if err != nil {
 				return err
 			}
@@ -232,7 +232,7 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 }
 
 // hosedRead reads part, or the beginning of it that fits into a message, and returns how many bytes it has read.
-func (n *nic) hosedRead(op string, ep *endpoint, r *Remote, at uint64, off int, part mem.Range) (int, error) {
+func (n *nic) hosedRead(op string, r *Remote, at uint64, off int, part mem.Range) (int, error) {
 	k, err := n.keep(op, r.Rank, part.Bytes > scratchBytes, true)
 	if err != nil {
 		return 0, err
@@ -250,12 +250,12 @@ func (n *nic) hosedRead(op string, ep *endpoint, r *Remote, at uint64, off int, 
 		rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
 		rd.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
 		n.e.counts.add(PathBounce, part.Bytes)
-		err = n.post(op, k.id, ep, rd)
+		err = n.post(op, k.id, rd)
 	default:
 		part = part.Slice(0, min(part.Bytes, n.am.MaxPayload()/8*8))
 		n.e.counts.add(PathMessage, part.Bytes)
 		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(part.Bytes)}
-		err = n.ask(op, k.id, ep, askLoad, args, mem.Range{})
+		err = n.ask(op, k.id, askLoad, args, mem.Range{})
 	}
 	if err != nil {
 		n.partDone(k.h.id, nil)
@@ -273,6 +273,7 @@ func (n *nic) hosedRead(op string, ep *endpoint, r *Remote, at uint64, off int, 
 func (n *nic) waitAlone(op string, cond func() bool) error {
 	n.pollers.Add(1)
 	defer n.pollers.Add(-1)
+	n.waits.Add(1)
 	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: -1}, nil)
 	defer sp.End()
 	for !cond() {

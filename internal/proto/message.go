@@ -19,6 +19,8 @@ const (
 	askGetAccumulate            // as askAccumulate. Reply: the old elements
 	askMove                     // payload: a firehose.Move. Reply: a firehose.Reply, or nothing: then it comes by itself
 	askMoved                    // payload: a firehose.Reply
+	askForget                   // what the receiver holds of the sender's memory it must give up: see hoseend.go
+	askForgotten                // the sender holds nothing of the receiver's memory any more
 	askStore                    // args: key, address; payload: bytes
 	askLoad                     // args: key, address, how many. Reply: the bytes
 )
@@ -65,11 +67,14 @@ func (n *nic) capacity(id int32) int {
 
 // handle performs a request of a peer. It runs in the poller and waits for nothing.
 func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
-	if n.hoses != nil && r.Handler == askMove {
+	switch {
+	case n.hoses == nil:
+	case r.Handler == askMove:
 		return n.hoses.serve(r, out) // which may register: not under a lock
-	}
-	if n.hoses != nil && r.Handler == askMoved {
+	case r.Handler == askMoved:
 		return n.hoses.moved(r)
+	case r.Handler == askForget || r.Handler == askForgotten:
+		return n.hoses.forget(r)
 	}
 	n.exposing.RLock()
 	defer n.exposing.RUnlock()
@@ -162,19 +167,29 @@ func cpuAccumulate(op Atom, t Elem, dst, src mem.Range) {
 	}
 }
 
-// ask sends a request for piece id; it waits for a credit. On an error the piece is free again.
-func (n *nic) ask(name string, id int32, ep *endpoint, handler uint8, args [4]uint64, payload mem.Range) error {
+// ask sends a request for piece id; it waits for a connection and a credit. On an error the piece is free again.
+func (n *nic) ask(name string, id int32, handler uint8, args [4]uint64, payload mem.Range) error {
 	rank := n.piece[id].rank
-	ep.asked.Add(1)
+	e := &n.ends[rank]
+	e.asked.Add(1)
 	var sent bool
-	var refused error
+	var refused, err error
 	try := func() bool {
-		sent, refused = n.am.Request(ep.ep, rank, handler, args, payload.Data(), uint64(id))
+		if !n.tryEnter(rank) {
+			return e.state.Load() == epNone
+		}
+		defer e.leave()
+		if !n.push() {
+			return false
+		}
+		sent, refused = n.am.Request(e.now(), rank, handler, args, payload.Data(), uint64(id))
 		return sent || refused != nil
 	}
-	var err error
-	if !try() {
-		err = n.waitUntil(name, rank, try)
+	for !sent && refused == nil && err == nil {
+		if _, err = n.enter(name, rank); err == nil {
+			e.leave() // it is the request's sending that must not be cut off, not its wait for a credit
+			err = n.waitUntil(name, rank, try)
+		}
 	}
 	if sent {
 		return nil
@@ -182,7 +197,7 @@ func (n *nic) ask(name string, id int32, ep *endpoint, handler uint8, args [4]ui
 	if err == nil {
 		err = transport.NewOpError(name, rank, refused)
 	}
-	ep.asked.Add(-1)
+	e.asked.Add(-1)
 	n.abandon(id)
 	return err
 }
@@ -190,8 +205,7 @@ func (n *nic) ask(name string, id int32, ep *endpoint, handler uint8, args [4]ui
 // askedAtomic has the target's CPU perform an atomic and returns the old value.
 func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint64, error) {
 	name := op.String()
-	ep, err := n.reach(name, r.Rank)
-	if err != nil {
+	if err := n.reach(name, r, off, t.Bytes); err != nil {
 		return 0, err
 	}
 	k, err := n.keep(name, r.Rank, false, true)
@@ -200,7 +214,7 @@ func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uin
 	}
 	what := [3]byte{byte(op), byte(t.Kind), byte(t.Bytes)}
 	args := [4]uint64{r.rkey, r.raddr + uint64(off), x, y}
-	if err := n.ask(name, k.id, ep, askAtomic, args, mem.Of(what[:])); err != nil {
+	if err := n.ask(name, k.id, askAtomic, args, mem.Of(what[:])); err != nil {
 		n.partDone(k.h.id, nil)
 		return 0, err
 	}
@@ -211,8 +225,7 @@ func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uin
 // askedAccumulate has the target's CPU combine src into its memory; it returns when src may be reused.
 func (n *nic) askedAccumulate(op Atom, t Elem, r *Remote, off int, src mem.Range) error {
 	const name = "accumulate"
-	ep, err := n.reach(name, r.Rank)
-	if err != nil {
+	if err := n.reach(name, r, off, src.Bytes); err != nil {
 		return err
 	}
 	n.e.counts.add(PathMessage, src.Bytes)
@@ -224,7 +237,7 @@ func (n *nic) askedAccumulate(op Atom, t Elem, r *Remote, off int, src mem.Range
 			return err
 		}
 		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(op) | uint64(t.Kind)<<8 | uint64(t.Bytes)<<16}
-		if err := n.ask(name, id, ep, askAccumulate, args, part); err != nil {
+		if err := n.ask(name, id, askAccumulate, args, part); err != nil {
 			return err
 		}
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)

@@ -44,11 +44,16 @@ type nic struct {
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
-	pollers    atomic.Int32 // goroutines that poll while they wait
-	unattended atomic.Bool  // attend has ended
-	closed     atomic.Bool  // this rank's NIC is closed or has failed: nothing completes any more
+	pollers    atomic.Int32  // goroutines that poll while they wait
+	waits      atomic.Uint32 // that have begun to poll
+	unattended atomic.Bool   // attend has ended
+	closed     atomic.Bool   // this rank's NIC is closed or has failed: nothing completes any more
 	nap        sched.Event
+	ctx        context.Context // ends with the NIC's use
 	stop       context.CancelFunc
+	menders    atomic.Int32 // connections being made anew
+
+	later later // small puts for which nobody waits yet
 
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
@@ -60,7 +65,6 @@ type nic struct {
 	transfer  []transfer
 	freeTrans []int32
 	failed    map[Handle]error // transfers that ended in error and were not waited for yet
-	byEP      map[uint32]int   // rank of an endpoint
 
 	poolKey, scratchKey transport.Region
 	scratch             mem.Range
@@ -68,30 +72,15 @@ type nic struct {
 	ops                 []transport.Op // by piece, so that posting allocates nothing
 }
 
-// endpoint is the way to one rank.
-type endpoint struct {
-	state   atomic.Uint32 // epNone, epConnecting, epUp
-	ep      transport.EP  // valid in epUp
-	addr    []byte
-	pending atomic.Int64 // pieces in flight
-	asked   atomic.Int64 // of these, requests that the target's CPU performs
-	bad     atomic.Bool  // err is set
-	err     error        // the first asynchronous error not yet reported; under nic.mu
-}
-
-const (
-	epNone = iota
-	epConnecting
-	epUp
-)
-
 // piece is one operation in flight.
 type piece struct {
 	rank     int
-	slot     int32 // of the bounce pool, or -1
-	transfer int32 // that it is part of, or -1
-	keep     bool  // the waiter takes the result from the piece and frees it
-	hosed    bool  // it has a firehose
+	slot     int32  // of the bounce pool, or -1
+	transfer int32  // that it is part of, or -1
+	keep     bool   // the waiter takes the result from the piece and frees it
+	hosed    bool   // it has a firehose
+	again    bool   // it was flushed before
+	seq      uint64 // among the operations to its rank
 	dst      mem.Range
 }
 
@@ -108,8 +97,9 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n := &nic{
 		e: e, name: e.config.NICName, d: d, caps: d.Caps(),
 		ends: make([]endpoint, e.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
-		failed: make(map[Handle]error), byEP: make(map[uint32]int), ops: make([]transport.Op, pieces),
+		failed: make(map[Handle]error), ops: make([]transport.Op, pieces),
 	}
+	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.inline = min(n.caps.MaxInline, scratchBytes)
 	for i := pieces - 1; i >= 0; i-- {
 		n.freePiece = append(n.freePiece, int32(i))
@@ -142,9 +132,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 		}
 	}
 	e.Sched.SetProgress(n.progress)
-	ctx, stop := context.WithCancel(context.Background())
-	n.stop = stop
-	e.Sched.Go(func() { n.attend(ctx) })
+	e.Sched.Go(func() { n.attend(n.ctx) })
 	return n, nil
 }
 
@@ -166,8 +154,11 @@ func (n *nic) quit() {
 	n.d.Wake()
 	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: "close", Peer: -1}, nil)
 	defer sp.End()
-	for !n.unattended.Load() || !n.poll.TryLock() { // a poller may be at work still
+	for !n.unattended.Load() || !n.poll.TryLock() { // a poller may be at work still, and start a mender
 		_ = sp.Step() // without a deadline and a watch there is no error but that of a simulated world, whose helpers end
+	}
+	for n.menders.Load() != 0 {
+		_ = sp.Step()
 	}
 	n.poll.Unlock()
 }
@@ -179,11 +170,14 @@ const (
 )
 
 // attend serves the NIC when nobody of this rank polls: requests of peers, and completions for parked waits. It
-// sleeps until the NIC has something; while a wait polls it keeps out of the way.
+// sleeps until the NIC has something; while a wait polls, or one has just polled and the next may follow, it keeps out
+// of the way: a NIC that must say when it has something is slower.
 func (n *nic) attend(ctx context.Context) {
 	defer n.unattended.Store(true)
+	seen := n.waits.Load()
 	for ctx.Err() == nil {
-		for nap := napFirst; n.pollers.Load() > 0; nap = min(2*nap, napLongest) {
+		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
+			seen = n.waits.Load()
 			n.nap.Wait(n.e.Sched, nap)
 		}
 		if err := n.d.Wait(ctx); err != nil {
@@ -215,69 +209,24 @@ func (n *nic) learn(rank int, addr []byte) {
 	}
 }
 
-// endpoint returns the connected endpoint of rank; it connects on first use.
-func (n *nic) endpoint(rank int, op string) (*endpoint, error) {
-	ep := &n.ends[rank]
-	for {
-		switch ep.state.Load() {
-		case epUp:
-			return ep, nil
-		case epNone:
-			if !ep.state.CompareAndSwap(epNone, epConnecting) {
-				continue
-			}
-			c, err := n.d.Connect(context.Background(), rank, ep.addr)
-			if err != nil {
-				ep.state.Store(epNone)
-				return nil, transport.NewOpError(op, rank, n.connectError(rank, err))
-			}
-			n.mu.Lock()
-			ep.ep = c
-			n.byEP[c.Index] = rank
-			n.mu.Unlock()
-			ep.state.Store(epUp)
-			return ep, nil
-		}
-		err := n.waitUntil(op, rank, func() bool { return ep.state.Load() != epConnecting })
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (n *nic) connectError(rank int, err error) error {
-	if gone := n.e.Peers.Check(rank); gone != nil {
-		return gone
-	}
-	return fmt.Errorf("connect over %s: %w", n.name, err)
-}
-
-// waitUntil polls and steps until cond holds or rank is gone. cond must not wait.
-func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
-	n.pollers.Add(1)
-	defer n.pollers.Add(-1)
-	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
-	defer sp.End()
-	for !cond() {
-		if n.progress() {
-			continue
-		}
-		if n.closed.Load() {
-			return transport.NewOpError(op, rank, errOwnEnd)
-		}
-		if err := sp.Step(); err != nil {
-			return transport.NewOpError(op, rank, err)
-		}
-	}
-	if sp.Slept() {
-		n.e.counts.waited(PathBounce)
-	}
-	return nil
-}
-
-// progress hands out completions if nobody else does so; it reports whether there were any.
+// progress is pollOnce, and the spreading of news.
 func (n *nic) progress() bool {
-	if n.closed.Load() || !n.poll.TryLock() {
+	some := n.pollOnce()
+	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
+		n.news.Store(false)
+		n.spread()
+		n.spreading.Store(false)
+	}
+	return some
+}
+
+// pollOnce hands out completions if nobody else does so; it reports whether there were any.
+func (n *nic) pollOnce() bool {
+	if n.closed.Load() {
+		return false
+	}
+	n.push()
+	if !n.poll.TryLock() {
 		return false
 	}
 	k, err := n.d.Poll(n.cq[:])
@@ -288,6 +237,9 @@ func (n *nic) progress() bool {
 		n.finish(&n.cq[i])
 	}
 	if n.am != nil {
+		if n.am.Holds() {
+			n.am.Again(n.route)
+		}
 		_ = n.am.Flush()
 	}
 	if n.hoses != nil {
@@ -296,11 +248,6 @@ func (n *nic) progress() bool {
 	n.poll.Unlock()
 	if n.closed.Load() {
 		n.e.Sched.Ring() // quit waits for the lock
-	}
-	if n.news.Load() && !n.spreading.Swap(true) {
-		n.news.Store(false)
-		n.spread()
-		n.spreading.Store(false)
 	}
 	if k > 0 {
 		n.e.Sched.Ring() // others of this rank may sleep for one of these
@@ -335,37 +282,59 @@ func (n *nic) lost(rank int) {
 	if n.e.Peers.MarkGone(rank, Silent) {
 		n.news.Store(true)
 	}
+	n.giveUp(rank, n.e.Peers.Check(rank))
+}
+
+// giveUp ends the requests to a rank with err: no answer will come.
+func (n *nic) giveUp(rank int, err error) {
 	if n.am == nil {
 		return
 	}
+	var hoses []uint64
 	for _, id := range n.am.Lost(rank) {
 		if id&hoseCookie != 0 {
+			hoses = append(hoses, id)
 			continue
 		}
 		n.ends[rank].asked.Add(-1)
-		n.settle(int32(id), n.e.Peers.Check(rank))
+		n.settle(int32(id), err)
 	}
-	if n.hoses != nil {
+	switch {
+	case n.hoses == nil:
+	case n.e.Peers.Check(rank) != nil:
 		n.hoses.lost(rank)
+	default:
+		n.hoses.part(rank, hoses, err)
 	}
 }
 
 // finish handles one completion.
 func (n *nic) finish(c *transport.Completion) {
+	switch {
+	case c.Kind == transport.OpPeerDown:
+		if c.EP.Index < uint32(len(n.ends)) {
+			n.lost(int(c.EP.Index))
+		}
+		return
+	case c.Kind == transport.OpPortDown:
+		return // what is on the way fails by itself, if it fails
+	case c.Status != transport.StatusOK && c.Kind != transport.OpRecv:
+		n.broke(c.EP)
+	}
 	if n.am != nil && n.am.Owns(c) {
 		n.arrived(c)
 		return
 	}
-	if c.Kind == transport.OpPeerDown || c.Kind == transport.OpPortDown {
+	id := int32(c.Cookie)
+	p := &n.piece[id]
+	e := &n.ends[p.rank]
+	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
+	if c.Status == transport.StatusFlushed && !p.again && n.e.Peers.Check(p.rank) == nil {
 		n.mu.Lock()
-		rank, known := n.byEP[c.EP.Index]
+		e.redo = append(e.redo, id)
 		n.mu.Unlock()
-		if known && c.Kind == transport.OpPeerDown {
-			n.lost(rank)
-		}
 		return
 	}
-	p := &n.piece[c.Cookie]
 	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
 		// The destination is the engine's until the transfer's generation grows, below.
 		copy(p.dst.Data(), n.source(p).Data())
@@ -373,10 +342,10 @@ func (n *nic) finish(c *transport.Completion) {
 	}
 	var err error
 	if c.Status != transport.StatusOK {
-		err = n.statusError(p.rank, c.Status)
+		err = n.statusError(p.rank, c)
 	}
-	n.landed(int32(c.Cookie))
-	n.settle(int32(c.Cookie), err)
+	n.landed(id)
+	n.settle(id, err)
 }
 
 // settle ends a piece.
@@ -404,7 +373,7 @@ func (n *nic) freeLocked(id int32) {
 	if p.slot >= 0 {
 		n.pool.Give(p.slot)
 	}
-	p.dst, p.slot, p.keep = mem.Range{}, -1, false
+	p.dst, p.slot, p.keep, p.again = mem.Range{}, -1, false, false
 	n.freePiece = append(n.freePiece, id)
 }
 
@@ -432,21 +401,28 @@ func (n *nic) partDoneLocked(t int32, err error) {
 	n.freeTrans = append(n.freeTrans, t)
 }
 
-func (n *nic) statusError(rank int, s transport.Status) error {
-	switch s {
+// statusError says what a completion means, in the device's words where it has some.
+func (n *nic) statusError(rank int, c *transport.Completion) error {
+	var err error
+	switch c.Status {
 	case transport.StatusPeerGone:
 		n.lost(rank)
-		return n.e.Peers.Check(rank)
+		err = n.e.Peers.Check(rank)
 	case transport.StatusFlushed, transport.StatusInDoubt:
-		if err := n.e.Peers.Check(rank); err != nil {
-			return err
+		if err = n.e.Peers.Check(rank); err == nil {
+			err = errConnectionLost
 		}
-		return errConnectionLost
 	case transport.StatusRemoteAccess:
-		return errRefused
+		err = errRefused
 	default:
-		return fmt.Errorf("the NIC reported status %d", s)
+		err = fmt.Errorf("the NIC reported status %d", c.Status)
 	}
+	if x, ok := n.d.(transport.Explainer); ok {
+		if why := x.Explain(*c); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+	}
+	return err
 }
 
 var (

@@ -44,16 +44,26 @@ func (n *nic) tryAcquire(rank int, wantSlot bool) (id int32, ok bool) {
 	return id, true
 }
 
-// post hands the operation of piece id to the NIC; it waits while the NIC has no room. On an error the piece
-// has been freed.
-func (n *nic) post(name string, id int32, ep *endpoint, op transport.Op) error {
+// post hands the operation of piece id to the NIC; it waits for the connection, and while the NIC has no room. On an
+// error the piece has been freed.
+func (n *nic) post(name string, id int32, op transport.Op) error {
+	rank := n.piece[id].rank
+	e, err := n.enter(name, rank)
+	if err != nil {
+		n.abandon(id)
+		return err
+	}
 	op.Cookie = uint64(id)
 	op.Flags |= transport.FlagSignaled
-	op.EP = ep.ep
+	op.EP = e.now()
 	n.ops[id] = op
+	n.piece[id].seq = e.seq.Add(1)
 	posted := false
 	var refused error
 	try := func() bool {
+		if !n.push() {
+			return false // what was put before goes before
+		}
 		k, err := n.d.Post(n.ops[id : id+1])
 		posted, refused = k == 1, err
 		return posted || err != nil
@@ -61,8 +71,7 @@ func (n *nic) post(name string, id int32, ep *endpoint, op transport.Op) error {
 	if try() && posted {
 		return nil
 	}
-	rank := n.piece[id].rank
-	err := transport.NewOpError(name, rank, refused)
+	err = transport.NewOpError(name, rank, refused)
 	if err == nil {
 		err = n.waitUntil(name, rank, try)
 	}
@@ -72,6 +81,7 @@ func (n *nic) post(name string, id int32, ep *endpoint, op transport.Op) error {
 	if err == nil {
 		err = transport.NewOpError(name, rank, refused)
 	}
+	e.leave()
 	n.abandon(id)
 	return err
 }
@@ -94,21 +104,12 @@ func (n *nic) buffer(id int32, bytes int) (mem.Range, uint64) {
 	return n.scratch.Slice(int(id)*scratchBytes, bytes), n.scratchKey.LKey
 }
 
-// reach returns rank's endpoint unless the rank is gone.
-func (n *nic) reach(op string, rank int) (*endpoint, error) {
-	if err := n.e.Peers.Check(rank); err != nil {
-		return nil, transport.NewOpError(op, rank, err)
-	}
-	return n.endpoint(rank, op)
-}
-
 // put sends src in pieces; it returns when src may be reused. src is copied, never kept.
 func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
 	if r.hosed != nil {
 		return n.hosedPut(op, r, off, src)
 	}
-	ep, err := n.reach(op, r.Rank)
-	if err != nil {
+	if err := n.reach(op, r, off, src.Bytes); err != nil {
 		return err
 	}
 	path := PathBounce
@@ -131,7 +132,7 @@ func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
 		if part.Bytes <= n.inline {
 			wr.Flags = transport.FlagInline
 		}
-		if err := n.post(op, id, ep, wr); err != nil {
+		if err := n.post(op, id, wr); err != nil {
 			return err
 		}
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
@@ -152,7 +153,7 @@ const window = 8
 // get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
 func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
-	ep, err := n.reach(name, r.Rank)
+	err := n.reach(name, r, off, dst.Bytes)
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 			rd := transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey}
 			var k kept
 			// Only who holds nothing may wait: else many gets could hold all slots and wait for one more each.
-			k, err = n.postKept(name, ep, r.Rank, rd, part.Bytes, true, posted == done)
+			k, err = n.postKept(name, r.Rank, rd, part.Bytes, true, posted == done)
 			if err == nil {
 				flight[posted%window], into[posted%window] = k, part
 				posted++
@@ -196,8 +197,7 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 // getNB begins a read that the poller completes: dst belongs to the engine until the handle is done.
 func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	const name = "get"
-	ep, err := n.reach(name, r.Rank)
-	if err != nil {
+	if err := n.reach(name, r, off, dst.Bytes); err != nil {
 		return Handle{}, err
 	}
 	h, err := n.begin(name, r.Rank)
@@ -218,7 +218,7 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 		buf, key := n.buffer(id, part.Bytes)
 		rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
 		rd.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-		if err = n.post(name, id, ep, rd); err != nil {
+		if err = n.post(name, id, rd); err != nil {
 			n.partDone(h.id, nil)
 		}
 		dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
@@ -270,7 +270,7 @@ func (n *nic) keep(name string, rank int, slot, wait bool) (kept, error) {
 }
 
 // postKept posts op with a kept piece for the result of bytes.
-func (n *nic) postKept(name string, ep *endpoint, rank int, op transport.Op, bytes int, slot, wait bool) (kept, error) {
+func (n *nic) postKept(name string, rank int, op transport.Op, bytes int, slot, wait bool) (kept, error) {
 	k, err := n.keep(name, rank, slot, wait)
 	if err != nil {
 		return kept{}, err
@@ -278,7 +278,7 @@ func (n *nic) postKept(name string, ep *endpoint, rank int, op transport.Op, byt
 	buf, key := n.buffer(k.id, bytes)
 	op.NSGE = 1
 	op.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	if err := n.post(name, k.id, ep, op); err != nil {
+	if err := n.post(name, k.id, op); err != nil {
 		n.partDone(k.h.id, nil)
 		return kept{}, err
 	}
@@ -335,26 +335,24 @@ func (n *nic) partDone(t int32, err error) {
 // atomic performs a 64-bit fetch-add or compare-swap in the NIC and returns the old value.
 func (n *nic) atomic(kind transport.Kind, r *Remote, off int, a, b uint64) (uint64, error) {
 	const name = "atomic"
-	ep, err := n.reach(name, r.Rank)
-	if err != nil {
+	if err := n.reachWord(name, r, off); err != nil {
 		return 0, err
 	}
 	op := transport.Op{Kind: kind, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: a, Arg1: b}
-	return n.word(name, ep, r.Rank, op)
+	return n.word(name, r.Rank, op)
 }
 
 // load64 reads one word.
 func (n *nic) load64(r *Remote, off int) (uint64, error) {
-	ep, err := n.reach("get", r.Rank)
-	if err != nil {
+	if err := n.reach("get", r, off, 8); err != nil {
 		return 0, err
 	}
-	return n.word("get", ep, r.Rank, transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey})
+	return n.word("get", r.Rank, transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey})
 }
 
 // word posts op and returns the 8 bytes that it brings.
-func (n *nic) word(name string, ep *endpoint, rank int, op transport.Op) (uint64, error) {
-	k, err := n.postKept(name, ep, rank, op, 8, false, true)
+func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
+	k, err := n.postKept(name, rank, op, 8, false, true)
 	if err != nil {
 		return 0, err
 	}

@@ -17,6 +17,12 @@
 // status come back through a folder that host and guest share. A quiet machine needs about five seconds from
 // start to the command's first instruction.
 //
+// # Tests
+//
+// TestVerbs is the transport by itself; TestJobs is jobs of processes and the suites above it (testdata/jobs.sh). The flag
+// -vm.long adds the whole suites, two devices, two machines, ten thousand windows and all registrations of a device;
+// -vm.numbers measures instead (testdata/numbers.sh).
+//
 // # Rules
 //
 //   - V1: the guest sees this machine's files at their own paths and changes none of them, Machine.Share aside.

@@ -47,7 +47,7 @@ func TestVerbs(t *testing.T) {
 		rdma link delete rxe0
 		"$program" -test.v -test.timeout=20s -test.run='^TestOpenWithout$'
 	`, "bash", program)
-	requirePassed(t, r, "TestConformance", "TestKilled", "TestLink", "TestCounters", "TestMemlock", "TestCrossings",
+	requirePassed(t, r, "TestConformance", "TestKilled", "TestLink", "TestCounters", "TestMemlock", "TestCrossings", "TestTogether",
 		"TestConformance/Register/limit_of_bytes")
 	require.Equal(t, 2, strings.Count(r.Stdout, "--- PASS: TestMemlock"))
 }
@@ -65,9 +65,10 @@ func long(t *testing.T) {
 func TestVerbsTwoDevices(t *testing.T) {
 	long(t)
 	t.Setenv("VERBS_TEST_DEVICES", "rxe0:1,rxe1:1")
+	t.Setenv("VERBS_TEST_ROUNDS", "400")
 	t.Setenv("PGAS_REQUIRE", "verbs")
 	program := Build(t, verbsPackage)
-	r := Run(t, Machine{NICs: Pair, Env: []string{"VERBS_TEST_DEVICES", "PGAS_REQUIRE"}, Timeout: 4 * time.Minute}, program, "-test.v",
+	r := Run(t, Machine{NICs: Pair, Env: []string{"VERBS_TEST_DEVICES", "VERBS_TEST_ROUNDS", "PGAS_REQUIRE"}, Timeout: 4 * time.Minute}, program, "-test.v",
 		"-test.run=^TestConformance$/^(Post|PostRecv|T1|T2|T4|T6|T7|Connect|Wait|Random)$|^TestCounters$")
 	requirePassed(t, r, "TestConformance", "TestCounters")
 }

@@ -9,7 +9,8 @@
 // # Life of a choice
 //
 // A world knows on how many nodes its ranks are before it opens a NIC. With a name from the user it asks Fits, then
-// Provider; without one it takes the name from Choose. Probe opens a NIC for a lone rank and closes it: whether that
+// Provider; without one it takes the name from Choose, which is told what RDMA port each rank has found (Fabric) where
+// the ranks are on several nodes. Probe opens a NIC for a lone rank and closes it: whether that
 // works is the only honest answer to whether this machine has what the NIC needs.
 //
 // # Invariants
@@ -20,7 +21,7 @@
 //
 // # Concurrency
 //
-// All functions may be called concurrently. None but Probe touches the machine.
+// All functions may be called concurrently. None but Probe, Fabric and Devices touches the machine.
 package auto
 
 import (
@@ -34,6 +35,7 @@ import (
 	"gopgas/transport"
 	"gopgas/transport/soft"
 	"gopgas/transport/tcp"
+	"gopgas/transport/verbs"
 )
 
 // Config holds the settings of single transports. The zero value is good for a job on one machine.
@@ -42,7 +44,7 @@ type Config struct {
 	SoftBandwidth  int64         // PGAS_SOFT_BANDWIDTH, bytes per second
 	FailureTimeout time.Duration // PGAS_FAILURE_TIMEOUT; 0: each NIC's own, 5 s
 	AcrossNodes    bool          // the ranks are on several machines
-	MaxPinned      int64         // bytes that a software NIC may lock for this process; 0: RLIMIT_MEMLOCK
+	MaxPinned      int64         // bytes that a NIC may lock: of a software NIC for this process, of verbs for this rank; 0: RLIMIT_MEMLOCK
 
 	// SoftMapper makes the memory of the soft NIC's queues; nil: as between processes. See soft.Config.
 	SoftMapper func(transport.Config) (transport.Mapper, error)
@@ -58,6 +60,7 @@ type Info struct {
 func NICs() []Info {
 	return []Info{
 		{"soft", "a software NIC inside one machine: queues in shared memory, an engine thread for each rank", false},
+		{"verbs", "RDMA hardware: InfiniBand, RoCE, Soft-RoCE, by libibverbs", true},
 		{"tcp", "a software NIC for any network: the target's process performs the operation while its program computes", true},
 	}
 }
@@ -71,15 +74,28 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Choose names the best NIC for ranks on that many nodes.
-func Choose(nodes int) string {
-	for _, n := range NICs() {
-		if n.Nodes || nodes <= 1 {
-			return n.Name
-		}
+// Choose names the best NIC for ranks on that many nodes, of which fabrics tells what Fabric has found for each rank:
+// verbs between nodes where all ranks have a port on one kind of network, else tcp; soft on one node.
+func Choose(nodes int, fabrics []string) string {
+	switch {
+	case nodes <= 1:
+		return "soft"
+	case len(fabrics) > 0 && fabrics[0] != "" && len(slices.Compact(slices.Clone(fabrics))) == 1:
+		return "verbs"
+	default:
+		return "tcp"
 	}
-	return ""
 }
+
+// Fabric returns the kind of network on which this machine has a usable RDMA port for device ("": any), "InfiniBand"
+// or "Ethernet", or why there is none.
+func Fabric(device string) (string, error) {
+	d, err := verbs.Find(device)
+	return d.Link, err
+}
+
+// Devices describes the RDMA ports of this machine, or says why there are none.
+func Devices() ([]verbs.Device, error) { return verbs.Devices() }
 
 // Known returns an error that names what there is, if name is neither a NIC nor "shm".
 func Known(name string) error {
@@ -122,6 +138,8 @@ func Provider(name string, c Config) (transport.Provider, error) {
 		}), nil
 	case "tcp":
 		return tcp.New(tcp.Config{AcrossNodes: c.AcrossNodes, FailureTimeout: c.FailureTimeout, MaxPinned: c.MaxPinned}), nil
+	case "verbs":
+		return verbs.Provider{MaxPinned: c.MaxPinned, FailureTimeout: c.FailureTimeout}, nil
 	}
 	return nil, fmt.Errorf("%w: no NIC is called %q; there are: %s", transport.ErrUnsupported, name, Names())
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"gopgas/transport"
@@ -55,6 +56,8 @@ func (p *peer) installLocked(q *pair, state uint32) {
 var (
 	errYield    = errors.New("the peer is dialing too")
 	errWrong    = errors.New("the address is another rank's")
+	errTrouble  = errors.New("the peer could not make a queue pair that reaches this rank")
+	errRoute    = errors.New("the device finds no way to the peer")
 	errSelfAddr = errors.New("the address of this rank is not this domain's")
 )
 
@@ -62,7 +65,8 @@ var (
 const retryPause = 20 * time.Millisecond
 
 // Connect returns the endpoint of a peer, and makes the connection if there is none: it dials the peer's listener,
-// proves that it knows the job's secret, and exchanges queue pairs with it.
+// proves that it knows the job's secret, and exchanges queue pairs with it. Where nobody answers, or a link is down, it
+// tries again while Provider.FailureTimeout lasts.
 func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.EP, error) {
 	switch {
 	case d.closed.Load():
@@ -80,6 +84,7 @@ func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.
 		return transport.EP{}, fmt.Errorf("verbs: connect to rank %d: %w", rank, err)
 	}
 	p := &d.peers[rank]
+	began := d.sched.Now()
 	for {
 		p.mu.Lock()
 		if q := p.cur.Load(); q != nil && q.state.Load() == pairUp {
@@ -110,7 +115,7 @@ func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.
 			return transport.EP{}, transport.ErrClosed
 		case ctx.Err() != nil:
 			return transport.EP{}, context.Cause(ctx)
-		case !errors.Is(err, errYield):
+		case !errors.Is(err, errYield) && (d.sched.Now()-began > d.patience || !d.mayPass(err)):
 			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w", rank, a.at, err)
 		}
 		if err := d.await(ctx, changed, retryPause); err != nil {
@@ -167,8 +172,9 @@ func (d *domain) dial(ctx context.Context, p *peer, a address, last uint64) (*pa
 	if err != nil {
 		return nil, err
 	}
-	if err = d.offer(p, q, l); err == nil {
-		keep = d.start(q.attend)
+	installed, err := d.offer(p, q, l)
+	if installed {
+		keep = d.start(q.attend) // it sees the pair through to its end, which may have come already
 	}
 	if !keep {
 		d.discard(q)
@@ -176,33 +182,40 @@ func (d *domain) dial(ctx context.Context, p *peer, a address, last uint64) (*pa
 	return q, err
 }
 
-// offer is the dialer's part after the proof: offer, accept, ready.
-func (d *domain) offer(p *peer, q *pair, l *link) error {
+// offer is the dialer's part after the proof: offer, accept, ready. The pair is the peer's newest before that hears
+// ready: it may send a message at once, and who receives it may answer before this returns.
+func (d *domain) offer(p *peer, q *pair, l *link) (installed bool, err error) {
 	if err := l.send(frame{word: wordOffer, card: *q.card()}); err != nil {
-		return goneIfCut(err)
+		return false, goneIfCut(err)
 	}
 	f, err := l.receive()
 	if err != nil {
-		return goneIfCut(err)
+		return false, goneIfCut(err)
 	}
 	if err := refusal(f.word); err != nil {
-		return err
+		return false, err
 	}
 	if err := q.connect(&f.card); err != nil {
-		return err
-	}
-	if err := l.send(frame{word: wordReady}); err != nil {
-		return goneIfCut(err)
-	}
-	if err := l.settled(); err != nil {
-		return err
+		return false, err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.serial = max(p.serial, f.serial)
 	q.link = l
-	p.installLocked(q, pairUp)
-	return nil
+	p.installLocked(q, pairOpening)
+	p.mu.Unlock()
+	if err = l.send(frame{word: wordReady}); err == nil {
+		err = l.settled()
+	}
+	if err != nil {
+		q.end(faultDisconnect, nil)
+		return true, goneIfCut(err)
+	}
+	if !q.state.CompareAndSwap(pairOpening, pairUp) {
+		l.interrupt() // it has ended meanwhile, and settled took the interruption back
+		return true, errYield
+	}
+	p.notify()
+	return true, nil
 }
 
 // refusal is the error of a listener's word that is not wordAccept.
@@ -219,7 +232,7 @@ func refusal(w word) error {
 	case wordRank:
 		return errors.New("the peer knows no such rank: do both take part in one job of one size?")
 	case wordTrouble:
-		return errors.New("the peer could not make a queue pair")
+		return errTrouble
 	default:
 		return errFrame
 	}
@@ -276,7 +289,8 @@ func (d *domain) peerDown(p *pair) {
 	d.tell(transport.Completion{EP: p.ep, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone})
 }
 
-// judge finds out whether the peer of a pair that broke without a word is there, by connecting once more.
+// judge finds out whether the peer of a pair that broke without a word is there, by connecting once more. A peer that
+// cannot be reached may be behind a link that is down: there it goes on trying while patience lasts.
 func (p *pair) judge() {
 	d := p.d
 	gone := p.fault == faultSilent && p.peer.suspect.Swap(true)
@@ -284,7 +298,17 @@ func (p *pair) judge() {
 		p.peer.mu.Lock()
 		addr := p.peer.addr
 		p.peer.mu.Unlock()
-		_, err := d.Connect(d.ctx, p.peer.rank, addr.append(nil))
+		wire := addr.append(nil)
+		patience := d.patience
+		if p.fault != faultPort {
+			patience = max(patience-silence, dialLimit/10)
+		}
+		ctx, cancel := context.WithTimeout(d.ctx, patience)
+		defer cancel()
+		for !d.linked() && d.sched.Sleep(ctx, retryPause) == nil {
+			// Not before this rank's own link is up again.
+		}
+		_, err := d.Connect(ctx, p.peer.rank, wire)
 		gone = err != nil
 	}
 	if d.closed.Load() {
@@ -297,6 +321,21 @@ func (p *pair) judge() {
 		p.verdict.Store(verdictAlive)
 	}
 	p.ripen()
+}
+
+// silence is how long it takes at most to notice that a peer says nothing any more: keepAlive, or the NIC's retries.
+const silence = 3 * time.Second
+
+// mayPass reports whether a dial failed for a reason that may pass, such as a link that is down at either end, rather than
+// by an answer that says that the peer is not there.
+func (d *domain) mayPass(err error) bool {
+	for _, e := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, errTrouble, errRoute} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout() || !d.linked()
 }
 
 // dialSet are the connections on which a handshake is going on.

@@ -65,6 +65,19 @@ func Devices() ([]Device, error) {
 	return list, nil
 }
 
+// Find describes the port that Open would use for Config.Device, or says why there is none.
+func Find(device string) (Device, error) {
+	context, p, err := openPort(device)
+	if err != nil {
+		return Device{}, err
+	}
+	d := describe(&p)
+	if err := ibv.Close(context); err != nil {
+		return Device{}, fmt.Errorf("close device %s: %w", p.device, err)
+	}
+	return d, nil
+}
+
 func describe(p *port) Device {
 	d := Device{
 		Name: p.name(), Active: p.state.State == ibv.PortActive, Link: "Ethernet",

@@ -25,8 +25,9 @@
 // and the queue pair is destroyed.
 //
 // A peer is called gone when it says goodbye, or when its link breaks, or its NIC does not answer, and the
-// connection cannot be made again at the first attempt. A rebuilt connection over which nothing gets through is the
-// same as none. The records of the broken pair wait for that verdict.
+// connection cannot be made again: at the first attempt where somebody answers that the peer is not there, within
+// Provider.FailureTimeout where nobody answers or this rank's own port has no link. A rebuilt connection over which
+// nothing gets through is the same as none. The records of the broken pair wait for that verdict.
 //
 // # Life of an operation
 //

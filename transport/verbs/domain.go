@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -15,7 +17,14 @@ import (
 )
 
 // Provider opens verbs domains. The zero Provider is ready.
-type Provider struct{}
+type Provider struct {
+	// MaxPinned is how many bytes a domain may have registered at once; a page counts once for each registration.
+	// 0: what RLIMIT_MEMLOCK allows.
+	MaxPinned int64
+	// FailureTimeout is how long a peer that nothing tells to be dead may be out of reach before it is called gone.
+	// 0: 5 s.
+	FailureTimeout time.Duration
+}
 
 // Name returns "verbs".
 func (Provider) Name() string { return "verbs" }
@@ -28,6 +37,8 @@ type domain struct {
 	sizes      sizes
 	caps       transport.Caps
 	memlock    int64 // bytes that may be pinned; -1: no limit
+	budget     int64 // bytes that this domain may register; 0: no limit of its own
+	patience   time.Duration
 	nic        ibv.NIC
 	auth       authority
 	self       address
@@ -57,7 +68,7 @@ type domain struct {
 
 // Open opens Config.Device ("mlx5_0:1", "mlx5_0", or empty for the first port with a link) and listens for peers on the
 // port's address.
-func (Provider) Open(ctx context.Context, c transport.Config) (transport.Domain, error) {
+func (v Provider) Open(ctx context.Context, c transport.Config) (transport.Domain, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -70,6 +81,7 @@ func (Provider) Open(ctx context.Context, c transport.Config) (transport.Domain,
 	}
 	d := &domain{
 		rank: c.Rank, size: c.Size, sched: c.Sched, port: p, memlock: memlock(),
+		budget: v.MaxPinned, patience: cmp.Or(v.FailureTimeout, defaultPatience),
 		nic: ibv.NIC{Context: handle}, auth: newAuthority(c.Secret, c.Job),
 		peers: make([]peer, c.Size), regions: regions{all: map[uint64]region{}},
 	}
@@ -81,6 +93,9 @@ func (Provider) Open(ctx context.Context, c transport.Config) (transport.Domain,
 	}
 	return d, nil
 }
+
+// defaultPatience is the usual FailureTimeout.
+const defaultPatience = 5 * time.Second
 
 var errConfig = errors.New("a rank below the size and a scheduler are needed")
 
@@ -158,6 +173,9 @@ func (d *domain) makeCaps(inline int) transport.Caps {
 	}
 	if d.memlock >= 0 {
 		c.MaxPinned = d.memlock
+	}
+	if d.budget > 0 && (c.MaxPinned == 0 || d.budget < c.MaxPinned) {
+		c.MaxPinned = d.budget
 	}
 	return c
 }

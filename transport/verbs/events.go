@@ -55,6 +55,12 @@ func (d *domain) happened(e ibv.Event) {
 	}
 }
 
+// linked asks the device whether its port has a link. It is for the way of an error: it calls the system.
+func (d *domain) linked() bool {
+	s, err := ibv.QueryPort(d.nic.Context, d.port.number)
+	return err != nil || s.State == ibv.PortActive
+}
+
 // setPort remembers what is wrong with the port; nil: nothing.
 func (d *domain) setPort(why *StatusError) {
 	d.news.mu.Lock()

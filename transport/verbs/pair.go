@@ -113,7 +113,7 @@ func (p *pair) connect(remote *card) error {
 		return transport.ErrClosed
 	}
 	if err := ibv.ConnectQP(p.qp.Handle, &path); err != nil {
-		return fmt.Errorf("connect queue pair %d with %d of rank %d: %w", p.qp.Number, remote.number, p.peer.rank, err)
+		return fmt.Errorf("connect queue pair %d with %d of rank %d: %w: %w", p.qp.Number, remote.number, p.peer.rank, errRoute, err)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (p *pair) endLocked(posted uint32, f fault, why *StatusError) {
 		p.why = &StatusError{Op: "connection", Peer: p.peer.rank, Status: "ended", Cause: f.words(p.peer.rank)}
 	}
 	switch f {
-	case faultSilent, faultLost:
+	case faultSilent, faultLost, faultPort:
 	case faultPeerClosed:
 		p.verdict.Store(verdictGone)
 	default:

@@ -143,10 +143,14 @@ func (p *pair) fail() {
 		return
 	}
 	rec := p.at(p.head.Load())
-	f := faultOf(p.device)
+	f, why := faultOf(p.device), cause(p.device, rec.kind, p.peer.rank)
+	// Some devices take a port without a link, or a route that has gone with it, for a fault of the operation.
+	routeless := p.device == ibv.StatusLocQPOp && p.d.hasKeys(rec.lkeys[:rec.pieces])
+	if routeless || (f == faultLocal || f == faultSilent) && !p.d.linked() {
+		f, why = faultPort, faultPort.words(p.peer.rank)
+	}
 	p.end(f, &StatusError{
-		Op: kindName(rec.kind), Peer: p.peer.rank, Status: ibv.StatusText(p.device), Code: p.device, Vendor: p.vendor,
-		Cause: cause(p.device, rec.kind, p.peer.rank),
+		Op: kindName(rec.kind), Peer: p.peer.rank, Status: ibv.StatusText(p.device), Code: p.device, Vendor: p.vendor, Cause: why,
 	})
 }
 

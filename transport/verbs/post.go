@@ -111,7 +111,13 @@ func (d *domain) postBatchLocked(ops []transport.Op) (took int, err error) {
 			break
 		}
 		took++
-		rec := record{op.Cookie, op.EP, bytes, op.Kind, op.Flags&transport.FlagSignaled != 0}
+		rec := record{cookie: op.Cookie, ep: op.EP, bytes: bytes, kind: op.Kind, signaled: op.Flags&transport.FlagSignaled != 0}
+		if op.Flags&transport.FlagInline == 0 {
+			rec.pieces = op.NSGE
+			for i := range op.SGE[:op.NSGE] {
+				rec.lkeys[i] = key32(op.SGE[i].LKey)
+			}
+		}
 		if p.state.Load() == pairEnded {
 			p.add(rec)
 			p.ripen()

@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"gopgas/internal/mem"
@@ -12,14 +13,16 @@ import (
 
 // regions are a domain's registrations, by ID. They keep Go memory alive.
 type regions struct {
-	mu   sync.Mutex
-	all  map[uint64]region
-	next uint64
+	mu    sync.Mutex
+	all   map[uint64]region
+	next  uint64
+	bytes int64 // of all
 }
 
 // region is one registration.
 type region struct {
 	handle uint64
+	lkey   uint32
 	memory mem.Range
 }
 
@@ -57,18 +60,38 @@ func (d *domain) Register(r mem.Range, a transport.Access) (transport.Region, er
 	if r.Bytes <= 0 || r.Base == nil {
 		return transport.Region{}, errEmptyRange
 	}
+	if err := d.reserve(int64(r.Bytes)); err != nil {
+		return transport.Region{}, err
+	}
 	g, err := ibv.Register(&d.nic, r.Addr(), uint64(r.Bytes), rights(a))
 	d.regions.mu.Lock()
 	defer d.regions.mu.Unlock()
 	if err != nil {
+		d.regions.bytes -= int64(r.Bytes)
 		return transport.Region{}, registerError(err, account{
 			bytes: int64(r.Bytes), limit: d.memlock, pinned: pinned(),
 			regions: len(d.regions.all), most: int(d.port.limits.MaxRegions), device: d.port.name(),
 		})
 	}
 	d.regions.next++
-	d.regions.all[d.regions.next] = region{g.Handle, r}
+	d.regions.all[d.regions.next] = region{g.Handle, g.LKey, r}
 	return transport.Region{ID: d.regions.next, LKey: uint64(g.LKey), RKey: uint64(g.RKey)}, nil
+}
+
+// reserve takes bytes from the domain's budget.
+func (d *domain) reserve(bytes int64) error {
+	d.regions.mu.Lock()
+	defer d.regions.mu.Unlock()
+	if d.budget > 0 && d.regions.bytes+bytes > d.budget {
+		return &transport.LimitError{
+			What:    fmt.Sprintf("registering %s with %s", size(bytes), d.port.name()),
+			Found:   fmt.Sprintf("%s of %s registered by this rank already", size(d.regions.bytes), size(d.budget)),
+			Needed:  size(bytes),
+			Setting: "PGAS_MAX_PINNED=" + strconv.FormatInt(d.regions.bytes+bytes, 10) + ", or unset it: then RLIMIT_MEMLOCK alone counts",
+		}
+	}
+	d.regions.bytes += bytes
+	return nil
 }
 
 // Deregister unpins a registration's pages.
@@ -81,6 +104,7 @@ func (d *domain) Deregister(g transport.Region) error {
 	d.regions.mu.Lock()
 	r, known := d.regions.all[g.ID]
 	delete(d.regions.all, g.ID)
+	d.regions.bytes -= int64(r.memory.Bytes)
 	d.regions.mu.Unlock()
 	if !known {
 		return errNoRegion
@@ -89,6 +113,23 @@ func (d *domain) Deregister(g transport.Region) error {
 		return fmt.Errorf("deregister: %w", err)
 	}
 	return nil
+}
+
+// hasKeys reports whether all keys of an operation's pieces are of registrations that there are. It is for the way of an
+// error: it looks at all of them.
+func (d *domain) hasKeys(keys []uint32) bool {
+	d.regions.mu.Lock()
+	defer d.regions.mu.Unlock()
+	for _, k := range keys {
+		found := false
+		for _, r := range d.regions.all {
+			found = found || r.lkey == k
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
 }
 
 // key32 cuts a key to the width that the device has; one that does not fit is one that nobody has.

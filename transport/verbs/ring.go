@@ -11,6 +11,8 @@ type record struct {
 	cookie   uint64
 	ep       transport.EP
 	bytes    uint32
+	lkeys    [4]uint32 // of its pieces, for the way of an error
+	pieces   uint8     // that have keys
 	kind     transport.Kind
 	signaled bool // by the caller; the NIC may have been asked all the same
 }

@@ -62,6 +62,7 @@ const (
 	faultRefused          // the target's NIC refused an operation: it did none of what came behind
 	faultLocal            // this NIC refused an operation; what came behind may have been sent
 	faultSilent           // the peer's NIC does not answer
+	faultPort             // this NIC's port has no link
 	faultLost             // the link has broken without a word
 	faultPeerEnded        // the peer has ended its end
 	faultPeerClosed       // the peer has closed its domain
@@ -105,7 +106,7 @@ func statusOf(status uint32, k transport.Kind) transport.Status {
 // ghostStatus is how a record that the NIC did not complete with success is reported. first: it is the first one;
 // posted: the NIC had it; device: the NIC's status of the first one; gone: the verdict on the peer.
 func ghostStatus(k transport.Kind, f fault, first, posted, gone bool, device uint32) transport.Status {
-	if first && device != ibv.StatusOK {
+	if first && device != ibv.StatusOK && f != faultPort {
 		s := statusOf(device, k)
 		switch {
 		case s == transport.StatusPeerGone && isAtomic(k):
@@ -158,6 +159,8 @@ func (f fault) words(peer int) string {
 		return "an operation before it was refused by this rank's NIC, which breaks the connection"
 	case faultSilent:
 		return fmt.Sprintf("rank %d's NIC did not answer", peer)
+	case faultPort:
+		return "this rank's port has, or had for a moment, no link"
 	case faultLost:
 		return fmt.Sprintf("the link to rank %d broke", peer)
 	case faultPeerEnded:

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,12 +52,20 @@ func held() int {
 	return len(fds) + strings.Count(string(maps), "uverbs")
 }
 
+// rounds is how often the suite repeats what is a matter of chance: VERBS_TEST_ROUNDS, or 100.
+func rounds() int {
+	if n, err := strconv.Atoi(os.Getenv("VERBS_TEST_ROUNDS")); err == nil && n > 0 {
+		return n
+	}
+	return 100
+}
+
 func TestConformance(t *testing.T) {
 	transporttest.Run(t, openRanks, transporttest.Options{
 		Kill: func(t *testing.T, d transport.Domain) {
 			d.(*domain).silent.Store(true)
 			require.NoError(t, d.Close())
 		},
-		Timeout: 20 * time.Second, Rounds: 400, Ops: 400, Held: held,
+		Timeout: 20 * time.Second, Rounds: rounds(), Ops: rounds(), Held: held,
 	})
 }

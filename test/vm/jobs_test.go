@@ -1,0 +1,129 @@
+package vm
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// part is what one part of jobs.sh printed, and its status.
+type part struct {
+	text string
+	code int
+}
+
+// parts takes the output of jobs.sh apart.
+func parts(t *testing.T, out string) map[string]part {
+	t.Helper()
+	all := map[string]part{}
+	for _, m := range regexp.MustCompile(`(?ms)^=== part (\S+)\n(.*?)^=== ended \S+ (\d+)$`).FindAllStringSubmatch(out, -1) {
+		code, err := strconv.Atoi(m[3])
+		require.NoError(t, err)
+		all[m[1]] = part{m[2], code}
+	}
+	return all
+}
+
+// jobPrograms builds what jobs.sh runs into one folder.
+func jobPrograms(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, pkg := range []string{"gopgas/window", "gopgas/sync", "gopgas/pgas", "gopgas/internal/proto"} {
+		require.NoError(t, os.Rename(Build(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
+	}
+	for _, pkg := range []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank"} {
+		require.NoError(t, os.Rename(Program(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
+	}
+	genome, err := os.ReadFile("../../examples/kmer/lambda.fa")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "lambda.fa"), genome, 0o644))
+	lines := bytes.SplitAfter(genome, []byte("\n"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "genome.fa"), bytes.Join(lines[:15], nil), 0o644))
+	script, err := os.ReadFile("testdata/jobs.sh")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "jobs.sh"), script, 0o755))
+	return openToAll(t, dir)
+}
+
+// openToAll lets any user go into dir, which the folders of tests do not.
+func openToAll(t *testing.T, dir string) string {
+	t.Helper()
+	for d := dir; strings.HasPrefix(d, os.TempDir()+"/"); d = filepath.Dir(d) {
+		info, err := os.Stat(d)
+		require.NoError(t, err)
+		require.NoError(t, os.Chmod(d, info.Mode().Perm()|0o055))
+	}
+	return dir
+}
+
+// TestJobs runs jobs of processes over the NIC, what stands above it with ranks as goroutines, and what goes wrong: one
+// boot for all.
+func TestJobs(t *testing.T) { testJobs(t, "short", 4*time.Minute) }
+
+// TestVerbsJobs is TestJobs with the whole suites, four ranks, and ten thousand windows.
+func TestVerbsJobs(t *testing.T) {
+	long(t)
+	testJobs(t, "long", 14*time.Minute)
+}
+
+func testJobs(t *testing.T, length string, limit time.Duration) {
+	dir := jobPrograms(t)
+	r := Run(t, Machine{Timeout: limit}, "bash", filepath.Join(dir, "jobs.sh"), length, dir)
+	all := parts(t, r.Stdout)
+	well := func(name string, words ...string) {
+		t.Helper()
+		p, ok := all[name]
+		require.True(t, ok, "%s was not run\n%s%s", name, r.Stdout, r.Stderr)
+		require.Zero(t, p.code, "%s: %s", name, p.text)
+		for _, w := range words {
+			require.Regexp(t, w, p.text, name)
+		}
+	}
+	ill := func(name string, words ...string) {
+		t.Helper()
+		p, ok := all[name]
+		require.True(t, ok, "%s was not run\n%s%s", name, r.Stdout, r.Stderr)
+		require.NotZero(t, p.code, "%s: %s", name, p.text)
+		for _, w := range words {
+			require.Regexp(t, w, p.text, name)
+		}
+	}
+	passed := func(name string) {
+		t.Helper()
+		well(name, `(?m)^PASS$`, `--- PASS: `)
+		require.NotContains(t, all[name].text, "--- SKIP", "%s left tests out", name)
+	}
+	well("info", `rxe0:1 +usable +10\.9\.0\.1; Ethernet, MTU \d+, messages up to 8\.0 MiB, \d+ registrations`)
+	well("two", "rank 0 of 2 over verbs", "rank 1 of 2 over verbs")
+	well("auto", "rank 0 of 2 over verbs", "rank 1 of 2 over verbs")
+	well("four", "rank 3 worked for")
+	well("flap", "rank 0 worked for", "rank 1 worked for")
+	ill("killed", `rank 0 was told: \S+ \(rank 2\): peer is gone`, `rank 1 was told: \S+ \(rank 2\): peer is gone`,
+		"rank 0 goes on", "rank 1 goes on", "rank 2 on vm was killed by SIGKILL")
+	well("budget", `found \d+\.\d MiB of 15\.3 MiB registered by this rank already, needed 19\.1 MiB; to change it: PGAS_MAX_PINNED=`)
+	ill("memlock64K", `of 64\.0 KiB pinned already \(RLIMIT_MEMLOCK;.*ulimit -l unlimited`)
+	well("memlock8M", `of 8\.0 MiB pinned already \(RLIMIT_MEMLOCK;.*ulimit -l unlimited`)
+	well("kmer", "verified by a serial count", `verbs +atomic +\d+`)
+	well("churn", `rank 1 made \d+ windows`)
+	passed("keys")
+	for _, suite := range []string{"window", "sync", "pgas"} {
+		passed(suite)
+		require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
+	}
+	if length == "long" {
+		passed("proto")
+	}
+	var sent int
+	_, err := fmt.Sscanf(all["counters"].text, "sent %d", &sent)
+	require.NoError(t, err)
+	require.Greater(t, sent, 10_000, "packets that the NIC has sent")
+	ill("none", "PGAS_TRANSPORT=verbs cannot be used here: verbs: .*no RDMA device")
+}

@@ -1,0 +1,67 @@
+# jobs.sh LENGTH PROGRAMS   runs in the guest: jobs over its NIC, LENGTH (short or long) of them, made of the programs in
+# the folder PROGRAMS. Each part prints its name, what it printed, and its status, for the test to look at.
+length=$1 programs=$2
+cd "$programs" || exit 1
+export PGAS_TRANSPORT=verbs PGAS_LOCAL=off PGAS_DEVICE=rxe0:1 PGAS_TEST_PATHS=verbs PGAS_REQUIRE=verbs
+part() { # part NAME COMMAND...
+	local name=$1
+	shift
+	echo "=== part $name"
+	"$@" 2>&1
+	echo "=== ended $name $?"
+}
+sent() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
+limited() { # limited KIB NAME COMMAND...: as a user who may lock so much memory
+	(
+		ulimit -l "$1"
+		part "$2" setpriv --reuid=65534 --regid=65534 --clear-groups "${@:3}"
+	)
+}
+job() { ./pgasrun.run --timeout 300s -n "$@"; }
+# shellcheck disable=SC2329 # called by part
+flap() { # flap SECONDS COMMAND...: the interface goes down for so long once the ranks work
+	local log=/tmp/flap.$$ down=$1
+	shift
+	"$@" >"$log" 2>&1 &
+	local job=$!
+	for _ in $(seq 300); do ! grep -q 'is at work' "$log" || break; sleep 0.1; done
+	ip link set nic0 down
+	sleep "$down"
+	ip link set nic0 up
+	wait "$job"
+	local status=$?
+	cat "$log"
+	return $status
+}
+before=$(sent)
+
+part info ./pgasrun.run info
+part two job 2 ./rank.run hello
+# Each rank in a name space of its own counts as on another node: then the NIC is chosen without being asked for.
+part auto env -u PGAS_TRANSPORT -u PGAS_LOCAL -u PGAS_DEVICE ./pgasrun.run -n 2 unshare --ipc ./rank.run hello
+part four job 4 ./rank.run work 300
+part killed job 3 --no-kill ./rank.run killed
+PGAS_MAX_PINNED=16M part budget job 2 ./rank.run create 20000000
+limited 64 memlock64K ./pgasrun.run -n 2 ./rank.run hello
+limited 8192 memlock8M ./pgasrun.run -n 2 ./rank.run create 10000000
+part flap flap 0.7 job 2 ./rank.run flow 3000
+part keys ./proto.run -test.v -test.run='^(TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
+if [ "$length" = short ]; then
+	part kmer job 2 --stats ./kmer.run ./genome.fa
+	part churn job 2 ./rank.run churn 50
+	part window ./window.run -test.v -test.run='^(TestViews|TestCreateOverSlices|TestPutSignal|TestDataPathAllocatesNothing)$'
+	part sync ./sync.run -test.v -test.run='^(TestCounter|TestSignals)$'
+	part pgas ./pgas.run -test.v -test.run='^(TestPtr|TestStatsAreExact|TestHeapGrowsOnDemand)$'
+else
+	part kmer job 4 --stats ./kmer.run ./lambda.fa
+	part churn job 2 ./rank.run churn 10000
+	part window ./window.run -test.v
+	part sync ./sync.run -test.v
+	part pgas ./pgas.run -test.v
+	part proto ./proto.run -test.v -test.run='^(TestMend|TestInDoubt|TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
+fi
+echo "=== part counters"
+echo "sent $(($(sent) - before))"
+echo "=== ended counters 0"
+rdma link delete rxe0
+part none job 2 ./rank.run hello

@@ -1,0 +1,63 @@
+package verbs
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+	"gopgas/transport/verbs/internal/ibv"
+)
+
+// Flat does single operations between two ranks of this process by the flat functions alone, for comparison.
+type Flat struct {
+	a    *rank
+	send [1]ibv.Send
+	done [1]ibv.Done
+	here transport.Region
+	to   transport.Region
+	mem  [2]mem.Range
+	ep   transport.EP
+}
+
+// NewFlat connects two domains and registers bytes at both.
+func NewFlat(t testing.TB, bytes int) *Flat {
+	t.Helper()
+	all := ranks(t, 2)
+	f := &Flat{a: all[0]}
+	for i, region := range []*transport.Region{&f.here, &f.to} {
+		f.mem[i] = mem.Of(make([]uint64, bytes/8))
+		var err error
+		*region, err = all[i].Register(f.mem[i], transport.AllAccess)
+		require.NoError(t, err)
+	}
+	f.ep = f.a.dial(all[1])
+	return f
+}
+
+// Do has the NIC do one operation of so many bytes, and polls until it is done.
+func (f *Flat) Do(kind transport.Kind, bytes int) error {
+	op := transport.Op{Kind: kind, NSGE: 1, EP: f.ep, RAddr: f.mem[1].Addr(), RKey: f.to.RKey, Arg0: 1}
+	if kind == transport.OpWrite && bytes <= f.a.caps.MaxInline {
+		op.Flags = transport.FlagInline
+	}
+	op.SGE[0] = transport.SGE{Mem: f.mem[0].Slice(0, bytes), LKey: f.here.LKey}
+	fill(&f.send[0], &op)
+	f.send[0].QP = f.a.pairOf(f.ep).qp.Handle
+	f.send[0].Flags |= ibv.FlagSignaled
+	if ibv.Post(f.send[:]) != 0 {
+		return errEndpoint
+	}
+	for {
+		n, err := ibv.Poll(&f.a.nic, f.done[:])
+		switch {
+		case err != nil:
+			return err
+		case n == 1 && f.done[0].Status != ibv.StatusOK:
+			return errFrame
+		case n == 1:
+			return nil
+		}
+	}
+}
