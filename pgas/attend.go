@@ -48,7 +48,7 @@ func (h handler) Waits() []Wait { return h.w.Waits() }
 
 // Stats implements control.Handler.
 func (h handler) Stats() control.Stats {
-	return control.Stats{Rank: h.w.Rank(), Node: h.w.cards[h.w.Rank()].host(), Transports: h.w.Stats()}
+	return control.Stats{Rank: h.w.Rank(), Node: h.w.cards[h.w.Rank()].host(), Transports: h.w.Stats(), Extra: h.w.extra()}
 }
 
 // PeerGone implements control.Handler: the launcher knows how a rank ended.

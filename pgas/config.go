@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"gopgas/internal/cost"
+	"gopgas/regmgr"
 	"gopgas/transport"
 	"gopgas/transport/auto"
 )
@@ -31,12 +33,25 @@ type Config struct {
 	NoLocal bool
 	// Stats counts operations on mapped memory too. They are slower then: they are no longer inlined.
 	Stats bool
+	// Trace is a directory to which each rank writes a file of its puts and gets, for `pgasbench replay`. They all go through
+	// the engine then, and are slower. Empty: none.
+	Trace string
 	// SoftLatency and SoftBandwidth (bytes per second) slow the soft NIC down, to teach and to draw figures.
 	SoftLatency   time.Duration
 	SoftBandwidth int64
 	// FailureTimeout is how long a rank on another node may be silent before it is called gone; equal on all ranks. 0: 5 s.
 	// A rank that ends on this node is noticed at once, and one that is stopped is waited for.
 	FailureTimeout time.Duration
+	// Reg is what happens to the memory that large transfers over a NIC need registered, by the name of a policy of package
+	// regmgr: empty is leavepinned.
+	Reg string
+	// RegLimit bounds what a rank registers for its own transfers, in bytes. 0: three quarters of what the NIC may pin.
+	RegLimit int64
+	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: above 64 KiB.
+	RegThreshold int64
+	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
+	// the name of a paper whose constants to take. Empty: measured where it must be known.
+	Calibration string
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration
 	// Environ is the environment in which the launcher's word is looked for. nil: the process's.
@@ -55,9 +70,14 @@ const (
 	envLocal     = "PGAS_LOCAL"
 	envStats     = "PGAS_STATS"
 	envDevice    = "PGAS_DEVICE"
+	envTrace     = "PGAS_TRACE"
 	envStart     = "PGAS_START_TIMEOUT"
 	envFailure   = "PGAS_FAILURE_TIMEOUT"
 	envPinned    = "PGAS_MAX_PINNED"
+	envReg       = "PGAS_REG"
+	envRegLimit  = "PGAS_REG_LIMIT"
+	envRegLeast  = "PGAS_REG_THRESHOLD"
+	envCosts     = "PGAS_CALIBRATION"
 	envLatency   = "PGAS_SOFT_LATENCY"
 	envBandwidth = "PGAS_SOFT_BANDWIDTH"
 )
@@ -71,10 +91,15 @@ func Variables(environ []string) []Variable {
 		{Name: envPinned, Default: "0", Meaning: "bytes that a rank may register with its NIC, such as 512M; 0: RLIMIT_MEMLOCK"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
+		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
 		{Name: envFailure, Default: "5s", Meaning: "how long a rank may be silent before it is called gone; a death on this node is noticed at once"},
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
 		{Name: envBandwidth, Default: "0", Meaning: "soft: bytes per second of each rank, such as 1.5G; 0: what the machine moves"},
+		{Name: envReg, Default: "leavepinned", Meaning: "the memory of large transfers: " + regmgr.Policies()},
+		{Name: envRegLimit, Default: "0", Meaning: "bytes registered at once for this rank's transfers, such as 64M; 0: 3/4 of what the NIC may pin"},
+		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
+		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: "GOMAXPROCS", Default: fmt.Sprint(runtime.NumCPU() + 1), Meaning: "threads that run Go code in a rank"},
 		{Name: "PMI_FD", Meaning: "the process manager's connection (set by pgasrun, mpiexec.hydra, srun --mpi=pmi2)"},
 		{Name: "PMI_PORT", Meaning: "the same as an address"},
@@ -122,6 +147,7 @@ func FromEnvironment(environ []string) (Config, error) {
 	default:
 		return c, fmt.Errorf("%w: %s=%q: want 0 or 1", ErrConfig, envStats, v)
 	}
+	c.Trace, _ = lookup(environ, envTrace)
 	for name, to := range map[string]*time.Duration{envStart: &c.StartTimeout, envFailure: &c.FailureTimeout} {
 		if v, _ := lookup(environ, name); v != "" {
 			d, err := time.ParseDuration(v)
@@ -151,6 +177,9 @@ func FromEnvironment(environ []string) (Config, error) {
 			return c, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envPinned, v, err)
 		}
 		c.MaxPinned = n
+	}
+	if err := c.registrationFrom(environ); err != nil {
+		return c, err
 	}
 	return c, c.validate()
 }
@@ -195,6 +224,9 @@ func (c *Config) validate() error {
 	}
 	if c.FailureTimeout != 0 && c.FailureTimeout < leastFailureTimeout {
 		return fmt.Errorf("%w: %s=%v: want %v or more: a busy machine is silent for that long", ErrConfig, envFailure, c.FailureTimeout, leastFailureTimeout)
+	}
+	if _, err := c.registration(); err != nil {
+		return err
 	}
 	if c.NoLocal && c.Transport == "shm" {
 		return fmt.Errorf("%w: %s=off leaves no way between the ranks of one node; set %s to one of: %s", ErrConfig, envLocal,

@@ -6,6 +6,7 @@ import (
 
 	pgsync "gopgas/sync"
 	"gopgas/transport"
+	"gopgas/window"
 )
 
 // UpdateGhosts renews the ghost cells: each member gets its frame from those who own the elements, corners included,
@@ -17,30 +18,31 @@ func (m *Matrix[T]) UpdateGhosts(ctx context.Context) error {
 	}
 	b := m.mine()
 	if b.Rows > 0 && b.Cols > 0 {
+		var pieces []window.Piece // of the whole frame, so that all are under way together
 		for _, strip := range frame(b.Rows, b.Cols, m.g.Ghost) {
-			if err := m.getStrip(b, strip); err != nil {
-				return err
-			}
+			pieces = m.strip(pieces, b, strip)
+		}
+		if err := m.w.GetSections(m.w.Local(), pieces); err != nil {
+			return err
 		}
 	}
 	return m.Team().Barrier(ctx) // from here on the elements may change
 }
 
-// getStrip gets what a strip beside block b shows of the matrix.
-func (m *Matrix[T]) getStrip(b, strip Area) error {
-	local := m.w.Local()
+// strip adds the pieces of what a strip beside block b shows of the matrix.
+func (m *Matrix[T]) strip(pieces []window.Piece, b, strip Area) []window.Piece {
 	for i, rows := range wrap(b.Row+strip.Row, strip.Rows, m.rd.n, m.g.PeriodicRows) {
 		for j, cols := range wrap(b.Col+strip.Col, strip.Cols, m.cd.n, m.g.PeriodicCols) {
-			a := Area{
-				Row: rows[0], Col: cols[0], Rows: rows[1] - rows[0], Cols: cols[1] - cols[0],
-				RowStep: 1, ColStep: 1,
-			}
-			if err := m.get(a, local[m.place(strip.Row+i, strip.Col+j):], m.stride); err != nil {
-				return err
+			a := Area{Row: rows[0], Col: cols[0], Rows: rows[1] - rows[0], Cols: cols[1] - cols[0], RowStep: 1, ColStep: 1}
+			c := m.cut(a, m.place(strip.Row+i, strip.Col+j), m.stride)
+			for n := 1; n > 0; {
+				var some [together]window.Piece
+				n = c.fill(some[:])
+				pieces = append(pieces, some[:n]...)
 			}
 		}
 	}
-	return nil
+	return pieces
 }
 
 // Fill sets every element to v. Collective; it is a Fence before and after.
@@ -69,7 +71,7 @@ func (m *Matrix[T]) CopyFrom(ctx context.Context, src *Matrix[T]) error {
 		if b.Rows == 0 || b.Cols == 0 {
 			return nil
 		}
-		return src.get(b, m.w.Local()[m.place(0, 0):], m.stride)
+		return src.get(b, m.w.Local(), m.place(0, 0), m.stride)
 	})
 }
 
@@ -89,7 +91,7 @@ func (m *Matrix[T]) Transpose(ctx context.Context, src *Matrix[T]) error {
 		for lo := 0; lo < b.Cols; lo += step {
 			n := min(step, b.Cols-lo)
 			from := Area{Row: b.Col + lo, Col: b.Row, Rows: n, Cols: b.Rows, RowStep: 1, ColStep: 1}
-			if err := src.get(from, buf, b.Rows); err != nil {
+			if err := src.get(from, buf, 0, b.Rows); err != nil {
 				return err
 			}
 			for i := range b.Rows {

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	pgsync "gopgas/sync"
+	"gopgas/window"
 )
 
 // Grid says how a matrix lies on its team. The zero Grid chooses the blocks with the shortest edges, and no ghost cells.
@@ -100,6 +101,55 @@ func (d dist) span(l line, at int) span {
 
 // next returns the span behind s.
 func (d dist) next(l line, s span) span { return d.span(l, s.at+s.n) }
+
+// blocks is how a matrix lies in the parts of its members: pure index mathematics.
+type blocks struct {
+	rd, cd dist // of rows over the rows of the grid, of columns over its columns
+	g      Grid
+	stride int // elements from one row of a part to the next, the same on all members
+}
+
+func newBlocks(rows, cols int, g Grid) blocks {
+	b := blocks{rd: newDist(Block(), rows, g.Rows), cd: newDist(Block(), cols, g.Cols), g: g}
+	b.stride = b.cd.most() + 2*g.Ghost
+	return b
+}
+
+// place returns where in its owner's part the element in row i and column j of the owner's block lies.
+func (b *blocks) place(i, j int) int { return (i+b.g.Ghost)*b.stride + j + b.g.Ghost }
+
+// cut is an area on its way to be cut by owner.
+type cut struct {
+	b            *blocks
+	area         Area
+	near, stride int // in the caller's slice: where the area begins, and how far apart its rows do
+	down, along  line
+	r, c         span // the next piece; empty: none
+}
+
+// cut begins to cut an area that was checked.
+func (b *blocks) cut(a Area, near, stride int) cut {
+	c := cut{b: b, area: a, near: near, stride: stride}
+	c.down, c.along = a.lines()
+	c.r, c.c = b.rd.span(c.down, 0), b.cd.span(c.along, 0)
+	return c
+}
+
+// fill stores the next pieces, as many as there are and find room, and returns how many it stored.
+func (c *cut) fill(pieces []window.Piece) (n int) {
+	for ; n < len(pieces) && c.r.n > 0 && c.c.n > 0; n++ {
+		pieces[n] = window.Piece{
+			Target: c.r.rank*c.b.g.Cols + c.c.rank, Disp: c.b.place(c.r.disp, c.c.disp), Near: c.near + c.r.at*c.stride + c.c.at,
+			Section: window.Section{
+				Rows: c.r.n, Cols: c.c.n, Stride: c.area.RowStep * c.b.stride, Step: c.area.ColStep, NearStride: c.stride, NearStep: 1,
+			},
+		}
+		if c.c = c.b.cd.next(c.along, c.c); c.c.n == 0 {
+			c.r, c.c = c.b.rd.next(c.down, c.r), c.b.cd.span(c.along, 0)
+		}
+	}
+	return n
+}
 
 // wrap cuts the indices lo to lo+n, of which some may lie outside 0 to size, into ranges that lie inside: at is where in
 // [lo, lo+n) a range begins, from its first index. If it is periodic, index i is that of i modulo size, else what lies

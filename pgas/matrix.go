@@ -15,10 +15,8 @@ import (
 // Any goroutine may call any method at any time, except the collective ones and Free. Put, Get, At and Set move elements
 // at once and take no part of their owner; Fence is what orders them between ranks.
 type Matrix[T any] struct {
-	w      *window.Window[T]
-	rd, cd dist // of rows over the rows of the grid, of columns over its columns
-	g      Grid
-	stride int // elements from one row of a part to the next, the same on all members
+	w *window.Window[T]
+	blocks
 }
 
 // NewMatrix returns a matrix of rows by cols zeroed elements over t. Collective; rows, cols and g are the same everywhere.
@@ -32,8 +30,7 @@ func NewMatrix[T any](ctx context.Context, t *Team, rows, cols int, g Grid) (*Ma
 	if err := sameEverywhere(ctx, t, op, fmt.Sprintf("a matrix of %d by %d, %+v", rows, cols, g)); err != nil {
 		return nil, err
 	}
-	m := &Matrix[T]{rd: newDist(Block(), rows, g.Rows), cd: newDist(Block(), cols, g.Cols), g: g}
-	m.stride = m.cd.most() + 2*g.Ghost
+	m := &Matrix[T]{blocks: newBlocks(rows, cols, g)}
 	m.w, err = window.Allocate[T](ctx, t, (m.rd.most()+2*g.Ghost)*m.stride)
 	if err != nil {
 		return nil, err
@@ -65,9 +62,6 @@ func (m *Matrix[T]) Flush() error { return m.w.FlushAll() }
 // Fence returns when everything that any member has done to the matrix before is visible to all. Collective. It leaves
 // ghost cells as they are.
 func (m *Matrix[T]) Fence(ctx context.Context) error { return m.w.Fence(ctx) }
-
-// place returns where in its owner's part the element in row i and column j of the owner's block lies.
-func (m *Matrix[T]) place(i, j int) int { return (i+m.g.Ghost)*m.stride + j + m.g.Ghost }
 
 // Owner returns the member that owns element (i, j), and the element's place in the member's part. It panics if there is
 // no such element.
@@ -157,21 +151,7 @@ func (m *Matrix[T]) Get(a Area, dst []T) error {
 	if err != nil {
 		return err
 	}
-	return m.get(a, dst, a.Cols)
-}
-
-// get gets an area that was checked; its rows begin stride elements apart in dst.
-func (m *Matrix[T]) get(a Area, dst []T, stride int) error {
-	down, along := a.lines()
-	for r := m.rd.span(down, 0); r.n > 0; r = m.rd.next(down, r) {
-		for c := m.cd.span(along, 0); c.n > 0; c = m.cd.next(along, c) {
-			member, disp, s := m.section(a, r, c, stride)
-			if err := m.w.GetSection(member, disp, dst[r.at*stride+c.at:], s); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return m.get(a, dst, 0, a.Cols)
 }
 
 // Put puts src, row after row, to the elements of an area, whoever owns them. It completes like a Put of a window.
@@ -180,16 +160,38 @@ func (m *Matrix[T]) Put(a Area, src []T) error {
 	if err != nil {
 		return err
 	}
-	down, along := a.lines()
-	for r := m.rd.span(down, 0); r.n > 0; r = m.rd.next(down, r) {
-		for c := m.cd.span(along, 0); c.n > 0; c = m.cd.next(along, c) {
-			member, disp, s := m.section(a, r, c, a.Cols)
-			if err := m.w.PutSection(member, disp, src[r.at*a.Cols+c.at:], s); err != nil {
-				return err
-			}
+	return m.put(a, src, 0, a.Cols)
+}
+
+// together is how many pieces, one for each owner, are transferred at once.
+const together = 16
+
+// get gets an area that was checked to dst, where it begins at place near, and its rows begin stride elements apart.
+func (m *Matrix[T]) get(a Area, dst []T, near, stride int) error {
+	var pieces [together]window.Piece
+	for c := m.cut(a, near, stride); ; {
+		n := c.fill(pieces[:])
+		if n == 0 {
+			return nil
+		}
+		if err := m.w.GetSections(dst, pieces[:n]); err != nil {
+			return err
 		}
 	}
-	return nil
+}
+
+// put is the opposite of get.
+func (m *Matrix[T]) put(a Area, src []T, near, stride int) error {
+	var pieces [together]window.Piece
+	for c := m.cut(a, near, stride); ; {
+		n := c.fill(pieces[:])
+		if n == 0 {
+			return nil
+		}
+		if err := m.w.PutSections(src, pieces[:n]); err != nil {
+			return err
+		}
+	}
 }
 
 // area verifies an area and the length of the slice for its elements.
@@ -199,11 +201,4 @@ func (m *Matrix[T]) area(op string, a Area, n int) (Area, error) {
 		err = fmt.Errorf("%w: a slice of %d elements for %d by %d", ErrRange, n, a.Rows, a.Cols)
 	}
 	return a, transport.NewOpError(op, -1, err)
-}
-
-// section is what one member owns of an area, where rows begin stride elements apart in the caller's memory.
-func (m *Matrix[T]) section(a Area, r, c span, stride int) (member, disp int, s window.Section) {
-	return r.rank*m.g.Cols + c.rank, m.place(r.disp, c.disp), window.Section{
-		Rows: r.n, Cols: c.n, Stride: a.RowStep * m.stride, Step: a.ColStep, NearStride: stride, NearStep: 1,
-	}
 }

@@ -81,7 +81,7 @@ func matrixHolds(ctx context.Context, t *testing.T, m *pgas.Matrix[int32], want 
 func TestMatrixAreas(t *testing.T) {
 	worlds(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		for k, g := range grids(w.Size()) {
-			for _, size := range [][2]int{{9, 11}, {3, 2}, {1, 20}, {0, 4}} {
+			for _, size := range [][2]int{{9, 11}, {3, 2}, {0, 4}} {
 				rows, cols := size[0], size[1]
 				m, err := pgas.NewMatrix[int32](ctx, w.Team(), rows, cols, g)
 				if err != nil {
@@ -90,7 +90,7 @@ func TestMatrixAreas(t *testing.T) {
 				require.Equal(t, size, [2]int{m.Rows(), m.Cols()})
 				want := newPlain(rows, cols, func(_, _ int) int32 { return 0 })
 				rng := rand.New(rand.NewPCG(uint64(k), 9)) // the same on all ranks
-				for round := range 12 {
+				for round := range 7 {
 					a := randomArea(rng, rows, cols)
 					src := make([]int32, a.Rows*a.Cols)
 					for i := range src {

@@ -13,6 +13,7 @@ import (
 	"gopgas/bootstrap"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
+	"gopgas/internal/trace"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/transport/auto"
@@ -35,14 +36,15 @@ var (
 
 // World is a job as one of its ranks sees it.
 type World struct {
-	cfg    Config
-	job    bootstrap.Job
-	engine *proto.Engine
-	team   *Team
-	cards  []rankCard // by rank; made of what the ranks told each other at the start
-	secret []byte     // shared by the ranks of this job and by nobody else
-	stop   []func()   // what runs beside the program, in the order to end it
-	closed atomic.Bool
+	cfg      Config
+	job      bootstrap.Job
+	engine   *proto.Engine
+	team     *Team
+	cards    []rankCard // by rank; made of what the ranks told each other at the start
+	secret   []byte     // shared by the ranks of this job and by nobody else
+	recorder *recorder  // nil: no trace is recorded
+	stop     []func()   // what runs beside the program, in the order to end it
+	closed   atomic.Bool
 }
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
@@ -125,9 +127,18 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: proto.NewPeers(p.Job.Size()),
 		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots,
 	}
+	if c.Registration, err = cfg.registration(); err != nil {
+		return nil, err
+	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
 		c.OpenNIC = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }
+	}
+	if cfg.Trace != "" {
+		head := trace.Head{Rank: c.Rank, Ranks: c.Size, Node: nodes[c.Rank]}
+		if w.recorder, c.Record, err = startRecorder(cfg.Trace, head, s); err != nil {
+			return nil, err
+		}
 	}
 	w.engine = proto.New(c)
 	if w.team, err = pgsync.NewWorld(ctx, w.engine, p.Job); err != nil {
@@ -235,7 +246,7 @@ func (w *World) Close(ctx context.Context) error {
 		f()
 	}
 	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
-	return errors.Join(w.job.Close(), w.team.Heap().Close(), w.engine.Close())
+	return errors.Join(w.recorder.close(), w.job.Close(), w.team.Heap().Close(), w.engine.Close())
 }
 
 // leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading.
@@ -246,6 +257,7 @@ func (w *World) leaveAlone(cause proto.Cause) {
 		f()
 	}
 	w.stop = nil
+	_ = w.recorder.close() // what was recorded is kept; this rank has failed anyway
 	w.engine.Abandon()
 }
 

@@ -63,6 +63,15 @@ func accumulateAs[T pgsync.Number](ctx context.Context, w *pgas.World, old, v T,
 	return win.Free(ctx)
 }
 
+// accumulateInt is accumulateAs with values that every integer type has.
+func accumulateInt[T window.Bits | ~int8 | ~int16 | ~uint8 | ~uint16](ctx context.Context, w *pgas.World) error {
+	old, v := T(12), T(10)
+	return accumulateAs(ctx, w, old, v, map[window.Op]T{
+		pgsync.Sum: old + v, pgsync.Prod: old * v, pgsync.Min: v, pgsync.Max: old, pgsync.And: old & v, pgsync.Or: old | v,
+		pgsync.Xor: old ^ v, pgsync.Replace: v,
+	}, 8)
+}
+
 func TestAccumulateEveryOperation(t *testing.T) {
 	const never = window.Op(8) // compare-swap is not one of Accumulate's
 	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
@@ -88,11 +97,13 @@ func TestAccumulateEveryOperation(t *testing.T) {
 		}, pgsync.And, pgsync.Or, pgsync.Xor, never); err != nil {
 			return err
 		}
-		if err := accumulateAs[int8](ctx, w, -12, 10, map[window.Op]int8{
-			pgsync.Sum: -2, pgsync.Prod: -120, pgsync.Min: -12, pgsync.Max: 10, pgsync.And: -12 & 10, pgsync.Or: -12 | 10,
-			pgsync.Xor: -12 ^ 10, pgsync.Replace: 10,
-		}, never); err != nil {
-			return err
+		for _, f := range []func(context.Context, *pgas.World) error{
+			accumulateInt[int8], accumulateInt[int16], accumulateInt[int32], accumulateInt[int],
+			accumulateInt[uint8], accumulateInt[uint16], accumulateInt[uint64], accumulateInt[uint], accumulateInt[uintptr],
+		} {
+			if err := f(ctx, w); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

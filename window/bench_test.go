@@ -67,6 +67,9 @@ func newDataPath(ctx context.Context, w *pgas.World) (*dataPath, error) {
 	add("GetStrided", func() error { return d.win.GetStrided(1, 0, 2, d.many, 1, 30) })
 	add("PutSection", func() error { return d.win.PutSection(1, 0, d.many, window.Packed(6, 4, 10)) })
 	add("GetSection", func() error { return d.win.GetSection(1, 0, d.many, window.Packed(6, 4, 10)) })
+	pieces := []window.Piece{{Target: 1, Section: window.Packed(2, 3, 8)}, {Target: 0, Disp: 5, Near: 9, Section: window.Packed(4, 1, 3)}}
+	add("PutSections", func() error { return d.win.PutSections(d.many, pieces) })
+	add("GetSections", func() error { return d.win.GetSections(d.many, pieces) })
 	disps := []int{60, 7, 8, 30}
 	add("PutIndexed", func() error { return d.win.PutIndexed(1, disps, d.many[:4]) })
 	add("GetIndexed", func() error { return d.win.GetIndexed(1, disps, d.many[:4]) })

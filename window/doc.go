@@ -2,7 +2,8 @@
 //
 // A window has a part on every member. Any member puts, gets and does atomics on any part; the owner takes no
 // step. Displacements and lengths count elements, never bytes. Allocate makes a window of library memory,
-// which is reached fastest; Create makes one over a slice that exists already.
+// which is reached fastest; Create makes one over a slice that exists already. A Dynamic window begins without memory:
+// members attach and detach some later, each for itself.
 //
 // # Completion
 //

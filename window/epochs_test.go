@@ -3,6 +3,7 @@ package window_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestPostStartCompleteWait(t *testing.T) {
 			if left == right {
 				group = group[:1]
 			}
-			for round := int64(1); round <= 15; round++ {
+			for round := int64(1); round <= 6; round++ {
 				if err := errors.Join(win.Post(group), win.Start(ctx, group)); err != nil {
 					return err
 				}
@@ -42,7 +43,7 @@ func TestPostStartCompleteWait(t *testing.T) {
 					return err
 				}
 				if round%3 == 0 {
-					for ended := false; !ended; {
+					for ended := false; !ended; runtime.Gosched() {
 						if ended, err = win.TryWait(); err != nil {
 							return err
 						}
@@ -323,6 +324,54 @@ func TestLockWaitEnds(t *testing.T) {
 				return err
 			})
 			require.ErrorContains(t, errs[2], "holder gone")
+		})
+	}
+}
+
+// TestEpochWaitsEnd: Start and Wait end with the context, after which they may be called again, and with an error that
+// names whom they wait for when that rank is gone.
+func TestEpochWaitsEnd(t *testing.T) {
+	for _, p := range pgastest.Paths() {
+		t.Run(p.Name, func(t *testing.T) {
+			errs := pgastest.Errors(t, 2, p.Config, func(ctx context.Context, w *pgas.World) error {
+				win, err := window.AllocateConfig[int32](ctx, w.Team(), 1, window.Config{Epochs: true})
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 1 {
+					if err := w.Barrier(ctx); err != nil { // rank 0 has waited in vain
+						return err
+					}
+					err := errors.Join(win.Post([]int{0}), win.Start(ctx, []int{0}), win.Complete(), win.Wait(ctx))
+					return errors.Join(err, errors.New("done"))
+				}
+				short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+				defer cancel()
+				require.ErrorIs(t, win.Start(short, []int{1}), context.DeadlineExceeded)
+				require.NoError(t, win.Post([]int{1}))
+				require.ErrorIs(t, win.Wait(short), context.DeadlineExceeded)
+				ended, err := win.TryWait()
+				require.False(t, ended)
+				require.NoError(t, err)
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+				if err := errors.Join(win.Start(ctx, []int{1}), win.Complete(), win.Wait(ctx)); err != nil {
+					return err
+				}
+				for _, call := range []func() error{
+					func() error { return win.Start(ctx, []int{1}) },
+					func() error { return errors.Join(win.Post([]int{1}), win.Wait(ctx)) },
+				} {
+					err := call()
+					require.ErrorIs(t, err, pgas.ErrPeerGone)
+					var oe *pgas.OpError
+					require.ErrorAs(t, err, &oe)
+					require.Equal(t, 1, oe.Rank)
+				}
+				return nil
+			})
+			require.EqualError(t, errs[1], "done")
 		})
 	}
 }

@@ -61,18 +61,13 @@ type Handle = proto.Handle
 // PutNB begins a Put. src belongs to the library until the handle is done. Through a NIC, small puts wait for more of
 // their kind: they set out together, at the latest with this rank's next flush, wait, or other operation.
 func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
-	// A put whose source is copied on the way is done with it at once.
-	if uint(target) < uint(len(w.parts)) && len(w.parts[target].s) > 0 {
-		return Handle{}, w.Put(target, disp, src)
+	if uint(target) < uint(len(w.parts)) && w.parts[target].s != nil {
+		return Handle{}, w.Put(target, disp, src) // it is done with its source at once
 	}
-	return Handle{}, w.putNB(target, disp, src)
-}
-
-func (w *Window[T]) putNB(target, disp int, src []T) error {
 	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
-		return err
+		return Handle{}, err
 	}
-	return w.e.PutNB(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
+	return w.e.StartPut(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
 }
 
 // GetNB begins a Get. dst belongs to the library until the handle is done.

@@ -27,10 +27,6 @@ func Packed(rows, cols, stride int) Section {
 // dense reports whether rows are contiguous at both ends.
 func (s Section) dense() bool { return s.Cols == 1 || s.Step == 1 && s.NearStep == 1 }
 
-// far returns the place of element (row, col) relative to the first one's at the target, near in the slice.
-func (s Section) far(row, col int) int  { return row*s.Stride + col*s.Step }
-func (s Section) near(row, col int) int { return row*s.NearStride + col*s.NearStep }
-
 // reach returns the lowest and highest of the places i*stride + j*step for i < rows, j < cols; ok is false if they
 // are no places of any slice. There is at least one row and one column.
 func reach(rows, cols, stride, step int) (lo, hi int, ok bool) {
@@ -65,7 +61,7 @@ func (w *core) section(op string, target, disp, near int, s Section) (some bool,
 	if s.Rows == 0 || s.Cols == 0 {
 		return false, nil
 	}
-	if lo, hi, ok := reach(s.Rows, s.Cols, s.NearStride, s.NearStep); !ok || lo < 0 || hi >= near {
+	if lo, hi, ok := reach(s.Rows, s.Cols, s.NearStride, s.NearStep); !ok || lo < 0 || hi >= near { // the first one is element 0
 		return false, transport.NewOpError(op, r.Rank,
 			fmt.Errorf("%w: %d by %d elements, %d and %d apart, do not lie in a slice of %d", ErrRange, s.Rows, s.Cols, s.NearStride, s.NearStep, near))
 	}
@@ -78,17 +74,26 @@ func (w *core) section(op string, target, disp, near int, s Section) (some bool,
 	return true, nil
 }
 
-// runs are the contiguous pieces of a section.
-func (w *core) runs(target, disp int, s Section) (count int, run func(i int) proto.Run) {
+// runs returns how many contiguous pieces a section has.
+func (s Section) runs() int {
+	switch {
+	case s.Rows == 0 || s.Cols == 0:
+		return 0
+	case s.dense():
+		return s.Rows
+	}
+	return s.Rows * s.Cols
+}
+
+// run returns piece i of a section whose first elements are disp at the target and near in the caller's slice.
+func (w *core) run(target, disp, near int, s Section, i int) proto.Run {
 	r, size := &w.remotes[target], w.elem.Bytes
 	if s.dense() {
-		return s.Rows, func(i int) proto.Run {
-			return proto.Run{To: r, Far: (disp + i*s.Stride) * size, Near: i * s.NearStride * size, Bytes: s.Cols * size}
-		}
+		return proto.Run{To: r, Far: (disp + i*s.Stride) * size, Near: (near + i*s.NearStride) * size, Bytes: s.Cols * size}
 	}
-	return s.Rows * s.Cols, func(i int) proto.Run {
-		row, col := i/s.Cols, i%s.Cols
-		return proto.Run{To: r, Far: (disp + s.far(row, col)) * size, Near: s.near(row, col) * size, Bytes: size}
+	row, col := i/s.Cols, i%s.Cols
+	return proto.Run{
+		To: r, Far: (disp + row*s.Stride + col*s.Step) * size, Near: (near + row*s.NearStride + col*s.NearStep) * size, Bytes: size,
 	}
 }
 
@@ -100,6 +105,22 @@ func (w *Window[T]) mapped(target int) []T {
 	return nil
 }
 
+// move copies a section of mapped memory: the elements of dst from at on, step and stride apart, become those of src from
+// from on, with its own step and stride.
+func move[T any](rows, cols int, dst []T, at, stride, step int, src []T, from, fromStride, fromStep int) {
+	for row := range rows {
+		to, of := at+row*stride, from+row*fromStride
+		if cols == 1 || step == 1 && fromStep == 1 {
+			copy(dst[to:to+cols], src[of:])
+			continue
+		}
+		for range cols {
+			dst[to] = src[of]
+			to, of = to+step, of+fromStep
+		}
+	}
+}
+
 // PutSection copies a section of src to target's part, whose first element there is disp. It completes like a Put.
 // Through a NIC the rows go out in chains of many at once. (MPI: a vector or subarray type; OpenSHMEM: ibput.)
 func (w *Window[T]) PutSection(target, disp int, src []T, s Section) error {
@@ -108,21 +129,10 @@ func (w *Window[T]) PutSection(target, disp int, src []T, s Section) error {
 		return err
 	}
 	if p := w.mapped(target); p != nil {
-		for row := range s.Rows {
-			at, from := disp+row*s.Stride, row*s.NearStride
-			if s.dense() {
-				copy(p[at:at+s.Cols], src[from:])
-				continue
-			}
-			for range s.Cols {
-				p[at] = src[from]
-				at, from = at+s.Step, from+s.NearStep
-			}
-		}
+		move(s.Rows, s.Cols, p, disp, s.Stride, s.Step, src, 0, s.NearStride, s.NearStep)
 		return nil
 	}
-	count, run := w.runs(target, disp, s)
-	return w.e.PutRuns(op, count, run, mem.Of(src))
+	return w.e.PutRuns(op, s.runs(), func(i int) proto.Run { return w.run(target, disp, 0, s, i) }, mem.Of(src))
 }
 
 // GetSection copies a section of target's part, whose first element is disp, to dst, and returns when it is there.
@@ -132,21 +142,81 @@ func (w *Window[T]) GetSection(target, disp int, dst []T, s Section) error {
 		return err
 	}
 	if p := w.mapped(target); p != nil {
-		for row := range s.Rows {
-			at, to := disp+row*s.Stride, row*s.NearStride
-			if s.dense() {
-				copy(dst[to:to+s.Cols], p[at:])
-				continue
-			}
-			for range s.Cols {
-				dst[to] = p[at]
-				at, to = at+s.Step, to+s.NearStep
-			}
+		move(s.Rows, s.Cols, dst, 0, s.NearStride, s.NearStep, p, disp, s.Stride, s.Step)
+		return nil
+	}
+	return w.e.GetRuns(op, s.runs(), func(i int) proto.Run { return w.run(target, disp, 0, s, i) }, mem.Of(dst))
+}
+
+// Piece is a section of one member's part in a transfer that has several: its first element is Disp there, and Near in
+// the caller's slice.
+type Piece struct {
+	Target, Disp, Near int
+	Section
+}
+
+// PutSections is PutSection for several pieces of src, to one target or to many, which go out in chains together.
+func (w *Window[T]) PutSections(src []T, pieces []Piece) error {
+	const op = "put-sections"
+	count, err := w.pieces(op, len(src), pieces)
+	if err != nil || count == 0 {
+		return err
+	}
+	if w.direct != 0 {
+		for _, p := range pieces {
+			move(p.Rows, p.Cols, w.parts[p.Target].s, p.Disp, p.Stride, p.Step, src, p.Near, p.NearStride, p.NearStep)
 		}
 		return nil
 	}
-	count, run := w.runs(target, disp, s)
-	return w.e.GetRuns(op, count, run, mem.Of(dst))
+	c := cursor{pieces: pieces}
+	return w.e.PutRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(src))
+}
+
+// GetSections is GetSection for several pieces of dst, from one target or from many; all are under way together.
+func (w *Window[T]) GetSections(dst []T, pieces []Piece) error {
+	const op = "get-sections"
+	count, err := w.pieces(op, len(dst), pieces)
+	if err != nil || count == 0 {
+		return err
+	}
+	if w.direct != 0 {
+		for _, p := range pieces {
+			move(p.Rows, p.Cols, dst, p.Near, p.NearStride, p.NearStep, w.parts[p.Target].s, p.Disp, p.Stride, p.Step)
+		}
+		return nil
+	}
+	c := cursor{pieces: pieces}
+	return w.e.GetRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(dst))
+}
+
+// pieces verifies all pieces before anything moves and returns how many runs they have together.
+func (w *core) pieces(op string, near int, pieces []Piece) (count int, err error) {
+	for _, p := range pieces {
+		if p.Near < 0 || p.Near > near {
+			return 0, transport.NewOpError(op, p.Target, fmt.Errorf("%w: element %d of a slice of %d", ErrRange, p.Near, near))
+		}
+		if _, err := w.section(op, p.Target, p.Disp, near-p.Near, p.Section); err != nil {
+			return 0, err
+		}
+		count += p.runs()
+	}
+	return count, nil
+}
+
+// cursor finds the piece that a run belongs to; it is asked for runs in ascending order.
+type cursor struct {
+	pieces []Piece
+	k      int // the piece that was asked for last
+	before int // runs of those before it
+}
+
+func (c *cursor) run(w *core, i int) proto.Run {
+	for n := c.pieces[c.k].runs(); i-c.before >= n; n = c.pieces[c.k].runs() {
+		c.before += n
+		c.k++
+	}
+	p := &c.pieces[c.k]
+	return w.run(p.Target, p.Disp, p.Near, p.Section, i-c.before)
 }
 
 // PutStrided copies n elements of src, srcStride apart, to elements of target's part from disp on, stride apart. It

@@ -294,3 +294,65 @@ func TestScatterAndGather(t *testing.T) {
 		return win.Free(ctx)
 	})
 }
+
+// TestSectionsOfSeveral moves pieces of all members in one call and compares with plain slices.
+func TestSectionsOfSeveral(t *testing.T) {
+	sizes(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		const n, room = 120, 400
+		win, err := window.Allocate[int32](ctx, w.Team(), n*w.Size())
+		if err != nil {
+			return err
+		}
+		base := n * w.Rank() // what this rank uses of every part
+		want := make([][]int32, w.Size())
+		for m := range want {
+			want[m] = make([]int32, n)
+		}
+		rng := rand.New(rand.NewPCG(12, uint64(w.Rank())))
+		for round := range 20 {
+			src, dst, back := make([]int32, room), make([]int32, room), make([]int32, room)
+			for i := range src {
+				src[i] = int32(room*round + i + 1)
+			}
+			var pieces []window.Piece
+			taken := make(map[[2]int]bool) // elements and places that a piece has already: what comes twice has no order
+			for range rng.IntN(12) {
+				s, disp, _ := randomSection(rng, n)
+				p := window.Piece{Target: rng.IntN(w.Size()), Disp: base + max(disp, 0), Near: rng.IntN(room), Section: s}
+				far, near, ok := places(s, max(disp, 0), n, room-p.Near)
+				for k := range far {
+					ok = ok && !taken[[2]int{p.Target, far[k]}] && !taken[[2]int{-1, p.Near + near[k]}]
+				}
+				if !ok {
+					continue
+				}
+				for k := range far {
+					taken[[2]int{p.Target, far[k]}], taken[[2]int{-1, p.Near + near[k]}] = true, true
+					want[p.Target][far[k]] = src[p.Near+near[k]]
+					back[p.Near+near[k]] = src[p.Near+near[k]]
+				}
+				pieces = append(pieces, p)
+			}
+			if err := errors.Join(win.PutSections(src, pieces), win.FlushAll(), win.GetSections(dst, pieces)); err != nil {
+				return err
+			}
+			require.Equal(t, back, dst, "%+v", pieces)
+			ok := window.Piece{Section: window.Packed(1, 1, 1), Disp: base}
+			for _, bad := range []window.Piece{
+				{Target: w.Size(), Section: ok.Section}, {Disp: n * w.Size(), Section: ok.Section}, {Near: room, Section: ok.Section}, {Near: -1},
+			} {
+				require.Error(t, win.PutSections([]int32{-1}, []window.Piece{ok, bad}))
+				require.Error(t, win.GetSections(make([]int32, room), []window.Piece{ok, bad}))
+			}
+		}
+		for m := range want {
+			got := make([]int32, n)
+			if err := win.Get(m, base, got); err != nil {
+				return err
+			}
+			require.Equal(t, want[m], got)
+		}
+		require.NoError(t, errors.Join(win.PutSections(nil, nil), win.GetSections(nil, nil)))
+		return win.Free(ctx)
+	})
+}

@@ -48,6 +48,7 @@ type core struct {
 	block   *symheap.Block  // of Allocate
 	xp      *proto.Exposure // of Create
 	ep      *epochs         // nil: made without
+	reached bool            // made by Dynamic.Reach: Free is local
 	freed   bool
 }
 
@@ -188,7 +189,11 @@ func (w *Window[T]) Free(ctx context.Context) error {
 			return transport.NewOpError(op, -1, err)
 		}
 	}
-	if err := w.meet(ctx); err != nil {
+	if w.reached {
+		if err := w.FlushAll(); err != nil {
+			return err
+		}
+	} else if err := w.meet(ctx); err != nil {
 		return err
 	}
 	for m := range w.parts {

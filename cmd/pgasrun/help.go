@@ -52,5 +52,9 @@ examples:
 
 const infoHelp = `pgasrun info prints what this machine offers to a job, where its limits are, and how to raise them.
 
-usage: pgasrun info
+usage: pgasrun info [--calibrate [--nic NAME] [--write FILE]]
+
+  --calibrate    instead, measure what registered memory costs with a NIC: fits, residuals, copies by size
+  --nic NAME     which NIC, as PGAS_TRANSPORT names it; default soft
+  --write FILE   write the costs as JSON too, for PGAS_CALIBRATION
 `

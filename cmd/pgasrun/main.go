@@ -86,9 +86,19 @@ func newApp(s streams) *cli.App {
 		Action:                    func(c *cli.Context) error { return runJob(c, s) },
 		Commands: []*cli.Command{{
 			Name: "info", HideHelpCommand: true, CustomHelpTemplate: infoHelp, OnUsageError: onUsageError,
+			Flags: []cli.Flag{
+				&cli.BoolFlag{Name: "calibrate"}, &cli.StringFlag{Name: "nic", Value: "soft"}, &cli.StringFlag{Name: "write"},
+			},
 			Action: func(c *cli.Context) error {
 				if c.Args().Present() {
 					return usage("info takes no arguments, found %q", c.Args().First())
+				}
+				if c.Bool("calibrate") || c.String("write") != "" {
+					costs, err := calibrate(c.String("nic"), c.String("write"))
+					if err != nil {
+						return err
+					}
+					return writeInfo(s.out, costs)
 				}
 				return writeInfo(s.out, append(machineInfo(), libraryInfo(os.Environ())...))
 			},

@@ -4,16 +4,22 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/cost"
 )
 
 // Built once for all tests: pgasrun itself, and the program of the launcher's tests that plays a rank.
 var pgasrun, rank string
 
 func TestMain(m *testing.M) {
+	// nohup and some shells let tests begin with HUP ignored, and what they start would ignore it too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	dir, err := os.MkdirTemp("", "pgasrun-test-")
 	if err != nil {
 		os.Stderr.WriteString(err.Error() + "\n")
@@ -195,6 +201,28 @@ func TestInfoTriesTransports(t *testing.T) {
 	out, _, code = call(t, "info")
 	require.Zero(t, code)
 	require.Regexp(t, `(?m)^  settings +unusable +bad configuration: PGAS_TRANSPORT="pigeon"`, out)
+}
+
+// TestCalibrate: the costs that are printed can be taken up again.
+func TestCalibrate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "costs.json")
+	out, errs, code := call(t, "info", "--calibrate", "--write", file)
+	require.Zero(t, code, errs)
+	for _, line := range []string{"costs of soft, measured in ", "  register ", "  deregister ", "residual", "GB/s", "\n  256 "} {
+		require.Contains(t, out, line)
+	}
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	m, err := cost.Read(f)
+	require.NoError(t, err)
+	require.Equal(t, "soft", m.Name)
+	_, errs, code = call(t, "info", "--calibrate", "--nic", "hamster")
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, "hamster")
+	_, errs, code = call(t, "info", "--write", "/nonexistent/costs.json")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "write the costs")
 }
 
 func TestDryRun(t *testing.T) {

@@ -35,6 +35,7 @@ type Request struct {
 	Handler uint8
 	Args    [4]uint64
 	Payload []byte
+	EP      transport.EP // of the connection that it came over
 }
 
 // Handler performs a request: it writes its reply's payload to out, and returns how much, and a status that means
@@ -232,7 +233,7 @@ func (a *AM) serve() error {
 		k := a.freeRep[len(a.freeRep)-1]
 		a.freeRep = a.freeRep[:len(a.freeRep)-1]
 		out, in := a.buffer(a.nRecv+ownRequests+k), a.buffer(r.buffer).Data()[headerBytes:]
-		n, status := a.handler(Request{int(r.from), r.handler, r.args, in[:r.n]}, out.Data()[headerBytes:])
+		n, status := a.handler(Request{int(r.from), r.handler, r.args, in[:r.n], r.ep}, out.Data()[headerBytes:])
 		h := header{kind: kindReply, handler: status, from: uint32(a.rank), slot: r.slot, seq: r.seq, n: uint16(n)}
 		h.encode(out.Data())
 		a.sent[k] = sentReply{rank: int(r.from), bytes: headerBytes + n}

@@ -3,6 +3,7 @@ package am
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -203,6 +204,50 @@ func TestLostRequestsEnd(t *testing.T) {
 	require.Equal(t, []uint64{42}, ams[0].Lost(1))
 	require.Empty(t, ams[0].Lost(1))
 	require.NoError(t, ds[0].Close())
+}
+
+// TestLateFailure: the failed sending of a request that Lost has ended does not end the request which has its place now.
+func TestLateFailure(t *testing.T) {
+	f := transporttest.NewFabric(3, transporttest.FabricConfig{})
+	var ds [3]transport.Domain
+	for r := range ds {
+		d, err := f.Provider(r).Open(t.Context(), transport.Config{Rank: r, Size: 3, Sched: sched.Goroutine(3)})
+		require.NoError(t, err)
+		ds[r] = d
+	}
+	a, err := New(ds[0], 0, 3, base, func(Request, []byte) (int, uint8) { return 0, 0 })
+	require.NoError(t, err)
+	var eps [3]transport.EP
+	for r := 1; r < 3; r++ {
+		eps[r], err = ds[0].Connect(t.Context(), r, ds[r].Address())
+		require.NoError(t, err)
+	}
+	next := func() uint64 { return base + uint64(a.nRecv+a.free[len(a.free)-1]) } // the cookie of the next request's sending
+	first := next()
+	ok, err := a.Request(eps[2], 2, 1, [4]uint64{}, nil, 42)
+	require.True(t, ok)
+	require.NoError(t, err)
+	free := len(a.free)
+	require.Equal(t, []uint64{42}, a.Lost(2))
+	require.Len(t, a.free, free, "the NIC has its buffer still")
+	second := next()
+	require.NotEqual(t, first, second)
+	ok, err = a.Request(eps[1], 1, 1, [4]uint64{}, nil, 43)
+	require.True(t, ok)
+	require.NoError(t, err)
+	late := transport.Completion{Kind: transport.OpSend, Status: transport.StatusPeerGone, EP: eps[2], Cookie: first}
+	_, ok, err = a.Arrived(&late)
+	require.False(t, ok)
+	require.True(t, err == nil || errors.Is(err, ErrLost))
+	require.Len(t, a.free, free, "one more, one less")
+	late.EP, late.Cookie = eps[1], second
+	r, ok, err := a.Arrived(&late)
+	require.True(t, ok)
+	require.ErrorIs(t, err, ErrLost)
+	require.Equal(t, uint64(43), r.Cookie)
+	for _, d := range ds {
+		require.NoError(t, d.Close())
+	}
 }
 
 // FuzzDecode: no message makes the parser crash or believe in more than it was given.

@@ -21,8 +21,8 @@ const (
 // line here, in the change that creates it, together with its line in docs/architecture.md.
 var rooms = []room{
 	// What people start.
-	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto transport/auto transport leaves"},
-	{"cmd/pgasbench", "pgas window sync regmgr transport/auto transport leaves"},
+	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
+	{"cmd/pgasbench", "pgas window sync regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
 	{"test/vm", "test/* leaves"},       // installs what it needs as other tests do
@@ -44,8 +44,10 @@ var rooms = []room{
 	{"internal/zcopy", "regmgr transport leaves"},
 	{"internal/am", "transport leaves"},
 	{"internal/bounce", "regmgr transport leaves"},
-	{"regmgr", "firehose transport leaves"},
-	{"firehose", leaves}, // pure accounting: it does not know what a NIC is
+	{"internal/replay", "firehose regmgr internal/predict leaves"}, // policies over recorded traces, in virtual time
+	{"regmgr", "firehose internal/predict transport leaves"},
+	{"firehose", leaves},         // pure accounting: it does not know what a NIC is
+	{"internal/predict", leaves}, // of regmgr's helper and of replays: it knows no NIC either
 
 	// How ranks find each other.
 	{"internal/pmiserver", "internal/pmi leaves"},
@@ -67,6 +69,8 @@ var rooms = []room{
 
 	// Leaves import nothing of ours and may be imported by every room that says so.
 	{"internal/sched", ""},
+	{"internal/callsite", ""},
+	{"internal/seats", ""},
 	{"internal/cost", ""},
 	{"internal/mem", ""},
 	{"internal/slab", ""},

@@ -7,7 +7,7 @@
 // # Terms
 //
 //   - Range: bytes in this process's address space. Go heap, a mapping of this process, or a peer's memory
-//     mapped here; a Range does not know which. Provenance is for its owner to remember.
+//     mapped here; a Range does not know which. OriginOf finds out as much as a NIC must know.
 //   - Elem: an element type without pointers. The collector does not see what a peer or a NIC writes, so a
 //     pointer stored remotely would dangle; CheckElem refuses such types once, at creation.
 //

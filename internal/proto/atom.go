@@ -131,7 +131,7 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 		return cpuAtomic(op, t, r.Mapped, off, x, y), nil
 	}
 	n := e.nic()
-	switch n.way(op, t) {
+	switch n.wayTo(r, op, t) {
 	case byMessage:
 		return n.askedAtomic(op, t, r, off, x, y)
 	case nowhere:
@@ -174,7 +174,7 @@ func (e *Engine) Accumulate(op Atom, t Elem, r *Remote, off int, src mem.Range) 
 		cpuAccumulate(op, t, r.Mapped.Slice(off, src.Bytes), src)
 		return nil
 	}
-	if n := e.nic(); n.way(op, t) == byMessage || n.caps.AtomicsCPU && n.am != nil {
+	if n := e.nic(); n.wayTo(r, op, t) == byMessage || n.caps.AtomicsCPU && n.am != nil {
 		return n.askedAccumulate(op, t, r, off, src)
 	}
 	for at := 0; at < src.Bytes; at += t.Bytes {
@@ -209,6 +209,15 @@ func (n *nic) way(op Atom, t Elem) way {
 	default:
 		return nowhere
 	}
+}
+
+// wayTo is way for a member's part. Where that is registered in buckets, which the NIC may not reach at the moment, the
+// owner's CPU does everything: the same for all who use that part.
+func (n *nic) wayTo(r *Remote, op Atom, t Elem) way {
+	if r.hosed != nil {
+		return byMessage
+	}
+	return n.way(op, t)
 }
 
 func (r *Remote) cpuAtomics() bool { return r.Mapped.Bytes != 0 && !r.nicAtomics }

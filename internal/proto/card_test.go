@@ -18,6 +18,8 @@ func sameCard(t *testing.T, want, got card) {
 	require.Equal(t, want.raddr, got.raddr)
 	require.Equal(t, want.rkey, got.rkey)
 	require.Equal(t, want.cpu, got.cpu)
+	require.Equal(t, want.hosed, got.hosed)
+	require.Equal(t, want.budget, got.budget)
 	require.Equal(t, want.token == nil, got.token == nil)
 	require.True(t, bytes.Equal(want.token, got.token))
 	require.True(t, bytes.Equal(want.addr, got.addr))
@@ -31,7 +33,7 @@ func TestCardRoundTrip(t *testing.T) {
 	for _, c := range []card{
 		{},
 		{bytes: math.MaxInt, raddr: math.MaxUint64, rkey: 1 << 63, cpu: true},
-		{token: transport.Token{}},
+		{token: transport.Token{}, hosed: math.MaxUint32, budget: math.MaxUint64},
 		{token: transport.Token("a token"), addr: []byte("an address"), err: errors.New("no memory")},
 		{token: make(transport.Token, 65535), addr: make([]byte, 300)},
 		{addr: []byte{0}},

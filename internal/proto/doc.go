@@ -5,7 +5,7 @@
 //
 //   - Exposure: memory that each member of a group exposes to the others, and how this rank reaches every part.
 //   - Mapped: the part is in this process's address space; operations are loads, stores and CPU atomics.
-//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, atomic.
+//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, zero-copy, atomic.
 //   - Request: one operation that the NIC has not finished.
 //
 // # Life of a put through the NIC
@@ -15,6 +15,18 @@
 // rank does anything else with the NIC, so that they cross into it together. Whoever waits for anything polls: it takes
 // the poller's place if that is free, hands completions out, and steps its scheduler otherwise. Flush waits until
 // nothing is counted against the target.
+//
+// A large put or get of the user's memory is direct: regmgr registers the memory, or finds it registered, the NIC reads or
+// writes it, and the registration's reference is given back by the poller before the piece is settled. What cannot be
+// registered goes through slots.
+//
+// # Memory larger than what may be registered
+//
+// What the NIC cannot register as a whole for want of room is registered in buckets, on demand, by package firehose's
+// account: a Remote is hosed then. A put or get takes a firehose for each bucket before it is posted and lets go of it
+// when the operation is complete; a miss is a message to the owner, in which a small put travels along. What the owner
+// cannot register goes by message to its CPU, and so do all atomics on such memory. Long transfers ask for many buckets
+// in one message, ahead of their use.
 //
 // # Life of a connection
 //
@@ -37,8 +49,10 @@
 // # Lock order
 //
 //	poll         (at most one poller; try-lock only)
+//	  nic.mu     (requests, slots, endpoints, the firehose Holder; never held across a wait)
 //	  later.mu   (small puts that are held; not held while they are posted)
-//	    nic.mu   (requests, slots, endpoints; never held across a wait)
+//	  exposing   (for reading, while a handler runs)
+//	  firehose.Server, hoses.mu  (nothing is taken under them)
 //
 // # Concurrency
 //

@@ -30,6 +30,7 @@ type endpoint struct {
 	posted  atomic.Int64  // operations that the NIC has or is being given, and has not reported
 	pending atomic.Int64  // pieces in flight
 	asked   atomic.Int64  // of these, requests that the target's CPU performs
+	wanted  atomic.Bool   // somebody has a message and no connection
 	refused atomic.Bool   // the last attempt to connect has failed
 	redo    []int32       // flushed pieces to post again; under nic.mu
 	bad     atomic.Bool   // err is set
@@ -59,12 +60,24 @@ func (n *nic) reach(op string, r *Remote, off, bytes int) error {
 		return transport.NewOpError(op, r.Rank, err)
 	}
 	switch {
-	case !r.keyed && bytes > 0:
+	case !r.keyed && r.hosed == nil && bytes > 0:
 		return transport.NewOpError(op, r.Rank, errNoKey)
 	case off < 0 || bytes > r.room-off:
 		return transport.NewOpError(op, r.Rank, fmt.Errorf("%w: bytes %d to %d of %d", errBounds, off, off+bytes, r.room))
 	}
 	return nil
+}
+
+// connected is reach for what begins with messages: the connection is made, if there is none.
+func (n *nic) connected(op string, r *Remote, off, bytes int) error {
+	err := n.reach(op, r, off, bytes)
+	if err == nil {
+		var e *endpoint
+		if e, err = n.enter(op, r.Rank); err == nil {
+			e.leave()
+		}
+	}
+	return err
 }
 
 // reachWord is reach for a 64-bit atomic, which must lie on an 8-byte boundary: some NICs never answer otherwise.
@@ -163,8 +176,9 @@ func (n *nic) broke(ep transport.EP) {
 	}
 }
 
-// want has a connection made for a message that is held and has none.
+// want has a connection made for a message that has none.
 func (n *nic) want(rank int) {
+	n.ends[rank].wanted.Store(true)
 	if n.ends[rank].state.CompareAndSwap(epNone, epBroken) {
 		n.menders.Add(1)
 		n.e.Sched.Go(func() { n.mend(rank) })
@@ -193,7 +207,7 @@ func (n *nic) mend(rank int) {
 	n.mu.Unlock()
 	// What was posted after the break may have been reported before what was flushed by it.
 	slices.SortFunc(redo, func(a, b int32) int { return cmp.Compare(n.piece[a].seq, n.piece[b].seq) })
-	if len(redo) == 0 && !n.holds() {
+	if wanted := e.wanted.Swap(false); len(redo) == 0 && !wanted && !n.holds() {
 		e.state.Store(epNone) // whoever has something to do connects
 		n.e.Sched.Ring()
 		return
@@ -207,6 +221,7 @@ func (n *nic) mend(rank int) {
 			err = n.postAgain(e, id)
 		}
 		if err != nil {
+			n.landed(id)
 			n.settle(id, err)
 		}
 	}

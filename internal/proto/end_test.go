@@ -174,7 +174,7 @@ func TestMend(t *testing.T) {
 			sum := uint64(0)
 			for i := range 600 {
 				word[0] = uint64(i + 1)
-				require.NoError(t, e.PutNB(to, 8*(i%100), mem.Of(word[:])))
+				putNB(t, e, to, 8*(i%100), mem.Of(word[:]))
 				require.NoError(t, e.Store64(to, 8*100, uint64(i+1)), "after the put")
 				if i%7 == 0 {
 					require.NoError(t, cutter.cut(1))

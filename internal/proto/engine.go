@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
+	"gopgas/internal/trace"
 	"gopgas/transport"
 )
 
@@ -26,6 +27,7 @@ type Engine struct {
 	chains  chains // of operations on their way to the NIC together
 	opening sync.Mutex
 	count   bool // count operations on mapped memory too
+	record  *Recording
 	counts  counters
 }
 
@@ -44,13 +46,17 @@ type Config struct {
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
 	// it they are inlined in the caller and leave no trace.
 	CountMapped bool
+	// Registration is how the memory of large transfers over the NIC is registered.
+	Registration Registration
+	// Record takes down all transfers, those on mapped memory too, which go through the engine then. nil: none.
+	Record *Recording
 }
 
 // New returns the engine of a rank.
 func New(c Config) *Engine {
 	e := &Engine{
 		Rank: c.Rank, Size: c.Size, Sched: c.Sched, Peers: c.Peers,
-		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped, config: c,
+		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped || c.Record != nil, record: c.Record, config: c,
 	}
 	return e
 }
@@ -145,29 +151,53 @@ type Remote struct {
 	room   int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
+	hosed      *hosed // not nil: the member's memory is registered in buckets, on demand
 }
 
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
 // return; the bytes are visible at the target after a Flush.
 func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
+	if e.record == nil {
+		return e.put(r, off, src)
+	}
+	event := e.record.begin(trace.Put, r, src)
+	err := e.put(r, off, src)
+	e.record.end(&event)
+	return err
+}
+
+func (e *Engine) put(r *Remote, off int, src mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
 		e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 		e.note(PathMapped, src.Bytes)
 		return nil
 	}
-	return e.nic().put("put", r, off, src)
+	return e.nic().putUser(r, off, src)
 }
 
 // Get copies from byte off of the member's memory to dst and returns when it is there.
 func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
+	if e.record == nil {
+		return e.get(r, off, dst)
+	}
+	event := e.record.begin(trace.Get, r, dst)
+	err := e.get(r, off, dst)
+	e.record.end(&event)
+	return err
+}
+
+func (e *Engine) get(r *Remote, off int, dst mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
 		e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 		e.note(PathMapped, dst.Bytes)
 		return nil
 	}
-	return e.nic().get(r, off, dst)
+	if r.hosed != nil {
+		return e.nic().hosedGet("get", r, off, dst)
+	}
+	return e.nic().getUser(r, off, dst)
 }
 
 // Load64 returns the 8-byte word at off, read at once.
@@ -176,15 +206,31 @@ func (e *Engine) Load64(r *Remote, off int) (uint64, error) {
 		e.note(PathMapped, 8)
 		return r.Mapped.Word64(off).Load(), nil
 	}
+	if r.hosed != nil {
+		var word [1]uint64
+		err := e.nic().hosedGet("get", r, off, mem.Of(word[:]))
+		return word[0], err
+	}
 	return e.nic().load64(r, off)
 }
 
 // GetNB begins a Get. dst belongs to the engine until the handle is done.
 func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
-	if r.Mapped.Bytes != 0 {
-		return Handle{}, e.Get(r, off, dst)
+	if e.record != nil {
+		return e.record.started(trace.Get, r, off, dst, e.getNB)
 	}
-	return e.nic().getNB(r, off, dst)
+	return e.getNB(r, off, dst)
+}
+
+func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
+	if r.Mapped.Bytes != 0 {
+		return Handle{}, e.get(r, off, dst)
+	}
+	if r.hosed != nil {
+		return Handle{}, e.get(r, off, dst) // the handle is done already
+	}
+	n := e.nic()
+	return n.startUser(journey{"get", transport.OpRead, r, off}, dst, func() (Handle, error) { return n.getNB(r, off, dst) })
 }
 
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the

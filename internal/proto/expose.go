@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gopgas/firehose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -27,6 +28,7 @@ type Exposure struct {
 	owned    bool // Local was allocated by the mapper
 	region   transport.Region
 	hasKey   bool
+	hosed    uint32 // the number of the range, where Local is registered in buckets; 0: it is not
 	mappings []mem.Range
 }
 
@@ -71,24 +73,34 @@ func (e *Engine) Expose(ctx context.Context, x Exchanger, ranks []int, local mem
 func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token transport.Token, err error) (*Exposure, error) {
 	e := xp.e
 	if err == nil && e.nic() != nil && xp.Local.Bytes > 0 && (token == nil || !e.oneNode(ranks)) {
-		xp.region, err = e.nic().d.Register(xp.Local, transport.AllAccess)
+		xp.region, err = e.nic().registerExposed(xp.Local, transport.AllAccess)
 		if err != nil {
 			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic().name, err)
 		}
 		xp.hasKey = err == nil
+		if errors.Is(err, transport.ErrLimit) && e.nic().hoses != nil {
+			xp.hosed, err = e.nic().hoses.expose(xp.Local)
+			xp.region.RKey = hoseKey(xp.hosed)
+		}
 		if xp.hasKey {
 			e.nic().know(xp.region.RKey, xp.Local)
 		}
 	}
-	mine := card{bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, keyed: xp.hasKey, token: token, err: err}
-	if e.nic() != nil {
-		mine.addr = e.nic().d.Address()
+	mine := card{bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, keyed: xp.hasKey, hosed: xp.hosed, token: token, err: err}
+	if n := e.nic(); n != nil {
+		mine.addr = n.d.Address()
+		if n.hoses != nil {
+			mine.budget = n.hoses.budget.Hash()
+		}
 	}
 	cards, xerr := exchangeCards(ctx, x, mine)
 	if xerr != nil {
 		return nil, errors.Join(err, xerr, xp.release())
 	}
 	verdict := firstFailure(cards, ranks, err)
+	if verdict == nil {
+		verdict = xp.agree(cards, ranks)
+	}
 	allMapped := false
 	if verdict == nil {
 		allMapped = xp.mapAll(cards, ranks)
@@ -116,6 +128,29 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	return xp, nil
 }
 
+// agree checks, where some member's memory is registered in buckets, that all members divide their budgets alike.
+func (xp *Exposure) agree(cards []card, ranks []int) error {
+	for m, c := range cards {
+		if c.hosed == 0 {
+			continue
+		}
+		n := xp.e.nic()
+		if n == nil || n.hoses == nil {
+			return fmt.Errorf("reach rank %d, whose memory is larger than what it may register: %w: this rank's NIC has no registration budget",
+				ranks[m], transport.ErrUnsupported)
+		}
+		hashes := make([]uint64, xp.e.Size)
+		for r := range hashes {
+			hashes[r] = n.hoses.budget.Hash() // ranks outside the group have no say
+		}
+		for m, c := range cards {
+			hashes[ranks[m]] = c.budget
+		}
+		return n.hoses.budget.Agree(hashes)
+	}
+	return nil
+}
+
 // oneNode reports whether all of ranks can be expected to map each other.
 func (e *Engine) oneNode(ranks []int) bool {
 	for _, r := range ranks {
@@ -134,6 +169,9 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, keyed: c.keyed, room: c.bytes}
 		if xp.e.nic() != nil && c.addr != nil {
 			xp.e.nic().learn(r.Rank, c.addr)
+		}
+		if c.hosed != 0 {
+			r.hosed = &hosed{firehose.Range{ID: c.hosed, Start: c.raddr, Bytes: uint64(c.bytes)}}
 		}
 		switch {
 		case xp.e.mapper != nil && ranks[m] == xp.e.Rank:
@@ -182,6 +220,10 @@ func (xp *Exposure) release() error {
 		errs = append(errs, xp.e.mapper.Unmap(m))
 	}
 	xp.mappings = nil
+	if xp.hosed != 0 {
+		errs = append(errs, xp.e.nic().hoses.withdraw(xp.hosed, xp.Of))
+		xp.hosed = 0
+	}
 	if xp.hasKey {
 		xp.e.nic().forget(xp.region.RKey)
 		errs = append(errs, xp.e.nic().d.Deregister(xp.region))
@@ -198,7 +240,9 @@ func (xp *Exposure) release() error {
 type card struct {
 	bytes       int
 	raddr, rkey uint64
-	keyed       bool // rkey is valid
+	keyed       bool   // rkey is valid
+	hosed       uint32 // the range's number, if it is registered in buckets
+	budget      uint64 // hash of the member's registration budget; 0: it has none
 	cpu         bool
 	token       transport.Token
 	addr        []byte // of the NIC
@@ -250,7 +294,7 @@ func (e toldError) Unwrap() error { return e.is }
 // keyedFlag is the flag of card.keyed; those of cpu, token, err and the sentinels lie below.
 const keyedFlag = 1 << 7
 
-// encode writes: flags, bytes, raddr, rkey, lengths of token and address, token, address, error text.
+// encode writes: flags, bytes, raddr, rkey, budget, hosed, lengths of token and address, token, address, error text.
 func (c card) encode() []byte {
 	var flags byte
 	if c.cpu {
@@ -275,6 +319,8 @@ func (c card) encode() []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.bytes))
 	b = binary.LittleEndian.AppendUint64(b, c.raddr)
 	b = binary.LittleEndian.AppendUint64(b, c.rkey)
+	b = binary.LittleEndian.AppendUint64(b, c.budget)
+	b = binary.LittleEndian.AppendUint32(b, c.hosed)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(c.token)))
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(c.addr)))
 	b = append(append(b, c.token...), c.addr...)
@@ -286,18 +332,20 @@ func (c card) encode() []byte {
 }
 
 func decodeCard(b []byte) (card, error) {
-	const header = 1 + 3*8 + 2*2
+	const header = 1 + 4*8 + 4 + 2*2
 	if len(b) < header {
 		return card{}, errCard
 	}
 	c := card{
-		cpu:   b[0]&1 != 0,
-		keyed: b[0]&keyedFlag != 0,
-		bytes: int(binary.LittleEndian.Uint64(b[1:])),
-		raddr: binary.LittleEndian.Uint64(b[9:]),
-		rkey:  binary.LittleEndian.Uint64(b[17:]),
+		cpu:    b[0]&1 != 0,
+		keyed:  b[0]&keyedFlag != 0,
+		bytes:  int(binary.LittleEndian.Uint64(b[1:])),
+		raddr:  binary.LittleEndian.Uint64(b[9:]),
+		rkey:   binary.LittleEndian.Uint64(b[17:]),
+		budget: binary.LittleEndian.Uint64(b[25:]),
+		hosed:  binary.LittleEndian.Uint32(b[33:]),
 	}
-	n, k := int(binary.LittleEndian.Uint16(b[25:])), int(binary.LittleEndian.Uint16(b[27:]))
+	n, k := int(binary.LittleEndian.Uint16(b[37:])), int(binary.LittleEndian.Uint16(b[39:]))
 	rest := b[header:]
 	if n+k > len(rest) || c.bytes < 0 {
 		return card{}, errCard

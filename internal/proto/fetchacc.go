@@ -18,7 +18,7 @@ func (e *Engine) GetAccumulate(op Atom, t Elem, r *Remote, off int, src, old mem
 		return nil
 	}
 	n := e.nic()
-	switch w := n.way(op, t); {
+	switch w := n.wayTo(r, op, t); {
 	case w == nowhere:
 		return transport.NewOpError(name, r.Rank, errNoAtomics)
 	case w == byMessage || n.caps.AtomicsCPU && n.am != nil:

@@ -18,15 +18,7 @@ type later struct {
 	len     int
 }
 
-// PutNB is Put for a caller who will flush or wait: on a NIC a small put may stay here until there are more, or until
-// this rank does anything else with the NIC. src may be reused on return.
-func (e *Engine) PutNB(r *Remote, off int, src mem.Range) error {
-	if r.Mapped.Bytes != 0 {
-		return e.Put(r, off, src)
-	}
-	return e.nic().putLater("put", r, off, src)
-}
-
+// putLater is put for a caller who will flush or wait.
 func (n *nic) putLater(op string, r *Remote, off int, src mem.Range) error {
 	if src.Bytes > n.inline {
 		return n.put(op, r, off, src)

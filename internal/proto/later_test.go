@@ -38,7 +38,7 @@ func TestSmallPutsCrossTogether(t *testing.T) {
 		calls, ops := count.calls.Load(), count.ops.Load()
 		for i := range chainOps {
 			word[0] = uint64(i + 1)
-			require.NoError(t, e.PutNB(to, 8*i, mem.Of(word[:])))
+			putNB(t, e, to, 8*i, mem.Of(word[:]))
 		}
 		require.NoError(t, e.Flush(to))
 		require.EqualValues(t, chainOps, count.ops.Load()-ops)
@@ -47,7 +47,7 @@ func TestSmallPutsCrossTogether(t *testing.T) {
 	require.EqualValues(t, 1, best, "posts")
 	for i := range 3 * chainOps {
 		word[0] = uint64(i + 1)
-		require.NoError(t, e.PutNB(to, 0, mem.Of(word[:])))
+		putNB(t, e, to, 0, mem.Of(word[:]))
 	}
 	word[0] = 7
 	require.NoError(t, e.Put(to, 0, mem.Of(word[:])))
@@ -56,7 +56,7 @@ func TestSmallPutsCrossTogether(t *testing.T) {
 	require.EqualValues(t, 7, last)
 
 	// Any wait sends them on, not only a flush.
-	require.NoError(t, e.PutNB(to, 8, mem.Of(word[:])))
+	putNB(t, e, to, 8, mem.Of(word[:]))
 	require.Eventually(t, func() bool {
 		e.nic().progress()
 		return tm.mem[1].Word64(8).Load() == 7
@@ -72,7 +72,7 @@ func TestSmallPutsAllocateNothing(t *testing.T) {
 	require.NoError(t, e.Flush(to))
 	require.Zero(t, testing.AllocsPerRun(50, func() {
 		for i := range 200 {
-			if e.PutNB(to, 16*i, src) != nil {
+			if _, err := e.StartPut(to, 16*i, src); err != nil {
 				panic("put")
 			}
 		}
@@ -80,4 +80,12 @@ func TestSmallPutsAllocateNothing(t *testing.T) {
 			panic("flush")
 		}
 	}))
+}
+
+// putNB puts without waiting.
+func putNB(t *testing.T, e *Engine, to *Remote, off int, src mem.Range) {
+	t.Helper()
+	h, err := e.StartPut(to, off, src)
+	require.NoError(t, err)
+	require.True(t, h.Done())
 }

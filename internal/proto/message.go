@@ -17,6 +17,10 @@ const (
 	askAtomic        = iota + 1 // args: key, address, x, y; payload: operation, kind, bytes. Reply: the old value
 	askAccumulate               // args: key, address, operation | kind<<8 | bytes<<16; payload: elements
 	askGetAccumulate            // as askAccumulate. Reply: the old elements
+	askMove                     // payload: a firehose.Move. Reply: a firehose.Reply, or nothing: then it comes by itself
+	askMoved                    // payload: a firehose.Reply
+	askStore                    // args: key, address; payload: bytes
+	askLoad                     // args: key, address, how many. Reply: the bytes
 )
 
 // Statuses of replies.
@@ -31,6 +35,11 @@ func (n *nic) arrived(c *transport.Completion) {
 	r, ok, err := n.am.Arrived(c)
 	if !ok {
 		return // a request, done; or one that is nobody's, which is the sender's fault
+	}
+	if r.Cookie&hoseCookie != 0 {
+		n.hoses.answered(r, err)
+		_ = n.am.Release(r)
+		return
 	}
 	id := int32(r.Cookie)
 	if err == nil && r.Status != statusOK {
@@ -56,6 +65,12 @@ func (n *nic) capacity(id int32) int {
 
 // handle performs a request of a peer. It runs in the poller and waits for nothing.
 func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
+	if n.hoses != nil && r.Handler == askMove {
+		return n.hoses.serve(r, out) // which may register: not under a lock
+	}
+	if n.hoses != nil && r.Handler == askMoved {
+		return n.hoses.moved(r)
+	}
 	n.exposing.RLock()
 	defer n.exposing.RUnlock()
 	whole, ok := n.exposed[r.Args[0]]
@@ -87,8 +102,43 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		}
 		cpuAccumulate(op, t, part, mem.Of(r.Payload))
 		return 0, statusOK
+	case askStore:
+		part, ok := within(whole, r.Args[1], len(r.Payload))
+		if !ok {
+			return 0, statusRefused
+		}
+		store(part, mem.Of(r.Payload))
+		return 0, statusOK
+	case askLoad:
+		if r.Args[2] > uint64(len(out)) {
+			return 0, statusMalformed
+		}
+		part, ok := within(whole, r.Args[1], int(r.Args[2]))
+		if !ok {
+			return 0, statusRefused
+		}
+		load(mem.Of(out[:part.Bytes]), part)
+		return part.Bytes, statusOK
 	}
 	return 0, statusMalformed
+}
+
+// store writes src to exposed memory, a word as one: whoever polls it sees the old value or the new one.
+func store(dst, src mem.Range) {
+	if dst.Bytes == 8 && dst.Addr()%8 == 0 {
+		dst.Word64(0).Store(src.Bits())
+		return
+	}
+	copy(dst.Data(), src.Data())
+}
+
+// load reads exposed memory, a word as one.
+func load(dst, src mem.Range) {
+	if src.Bytes == 8 && src.Addr()%8 == 0 {
+		dst.SetBits(src.Word64(0).Load())
+		return
+	}
+	copy(dst.Data(), src.Data())
 }
 
 // whole reports whether an element of the type can lie at addr.

@@ -37,7 +37,10 @@ type nic struct {
 
 	ends []endpoint // by rank
 
+	direct direct // transfers from and to the user's memory
+
 	am       *am.AM // nil: the NIC has no sends
+	hoses    *hoses // nil: the NIC has no limit, or cannot do without whole registrations
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -77,6 +80,7 @@ type piece struct {
 	keep     bool   // the waiter takes the result from the piece and frees it
 	again    bool   // it was flushed before
 	seq      uint64 // among the operations to its rank
+	hosed    bool   // it has a firehose
 	dst      mem.Range
 }
 
@@ -115,9 +119,15 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
+	if err := n.prepareDirect(e.config.Registration); err != nil {
+		return nil, err
+	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
 		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
+			return nil, err
+		}
+		if n.hoses, err = newHoses(n); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +138,12 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 
 func (n *nic) close() error {
 	n.quit()
-	return n.d.Close()
+	err := n.closeDirect()
+	if cerr := n.d.Close(); cerr != nil {
+		err = cerr
+	}
+	n.direct.reg.Forget()
+	return err
 }
 
 // quit lets nobody poll any more and returns when nobody does: from now on it is no news that the peers' NICs close.
@@ -227,6 +242,9 @@ func (n *nic) pollOnce() bool {
 		}
 		_ = n.am.Flush()
 	}
+	if n.hoses != nil {
+		n.hoses.progress()
+	}
 	n.poll.Unlock()
 	if n.closed.Load() {
 		n.e.Sched.Ring() // quit waits for the lock
@@ -267,14 +285,26 @@ func (n *nic) lost(rank int) {
 	n.giveUp(rank, n.e.Peers.Check(rank))
 }
 
-// giveUp ends the requests to a rank with err: no answer will come.
+// giveUp ends the requests to a rank with err: no answer will come, since it is gone, or its connection cannot be made.
 func (n *nic) giveUp(rank int, err error) {
 	if n.am == nil {
 		return
 	}
+	moves := false
 	for _, id := range n.am.Lost(rank) {
+		if id&hoseCookie != 0 {
+			moves = true
+			continue
+		}
 		n.ends[rank].asked.Add(-1)
 		n.settle(int32(id), err)
+	}
+	switch {
+	case n.hoses == nil:
+	case n.e.Peers.Check(rank) != nil:
+		n.hoses.lost(rank)
+	case moves:
+		n.hoses.unanswered(rank, err)
 	}
 }
 
@@ -314,6 +344,7 @@ func (n *nic) finish(c *transport.Completion) {
 	if c.Status != transport.StatusOK {
 		err = n.statusError(p.rank, c)
 	}
+	n.landed(id)
 	n.settle(id, err)
 }
 
@@ -323,6 +354,7 @@ func (n *nic) settle(id int32, err error) {
 	defer n.mu.Unlock()
 	p := &n.piece[id]
 	ep := &n.ends[p.rank]
+	n.releaseLocked(id)
 	if p.transfer >= 0 {
 		n.partDoneLocked(p.transfer, err)
 	} else if err != nil && ep.err == nil {
@@ -360,6 +392,9 @@ func (n *nic) partDoneLocked(t int32, err error) {
 	}
 	if tr.err != nil {
 		n.failed[Handle{n, tr.op, tr.rank, t, tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		if tr.op == opPut {
+			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
+		}
 	}
 	tr.err = nil
 	tr.gen.Add(1)

@@ -88,9 +88,11 @@ func (n *nic) post(name string, id int32, op transport.Op) error {
 
 // abandon frees a piece that was not posted.
 func (n *nic) abandon(id int32) {
+	n.landed(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ends[n.piece[id].rank].pending.Add(-1)
+	n.releaseLocked(id)
 	n.freeLocked(id)
 }
 
@@ -104,6 +106,9 @@ func (n *nic) buffer(id int32, bytes int) (mem.Range, uint64) {
 
 // put sends src in pieces; it returns when src may be reused. src is copied, never kept.
 func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
+	if r.hosed != nil {
+		return n.hosedPut(op, r, off, src)
+	}
 	if err := n.reach(op, r, off, src.Bytes); err != nil {
 		return err
 	}
@@ -368,6 +373,9 @@ func (n *nic) flush(rank int) error {
 	}
 	n.mu.Lock()
 	err := ep.err
+	if err == nil {
+		err = n.failedPutLocked(rank)
+	}
 	ep.err = nil
 	ep.bad.Store(false)
 	n.mu.Unlock()

@@ -45,6 +45,12 @@ func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range)
 			e.note(PathMapped, r.Bytes)
 			continue
 		}
+		if r.To.hosed != nil {
+			if err = c.settle(mem.Range{}); err == nil {
+				err = e.nic().hosedPut(op, r.To, r.Far, part)
+			}
+			continue
+		}
 		if c == nil {
 			c = e.chains.take(e.nic(), op)
 		}
@@ -68,6 +74,12 @@ func (e *Engine) GetRuns(op string, count int, run func(int) Run, dst mem.Range)
 		if r.To.Mapped.Bytes != 0 {
 			copy(part.Data(), r.To.Mapped.Slice(r.Far, r.Bytes).Data())
 			e.note(PathMapped, r.Bytes)
+			continue
+		}
+		if r.To.hosed != nil {
+			if err = c.settle(dst); err == nil {
+				err = e.nic().hosedGet(op, r.To, r.Far, part)
+			}
 			continue
 		}
 		if c == nil {

@@ -1,6 +1,10 @@
 package proto
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"gopgas/firehose"
+)
 
 // Path is how an operation travelled.
 type Path int
@@ -13,12 +17,13 @@ const (
 	PathBounce
 	PathNICAtomic
 	PathMessage
+	PathDirect // from or to the user's own memory
 	numPaths
 )
 
 // String names the path as statistics do.
 func (p Path) String() string {
-	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message"}[p]
+	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message", "zero-copy"}[p]
 }
 
 // OverNIC reports whether the path uses the NIC.
@@ -47,4 +52,17 @@ func (e *Engine) Stats() map[Path]Count {
 		}
 	}
 	return out
+}
+
+// Firehoses returns what this rank's requests for other ranks' buckets met, and what it did for theirs. Both are zero
+// where the NIC registers everything as a whole.
+func (e *Engine) Firehoses() (origin firehose.HolderStats, target firehose.ServerStats) {
+	n := e.nic()
+	if n == nil || n.hoses == nil {
+		return origin, target
+	}
+	n.mu.Lock()
+	origin = n.hoses.holder.Stats()
+	n.mu.Unlock()
+	return origin, n.hoses.server.Stats()
 }

@@ -93,6 +93,10 @@ func (s *Sched) Go(f func()) {
 	go f()
 }
 
+// Virtual reports whether the rank lives in virtual time, where nothing that the machine does by itself, such as a garbage
+// collection, may be seen.
+func (s *Sched) Virtual() bool { return s.sim != nil }
+
 // Pause tells the processor that the caller loops until another core's store. It is for threads that serve
 // memory on their own, such as a software NIC's engine; whoever waits for a rank uses Begin and Step.
 func Pause() { pause() }

@@ -374,3 +374,17 @@ func BenchmarkSimEvent(b *testing.B) {
 	for m.Advance() {
 	}
 }
+
+func TestThreadNapsInVirtualTime(t *testing.T) {
+	m := NewSim(1)
+	s := m.Rank()
+	var at []time.Duration
+	s.Thread(func(th *Thread) {
+		for range 3 {
+			th.Nap(50 * time.Microsecond)
+			at = append(at, s.Now())
+		}
+	})
+	require.NoError(t, m.Run())
+	require.Equal(t, []time.Duration{50 * time.Microsecond, 100 * time.Microsecond, 150 * time.Microsecond}, at)
+}

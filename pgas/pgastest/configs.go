@@ -23,7 +23,8 @@ type Named struct {
 }
 
 // Paths returns the ways in which ranks of a test can reach each other, the ones that every other one is like: mapped
-// memory, mapped memory with counting, NICs that are good, slow, poor or narrow, and real NICs made of software. A test
+// memory, mapped memory with counting, NICs that are good, slow, poor, narrow, or may
+// register little, and real NICs made of software. A test
 // that passes on all of them assumes nothing of the path. PGAS_TEST_PATHS picks some, or names another real NIC.
 func Paths() []Named {
 	all := []Named{
@@ -48,6 +49,7 @@ func Fabrics() []Named {
 		nic("good", transporttest.FabricConfig{}),
 		nic("jitter", transporttest.FabricConfig{Seed: 1, Jitter: 50 * time.Microsecond}),
 		nic("poor", transporttest.FabricConfig{NoInline: true, MaxPost: 2, MaxMessage: 1000}),
+		nic("tight", transporttest.FabricConfig{MaxPinned: 4 << 20}), // heaps and windows are registered in buckets
 	}
 }
 

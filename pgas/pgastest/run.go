@@ -26,6 +26,10 @@ type Config struct {
 	Fabric    transporttest.FabricConfig  // of the loop-back NIC
 	Made      func(*transporttest.Fabric) // is given the loop-back NICs before the ranks start, to kill some; may be nil
 	Stats     bool                        // count operations on mapped memory
+	Trace     string                      // directory for a trace; empty: none
+	Reg       string                      // policy of registered memory, and its limits: pgas.Config.Reg, RegLimit
+	RegLimit  int64                       // and
+	RegLeast  int64                       // RegThreshold
 	TimeLimit time.Duration               // 0: 60 s
 }
 
@@ -112,7 +116,8 @@ var errGoexit = errors.New("the rank's goroutine was ended: t.FailNow, t.SkipNow
 
 // rank is the life of one rank. What it returned is left in out, which also holds when f never returns.
 func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, out *error, made func(*pgas.World)) {
-	w, err := pgas.Assemble(ctx, pgas.Config{Stats: c.Stats}, p)
+	config := pgas.Config{Stats: c.Stats, Trace: c.Trace, Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast}
+	w, err := pgas.Assemble(ctx, config, p)
 	if err != nil {
 		*out = errors.Join(err, p.Job.Close())
 		return

@@ -11,11 +11,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	"gopgas/regmgr"
 	pgsync "gopgas/sync"
 	"gopgas/window"
 )
@@ -68,6 +70,25 @@ func TestTraces(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTracesUnderEveryPolicy registers what other paths copy: transfers from 8 bytes on, where 16 pages may be registered.
+func TestTracesUnderEveryPolicy(t *testing.T) {
+	for name := range strings.SplitSeq(regmgr.Policies(), ", ") {
+		t.Run(name, func(t *testing.T) {
+			c := pgastest.Config{NIC: true, Reg: name, RegLeast: 8, RegLimit: 16 * 4096}
+			if name == regmgr.LeavePinnedNoEvict.String() {
+				c.RegLimit = 0 // it would fail, as it should
+			}
+			first := max(1, *seed)
+			for i := range uint64(*long) {
+				pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error { return trace(ctx, w, first+i) })
+				if t.Failed() {
+					t.Fatalf("replay with -model.seed=%d", first+i)
+				}
+			}
+		})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	"gopgas/regmgr"
 	pgsync "gopgas/sync"
 	"gopgas/transport/transporttest"
 	"gopgas/window"
@@ -42,7 +43,12 @@ func anyConfig(rng *rand.Rand) (string, pgastest.Config) {
 	if rng.IntN(4) == 0 { // then atomics go as messages, which need a header
 		f.NoAtomics, f.MaxMessage = true, max(f.MaxMessage, 128)
 	}
-	return fmt.Sprintf("%+v", f), pgastest.Config{NIC: true, Fabric: f}
+	c := pgastest.Config{NIC: true, Fabric: f}
+	if rng.IntN(2) == 0 { // then what others copy is registered, until too much is
+		some := []regmgr.Policy{regmgr.LeavePinned, regmgr.OnDemand, regmgr.Pipelined, regmgr.PipelinedLeavePinned}
+		c.Reg, c.RegLeast, c.RegLimit = some[rng.IntN(len(some))].String(), 1<<rng.IntN(12), 4096<<rng.IntN(6)
+	}
+	return fmt.Sprintf("%+v %s from %d, limit %d", f, c.Reg, c.RegLeast, c.RegLimit), c
 }
 
 // trace runs the trace of a seed for T.

@@ -45,6 +45,7 @@ func newLoopbackUnderTest(c FabricConfig) *loopbackUnderTest {
 func TestLoopbackConforms(t *testing.T) {
 	configs := map[string]FabricConfig{
 		"full":   {},
+		"order":  {InOrder: true},
 		"jitter": {Jitter: 50 * time.Microsecond, Seed: 7},
 		"small": {
 			MaxPost: 4, MaxRecv: 16, MaxInline: 8, MaxSGE: 2, MaxMessage: 1 << 12, MaxRegions: 40, MaxPinned: 8 << 20,

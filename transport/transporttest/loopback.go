@@ -26,6 +26,7 @@ type FabricConfig struct {
 	MaxRegions int   // 0: no limit
 	MaxPinned  int64 // bytes; 0: no limit
 
+	InOrder    bool // InOrderData is promised: writes land word by word, each an atomic store
 	NoInline   bool // MaxInline is 0
 	NoAtomics  bool // neither OpFetchAdd nor OpCompareSwap
 	NotCPU     bool // AtomicsCPU is not promised
@@ -57,7 +58,7 @@ func (c *FabricConfig) caps() transport.Caps {
 		MaxInline: c.MaxInline, MaxSGE: c.MaxSGE, MaxMessage: c.MaxMessage, MaxPost: c.MaxPost,
 		MaxRegions: c.MaxRegions, MaxPinned: c.MaxPinned,
 		Atomics64: !c.NoAtomics, AtomicsCPU: !c.NoAtomics && !c.NotCPU,
-		OrderedWrites: true, Sends: !c.NoSends, WriteImm: !c.NoWriteImm,
+		OrderedWrites: true, InOrderData: c.InOrder, Sends: !c.NoSends, WriteImm: !c.NoWriteImm,
 	}
 }
 

@@ -158,9 +158,18 @@ func (d *domain) write(e *end, op *transport.Op) (transport.Status, int) {
 	if reg == nil {
 		return transport.StatusRemoteAccess, 0
 	}
-	gather(dst, src)
+	d.land(dst, src)
 	reg.mu.RUnlock()
 	return transport.StatusOK, n
+}
+
+// land moves the bytes of a write.
+func (d *domain) land(dst mem.Range, src []transport.SGE) {
+	if d.caps.InOrderData {
+		gatherInOrder(dst, src)
+	} else {
+		gather(dst, src)
+	}
 }
 
 func (d *domain) read(e *end, op *transport.Op) (transport.Status, int) {
@@ -239,7 +248,7 @@ func (d *domain) message(e *end, op *transport.Op) (status transport.Status, byt
 		dst = recv.Buf.Mem.Slice(0, n)
 	}
 	if arrived == transport.StatusOK {
-		gather(dst, op.SGE[:op.NSGE])
+		d.land(dst, op.SGE[:op.NSGE])
 		bytes = n
 	}
 	e.peer.report(entry{c: transport.Completion{

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/trace"
+)
+
+func replayOut(t *testing.T, args ...string) (string, error) {
+	var out bytes.Buffer
+	err := app(&out).Run(append([]string{"pgasbench", "replay"}, args...))
+	return out.String(), err
+}
+
+func TestReplayOfASavedTrace(t *testing.T) {
+	dir := t.TempDir()
+	first, err := replayOut(t, "--shape", "sp", "--iterations", "5", "--reg", "all", "--save", dir)
+	require.NoError(t, err)
+	again, err := replayOut(t, "--trace", dir, "--reg", "all")
+	require.NoError(t, err)
+	strip := func(s string) string { // the comment that says where the trace is from
+		var kept []string
+		for l := range strings.Lines(s) {
+			if !strings.HasPrefix(l, "# synthetic") {
+				kept = append(kept, l)
+			}
+		}
+		return strings.Join(kept, "")
+	}
+	require.Equal(t, strip(first), strip(again))
+	require.Equal(t, 2+8, strings.Count(strip(first), "\n"), "a head, a title, a line for each policy:\n%s", first)
+}
+
+func TestReplayJSON(t *testing.T) {
+	out, err := replayOut(t, "--shape", "ft", "--json", "--reg", "predictive,leavepinned-noevict", "--limit", "64000000",
+		"--ranks", "8", "--ranks-per-node", "4", "--cores", "6", "--idle", "conservative", "--series", "10", "--bytes", "268435456")
+	require.NoError(t, err)
+	var doc replayed
+	require.NoError(t, json.Unmarshal([]byte(out), &doc))
+	require.Len(t, doc.Results, 1)
+	require.Len(t, doc.Notes, 2, "%q", doc.Notes)
+	require.Contains(t, doc.Notes[1], "raise the limit")
+	r := doc.Results[0]
+	require.Equal(t, 4, r.Helpers)
+	require.Len(t, r.Nodes, 2)
+	require.Len(t, r.Nodes[0].Series, 10)
+	require.Zero(t, r.Fallback)
+	require.Equal(t, 8*25*2*7, doc.Events)
+	require.Equal(t, r.Calls, r.Hits+r.Late+r.First+r.Again+r.Copies)
+	require.EqualValues(t, doc.Events, r.Calls+r.Local)
+}
+
+func TestReplayOfATraceThatIsCut(t *testing.T) {
+	dir := t.TempDir()
+	_, err := replayOut(t, "--shape", "reuse", "--ranks", "2", "--save", dir)
+	require.NoError(t, err)
+	name := filepath.Join(dir, trace.FileName(1))
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, b[:len(b)/2], 0o600))
+	out, err := replayOut(t, "--trace", dir)
+	require.NoError(t, err)
+	require.Contains(t, out, "cut short")
+}
+
+func TestReplayArguments(t *testing.T) {
+	for _, c := range [][2]string{
+		{"", "one of --trace and --shape"},
+		{"--shape bt --trace x", "one of --trace and --shape"},
+		{"--shape mg", "want one of"},
+		{"--trace /nonexistent", "PGAS_TRACE"},
+		{"--shape bt --reg pinned", "leavepinned"},
+		{"--shape bt --idle most", "conservative"},
+		{"--shape bt --cost cheap", "cost model"},
+		{"--shape bt --window 5", "0 to 4"},
+		{"--shape bt --limit -1", "--limit"},
+		{"--shape bt --noise -1", "nothing negative"},
+		{"--shape bt --ranks-per-node 1 --nodes 2", "too few"},
+	} {
+		_, err := replayOut(t, strings.Fields(c[0])...)
+		require.ErrorContains(t, err, c[1], c[0])
+	}
+}

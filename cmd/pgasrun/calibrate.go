@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"gopgas/internal/cost"
+	"gopgas/internal/sched"
+	"gopgas/regmgr"
+	"gopgas/transport"
+	"gopgas/transport/auto"
+)
+
+// calibrate measures the costs of registered memory with the NIC of that name on this machine; where file is named, the
+// model is written there, for PGAS_CALIBRATION.
+func calibrate(nic, file string) ([]infoSection, error) {
+	p, err := auto.Provider(nic, auto.Config{})
+	if err != nil {
+		return nil, usage("--calibrate with --nic %s: %v", nic, err)
+	}
+	s := sched.Process(1)
+	d, err := p.Open(context.Background(), transport.Config{Size: 1, Job: fmt.Sprintf("calibrate-%d", os.Getpid()), Sched: s})
+	if err != nil {
+		return nil, fmt.Errorf("open the %s NIC to measure its costs: %w", nic, err)
+	}
+	begin := s.Now()
+	m, err := regmgr.Calibrate(d, s)
+	took := s.Now() - begin
+	if err = errors.Join(err, d.Close()); err != nil {
+		return nil, fmt.Errorf("measure the costs of the %s NIC: %w", nic, err)
+	}
+	m.Name = nic
+	if file != "" {
+		if err := writeModel(m, file); err != nil {
+			return nil, err
+		}
+	}
+	return modelInfo(m, took), nil
+}
+
+func writeModel(m cost.Model, file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("write the costs: %w", err)
+	}
+	return errors.Join(m.Write(f), f.Close())
+}
+
+// modelInfo tells a model: the fits, what they were fitted to with each residual, and the copies.
+func modelInfo(m cost.Model, took time.Duration) []infoSection {
+	line := func(l cost.Line) string {
+		return fmt.Sprintf("%.2f us + %.3f us a page", l.B/1e3, l.A/1e3)
+	}
+	fits := infoSection{title: fmt.Sprintf("costs of %s, measured in %v", m.Name, took.Round(100*time.Microsecond)), rows: []infoRow{
+		{"register", line(m.Register), fmt.Sprintf("largest residual %.2f us", m.Register.Residual/1e3)},
+		{"deregister", line(m.Deregister), fmt.Sprintf("largest residual %.2f us", m.Deregister.Residual/1e3)},
+		{"cached region", fmt.Sprintf("%.0f ns", m.Lookup), "found, referenced and released"},
+		{"comparison", fmt.Sprintf("%.1f ns", m.Compare), "of entries in a queue"},
+		{"threshold", bytesText(uint64(m.LeastRegistered(regmgr.LeastRegistered))), "from which a cached region is cheaper than a copy"},
+	}}
+	fitted := func(name string, l cost.Line, samples []cost.Sample) (out infoSection) {
+		out.title = name + " (pages, measured, residual)"
+		for _, s := range samples {
+			over := s.Nanos - l.A*float64(s.N) - l.B
+			out.rows = append(out.rows, infoRow{fmt.Sprint(s.N), fmt.Sprintf("%.2f us", s.Nanos/1e3), fmt.Sprintf("%+.2f us, %+.1f %%", over/1e3, 100*over/s.Nanos)})
+		}
+		return out
+	}
+	copies := infoSection{title: "copy (bytes, time, rate)"}
+	for _, s := range m.Copy {
+		copies.rows = append(copies.rows, infoRow{bytesText(uint64(s.N)), fmt.Sprintf("%.2f us", s.Nanos/1e3), fmt.Sprintf("%.2f GB/s", m.Copy.Rate(s.N)/1e9)})
+	}
+	return []infoSection{
+		fits, fitted("registrations", m.Register, m.RegisterSamples), fitted("deregistrations", m.Deregister, m.DeregisterSamples), copies,
+	}
+}

@@ -1,0 +1,93 @@
+package eager
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Cost is what was measured for transfers of one size, in nanoseconds.
+type Cost struct {
+	Bytes    int
+	Copy     float64 // C_m: into a slot, measured as transfers do it
+	Register float64 // R_m: register and, in time, deregister
+	Lookup   float64 // V: the usage table and the registration cache
+	Wire     float64 // from posting to the completion that frees the source; for a plain put
+}
+
+// Costs is a cost model: points in growing order of size, with straight lines between them and the last line going on.
+type Costs []Cost
+
+// validate says what is wrong with a cost model.
+func (c Costs) validate() error {
+	if len(c) == 0 {
+		return fmt.Errorf("eager: a cost model without points")
+	}
+	for i, p := range c {
+		if i > 0 && p.Bytes <= c[i-1].Bytes || p.Bytes < 0 {
+			return fmt.Errorf("eager: point %d of the cost model is for %d bytes: sizes grow", i, p.Bytes)
+		}
+		for _, v := range [...]float64{p.Copy, p.Register, p.Lookup, p.Wire} {
+			if !(v >= 0) || math.IsInf(v, 0) {
+				return fmt.Errorf("eager: point %d of the cost model, %d bytes, has a cost of %v", i, p.Bytes, v)
+			}
+		}
+	}
+	return nil
+}
+
+// At returns the costs of a size. It does not allocate.
+func (c Costs) At(bytes int) Cost {
+	i, _ := slices.BinarySearchFunc(c, bytes, func(p Cost, b int) int { return p.Bytes - b })
+	i = min(max(i, 1), len(c)-1)
+	if len(c) == 1 {
+		p := c[0]
+		p.Bytes = bytes
+		return p
+	}
+	a, b := c[i-1], c[i]
+	x := float64(bytes-a.Bytes) / float64(b.Bytes-a.Bytes)
+	if bytes < a.Bytes {
+		x = 0
+	}
+	line := func(a, b float64) float64 { return max(0, a+x*(b-a)) }
+	return Cost{bytes, line(a.Copy, b.Copy), line(a.Register, b.Register), line(a.Lookup, b.Lookup), line(a.Wire, b.Wire)}
+}
+
+// BreakEven returns n(m): the least number of uses that repays a registration, n > R/(C-V) (inequality 3 of the paper;
+// 4 and 5 lead to the same for one-sided operations). ok is false where V is not below C: there is no such number.
+func (c Cost) BreakEven() (n float64, ok bool) {
+	if c.Lookup >= c.Copy {
+		return math.Inf(1), false
+	}
+	return math.Floor(c.Register/(c.Copy-c.Lookup)) + 1, true
+}
+
+// Speculate returns the uses after which a buffer is registered: so many percent of its break-even count, rounded up,
+// in the hope of the others. The result is at least 1.
+func Speculate(n float64, percent int) float64 { return max(1, math.Ceil(n*float64(percent)/100)) }
+
+// classBits: thresholds are kept per 64 bytes.
+const classBits = 6
+
+// thresholds holds n for each class of sizes, that of its smallest size.
+type thresholds struct {
+	uses  []uint32
+	least int // the smallest size with a threshold; sizes below are not looked up
+}
+
+func newThresholds(c Costs, most, percent int) thresholds {
+	t := thresholds{uses: make([]uint32, most>>classBits+1), least: most + 1}
+	for i := range t.uses {
+		t.uses[i] = never
+		n, ok := c.At(i << classBits).BreakEven()
+		if n = Speculate(n, percent); ok && n <= mostUses {
+			t.uses[i] = uint32(n)
+			t.least = min(t.least, i<<classBits)
+		}
+	}
+	return t
+}
+
+// of returns the threshold of a size within the most there is.
+func (t *thresholds) of(bytes int) uint32 { return t.uses[bytes>>classBits] }

@@ -1,0 +1,210 @@
+package eager
+
+import "fmt"
+
+// Mode forces how small transfers travel, or leaves it to the costs.
+type Mode uint8
+
+// The modes, as PGAS_EAGER names them.
+const (
+	Auto       Mode = iota // "auto": the cheapest by the costs
+	OnlyInline             // "inline": inline where it fits, else through a slot
+	OnlyBounce             // "bounce": always through a slot
+	OnlyBypass             // "bypass": registered at the first use
+)
+
+var modeNames = [...]string{Auto: "auto", OnlyInline: "inline", OnlyBounce: "bounce", OnlyBypass: "bypass"}
+
+// String returns the mode's name.
+func (m Mode) String() string {
+	if int(m) < len(modeNames) {
+		return modeNames[m]
+	}
+	return fmt.Sprintf("mode %d", uint8(m))
+}
+
+// ParseMode is the inverse of String; the empty name is Auto.
+func ParseMode(name string) (Mode, error) {
+	if name == "" {
+		return Auto, nil
+	}
+	for m, n := range modeNames {
+		if n == name {
+			return Mode(m), nil
+		}
+	}
+	return 0, fmt.Errorf("eager mode %q: there are %v", name, modeNames)
+}
+
+// Choice is how one small transfer travels.
+type Choice uint8
+
+// The choices.
+const (
+	Inline Choice = iota // the payload goes with the operation; puts only
+	Bounce               // through a slot of registered memory
+	Bypass               // from, or into, the user's buffer, which is registered
+)
+
+// String names the choice as statistics print it.
+func (c Choice) String() string { return [...]string{"inline", "bounce", "bypass"}[c] }
+
+// Query is what Decide knows of one transfer.
+type Query struct {
+	Get      bool
+	Bytes    int
+	Waited   bool // somebody waits for the completion anyway: a get, a put with a handle, a put that a flush follows
+	Frequent bool // the usage table's answer
+	Covered  bool // the buffer is registered for another reason: nothing has to be looked up or registered
+}
+
+// Limits are what the NIC and the settings allow, in bytes.
+type Limits struct {
+	Inline int // largest inline payload
+	Slot   int // largest payload through a slot
+}
+
+// Decide chooses how a transfer travels. It is a pure function of its arguments and allocates nothing.
+//
+// A put returns when its source may be reused: through a slot that is after the copy, past it after the NIC has read the
+// source. So for a put that nobody waits for, past the slot is cheaper only where the copy costs more than the lookup
+// and the wait together.
+func Decide(m Mode, q Query, l Limits, c Cost) Choice {
+	inline := !q.Get && q.Bytes <= l.Inline
+	switch m {
+	case OnlyBounce:
+		return fitting(q, l)
+	case OnlyInline:
+		if inline {
+			return Inline
+		}
+		return fitting(q, l)
+	case OnlyBypass:
+		return Bypass
+	}
+	if inline {
+		return Inline
+	}
+	if q.Bytes > l.Slot {
+		return Bypass
+	}
+	if (q.Covered || q.Frequent) && worth(q, c) {
+		return Bypass
+	}
+	return Bounce
+}
+
+// worth reports whether the copy costs more than what the bypass costs in its place.
+func worth(q Query, c Cost) bool {
+	cost := c.Lookup
+	if q.Covered {
+		cost = 0
+	}
+	if !q.Waited && !q.Get {
+		cost += c.Wire
+	}
+	return c.Copy > cost
+}
+
+// fitting is Bounce, but for what no slot holds.
+func fitting(q Query, l Limits) Choice {
+	if q.Bytes > l.Slot {
+		return Bypass
+	}
+	return Bounce
+}
+
+// Config is what a Chooser is made of.
+type Config struct {
+	Mode    Mode
+	Limits  Limits
+	Costs   Costs // measured; see Measure
+	Percent int   // of the break-even count after which a buffer is registered; 0: 25
+}
+
+// DefaultPercent is the share of the break-even count that the paper's experiments registered at.
+const DefaultPercent = 25
+
+// Chooser decides for one rank and remembers what it needs to. It is not safe for concurrent use: its owner's lock, the
+// NIC path's, guards it.
+type Chooser struct {
+	c     Config
+	n     thresholds
+	costs []Cost // by class of sizes
+	table *Table
+	sites sites
+	taken [3]uint64
+}
+
+// New returns a chooser.
+func New(c Config) (*Chooser, error) {
+	if c.Percent == 0 {
+		c.Percent = DefaultPercent
+	}
+	if c.Percent < 1 || c.Percent > 100 || c.Mode > OnlyBypass || c.Limits.Inline < 0 || c.Limits.Slot < 1 {
+		return nil, fmt.Errorf("eager: settings out of range: %v, %d %% of the break-even count (1 to 100), %+v", c.Mode, c.Percent, c.Limits)
+	}
+	if err := c.Costs.validate(); err != nil {
+		return nil, err
+	}
+	e := &Chooser{c: c, n: newThresholds(c.Costs, c.Limits.Slot, c.Percent)}
+	for i := range e.n.uses {
+		e.costs = append(e.costs, c.Costs.At(i<<classBits))
+	}
+	if c.Mode == Auto && e.n.least <= c.Limits.Slot {
+		e.table = NewTable()
+	}
+	return e, nil
+}
+
+// Put chooses for a put from the buffer at addr, by a call site, whose completion is waited for by a handle if waited.
+func (e *Chooser) Put(addr uint64, bytes int, site uint64, waited, covered bool) Choice {
+	flushed := e.sites.put(site)
+	return e.choose(Query{Bytes: bytes, Waited: waited || flushed, Covered: covered}, addr)
+}
+
+// Get chooses for a get into the buffer at addr.
+func (e *Chooser) Get(addr uint64, bytes int, covered bool) Choice {
+	e.sites.other()
+	return e.choose(Query{Get: true, Bytes: bytes, Waited: true, Covered: covered}, addr)
+}
+
+// Flushed notes a flush: the put directly before it was one to wait for.
+func (e *Chooser) Flushed() { e.sites.flush() }
+
+func (e *Chooser) choose(q Query, addr uint64) Choice {
+	var cost Cost
+	if q.Bytes <= e.c.Limits.Slot {
+		cost = e.costs[q.Bytes>>classBits]
+		// A use for which the bypass would not pay is not even counted: the lookup is what would be lost.
+		if e.table != nil && q.Bytes >= e.n.least && (q.Get || q.Bytes > e.c.Limits.Inline) && !q.Covered && worth(q, cost) {
+			q.Frequent = e.table.Use(addr, e.n.of(q.Bytes))
+		}
+	}
+	c := Decide(e.c.Mode, q, e.c.Limits, cost)
+	e.taken[c]++
+	return c
+}
+
+// Threshold is after how many uses a buffer of a size is registered; ok is false where it never is.
+func (e *Chooser) Threshold(bytes int) (uses int, ok bool) {
+	if bytes > e.c.Limits.Slot || e.n.of(bytes) == never {
+		return 0, false
+	}
+	return int(e.n.of(bytes)), true
+}
+
+// Stats is what a chooser has seen and done.
+type Stats struct {
+	Usage
+	Inline, Bounce, Bypass uint64 // transfers by choice
+}
+
+// Stats returns what the chooser has seen and done.
+func (e *Chooser) Stats() Stats {
+	s := Stats{Inline: e.taken[Inline], Bounce: e.taken[Bounce], Bypass: e.taken[Bypass]}
+	if e.table != nil {
+		s.Usage = e.table.Usage()
+	}
+	return s
+}

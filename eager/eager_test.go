@@ -1,0 +1,306 @@
+package eager
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// byHand: a copy of 4 KiB costs 1100 ns, the lookup 100, a registration 56 us: 56000/1000 = 56, so 57 uses repay it.
+func byHand() Costs {
+	return Costs{{64, 50, 56000, 100, 2000}, {512, 300, 56000, 100, 2000}, {4096, 1100, 56000, 100, 3000}, {8192, 2100, 60000, 100, 4000}}
+}
+
+func TestBreakEvenByHand(t *testing.T) {
+	for _, c := range []struct {
+		cost Cost
+		n    float64
+		ok   bool
+	}{
+		{Cost{Copy: 1100, Lookup: 100, Register: 56000}, 57, true},
+		{Cost{Copy: 1100, Lookup: 100, Register: 56500}, 57, true},
+		{Cost{Copy: 300, Lookup: 100, Register: 56000}, 281, true},
+		{Cost{Copy: 300, Lookup: 100}, 1, true},
+		{Cost{Copy: 50, Lookup: 100, Register: 1}, math.Inf(1), false},
+		{Cost{Copy: 100, Lookup: 100, Register: 1}, math.Inf(1), false},
+	} {
+		n, ok := c.cost.BreakEven()
+		require.Equal(t, c.ok, ok)
+		require.InDelta(t, 0, min(n, 1e9)-min(c.n, 1e9), 1e-9, "%+v", c.cost)
+		if ok {
+			cost := func(uses float64) (bounce, bypass float64) {
+				return uses * c.cost.Copy, uses*c.cost.Lookup + c.cost.Register
+			}
+			bounce, bypass := cost(n)
+			require.Less(t, bypass, bounce, "n uses repay it")
+			bounce, bypass = cost(n - 1)
+			require.GreaterOrEqual(t, bypass, bounce, "fewer do not")
+		}
+	}
+	// The paper's example: 60 uses at 4 KB, registered at 15 with 25 %.
+	require.InDelta(t, 15, Speculate(60, 25), 0)
+	require.InDelta(t, 30, Speculate(60, 50), 0)
+	require.InDelta(t, 60, Speculate(60, 100), 0)
+	require.InDelta(t, 1, Speculate(2, 25), 0)
+}
+
+func TestCostsBetweenPoints(t *testing.T) {
+	c := byHand()
+	require.InDelta(t, 1100, c.At(4096).Copy, 1e-9)
+	require.InDelta(t, 1600, c.At(6144).Copy, 1e-9)
+	require.InDelta(t, 58000, c.At(6144).Register, 1e-9)
+	require.InDelta(t, 3100, c.At(12288).Copy, 1e-9, "the last line goes on")
+	require.InDelta(t, 50, c.At(1).Copy, 1e-9, "below the first point")
+	require.InDelta(t, 7, Costs{{Bytes: 100, Copy: 7}}.At(5000).Copy, 1e-9)
+	for _, bad := range []Costs{nil, {{Bytes: 2}, {Bytes: 2}}, {{Bytes: 1, Copy: math.NaN()}}, {{Bytes: 1, Lookup: -1}}, {{Bytes: 1, Wire: math.Inf(1)}}} {
+		_, err := New(Config{Costs: bad, Limits: Limits{Slot: 8192}})
+		require.Error(t, err)
+	}
+}
+
+// TestDecide is the table of decisions.
+func TestDecide(t *testing.T) {
+	l, cost := Limits{Inline: 128, Slot: 8192}, Cost{Copy: 1100, Lookup: 100, Wire: 3000}
+	cheapWire := Cost{Copy: 1100, Lookup: 100, Wire: 900}
+	for _, c := range []struct {
+		name string
+		mode Mode
+		q    Query
+		cost Cost
+		want Choice
+	}{
+		{"small put", Auto, Query{Bytes: 128}, cost, Inline},
+		{"small put, frequent", Auto, Query{Bytes: 8, Frequent: true, Waited: true}, cost, Inline},
+		{"a get is never inline", Auto, Query{Get: true, Bytes: 8}, cost, Bounce},
+		{"put", Auto, Query{Bytes: 129, Waited: true}, cost, Bounce},
+		{"frequent and waited for", Auto, Query{Bytes: 4096, Frequent: true, Waited: true}, cost, Bypass},
+		{"frequent, not waited for", Auto, Query{Bytes: 4096, Frequent: true}, cost, Bounce},
+		{"the wait is shorter than the copy", Auto, Query{Bytes: 4096, Frequent: true}, cheapWire, Bypass},
+		{"registered, the wait is shorter", Auto, Query{Bytes: 4096, Covered: true}, cheapWire, Bypass},
+		{"frequent get", Auto, Query{Get: true, Bytes: 4096, Frequent: true}, cost, Bypass},
+		{"registered get", Auto, Query{Get: true, Bytes: 200, Covered: true}, cost, Bypass},
+		{"the lookup costs more", Auto, Query{Get: true, Bytes: 200, Frequent: true}, Cost{Copy: 90, Lookup: 100}, Bounce},
+		{"no slot is so large", Auto, Query{Bytes: 8193}, cost, Bypass},
+		{"forced inline", OnlyInline, Query{Bytes: 128}, cost, Inline},
+		{"forced inline, too large", OnlyInline, Query{Bytes: 129, Frequent: true, Waited: true}, cost, Bounce},
+		{"forced bounce", OnlyBounce, Query{Bytes: 8}, cost, Bounce},
+		{"forced bounce, too large", OnlyBounce, Query{Bytes: 8193}, cost, Bypass},
+		{"forced bypass", OnlyBypass, Query{Bytes: 8}, cost, Bypass},
+	} {
+		require.Equal(t, c.want, Decide(c.mode, c.q, l, c.cost), c.name)
+	}
+}
+
+func newChooser(t testing.TB, c Config) *Chooser {
+	if c.Costs == nil {
+		c.Costs = byHand()
+	}
+	if c.Limits == (Limits{}) {
+		c.Limits = Limits{Inline: 128, Slot: 8192}
+	}
+	e, err := New(c)
+	require.NoError(t, err)
+	return e
+}
+
+func TestChooserRegistersAtItsShare(t *testing.T) {
+	for percent, want := range map[int]int{25: 15, 50: 29, 100: 57} {
+		e := newChooser(t, Config{Percent: percent})
+		n, ok := e.Threshold(4096)
+		require.True(t, ok)
+		require.Equal(t, want, n)
+		for use := 1; use < 100; use++ {
+			choice := e.Get(0x1000, 4096, false)
+			require.Equal(t, use >= want, choice == Bypass, "use %d, %d %%", use, percent)
+		}
+		require.Equal(t, Usage{Buffers: 1, Frequent: 1}, e.Stats().Usage)
+	}
+	e := newChooser(t, Config{})
+	_, ok := e.Threshold(64)
+	require.False(t, ok, "the lookup costs more than the copy")
+	for range 1000 {
+		require.Equal(t, Bounce, e.Get(0x1000, 64, false))
+	}
+	require.Zero(t, e.Stats().Buffers, "not even counted")
+	// The count of the address is compared with the threshold of the size at hand.
+	small, _ := e.Threshold(512)
+	for range 20 {
+		e.Get(0x2000, 4096, false)
+	}
+	require.Equal(t, 71, small)
+	require.Equal(t, Bounce, e.Get(0x2000, 512, false))
+	require.Equal(t, Bypass, e.Get(0x2000, 4096, false))
+}
+
+// TestChooserLearnsFlushes: a put bypasses where a flush follows it, and only there.
+func TestChooserLearnsFlushes(t *testing.T) {
+	e := newChooser(t, Config{})
+	for range 50 {
+		e.Put(0x1000, 4096, 7, false, false)
+		e.Flushed()
+		require.Equal(t, Bounce, e.Put(0x1000, 4096, 8, false, false), "nobody waits for this one")
+		e.Get(0x5000, 64, false)
+	}
+	require.Equal(t, Bypass, e.Put(0x1000, 4096, 7, false, false))
+	require.Equal(t, Bypass, e.Put(0x1000, 4096, 9, true, false), "a handle")
+	for range 4 { // the program changes its mind
+		e.Put(0x1000, 4096, 7, false, false)
+		e.Get(0x5000, 64, false)
+	}
+	require.Equal(t, Bounce, e.Put(0x1000, 4096, 7, false, false))
+}
+
+func TestModes(t *testing.T) {
+	for m := Auto; m <= OnlyBypass; m++ {
+		got, err := ParseMode(m.String())
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	}
+	_, err := ParseMode("fast")
+	require.ErrorContains(t, err, "bypass")
+	m, err := ParseMode("")
+	require.NoError(t, err)
+	require.Equal(t, Auto, m)
+	for _, c := range []Config{{Percent: 101}, {Limits: Limits{Slot: 0}}, {Mode: 9}, {Limits: Limits{Slot: 8, Inline: -1}}} {
+		c.Costs = byHand()
+		_, err := New(c)
+		require.Error(t, err, "%+v", c)
+	}
+}
+
+// TestTableAgainstMap uses buffers at random, in one table and in a map.
+func TestTableAgainstMap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	table, model := NewTable(), map[uint64]int{}
+	frequent := map[uint64]bool{}
+	addrs := make([]uint64, 3000)
+	for i := range addrs {
+		addrs[i] = 0xc000000000 + uint64(rng.IntN(1<<24))*8
+	}
+	chained := 0
+	for range 200_000 {
+		a := addrs[rng.IntN(len(addrs))]
+		if _, known := model[a]; !known && !table.Growing() {
+			require.False(t, table.Use(a, 1))
+			continue
+		}
+		model[a]++
+		threshold := uint32(1 + rng.IntN(100))
+		want := model[a] >= int(threshold)
+		require.Equal(t, want, table.Use(a, threshold))
+		frequent[a] = frequent[a] || want
+		chained = table.Usage().Chained
+	}
+	n := 0
+	for _, f := range frequent {
+		if f {
+			n++
+		}
+	}
+	require.Equal(t, len(model), table.Usage().Buffers)
+	require.Equal(t, n, table.Usage().Frequent)
+	require.Less(t, chained, 100)
+	require.False(t, table.Use(0, 1))
+	require.False(t, table.Use(1<<50, 1))
+	require.False(t, table.Use(addrs[0], never))
+}
+
+func TestCountsStay(t *testing.T) {
+	table := NewTable()
+	for range 3 * mostUses {
+		table.Use(8, never)
+	}
+	require.True(t, table.Use(8, mostUses))
+	require.True(t, table.Use(8, 1))
+	require.False(t, table.Use(8, never))
+	require.Equal(t, Usage{Buffers: 1, Frequent: 1}, table.Usage())
+}
+
+// TestTableStopsAndResumes is the adaptation: a million buffers used once stop the table's growth near its first chain;
+// when the known ones turn out to be frequent it grows again.
+func TestTableStopsAndResumes(t *testing.T) {
+	table := NewTable()
+	addr := func(i int) uint64 { return 0x7f0000000000 + uint64(i)*4096 }
+	for i := range 1_000_000 {
+		require.False(t, table.Use(addr(i), 2))
+	}
+	u := table.Usage()
+	require.Less(t, u.Buffers, 900_000, "it has stopped")
+	require.Equal(t, 1, u.Chained)
+	require.EqualValues(t, 1_000_000-u.Buffers, u.Refused)
+	require.False(t, table.Growing())
+	known := u.Buffers
+	for i := 0; i*5 < known; i++ {
+		require.True(t, table.Use(addr(i), 2), "known buffers go on counting")
+	}
+	require.True(t, table.Growing(), "20 %% are frequent")
+	require.False(t, table.Use(addr(2_000_000), 2))
+	require.Equal(t, known+1, table.Usage().Buffers)
+}
+
+// TestFirstChainOfRandomBuffers: with 2^20 buckets the first chain appears near 1300 buffers.
+func TestFirstChainOfRandomBuffers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	sum := 0
+	const rounds = 20
+	for range rounds {
+		table := NewTable()
+		for table.Growing() {
+			table.Use(rng.Uint64()>>17|1, never)
+		}
+		sum += table.Usage().Buffers
+	}
+	require.InDelta(t, 1283, float64(sum)/rounds, 500)
+}
+
+func TestMeasure(t *testing.T) {
+	began := time.Now()
+	nic := &registrar{}
+	c, err := Measure(Measurement{Now: func() time.Duration { return time.Since(began) }, Registrar: nic, Largest: 10_000})
+	require.NoError(t, err)
+	require.NoError(t, c.validate())
+	require.Equal(t, 64, c[0].Bytes)
+	require.Equal(t, 10_000, c[len(c)-1].Bytes)
+	require.Positive(t, nic.calls)
+	require.Zero(t, nic.live)
+	require.InDelta(t, unknownWire, c.At(4096).Wire, 1)
+	_, err = New(Config{Costs: c, Limits: Limits{Slot: 10_000}})
+	require.NoError(t, err)
+	nic.err = errors.New("no")
+	_, err = Measure(Measurement{Now: func() time.Duration { return 0 }, Registrar: nic, Largest: 100})
+	require.ErrorIs(t, err, nic.err)
+}
+
+type registrar struct {
+	calls, live int
+	err         error
+}
+
+func (r *registrar) Register(mem.Range, transport.Access) (transport.Region, error) {
+	r.calls++
+	r.live++
+	return transport.Region{}, r.err
+}
+
+func (r *registrar) Deregister(transport.Region) error {
+	r.live--
+	return nil
+}
+
+func TestChoosingAllocatesNothing(t *testing.T) {
+	e := newChooser(t, Config{})
+	addr := uint64(0xc000000000)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		addr += 4096
+		e.Put(addr, 4096, addr>>14, true, false)
+		e.Get(addr, 4096, false)
+		e.Flushed()
+	}))
+}

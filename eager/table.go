@@ -1,0 +1,124 @@
+package eager
+
+// Sizes of the usage table.
+const (
+	bucketBits  = 20 // Rashti and Afsahi, section 3.3.3: a million buckets
+	countBits   = 16
+	mostUses    = 1<<(countBits-1) - 1 // counts stay there
+	frequentBit = 1 << (countBits - 1)
+	addressBits = 64 - countBits
+)
+
+// never is a threshold that no count reaches.
+const never = mostUses + 1
+
+// growthPercent is the share of frequent buffers below which the table stops growing (section 3.4).
+const growthPercent = 20
+
+// Table counts how often buffers are used: buffer address to count, hashed by multiplication, with chains. The zero
+// Table is not ready; NewTable makes one. It is not safe for concurrent use: its owner's lock guards it.
+//
+// A word is an address, a bit that says whether the buffer has been frequent, and a count. The first buffer of a bucket
+// lies in the bucket, so that using it touches one line of memory.
+type Table struct {
+	first []uint64 // by bucket; 0: empty
+	next  []uint32 // by bucket: index into chained, plus one
+	chain []link
+
+	size, frequent int
+	refused        uint64
+}
+
+// link is a buffer of a bucket that has one already.
+type link struct {
+	word uint64
+	next uint32
+}
+
+// NewTable returns an empty table of about 12 MiB, most of it untouched until it is used.
+func NewTable() *Table {
+	return &Table{first: make([]uint64, 1<<bucketBits), next: make([]uint32, 1<<bucketBits)}
+}
+
+// bucket is the multiplicative hash by the golden ratio's fraction, which spreads consecutive numbers best. What is
+// consecutive in the addresses of buffers are page numbers; the offset in the page, spread likewise, is mixed in.
+func bucket(addr uint64) uint64 {
+	page := addr >> pageBits * 0x9e3779b97f4a7c15 >> (64 - bucketBits)
+	offset := uint32(addr) << (32 - pageBits) >> (32 - pageBits) * 0x9e3779b1 >> (32 - bucketBits)
+	return page ^ uint64(offset)
+}
+
+// pageBits is that of the smallest pages there are.
+const pageBits = 12
+
+// Use counts one use of the buffer at addr and reports whether it is frequent: whether its uses, this one included, are
+// at least threshold, which may differ from use to use. A buffer that is not known is added, unless the table has
+// stopped growing: then it is not frequent.
+func (t *Table) Use(addr uint64, threshold uint32) bool {
+	if addr == 0 || addr>>addressBits != 0 {
+		return false // no address of a program: it could not be told from another
+	}
+	b := bucket(addr)
+	w := &t.first[b]
+	if *w>>countBits == addr {
+		return t.count(w, threshold)
+	}
+	return t.find(b, w, addr, threshold)
+}
+
+// count adds a use to a word.
+func (t *Table) count(w *uint64, threshold uint32) bool {
+	n := *w & mostUses
+	if n < mostUses {
+		*w++
+		n++
+	}
+	if n < uint64(threshold) || threshold > mostUses {
+		return false
+	}
+	if *w&frequentBit == 0 {
+		*w |= frequentBit
+		t.frequent++
+	}
+	return true
+}
+
+// find is Use of a buffer that is not the first of its bucket.
+func (t *Table) find(b uint64, w *uint64, addr uint64, threshold uint32) bool {
+	for i := t.next[b]; i != 0; i = t.chain[i-1].next {
+		if c := &t.chain[i-1].word; *c>>countBits == addr {
+			return t.count(c, threshold)
+		}
+	}
+	if !t.Growing() {
+		t.refused++
+		return false
+	}
+	t.size++
+	if *w == 0 {
+		*w = addr << countBits
+		return t.count(w, threshold)
+	}
+	t.chain = append(t.chain, link{addr << countBits, t.next[b]})
+	t.next[b] = uint32(len(t.chain))
+	return t.count(&t.chain[len(t.chain)-1].word, threshold)
+}
+
+// Growing reports whether a buffer that is not known would be added: growth stops while chains have begun and fewer
+// than 20 % of the buffers are frequent. There is no hysteresis; known buffers go on counting.
+func (t *Table) Growing() bool {
+	return len(t.chain) == 0 || t.frequent*100 >= growthPercent*t.size
+}
+
+// Usage is what a table holds, for statistics.
+type Usage struct {
+	Buffers  int    // known
+	Frequent int    // of them, once frequent
+	Chained  int    // of them, not the first of their bucket
+	Refused  uint64 // uses of buffers that were not added
+}
+
+// Usage returns what the table holds.
+func (t *Table) Usage() Usage {
+	return Usage{Buffers: t.size, Frequent: t.frequent, Chained: len(t.chain), Refused: t.refused}
+}

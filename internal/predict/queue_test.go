@@ -1,0 +1,142 @@
+package predict
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestQueueKeepsOrderAndLosesNewest(t *testing.T) {
+	q := NewQueue(3) // four slots
+	require.Nil(t, q.front())
+	for i := range 6 {
+		require.Equal(t, i < 4, q.Put(&Use{At: Nanos(i)}))
+	}
+	require.EqualValues(t, 2, q.Lost())
+	var u Use
+	for i := range 4 {
+		require.Equal(t, Nanos(i), q.front().At)
+		require.True(t, q.take(&u))
+		require.Equal(t, Nanos(i), u.At)
+	}
+	require.False(t, q.take(&u))
+	for i := range 100 { // around the ring many times
+		require.True(t, q.Put(&Use{At: Nanos(i)}))
+		require.True(t, q.take(&u))
+		require.Equal(t, Nanos(i), u.At)
+	}
+	require.Len(t, NewQueue(0).slots, DefaultQueue)
+}
+
+// TestQueueNeverShowsHalfAnEntry: producer and consumer run against each other on a small ring that overflows.
+func TestQueueNeverShowsHalfAnEntry(t *testing.T) {
+	const uses = 200_000
+	q := NewQueue(4)
+	var done atomic.Bool
+	go func() {
+		defer done.Store(true)
+		for i := range uint64(uses) {
+			u := Use{At: Nanos(i), Region: Region(i), Buf: i, Pages: uint32(i)}
+			u.Stack[7], u.Prev[3] = uintptr(i), Call(i)
+			q.Put(&u)
+		}
+	}()
+	var u Use
+	last, got := Nanos(-1), uint64(0)
+	deadline := time.Now().Add(time.Minute)
+	for {
+		over := done.Load()
+		if !q.take(&u) {
+			if over {
+				break
+			}
+			require.True(t, time.Now().Before(deadline))
+			continue
+		}
+		got++
+		i := uint64(u.At)
+		require.Greater(t, u.At, last)
+		last = u.At
+		if u.Region != Region(i) || u.Buf != i || u.Pages != uint32(i) || u.Stack[7] != uintptr(i) || u.Prev[3] != Call(i) {
+			require.Fail(t, "a torn entry", "%+v", u)
+		}
+	}
+	require.EqualValues(t, uses, got+q.Lost(), "each use is read once or lost")
+}
+
+func TestPutAllocatesNothing(t *testing.T) {
+	q := NewQueue(0)
+	u := Use{}
+	require.Zero(t, testing.AllocsPerRun(1000, func() { q.Put(&u); q.take(&u) }))
+}
+
+func TestContextHoldsThePreviousCalls(t *testing.T) {
+	var c Context
+	var u Use
+	for i := range 6 {
+		c.Note(&u, MakeCall(uint8(i), uint64(1000+i)))
+	}
+	require.Equal(t, [MaxWindow]Call{MakeCall(4, 1004), MakeCall(3, 1003), MakeCall(2, 1002), MakeCall(1, 1001)}, u.Prev)
+	require.NotEqual(t, MakeCall(0, 0), Call(0), "a call is not the lack of one")
+	require.NotEqual(t, MakeCall(1, 8), MakeCall(2, 8))
+}
+
+func TestSignatureTakesInWhatThePaperSays(t *testing.T) {
+	base := Use{At: 5, Region: 3, Buf: 64, Pages: 2}
+	base.Stack[0], base.Prev[0], base.Prev[1], base.Prev[2] = 11, MakeCall(1, 2), MakeCall(3, 4), MakeCall(5, 6)
+	change := func(f func(*Use)) uint64 { u := base; f(&u); return Signature(&u, 2) }
+	same := Signature(&base, 2)
+	for name, f := range map[string]func(*Use){
+		"stack":            func(u *Use) { u.Stack[7] = 1 },
+		"buffer":           func(u *Use) { u.Buf++ },
+		"previous call":    func(u *Use) { u.Prev[0]++ },
+		"the one before":   func(u *Use) { u.Prev[1]++ },
+		"order of calls":   func(u *Use) { u.Prev[0], u.Prev[1] = u.Prev[1], u.Prev[0] },
+		"previous's kind ": func(u *Use) { u.Prev[0] = MakeCall(2, 2) },
+	} {
+		require.NotEqual(t, same, change(f), name)
+	}
+	for name, f := range map[string]func(*Use){
+		"time":             func(u *Use) { u.At++ },
+		"region":           func(u *Use) { u.Region++ },
+		"size":             func(u *Use) { u.Pages++ },
+		"call three back ": func(u *Use) { u.Prev[2]++ },
+	} {
+		require.Equal(t, same, change(f), name)
+	}
+	require.NotEqual(t, same, Signature(&base, 3))
+}
+
+func BenchmarkPut(b *testing.B) {
+	q := NewQueue(0)
+	u := Use{At: 1}
+	b.ReportAllocs()
+	for b.Loop() {
+		if !q.Put(&u) {
+			b.StopTimer()
+			for q.take(&u) {
+			}
+			b.StartTimer()
+		}
+	}
+}
+
+// BenchmarkPutTake is a Put and the helper's take on one processor.
+func BenchmarkPutTake(b *testing.B) {
+	q := NewQueue(0)
+	u := Use{At: 1}
+	b.ReportAllocs()
+	for b.Loop() {
+		q.Put(&u)
+		q.take(&u)
+	}
+}
+
+func BenchmarkSignature(b *testing.B) {
+	u := Use{At: 1}
+	for b.Loop() {
+		u.Buf += Signature(&u, 2)
+	}
+}

@@ -1,0 +1,108 @@
+package proto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// CardBytes is the most that a card of attached memory takes.
+const CardBytes = 192
+
+// Meet makes a group ready for memory that its members attach one by one, later: the NIC is open, if there is one, and
+// all know each other's address. It is collective like Allocate. cpu says that the members can be expected to map each
+// other's library memory, so that atomics on that are the CPU's; it is the same for all.
+func (e *Engine) Meet(ctx context.Context, x Exchanger, ranks []int) (cpu bool, err error) {
+	mine := card{cpu: e.oneNode(ranks), err: e.openNIC(ctx)}
+	if n := e.nic(); n != nil {
+		mine.addr = n.d.Address()
+	}
+	cards, xerr := exchangeCards(ctx, x, mine)
+	if xerr != nil {
+		return false, errors.Join(mine.err, xerr)
+	}
+	if err := firstFailure(cards, ranks, mine.err); err != nil {
+		return false, err
+	}
+	cpu = true
+	for m, c := range cards {
+		cpu = cpu && c.cpu
+		if n := e.nic(); n != nil && c.addr != nil {
+			n.learn(ranks[m], c.addr)
+		}
+	}
+	return cpu, nil
+}
+
+// Attach exposes memory of this rank alone: local, which the caller owns, or, if that is empty, bytes of zeroed library
+// memory. It returns the exposure, without its table of members, and the card by which the others Reach it. cpu is what
+// Meet returned; alone says that there are no others.
+func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure, []byte, error) {
+	xp := &Exposure{e: e, Local: local, CPU: cpu}
+	own := local.Bytes != 0
+	n := e.nic()
+	if own {
+		xp.CPU = alone && e.mapper != nil
+		if n == nil && !alone {
+			return nil, nil, fmt.Errorf("%w: memory that was not made to be shared is reached through a NIC, and none is in use: "+
+				"use Alloc, or set PGAS_TRANSPORT", transport.ErrUnsupported)
+		}
+	}
+	c := card{cpu: xp.CPU}
+	var err error
+	switch {
+	case own:
+	case e.mapper != nil:
+		if xp.Local, c.token, err = e.mapper.Alloc(bytes); err != nil {
+			return nil, nil, err
+		}
+		xp.owned = true
+	default:
+		xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
+	}
+	if n != nil && !xp.CPU {
+		if xp.region, err = n.d.Register(xp.Local, transport.AllAccess); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, n.name, err), xp.release())
+		}
+		xp.hasKey = true
+		n.know(xp.region.RKey, xp.Local)
+	}
+	c.bytes, c.raddr, c.rkey, c.keyed = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey, xp.hasKey
+	b := c.encode()
+	if len(b) > CardBytes {
+		return nil, nil, errors.Join(fmt.Errorf("%w: a card of %d bytes, at most %d", errCard, len(b), CardBytes), xp.release())
+	}
+	return xp, b, nil
+}
+
+// Reach returns how this rank reaches what rank has attached, by its card; own is this rank's exposure if it is its own.
+// The exposure that is returned holds the way there until it is freed.
+func (e *Engine) Reach(rank int, b []byte, own *Exposure) (*Exposure, error) {
+	c, err := decodeCard(b)
+	if err != nil {
+		return nil, err
+	}
+	xp := &Exposure{e: e, CPU: c.cpu}
+	r := Remote{Rank: rank, Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, keyed: c.keyed, room: c.bytes, nicAtomics: !c.cpu}
+	switch {
+	case e.mapper == nil:
+	case own != nil:
+		r.Mapped = own.Local
+	case c.token != nil:
+		r.Mapped, err = e.mapper.Map(c.token)
+		if err == nil {
+			xp.mappings = append(xp.mappings, r.Mapped)
+		}
+	}
+	if r.Mapped.Bytes == 0 && (c.cpu || e.nic() == nil) {
+		if err == nil {
+			err = fmt.Errorf("%w: it is not mapped and no NIC is in use", transport.ErrUnsupported)
+		}
+		return nil, fmt.Errorf("reach memory of rank %d: %w", rank, err)
+	}
+	xp.Of = []Remote{r}
+	return xp, nil
+}

@@ -1,0 +1,298 @@
+package proto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gopgas/internal/cost"
+	"gopgas/internal/mem"
+	"gopgas/internal/trace"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// Registration says how the memory of large transfers is registered. The zero value is the default.
+type Registration struct {
+	Policy    regmgr.Policy
+	Bytes     int64       // the budget; 0: what the NIC may pin, less a quarter for windows and buffers
+	Threshold int         // bytes from which transfers are registered rather than copied; 0: what Costs say, else more than one slot
+	Costs     *cost.Model // of this machine and NIC; nil: measured where the policy needs them
+}
+
+// direct is the part of a NIC's transfers that go from and to the user's memory without a copy.
+type direct struct {
+	reg   *regmgr.Manager
+	holds [pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight
+}
+
+// prepareDirect makes the cache of registrations.
+func (n *nic) prepareDirect(r Registration) (err error) {
+	c := regmgr.Config{
+		Policy: r.Policy, Registrar: n.d, Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 2,
+	}
+	if r.Policy == regmgr.Predictive {
+		c.Ahead = &regmgr.Ahead{Skip: framesBelow}
+	}
+	if c.Bytes == 0 && n.caps.MaxPinned > 0 {
+		c.Bytes = max(1, n.caps.MaxPinned/4*3-int64(slots*slotBytes))
+	}
+	if c.Threshold == 0 {
+		c.Threshold = slotBytes + 1
+		if r.Costs != nil {
+			c.Threshold = r.Costs.LeastRegistered(regmgr.LeastRegistered)
+		}
+	}
+	if c.Costs, err = n.costs(r); err != nil {
+		return err
+	}
+	n.direct.reg, err = regmgr.New(c)
+	return err
+}
+
+// framesBelow are the frames from start upwards that all direct transfers have in common or that differ only by how they
+// wait: start itself, what calls it, and what the engine was called by.
+const framesBelow = 3
+
+// costs returns what the policy must know of the machine: it is measured where nobody has told, but not in virtual time, where
+// things cost what a model says.
+func (n *nic) costs(r Registration) (cost.Model, error) {
+	switch {
+	case r.Costs != nil:
+		return *r.Costs, nil
+	case r.Policy != regmgr.Predictive:
+		return cost.Model{}, nil
+	case n.e.Sched.Virtual():
+		return cost.Named("helper-threads")
+	}
+	m, err := regmgr.Calibrate(n.d, n.e.Sched)
+	if err != nil {
+		return m, fmt.Errorf("measure what registrations cost on the %s NIC: %w", n.name, err)
+	}
+	return m, nil
+}
+
+// landed ends what the operation of a piece held. It comes before the piece is settled: whoever then learns of the end
+// may unmap its memory.
+func (n *nic) landed(id int32) {
+	if h := &n.direct.holds[id]; h.Region() != nil {
+		n.direct.reg.Release(h)
+	}
+}
+
+// putUser is a put of a user's memory: a large one without a copy, if its memory may be registered.
+func (n *nic) putUser(r *Remote, off int, src mem.Range) error {
+	plan := n.direct.reg.Plan(src.Bytes)
+	if !plan.Register || r.hosed != nil {
+		return n.put(opPut, r, off, src)
+	}
+	return n.whole(journey{opPut, transport.OpWrite, r, off}, src, plan)
+}
+
+// getUser is putUser's inverse.
+func (n *nic) getUser(r *Remote, off int, dst mem.Range) error {
+	plan := n.direct.reg.Plan(dst.Bytes)
+	if !plan.Register {
+		return n.get(r, off, dst)
+	}
+	return n.whole(journey{"get", transport.OpRead, r, off}, dst, plan)
+}
+
+// journey is what all parts of a direct transfer have in common.
+type journey struct {
+	name string
+	kind transport.Kind
+	r    *Remote
+	off  int // of the target's memory where the user's begins
+}
+
+func (t journey) rights() transport.Access {
+	if t.kind == transport.OpRead {
+		return transport.LocalWrite
+	}
+	return 0
+}
+
+// opPut is the name of the puts whose failure a flush reports if nobody has waited for their handle.
+const opPut = "put"
+
+// failedPutLocked takes the failures of puts to rank that nobody has waited for, and returns one of them.
+func (n *nic) failedPutLocked(rank int) (err error) {
+	for h, ferr := range n.failed {
+		if h.rank == rank && h.op == opPut {
+			err = ferr
+			delete(n.failed, h)
+		}
+	}
+	return err
+}
+
+// mostDepth bounds regmgr.Plan.Depth, so that a transfer needs no allocation.
+const mostDepth = 4
+
+// whole carries out a transfer, a fragment at a time, with as many of them in flight as plan says; user may be reused, or
+// is filled, when it returns. Fragments that cannot be registered are copied.
+func (n *nic) whole(t journey, user mem.Range, plan regmgr.Plan) (err error) {
+	var flying [mostDepth]Handle
+	depth := min(plan.Depth, mostDepth)
+	begun, ended := 0, 0
+	for at := 0; err == nil && at < user.Bytes; at += plan.Fragment {
+		if begun-ended == depth {
+			err = flying[ended%depth].Wait(context.Background())
+			ended++
+		}
+		part := user.Slice(at, min(plan.Fragment, user.Bytes-at))
+		var h Handle
+		if err == nil {
+			h, err = n.start(t, at, part)
+		}
+		switch {
+		case errors.Is(err, regmgr.ErrCopy) && t.kind == transport.OpRead:
+			err = n.get(t.r, t.off+at, part)
+		case errors.Is(err, regmgr.ErrCopy):
+			err = n.put(t.name, t.r, t.off+at, part)
+		case err == nil:
+			flying[begun%depth] = h
+			begun++
+		}
+	}
+	for ; ended < begun; ended++ {
+		if werr := flying[ended%depth].Wait(context.Background()); err == nil {
+			err = werr
+		}
+	}
+	return err
+}
+
+// start begins the transfer of part, at byte at of the user's memory. The error wraps regmgr.ErrCopy where part cannot be
+// registered; nothing has begun then.
+func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
+	err := n.reach(t.name, t.r, t.off+at, part.Bytes)
+	if err != nil {
+		return Handle{}, err
+	}
+	h := Handle{}
+	q := regmgr.Request{Mem: part, Access: t.rights()}
+	var first regmgr.Hold
+	for done := 0; done < part.Bytes; {
+		var hold regmgr.Hold
+		if err = n.direct.reg.Acquire(&hold, q); err != nil {
+			if errors.Is(err, regmgr.ErrCopy) && done == 0 {
+				return Handle{}, err
+			}
+			err = transport.NewOpError(t.name, t.r.Rank, err)
+			break
+		}
+		if done == 0 {
+			first, q.Of = hold, &first
+		}
+		// It may be registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
+		piece := mem.Hidden(part.Slice(done, min(part.Bytes-done, n.caps.MaxMessage)))
+		if done == 0 {
+			if h, err = n.begin(t.name, t.r.Rank); err != nil {
+				n.direct.reg.Release(&hold)
+				return Handle{}, err
+			}
+			n.e.counts.add(PathDirect, part.Bytes)
+		}
+		var id int32
+		if id, err = n.acquire(t.name, t.r.Rank, false); err != nil {
+			n.direct.reg.Release(&hold)
+			break
+		}
+		op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(t.off+at+done), RKey: t.r.rkey}
+		op.SGE[0] = transport.SGE{Mem: piece, LKey: hold.LKey()}
+		n.mu.Lock()
+		n.transfer[h.id].left++
+		n.piece[id].transfer = h.id
+		n.direct.holds[id] = hold // P2: the poller's from here on, or abandon's
+		n.mu.Unlock()
+		if err = n.post(t.name, id, op); err != nil {
+			n.partDone(h.id, nil)
+			break
+		}
+		done += piece.Bytes
+	}
+	if h == (Handle{}) {
+		return h, err
+	}
+	n.partDone(h.id, nil)
+	if err != nil { // what has been posted is on its way: the user's memory is not his before it has arrived
+		_ = h.Wait(context.Background())
+	}
+	return h, err
+}
+
+// startUser begins a transfer whose handle is done when the user's memory is his again. Where the memory cannot be
+// registered, otherwise does what else there is to do.
+func (n *nic) startUser(t journey, user mem.Range, otherwise func() (Handle, error)) (Handle, error) {
+	// A pipelined transfer would need somebody to go on with it, so all of it is registered at once.
+	if !n.direct.reg.Plan(user.Bytes).Register {
+		return otherwise()
+	}
+	h, err := n.start(t, 0, user)
+	if errors.Is(err, regmgr.ErrCopy) {
+		return otherwise()
+	}
+	return h, err
+}
+
+// StartPut begins a Put. src belongs to the engine until the handle is done. A small one may stay here until there are
+// more (package doc), and is done with src at once.
+func (e *Engine) StartPut(r *Remote, off int, src mem.Range) (Handle, error) {
+	if e.record != nil {
+		return e.record.started(trace.Put, r, off, src, e.startPut)
+	}
+	return e.startPut(r, off, src)
+}
+
+func (e *Engine) startPut(r *Remote, off int, src mem.Range) (Handle, error) {
+	if r.Mapped.Bytes != 0 {
+		return Handle{}, e.put(r, off, src)
+	}
+	n := e.nic()
+	if r.hosed != nil {
+		return Handle{}, n.put(opPut, r, off, src)
+	}
+	return n.startUser(journey{opPut, transport.OpWrite, r, off}, src, func() (Handle, error) {
+		return Handle{}, n.putLater(opPut, r, off, src)
+	})
+}
+
+// registerExposed registers memory that others may use. Where the NIC refuses, what is registered for this rank's own
+// transfers and not in use makes room.
+func (n *nic) registerExposed(r mem.Range, a transport.Access) (transport.Region, error) {
+	for {
+		reg, err := n.d.Register(r, a)
+		if err == nil || !errors.Is(err, transport.ErrLimit) || n.direct.reg.Trim(1) == 0 {
+			return reg, err
+		}
+	}
+}
+
+// closeDirect gives up all registrations that the NIC, which closes next, is not at work on.
+func (n *nic) closeDirect() error {
+	if err := n.direct.reg.Close(); err != nil {
+		return fmt.Errorf("the %s NIC: %w", n.name, err)
+	}
+	return nil
+}
+
+// Registered returns the counters of registered memory, and the first registration that was refused; ok is false where
+// there is no NIC.
+func (e *Engine) Registered() (s regmgr.Stats, refused error, ok bool) {
+	n := e.nic()
+	if n == nil {
+		return s, nil, false
+	}
+	return n.direct.reg.Stats(), n.direct.reg.Refusal(), true
+}
+
+// KeepRegistered is regmgr's Keep, for memory outside the Go heap: registrations of it stay until the lifetime ends. Without
+// a NIC there is nothing to keep, and the lifetime is nil.
+func (e *Engine) KeepRegistered(b []byte) (*regmgr.Lifetime, error) {
+	if e.nic() == nil {
+		return nil, nil
+	}
+	return e.nic().direct.reg.Keep(b)
+}

@@ -1,0 +1,129 @@
+package proto
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/regmgr"
+	"gopgas/transport"
+	"gopgas/transport/transporttest"
+)
+
+// pair returns the engines of two ranks over a loop-back NIC, and rank 1's memory as rank 0 reaches it.
+func pair(t *testing.T, bytes int, r Registration, fabric transporttest.FabricConfig) (e *Engine, there *Remote, memory mem.Range) {
+	f := transporttest.NewFabric(2, fabric)
+	var domains [2]transport.Domain
+	var addresses [][]byte
+	scheds := [2]*sched.Sched{sched.Goroutine(2), sched.Goroutine(2)}
+	for i := range domains {
+		d, err := f.Provider(i).Open(t.Context(), transport.Config{Rank: i, Size: 2, Job: t.Name(), Sched: scheds[i]})
+		require.NoError(t, err)
+		domains[i] = d
+		addresses = append(addresses, d.Address())
+	}
+	var engines [2]*Engine
+	for i := range engines {
+		engines[i] = New(Config{
+			Rank: i, Size: 2, Sched: scheds[i], Peers: NewPeers(2), NICName: "loopback",
+			OpenNIC: func(context.Context) (transport.Domain, error) { return domains[i], nil },
+			Nodes:   []int{0, 1}, Registration: r,
+		})
+		require.NoError(t, engines[i].openNIC(t.Context()))
+		for k := range addresses {
+			engines[i].nic().learn(k, addresses[k])
+		}
+		t.Cleanup(func() { _ = engines[i].Close() })
+	}
+	memory = mem.Of(make([]uint64, bytes/8))
+	reg, err := domains[1].Register(memory, transport.AllAccess)
+	require.NoError(t, err)
+	return engines[0], &Remote{Rank: 1, Bytes: bytes, raddr: memory.Addr(), rkey: reg.RKey, keyed: true, room: bytes}, memory
+}
+
+func filled(bytes int) mem.Range {
+	r := mem.Of(make([]uint64, bytes/8))
+	for i := range r.Data() {
+		r.Data()[i] = byte(i * 13)
+	}
+	return r
+}
+
+// TestFailedPutIsReportedOnce (P3): by whoever waits for it, or by the next flush if nobody does.
+func TestFailedPutIsReportedOnce(t *testing.T) {
+	const n = 1 << 20
+	for name, report := range map[string]func(e *Engine, r *Remote, src mem.Range) error{
+		"put": func(e *Engine, r *Remote, src mem.Range) error { return e.Put(r, 0, src) },
+		"handle": func(e *Engine, r *Remote, src mem.Range) error {
+			h, err := e.StartPut(r, 0, src)
+			require.NoError(t, err)
+			return h.Wait(context.Background())
+		},
+		"flush": func(e *Engine, r *Remote, src mem.Range) error {
+			_, err := e.StartPut(r, 0, src)
+			require.NoError(t, err)
+			return e.Flush(r)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, r, memory := pair(t, n, Registration{}, transporttest.FabricConfig{MaxMessage: 100_000})
+			bad := *r
+			bad.rkey++
+			require.ErrorIs(t, report(e, &bad, filled(n)), errRefused)
+			require.NoError(t, e.Flush(r), "once")
+			require.Zero(t, e.nic().ends[1].pending.Load())
+			require.Empty(t, e.nic().failed)
+			require.Equal(t, make([]byte, n), memory.Data())
+			s, refused, _ := e.Registered()
+			require.NoError(t, refused)
+			require.Equal(t, s.Bytes, s.Idle, "nothing is held")
+		})
+	}
+}
+
+// TestHandleIsDoneAfterItsRegistrationIs: whoever has waited may unmap the memory.
+func TestHandleIsDoneAfterItsRegistrationIs(t *testing.T) {
+	const n = 1 << 20
+	e, r, memory := pair(t, n, Registration{Policy: regmgr.OnDemand}, transporttest.FabricConfig{MaxMessage: 100_000})
+	src, back := filled(n), mem.Of(make([]byte, n))
+	for range 20 {
+		h, err := e.StartPut(r, 0, src)
+		require.NoError(t, err)
+		require.NoError(t, h.Wait(context.Background()))
+		s, _, _ := e.Registered()
+		require.Zero(t, s.Bytes)
+		require.NoError(t, e.Flush(r))
+		require.Equal(t, src.Data(), memory.Data())
+		h, err = e.GetNB(r, 0, back)
+		require.NoError(t, err)
+		require.NoError(t, h.Wait(context.Background()))
+		s, _, _ = e.Registered()
+		require.Zero(t, s.Bytes)
+		require.Equal(t, src.Data(), back.Data())
+		clear(back.Data())
+	}
+	require.Equal(t, uint64(40), e.Stats()[PathDirect].Ops)
+}
+
+// TestExposedMemoryTakesRoomFromTheCache: what a window needs, idle registrations give up.
+func TestExposedMemoryTakesRoomFromTheCache(t *testing.T) {
+	const n = 1 << 20
+	fabric := transporttest.FabricConfig{MaxPinned: 8 << 20}
+	e, r, _ := pair(t, n, Registration{Bytes: 5 << 20}, fabric)
+	for range 4 {
+		require.NoError(t, e.Put(r, 0, filled(n)))
+	}
+	s, _, _ := e.Registered()
+	require.Positive(t, s.Idle)
+	exposed := mem.Of(make([]byte, 4<<20))
+	reg, err := e.nic().registerExposed(exposed, transport.AllAccess)
+	require.NoError(t, err)
+	after, _, _ := e.Registered()
+	require.Less(t, after.Idle, s.Idle)
+	require.NoError(t, e.nic().d.Deregister(reg))
+	_, err = e.nic().registerExposed(mem.Of(make([]byte, 9<<20)), transport.AllAccess)
+	require.ErrorIs(t, err, transport.ErrLimit, "more than there is")
+}

@@ -1,0 +1,290 @@
+package proto
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"gopgas/firehose"
+	"gopgas/internal/am"
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// hoseCookie marks the cookies of firehose moves; the low bits are the rank asked.
+const hoseCookie = 1 << 62
+
+// hoseKey is the key by which messages name a range that has no key of the NIC. NICs do not draw keys so large.
+func hoseKey(id uint32) uint64 { return 1<<63 | uint64(id) }
+
+// hosed is a member's part that is registered in buckets.
+type hosed struct{ r firehose.Range }
+
+// hoses is the part of a nic that reaches memory which is larger than what may be registered.
+type hoses struct {
+	n      *nic
+	budget firehose.Budget
+	server *firehose.Server
+
+	holder *firehose.Holder   // under nic.mu, with all below
+	q      []firehose.Request // by piece
+	out    []outgoing
+
+	work  atomic.Bool // moves may have to be sent
+	mu    sync.Mutex
+	parts map[uint32]mem.Range // under mu, with all below
+	next  uint32
+	keys  map[uint64]transport.Region // by ID
+	ways  map[int]transport.EP        // to ranks that have asked: the endpoint of their request
+}
+
+// outgoing is a move, or an answer that could not be given at once, on its way into a message.
+type outgoing struct {
+	rank    int
+	ep      transport.EP
+	handler uint8
+	bytes   []byte
+}
+
+// newHoses divides what the NIC may register beside its buffers. It returns nil where there is no limit, and where a
+// write's completion does not mean that the target's memory may be let go.
+func newHoses(n *nic) (*hoses, error) {
+	limit := n.caps.MaxPinned
+	payload := n.am.MaxPayload()
+	if limit <= 0 || n.caps.FlushByRead || payload < firehose.LeastPayload {
+		return nil, nil
+	}
+	page := int64(os.Getpagesize())
+	fixed := int64(n.am.Footprint() + slots*slotBytes + pieces*scratchBytes)
+	l := firehose.Limits{Ranks: n.e.Size, Pinnable: max(0, limit-fixed-8*page), Page: page, Unit: max(32<<10, page)}
+	for n.caps.MaxRegions > 0 && l.Pinnable/l.Unit > int64(n.caps.MaxRegions)/2 {
+		l.Unit *= 2 // each bucket is a registration
+	}
+	b, err := firehose.Split(l)
+	if err != nil {
+		return nil, err
+	}
+	h := &hoses{
+		n: n, budget: b, q: make([]firehose.Request, pieces), next: 1,
+		parts: make(map[uint32]mem.Range), keys: make(map[uint64]transport.Region),
+		ways: make(map[int]transport.EP),
+	}
+	h.server = firehose.NewServer(b, h)
+	h.holder, err = firehose.NewHolder(firehose.HolderConfig{Budget: b, Payload: payload})
+	return h, err
+}
+
+// expose lets peers ask for buckets of r.
+func (h *hoses) expose(r mem.Range) (uint32, error) {
+	h.mu.Lock()
+	id := h.next
+	h.next++
+	h.parts[id] = r
+	h.mu.Unlock()
+	if err := h.server.Expose(firehose.Range{ID: id, Start: r.Addr(), Bytes: uint64(r.Bytes)}); err != nil {
+		return 0, err
+	}
+	h.n.know(hoseKey(id), r)
+	return id, nil
+}
+
+// withdraw ends what expose began, and this rank's use of the other members' parts. It returns when no peer holds
+// buckets any more; the members call it together.
+func (h *hoses) withdraw(id uint32, others []Remote) error {
+	h.leave(others)
+	h.n.forget(hoseKey(id))
+	h.server.Withdraw(id)
+	err := h.n.waitAlone("free", func() bool {
+		for r := range h.n.e.Size {
+			if h.n.e.Peers.AnyGone() && h.n.e.Peers.Check(r) != nil {
+				h.server.Lost(r)
+			}
+		}
+		return h.server.Withdrawn(id)
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.parts, id)
+	return err
+}
+
+// leave gives up what this rank holds of parts that are about to be freed.
+func (h *hoses) leave(others []Remote) {
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	for i := range others {
+		if o := &others[i]; o.hosed != nil {
+			h.holder.Withdraw(o.Rank, o.hosed.r.ID)
+		}
+	}
+	h.work.Store(true)
+}
+
+// Register implements firehose.Registrar: each bucket is a registration of its own.
+func (h *hoses) Register(r firehose.Range, run firehose.Run, pins []firehose.Pin) error {
+	h.mu.Lock()
+	whole := h.parts[r.ID]
+	h.mu.Unlock()
+	for i := range pins {
+		off, n := r.Extent(h.budget.Shift, run.At(uint32(i)))
+		reg, err := h.n.d.Register(whole.Slice(int(off), int(n)), transport.AllAccess)
+		if err != nil {
+			_ = h.Deregister(r, run, pins[:i]) // the first error is the one to tell
+			return err
+		}
+		pins[i] = firehose.Pin{Key: reg.RKey, Handle: reg.ID}
+		h.mu.Lock()
+		h.keys[reg.ID] = reg
+		h.mu.Unlock()
+	}
+	return nil
+}
+
+// Deregister implements firehose.Registrar.
+func (h *hoses) Deregister(_ firehose.Range, _ firehose.Run, pins []firehose.Pin) error {
+	var first error
+	for _, p := range pins {
+		h.mu.Lock()
+		reg := h.keys[p.Handle]
+		delete(h.keys, p.Handle)
+		h.mu.Unlock()
+		if err := h.n.d.Deregister(reg); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Move implements firehose.Mover. The caller holds nic.mu, so the message is only written here, and sent by send.
+func (h *hoses) Move(rank int, m *firehose.Move) (bool, error) {
+	ep := &h.n.ends[rank]
+	if ep.state.Load() != epUp {
+		h.n.want(rank)
+		return false, nil // it is being connected
+	}
+	h.out = append(h.out, outgoing{rank, ep.now(), askMove, m.Append(nil)})
+	return true, nil
+}
+
+// progress goes on with what could not be done at once. It is called by the poller.
+func (h *hoses) progress() {
+	for {
+		var r firehose.Reply
+		rank, m, ok := h.server.Resume(&r)
+		if !ok {
+			break
+		}
+		b := h.finish(&m, &r, nil)
+		h.mu.Lock()
+		ep := h.ways[rank]
+		h.mu.Unlock()
+		h.n.mu.Lock()
+		h.out = append(h.out, outgoing{rank, ep, askMoved, b})
+		h.work.Store(true)
+		h.n.mu.Unlock()
+	}
+	if h.work.Load() {
+		h.send()
+	}
+}
+
+// send sends what waits to be sent, as long as there is room. No lock is held while the NIC is at it.
+func (h *hoses) send() {
+	h.n.mu.Lock()
+	h.work.Store(h.holder.Send(h))
+	left := len(h.out)
+	for ; left > 0; left-- {
+		o := h.out[0]
+		h.out = h.out[1:]
+		h.n.mu.Unlock()
+		sent, err := h.n.am.Request(o.ep, o.rank, o.handler, [4]uint64{}, o.bytes, hoseCookie|uint64(o.rank))
+		h.n.mu.Lock()
+		switch {
+		case err != nil:
+			h.holder.Lost(o.rank, err)
+		case !sent:
+			h.out = append(h.out, o) // their order does not matter
+			h.work.Store(true)
+		}
+		left = min(left, len(h.out)+1) // others send too
+	}
+	h.n.mu.Unlock()
+}
+
+// serve is the handler of a move.
+func (h *hoses) serve(r am.Request, out []byte) (int, uint8) {
+	var m firehose.Move
+	var reply firehose.Reply
+	if r.From < 0 || r.From >= h.n.e.Size || m.Parse(r.Payload) != nil {
+		return 0, statusMalformed
+	}
+	h.mu.Lock()
+	h.ways[r.From] = r.EP
+	h.mu.Unlock()
+	if !h.server.Serve(r.From, &m, &reply) {
+		return 0, statusOK
+	}
+	return len(h.finish(&m, &reply, out[:0])), statusOK
+}
+
+// finish stores a move's put and appends the wire form of its answer to b.
+func (h *hoses) finish(m *firehose.Move, r *firehose.Reply, b []byte) []byte {
+	if r.Stored {
+		h.mu.Lock()
+		part := h.parts[m.Put.Range]
+		h.mu.Unlock()
+		store(part.Slice(int(m.Put.Off), len(m.Put.Data)), mem.Of(m.Put.Data)) // the Server has checked the bounds
+	}
+	return r.Append(b)
+}
+
+// moved is the handler of an answer that comes by itself.
+func (h *hoses) moved(r am.Request) (int, uint8) {
+	if r.From < 0 || r.From >= h.n.e.Size || h.reply(r.From, r.Payload) != nil {
+		return 0, statusMalformed
+	}
+	return 0, statusOK
+}
+
+// answered takes in the reply to a message about moves; with none in it, it comes by itself.
+func (h *hoses) answered(r am.Reply, err error) {
+	rank := int(r.Cookie &^ hoseCookie)
+	if err == nil && r.Status != statusOK {
+		err = fmt.Errorf("%w: status %d", firehose.ErrMove, r.Status)
+	}
+	if err == nil && len(r.Payload) > 0 {
+		err = h.reply(rank, r.Payload)
+	}
+	if err != nil {
+		h.n.mu.Lock()
+		defer h.n.mu.Unlock()
+		h.holder.Lost(rank, err) // messages must do from now on
+	}
+}
+
+// unanswered ends this rank's moves to a rank that cannot be reached now.
+func (h *hoses) unanswered(rank int, err error) {
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	h.holder.Lost(rank, err)
+}
+
+func (h *hoses) reply(rank int, b []byte) error {
+	var r firehose.Reply
+	if err := r.Parse(b); err != nil {
+		return err
+	}
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	h.work.Store(true)
+	return h.holder.Reply(rank, &r)
+}
+
+// lost ends everything with a rank that is gone.
+func (h *hoses) lost(rank int) {
+	h.server.Lost(rank)
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	h.holder.Lost(rank, h.n.e.Peers.Check(rank))
+}

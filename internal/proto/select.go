@@ -1,0 +1,330 @@
+package proto
+
+import (
+	"math"
+	"math/bits"
+
+	"gopgas/internal/superpipe"
+	"gopgas/transport"
+)
+
+// Protocol is how one put or get over a NIC travels.
+type Protocol uint8
+
+// The protocols, in the order in which the first of equals is taken.
+const (
+	protoNone     Protocol = iota // no protocol can do it
+	protoInline                   // the payload goes with the operation
+	protoDirect                   // the NIC uses the caller's memory, which is registered
+	protoBounce                   // through a bounce slot
+	protoRegister                 // registered now and kept, then direct
+	protoPipe                     // superpipeline to or from the target's registered memory
+	protoHybrid                   // superpipeline for the head while the tail is being registered
+	protoMessage                  // an active message: the target's CPU copies
+	protoLease                    // superpipeline into workspace of the target, whose CPU copies
+	protocols                     // how many there are
+)
+
+var protocolNames = [...]string{"none", "inline", "direct", "bounce", "register", "superpipe", "hybrid", "message", "lease"}
+
+// String names the protocol as statistics and pgasrun info print it.
+func (p Protocol) String() string { return protocolNames[min(p, protocols-1)] }
+
+// Query is what is known of one put or get. The zero Query is a put of nothing to registered memory.
+type Query struct {
+	Bytes  int
+	Get    bool
+	Waited bool // somebody waits for its completion; of a put that nobody waits for, the source must be free soon
+
+	Covered bool  // the caller's memory is registered
+	Uses    uint8 // how many transfers a registration of it would serve: counted (hot) or predicted; 0 and 1: this one
+
+	Moves bool // the target's memory can be registered for this rank, but is not: a firehose has to move
+	Never bool // the target's memory will not be registered
+}
+
+// Machine is what Select's costs are computed from. Times are in seconds.
+type Machine struct {
+	Caps  transport.Caps
+	Model superpipe.Model // the wire, the copies, registration
+
+	Post    float64 // of handing an operation to the NIC
+	Lookup  float64 // in the registration cache
+	Handler float64 // between a message's arrival and the end of its handler, but for the copy
+
+	Slot     int  // of the bounce pool, bytes
+	Payload  int  // of an active message, bytes; 0: there are none
+	BulkSlot int  // of the superpipeline, bytes
+	Fold     int  // slots that one of its transfers uses
+	Lease    bool // the NIC has a way for copied chunks
+}
+
+// Selector holds the answers of Select for one machine; Machine.Selector makes it. It never changes, so any goroutine may use it.
+type Selector struct {
+	m      Machine
+	limits [regions - 1]int // largest sizes of the regions but the last
+	answer [2 * 2 * 2 * reuses * places * regions * classes]Protocol
+}
+
+// A query's size falls into a class, four to a factor of two, and into a region between the limits at which protocols
+// end; the limits are exact, costs are taken at the middle of what is left of the class.
+const (
+	classes = 4 * 33
+	regions = 4 // inline, message, slot, more
+	reuses  = 3 // 1, 2 to 15, more
+	places  = 3 // registered, movable, never
+)
+
+// Selector computes the answers for the machine, which takes some milliseconds. Protocols not in allowed, a set of bits
+// (0: all), are left out wherever another can do it.
+func (m Machine) Selector(allowed uint32) *Selector {
+	s := &Selector{m: m}
+	inline := m.Caps.MaxInline
+	s.limits = [...]int{inline, max(inline, min(m.Payload, m.Slot)), max(inline, m.Payload, m.Slot)}
+	known := planned{}
+	for i := range s.answer {
+		q, ok := s.sample(i)
+		if ok {
+			s.answer[i] = s.cheapest(q, allowed, known)
+		}
+	}
+	return s
+}
+
+// planned remembers costs that need a plan: they do not depend on what a registration here would be worth.
+type planned map[plannedKey]float64
+
+type plannedKey struct {
+	q Query
+	p Protocol
+}
+
+func (k planned) cost(s *Selector, p Protocol, q Query) float64 {
+	if p != protoPipe && p != protoLease && p != protoHybrid {
+		return s.Cost(p, q)
+	}
+	key := plannedKey{q, p}
+	key.q.Uses, key.q.Covered = 1, q.Covered && p == protoHybrid
+	c, ok := k[key]
+	if !ok {
+		c = s.Cost(p, key.q)
+		k[key] = c
+	}
+	return c
+}
+
+// Select chooses the protocol of a put or get: the one with the least cost for this machine. It is a pure function of
+// its arguments, and neither waits nor allocates.
+func Select(q Query, s *Selector) Protocol { return s.answer[s.index(q)] }
+
+// index is the place of a query's answer.
+func (s *Selector) index(q Query) int {
+	place := 0
+	if q.Never {
+		place = 2
+	} else if q.Moves {
+		place = 1
+	}
+	reuse := 0
+	if q.Uses > 15 {
+		reuse = 2
+	} else if q.Uses > 1 {
+		reuse = 1
+	}
+	region := 0
+	for region < regions-1 && q.Bytes > s.limits[region] {
+		region++
+	}
+	i := bit(q.Get)<<2 | bit(q.Waited)<<1 | bit(q.Covered)
+	return (((i*reuses+reuse)*places+place)*regions+region)*classes + class(q.Bytes)
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// class of a size: four to an octave.
+func class(n int) int {
+	if n < 4 {
+		return max(0, n)
+	}
+	top := bits.Len(uint(n)) - 1
+	return min(4*(top-1)+n>>(top-2)&3, classes-1)
+}
+
+// classStart is the least size of a class.
+func classStart(c int) int {
+	if c < 4 {
+		return c
+	}
+	return (4 + c&3) << (c>>2 - 1)
+}
+
+// sample is a query in the middle of what index i stands for; ok is false where that is nothing.
+func (s *Selector) sample(i int) (q Query, ok bool) {
+	c := i % classes
+	i /= classes
+	region := i % regions
+	i /= regions
+	place := i % places
+	i /= places
+	q.Moves, q.Never = place == 1, place == 2
+	q.Uses = [...]uint8{1, 4, 16}[i%reuses]
+	i /= reuses
+	q.Get, q.Waited, q.Covered = i&4 != 0, i&2 != 0, i&1 != 0
+	low, high := classStart(c), classStart(c+1)-1
+	if region > 0 {
+		low = max(low, s.limits[region-1]+1)
+	}
+	if region < regions-1 {
+		high = min(high, s.limits[region])
+	}
+	q.Bytes = low + (high-low)/2
+	return q, low <= high
+}
+
+// cheapest compares the costs of all protocols.
+func (s *Selector) cheapest(q Query, allowed uint32, known planned) Protocol {
+	best, least := protoNone, math.Inf(1)
+	for pass := range 2 {
+		for p := protoInline; p < protocols; p++ {
+			if pass == 0 && allowed != 0 && allowed>>p&1 == 0 {
+				continue
+			}
+			if c := known.cost(s, p, q); c < least {
+				best, least = p, c
+			}
+		}
+		if best != protoNone {
+			break
+		}
+	}
+	return best
+}
+
+// Cost estimates what the caller pays in seconds when a query travels by a protocol: until the completion where that is
+// waited for, until the source is free where it is not. It is infinite where the protocol cannot do it.
+func (s *Selector) Cost(p Protocol, q Query) float64 {
+	m, n := &s.m, float64(q.Bytes)
+	wire, trip := m.Model.Wire(n), 2*m.Model.Latency
+	if q.Get {
+		wire += m.Model.Latency // the request
+	}
+	move := 0.0
+	if q.Moves {
+		move = trip
+	}
+	copying := 0.0
+	if q.Bytes > 0 {
+		copying = m.Model.CopyTime(n)
+	}
+	uses := float64(max(1, q.Uses))
+	cannot := math.Inf(1)
+	if q.Never != (p == protoMessage || p == protoLease) {
+		return cannot
+	}
+	switch p {
+	case protoInline:
+		if q.Get || q.Bytes > m.Caps.MaxInline {
+			return cannot
+		}
+		return move + m.Post + done(q, wire)
+	case protoDirect:
+		if !q.Covered {
+			return cannot
+		}
+		return move + m.Lookup + m.Post + wire
+	case protoBounce:
+		switch {
+		case q.Bytes > m.Slot:
+			return cannot
+		case q.Get:
+			return move + m.Post + wire + copying
+		}
+		return max(move, copying) + m.Post + done(q, wire)
+	case protoRegister:
+		if q.Covered {
+			return cannot
+		}
+		return max(move, m.Model.Register(n)/uses) + m.Lookup + m.Post + wire
+	case protoPipe:
+		return s.piped(q, move)
+	case protoHybrid:
+		return s.hybrid(q, move)
+	case protoMessage:
+		if q.Bytes > m.Payload {
+			return cannot
+		}
+		return copying + m.Post + done(q, wire+m.Handler+copying+m.Model.Latency)
+	case protoLease:
+		if q.Get || !m.Lease {
+			return cannot
+		}
+		return s.leased(q, trip)
+	}
+	return cannot
+}
+
+// done is a cost that is paid only by who waits for the completion.
+func done(q Query, cost float64) float64 {
+	if q.Get || q.Waited {
+		return cost
+	}
+	return 0
+}
+
+func (s *Selector) rules() superpipe.Rules {
+	return superpipe.Rules{Slot: min(s.m.BulkSlot, s.m.Caps.MaxMessage)}
+}
+
+// piped is the cost of the superpipeline.
+func (s *Selector) piped(q Query, move float64) float64 {
+	m := &s.m.Model
+	if q.Bytes == 0 || s.m.BulkSlot == 0 {
+		return math.Inf(1)
+	}
+	if q.Get {
+		p := superpipe.PlanGet(m, q.Bytes, s.rules())
+		return move + m.Latency + p.Time(m, 0) + s.m.Post
+	}
+	p := superpipe.PlanPut(m, q.Bytes, s.rules())
+	if move > 0 {
+		p = superpipe.PlanBehind(m, q.Bytes, move, s.rules())
+	}
+	if q.Waited {
+		return move + p.Time(m, move) + s.m.Post
+	}
+	return move + p.Busy(m, s.m.Fold) + float64(p.Chunks)*s.m.Post
+}
+
+// hybrid is the cost of a head that travels by the superpipeline for as long as the tail takes to register, and of the
+// tail's wire. A head's bytes cost what the slower of wire and copying takes.
+func (s *Selector) hybrid(q Query, move float64) float64 {
+	m, n := &s.m.Model, float64(q.Bytes)
+	if q.Covered || s.m.BulkSlot == 0 || q.Bytes == 0 {
+		return math.Inf(1)
+	}
+	head := m.Register(n) / (max(1/m.Net, 1/m.Copy(n)) + 1/m.Reg)
+	if head = max(head, float64(s.m.BulkSlot)); 2*head > n {
+		return s.piped(q, move) + s.m.Lookup // nothing is left for the helper: a superpipeline that has asked for one
+	}
+	h := q
+	h.Bytes, h.Waited = int(head), true
+	return max(s.piped(h, move), m.Register(n-head)) + (n-head)/m.Net + m.Gap + s.m.Lookup
+}
+
+// leased is the cost of a superpipeline through the target's workspace: equation 9, in both of the plan's regimes.
+func (s *Selector) leased(q Query, trip float64) float64 {
+	m := &s.m.Model
+	if q.Bytes == 0 || s.m.BulkSlot < superpipe.Block {
+		return math.Inf(1)
+	}
+	p := superpipe.PlanBehind(m, q.Bytes, trip, superpipe.Rules{Slot: s.m.BulkSlot / superpipe.Block * superpipe.Payload, Unit: superpipe.Payload})
+	if q.Waited {
+		return trip + p.Time(m, trip) + superpipe.Block/m.Copy(float64(q.Bytes)) + m.Latency
+	}
+	return trip + p.Busy(m, s.m.Fold)
+}

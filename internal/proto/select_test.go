@@ -1,0 +1,214 @@
+package proto
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/superpipe"
+	"gopgas/transport"
+)
+
+// cluster is a machine with the constants of the superpipeline paper's cluster graphene; post, lookup, handler and gap
+// are assumed.
+func cluster() Machine {
+	copying := func(bytes float64) float64 {
+		switch { // through the levels of the cache
+		case bytes <= 32<<10:
+			return 12e9
+		case bytes <= 4<<20:
+			return 8e9
+		default:
+			return 5.2e9
+		}
+	}
+	return Machine{
+		Caps:  transport.Caps{MaxInline: 128, MaxMessage: 8 << 20, MaxSGE: 4},
+		Model: superpipe.Model{Gap: 0.2e-6, Latency: 1e-6, Net: 2e9, Copy: copying, RegLatency: 68e-6, Reg: 20e9},
+		Post:  0.2e-6, Lookup: 0.05e-6, Handler: 0.5e-6,
+		Slot: 64 << 10, Payload: 4032, BulkSlot: 256 << 10, Fold: 3, Lease: true,
+	}
+}
+
+// slowCopies is a machine whose network outruns its copies.
+func slowCopies() Machine {
+	m := cluster()
+	m.Model.Net, m.Model.Copy = 12e9, func(float64) float64 { return 6e9 }
+	return m
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// table prints what is chosen at all sizes, as runs of equal choices.
+func table(s *Selector) string {
+	var b strings.Builder
+	for i := range 2 * 2 * 2 * reuses * places {
+		q := Query{
+			Get: i&1 != 0, Waited: i&2 != 0, Covered: i&4 != 0,
+			Uses: []uint8{1, 4, 16}[i/8%reuses], Moves: i/8/reuses == 1, Never: i/8/reuses == 2,
+		}
+		if q.Covered && q.Uses > 1 || q.Get && q.Waited {
+			continue // nothing to register; a get is always waited for
+		}
+		fmt.Fprintf(&b, "%s:", describe(q))
+		last := protocols
+		sizes := []int{s.limits[0] + 1, s.limits[1] + 1, s.limits[2] + 1}
+		for c := range classes {
+			sizes = append(sizes, classStart(c))
+		}
+		slices.Sort(sizes)
+		for _, q.Bytes = range sizes {
+			if p := Select(q, s); p != last {
+				fmt.Fprintf(&b, " %d %v", q.Bytes, p)
+				last = p
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func describe(q Query) string {
+	pick := func(b bool, yes, no string) string {
+		if b {
+			return yes
+		}
+		return no
+	}
+	here := pick(q.Covered, "registered", fmt.Sprintf("unregistered, %d uses", q.Uses))
+	there := pick(q.Never, "unregistered", pick(q.Moves, "movable", "held"))
+	return fmt.Sprintf("%s, %s, here %s, there %s", pick(q.Get, "get", "put"), pick(q.Waited, "waited", "not waited"), here, there)
+}
+
+func TestSelectGolden(t *testing.T) {
+	for name, m := range map[string]Machine{"cluster": cluster(), "slowcopies": slowCopies()} {
+		got := table(m.Selector(0))
+		file := "testdata/select." + name + ".golden"
+		if *update {
+			require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got)
+	}
+}
+
+// TestSelectIsCheapest: at any size the choice costs no more than 30 % above the best, the width of a class; and it is
+// one that can do it.
+func TestSelectIsCheapest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, m := range []Machine{cluster(), slowCopies()} {
+		s := m.Selector(0)
+		for range 3000 {
+			q := Query{
+				Bytes: int(math.Exp(rng.Float64() * math.Log(1<<31))), Get: rng.IntN(2) == 0, Waited: rng.IntN(2) == 0,
+				Covered: rng.IntN(2) == 0, Uses: []uint8{0, 1, 4, 16}[rng.IntN(4)], Moves: rng.IntN(3) == 0, Never: rng.IntN(3) == 0,
+			}
+			got, best, least := Select(q, s), protoNone, math.Inf(1)
+			for p := protoInline; p < protocols; p++ {
+				if c := s.Cost(p, q); c < least {
+					best, least = p, c
+				}
+			}
+			if best == protoNone {
+				require.Equal(t, protoNone, got, "%+v", q)
+				continue
+			}
+			require.LessOrEqual(t, s.Cost(got, q), 1.3*least, "%+v: %v, not %v", q, got, best)
+		}
+	}
+}
+
+// TestSelectKeepsLimits looks at both sides of every limit.
+func TestSelectKeepsLimits(t *testing.T) {
+	m := cluster()
+	s := m.Selector(0)
+	q := Query{Waited: true}
+	at := func(n int) Protocol {
+		q.Bytes = n
+		return Select(q, s)
+	}
+	require.Equal(t, protoInline, at(m.Caps.MaxInline))
+	require.NotEqual(t, protoInline, at(m.Caps.MaxInline+1))
+	q.Never = true
+	require.Equal(t, protoMessage, at(m.Payload))
+	require.Equal(t, protoLease, at(m.Payload+1))
+	q.Get = true
+	require.Equal(t, protoMessage, at(m.Payload))
+	require.Equal(t, protoNone, at(m.Payload+1), "nothing one-sided reads unregistered memory")
+}
+
+// TestSelectForced: each protocol is taken wherever it can do it, and only where others cannot another is.
+func TestSelectForced(t *testing.T) {
+	m := cluster()
+	free := m.Selector(0)
+	for p := protoInline; p < protocols; p++ {
+		s := m.Selector(1 << p)
+		taken := 0
+		for i := range s.answer {
+			q, ok := s.sample(i)
+			if !ok {
+				continue
+			}
+			got := Select(q, s)
+			if !math.IsInf(s.Cost(p, q), 1) {
+				require.Equal(t, p, got, "%+v", q)
+				taken++
+			} else {
+				require.Equal(t, Select(q, free), got, "%+v", q)
+			}
+		}
+		require.Positive(t, taken, "%v", p)
+	}
+}
+
+// TestSamplesFindTheirPlace: index is the inverse of sample, and classes are as they begin.
+func TestSamplesFindTheirPlace(t *testing.T) {
+	s := cluster().Selector(0)
+	n := 0
+	for i := range s.answer {
+		if q, ok := s.sample(i); ok {
+			require.Equal(t, i, s.index(q), "%+v", q)
+			n++
+		}
+	}
+	require.Greater(t, n, 8*reuses*places*100)
+	for c := range classes {
+		require.Equal(t, c, class(classStart(c)))
+		require.Equal(t, c, class(classStart(c+1)-1))
+	}
+	require.Equal(t, classes-1, class(math.MaxInt))
+	for p := range protocols {
+		require.NotEmpty(t, p.String())
+	}
+}
+
+func TestSelectAllocatesNothing(t *testing.T) {
+	s := cluster().Selector(0)
+	var p Protocol
+	require.Zero(t, testing.AllocsPerRun(100, func() { p = Select(Query{Bytes: 70_000, Waited: true}, s) }))
+	require.NotEqual(t, protoNone, p)
+}
+
+func BenchmarkSelect(b *testing.B) {
+	s := cluster().Selector(0)
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n += 12345
+		_ = Select(Query{Bytes: n & (1<<22 - 1), Waited: true}, s)
+	}
+}
+
+func BenchmarkNewSelector(b *testing.B) {
+	for b.Loop() {
+		cluster().Selector(0)
+	}
+}

@@ -1,0 +1,131 @@
+package replay
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"gopgas/internal/predict"
+	"gopgas/internal/trace"
+)
+
+// ShapeConfig is what a synthetic trace is made with. Zero fields take the shape's own values.
+type ShapeConfig struct {
+	Ranks      int
+	Iterations int
+	Bytes      uint64  // scale: of the microbenchmarks' messages, of a large face or block of the others
+	Noise      float64 // standard deviation of a computation phase's length, as a part of it; it only lengthens
+	Spikes     float64 // part of the phases that something disturbs: a twentieth to a fifth longer
+	Bandwidth  float64 // bytes per nanosecond of a transfer
+	Latency    predict.Nanos
+	Seed       uint64
+}
+
+// shapes are the programs that synthetic traces can have the form of.
+var shapes = map[string]struct {
+	iterations int
+	bytes      uint64
+	run        func(*program)
+}{
+	"reuse":   {10, 4 << 20, microbenchmark},
+	"noreuse": {10, 4 << 20, microbenchmarkNew},
+	"nest":    {20, 1 << 20, nest},
+	"bt":      {60, 1664 << 10, bt},
+	"lu":      {60, 3 << 20, lu},
+	"sp":      {100, 1664 << 10, sp},
+	"cg":      {15, 6 << 20, cg},
+	"ft":      {25, 64 << 20, ft},
+}
+
+// Shapes returns the names of all shapes.
+func Shapes() []string {
+	var names []string
+	for n := range shapes {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Synthesize makes a trace of that shape. Equal arguments make equal traces.
+func Synthesize(shape string, c ShapeConfig) ([]*trace.File, error) {
+	s, ok := shapes[shape]
+	if !ok {
+		return nil, fmt.Errorf("shape %q: want one of %q", shape, Shapes())
+	}
+	if c.Ranks == 0 {
+		c.Ranks = 4
+	}
+	if c.Iterations == 0 {
+		c.Iterations = s.iterations
+	}
+	if c.Bytes == 0 {
+		c.Bytes = s.bytes
+	}
+	if c.Bandwidth == 0 {
+		c.Bandwidth = 1.4 // DDR InfiniBand
+	}
+	if c.Latency == 0 {
+		c.Latency = 2000
+	}
+	if c.Ranks < 1 || c.Iterations < 1 || c.Bandwidth < 0 || c.Noise < 0 || c.Spikes < 0 {
+		return nil, fmt.Errorf("shape %s: %+v: want at least one rank and iteration, and nothing negative", shape, c)
+	}
+	var files []*trace.File
+	for rank := range c.Ranks {
+		p := &program{c: c, rank: rank, rng: rand.New(rand.NewPCG(c.Seed, uint64(rank)))}
+		p.file = &trace.File{Head: trace.Head{Rank: rank, Ranks: c.Ranks, Node: rank}}
+		s.run(p)
+		files = append(files, p.file)
+	}
+	return files, nil
+}
+
+// program writes the trace of one rank as it goes along.
+type program struct {
+	c    ShapeConfig
+	rank int
+	rng  *rand.Rand
+	now  predict.Nanos
+	top  uint64 // of the addresses given out
+	file *trace.File
+}
+
+const millisecond predict.Nanos = 1e6
+
+// buffer returns memory of its own.
+func (p *program) buffer(bytes uint64) uint64 {
+	addr := 1<<32 + p.top
+	p.top += (bytes + pageBytes - 1) / pageBytes * pageBytes
+	return addr
+}
+
+// compute lets about d pass.
+func (p *program) compute(d predict.Nanos) {
+	late := p.rng.NormFloat64() * p.c.Noise
+	late = max(late, -late)
+	if p.rng.Float64() < p.c.Spikes {
+		late += 0.05 + 0.15*p.rng.Float64()
+	}
+	p.now += predict.Nanos(float64(d) * (1 + late))
+}
+
+// put transfers bytes from addr, called from the given line, to the peer that many ranks on.
+func (p *program) put(line uintptr, addr, bytes uint64, step int) {
+	took := p.c.Latency + predict.Nanos(float64(bytes)/p.c.Bandwidth)
+	peer := ((p.rank+step)%p.c.Ranks + p.c.Ranks) % p.c.Ranks
+	if peer == p.rank {
+		peer = -1 // alone: somebody far away
+	}
+	e := trace.Event{At: p.now, Took: took, Addr: addr, Bytes: bytes, Peer: int32(peer), Kind: trace.Put}
+	e.Stack[0], e.Stack[1] = 0x400000+line, 0x500000
+	p.file.Events = append(p.file.Events, e)
+	p.now += took
+}
+
+// each runs the main loop.
+func (p *program) each(body func(i int)) {
+	for i := range p.c.Iterations {
+		body(i)
+	}
+}

@@ -1,0 +1,58 @@
+// Package superpipe moves large transfers from or to memory that is not registered. They are copied through slots that
+// are, in chunks that grow, so that the copy of each chunk hides behind the transfer of the one before: A. Denis, "A
+// High-Performance Superpipeline Protocol for InfiniBand" (Euro-Par 2011). The first use of a buffer is as fast as any.
+//
+// # Terms
+//
+//   - Chunk: what one operation of the NIC carries. A Plan cuts a transfer into chunks: C_i = C_0*q^i until a slot is
+//     full (model.go has the paper's equations, plan.go both regimes).
+//   - Slot: registered memory for a chunk. An Origin has a pool of them; a transfer uses N (Fold) in turn.
+//   - Lease: N slots of a Target's workspace, for one transfer into its unregistered memory.
+//   - Block, grid, flag: a chunk into a lease is 4096-byte blocks, each with a flag in its last word (grid.go).
+//   - Way: how a target learns of chunks in its workspace: flags where the NIC keeps data in order, else a write with
+//     immediate per chunk.
+//   - Acknowledgement: a word in the origin's memory into which the target writes how many chunks it has copied out.
+//
+// # Life of a put
+//
+// Begin cuts it. Each Step posts what is ready and copies one more chunk into a slot. Sourced says that all is copied:
+// the caller's buffer is free, and Put returns. What the NIC reports frees slots; when all is reported the put is done.
+//
+// A target that becomes known later (its firehose moves) is told by Reach; the first chunk is copied meanwhile. A
+// target that is never registered is sent an Offer, leases workspace and answers with a Grant; then its Progress copies
+// block by block behind the NIC and acknowledges each chunk, and the put is done when the last one is.
+//
+// While chunks are copied a helper may register what comes later; told by Pinned from which byte on, the pipe copies up
+// to there and sends the rest directly.
+//
+// # Life of a get
+//
+// Reads are posted into free slots, several at once; what has arrived is copied out. The last chunk's copy is exposed,
+// so chunks shrink. A get of unregistered memory does not exist: no one-sided operation reaches that.
+//
+// # Invariants
+//
+//   - B1: chunk i is posted when i-(N-1) is acknowledged: by the NIC, or by the target whose slot it goes to.
+//   - B2: a slot, and the caller's memory where the NIC uses it, belong to the NIC until it has reported. A pipe that
+//     nobody holds stays in its origin's table, and Progress brings it to its end.
+//   - B3: a flag is a generation and a sequence number, so no place of the grid ever expects a value that it held
+//     before; payload never lies on the grid, so none can look like a flag.
+//   - B4: a workspace keeps to one Way for its life: chunks with an immediate would put payload on the grid.
+//   - B5: a lease ends when its last acknowledgement has left the NIC, or when its origin is lost and the connection
+//     with it. Then no write of that origin can land in it.
+//   - B6: chunks cover a transfer without gap or overlap, and none is longer than a slot, whatever the model says.
+//
+// # Lock order
+//
+//	Pipe.stepping, lease.mu   (try-lock where it is long: the copy of one chunk is made under them)
+//	  Pipe.mu, inbox.mu
+//	  Origin.mu, Target.mu    (short)
+//
+// The NIC's Post, Register and Deregister are called under the first two.
+//
+// # Limits
+//
+// Fold, slots and Way are equal on all ranks. A lease takes transfers of up to 64 GiB. Baselines (Policy) other than
+// registration run through the same pipe, so that what differs is the plan; those that register do so with the NIC,
+// without a cache, and copy where it refuses. The caller says for how long Go memory that they register stays.
+package superpipe

@@ -1,0 +1,211 @@
+package superpipe
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// lease is workspace in use by one transfer. The zero lease is free.
+type lease struct {
+	acknowledged atomic.Uint64 // generation of the newest last acknowledgement that the NIC has sent
+
+	mu         sync.Mutex // guards what follows; held for the copy of one chunk
+	t          *Target    // nil while the lease is free
+	slot       int32
+	generation uint64
+	origin     int
+	ep         transport.EP
+	offer      Offer
+	dst        mem.Range
+	slots      mem.Range
+
+	chunk  int  // chunks copied out
+	told   int  // of them, acknowledged
+	block  int  // blocks copied of the chunk
+	seq    int  // blocks copied of the transfer
+	at     int  // bytes copied of the transfer
+	broken bool // the origin did what it must not: nothing is copied any more
+	op     [1]transport.Op
+
+	inbox inbox
+}
+
+// inbox holds the lengths of the chunks whose immediates have come and that are not copied yet. It has a lock of its
+// own, so that the poller does not wait for a copy.
+type inbox struct {
+	mu         sync.Mutex
+	generation uint64 // 0: closed
+	lease      int32
+	next       int // chunks that have come
+	bytes      [mostFold]uint32
+}
+
+const anyOrigin = -1
+
+// cookieGenerations is how many generations the cookies of acknowledgements tell apart.
+const cookieGenerations = CookieSpan / mostLeases
+
+// open begins a lease; l.mu is held.
+func (l *lease) open(t *Target, slot int32, generation uint64, origin int, ep transport.EP, o Offer, dst mem.Range) {
+	l.t, l.slot, l.generation, l.origin, l.ep, l.offer, l.dst = t, slot, generation, origin, ep, o, dst
+	l.slots = t.pool.Range(slot)
+	l.chunk, l.told, l.block, l.seq, l.at, l.broken = 0, 0, 0, 0, 0, false
+	l.inbox.open(slot, generation)
+}
+
+func (b *inbox) open(slot int32, generation uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lease, b.generation, b.next = slot, generation, 0
+}
+
+// arrive notes that the chunk of an immediate is there. One of an older transfer is dropped.
+func (l *lease) arrive(imm uint32, bytes uint32) {
+	b := &l.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.generation == 0 {
+		return
+	}
+	// The chunks of one transfer come in order, so its number is known; an older transfer's generation differs.
+	if imm == immediate(uint32(b.lease), b.generation, b.next) {
+		b.bytes[b.next%mostFold] = bytes
+		b.next++
+	}
+}
+
+// there returns the length of a chunk by its immediate.
+func (b *inbox) there(chunk int) (bytes int, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if chunk >= b.next {
+		return 0, false
+	}
+	return int(b.bytes[chunk%mostFold]), true
+}
+
+// progress copies at most one chunk and acknowledges what is copied.
+func (l *lease) progress() (moved bool) {
+	if !l.mu.TryLock() {
+		return false
+	}
+	defer l.mu.Unlock()
+	if l.t == nil || l.broken {
+		return false
+	}
+	if l.at < l.dst.Bytes {
+		if l.t.way == WayFlags {
+			moved = l.follow()
+		} else {
+			moved = l.whole()
+		}
+	}
+	if l.told < l.chunk && l.tell() {
+		moved = true
+	}
+	if l.at == l.dst.Bytes && l.told == l.chunk && l.acknowledged.Load() == l.generation%cookieGenerations {
+		l.t.served.Add(1)
+		l.close()
+		moved = true
+	}
+	return moved
+}
+
+// follow copies behind the NIC: block by block, as long as flags have come, to the end of a chunk.
+func (l *lease) follow() (moved bool) {
+	slot := l.slots.Slice(l.chunk%l.t.c.Fold*l.t.c.SlotBytes, l.t.c.SlotBytes)
+	for l.at < l.dst.Bytes {
+		here, end := landed(slot, l.block, l.generation, l.seq)
+		if !here {
+			return moved
+		}
+		n := min(Payload, l.dst.Bytes-l.at)
+		copy(l.dst.Slice(l.at, n).Data(), slot.Slice(l.block*Block, n).Data())
+		l.at, l.seq, l.block, moved = l.at+n, l.seq+1, l.block+1, true
+		if end || l.at == l.dst.Bytes {
+			l.chunk, l.block = l.chunk+1, 0
+			return true
+		}
+		if l.block*Block == slot.Bytes {
+			l.fail() // no chunk is longer than a slot
+			return true
+		}
+	}
+	return moved
+}
+
+// whole copies a chunk whose immediate has come.
+func (l *lease) whole() bool {
+	n, ok := l.inbox.there(l.chunk)
+	if !ok {
+		return false
+	}
+	if n == 0 || n > l.t.c.SlotBytes || n > l.dst.Bytes-l.at {
+		l.fail()
+		return true
+	}
+	slot := l.slots.Slice(l.chunk%l.t.c.Fold*l.t.c.SlotBytes, n)
+	copy(l.dst.Slice(l.at, n).Data(), slot.Data())
+	l.at += n
+	l.chunk++
+	return true
+}
+
+// tell writes the number of copied chunks into the origin's memory; it reports false where the NIC has no room.
+func (l *lease) tell() bool {
+	t := l.t
+	value := ack(l.offer.Tag, l.chunk)
+	word := t.scratch.Slice(int(l.slot)*8, 8)
+	word.Word64(0).Store(value) // one still in flight may send the newer value, which is as good
+	op := &l.op[0]
+	*op = transport.Op{
+		Kind: transport.OpWrite, NSGE: 1, EP: l.ep, RAddr: l.offer.AckAddr, RKey: l.offer.AckKey,
+		Cookie: t.c.Cookies + l.generation%cookieGenerations*mostLeases + uint64(l.slot),
+	}
+	op.SGE[0] = transport.SGE{Mem: word, LKey: t.ackFrom.LKey}
+	if t.inline {
+		op.Flags |= transport.FlagInline
+	}
+	if l.at == l.dst.Bytes {
+		op.Flags |= transport.FlagSignaled // the lease ends, and its word is used anew, when this one is sent
+	}
+	n, err := t.c.NIC.Post(l.op[:])
+	if err != nil {
+		l.fail() // the NIC is closed, or the endpoint is none: the origin is about to be lost
+		return true
+	}
+	if n == 1 {
+		l.told = l.chunk
+	}
+	return n == 1
+}
+
+// fail stops the copying until the origin is lost or gives the lease back.
+func (l *lease) fail() {
+	l.broken = true
+	l.t.broken.Add(1)
+	l.t.live.Add(-1)
+}
+
+// lost ends the lease if it is the origin's, and of the generation unless that is 0.
+func (l *lease) lost(origin int, generation uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.t != nil && (l.origin == origin || origin == anyOrigin) && (l.generation == generation || generation == 0) {
+		l.close()
+	}
+}
+
+// close takes the lease back; l.mu is held.
+func (l *lease) close() {
+	t := l.t
+	l.inbox.open(l.slot, 0)
+	l.t, l.dst, l.slots = nil, mem.Range{}, mem.Range{}
+	t.give(l.slot, l.origin)
+	if !l.broken {
+		t.live.Add(-1)
+	}
+}

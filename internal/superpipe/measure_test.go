@@ -1,0 +1,94 @@
+package superpipe
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+	"gopgas/transport/soft"
+	"gopgas/transport/transporttest"
+)
+
+// bench connects the two ranks of an opened pair for Measure.
+func bench(t testing.TB, ds []transport.Domain, bytes int) Bench {
+	ep, err := ds[0].Connect(t.Context(), 1, ds[1].Address())
+	require.NoError(t, err)
+	local, remote := mem.Of(make([]uint64, bytes/8)), mem.Of(make([]uint64, bytes/8))
+	lreg, err := ds[0].Register(local, transport.LocalWrite)
+	require.NoError(t, err)
+	rreg, err := ds[1].Register(remote, transport.AllAccess)
+	require.NoError(t, err)
+	return Bench{
+		Sched: sched.Goroutine(2), NIC: ds[0], Poll: ds[0].Poll, EP: ep,
+		Local: transport.SGE{Mem: local, LKey: lreg.LKey}, RAddr: remote.Addr(), RKey: rreg.RKey,
+	}
+}
+
+func closeAll(t testing.TB, ds []transport.Domain) {
+	t.Cleanup(func() {
+		for _, d := range ds {
+			require.NoError(t, d.Close())
+		}
+	})
+}
+
+func TestMeasure(t *testing.T) {
+	for name, open := range map[string]func(*testing.T, int) ([]transport.Domain, func(int)){
+		"loopback": openFabric(transporttest.FabricConfig{}),
+		"small":    openFabric(transporttest.FabricConfig{MaxPost: 2, MaxMessage: 8000}),
+		"soft":     openSoft(soft.Config{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds, _ := open(t, 2)
+			closeAll(t, ds)
+			m, err := Measure(t.Context(), bench(t, ds, 256<<10))
+			require.NoError(t, err)
+			for what, v := range map[string]float64{
+				"g": m.Gap, "lambda": m.Latency, "B_net": m.Net, "B_copy": m.Copy(1e5), "B_copy of little": m.Copy(1), "B_copy of much": m.Copy(1e12),
+				"lambda_reg": m.RegLatency, "B_reg": m.Reg,
+			} {
+				require.True(t, v > 0 && !math.IsInf(v, 0), "%s is %v", what, v)
+			}
+			p := PlanPut(m, 1<<20, Rules{Slot: 1 << 17})
+			require.Positive(t, p.Time(m, 0))
+		})
+	}
+}
+
+// TestMeasureKnowsBandwidth: a NIC that is held to a bandwidth and a latency is measured as no faster.
+func TestMeasureKnowsBandwidth(t *testing.T) {
+	const bandwidth, latency = 200 << 20, 50 * time.Microsecond
+	ds, _ := openSoft(soft.Config{Bandwidth: bandwidth, Latency: latency})(t, 2)
+	closeAll(t, ds)
+	m, err := Measure(t.Context(), bench(t, ds, 1<<20))
+	require.NoError(t, err)
+	require.Less(t, m.Net, 1.3*bandwidth)
+	require.Greater(t, m.Latency, 0.4*latency.Seconds())
+}
+
+func TestMeasureFails(t *testing.T) {
+	ds, _ := openFabric(transporttest.FabricConfig{})(t, 2)
+	closeAll(t, ds)
+	b := bench(t, ds, 1<<16)
+	b.RKey++
+	_, err := Measure(t.Context(), b)
+	require.ErrorContains(t, err, "refused")
+	b.Poll = func([]transport.Completion) (int, error) { return 0, nil }
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = Measure(ctx, b)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestBetween(t *testing.T) {
+	xs, ys := []float64{1, 2, 4}, []float64{10, 20, 0}
+	for x, want := range map[float64]float64{0: 10, 1: 10, 1.5: 15, 2: 20, 3: 10, 4: 0, 9: 0} {
+		require.InDelta(t, want, between(xs, ys, x), 1e-9)
+	}
+}

@@ -1,0 +1,244 @@
+package superpipe
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"gopgas/internal/bounce"
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// Origin is the side of a rank that puts and gets. NewOrigin makes it. All methods may be called concurrently; none
+// blocks for longer than the copy of one chunk.
+type Origin struct {
+	c     Config
+	caps  transport.Caps
+	way   Way
+	key   transport.Region // of the slots
+	words mem.Range        // acknowledgements, a word per pipe
+	ackTo transport.Region // of the words
+
+	fallbacks atomic.Int64
+
+	mu      sync.Mutex // guards what follows
+	pool    *bounce.Pool
+	free    []int32
+	tag     uint64
+	closed  error
+	retired []retired
+
+	live  atomic.Int32                    // pipes that are not done
+	table [mostPipes]atomic.Pointer[Pipe] // pipes, for completions
+}
+
+// NewOrigin registers the slots of an origin. Its error names the limit and the setting where that is refused.
+func NewOrigin(c Config) (*Origin, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	o := &Origin{c: c, caps: c.NIC.Caps(), way: wayOf(c.NIC.Caps())}
+	slots, key, err := c.workspace("to other ranks", c.Slots, transport.LocalWrite)
+	if err != nil {
+		return nil, err
+	}
+	o.pool, o.key = bounce.New(slots, c.SlotBytes), key
+	o.words = mem.Of(make([]uint64, mostPipes))
+	if o.ackTo, err = c.NIC.Register(o.words, transport.LocalWrite|transport.RemoteWrite); err != nil {
+		return nil, errors.Join(fmt.Errorf("register %d bytes of acknowledgements: %w", o.words.Bytes, err), c.NIC.Deregister(key))
+	}
+	for i := mostPipes - 1; i >= 0; i-- {
+		o.free = append(o.free, int32(i))
+	}
+	return o, nil
+}
+
+// Footprint is the registered memory of an origin, in bytes.
+func (o *Origin) Footprint() int { return o.c.Slots*o.c.SlotBytes + o.words.Bytes }
+
+// Way is how transfers to unregistered targets travel over this NIC.
+func (o *Origin) Way() Way { return o.way }
+
+// Transfer is one large put or get.
+type Transfer struct {
+	Get   bool
+	Rank  int // the target, for errors
+	EP    transport.EP
+	Local mem.Range // source of a put, destination of a get
+
+	Registered bool // Local is covered by LKey
+	LKey       uint64
+
+	// RAddr and RKey name the target's memory where that is registered and known.
+	RAddr, RKey uint64
+	// Behind is how long, in seconds, the target stays unknown: a firehose that moves, a rendezvous. The first chunk is
+	// copied meanwhile; Reach or Granted ends it. 0: the target is known.
+	Behind float64
+	// Lease: the target is not registered and will grant workspace. A put only.
+	Lease bool
+}
+
+// Errors of a transfer; match with errors.Is.
+var (
+	// ErrTooLong: a transfer longer than sequence numbers reach; send it in parts.
+	ErrTooLong = errors.New("superpipe: the transfer is too long for one lease")
+	// ErrGrant: the target's grant does not fit this rank's settings, which must be equal on all ranks.
+	ErrGrant = errors.New("superpipe: the grant does not fit this rank's settings")
+)
+
+var (
+	errNoWay    = fmt.Errorf("copy into the target's workspace: this NIC neither keeps data in order nor has writes with immediate: %w", transport.ErrUnsupported)
+	errGetLease = fmt.Errorf("get from unregistered memory: no one-sided operation reaches it: %w", transport.ErrUnsupported)
+)
+
+// Begin starts a transfer; ok is false while all pipes are in use, until Progress has ended one. The memory of t.Local
+// is read (written, for a get) until Sourced (Done). Nothing is posted before the first Step.
+func (o *Origin) Begin(t Transfer) (p *Pipe, ok bool, err error) {
+	if t.Lease {
+		switch {
+		case t.Get:
+			return nil, false, errGetLease
+		case o.way == WayNone:
+			return nil, false, errNoWay
+		case t.Local.Bytes > maxCopied:
+			return nil, false, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, t.Local.Bytes, maxCopied)
+		}
+	}
+	p = &Pipe{o: o, t: t}
+	p.choose()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed != nil {
+		return nil, false, o.closed
+	}
+	if len(o.free) == 0 {
+		return nil, false, nil
+	}
+	p.index = o.free[len(o.free)-1]
+	o.free = o.free[:len(o.free)-1]
+	o.tag = o.tag%lastGeneration + 1
+	p.tag = o.tag
+	o.words.Word64(int(p.index) * 8).Store(0)
+	o.table[p.index].Store(p)
+	o.live.Add(1)
+	return p, true, nil
+}
+
+// release takes a pipe that is done out of the table. A transfer with a lease that has failed leaves its word behind until
+// the connection has ended: the target's end of it may work still, and a late acknowledgement would wipe out another's.
+func (o *Origin) release(p *Pipe, failed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.table[p.index].Store(nil)
+	if p.t.Lease && failed && p.posted > 0 && !p.isLost() { // asked under mu: revive comes after lose
+		o.retired = append(o.retired, retired{p.index, p.t.Rank})
+	} else {
+		o.free = append(o.free, p.index)
+	}
+	o.live.Add(-1)
+}
+
+// retired is a pipe's place that a rank may still write to.
+type retired struct {
+	index int32
+	rank  int
+}
+
+// revive makes the places that a rank can no longer write to usable again.
+func (o *Origin) revive(rank int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	keep := o.retired[:0]
+	for _, r := range o.retired {
+		if r.rank == rank {
+			o.free = append(o.free, r.index)
+		} else {
+			keep = append(keep, r)
+		}
+	}
+	o.retired = keep
+}
+
+// takeSlot returns a free slot, or false.
+func (o *Origin) takeSlot() (int32, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pool.Take()
+}
+
+func (o *Origin) giveSlot(s int32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pool.Give(s)
+}
+
+// slot returns the memory of a slot.
+func (o *Origin) slot(s int32) mem.Range { return o.pool.Range(s) }
+
+// FreeSlots is how many slots nobody uses now.
+func (o *Origin) FreeSlots() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pool.Free()
+}
+
+// Live is how many transfers are not done.
+func (o *Origin) Live() int { return int(o.live.Load()) }
+
+// Fallbacks is how many chunks were copied because a registration was refused.
+func (o *Origin) Fallbacks() int64 { return o.fallbacks.Load() }
+
+// Completed takes a completion of one of the origin's operations; it reports false for others'. The poller calls it.
+// It never waits.
+func (o *Origin) Completed(c *transport.Completion) bool {
+	if !o.c.owns(c) {
+		return false
+	}
+	at := c.Cookie - o.c.Cookies
+	if p := o.table[at/mostFold%mostPipes].Load(); p != nil {
+		p.complete(int(at%mostFold), c.Status)
+	}
+	return true
+}
+
+// Progress moves every transfer along and reports whether any moved. Whoever polls calls it, so that a transfer whose
+// caller has stopped waiting comes to its end.
+func (o *Origin) Progress() (moved bool) {
+	if o.live.Load() == 0 {
+		return false
+	}
+	for i := range o.table {
+		if p := o.table[i].Load(); p != nil && p.Step() {
+			moved = true
+		}
+	}
+	return moved
+}
+
+// Lost ends all transfers to a rank with err. The caller has ended the connection before, because the rank is gone or
+// because an operation on it failed: no acknowledgement of that connection lands any more, and what this rank had in
+// flight is being reported. Slots come back as it is.
+func (o *Origin) Lost(rank int, err error) {
+	for i := range o.table {
+		if p := o.table[i].Load(); p != nil && p.t.Rank == rank {
+			p.lose(err)
+		}
+	}
+	o.revive(rank)
+}
+
+// Close ends all transfers with err at once, completions or not: the NIC is closed and touches no memory any more.
+// Begin returns err from then on.
+func (o *Origin) Close(err error) {
+	o.mu.Lock()
+	o.closed = err
+	o.mu.Unlock()
+	for i := range o.table {
+		if p := o.table[i].Load(); p != nil {
+			p.abandon(err)
+		}
+	}
+}

@@ -1,0 +1,366 @@
+package superpipe
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// Pipe is one transfer under way. Begin makes it. Whoever wants it to move calls Step; several goroutines may, and one
+// of them moves it.
+type Pipe struct {
+	o     *Origin
+	t     Transfer
+	index int32
+	tag   uint64
+
+	how  carriage
+	fold int // chunks in slots at once
+
+	stepping sync.Mutex // try-lock only: guards what follows
+	plan     Plan
+	from     int // the plan is for the chunks from this one on, and the bytes behind base
+	base     int
+	total    int // chunks
+	chunks   [mostFold]chunk
+	copied   int // chunks copied into slots, or ready otherwise
+	posted   int
+	settled  int // chunks that are acknowledged; of a get: copied out
+	seq      int // blocks sealed
+	op       [1]transport.Op
+
+	sourced atomic.Bool
+	done    atomic.Bool
+
+	mu       sync.Mutex // guards what follows; innermost
+	late     pinned
+	reached  bool // the target is known
+	grant    Grant
+	err      error
+	deserted bool // no completion will come
+	lost     bool // the connection has ended
+}
+
+// chunk is one of the last fold chunks.
+type chunk struct {
+	state  atomic.Int32
+	status transport.Status // before state becomes chunkLanded
+	slot   int32            // or -1
+	bytes  int              // payload
+	offset int
+	region transport.Region
+	pinned bool // region is to be deregistered
+}
+
+// States of a chunk.
+const (
+	chunkFree   int32 = iota
+	chunkReady        // copied, not posted
+	chunkPosted       // the NIC's
+	chunkLanded       // reported
+)
+
+// carriage is how the chunks of a pipe travel.
+type carriage uint8
+
+const (
+	byCopy   carriage = iota // through slots
+	bySeal                   // through slots in sub-blocks
+	byGather                 // from registered memory, with flags from slots between
+	byDirect                 // from registered memory
+	byPin                    // from memory that is registered for it
+)
+
+// choose decides how the transfer travels and cuts it. A plan for a lease is made before the grant, from this rank's
+// settings, which are the target's too.
+func (p *Pipe) choose() {
+	o, t, c := p.o, &p.t, &p.o.c
+	p.fold, p.reached = c.Fold, t.Behind == 0 && !t.Lease
+	r := Rules{Slot: min(c.SlotBytes, o.caps.MaxMessage)}
+	switch {
+	case t.Lease && o.way == WayFlags:
+		p.how, r.Unit = bySeal, Payload
+		r.Slot = min(c.SlotBytes, o.caps.MaxMessage) / Block * Payload
+		if t.Registered && o.caps.MaxSGE >= 2 {
+			p.how, r.Slot = byGather, min(r.Slot, o.caps.MaxSGE/2*Payload)
+		}
+	case t.Registered && t.Lease:
+		p.how = byDirect
+	case t.Registered:
+		p.how, r.Slot = byDirect, o.caps.MaxMessage
+	case !t.Lease && (c.Policy == OnTheFly || c.Policy == PipelinedPins):
+		p.how = byPin
+	}
+	p.cut(r)
+	p.total = p.plan.Chunks
+	if t.Local.Bytes == 0 {
+		p.total = 0
+	}
+}
+
+// cut plans the chunks by the policy.
+func (p *Pipe) cut(r Rules) {
+	t, c := &p.t, &p.o.c
+	n := t.Local.Bytes
+	switch {
+	case p.how == byDirect && !t.Lease:
+		p.plan = PlanWith(n, float64(r.Slot), 1, r)
+	case p.how == byPin && c.Policy == OnTheFly:
+		p.plan = PlanWith(n, float64(p.o.caps.MaxMessage), 1, Rules{Slot: p.o.caps.MaxMessage})
+	case p.how == byPin, c.Policy == Naive:
+		p.plan = PlanWith(n, float64(r.Slot), 1, r)
+		if c.Policy == Naive {
+			p.fold = 1
+		}
+	case c.Model == nil && c.Policy == Flat:
+		p.plan = PlanWith(n, defaultFirst, 1, r)
+	case c.Model == nil:
+		p.plan = PlanWith(n, defaultFirst, defaultRatio, r)
+		p.plan.shrink = t.Get
+	case c.Policy == Flat:
+		p.plan = PlanFlat(c.Model, n, r)
+	case t.Get:
+		p.plan = PlanGet(c.Model, n, r)
+	case t.Behind > 0:
+		p.plan = PlanBehind(c.Model, n, t.Behind, r)
+	case t.Lease:
+		p.plan = PlanBehind(c.Model, n, 2*c.Model.Latency, r)
+	default:
+		p.plan = PlanPut(c.Model, n, r)
+	}
+}
+
+// Chunks is in how many pieces the transfer was cut at first.
+func (p *Pipe) Chunks() int { return p.total }
+
+// next makes c chunk i. Where memory has been registered from some byte on, chunks up to that byte are copied and the
+// others are not.
+func (p *Pipe) next(c *chunk, i int) {
+	if i-p.from == p.plan.Chunks { // the head is done
+		p.recut(i, p.base+p.plan.Bytes, p.t.Local.Bytes, 0, byDirect)
+	}
+	p.place(c, i)
+	tail, ok := p.tail()
+	switch {
+	case !ok || c.offset+c.bytes <= tail.at:
+		return
+	case c.offset < tail.at:
+		p.recut(i, c.offset, tail.at, float64(c.bytes), byCopy)
+	default:
+		p.recut(i, c.offset, p.t.Local.Bytes, 0, byDirect)
+	}
+	p.t.LKey = tail.key
+	p.place(c, i)
+}
+
+func (p *Pipe) place(c *chunk, i int) {
+	off, n := p.plan.Piece(i - p.from)
+	c.slot, c.offset, c.bytes = -1, p.base+off, n
+}
+
+// pinned is memory of the transfer that has been registered since it began: from byte at on.
+type pinned struct {
+	at  int
+	key uint64
+	set bool
+}
+
+// Pinned tells a pipe that copies that its local memory from byte at on is now registered: what of it has not been
+// copied travels directly. The registration stays until the transfer is done. It is how a head travels by copies while
+// a helper registers the tail. A transfer with a lease goes on copying.
+func (p *Pipe) Pinned(at int, lkey uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = pinned{at, lkey, !p.t.Lease}
+}
+
+// tail is what has been registered, while chunks are still copied.
+func (p *Pipe) tail() (pinned, bool) {
+	if p.how != byCopy {
+		return pinned{}, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late, p.late.set
+}
+
+// recut plans the bytes from one to another anew: copied in chunks that grow from first, or directly. They begin with
+// chunk i.
+func (p *Pipe) recut(i, from, to int, first float64, how carriage) {
+	p.from, p.base, p.how = i, from, how
+	r, q := Rules{Slot: p.o.caps.MaxMessage}, defaultRatio
+	if how == byCopy {
+		r.Slot = min(r.Slot, p.o.c.SlotBytes)
+	} else {
+		first, q = float64(r.Slot), 1
+	}
+	p.plan = PlanWith(to-from, first, q, r)
+	p.plan.shrink = p.t.Get
+	p.total = i + p.plan.Chunks
+	if to < p.t.Local.Bytes {
+		p.total++ // at least: the tail is planned when it is reached
+	}
+}
+
+// Offer is what the rendezvous message of a transfer with a lease carries.
+func (p *Pipe) Offer() Offer {
+	word := p.o.words.Slice(int(p.index)*8, 8)
+	return Offer{Bytes: uint64(p.t.Local.Bytes), AckAddr: word.Addr(), AckKey: p.o.ackTo.RKey, Tag: p.tag}
+}
+
+// Granted gives the pipe the workspace that the target has leased to it. With an error the pipe ends with it, and the
+// target is to be told that it may have the lease back.
+func (p *Pipe) Granted(g Grant) error {
+	c := &p.o.c
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil && (!p.t.Lease || p.reached || int(g.SlotBytes) != c.SlotBytes || int(g.Fold) != c.Fold || g.Way != p.o.way) {
+		p.err = ErrGrant
+	}
+	p.grant, p.reached = g, p.err == nil
+	return p.err
+}
+
+// Reach tells the pipe where the target's memory is, now that it is registered.
+func (p *Pipe) Reach(raddr, rkey uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.grant, p.reached = Grant{Addr: raddr, Key: rkey}, true
+}
+
+// Fail ends the transfer with err. It is done when the NIC has reported what was in flight. Of several errors the first
+// stays, but that a connection broke gives way to why.
+func (p *Pipe) Fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil || p.err == errBroken {
+		p.err = err
+	}
+}
+
+// lose is Fail where the connection has ended.
+func (p *Pipe) lose(err error) {
+	p.Fail(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = true
+}
+
+func (p *Pipe) isLost() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
+}
+
+// abandon is Fail where nothing will be reported.
+func (p *Pipe) abandon(err error) {
+	p.Fail(err)
+	p.mu.Lock()
+	p.deserted = true
+	p.mu.Unlock()
+	p.Step()
+}
+
+// Sourced reports whether the source of a put may be reused.
+func (p *Pipe) Sourced() bool { return p.sourced.Load() || p.done.Load() }
+
+// Done reports whether the transfer has ended. A put with a lease has been copied to its place by then; another is
+// where its completions say: a NIC whose completions mean "sent" is flushed by the caller.
+func (p *Pipe) Done() bool { return p.done.Load() }
+
+// Err is nil until the transfer has ended in an error.
+func (p *Pipe) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// complete notes what the NIC reported for the chunk in a place.
+func (p *Pipe) complete(place int, s transport.Status) {
+	c := &p.chunks[place]
+	if s != transport.StatusOK {
+		p.Fail(statusError(s))
+	}
+	c.status = s
+	c.state.Store(chunkLanded)
+}
+
+// target returns where chunks go, as far as that is known, and the error that has ended the pipe.
+func (p *Pipe) target() (g Grant, reached, deserted bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.t.Lease && p.t.Behind == 0 {
+		return Grant{Addr: p.t.RAddr, Key: p.t.RKey}, true, p.deserted, p.err
+	}
+	return p.grant, p.reached, p.deserted, p.err
+}
+
+// Step moves the transfer along by at most one chunk's copy and reports whether it moved. It never waits.
+func (p *Pipe) Step() (moved bool) {
+	if p.done.Load() || !p.stepping.TryLock() {
+		return false
+	}
+	defer p.stepping.Unlock()
+	if p.done.Load() {
+		return false
+	}
+	g, reached, deserted, err := p.target()
+	moved = p.retire(deserted)
+	switch {
+	case err != nil:
+		p.drop()
+	case p.t.Get:
+		moved = p.pull(g, reached) || moved
+	default:
+		moved = p.push(g, reached) || moved
+	}
+	if err == nil {
+		if err = p.Err(); err != nil {
+			p.drop()
+		}
+	}
+	if p.ended(err) {
+		p.done.Store(true)
+		p.o.release(p, err != nil)
+		return true
+	}
+	return moved
+}
+
+// ended reports whether nothing is left to do or to wait for.
+func (p *Pipe) ended(err error) bool {
+	for i := range p.chunks[:p.fold] {
+		if s := p.chunks[i].state.Load(); s == chunkPosted || s == chunkLanded || s == chunkReady && err == nil {
+			return false
+		}
+	}
+	return err != nil || p.settled == p.total
+}
+
+// drop frees the chunks that will not be posted any more.
+func (p *Pipe) drop() {
+	for i := range p.chunks[:p.fold] {
+		if c := &p.chunks[i]; c.state.Load() == chunkReady {
+			p.freeChunk(c)
+		}
+	}
+}
+
+// freeChunk gives back what a chunk holds.
+func (p *Pipe) freeChunk(c *chunk) {
+	if c.pinned {
+		if err := p.o.c.NIC.Deregister(c.region); err != nil {
+			p.Fail(err)
+		}
+	}
+	if c.slot >= 0 {
+		p.o.giveSlot(c.slot)
+	}
+	c.slot, c.pinned = -1, false
+	c.state.Store(chunkFree)
+}
+
+// part is the caller's memory of a chunk.
+func (p *Pipe) part(c *chunk) mem.Range { return p.t.Local.Slice(c.offset, c.bytes) }

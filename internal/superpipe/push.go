@@ -1,0 +1,243 @@
+package superpipe
+
+import (
+	"errors"
+	"fmt"
+
+	"gopgas/transport"
+)
+
+// retire frees the chunks that the NIC has reported; a get's are copied out by pull. Where nothing will be reported,
+// those in flight count as reported.
+func (p *Pipe) retire(deserted bool) (moved bool) {
+	for i := range p.chunks[:p.fold] {
+		c := &p.chunks[i]
+		s := c.state.Load()
+		if s == chunkPosted && deserted {
+			c.status, s = transport.StatusFlushed, chunkLanded
+		}
+		if s != chunkLanded || p.t.Get && c.status == transport.StatusOK && p.Err() == nil {
+			continue
+		}
+		if !p.t.Lease && !p.t.Get && c.status == transport.StatusOK {
+			p.settled++ // the completions of an endpoint come in the order posted
+		}
+		p.freeChunk(c)
+		moved = true
+	}
+	return moved
+}
+
+// push moves a put: chunks that are ready are posted, one more is copied.
+func (p *Pipe) push(g Grant, reached bool) (moved bool) {
+	if p.t.Lease && reached {
+		word := p.o.words.Word64(int(p.index) * 8).Load()
+		if n := min(acked(word, p.tag), p.posted); n > p.settled {
+			p.settled, moved = n, true
+		}
+	}
+	// Posting chunk i waits for the acknowledgement of i-(N-1): the copy of i+1 then starts into that one's slot.
+	for reached && p.posted < p.copied && p.posted < p.settled+max(1, p.fold-1) {
+		c := &p.chunks[p.posted%p.fold]
+		if !p.post(c, g) {
+			break
+		}
+		p.posted++
+		moved = true
+	}
+	if p.copied < p.total && p.chunks[p.copied%p.fold].state.Load() == chunkFree && p.copied < p.settled+p.fold {
+		moved = p.ready(&p.chunks[p.copied%p.fold]) || moved
+	}
+	if p.copied == p.total && (p.how == byCopy || p.how == bySeal) {
+		p.sourced.Store(true)
+	}
+	return moved
+}
+
+// ready prepares the next chunk: it copies it into a slot, or registers it. It reports false where no slot is free.
+func (p *Pipe) ready(c *chunk) bool {
+	p.next(c, p.copied)
+	if p.how != byDirect && (p.how != byPin || !p.pin(c, 0)) {
+		if !p.hold(c, p.copied) {
+			return false
+		}
+		switch p.how {
+		case byCopy, byPin:
+			copy(p.o.slot(c.slot).Data(), p.part(c).Data())
+		case bySeal:
+			layOut(p.o.slot(c.slot), p.part(c))
+		}
+	}
+	c.state.Store(chunkReady)
+	p.copied++
+	return true
+}
+
+// hold takes a slot for c, which is chunk i; it reports false where none is free.
+func (p *Pipe) hold(c *chunk, i int) bool {
+	if c.bytes > p.o.c.SlotBytes {
+		p.recut(i, c.offset, p.t.Local.Bytes, defaultFirst, byCopy) // a piece that should have been registered whole
+		p.place(c, i)
+	}
+	slot, ok := p.o.takeSlot()
+	if ok {
+		c.slot = slot
+	}
+	return ok
+}
+
+// pin registers the memory of a chunk; where that is refused the chunk is copied instead.
+func (p *Pipe) pin(c *chunk, a transport.Access) bool {
+	r, err := p.o.c.NIC.Register(p.part(c), a)
+	if err != nil {
+		p.o.fallbacks.Add(1)
+		return false
+	}
+	c.region, c.pinned = r, true
+	return true
+}
+
+// post hands a chunk to the NIC; it reports false where that has no room, or has refused.
+func (p *Pipe) post(c *chunk, g Grant) bool {
+	i := p.posted
+	op := &p.op[0]
+	*op = transport.Op{
+		Kind: transport.OpWrite, Flags: transport.FlagSignaled, NSGE: 1, EP: p.t.EP, RKey: g.Key,
+		RAddr: g.Addr + uint64(c.offset), Cookie: p.cookie(i),
+	}
+	if p.t.Lease {
+		op.RAddr = g.Addr + uint64(i%p.o.c.Fold)*uint64(g.SlotBytes)
+		if g.Way == WayImm {
+			op.Kind, op.Imm = transport.OpWriteImm, immediate(g.Lease, g.Generation, i)
+		}
+	}
+	switch p.how {
+	case bySeal:
+		n := blocks(c.bytes)
+		seal(p.o.slot(c.slot), n, g.Generation, p.seq)
+		op.SGE[0] = transport.SGE{Mem: p.o.slot(c.slot).Slice(0, n*Block), LKey: p.o.key.LKey}
+	case byGather:
+		p.gather(op, c, g)
+	default:
+		op.SGE[0] = p.sge(c)
+	}
+	if !p.send(c) {
+		return false
+	}
+	if p.how == bySeal || p.how == byGather {
+		p.seq += blocks(c.bytes)
+	}
+	return true
+}
+
+// sge is this rank's memory of a chunk that is not in sub-blocks.
+func (p *Pipe) sge(c *chunk) transport.SGE {
+	switch {
+	case c.pinned:
+		return transport.SGE{Mem: p.part(c), LKey: c.region.LKey}
+	case c.slot >= 0:
+		return transport.SGE{Mem: p.o.slot(c.slot).Slice(0, c.bytes), LKey: p.o.key.LKey}
+	default:
+		return transport.SGE{Mem: p.part(c), LKey: p.t.LKey}
+	}
+}
+
+// gather lists two entries for each block: the caller's memory, and the flag from a slot. The flag of a short block
+// brings the unused bytes before it along, so that it stays on the grid.
+func (p *Pipe) gather(op *transport.Op, c *chunk, g Grant) {
+	slot, part := p.o.slot(c.slot), p.part(c)
+	n := blocks(c.bytes)
+	seal(slot, n, g.Generation, p.seq)
+	for b := range n {
+		used := min(Payload, c.bytes-b*Payload)
+		op.SGE[2*b] = transport.SGE{Mem: part.Slice(b*Payload, used), LKey: p.t.LKey}
+		op.SGE[2*b+1] = transport.SGE{Mem: slot.Slice(b*Block+used, Block-used), LKey: p.o.key.LKey}
+	}
+	op.NSGE = uint8(2 * n)
+}
+
+// cookie names the place of chunk i.
+func (p *Pipe) cookie(i int) uint64 {
+	return p.o.c.Cookies + uint64(p.index)*mostFold + uint64(i%p.fold)
+}
+
+// send posts p.op for a chunk.
+func (p *Pipe) send(c *chunk) bool {
+	before := c.state.Load()
+	c.state.Store(chunkPosted) // before the completion can come
+	n, err := p.o.c.NIC.Post(p.op[:])
+	if n == 1 {
+		return true
+	}
+	c.state.Store(before)
+	if err != nil {
+		p.Fail(fmt.Errorf("post a chunk of %d bytes: %w", c.bytes, err))
+	}
+	return false
+}
+
+// pull moves a get: reads are posted into free slots, several at once, and one that has arrived is copied out. The last
+// chunk's copy hides behind nothing, so chunks shrink.
+func (p *Pipe) pull(g Grant, reached bool) (moved bool) {
+	for reached && p.posted < p.total {
+		c := &p.chunks[p.posted%p.fold]
+		if s := c.state.Load(); s != chunkReady && (s != chunkFree || !p.room(c)) {
+			break
+		}
+		if !p.read(c, g) {
+			break
+		}
+		p.posted++
+		moved = true
+	}
+	if p.settled == p.posted {
+		return moved
+	}
+	c := &p.chunks[p.settled%p.fold]
+	if c.state.Load() != chunkLanded || c.status != transport.StatusOK {
+		return moved
+	}
+	if c.slot >= 0 {
+		copy(p.part(c).Data(), p.o.slot(c.slot).Slice(0, c.bytes).Data())
+	}
+	p.freeChunk(c)
+	p.settled++
+	return true
+}
+
+// room finds the next chunk of a get memory to arrive in; it reports false where no slot is free.
+func (p *Pipe) room(c *chunk) bool {
+	p.next(c, p.posted)
+	if p.how != byDirect && (p.how != byPin || !p.pin(c, transport.LocalWrite)) && !p.hold(c, p.posted) {
+		return false
+	}
+	c.state.Store(chunkReady)
+	return true
+}
+
+// read posts the read of a chunk that has room; it reports false where the NIC has none, or has refused.
+func (p *Pipe) read(c *chunk, g Grant) bool {
+	p.op[0] = transport.Op{
+		Kind: transport.OpRead, Flags: transport.FlagSignaled, NSGE: 1, EP: p.t.EP, RKey: g.Key,
+		RAddr: g.Addr + uint64(c.offset), Cookie: p.cookie(p.posted),
+	}
+	p.op[0].SGE[0] = p.sge(c)
+	return p.send(c)
+}
+
+// errBroken: what was in flight to the target may or may not have happened.
+var errBroken = errors.New("the connection broke during a large transfer")
+
+// statusError is the error of a chunk that the NIC reports as failed.
+func statusError(s transport.Status) error {
+	switch s {
+	case transport.StatusPeerGone:
+		return fmt.Errorf("a large transfer: %w", transport.ErrPeerGone)
+	case transport.StatusFlushed, transport.StatusInDoubt:
+		return errBroken
+	case transport.StatusRemoteAccess:
+		return errors.New("the target's NIC refused a chunk: the memory was freed, or its key is wrong")
+	default:
+		return fmt.Errorf("the NIC reported status %d for a chunk", s)
+	}
+}

@@ -1,0 +1,39 @@
+// Package trace is a record of the transfers of a job: what each rank did, when, from where in the program, with which
+// memory and with whom. A trace is a directory with one file per rank; replays read it in virtual time.
+//
+// # Terms
+//
+//   - Event: one transfer: time of the call and how long it took, kind, address, bytes, peer, call stack.
+//   - Stack: return addresses of the call, innermost first. A file lists each stack once; events name it by number.
+//   - Chunk: a piece of memory of a Recorder that takes events until it is full.
+//   - Lost: events for which the recorder had no room.
+//
+// # Life of an event
+//
+// The data path fills in an Event and calls Recorder.Add: a copy into a chunk. When a chunk is full the next one takes
+// its place; when there is none the event is lost and counted. Somebody beside the data path calls Recorder.Flush
+// now and then, and once at the end: it finds equal stacks, encodes, and writes.
+//
+// # Format, version 1
+//
+// All integers are base-128 varints (encoding/binary), signed ones zigzag. A file is the eight bytes "PGASTRC1", then
+// rank, ranks and node, then records: a byte that says what it is, then
+//
+//	'S'  a new stack: number of entries, entries; stacks are numbered from 0 in the order in which they come
+//	'E'  an event: time minus that of the event before (signed), how long it took, kind (a byte), number of its stack,
+//	     address, bytes, peer (signed)
+//	'L'  events lost up to here, in all
+//	'Z'  the end: number of events
+//
+// Events come in the order in which their transfers completed, not in that of their calls.
+//
+// # Invariants
+//
+//   - T1: Add never waits for a disk, does not allocate and takes one short lock.
+//   - T2: a file without its 'Z' record is the trace of a rank that did not end well; what is there can be read (ErrCut).
+//   - T3: reading takes memory in proportion to the file, whatever is in it.
+//
+// # Limits
+//
+// MaxStack return addresses, 2^31 - 1 ranks, times of 2^63 nanoseconds.
+package trace

@@ -1,0 +1,100 @@
+package pgas
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"gopgas/internal/cost"
+	"gopgas/internal/proto"
+	"gopgas/regmgr"
+)
+
+// registrationFrom reads the settings of registered memory.
+func (c *Config) registrationFrom(environ []string) error {
+	c.Reg, _ = lookup(environ, envReg)
+	c.Calibration, _ = lookup(environ, envCosts)
+	for name, to := range map[string]*int64{envRegLimit: &c.RegLimit, envRegLeast: &c.RegThreshold} {
+		v, _ := lookup(environ, name)
+		if v == "" {
+			continue
+		}
+		n, err := parseBytes(v)
+		if err != nil {
+			return fmt.Errorf("%w: %s=%q: %w", ErrConfig, name, v, err)
+		}
+		*to = n
+	}
+	return nil
+}
+
+// registration checks the settings of registered memory and gives them the engine's form.
+func (c *Config) registration() (proto.Registration, error) {
+	p, err := regmgr.ParsePolicy(c.Reg)
+	if err != nil {
+		return proto.Registration{}, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envReg, c.Reg, err)
+	}
+	if c.RegLimit < 0 || c.RegThreshold < 0 || c.RegThreshold > 1<<40 {
+		return proto.Registration{}, fmt.Errorf("%w: %s=%d, %s=%d: want bytes from 0 on", ErrConfig, envRegLimit, c.RegLimit,
+			envRegLeast, c.RegThreshold)
+	}
+	r := proto.Registration{Policy: p, Bytes: c.RegLimit, Threshold: int(c.RegThreshold)}
+	if c.Calibration == "" {
+		return r, nil
+	}
+	m, err := calibration(c.Calibration)
+	if err != nil {
+		return r, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envCosts, c.Calibration, err)
+	}
+	r.Costs = &m
+	return r, nil
+}
+
+// calibration returns the costs of that name, or from the file of that name.
+func calibration(name string) (cost.Model, error) {
+	if m, err := cost.Named(name); err == nil {
+		return m, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return cost.Model{}, fmt.Errorf("%w; want a file, or one of: %s", err, strings.Join(cost.Names(), ", "))
+	}
+	defer f.Close()
+	return cost.Read(f)
+}
+
+// Registered returns the counters of the memory that this rank has registered for its transfers over a NIC, and the first
+// registration that was refused, with what was found and the cure; later ones are only counted. Without a NIC all is zero.
+func (w *World) Registered() (regmgr.Stats, error) {
+	s, refused, _ := w.engine.Registered()
+	return s, refused
+}
+
+// KeepRegistered tells that the memory of b, which lies outside the Go heap (a mapping, C's), stays what it is until the
+// lifetime that it returns is ended: until then registrations of it are kept. Go memory needs no such word, and is refused.
+// Where no NIC is in use the lifetime is nil; ending a nil one does nothing.
+func (w *World) KeepRegistered(b []byte) (*regmgr.Lifetime, error) { return w.engine.KeepRegistered(b) }
+
+// extra are the counters of registered memory under the names that pgasrun --stats prints.
+func (w *World) extra() map[string]float64 {
+	s, _, ok := w.engine.Registered()
+	if !ok {
+		return nil
+	}
+	out := map[string]float64{
+		"reg.bytes": float64(s.Bytes), "reg.peak": float64(s.PeakBytes), "reg.average": s.AverageBytes,
+		"reg.registrations": float64(s.Registrations), "reg.deregistrations": float64(s.Deregistrations),
+		"reg.hits": float64(s.Hits), "reg.waits": float64(s.Waits),
+		"reg.miss.cold": float64(s.MissCold), "reg.miss.partial": float64(s.MissPartial), "reg.miss.rights": float64(s.MissRights),
+		"reg.copied.policy": float64(s.CopiedPolicy), "reg.copied.origin": float64(s.CopiedOrigin),
+		"reg.copied.budget": float64(s.CopiedBudget), "reg.copied.refused": float64(s.CopiedRefused), "reg.refused": float64(s.Refused),
+		"reg.evicted": float64(s.Evicted), "reg.collected": float64(s.Collected),
+	}
+	if s.Policy == regmgr.Predictive.String() {
+		out["reg.ahead"] = float64(s.Ahead)
+		out["reg.predicted"], out["reg.within0.5"], out["reg.within5"] = float64(s.Prediction.Made), float64(s.Prediction.Within05),
+			float64(s.Prediction.Within5)
+		out["reg.mispredicted"], out["reg.lostDQ"] = float64(s.Prediction.Missed), float64(s.Prediction.LostDQ)
+	}
+	return out
+}

@@ -1,0 +1,221 @@
+package pgas_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	"gopgas/regmgr"
+	"gopgas/transport/transporttest"
+	"gopgas/window"
+)
+
+// TestTransfersUnderEveryPolicy: whatever is registered, refused or copied on the way, what arrives is what was sent.
+func TestTransfersUnderEveryPolicy(t *testing.T) {
+	const whole = 5 << 18
+	for _, nic := range []struct {
+		name   string
+		fabric transporttest.FabricConfig
+		limit  int64
+	}{
+		{name: "plenty"},
+		{name: "16 pages", limit: 16 * 4096},
+		{name: "small messages, few registrations", fabric: transporttest.FabricConfig{MaxMessage: 100_000, MaxRegions: 40, MaxPost: 8}},
+		{name: "a NIC that pins little", fabric: transporttest.FabricConfig{MaxPinned: whole + 6<<20}, limit: 1 << 40},
+	} {
+		for _, policy := range []regmgr.Policy{
+			regmgr.LeavePinned, regmgr.Bounce, regmgr.OnDemand, regmgr.LeavePinnedNoEvict, regmgr.Pipelined, regmgr.PipelinedLeavePinned, regmgr.Predictive,
+		} {
+			t.Run(nic.name+"/"+policy.String(), func(t *testing.T) {
+				c := pgastest.Config{NIC: true, Fabric: nic.fabric, Reg: policy.String(), RegLimit: nic.limit, RegLeast: 8192}
+				pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+					return transfers(ctx, t, w, whole, policy == regmgr.LeavePinnedNoEvict)
+				})
+			})
+		}
+	}
+}
+
+// transfers puts and gets parts of many sizes to and from the other rank. mayFail: at a limit, with the error that says so.
+func transfers(ctx context.Context, t *testing.T, w *pgas.World, whole int, mayFail bool) error {
+	win, err := window.Allocate[byte](ctx, w.Team(), whole)
+	if err != nil {
+		return err
+	}
+	other := 1 - w.Rank()
+	rng := rand.New(rand.NewPCG(1, uint64(w.Rank())))
+	src, back := make([]byte, whole), make([]byte, whole)
+	for i := range src {
+		src[i] = byte(rng.Uint32())
+	}
+	sizes := []int{1, 5000, 9000, 70_000, 300_001, whole - 4096}
+	failed := false
+	check := func(err error) bool {
+		if err != nil {
+			require.True(t, mayFail, "%v", err)
+			require.ErrorIs(t, err, regmgr.ErrBudget)
+			failed = true
+		}
+		return err == nil
+	}
+	for i := range 18 {
+		n := sizes[i%len(sizes)]
+		off := rng.IntN(whole - n)
+		clear(back[off : off+n])
+		if i%2 == 0 {
+			if !check(win.Put(other, off, src[off:off+n])) {
+				continue
+			}
+		} else {
+			h, err := win.PutNB(other, off, src[off:off+n])
+			if !check(err) {
+				continue
+			}
+			if err := h.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		if err := win.Flush(other); err != nil {
+			return err
+		}
+		if i%3 == 0 {
+			h, err := win.GetNB(other, off, back[off:off+n])
+			if !check(err) {
+				continue
+			}
+			if err := h.Wait(ctx); err != nil {
+				return err
+			}
+		} else if !check(win.Get(other, off, back[off:off+n])) {
+			continue
+		}
+		if !bytes.Equal(src[off:off+n], back[off:off+n]) {
+			return fmt.Errorf("transfer %d of %d bytes brought back other bytes", i, n)
+		}
+	}
+	s, refused := w.Registered()
+	if s.CopiedBudget+s.CopiedRefused > 0 || failed {
+		require.Error(t, refused, "it is reported")
+	}
+	switch s.Policy {
+	case "bounce":
+		require.Zero(t, s.Registrations)
+		require.Zero(t, w.Stats()["loopback"]["zero-copy"].Ops)
+	case "predictive": // the helper registers for uses that it expects, and gives up in the end that they come
+		require.Eventually(t, func() bool { s, _ := w.Registered(); return s.Bytes == 0 }, 20*time.Second, time.Millisecond)
+	case "ondemand", "pipelined":
+		require.Zero(t, s.Bytes, "nothing stays")
+	}
+	if s.CopiedBudget+s.CopiedRefused == 0 && s.Policy != "bounce" && !mayFail {
+		require.Positive(t, w.Stats()["loopback"]["zero-copy"].Ops)
+		require.NoError(t, refused)
+	}
+	if err := win.Fence(ctx); err != nil {
+		return err
+	}
+	return win.Free(ctx)
+}
+
+// TestMemoryThatIsNotGos: a read-only mapping is a source and no destination; a mapping's registration ends with the
+// transfer, or with its lifetime; a stack is copied.
+func TestMemoryThatIsNotGos(t *testing.T) {
+	const n = 200_000
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[byte](ctx, w.Team(), n)
+		if err != nil {
+			return err
+		}
+		m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			return err
+		}
+		for i := range m {
+			m[i] = byte(i * 7)
+		}
+		require.NoError(t, unix.Mprotect(m, unix.PROT_READ))
+		other := 1 - w.Rank()
+		require.NoError(t, win.Put(other, 0, m))
+		require.NoError(t, win.Fence(ctx))
+		require.Equal(t, m, win.Local())
+		s, _ := w.Registered()
+		require.Equal(t, uint64(1), s.Registrations)
+		require.Zero(t, s.Bytes)
+		require.ErrorIs(t, win.Get(other, 0, m), regmgr.ErrReadOnly)
+		_, err = win.GetNB(other, 0, m)
+		require.ErrorIs(t, err, regmgr.ErrReadOnly)
+
+		life, err := w.KeepRegistered(m)
+		require.NoError(t, err)
+		require.NoError(t, win.Put(other, 0, m))
+		require.NoError(t, win.Put(other, 0, m[:100_000]))
+		s, _ = w.Registered()
+		require.Equal(t, [2]uint64{2, 1}, [2]uint64{s.Registrations, s.Hits})
+		life.End()
+		s, _ = w.Registered()
+		require.Zero(t, s.Bytes)
+		require.NoError(t, unix.Munmap(m))
+
+		var local [100_000]byte
+		require.NoError(t, win.Put(other, 0, local[:]))
+		s, _ = w.Registered()
+		require.Equal(t, uint64(1), s.CopiedOrigin)
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+}
+
+// TestLargePutAllocatesNothing: from registered memory as from the bounce buffers.
+func TestLargePutAllocatesNothing(t *testing.T) {
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[byte](ctx, w.Team(), 1<<20)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			src := make([]byte, 1<<20)
+			require.NoError(t, win.Put(1, 0, src))
+			before, _ := w.Registered()
+			got := testing.AllocsPerRun(50, func() {
+				_ = win.Put(1, 0, src)
+				_ = win.Get(1, 0, src)
+			})
+			require.Less(t, got, 1.0)
+			after, _ := w.Registered()
+			require.Equal(t, before.Registrations, after.Registrations)
+			require.Equal(t, before.Hits+102, after.Hits)
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+}
+
+func TestRegistrationSettings(t *testing.T) {
+	c, err := pgas.FromEnvironment([]string{"PGAS_REG=ondemand", "PGAS_REG_LIMIT=64M", "PGAS_REG_THRESHOLD=32K"})
+	require.NoError(t, err)
+	require.Equal(t, "ondemand", c.Reg)
+	require.Equal(t, int64(64e6), c.RegLimit)
+	require.Equal(t, int64(32e3), c.RegThreshold)
+	file := filepath.Join(t.TempDir(), "costs")
+	require.NoError(t, os.WriteFile(file, []byte("{}"), 0o600))
+	c, err = pgas.FromEnvironment([]string{"PGAS_CALIBRATION=helper-threads"})
+	require.NoError(t, err)
+	require.Equal(t, "helper-threads", c.Calibration)
+	for _, bad := range []string{"PGAS_CALIBRATION=nonexistent", "PGAS_CALIBRATION=" + file, "PGAS_REG=magic", "PGAS_REG_LIMIT=much", "PGAS_REG_THRESHOLD=-1"} {
+		_, err := pgas.FromEnvironment([]string{bad})
+		require.ErrorIs(t, err, pgas.ErrConfig, bad)
+	}
+}

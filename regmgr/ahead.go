@@ -1,0 +1,165 @@
+package regmgr
+
+import (
+	"errors"
+	"slices"
+	"weak"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// spot is memory that was registered once and may be again, under a number that stays the same as long as the memory is the
+// same. It keeps no Go object alive: a weak pointer tells whether there is one still.
+type spot struct {
+	id       uint64
+	lo, hi   uint64
+	access   transport.Access
+	heap     weak.Pointer[byte] // of a Go object's bytes from lo on
+	origin   mem.Origin
+	lifetime *Lifetime
+}
+
+// errGone: what a spot stood for is no longer there.
+var errGone = errors.New("the memory is gone")
+
+// spotsLeast is how many spots are kept before the dead ones are looked for.
+const spotsLeast = 1024
+
+// spots are the spots by number and by place. Guarded by Manager.mu.
+type spots struct {
+	last  uint64
+	byID  map[uint64]*spot
+	at    map[[2]uint64]*spot // by lo, hi
+	sweep int                 // how many there may be before the next look for dead ones
+}
+
+// of returns the spot of a region.
+func (s *spots) of(r *Region) *spot {
+	if s.byID == nil {
+		s.byID, s.at, s.sweep = make(map[uint64]*spot), make(map[[2]uint64]*spot), spotsLeast
+	}
+	if p := s.at[[2]uint64{r.lo, r.hi}]; p != nil && p.alive() && p.origin == r.origin && p.lifetime == r.lifetime {
+		p.access |= r.access
+		return p
+	}
+	if len(s.byID) >= s.sweep {
+		s.clean()
+	}
+	s.last++
+	p := &spot{id: s.last, lo: r.lo, hi: r.hi, access: r.access, origin: r.origin, lifetime: r.lifetime}
+	if r.origin == mem.Heap {
+		p.heap = weak.Make(&r.mem.Data()[0])
+	}
+	if old := s.at[[2]uint64{r.lo, r.hi}]; old != nil {
+		delete(s.byID, old.id)
+	}
+	s.byID[p.id], s.at[[2]uint64{r.lo, r.hi}] = p, p
+	return p
+}
+
+// clean forgets the spots whose memory is gone.
+func (s *spots) clean() {
+	for id, p := range s.byID {
+		if !p.alive() {
+			delete(s.byID, id)
+			delete(s.at, [2]uint64{p.lo, p.hi})
+		}
+	}
+	s.sweep = max(spotsLeast, 2*len(s.byID))
+}
+
+// alive reports whether the memory is still what it was. Foreign memory is only while a lifetime says so.
+func (p *spot) alive() bool {
+	if p.origin == mem.Heap {
+		return p.heap.Value() != nil
+	}
+	return p.lifetime != nil && !p.lifetime.ended
+}
+
+// memory returns the spot's memory; the Go object lives as long as the caller holds it.
+func (p *spot) memory() (mem.Range, bool) {
+	if p.origin != mem.Heap {
+		return mem.At(uintptr(p.lo), int(p.hi-p.lo)), p.alive()
+	}
+	base := p.heap.Value()
+	if base == nil {
+		return mem.Range{}, false
+	}
+	return mem.Extend(base, int(p.hi-p.lo)), true
+}
+
+// spotByID returns a copy of a spot: its rights may grow under mu.
+func (m *Manager) spotByID(id uint64) (spot, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.spots.byID[id]
+	if p == nil {
+		return spot{}, false
+	}
+	return *p, true
+}
+
+// registered reports whether the spot's memory is registered.
+func (m *Manager) registered(p *spot) bool {
+	r := m.index.find(p.lo, p.hi, p.access)
+	return r != nil && r.state() == ready
+}
+
+// register ahead of a use: the region is idle on return. The error is errGone, or wraps ErrCopy where there is no room.
+func (m *Manager) registerAhead(p *spot) error {
+	for {
+		m.mu.Lock()
+		memory, ok := p.memory()
+		m.mu.Unlock()
+		if !ok {
+			return errGone
+		}
+		if r := m.index.find(p.lo, p.hi, p.access); r != nil {
+			m.waitFor("register", func() bool { s := r.state(); return s == ready || s == dead })
+			if r.state() == ready {
+				return nil
+			}
+			continue
+		}
+		r, again, err := m.register(Request{Mem: memory, Access: p.access, ahead: true})
+		if again {
+			continue
+		}
+		if err == nil {
+			r.unref(m.uses.Load())
+		}
+		return err
+	}
+}
+
+// giveBack deregisters the spot's own regions that are idle, and reports whether there was one. A larger region around them
+// is another spot's: it has uses of its own, and to give that one back instead would leave this one for good.
+func (m *Manager) giveBack(p *spot) (done bool) {
+	m.own(p, func(r *Region) {
+		if r.retire() {
+			m.drop(r, &m.counts.released)
+			done = true
+		}
+	})
+	return done
+}
+
+// expect notes when the spot's next use is predicted.
+func (m *Manager) expect(p *spot, at int64) {
+	m.own(p, func(r *Region) { r.expected.Store(at) })
+}
+
+// own calls f for the registered regions of exactly the spot's memory: more than one if their rights differ.
+func (m *Manager) own(p *spot, f func(*Region)) {
+	var found []*Region // a region may stand in the index more than once, and f may take it out
+	m.index.each(p.lo, p.hi, func(r *Region) bool {
+		if r.lo == p.lo && r.hi == p.hi && r.state() == ready && !slices.Contains(found, r) {
+			found = append(found, r)
+		}
+		return true
+	})
+	for _, r := range found {
+		f(r)
+	}
+}

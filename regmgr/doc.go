@@ -1,0 +1,62 @@
+// Package regmgr decides which of this rank's memory is registered with the NIC, and for how long. It owns the one budget
+// of registered memory and the one cache of registrations; everybody who hands user memory to a NIC asks it.
+//
+// # Terms
+//
+//   - Region: memory that is, was, or is about to be registered. Its state is a word: registering, ready, leaving or dead,
+//     and the number of references while it is ready.
+//   - Reference: a promise that a region stays registered, from Acquire to Release. An operation of the NIC holds one.
+//   - Idle: ready, without references. Idle regions are what the cache can give up.
+//   - Budget: how many bytes, in whole pages, and how many registrations there may be at once. Firehose's holdings are
+//     charged to the same one (Reserve), so it is one figure for the rank. A region is charged for all pages that it
+//     touches, also where another region touches them: that is how NICs charge.
+//   - Origin: whose the memory is (mem.OriginOf). Go heap memory can be kept registered safely, any other only by its
+//     owner's word, which is a Lifetime. What may lie on a stack is never registered.
+//   - Policy: what happens to a region that becomes idle, and which transfers register at all.
+//
+// # Life of a region
+//
+// Acquire looks for a ready region that contains the whole request with the rights it needs and takes a reference by one
+// compare-and-swap. Else it makes room in the budget, giving up idle regions that were not used for the longest time,
+// pins the Go object, registers exactly what was asked for (widened to its pages inside of what the caller owns) and enters
+// it into the index. Two callers never register the same memory twice at a time: the second one waits for the first.
+// Release of the last reference leaves the region idle or deregisters it, as policy and origin demand. Whatever stands in
+// the way of a registration ends in ErrCopy: the caller copies instead, and the reason is counted.
+//
+// # Life of a predicted use
+//
+// Under Predictive with Config.Ahead, Acquire notes the time, the call stack and the calls before; Release drops the
+// reference and leaves that in a queue. The helper (internal/predict) reads it on a thread of its own, gives the region back,
+// and registers it again shortly before its next use. Regions are numbered by spots, which outlive registrations and know
+// whether the memory is still there. Without Ahead, and after the end of the helper, memory is registered on demand.
+//
+// # Invariants
+//
+//   - R1: a region with a reference is registered, and its memory is what it was when it was acquired.
+//   - R2: a hit contains the whole request. Partial overlap registers anew; two requests are never united, because
+//     neighbours may belong to different objects.
+//   - R3: a Go object is pinned from before its registration to after its deregistration. Should a deregistration fail, it
+//     stays pinned and charged for good.
+//   - R4: an idle region on the Go heap is given up when two garbage collections have passed without a use, since its pin
+//     keeps the object alive; and the bytes of all of them have a limit of their own.
+//   - R5: foreign memory is registered for one use, or for the time of a Lifetime. Lifetime.End returns when the last
+//     region of it is deregistered.
+//   - R6: charged bytes and registrations never exceed the budget; a refusal by the NIC takes nothing from it.
+//   - R7: memory that cannot be written is never registered as a destination: ErrReadOnly, before any byte has moved.
+//
+// # Lock order
+//
+//	Manager.mu      (index, idle list, lifetimes; never held while the NIC registers or anybody waits)
+//	  Budget.mu
+//	aheader.mu      (context and queue; nothing is called under it)
+//
+// # Concurrency
+//
+// Everything may be called by any goroutine. Acquire of a registered region and Release that leaves it idle take no lock and
+// allocate nothing. Otherwise Acquire, Release, Reserve and End take as long as the NIC's registrations.
+//
+// # Limits
+//
+// Addresses from 2^48 on are registered for one use only. The index needs 1/256 of the address space that it was ever used
+// for. A region has at most 65535 references at once; who wants one more waits.
+package regmgr

@@ -1,0 +1,228 @@
+package regmgr
+
+import (
+	"runtime"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// useOnce registers and releases memory that nobody else knows, and returns its shadow.
+//
+//go:noinline
+func useOnce(t *testing.T, m *Manager) weak.Pointer[byte] {
+	b := make([]byte, 1<<20)
+	m.Release(acquire(t, m, mem.Of(b).Slice(1<<19, 64<<10), 0))
+	m.Release(acquire(t, m, mem.Of(b).Slice(1<<19, 64<<10), 0)) // a hit leaves a hint, which must keep nothing alive
+	return weak.Make(&b[0])
+}
+
+// TestIdleGoMemory (R3, R4): while it is registered the object lives though the program has dropped it, and it is given up
+// after two collections without a use.
+func TestIdleGoMemory(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{})
+	shadow := useOnce(t, m)
+	runtime.GC()
+	m.Collected()
+	runtime.GC()
+	require.NotNil(t, shadow.Value(), "registered memory was given back")
+	regions, _ := n.count()
+	require.Equal(t, 1, regions)
+	m.Collected()
+	require.Eventually(t, func() bool { r, _ := n.count(); return r == 0 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, uint64(1), m.Stats().Collected)
+	require.Eventually(t, func() bool { runtime.GC(); return shadow.Value() == nil }, 10*time.Second, time.Millisecond)
+	require.Zero(t, m.Stats().Heap)
+}
+
+// TestWithoutThePin: it is the pin, and nothing else, that keeps registered memory from being given back.
+func TestWithoutThePin(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{NoPin: true})
+	shadow := useOnce(t, m)
+	require.Eventually(t, func() bool { runtime.GC(); return shadow.Value() == nil }, 10*time.Second, time.Millisecond)
+	regions, _ := n.count()
+	require.Equal(t, 1, regions, "the NIC still looks at pages that are somebody else's by now")
+}
+
+// TestUseBetweenCollections: what is used stays.
+func TestUseBetweenCollections(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{})
+	b := heap(20)
+	h := acquire(t, m, b, 0)
+	for range 5 {
+		m.Collected() // a reference outlives any number of collections
+	}
+	m.Release(h)
+	for range 10 {
+		m.Collected()
+		m.Release(acquire(t, m, b, 0))
+	}
+	require.Equal(t, uint64(1), m.Stats().Registrations)
+}
+
+// TestSentinel: the manager learns of real collections by itself, and does not outlive its use because of that.
+func TestSentinel(t *testing.T) {
+	n := newNIC()
+	m, err := New(Config{Registrar: n, Sched: sched.Goroutine(2)})
+	require.NoError(t, err)
+	b := heap(4)
+	m.Release(acquire(t, m, b, 0))
+	require.Eventually(t, func() bool { runtime.GC(); r, _ := n.count(); return r == 0 }, 20*time.Second, time.Millisecond)
+	seen := m.counts.collections.Load()
+	require.GreaterOrEqual(t, seen, uint64(2))
+	require.NoError(t, m.Close())
+	runtime.KeepAlive(b)
+}
+
+func TestHeapHasALimitOfItsOwn(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{HeapBytes: 10 * page})
+	a, b, large := heap(6), heap(6), heap(12)
+	m.Release(acquire(t, m, a, 0))
+	m.Release(acquire(t, m, b, 0))
+	require.Equal(t, int64(6*page), m.Stats().Heap, "the older one went")
+	h := acquire(t, m, large, 0)
+	require.Equal(t, int64(12*page), m.Stats().Heap, "more than the limit: for one use")
+	m.Release(h)
+	require.Zero(t, m.Stats().Heap)
+}
+
+func mapping(t *testing.T, pages, rights int) []byte {
+	b, err := unix.Mmap(-1, 0, pages*page, rights, unix.MAP_PRIVATE|unix.MAP_ANON)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, unix.Munmap(b)) })
+	return b
+}
+
+const readWrite = unix.PROT_READ | unix.PROT_WRITE
+
+// TestForeignMemory (R5): registered for a use, or for a Lifetime.
+func TestForeignMemory(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{})
+	b := mapping(t, 8, readWrite)
+	r := mem.Of(b)
+	one, two := acquire(t, m, r, 0), acquire(t, m, r.Slice(page, page), 0)
+	require.Same(t, one.Region(), two.Region(), "uses at the same time share")
+	m.Release(one)
+	require.True(t, n.covers(two.LKey(), r, 0))
+	m.Release(two)
+	regions, _ := n.count()
+	require.Zero(t, regions)
+
+	life, err := m.Keep(b[:6*page])
+	require.NoError(t, err)
+	m.Release(acquire(t, m, r.Slice(0, 2*page), 0))
+	m.Release(acquire(t, m, r.Slice(page, 3*page), transport.LocalWrite))
+	m.Release(acquire(t, m, r.Slice(5*page, 2*page), 0)) // reaches out of it
+	regions, _ = n.count()
+	require.Equal(t, 2, regions)
+	for range 5 {
+		m.Collected() // the collector has nothing to say about it
+	}
+	m.Release(acquire(t, m, r.Slice(0, page), 0))
+	require.Equal(t, uint64(2), m.Stats().Hits, "one shared, one kept")
+
+	_, err = m.Keep(b[5*page:])
+	require.ErrorIs(t, err, ErrLifetime)
+	_, err = m.Keep(heap(1).Data())
+	require.ErrorIs(t, err, ErrLifetime)
+
+	h := acquire(t, m, r.Slice(0, page), 0)
+	ended := make(chan struct{})
+	go func() { life.End(); close(ended) }()
+	require.Eventually(t, func() bool { return len(m.cfg.Sched.Waits()) == 1 }, 10*time.Second, time.Millisecond, "End waits for the transfer")
+	m.Release(h)
+	<-ended
+	regions, _ = n.count()
+	require.Zero(t, regions)
+	life.End()
+	m.Release(acquire(t, m, r, 0))
+	regions, _ = n.count()
+	require.Zero(t, regions, "for one use again")
+	life, err = m.Keep(b)
+	require.NoError(t, err)
+	life.End()
+}
+
+// TestReadOnlyMemory (R7): a source works, a destination is an error.
+func TestReadOnlyMemory(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{})
+	r := mem.Of(mapping(t, 4, unix.PROT_READ))
+	h := acquire(t, m, r, 0)
+	require.ErrorIs(t, m.Acquire(new(Hold), Request{Mem: r, Access: transport.LocalWrite}), ErrReadOnly)
+	m.Release(h)
+	require.Equal(t, 1, n.made, "the NIC was not even asked")
+	half := mapping(t, 4, readWrite)
+	require.NoError(t, unix.Mprotect(half[3*page:], unix.PROT_READ))
+	require.ErrorIs(t, m.Acquire(new(Hold), Request{Mem: mem.Of(half).Slice(100, 3*page), Access: transport.LocalWrite}), ErrReadOnly)
+	m.Release(acquire(t, m, mem.Of(half).Slice(100, 3*page-100), transport.LocalWrite))
+	require.False(t, mapsSayWritable(r))
+	require.True(t, mapsSayWritable(mem.Of(half).Slice(100, 3*page-100)))
+	require.False(t, mapsSayWritable(mem.Of(half)))
+}
+
+func TestStackIsNeverRegistered(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{})
+	var local [8192]byte
+	err := m.Acquire(new(Hold), Request{Mem: mem.Hidden(mem.Of(local[:]))})
+	require.ErrorIs(t, err, ErrCopy)
+	require.Zero(t, n.made)
+	require.Equal(t, uint64(1), m.Stats().CopiedOrigin)
+}
+
+// TestSpotsForgetTheDead: registering ahead finds the memory that it was told of, or says that it is gone.
+func TestSpotsForgetTheDead(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{Policy: Predictive})
+	b := heap(20)
+	h := acquire(t, m, b, 0)
+	p := h.Region().spot
+	same, ok := m.spotByID(p.id)
+	require.True(t, ok)
+	require.Equal(t, *p, same)
+	m.Release(h)
+	require.False(t, m.registered(p))
+	require.NoError(t, m.registerAhead(p))
+	require.NoError(t, m.registerAhead(p), "it is registered already")
+	require.True(t, m.registered(p))
+	h = acquire(t, m, b, 0)
+	require.Same(t, p, h.Region().spot)
+	require.False(t, m.giveBack(p), "referenced")
+	m.Release(h)
+	s := m.Stats()
+	require.Equal(t, [4]uint64{2, 1, 1, 2}, [4]uint64{s.Registrations, s.Ahead, s.Hits, s.Deregistrations})
+	require.NoError(t, m.registerAhead(p))
+	m.expect(p, 1)
+	require.Same(t, p, m.idle.heap[0].spot)
+	require.Equal(t, int64(1), m.idle.heap[0].expected.Load())
+	require.True(t, m.giveBack(p))
+	require.False(t, m.giveBack(p))
+	runtime.KeepAlive(b)
+
+	useOnce(t, m)
+	var lost *spot
+	for _, q := range m.spots.byID {
+		if q != p {
+			lost = q
+		}
+	}
+	require.Eventually(t, func() bool { runtime.GC(); return m.registerAhead(lost) == errGone }, 10*time.Second, time.Millisecond)
+	m.mu.Lock()
+	m.spots.clean()
+	m.mu.Unlock()
+	_, ok = m.spotByID(lost.id)
+	require.False(t, ok)
+}

@@ -1,0 +1,278 @@
+package regmgr
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+func errorsIsCopy(err error) bool { return errors.Is(err, ErrCopy) }
+
+func every(f func(p Policy)) {
+	for p := range policies {
+		f(p)
+	}
+}
+
+func TestNamesOfPolicies(t *testing.T) {
+	every(func(p Policy) {
+		got, err := ParsePolicy(p.String())
+		require.NoError(t, err)
+		require.Equal(t, p, got)
+		require.Contains(t, Policies(), p.String())
+	})
+	p, err := ParsePolicy("")
+	require.NoError(t, err)
+	require.Equal(t, LeavePinned, p)
+}
+
+func TestPlans(t *testing.T) {
+	const k, mb = 1 << 10, 1 << 20
+	whole := func(n int) Plan { return Plan{Register: true, Fragment: n, Depth: 1} }
+	pipe := Plan{Register: true, Fragment: 512 * k, Depth: 3}
+	for _, c := range []struct {
+		p     Policy
+		bytes int
+		want  Plan
+	}{
+		{Bounce, 64 * mb, Plan{}},
+		{LeavePinned, 0, Plan{}},
+		{LeavePinned, 16*k - 1, Plan{}},
+		{LeavePinned, 16 * k, whole(16 * k)},
+		{OnDemand, 4 * mb, whole(4 * mb)},
+		{LeavePinnedNoEvict, 4 * mb, whole(4 * mb)},
+		{Predictive, 17 * k, whole(17 * k)},
+		{Pipelined, mb - 1, Plan{}},
+		{Pipelined, mb, pipe},
+		{PipelinedLeavePinned, 5 * mb, pipe},
+		{PipelinedLeavePinned, 512 * k, Plan{}},
+	} {
+		require.Equal(t, c.want, c.p.PlanFor(c.bytes, LeastRegistered), "%v %d", c.p, c.bytes)
+	}
+}
+
+// transfer copies src to dst as the zero-copy path does, with a NIC that looks at the registrations: the bytes move only if
+// both the source and the destination are registered, a fragment at a time, else they are copied.
+func transfer(m *Manager, n *nic, dst, src mem.Range) (zeroCopy int, err error) {
+	plan := m.Plan(src.Bytes)
+	if !plan.Register {
+		copy(dst.Data(), src.Data())
+		return 0, nil
+	}
+	type flight struct{ from, to Hold }
+	var flying []*flight
+	land := func() {
+		m.Release(&flying[0].from)
+		m.Release(&flying[0].to)
+		flying = flying[1:]
+	}
+	defer func() {
+		for len(flying) > 0 {
+			land()
+		}
+	}()
+	for off := 0; off < src.Bytes; off += plan.Fragment {
+		bytes := min(plan.Fragment, src.Bytes-off)
+		from, to := src.Slice(off, bytes), dst.Slice(off, bytes)
+		if len(flying) == plan.Depth {
+			land()
+		}
+		f := new(flight)
+		err := m.Acquire(&f.from, Request{Mem: from})
+		if err == nil {
+			if err = m.Acquire(&f.to, Request{Mem: to, Access: transport.LocalWrite}); err != nil {
+				m.Release(&f.from)
+			}
+		}
+		switch {
+		case errorsIsCopy(err):
+			copy(to.Data(), from.Data())
+			continue
+		case err != nil:
+			return zeroCopy, err
+		case !n.covers(f.from.LKey(), from, 0) || !n.covers(f.to.LKey(), to, transport.LocalWrite):
+			return zeroCopy, errors.New("the NIC was given memory that is not registered")
+		}
+		copy(to.Data(), from.Data())
+		zeroCopy += bytes
+		flying = append(flying, f)
+	}
+	return zeroCopy, nil
+}
+
+// trouble is a way in which registrations fail.
+type trouble struct {
+	name    string
+	budget  int64 // of the manager, in pages
+	prepare func(n *nic)
+	every   func(n *nic, i int) // before each transfer
+}
+
+func troubles() []trouble {
+	fail := func(err error, at func(i int) bool) func(*nic) {
+		return func(n *nic) {
+			n.refuse = func(i int) error {
+				if at(i) {
+					return fmt.Errorf("register: %w", err)
+				}
+				return nil
+			}
+		}
+	}
+	return []trouble{
+		{name: "plenty"},
+		{name: "a budget of 16 pages", budget: 16},
+		{name: "a NIC of 16 pages", prepare: func(n *nic) { n.limit = 16 * page }},
+		{name: "refused mid-list, ENOMEM", prepare: fail(syscall.ENOMEM, func(i int) bool { return i%5 == 3 })},
+		{name: "refused mid-list, EAGAIN", prepare: fail(syscall.EAGAIN, func(i int) bool { return i%7 > 4 })},
+		{name: "refused always", prepare: fail(syscall.ENOMEM, func(int) bool { return true })},
+		{name: "refused for no reason", prepare: fail(errors.New("broken firmware"), func(i int) bool { return i%2 == 0 })},
+		{name: "limit lowered while running", prepare: func(n *nic) { n.limit = 2000 * page }, every: func(n *nic, i int) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.limit = int64(2000*page) >> min(i, 20)
+			if i > transfers*2/3 {
+				n.limit = 2000 * page // and raised again
+			}
+		}},
+	}
+}
+
+const transfers = 30
+
+// TestEveryPolicyInEveryTrouble: whatever is refused, what arrives is what was sent, or, under the policy that does not
+// copy, there is an error that says what to do; nothing stays held; the account agrees with the NIC's.
+func TestEveryPolicyInEveryTrouble(t *testing.T) {
+	sizes := []int{100, 3 * page, 5*page + 17, 20 * page, 40*page + 1, 300*page + 1}
+	pattern := make([]byte, 304*page)
+	rng := rand.NewChaCha8([32]byte{1})
+	_, _ = rng.Read(pattern)
+	for _, tr := range troubles() {
+		every(func(p Policy) {
+			t.Run(tr.name+"/"+p.String(), func(t *testing.T) {
+				n := newNIC()
+				if tr.prepare != nil {
+					tr.prepare(n)
+				}
+				m := managerOn(t, n, Config{Policy: p, Bytes: tr.budget * page, Threshold: 2 * page, HeapBytes: 1 << 40})
+				rng := rand.New(rand.NewPCG(7, uint64(p)))
+				var bufs [4]mem.Range
+				for i := range bufs {
+					bufs[i] = heap(302)
+				}
+				zeroCopy, failed := 0, 0
+				for i := range transfers {
+					if tr.every != nil {
+						tr.every(n, i)
+					}
+					size := sizes[rng.IntN(len(sizes))]
+					from, to := rng.IntN(2), 2+rng.IntN(2)
+					off := rng.IntN(2) * page
+					src, dst := bufs[from].Slice(off, size), bufs[to].Slice(off, size)
+					want := pattern[i : i+size]
+					copy(src.Data(), want)
+					z, err := transfer(m, n, dst, src)
+					zeroCopy += z
+					if err != nil {
+						failed++
+						require.Equal(t, LeavePinnedNoEvict, p, "%v", err)
+						require.ErrorIs(t, err, ErrBudget)
+						require.ErrorIs(t, err, transport.ErrLimit)
+						require.ErrorContains(t, err, "PGAS_REG")
+						continue
+					}
+					require.True(t, bytes.Equal(want, dst.Data()), "lost, of %d bytes", size)
+				}
+				s := m.Stats()
+				u := m.Budget().Usage()
+				regions, bytes := n.count()
+				require.Equal(t, regions, u.Regions)
+				require.Equal(t, bytes, u.Bytes)
+				require.Equal(t, uint64(regions), s.Registrations-s.Deregistrations)
+				if p == OnDemand || p == Pipelined || p == Predictive {
+					require.Zero(t, regions, "nothing stays")
+				}
+				copies := s.CopiedBudget + s.CopiedRefused
+				switch {
+				case tr.name == "plenty":
+					require.Zero(t, copies+uint64(failed))
+					require.Equal(t, p != Bounce, zeroCopy > 0)
+					require.NoError(t, m.Refusal())
+				case p == Bounce:
+					require.Zero(t, n.made)
+				case p == LeavePinnedNoEvict:
+					require.Positive(t, failed, "no copies: it must fail")
+					require.Zero(t, copies+s.Evicted)
+					require.Error(t, m.Refusal())
+				default:
+					require.Zero(t, failed)
+					if tr.name == "refused always" || tr.name == "a budget of 16 pages" && p != Pipelined && p != PipelinedLeavePinned {
+						require.Positive(t, copies, "counted")
+					}
+					if copies > 0 {
+						require.ErrorIs(t, m.Refusal(), transport.ErrLimit, "reported")
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestRefusalIsNotAskedForEachTime: at a limit the NIC is not asked again for every transfer, but it is asked again.
+func TestRefusalIsNotAskedForEachTime(t *testing.T) {
+	n := newNIC()
+	n.limit = 4 * page
+	m := managerOn(t, n, Config{})
+	first := m.Refusal()
+	require.NoError(t, first)
+	large := heap(8)
+	for range 10 * probeEvery {
+		require.ErrorIs(t, m.Acquire(new(Hold), Request{Mem: large}), ErrCopy)
+	}
+	require.LessOrEqual(t, n.made, 11)
+	require.Equal(t, uint64(10*probeEvery), m.Stats().CopiedRefused)
+	m.Release(acquire(t, m, heap(4), 0)) // what fits is still registered
+	n.limit = 0
+	require.Eventually(t, func() bool {
+		h := new(Hold)
+		if m.Acquire(h, Request{Mem: large}) != nil {
+			return false
+		}
+		m.Release(h)
+		return true
+	}, 10e9, 1)
+}
+
+// TestImpossibleProblem: each buffer fits, all together do not. The policy that never gives up memory fails, the others
+// copy nothing.
+func TestImpossibleProblem(t *testing.T) {
+	var bufs [8]mem.Range
+	for i := range bufs {
+		bufs[i] = heap(6)
+	}
+	for _, p := range []Policy{LeavePinned, OnDemand, Predictive, LeavePinnedNoEvict} {
+		n := newNIC()
+		n.limit = 16 * page
+		m := managerOn(t, n, Config{Policy: p, Bytes: 16 * page, HeapBytes: 1 << 40})
+		var failure error
+		for range 3 {
+			for i := 0; i < len(bufs) && failure == nil; i += 2 {
+				z, err := transfer(m, n, bufs[i+1], bufs[i])
+				failure = err
+				require.True(t, err != nil || z == bufs[i].Bytes, "%v copied", p)
+			}
+		}
+		require.Equal(t, p == LeavePinnedNoEvict, failure != nil, "%v: %v", p, failure)
+		if failure != nil {
+			require.ErrorContains(t, failure, "needed 24576 bytes in 1 registration more")
+		}
+	}
+}

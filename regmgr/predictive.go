@@ -1,0 +1,175 @@
+package regmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"gopgas/internal/callsite"
+	"gopgas/internal/cost"
+	"gopgas/internal/predict"
+	"gopgas/transport"
+)
+
+// Ahead is how the policy Predictive works: who predicts with what, and where its helper runs. The zero Ahead is the
+// paper's predictor, and a core for the helper. What registrations cost is Config.Costs; without them the named model
+// helper-threads.
+type Ahead struct {
+	Window  int           // calls before the current one in a signature; 0: 2
+	Age     int           // longer periods in a row that end a shorter one; 0: a period never grows
+	Poll    time.Duration // X, how late the helper may hear of a use; 0: 50 us
+	Queue   int           // entries of the queue of uses; 0: 64
+	Skip    int           // frames between a program's call and Acquire that are the same for all of them
+	Periods int           // calls that the periodicity-based predictor looks at instead; 0: the paper's predictor
+	// Clock stamps uses and is the helper's; nil: the processor's counter, calibrated by the manager's scheduler.
+	Clock *callsite.Clock
+	// Seat says now and then whether the helper has a core and how long others on it keep it waiting; nil: always, none.
+	Seat func() (sharing predict.Nanos, has bool)
+}
+
+// aheader is what a manager has under the policy Predictive.
+type aheader struct {
+	m      *Manager
+	skip   int
+	clock  *callsite.Clock
+	mind   *predict.Predictor
+	helper *predict.Helper
+
+	mu     sync.Mutex // innermost: nothing is called under it
+	ctx    predict.Context
+	dq     *predict.Queue // its producing side
+	flying int            // uses begun that the queue has not heard of
+}
+
+// startAhead begins to predict and to register ahead.
+func (m *Manager) startAhead(c Ahead) error {
+	model := m.cfg.Costs
+	if model.PageBytes == 0 {
+		var err error
+		if model, err = cost.Named("helper-threads"); err != nil {
+			return fmt.Errorf("register ahead: %w", err)
+		}
+	}
+	switch s := m.cfg.Sched; {
+	case c.Clock != nil:
+	case s.Virtual():
+		c.Clock = callsite.Plain(s.Now)
+	default:
+		c.Clock = callsite.New(s.Now)
+	}
+	p := &aheader{m: m, skip: c.Skip, clock: c.Clock, dq: predict.NewQueue(c.Queue)}
+	p.mind = predict.New(predict.Config{
+		Costs: costsOf(model), Window: c.Window, Age: c.Age, Periodicity: c.Periods,
+	}, spotCache{m}, p.dq)
+	m.ahead = p
+	m.keeps.Store(true) // the helper gives back
+	p.helper = predict.Start(m.cfg.Sched, p.mind, predict.HelperSetup{
+		Now: c.Clock.Now, InFlight: p.inFlight, Poll: c.Poll, Seat: c.Seat,
+		Ended: func() { m.keeps.Store(false) }, // from now on all goes on demand
+	})
+	return nil
+}
+
+// hashTime is t_hash: a hash of sixteen words, a look into a map, a sorted insertion.
+const hashTime = 500
+
+func costsOf(m cost.Model) predict.Costs {
+	line := func(l cost.Line) predict.Line { return predict.Line{PerPage: l.A, Fixed: l.B, Residual: l.Residual} }
+	return predict.Costs{Register: line(m.Register), Deregister: line(m.Deregister), Hash: hashTime, Compare: m.Compare}
+}
+
+// stop ends the helper and waits until it has left the manager alone.
+func (p *aheader) stop() error { return p.helper.Stop(context.Background()) }
+
+// called notes what a use is made of, at the time of the call: hit or miss.
+func (p *aheader) called(h *Hold, q Request) {
+	u := &h.use
+	if q.Of != nil {
+		*u = q.Of.use
+		p.mu.Lock()
+		p.flying++
+		p.mu.Unlock()
+		return
+	}
+	u.At = p.clock.Mark(&u.Stack, p.skip)
+	u.Buf = q.Mem.Addr()
+	kind := uint8(0)
+	if q.Access&transport.LocalWrite != 0 {
+		kind = 1
+	}
+	p.mu.Lock()
+	p.ctx.Note(u, predict.MakeCall(kind, u.Buf))
+	p.flying++
+	p.mu.Unlock()
+}
+
+// inFlight reports whether uses have begun that the queue has not heard of.
+func (p *aheader) inFlight() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.flying > 0
+}
+
+// ended takes back called for a use that did not come about.
+func (p *aheader) ended() {
+	p.mu.Lock()
+	p.flying--
+	p.mu.Unlock()
+}
+
+// done tells the helper of a use that is over. Its reference has been dropped.
+func (p *aheader) done(u *predict.Use) {
+	p.mu.Lock()
+	p.dq.Put(u)
+	p.flying--
+	p.mu.Unlock()
+}
+
+// prediction returns the figures for Stats.
+func (p *aheader) prediction() Prediction {
+	s := p.mind.Stats()
+	return Prediction{
+		Made: s.Predicted, Within05: s.WithinHalf, Within5: s.Within5, Missed: s.Mispredicted, LostDQ: s.Lost,
+	}
+}
+
+// spotCache is the manager as the predictor sees it: regions are spots.
+type spotCache struct{ m *Manager }
+
+func (c spotCache) Registered(id predict.Region) bool {
+	p, ok := c.m.spotByID(uint64(id))
+	return ok && c.m.registered(&p)
+}
+
+func (c spotCache) Register(id predict.Region) error {
+	p, ok := c.m.spotByID(uint64(id))
+	if !ok {
+		return predict.ErrGone
+	}
+	switch err := c.m.registerAhead(&p); {
+	case errors.Is(err, errGone):
+		return predict.ErrGone
+	case err == errCopyBudget:
+		return predict.ErrLimit
+	default:
+		return err
+	}
+}
+
+func (c spotCache) Deregister(id predict.Region) bool {
+	p, ok := c.m.spotByID(uint64(id))
+	return ok && c.m.giveBack(&p)
+}
+
+func (c spotCache) Expect(id predict.Region, at predict.Nanos) {
+	if at == predict.Never {
+		at = 0
+	}
+	if p, ok := c.m.spotByID(uint64(id)); ok {
+		c.m.expect(&p, at)
+	}
+}
+
+func (c spotCache) Len() int { return c.m.budget.Usage().Regions }

@@ -1,0 +1,137 @@
+package regmgr
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// isLimit reports whether err of a registration says that there is too much registered, so that less would help.
+func isLimit(err error) bool {
+	return errors.Is(err, transport.ErrLimit) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EAGAIN) ||
+		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EPERM)
+}
+
+// ceiling remembers what the NIC refused, so that not every transfer at a limit lower than the budget asks the NIC again.
+// The limit may rise again, so every probeEvery'th request that it stops asks anyway. Guarded by Manager.mu.
+type ceiling struct {
+	bytes   int64 // the NIC refused to have so many registered at once; 0: it refused nothing
+	stopped int
+}
+
+const probeEvery = 64
+
+// allows reports whether the NIC may be asked for so many bytes more than the used ones.
+func (c ceiling) allows(used, bytes int64) bool { return c.bytes == 0 || used+bytes < c.bytes }
+
+// stop counts a request that the ceiling stopped, and lifts it for the next one from time to time.
+func (c ceiling) stop() ceiling {
+	if c.stopped++; c.stopped >= probeEvery {
+		return ceiling{}
+	}
+	return c
+}
+
+// belowCeiling gives idle regions up until the NIC may be asked for so many bytes more; it reports whether it may.
+func (m *Manager) belowCeiling(bytes int64, ahead bool) bool {
+	for {
+		used := m.budget.Usage().Bytes
+		m.mu.Lock()
+		c := m.ceiling
+		m.mu.Unlock()
+		if c.allows(used, bytes) {
+			return true
+		}
+		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.spare(ahead) {
+			m.mu.Lock()
+			m.ceiling = c.stop()
+			m.mu.Unlock()
+			return false
+		}
+	}
+}
+
+// noRoom is the outcome of a registration of r that cannot be had because of why: an error to act on under the policy that
+// never copies, else ErrCopy. The first one is kept for the report. Nobody copies because of a registration ahead of its use.
+func (m *Manager) noRoom(r *Region, why error, ahead bool) error {
+	u := m.budget.Usage()
+	needed := int64(r.pages) * int64(m.page)
+	m.mu.Lock()
+	if isLimit(why) {
+		m.ceiling.bytes = u.Bytes + needed
+	}
+	known := m.refusal != nil
+	m.mu.Unlock()
+	if ahead {
+		return errCopyBudget
+	}
+	copied, count := errCopyRefused, &m.counts.copyRefused
+	if why == errBudgetFull {
+		copied, count = errCopyBudget, &m.counts.copyBudget
+	}
+	if known && m.cfg.Policy.evicts() {
+		count.Add(1)
+		return copied
+	}
+	limit, regions := m.budget.Limits()
+	full := &transport.LimitError{
+		What:   fmt.Sprintf("registering %d bytes of %s memory", r.mem.Bytes, r.origin),
+		Found:  fmt.Sprintf("%d bytes in %d registrations in use, limit %s in %s", u.Bytes, u.Regions, orNone(limit), orNone(int64(regions))),
+		Needed: fmt.Sprintf("%d bytes in 1 registration more", needed),
+		Setting: "PGAS_REG_LIMIT and the limit of locked memory (ulimit -l), or PGAS_REG=leavepinned, " +
+			"which gives up what is not in use and copies where that does not help",
+		Err: why,
+	}
+	m.mu.Lock()
+	if m.refusal == nil {
+		m.refusal = full
+	}
+	m.mu.Unlock()
+	if !m.cfg.Policy.evicts() {
+		return fmt.Errorf("%w: %w", ErrBudget, full)
+	}
+	count.Add(1)
+	return &copyError{"", full}
+}
+
+func orNone(n int64) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
+}
+
+// copyError is an ErrCopy with its reason.
+type copyError struct {
+	why   string
+	cause error
+}
+
+func (e *copyError) Error() string {
+	if e.cause == nil {
+		return ErrCopy.Error() + ": " + e.why
+	}
+	return ErrCopy.Error() + ": " + e.cause.Error()
+}
+
+// Unwrap lets errors.Is find ErrCopy and the cause.
+func (e *copyError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{ErrCopy}
+	}
+	return []error{ErrCopy, e.cause}
+}
+
+// Made once: transfers that are copied come often.
+var (
+	errCopyPolicy  error = &copyError{why: "the policy is bounce"}
+	errCopyOrigin  error = &copyError{why: "the memory may lie on a goroutine's stack"}
+	errCopyBudget  error = &copyError{why: "the budget is full of memory in use"}
+	errCopyRefused error = &copyError{why: "the NIC has refused to register as much"}
+)
+
+// writable reports whether r can be written, without writing.
+func writable(r mem.Range, page int) bool { return probeWrite(mem.Around(r, r, page), page) }

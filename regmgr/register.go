@@ -1,0 +1,266 @@
+package regmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// miss is Acquire where no ready region serves the request.
+func (m *Manager) miss(q Request) (*Region, error) {
+	lo, hi := q.Mem.Addr(), q.Mem.Addr()+uint64(q.Mem.Bytes)
+	if m.cfg.Policy == Bounce {
+		m.counts.copyPolicy.Add(1)
+		return nil, errCopyPolicy
+	}
+	waited := false
+	for {
+		r := m.index.find(lo, hi, q.Access)
+		switch {
+		case r == nil:
+			r, again, err := m.register(q)
+			if again {
+				continue
+			}
+			return r, err
+		case r.ref():
+			if waited {
+				m.counts.waits.Add(1)
+			}
+			m.uses.Add(1)
+			return r, nil
+		}
+		// Somebody registers it: never twice. Or deregisters it: then on demand, when that is done.
+		waited = true
+		m.waitFor("register", func() bool { s := r.state(); return s == ready || s == dead })
+	}
+}
+
+// waitFor waits until cond holds.
+func (m *Manager) waitFor(op string, cond func() bool) {
+	sp := m.cfg.Sched.Begin(context.Background(), sched.What{Op: op, Peer: -1}, nil)
+	defer sp.End()
+	for !cond() {
+		_ = sp.Step() // with a context that does not end and no watch there is no error
+	}
+}
+
+// register registers the request's memory. again: somebody else began to in the meantime.
+func (m *Manager) register(q Request) (r *Region, again bool, err error) {
+	r = &Region{access: q.Access, origin: mem.OriginOf(q.Mem), place: -1}
+	if r.origin == mem.Unknown {
+		m.counts.copyOrigin.Add(1)
+		return nil, false, errCopyOrigin
+	}
+	if r.origin == mem.Foreign && q.Access&transport.LocalWrite != 0 && !writable(q.Mem, m.page) { // R7
+		return nil, false, fmt.Errorf("%d bytes at %#x: %w; give a destination that this process may write", q.Mem.Bytes,
+			q.Mem.Addr(), ErrReadOnly)
+	}
+	if q.Within.Bytes == 0 || !q.Within.Contains(q.Mem) {
+		q.Within = q.Mem
+	}
+	r.mem = mem.Hidden(mem.Around(q.Mem, q.Within, m.page))
+	if r.origin == mem.Heap {
+		r.access |= transport.LocalWrite // it can be written, so the other direction will not register it again
+	}
+	r.lo, r.hi = r.mem.Addr(), r.mem.Addr()+uint64(r.mem.Bytes)
+	r.pages = mem.Pages(r.mem, m.page)
+	bytes := int64(r.pages) * int64(m.page)
+	if why := m.room(bytes, r.origin, q.ahead); why != nil {
+		return nil, false, m.noRoom(r, why, q.ahead)
+	}
+	if !m.enter(r, q.ahead) {
+		m.budget.give(bytes, 1)
+		return nil, true, nil
+	}
+	if r.origin == mem.Heap && !m.cfg.NoPin {
+		r.pin = new(runtime.Pinner) // R3
+		r.pin.Pin(&r.mem.Data()[0])
+	}
+	for {
+		if r.key, err = m.cfg.Registrar.Register(r.mem, r.access); err == nil {
+			break
+		}
+		m.counts.refused.Add(1)
+		if !isLimit(err) || !m.cfg.Policy.evicts() || !m.spare(q.ahead) {
+			m.unenter(r)
+			return nil, false, m.noRoom(r, err, q.ahead)
+		}
+	}
+	m.counts.registrations.Add(1)
+	if q.ahead {
+		m.counts.ahead.Add(1)
+	} else {
+		m.uses.Add(1)
+	}
+	m.mu.Lock()
+	if m.cfg.Policy == Predictive {
+		r.spot = m.spots.of(r)
+	}
+	r.word.Store(word(ready, 1, m.uses.Load()))
+	m.idle.add(r)
+	if m.cfg.NoPin {
+		r.mem = mem.Range{Bytes: r.mem.Bytes}
+	}
+	m.mu.Unlock()
+	return r, false, nil
+}
+
+// room takes what a region needs from the budget, giving idle regions up for it. Its error says why there is none.
+func (m *Manager) room(bytes int64, o mem.Origin, ahead bool) error {
+	evicts := m.cfg.Policy.evicts()
+	if o == mem.Heap && evicts {
+		for m.heapFull(bytes) && m.evict(func(r *Region) bool { return r.origin == mem.Heap }) {
+		}
+	}
+	if !m.belowCeiling(bytes, ahead) {
+		return errCeiling
+	}
+	for !m.budget.take(bytes, 1) {
+		if !evicts || !m.budget.holds(bytes, 1) || !m.spare(ahead) {
+			return errBudgetFull
+		}
+	}
+	return nil
+}
+
+// heapFull reports whether so many more bytes on the Go heap would pass their limit.
+func (m *Manager) heapFull(bytes int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.heapBytes > 0 && m.heapBytes+bytes > m.cfg.HeapBytes
+}
+
+// enter makes r, which is about to be registered, known. It fails where another caller was faster.
+func (m *Manager) enter(r *Region, ahead bool) bool {
+	lo, hi := r.lo, r.hi
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.index.find(lo, hi, r.access) != nil {
+		return false // R2: the same memory is not registered twice at a time
+	}
+	partial, rights := false, false
+	m.index.each(lo, hi, func(o *Region) bool {
+		rights = rights || o.serves(lo, hi, 0)
+		partial = true
+		return !rights
+	})
+	switch {
+	case ahead:
+	case rights:
+		m.counts.missRights.Add(1)
+	case partial:
+		m.counts.missPartial.Add(1)
+	default:
+		m.counts.missCold.Add(1)
+	}
+	r.word.Store(word(registering, 0, 0))
+	bytes := int64(r.pages) * int64(m.page)
+	switch r.origin {
+	case mem.Heap:
+		m.heapBytes += bytes
+		r.once = m.heapBytes > m.cfg.HeapBytes // R4: its limit cannot be kept if it stays
+	case mem.Foreign:
+		r.lifetime = m.lifetimeLocked(r)
+		r.once = r.lifetime == nil // R5
+	}
+	if !m.index.insert(r) {
+		r.once = true
+	}
+	return true
+}
+
+// unenter takes back enter and what room took.
+func (m *Manager) unenter(r *Region) {
+	if r.pin != nil {
+		r.pin.Unpin()
+	}
+	m.forget(r)
+	r.word.Store(word(dead, 0, 0))
+}
+
+// forget takes a region out of index, list and budget.
+func (m *Manager) forget(r *Region) {
+	bytes := int64(r.pages) * int64(m.page)
+	m.mu.Lock()
+	if r.self.r != nil {
+		m.index.remove(r)
+		m.hints.forget(r)
+	}
+	m.idle.remove(r)
+	if r.origin == mem.Heap {
+		m.heapBytes -= bytes
+	}
+	m.mu.Unlock()
+	m.budget.give(bytes, 1)
+}
+
+// drop deregisters a region that the caller has retired, and counts it.
+func (m *Manager) drop(r *Region, why *counter) {
+	if err := m.cfg.Registrar.Deregister(r.key); err != nil {
+		m.counts.stuck.Add(1)
+		m.mu.Lock() // R3: the NIC may still look at it, so it stays pinned and charged
+		m.index.remove(r)
+		m.hints.forget(r)
+		m.idle.remove(r)
+		m.stuck = append(m.stuck, r)
+		if m.refusal == nil {
+			m.refusal = fmt.Errorf("deregister %d bytes at %#x: %w", r.mem.Bytes, r.lo, err)
+		}
+		m.mu.Unlock()
+		r.word.Store(word(dead, 0, 0))
+		return
+	}
+	if r.pin != nil {
+		r.pin.Unpin()
+	}
+	why.Add(1)
+	m.counts.deregistrations.Add(1)
+	m.counts.freed.Add(uint64(r.pages) * uint64(m.page))
+	m.forget(r)
+	r.word.Store(word(dead, 0, 0))
+}
+
+// evict gives up the idle region whose last use lies farthest back, of those that ok accepts; where uses are predicted, the
+// one that is needed latest. It reports whether there was one.
+func (m *Manager) evict(ok func(*Region) bool) bool {
+	m.mu.Lock()
+	var r *Region
+	if m.cfg.Policy == Predictive && ok == nil {
+		if r = m.idle.oldest(unexpected); r == nil {
+			r = m.idle.latest()
+		}
+	}
+	if r == nil {
+		r = m.idle.oldest(ok)
+	}
+	m.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	m.drop(r, &m.counts.evicted)
+	return true
+}
+
+// unexpected reports whether no use of r is predicted.
+func unexpected(r *Region) bool { return r.expected.Load() == 0 }
+
+// spare gives an idle region up for another one. For one that is registered ahead of its use it must be one of which no use
+// is predicted: which of the others is needed later than that one is for the predictor to say.
+func (m *Manager) spare(ahead bool) bool {
+	if ahead {
+		return m.evict(unexpected)
+	}
+	return m.evict(nil)
+}
+
+// Reasons why there is no room; noRoom adds the figures.
+var (
+	errBudgetFull = errors.New("the budget is full of memory in use")
+	errCeiling    = errors.New("the NIC has refused as much before")
+)

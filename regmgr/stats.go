@@ -1,0 +1,81 @@
+package regmgr
+
+import "sync/atomic"
+
+type counter = atomic.Uint64
+
+// counters count what happened off the fast path; hits are what is left of Manager.uses.
+type counters struct {
+	registrations, ahead, deregistrations           counter
+	refused, stuck, collections                     counter
+	missCold, missPartial, missRights, waits        counter
+	released, evicted, collected, ended, freed      counter
+	copyPolicy, copyOrigin, copyBudget, copyRefused counter
+}
+
+// Stats are a rank's counters of registered memory.
+type Stats struct {
+	Policy string
+	Usage         // bytes charged to the budget; firehose's too, windows' not
+	Idle   int64  // of Bytes, registered without being in use
+	Heap   int64  // of Bytes, on the Go heap
+	Hits   uint64 // references taken without a registration
+
+	Registrations, Deregistrations uint64
+	Ahead                          uint64 // of the registrations, those made before a use
+	// Misses by cause: nothing registered there, a part only, not with these rights.
+	MissCold, MissPartial, MissRights uint64
+	// Waits are hits that had to wait for another caller's registration or deregistration.
+	Waits uint64
+	// Deregistrations by cause: after use, for room, after two collections, at a Lifetime's end.
+	Released, Evicted, Collected, Ended uint64
+	// Transfers copied though they asked for registered memory, by cause: the policy, memory that must not be registered,
+	// a full budget, the NIC.
+	CopiedPolicy, CopiedOrigin, CopiedBudget, CopiedRefused uint64
+	// Refused are registrations that the NIC refused, Stuck those that it would not end.
+	Refused, Stuck uint64
+	Prediction     Prediction
+}
+
+// Prediction is how well uses were foreseen; all zero unless the policy is Predictive.
+type Prediction struct {
+	Made, Within05, Within5 uint64 // predictions, those within 0.5 % and within 5 % of the period
+	Missed                  uint64 // uses that never came
+	LostDQ                  uint64 // entries lost to a full queue of deregistrations
+}
+
+// Stats returns the counters.
+func (m *Manager) Stats() Stats {
+	c := &m.counts
+	s := Stats{
+		Policy: m.cfg.Policy.String(), Usage: m.budget.Usage(),
+		Registrations: c.registrations.Load(), Ahead: c.ahead.Load(), Deregistrations: c.deregistrations.Load(),
+		MissCold: c.missCold.Load(), MissPartial: c.missPartial.Load(), MissRights: c.missRights.Load(), Waits: c.waits.Load(),
+		Released: c.released.Load(), Evicted: c.evicted.Load(), Collected: c.collected.Load(), Ended: c.ended.Load(),
+		CopiedPolicy: c.copyPolicy.Load(), CopiedOrigin: c.copyOrigin.Load(), CopiedBudget: c.copyBudget.Load(),
+		CopiedRefused: c.copyRefused.Load(), Refused: c.refused.Load(), Stuck: c.stuck.Load(),
+	}
+	if u, missed := m.uses.Load()-c.collections.Load(), s.Registrations-s.Ahead; u > missed {
+		s.Hits = u - missed
+	}
+	if m.ahead != nil {
+		s.Prediction = m.ahead.prediction()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.Heap = m.heapBytes
+	for _, r := range m.idle.heap {
+		if r.references() == 0 {
+			s.Idle += int64(r.pages) * int64(m.page)
+		}
+	}
+	return s
+}
+
+// Refusal returns the first registration or deregistration that was refused, with what was found and the cure, or nil.
+// Later ones are only counted.
+func (m *Manager) Refusal() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.refusal
+}

@@ -1,0 +1,189 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+)
+
+// Dynamic is a window without memory, to which each member attaches some and detaches it when it likes, without the
+// others. What is attached has a Ref, a plain value that goes to the others as data, through a window for instance; who
+// has it reaches the memory.
+type Dynamic[T any] struct {
+	team *pgsync.Team
+	cpu  bool
+
+	mu    sync.Mutex
+	mine  map[uint64]*proto.Exposure // by the number of the Ref
+	next  uint64
+	freed bool
+}
+
+// Ref names memory that a member has attached. It holds no pointers, so it may be an element of a window or array.
+type Ref struct {
+	Member int // who has attached it
+	Len    int // elements
+	id     uint64
+	bytes  uint8
+	card   [proto.CardBytes]uint8
+}
+
+// NewDynamic makes a dynamic window. Collective; T is the same everywhere. It opens the NIC if there is one.
+func NewDynamic[T any](ctx context.Context, t *pgsync.Team) (*Dynamic[T], error) {
+	const op = "new dynamic"
+	if err := agree[T](ctx, t, op, 0, Config{}); err != nil {
+		return nil, err
+	}
+	ranks := make([]int, t.Size())
+	for m := range ranks {
+		ranks[m] = t.WorldRank(m)
+	}
+	cpu, err := t.Engine().Meet(ctx, t, ranks)
+	if err != nil {
+		return nil, transport.NewOpError(op, -1, err)
+	}
+	return &Dynamic[T]{team: t, cpu: cpu, mine: make(map[uint64]*proto.Exposure)}, nil
+}
+
+// Attach makes local, which has at least one element, reachable for the others until Detach; the window keeps it alive.
+// The others cannot map such memory: it takes a NIC. Local.
+func (d *Dynamic[T]) Attach(local []T) (Ref, error) {
+	return d.attach("attach", mem.Of(local), len(local))
+}
+
+// Alloc attaches n new zeroed elements, at least one, which ranks of the same node map. Local.
+func (d *Dynamic[T]) Alloc(n int) (Ref, error) {
+	return d.attach("alloc", mem.Range{}, n)
+}
+
+func (d *Dynamic[T]) attach(op string, local mem.Range, n int) (Ref, error) {
+	if n < 1 || n > 1<<47/mem.SizeOf[T]() {
+		return Ref{}, transport.NewOpError(op, -1, fmt.Errorf("%w: %d elements, needed at least 1", ErrRange, n))
+	}
+	if err := d.open(op); err != nil {
+		return Ref{}, err
+	}
+	xp, card, err := d.team.Engine().Attach(local, n*mem.SizeOf[T](), d.cpu, d.team.Size() == 1)
+	if err != nil {
+		return Ref{}, transport.NewOpError(op, -1, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next++
+	d.mine[d.next] = xp
+	ref := Ref{Member: d.team.Rank(), Len: n, id: d.next, bytes: uint8(len(card))}
+	copy(ref.card[:], card)
+	return ref, nil
+}
+
+// open returns an error if the window was freed.
+func (d *Dynamic[T]) open(op string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.freed {
+		return transport.NewOpError(op, -1, transport.ErrClosed)
+	}
+	return nil
+}
+
+// own returns what this rank has attached as r; nil if r is another's, or detached.
+func (d *Dynamic[T]) own(r Ref) *proto.Exposure {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.Member != d.team.Rank() {
+		return nil
+	}
+	return d.mine[r.id]
+}
+
+// Local returns what this rank has attached; nil if r is another's, or detached.
+func (d *Dynamic[T]) Local(r Ref) []T {
+	if xp := d.own(r); xp != nil {
+		return mem.Slice[T](xp.Local)
+	}
+	return nil
+}
+
+// Detach ends what this rank has attached. The program makes sure that nobody uses it any more: through a NIC that would
+// be an error of theirs, and memory that they have mapped stays until they free the way there. Local.
+func (d *Dynamic[T]) Detach(r Ref) error {
+	const op = "detach"
+	d.mu.Lock()
+	xp := d.mine[r.id]
+	if r.Member != d.team.Rank() {
+		xp = nil
+	}
+	if xp != nil {
+		delete(d.mine, r.id)
+	}
+	d.mu.Unlock()
+	if xp == nil {
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: not attached by this rank", ErrRange))
+	}
+	return transport.NewOpError(op, -1, xp.Free())
+}
+
+// Reach returns a window over what r names: the part of r.Member has its elements, the others' parts are empty. All
+// operations of windows work on it. Reach and Free of such a window are local; its Fence is the team's.
+func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
+	const op = "reach"
+	if r.Member < 0 || r.Member >= d.team.Size() || r.Len < 1 || int(r.bytes) > len(r.card) {
+		return nil, transport.NewOpError(op, -1, fmt.Errorf("%w: the Ref names member %d of a team of %d", ErrTarget, r.Member, d.team.Size()))
+	}
+	if err := d.open(op); err != nil {
+		return nil, err
+	}
+	e, rank := d.team.Engine(), d.team.WorldRank(r.Member)
+	own := d.own(r)
+	if own == nil && r.Member == d.team.Rank() {
+		return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: it is detached", ErrRange))
+	}
+	xp, err := e.Reach(rank, r.card[:r.bytes], own)
+	if err != nil {
+		return nil, transport.NewOpError(op, rank, err)
+	}
+	w := &Window[T]{core: core{
+		team: d.team, e: e, elem: proto.ElemOf[T](), remotes: make([]proto.Remote, d.team.Size()),
+		xp: xp, cpu: xp.CPU, reached: true,
+	}}
+	for m := range w.remotes {
+		w.remotes[m].Rank = d.team.WorldRank(m)
+	}
+	w.remotes[r.Member] = xp.Of[0]
+	if w.remotes[r.Member].Bytes != r.Len*w.elem.Bytes {
+		return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: %d bytes are not %d elements", ErrRange, xp.Of[0].Bytes, r.Len))
+	}
+	if own != nil {
+		w.local = own.Local
+	}
+	w.open()
+	return w, nil
+}
+
+// Free ends the dynamic window, with all that is attached still. Collective; all windows that Reach returned are freed
+// before.
+func (d *Dynamic[T]) Free(ctx context.Context) error {
+	const op = "free"
+	if err := d.team.Barrier(ctx); err != nil {
+		return err
+	}
+	if err := d.open(op); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	rest := d.mine
+	d.mine, d.freed = nil, true
+	d.mu.Unlock()
+	var first error
+	for _, xp := range rest {
+		if err := xp.Free(); first == nil {
+			first = err
+		}
+	}
+	return transport.NewOpError(op, -1, first)
+}

@@ -1,0 +1,145 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
+	"gopgas/window"
+)
+
+// TestAttachAndDetach: every rank attaches memory of its own, of its own size, at its own time; its neighbour is told by
+// data only, and reaches it with operations of every kind.
+func TestAttachAndDetach(t *testing.T) {
+	sizes(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		d, err := window.NewDynamic[int32](ctx, w.Team())
+		if err != nil {
+			return err
+		}
+		refs, err := window.Allocate[window.Ref](ctx, w.Team(), 2)
+		if err != nil {
+			return err
+		}
+		next, prev := (w.Rank()+1)%w.Size(), (w.Rank()+w.Size()-1)%w.Size()
+		mapped := w.Size() > 1 && w.Transport(next) == "shm"
+		for round := range 3 {
+			var given [2]window.Ref
+			if given[0], err = d.Alloc(10 + w.Rank()); err != nil {
+				return err
+			}
+			n := 1 // how many were given
+			slice := make([]int32, 20+w.Rank())
+			given[1], err = d.Attach(slice)
+			if mapped {
+				require.ErrorIs(t, err, pgas.ErrUnsupported)
+				require.ErrorContains(t, err, "use Alloc")
+			} else if n++; err != nil {
+				return err
+			}
+			if err := errors.Join(refs.Put(prev, 0, given[:n]), refs.Fence(ctx)); err != nil {
+				return err
+			}
+			for k, ref := range refs.Local()[:n] {
+				require.Equal(t, next, ref.Member)
+				require.Equal(t, 10*(k+1)+next, ref.Len)
+				win, err := d.Reach(ref)
+				if err != nil {
+					return err
+				}
+				require.Equal(t, ref.Len, win.Len(next))
+				if w.Size() > 1 {
+					require.Zero(t, win.Len(w.Rank()))
+					require.ErrorIs(t, win.Put(w.Rank(), 0, []int32{1}), window.ErrRange)
+				}
+				_, err = window.FetchAdd(win, next, 0, int32(w.Rank()))
+				if err := errors.Join(err, win.Put(next, 2, []int32{5, 6, 7}), win.PutStrided(next, 5, 2, []int32{8, 9}, 1, 2)); err != nil {
+					return err
+				}
+				if err := window.Accumulate(win, next, 3, []int32{100}, pgsync.Sum); err != nil {
+					return err
+				}
+				got := make([]int32, 8)
+				if err := errors.Join(win.Flush(next), win.Get(next, 0, got)); err != nil {
+					return err
+				}
+				require.Equal(t, []int32{int32(w.Rank()), 0, 5, 106, 7, 8, 0, 9}, got)
+				require.ErrorIs(t, win.Get(next, ref.Len, got[:1]), window.ErrRange)
+				if err := win.Free(ctx); err != nil {
+					return err
+				}
+				require.ErrorIs(t, win.Put(next, 0, got), pgas.ErrClosed)
+			}
+			if err := w.Barrier(ctx); err != nil { // the previous rank is done with mine
+				return err
+			}
+			require.Equal(t, []int32{int32(prev), 0, 5, 106, 7, 8, 0, 9}, d.Local(given[0])[:8])
+			if n == 2 {
+				require.Equal(t, []int32{int32(prev), 0, 5, 106, 7, 8, 0, 9}, slice[:8])
+			}
+			require.Nil(t, d.Local(window.Ref{Member: w.Rank() + 1, Len: 1}))
+			if round < 2 { // the last are left to Free
+				for _, ref := range given[:n] {
+					require.NoError(t, d.Detach(ref))
+					require.ErrorIs(t, d.Detach(ref), window.ErrRange)
+					_, err := d.Reach(ref)
+					require.ErrorIs(t, err, window.ErrRange, "detached")
+				}
+			}
+		}
+		_, err = d.Alloc(0)
+		require.ErrorIs(t, err, window.ErrRange)
+		_, err = d.Attach(nil)
+		require.ErrorIs(t, err, window.ErrRange)
+		for _, bad := range []window.Ref{{}, {Member: -1, Len: 1}, {Member: w.Size(), Len: 1}, {Member: next, Len: 1}} {
+			_, err = d.Reach(bad)
+			require.Error(t, err)
+		}
+		if err := errors.Join(refs.Free(ctx), d.Free(ctx)); err != nil {
+			return err
+		}
+		_, err = d.Alloc(1)
+		require.ErrorIs(t, err, pgas.ErrClosed)
+		require.ErrorIs(t, d.Free(ctx), pgas.ErrClosed)
+		return nil
+	})
+}
+
+// TestUseAfterDetach: through a NIC, using memory that its owner has detached is an error. The NIC refuses it and breaks
+// the connection, so it is this rank's last.
+func TestUseAfterDetach(t *testing.T) {
+	errs := pgastest.Errors(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		d, err := window.NewDynamic[int64](ctx, w.Team())
+		if err != nil {
+			return err
+		}
+		refs, err := window.Allocate[window.Ref](ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		ref, err := d.Attach(make([]int64, 4))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(refs.Put(1-w.Rank(), 0, []window.Ref{ref}), refs.Fence(ctx)); err != nil {
+			return err
+		}
+		win, err := d.Reach(refs.Local()[0])
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(win.Put(1-w.Rank(), 0, []int64{1}), win.Fence(ctx), d.Detach(ref), w.Barrier(ctx)); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			return win.Get(1, 0, make([]int64, 1))
+		}
+		return w.Barrier(ctx)
+	})
+	require.ErrorContains(t, errs[0], "the memory was freed, or its key is wrong")
+	require.ErrorIs(t, errs[1], pgas.ErrPeerGone)
+}
