@@ -70,7 +70,7 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 		xp.hasKey = true
 		n.know(xp.region.RKey, xp.Local)
 	}
-	c.bytes, c.raddr, c.rkey = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey
+	c.bytes, c.raddr, c.rkey, c.keyed = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey, xp.hasKey
 	b := c.encode()
 	if len(b) > CardBytes {
 		return nil, nil, errors.Join(fmt.Errorf("%w: a card of %d bytes, at most %d", errCard, len(b), CardBytes), xp.release())
@@ -86,7 +86,7 @@ func (e *Engine) Reach(rank int, b []byte, own *Exposure) (*Exposure, error) {
 		return nil, err
 	}
 	xp := &Exposure{e: e, CPU: c.cpu}
-	r := Remote{Rank: rank, Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, room: c.bytes, nicAtomics: !c.cpu}
+	r := Remote{Rank: rank, Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, keyed: c.keyed, room: c.bytes, nicAtomics: !c.cpu}
 	switch {
 	case e.mapper == nil:
 	case own != nil:

@@ -68,6 +68,19 @@ func (n *nic) reach(op string, r *Remote, off, bytes int) error {
 	return nil
 }
 
+// connected is reach for what begins with messages about firehoses: the connection is made, if there is none, so that
+// its failure is the operation's.
+func (n *nic) connected(op string, r *Remote, off, bytes int) error {
+	if err := n.reach(op, r, off, bytes); err != nil {
+		return err
+	}
+	e, err := n.enter(op, r.Rank)
+	if err == nil {
+		e.leave()
+	}
+	return err
+}
+
 // reachWord is reach for a 64-bit atomic, which must lie on an 8-byte boundary: some NICs never answer otherwise.
 func (n *nic) reachWord(op string, r *Remote, off int) error {
 	if err := n.reach(op, r, off, 8); err != nil {

@@ -123,7 +123,7 @@ func (h *hoses) cut(r *Remote, off, bytes int) (at uint64, n int, err error) {
 
 // hosedPut is put into memory that is registered in buckets.
 func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
-	err := n.reach(op, r, off, src.Bytes)
+	err := n.connected(op, r, off, src.Bytes)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (n *nic) byMessage(op string, r *Remote, off int, src mem.Range) error {
 
 // hosedGet is get from memory that is registered in buckets.
 func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
-	err := n.reach(op, r, off, dst.Bytes)
+	err := n.connected(op, r, off, dst.Bytes)
 	if err != nil {
 		return err
 	}

@@ -108,9 +108,9 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	well("flap", "rank 0 worked for", "rank 1 worked for")
 	ill("killed", `rank 0 was told: \S+ \(rank 2\): peer is gone`, `rank 1 was told: \S+ \(rank 2\): peer is gone`,
 		"rank 0 goes on", "rank 1 goes on", "rank 2 on vm was killed by SIGKILL")
-	well("budget", `found \d+\.\d MiB of 15\.3 MiB registered by this rank already, needed 19\.1 MiB; to change it: PGAS_MAX_PINNED=`)
+	well("budget", `rank 0 reached all of 20000000 bytes`, `rank 1 reached all of 20000000 bytes`)
 	ill("memlock64K", `of 64\.0 KiB pinned already \(RLIMIT_MEMLOCK;.*ulimit -l unlimited`)
-	well("memlock8M", `of 8\.0 MiB pinned already \(RLIMIT_MEMLOCK;.*ulimit -l unlimited`)
+	well("memlock8M", `rank 0 reached all of 10000000 bytes, \d{4} KiB pinned`)
 	well("kmer", "verified by a serial count", `verbs +atomic +\d+`)
 	well("churn", `rank 1 made \d+ windows`)
 	passed("keys")

@@ -47,7 +47,7 @@ func TestVerbs(t *testing.T) {
 		rdma link delete rxe0
 		"$program" -test.v -test.timeout=20s -test.run='^TestOpenWithout$'
 	`, "bash", program)
-	requirePassed(t, r, "TestConformance", "TestKilled", "TestLink", "TestCounters", "TestMemlock", "TestCrossings", "TestTogether",
+	requirePassed(t, r, "TestConformance", "TestKilled", "TestLink", "TestCounters", "TestMemlock", "TestCrossings", "TestTogether", "TestBudget",
 		"TestConformance/Register/limit_of_bytes")
 	require.Equal(t, 2, strings.Count(r.Stdout, "--- PASS: TestMemlock"))
 }

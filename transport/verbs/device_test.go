@@ -330,6 +330,23 @@ func TestMemlock(t *testing.T) {
 	require.NoError(t, a.Deregister(half))
 }
 
+// TestBudget sets a limit of its own on what a domain registers.
+func TestBudget(t *testing.T) {
+	d, err := Provider{MaxPinned: 100 << 10}.Open(t.Context(), jobConfig(0, 1))
+	transporttest.SkipUnless(t, err)
+	defer d.Close()
+	require.EqualValues(t, 100<<10, d.Caps().MaxPinned)
+	g, err := d.Register(mem.Of(make([]byte, 60<<10)), transport.AllAccess)
+	require.NoError(t, err)
+	_, err = d.Register(mem.Of(make([]byte, 60<<10)), transport.AllAccess)
+	require.ErrorIs(t, err, transport.ErrLimit)
+	require.ErrorContains(t, err, "found 60.0 KiB of 100.0 KiB registered by this rank already, needed 60.0 KiB; to change it: PGAS_MAX_PINNED=122880")
+	require.NoError(t, d.Deregister(g))
+	g, err = d.Register(mem.Of(make([]byte, 100<<10)), transport.AllAccess)
+	require.NoError(t, err)
+	require.NoError(t, d.Deregister(g))
+}
+
 // TestRegionLimit takes all registrations that the device has, half a million on Soft-RoCE, which takes a while and 4 GiB.
 func TestRegionLimit(t *testing.T) {
 	if os.Getenv("VERBS_TEST_REGIONS") == "" {

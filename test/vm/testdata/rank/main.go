@@ -232,16 +232,36 @@ func held() (h holding) {
 	return h
 }
 
-// create makes a window of so many bytes, which a limit stands against, and then a small one, which it does not.
+// create makes a window of more bytes than may be registered, which is registered in buckets then, and uses all of it.
 func create(ctx context.Context, w *pgas.World, bytes int) error {
-	_, err := window.Create(ctx, w.Team(), make([]byte, bytes))
-	if !errors.Is(err, pgas.ErrLimit) {
-		return fmt.Errorf("a window of %d bytes: wanted ErrLimit, got %w", bytes, err)
-	}
-	fmt.Printf("rank %d: %v\n", w.Rank(), err)
-	win, err := window.Create(ctx, w.Team(), make([]byte, 4096))
+	local := make([]byte, bytes)
+	win, err := window.Create(ctx, w.Team(), local)
 	if err != nil {
 		return err
 	}
+	next := (w.Rank() + 1) % w.Size()
+	const part = 1000
+	for at := 0; at+part <= bytes; at += bytes / 50 {
+		src, dst := pattern(at, part), make([]byte, part)
+		if err := errors.Join(win.Put(next, at, src), win.Flush(next), win.Get(next, at, dst)); err != nil {
+			return fmt.Errorf("at byte %d: %w", at, err)
+		}
+		if string(src) != string(dst) {
+			return fmt.Errorf("byte %d and those behind it came back otherwise", at)
+		}
+	}
+	if err := win.Fence(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("rank %d reached all of %d bytes, %d KiB pinned\n", w.Rank(), bytes, held().pinned)
 	return win.Free(ctx)
+}
+
+// pattern makes n bytes that tell where they belong.
+func pattern(at, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte((at + i) * 7 >> 3)
+	}
+	return b
 }
