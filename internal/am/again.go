@@ -11,12 +11,9 @@ type heldOp struct {
 }
 
 // sentReply is the reply in a reply buffer.
-type sentReply struct {
-	rank, bytes int
-	tries       int // how often it was sent again
-}
+type sentReply struct{ rank, bytes int }
 
-// mostTries is how often one message is sent again.
+// mostTries is how often one request is sent again.
 const mostTries = 3
 
 // requestSent is the end of a request's sending. Only a failure is news: a flushed request is sent again (A4), and any
@@ -45,10 +42,11 @@ func (a *AM) requestSent(i int, c *transport.Completion) (Reply, bool, error) {
 	return Reply{Cookie: cookie, buffer: -1}, true, ErrLost
 }
 
-// replySent is the end of a reply's sending. A flushed one is sent again, and the asker drops what he has already.
+// replySent is the end of a reply's sending. A flushed one is sent again, as often as it takes: the asker waits for it as
+// long as this rank is there, and drops what he has already.
 func (a *AM) replySent(k int, c *transport.Completion) error {
-	if r := a.sent[k]; c.Status == transport.StatusFlushed && r.tries < mostTries {
-		a.hold(heldOp{rank: r.rank, index: k, reply: true, ep: c.EP})
+	if c.Status == transport.StatusFlushed {
+		a.hold(heldOp{rank: a.sent[k].rank, index: k, reply: true, ep: c.EP})
 		return nil
 	}
 	a.freeRep = append(a.freeRep, k)
@@ -118,10 +116,9 @@ func (a *AM) awaited(i int) bool {
 // sendAgain posts a held message, or says that the NIC has no room.
 func (a *AM) sendAgain(h heldOp, ep transport.EP) bool {
 	if h.reply {
-		r := &a.sent[h.index]
+		r := a.sent[h.index]
 		k := a.nRecv + ownRequests + h.index
 		a.replies = append(a.replies, a.send(ep, a.buffer(k), r.bytes, uint64(k)))
-		r.tries++
 		return true
 	}
 	a.mu.Lock()

@@ -213,8 +213,7 @@ func (n *nic) mend(rank int) {
 	// What was posted after the break may have been reported before what was flushed by it.
 	slices.SortFunc(redo, func(a, b int32) int { return cmp.Compare(n.piece[a].seq, n.piece[b].seq) })
 	if len(redo) == 0 && !n.holds() && !e.wanted.Load() {
-		e.state.Store(epNone) // whoever has something to do connects
-		n.e.Sched.Ring()
+		n.mended(e, epNone) // whoever has something to do connects
 		return
 	}
 	err := n.e.Peers.Check(rank)
@@ -236,15 +235,20 @@ func (n *nic) mend(rank int) {
 	}
 	if err != nil {
 		n.giveUp(rank, err)
-		e.state.Store(epNone)
-		n.e.Sched.Ring()
+		n.mended(e, epNone)
 		return
 	}
-	e.state.Store(epUp)
-	n.e.Sched.Ring()
+	n.mended(e, epUp)
 	if e.failed.Load() == e.ep.Load() {
 		n.broke(e.now()) // it has broken while nobody but the mender used it
 	}
+}
+
+// mended ends a mender's hold of an endpoint. Messages may wait for that where nobody of this rank polls.
+func (n *nic) mended(e *endpoint, state uint32) {
+	e.state.Store(state)
+	n.e.Sched.Ring()
+	n.d.Wake()
 }
 
 // postAgain posts a flushed piece on the new connection. It is called by the mender only, in order.

@@ -65,12 +65,22 @@ type team struct {
 	e      []*Engine
 	of     [][]Remote
 	mem    []mem.Range
+	xp     []*Exposure
 }
 
-// newTeam makes n ranks; rank 0's NIC is given to wrap.
+// newTeam makes n ranks with 64 KiB each; rank 0's NIC is given to wrap.
 func newTeam(t *testing.T, n int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain) *team {
 	t.Helper()
-	tm := &team{fabric: transporttest.NewFabric(n, c), e: make([]*Engine, n), of: make([][]Remote, n), mem: make([]mem.Range, n)}
+	return newTeamOf(t, n, 1<<16, c, wrap)
+}
+
+// newTeamOf is newTeam with bytes of memory each.
+func newTeamOf(t *testing.T, n, bytes int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain) *team {
+	t.Helper()
+	tm := &team{
+		fabric: transporttest.NewFabric(n, c), e: make([]*Engine, n), of: make([][]Remote, n), mem: make([]mem.Range, n),
+		xp: make([]*Exposure, n),
+	}
 	domains := make([]transport.Domain, n)
 	for r := range n {
 		provider := tm.fabric.Provider(r)
@@ -102,11 +112,11 @@ func newTeam(t *testing.T, n int, c transporttest.FabricConfig, wrap func(transp
 				for i := range ranks {
 					ranks[i] = i
 				}
-				xp, err := e.Allocate(t.Context(), seat{m, r}, ranks, 1<<16)
+				xp, err := e.Allocate(t.Context(), seat{m, r}, ranks, bytes)
 				if err != nil {
 					return err
 				}
-				tm.e[r], tm.of[r], tm.mem[r] = e, xp.Of, xp.Local
+				tm.e[r], tm.of[r], tm.mem[r], tm.xp[r] = e, xp.Of, xp.Local, xp
 				return nil
 			}()
 		})
