@@ -25,6 +25,7 @@ var rooms = []room{
 	{"cmd/pgasbench", "pgas window sync regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
+	{"docs/tutorial/*", "pgas window sync"},
 	{"test/vm", "test/* leaves"},       // installs what it needs as other tests do
 	{"test/*", anything},
 
