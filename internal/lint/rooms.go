@@ -26,7 +26,7 @@ var rooms = []room{
 	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
 	{"docs/tutorial/*", "pgas window sync"},
-	{"test/vm", "test/* leaves"},       // installs what it needs as other tests do
+	{"test/vm", "test/* leaves"}, // installs what it needs as other tests do
 	{"test/*", anything},
 
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.

@@ -28,7 +28,7 @@ func parsed(t *testing.T, dir string) source {
 	require.NoError(t, err)
 	require.NotEmpty(t, names, "%s has no Go files", dir)
 	for _, name := range names {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		require.NoError(t, err)
 		if strings.HasSuffix(name, "_test.go") {
 			s.tests = append(s.tests, f)
