@@ -10,7 +10,7 @@ import (
 
 // Two ranks of this process give each other a card.
 func ExampleJob() {
-	var jobs []bootstrap.Job = bootstrap.InProcess(2)
+	jobs := bootstrap.InProcess(2)
 	var wg sync.WaitGroup
 	for _, j := range jobs {
 		wg.Go(func() {
@@ -29,7 +29,7 @@ func ExampleJob() {
 
 // Whether two processes can share memory.
 func ExampleHost() {
-	var here bootstrap.Host = bootstrap.ThisHost()
+	here := bootstrap.ThisHost()
 	there := here
 	there.BootID = "another boot of another kernel"
 	fmt.Println(bootstrap.SameNode(here, here), bootstrap.SameNode(here, there))

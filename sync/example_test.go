@@ -129,14 +129,14 @@ func ExampleSignals() {
 		if err != nil {
 			return err
 		}
-		var token pgsync.Signal = set.Signal(0)
+		token := set.Signal(0)
 		next := (w.Rank() + 1) % w.Size()
 		if w.Rank() == 0 {
 			if err := token.Set(next, 100); err != nil {
 				return err
 			}
 		}
-		var atLeast pgsync.Cmp = pgsync.GreaterOrEqual
+		atLeast := pgsync.GreaterOrEqual
 		v, err := token.WaitUntil(ctx, atLeast, 100)
 		if err != nil {
 			return err

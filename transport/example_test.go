@@ -28,7 +28,7 @@ func pair(ctx context.Context, of func(rank int) transport.Provider) (two [2]end
 		if e.nic, err = of(i).Open(ctx, c); err != nil {
 			return two, err
 		}
-		var rights transport.Access = transport.AllAccess
+		rights := transport.AllAccess
 		if e.key, err = e.nic.Register(e.page, rights); err != nil {
 			return two, err
 		}
@@ -60,7 +60,7 @@ func ExampleDomain() {
 		return
 	}
 	a, b := two[0], two[1]
-	var caps transport.Caps = a.nic.Caps()
+	caps := a.nic.Caps()
 	fmt.Println("atomics:", caps.Atomics64)
 	a.page.Word64(0).Store(40)
 	ops := []transport.Op{
@@ -78,10 +78,10 @@ func ExampleDomain() {
 		return
 	}
 	done, err := await(ctx, a.nic)
-	var status transport.Status = done.Status
+	status := done.Status
 	fmt.Println(done.Cookie, status == transport.StatusOK, err, a.page.Word64(16).Load(), b.page.Word64(8).Load())
 
-	var kind transport.Kind = transport.OpRead
+	kind := transport.OpRead
 	outside := transport.Op{Kind: kind, EP: a.peer, RAddr: b.page.Addr() + 4096, RKey: b.key.RKey, NSGE: 1}
 	outside.SGE[0] = transport.SGE{Mem: a.page.Slice(0, 8), LKey: a.key.LKey}
 	_, _ = a.nic.Post([]transport.Op{outside})
@@ -134,7 +134,7 @@ func ExampleMapper() {
 		fmt.Println(err)
 		return
 	}
-	var onTheWire transport.Token = token // plain bytes: they travel to the other rank
+	onTheWire := token // plain bytes: they travel to the other rank
 	theirs, err := other.Map(onTheWire)
 	if err != nil {
 		fmt.Println(err)

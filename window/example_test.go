@@ -410,7 +410,7 @@ func ExampleLockKind() {
 		if err != nil {
 			return err
 		}
-		var kind window.LockKind = window.LockShared
+		kind := window.LockShared
 		if w.Rank() == 0 {
 			kind = window.LockExclusive
 		}

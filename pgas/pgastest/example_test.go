@@ -55,7 +55,7 @@ func ExampleNamed() {
 func ExampleNamedProcs() {
 	var path pgastest.NamedProcs
 	for _, path = range pgastest.ProcPaths() {
-		var settings pgastest.Procs = path.Procs
+		settings := path.Procs
 		settings.TimeLimit = 10 * time.Second
 		fmt.Println(path.Name, len(settings.Env) > 0)
 	}

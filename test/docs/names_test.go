@@ -15,6 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// fset has the positions of all files that are parsed.
+var fset = token.NewFileSet()
+
 // source is one package's files, tests apart from the rest.
 type source struct {
 	files, tests []*ast.File
@@ -28,7 +31,7 @@ func parsed(t *testing.T, dir string) source {
 	require.NoError(t, err)
 	require.NotEmpty(t, names, "%s has no Go files", dir)
 	for _, name := range names {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
+		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		require.NoError(t, err)
 		if strings.HasSuffix(name, "_test.go") {
 			s.tests = append(s.tests, f)

@@ -31,7 +31,7 @@ func ExampleMapper() {
 		return
 	}
 	mine.Word64(0).Store(42)
-	var held shm.Stats = m.Stats()
+	held := m.Stats()
 	fmt.Println(ways, again.Word64(0).Load(), mine.Addr() == again.Addr(), held.Allocs, held.Maps)
 	fmt.Println(m.Close())
 	// Output:
@@ -41,7 +41,7 @@ func ExampleMapper() {
 
 // Goroutine ranks have memory of the Go heap, so that the race detector sees it.
 func ExampleLocal() {
-	var ranks []*shm.Local = shm.NewGroup(2, shm.Config{})
+	ranks := shm.NewGroup(2, shm.Config{})
 	mine, token, err := ranks[0].Alloc(4096)
 	if err != nil {
 		fmt.Println(err)
@@ -57,7 +57,7 @@ func ExampleLocal() {
 
 // What stands in the way of memory here.
 func ExampleLimits() {
-	var l shm.Limits = shm.ReadLimits(shm.Roots{}) // the usual folders
+	l := shm.ReadLimits(shm.Roots{}) // the usual folders
 	fmt.Println(l.Available > 0, l.Dir)
 	// Output: true /dev/shm
 }

@@ -24,7 +24,7 @@ func ExampleFabric() {
 	// What goes wrong, if anything should: rank 1 would end after a second.
 	faults := sim.Faults{Kill: []sim.Fault{{Rank: 1, At: time.Second}}}
 	clock := sched.NewSim(1)
-	var machine *sim.Fabric = sim.New(clock, 2, sim.Config{Model: model, Faults: faults})
+	machine := sim.New(clock, 2, sim.Config{Model: model, Faults: faults})
 	var nics [2]transport.Domain
 	var pages [2]mem.Range
 	var keys [2]transport.Region
@@ -71,7 +71,7 @@ func ExampleFabric() {
 	if err := clock.Run(); err != nil {
 		fmt.Println(err)
 	}
-	var counts sim.Counts = machine.Counts()
+	counts := machine.Counts()
 	fmt.Println(counts.Writes, "write of", counts.Bytes, "bytes")
 	// Output:
 	// a copy of 1000 bytes: 100ns

@@ -14,7 +14,7 @@ import (
 // A NIC made of software that is 2 µs slower than it could be: a rank writes to itself.
 func ExampleProvider() {
 	ctx := context.Background()
-	var p *soft.Provider = soft.New(soft.Config{Latency: 2 * time.Microsecond})
+	p := soft.New(soft.Config{Latency: 2 * time.Microsecond})
 	nic, err := p.Open(ctx, transport.Config{Size: 1, Job: "example", Sched: sched.Goroutine(1)})
 	if err != nil {
 		fmt.Println(err)

@@ -14,7 +14,7 @@ import (
 // A provider's test gives Run a function that opens domains: transporttest.Run(t, open, options).
 func ExampleRun() {
 	var open transporttest.Open = func(_ *testing.T, n int) []transport.Domain {
-		var fabric *transporttest.Fabric = transporttest.NewFabric(n, transporttest.FabricConfig{NoAtomics: true})
+		fabric := transporttest.NewFabric(n, transporttest.FabricConfig{NoAtomics: true})
 		var all []transport.Domain
 		for rank := range n {
 			d, err := fabric.Provider(rank).Open(context.Background(), transport.Config{Rank: rank, Size: n, Sched: sched.Goroutine(n)})
@@ -76,10 +76,10 @@ func ExampleTrace() {
 	var kinds [transporttest.EventDisconnect + 1]int
 	var e transporttest.Event
 	for _, e = range record.Events() {
-		var call transporttest.EventKind = e.Call
+		call := e.Call
 		kinds[call]++
 	}
-	var counts transporttest.Counts = record.Counts()
+	counts := record.Counts()
 	fmt.Println(kinds[transporttest.EventOp], "operations,", counts.Completions, "completions, one of them an error:", counts.Errors)
 	fmt.Println(d.Close())
 	// Output:
