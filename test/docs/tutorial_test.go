@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/test/debtest"
 )
 
 const tutorial = "docs/tutorial"
@@ -108,19 +110,22 @@ func TestTutorialCommands(t *testing.T) {
 	}
 }
 
-// TestFirstCommand leaves the building to pgasrun.
-func TestFirstCommand(t *testing.T) {
+// TestDebuggingCommands runs those of the page on debugging, and leaves the building to pgasrun.
+func TestDebuggingCommands(t *testing.T) {
+	debtest.Need(t, "gdb", "gdb")
 	bin := t.TempDir()
 	out, err := goCommand(t, "build", "-ldflags=-s -w", "-o", bin, "./cmd/pgasrun")
 	require.NoError(t, err, "%s", out)
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	for _, b := range blocks(text(t, tutorial+"/01-hello/README.md")) {
+	ran := 0
+	for _, b := range blocks(text(t, "docs/debugging.md")) {
 		if b.kind == "console" {
-			require.Empty(t, compare(b.text[1:], shell(t, strings.TrimPrefix(b.text[0], "$ "))))
-			return
+			got := shell(t, strings.TrimPrefix(b.text[0], "$ "))
+			require.Empty(t, compare(b.text[1:], got), "docs/debugging.md:%d printed:\n%s", b.line, strings.Join(got, "\n"))
+			ran++
 		}
 	}
-	t.Fatal("the first step has no command")
+	require.Equal(t, 2, ran)
 }
 
 // goCommand runs the go command in the module's folder.
