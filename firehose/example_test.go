@@ -75,3 +75,97 @@ func Example() {
 	// 5000 bytes at 900000: key 103 up to 901120
 	// hits 1, misses 2
 }
+
+// A bucket's name says which range, which size and which place.
+func ExampleBucket() {
+	b := firehose.MakeBucket(7, 3, 5)
+	fmt.Println(b.Range(), b.Order(), b.Index(), b.Weight(), "units")
+	run := firehose.Run{First: b, Count: 4}
+	fmt.Println(run.At(3).Index(), run.Weight())
+	// Output:
+	// 7 3 5 8 units
+	// 8 32
+}
+
+// The size of buckets follows what a range is used for.
+func ExampleBudget_Order() {
+	var b firehose.Budget
+	b, err := firehose.Split(firehose.Limits{Ranks: 2, Pinnable: 1 << 30, Unit: 4096, Page: 4096})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	costs := firehose.Costs{RoundTrip: 5000, Register: 1000, RegisterByte: 0.1}
+	scattered, _ := b.Order(firehose.Usage{Stretch: 8, Places: 1000, Reuse: 1}, costs, 8)
+	long, _ := b.Order(firehose.Usage{Stretch: 64 << 20, Places: 1, Reuse: 1}, costs, 8)
+	fmt.Println(scattered < long)
+	// Output: true
+}
+
+// A move and its answer as they travel: a request for two buckets that gives up one, with a small put.
+func ExampleMove() {
+	m := firehose.Move{
+		ID:  1,
+		New: []firehose.Run{{First: firehose.MakeBucket(1, 0, 10), Count: 2}},
+		Old: []firehose.Run{{First: firehose.MakeBucket(1, 0, 3), Count: 1}},
+		Put: firehose.Put{Range: 1, Off: 40960, Data: []byte("hi")},
+	}
+	var got firehose.Move
+	if err := got.Parse(m.Append(nil)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(got.New[0].Count, got.Old[0].First.Index(), string(got.Put.Data))
+	var answer, back firehose.Reply
+	answer.ID, answer.Keys = 1, []uint64{101, 102}
+	var granted firehose.Status
+	answer.Status = granted
+	fmt.Println(back.Parse(answer.Append(nil)), back.Keys)
+	// Output:
+	// 2 3 hi
+	// <nil> [101 102]
+}
+
+// What both sides have counted.
+func ExampleHolder() {
+	budget, err := firehose.Split(firehose.Limits{Ranks: 2, Pinnable: 8 * 4096, Peers: 8 * 4096, Unit: 4096, Page: 4096})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	memory := firehose.Range{ID: 1, Start: 0x10000, Bytes: 1 << 20}
+	var registrar firehose.Registrar = &printer{}
+	owner := firehose.NewServer(budget, registrar)
+	if err := owner.Expose(memory); err != nil {
+		fmt.Println(err)
+		return
+	}
+	var origin *firehose.Holder
+	origin, err = firehose.NewHolder(firehose.HolderConfig{Budget: budget, Payload: 1024})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var view *firehose.View
+	view, err = origin.View(1, memory)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w := &wire{owner: owner}
+	var m firehose.Mover = w
+	var q firehose.Request
+	state := origin.Acquire(view, &q, 0, 8)
+	fmt.Println(state == firehose.Waiting)
+	origin.Send(m)
+	fmt.Println(origin.Reply(1, &w.replies[0]), q.State() == firehose.Ready)
+	origin.Release(&q)
+	held := origin.Stats()
+	served := owner.Stats()
+	fmt.Println(held.Misses, served.Moves, served.Registered)
+	// Output:
+	// true
+	// register 1 from bucket 0 on
+	// <nil> true
+	// 1 1 1
+}

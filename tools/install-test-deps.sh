@@ -1,8 +1,8 @@
 #!/bin/sh
 # install-test-deps.sh   installs the Debian packages that the tests need and this machine lacks: a C compiler
 # (the race detector and the verbs shim are C), MPICH (real MPI programs run under our launcher, and ours
-# under theirs) and the header of libibverbs (our declarations are compared with it). It asks nothing and touches no
-# network when everything is there.
+# under theirs), the header of libibverbs (our declarations are compared with it) and gdb (the page on debugging). It
+# asks nothing and touches no network when everything is there.
 set -eu
 
 missing=
@@ -18,6 +18,7 @@ need libc6-dev headers
 need git command -v git
 need mpich command -v mpiexec.hydra
 need libmpich-dev command -v mpicc.mpich
+need gdb command -v gdb
 need libibverbs-dev test -e /usr/include/infiniband/verbs.h
 
 [ -n "$missing" ] || exit 0

@@ -290,3 +290,146 @@ func ExampleDynamic() {
 	})
 	// Output: 1 100 [7]
 }
+
+// keep puts the larger of v and what there is into element i of target, whatever kind of integer T is.
+func keep[T window.Bits](w *window.Window[T], target, i int, v T) error {
+	for {
+		old, err := window.FetchOr(w, target, i, 0) // an atomic read
+		if err != nil || old >= v {
+			return err
+		}
+		if was, err := window.CompareSwap(w, target, i, old, v); err != nil || was == old {
+			return err
+		}
+	}
+}
+
+func ExampleBits() {
+	pgastest.Example(4, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[uint32](ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(keep(win, 0, 0, uint32(w.Rank()*w.Rank())), win.Fence(ctx)); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			fmt.Println(win.Local())
+		}
+		return win.Free(ctx)
+	})
+	// Output: [9]
+}
+
+// take empties an element and returns what was in it: integers and floating-point numbers can be swapped.
+func take[T window.Word](w *window.Window[T], target, i int) (T, error) {
+	return window.Swap(w, target, i, 0)
+}
+
+func ExampleWord() {
+	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[float64](ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			if _, err := window.FetchAdd(win, 1, 0, 2.5); err != nil {
+				return err
+			}
+			v, err := take(win, 1, 0)
+			if err != nil {
+				return err
+			}
+			rest, err := take(win, 1, 0)
+			fmt.Println(v, rest, err)
+		}
+		return win.Free(ctx)
+	})
+	// Output: 2.5 0 <nil>
+}
+
+// The operations of Accumulate are those of reductions.
+func ExampleOp() {
+	pgastest.Example(3, func(ctx context.Context, w *pgas.World) error {
+		ops := []window.Op{pgsync.Sum, pgsync.Max, pgsync.Xor}
+		win, err := window.Allocate[int](ctx, w.Team(), len(ops))
+		if err != nil {
+			return err
+		}
+		for i, op := range ops {
+			if err := window.Accumulate(win, 0, i, []int{w.Rank() + 1}, op); err != nil {
+				return err
+			}
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			fmt.Println(win.Local())
+		}
+		return win.Free(ctx)
+	})
+	// Output: [6 3 0]
+}
+
+// Two pieces of one slice go to two members in one call.
+func ExamplePiece() {
+	pgastest.Example(3, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int](ctx, w.Team(), 4)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			pieces := []window.Piece{
+				{Target: 1, Disp: 0, Near: 0, Section: window.Packed(1, 2, 2)},
+				{Target: 2, Disp: 2, Near: 2, Section: window.Packed(1, 2, 2)},
+			}
+			if err := win.PutSections([]int{1, 2, 3, 4}, pieces); err != nil {
+				return err
+			}
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			one, two := make([]int, 4), make([]int, 4)
+			if err := errors.Join(win.Get(1, 0, one), win.Get(2, 0, two)); err != nil {
+				return err
+			}
+			fmt.Println(one, two)
+		}
+		return win.Free(ctx)
+	})
+	// Output: [1 2 0 0] [0 0 3 4]
+}
+
+// Readers share a lock; a writer has it alone.
+func ExampleLockKind() {
+	pgastest.Example(3, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.AllocateConfig[int](ctx, w.Team(), 2, window.Config{Epochs: true})
+		if err != nil {
+			return err
+		}
+		kind := window.LockShared
+		if w.Rank() == 0 {
+			kind = window.LockExclusive
+		}
+		if err := win.Lock(ctx, 0, kind); err != nil {
+			return err
+		}
+		two := []int{5, 5}
+		if w.Rank() == 0 {
+			err = win.Put(0, 0, two)
+		} else {
+			err = win.Get(0, 0, two)
+		}
+		if err := errors.Join(err, win.Unlock(0), win.Fence(ctx)); err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			fmt.Println("both or none:", two[0] == two[1])
+		}
+		return win.Free(ctx)
+	})
+	// Output: both or none: true
+}

@@ -14,7 +14,7 @@ type grant struct {
 
 // The rooms at and above pgas, which the rules of the data path do not bind.
 const (
-	above    = "cmd/* examples/* test/* pgas pgas/pgastest"
+	above    = "cmd/* examples/* docs/tutorial/* test/* pgas pgas/pgastest"
 	launcher = "internal/launch internal/pmiserver"
 	thisTest = "internal/lint"
 )
@@ -29,7 +29,7 @@ var grants = []grant{
 	{"clock", "transport/tcp:keep.go", "the deadline of a handshake, over a socket: deadlines are wall-clock times"},
 	{"clock", "transport/transporttest", "limits the time a provider under test may take"},
 
-	{"env", "cmd/* examples/* test/* pgas/pgastest", "programs of their own"},
+	{"env", "cmd/* examples/* docs/tutorial/* test/* pgas/pgastest", "programs of their own"},
 	{"env", "pgas:config*.go", "the one reader of the environment of a rank"},
 	{"env", launcher, "hands the environment on to ranks"},
 	{"env", thisTest, "runs as a test"},

@@ -25,7 +25,8 @@ var rooms = []room{
 	{"cmd/pgasbench", "pgas window sync regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
-	{"test/vm", "test/* leaves"},       // installs what it needs as other tests do
+	{"docs/tutorial/*", "pgas window sync"},
+	{"test/vm", "test/* leaves"}, // installs what it needs as other tests do
 	{"test/*", anything},
 
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.

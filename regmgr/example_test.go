@@ -1,0 +1,142 @@
+package regmgr_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"gopgas/internal/cost"
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// counting stands for a NIC.
+type counting struct{ registered, ended atomic.Uint64 }
+
+func (n *counting) Register(mem.Range, transport.Access) (transport.Region, error) {
+	id := n.registered.Add(1)
+	return transport.Region{ID: id, LKey: 100 + id}, nil
+}
+
+func (n *counting) Deregister(transport.Region) error {
+	n.ended.Add(1)
+	return nil
+}
+
+// Memory that is used twice is registered once.
+func ExampleManager() {
+	nic := &counting{}
+	var registrar regmgr.Registrar = nic
+	var m *regmgr.Manager
+	m, err := regmgr.New(regmgr.Config{
+		Policy: regmgr.LeavePinned, Registrar: registrar, Sched: sched.Goroutine(1), Bytes: 4 << 20, Quiet: true,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	buffer := make([]byte, 1<<20) // so large that it cannot be on a stack
+	for range 2 {
+		var hold regmgr.Hold
+		if err := m.Acquire(&hold, regmgr.Request{Mem: mem.Of(buffer)}); err != nil {
+			fmt.Println(err)
+			return
+		}
+		region := hold.Region()
+		fmt.Println("key", hold.LKey(), region.Contains(mem.Of(buffer[100:200])))
+		m.Release(&hold) // the NIC is done with it
+	}
+	s := m.Stats()
+	fmt.Println(s.Registrations, "registration,", s.Hits, "hit,", s.Idle == s.Bytes, "that all is idle")
+	p := s.Prediction
+	fmt.Println(p.Made, "predictions; closed:", m.Close(), nic.ended.Load() == nic.registered.Load())
+	m.Forget()
+	// Output:
+	// key 101 true
+	// key 101 true
+	// 1 registration, 1 hit, true that all is idle
+	// 0 predictions; closed: <nil> true
+}
+
+// How policies register a transfer of 4 MiB.
+func ExamplePolicy() {
+	for _, name := range []string{"bounce", "ondemand", "pipelined"} {
+		var p regmgr.Policy
+		p, err := regmgr.ParsePolicy(name)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		plan := p.PlanFor(4<<20, 64<<10)
+		fmt.Println(p, plan.Register, plan.Register && plan.Fragment < 4<<20)
+	}
+	// Output:
+	// bounce false false
+	// ondemand true false
+	// pipelined true true
+}
+
+// One figure for all the memory that a rank has registered.
+func ExampleBudget() {
+	m, err := regmgr.New(regmgr.Config{Registrar: &counting{}, Sched: sched.Goroutine(1), Bytes: 1 << 20, Quiet: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b := m.Budget()
+	fmt.Println(m.Reserve(900<<10, 1), m.Reserve(900<<10, 1))
+	u := b.Usage()
+	fmt.Println(u.Bytes, u.Regions)
+	var hold regmgr.Hold
+	err = m.Acquire(&hold, regmgr.Request{Mem: mem.Of(make([]byte, 512<<10))})
+	fmt.Println(errors.Is(err, regmgr.ErrCopy))
+	m.Unreserve(900<<10, 1)
+	fmt.Println(m.Close())
+	m.Forget()
+	// Output:
+	// true false
+	// 921600 1
+	// true
+	// <nil>
+}
+
+// Memory that is not Go's is kept registered by its owner's word only; Go memory needs none.
+func ExampleLifetime() {
+	m, err := regmgr.New(regmgr.Config{Registrar: &counting{}, Sched: sched.Goroutine(1), Quiet: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var l *regmgr.Lifetime
+	l, err = m.Keep(make([]byte, 4096))
+	fmt.Println(l == nil, errors.Is(err, regmgr.ErrLifetime))
+	l.End() // of none: does nothing
+	fmt.Println(m.Close())
+	m.Forget()
+	// Output:
+	// true true
+	// <nil>
+}
+
+// The policy that foresees uses needs to know what a registration costs, and how to predict.
+func ExampleAhead() {
+	costs, err := cost.Named("helper-threads")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := regmgr.New(regmgr.Config{
+		Policy: regmgr.Predictive, Registrar: &counting{}, Sched: sched.Goroutine(1), Quiet: true, Costs: costs,
+		Ahead: &regmgr.Ahead{Window: 2, Poll: 100 * time.Microsecond},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.Policy(), m.Close())
+	m.Forget()
+	// Output: predictive <nil>
+}
