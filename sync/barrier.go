@@ -94,7 +94,7 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 			to, from := p.members[(p.me+dist)%n], p.members[behind(p.me, dist, n)]
 			flag := flags + k*flagStride
 			if err := t.e.Store64(&t.peers[to], flag, l.gen<<sumBits|l.sum); err != nil {
-				return t.instead(err)
+				return t.instead(c.op, err)
 			}
 			have, err := c.hear(ctx, flag, from, to)
 			if err != nil {
@@ -107,7 +107,7 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 				continue
 			}
 			if err := v.heard(p, from, dist); err != nil {
-				return t.instead(err)
+				return t.instead(c.op, err)
 			}
 		}
 	}
@@ -116,9 +116,9 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 }
 
 // instead returns what ends a barrier that err has stopped: where members disagree, err is likely to follow from that.
-func (t *Team) instead(err error) error {
-	if wrong := t.poisoned(); wrong != nil {
-		return wrong
+func (t *Team) instead(op string, err error) error {
+	if wrong := t.poisoned(); wrong != nil && !errors.Is(err, ErrMismatch) {
+		return transport.NewOpError(op, -1, wrong)
 	}
 	return err
 }

@@ -93,6 +93,7 @@ func (c *turns) release() {
 // End closes a data collective; an error that left it half done spoils the team for further ones.
 func (c *turns) End(err error) error {
 	if err != nil {
+		err = c.t.instead(c.op, err)
 		c.t.core.fail(err)
 	}
 	c.release()
