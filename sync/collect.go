@@ -179,8 +179,8 @@ func AllReduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op) erro
 // everyone is the root of a reduction whose result goes to all.
 const everyone = -1
 
-// checkReduction returns an error where a reduction of dst and src by op is not possible. want says whether dst counts.
-func (t *Team) checkReduction(name string, kind proto.Elem, op Op, dst, src int, want bool) error {
+// CheckReduction returns an error where a reduction of dst and src by op is not possible. want says whether dst counts.
+func (t *Team) CheckReduction(name string, kind proto.Elem, op Op, dst, src int, want bool) error {
 	if want && dst != src {
 		return transport.NewOpError(name, -1, fmt.Errorf("%w: dst has %d elements and src %d", ErrMismatch, dst, src))
 	}
@@ -195,7 +195,7 @@ func (t *Team) checkReduction(name string, kind proto.Elem, op Op, dst, src int,
 
 func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, op Op, root int) error {
 	want := root == everyone || root == t.me
-	if err := t.checkReduction(name, proto.ElemOf[T](), op, len(dst), len(src), want); err != nil {
+	if err := t.CheckReduction(name, proto.ElemOf[T](), op, len(dst), len(src), want); err != nil {
 		return t.Refuse(ctx, name, err)
 	}
 	c, err := t.begin(ctx, name)
@@ -238,7 +238,7 @@ func (r *reduction[T]) gathered(ctx context.Context, dst, src []T) error {
 	}
 	copy(dst, all[:n])
 	for m := 1; m < r.c.t.Size(); m++ {
-		fold(r.op, dst, all[m*n:(m+1)*n])
+		proto.Fold(r.op, dst, all[m*n:(m+1)*n])
 	}
 	return nil
 }
@@ -294,35 +294,7 @@ func (r *reduction[T]) combine(dst []T, lo int) error {
 		if err != nil {
 			return err
 		}
-		fold(r.op, dst, mem.Slice[T](from))
+		proto.Fold(r.op, dst, mem.Slice[T](from))
 	}
 	return nil
-}
-
-// fold combines b into a, element by element.
-func fold[T Number](op Op, a, b []T) {
-	switch op {
-	case Sum:
-		for i := range a {
-			a[i] += b[i]
-		}
-	case Prod:
-		for i := range a {
-			a[i] *= b[i]
-		}
-	case Min:
-		for i := range a {
-			a[i] = min(a[i], b[i])
-		}
-	case Max:
-		for i := range a {
-			a[i] = max(a[i], b[i])
-		}
-	default:
-		e := proto.ElemOf[T]()
-		for i := range a {
-			x, y := mem.Of(a[i:i+1]), mem.Of(b[i:i+1])
-			x.SetBits(proto.Combine(op, e.Kind, x.Bits(), y.Bits(), 0))
-		}
-	}
 }

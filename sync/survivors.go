@@ -30,45 +30,52 @@ func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 		return nil, err
 	}
 	defer t.leave()
-	for {
-		nt, err := t.survive(ctx)
+	for failures := 0; ; {
+		nt, made, died, err := t.survive(ctx)
 		if nt != nil || err != nil {
 			return nt, transport.NewOpError(op, -1, err)
+		}
+		if died {
+			continue
+		}
+		// All members count alike. The end of one may be known too late to be part of the agreement.
+		if failures++; failures == maxFailures {
+			return nil, transport.NewOpError(op, -1, made)
 		}
 	}
 }
 
-// survive makes one attempt. It returns no team and no error where a member has died in between.
-func (t *Team) survive(ctx context.Context) (*Team, error) {
+// maxFailures is how often survivors try to make a team when none of them is known to have died in between.
+const maxFailures = 3
+
+// survive makes one attempt. Without a team and err, made says why there is none, and died whether a member has died in
+// between, on which all agree.
+func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, err error) {
 	alive, err := t.agree(ctx, true)
 	if err != nil {
-		return nil, err
+		return nil, nil, false, err
 	}
 	if !alive.has(t.me) {
-		return nil, errTakenForGone
+		return nil, nil, false, errTakenForGone
 	}
 	members := alive.members(len(t.ranks))
 	x := &survivors{t: t, members: members, turn: t.core.epoch << 8}
 	for _, m := range members {
 		x.ranks = append(x.ranks, t.ranks[m])
 	}
-	nt, made := t.found(ctx, x, members, slices.Index(members, t.me))
+	nt, made = t.found(ctx, x, members, slices.Index(members, t.me))
 	// Who could not make its part says so, and then nobody keeps his.
 	still, err := t.agree(ctx, made == nil)
 	if err == nil && still.vote && slices.Equal(still.set, alive.set) {
-		return nt, nil
+		return nt, nil, false, nil
 	}
 	if nt != nil {
 		err = errors.Join(err, nt.heap.Close())
 	}
-	if err == nil && slices.Equal(still.set, alive.set) {
-		// Nobody has died, so the same would come of another attempt.
-		if made == nil {
-			made = fmt.Errorf("%w: some member could not make its part", ErrState)
-		}
-		return nil, made
+	if made == nil {
+		made = fmt.Errorf("%w: some member could not make its part of the team", ErrState)
 	}
-	return nil, err
+	return nil, made, !slices.Equal(still.set, alive.set), err
 }
 
 // survivors is an exchange among members that live. They meet by a word that each sets at each of the others.
