@@ -68,7 +68,9 @@ func TestRWLockExcludes(t *testing.T) {
 		return errors.Join(win.Free(ctx), l.Free(ctx))
 	}
 	each(t, func(ctx context.Context, w *pgas.World, _ *testing.T) error { return f(ctx, w) }, 1, 2, 4)
-	t.Run("simulated", func(t *testing.T) { pgastest.RunSim(t, pgastest.SimConfig{Ranks: 24, RanksPerNode: 4, Mapped: true, Seed: 7}, f) })
+	t.Run("simulated", func(t *testing.T) {
+		pgastest.RunSim(t, pgastest.SimConfig{Ranks: 24, RanksPerNode: 4, Mapped: true, Seed: 7}, f)
+	})
 }
 
 // TestReadersShare: all readers are inside at once; a writer that waits holds later readers back, and gets in when they leave.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,9 +118,21 @@ func TestSurvivors(t *testing.T) {
 				p.TimeLimit = 30 * time.Second
 				order := []int{0, n - 1, 2}[:min(n-1, 3)]
 				errDead := errors.New("made up")
-				var done sync.WaitGroup
-				done.Add(n - len(order))
-				errs := pgastest.Errors(t, n, p.Config, func(ctx context.Context, w *pgas.World) error {
+				// Nobody dies before all have left the calls that need it: flags that it has sent die with it.
+				var left [4]atomic.Int64
+				var failed atomic.Bool
+				all := func(stage, living int) {
+					left[stage].Add(1)
+					for left[stage].Load() < int64(living) && !failed.Load() {
+						time.Sleep(50 * time.Microsecond)
+					}
+				}
+				errs := pgastest.Errors(t, n, p.Config, func(ctx context.Context, w *pgas.World) (err error) {
+					defer func() {
+						if err != errDead {
+							failed.Store(true)
+						}
+					}()
 					living := make([]int, n)
 					for r := range living {
 						living[r] = r
@@ -133,7 +145,8 @@ func TestSurvivors(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					for _, dead := range order {
+					all(0, len(living))
+					for i, dead := range order {
 						living = slices.DeleteFunc(living, func(r int) bool { return r == dead })
 						if w.Rank() == dead {
 							return errDead
@@ -155,13 +168,12 @@ func TestSurvivors(t *testing.T) {
 						if err := survivorsWork(ctx, w, team, living); err != nil {
 							return fmt.Errorf("after the death of %d: %w", dead, err)
 						}
+						all(i+1, len(living))
 					}
-					done.Done()
-					done.Wait()
 					return errDead
 				})
 				for r, err := range errs {
-					require.Equal(t, errDead, err, "rank %d", r)
+					require.Equal(t, errDead, err, "rank %d of %v", r, errs)
 				}
 			})
 		}
@@ -196,7 +208,8 @@ func TestSurvivorsOfManyDeaths(t *testing.T) {
 					}
 					next, err := team.Survivors(ctx)
 					if err != nil {
-						println("XX rank", w.Rank(), err.Error()); return fmt.Errorf("survivors: %w", err)
+						println("XX rank", w.Rank(), err.Error())
+						return fmt.Errorf("survivors: %w", err)
 					}
 					ranks := make([]int, next.Size())
 					err = pgsync.AllGather(ctx, next, ranks, []int{w.Rank()})
