@@ -77,8 +77,7 @@ type visitor struct {
 func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 	t, l := c.t, c.l
 	if !c.opened {
-		l.gen++
-		l.sum = ((l.sum^purpose^c.number)*sumMul + sumMul) >> (64 - sumBits)
+		l.next(purpose, c.number)
 		c.opened, c.purpose = true, purpose
 	}
 	for i := range t.shape.phases {
@@ -112,6 +111,37 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 		}
 	}
 	c.opened = false
+	return nil
+}
+
+// next begins the lane's next barrier.
+func (l *lane) next(purpose, number uint64) {
+	l.gen++
+	l.sum = ((l.sum^purpose^number)*sumMul + sumMul) >> (64 - sumBits)
+}
+
+// The numbers of started calls differ from those of blocking ones, and their ends from other purposes.
+const (
+	startedCall = 1 << 63
+	endOfCall   = 1<<64 - 1
+)
+
+// endStarted closes a started call on its lane: it takes the place of one more barrier, but nobody waits for it. Who goes on
+// in the call when the one before it has ended it sees that they do not agree.
+func (t *Team) endStarted() error {
+	l := t.lane
+	l.next(endOfCall, t.call)
+	for i := range t.shape.phases {
+		p := &t.shape.phases[i]
+		if p.area == phaseRelease || len(p.members) == 1 {
+			continue
+		}
+		to := p.members[(p.me+1)%len(p.members)]
+		flag := headBytes + l.number*flagBytes + p.area*maxRounds*flagStride
+		if err := t.e.Store64(&t.peers[to], flag, l.gen<<sumBits|l.sum); err != nil {
+			return t.instead("start", err)
+		}
+	}
 	return nil
 }
 

@@ -28,8 +28,9 @@ type Request struct {
 //
 // f runs in a goroutine of its own and makes its calls on t, a view of the team that has the same members. It goes on while
 // the program computes, over every transport. Start itself is a collective call: it takes its place in the order of the
-// team's calls, in which all members start the same; a started call and a blocking one may match. Up to four calls of
+// team's calls, in which all members start the same; a started call does not match a blocking one. Up to four calls of
 // a team go on at once, further ones wait for the one four before them. Collectives on the team itself go on meanwhile.
+// Beside what f does, a started call costs a message of each member.
 //
 // f must not touch the team that Start was called on, nor allocate on t (windows, locks, signals): that is an error. The
 // context that f is given does not end. An error that f returns spoils the team for further collectives, since some of its
@@ -52,7 +53,7 @@ func (t *Team) Start(f func(ctx context.Context, t *Team) error) *Request {
 	t.core.add(1)
 	queue := turns{t: t, op: "start"}
 	queue.number, queue.l, queue.ticket = t.core.next()
-	v.lane, v.call = queue.l, queue.number
+	v.lane, v.call = queue.l, queue.number|startedCall
 	t.e.Sched.Go(func() { r.run(v, queue, f) })
 	return r
 }
@@ -95,7 +96,9 @@ func (r *Request) run(v *Team, queue turns, f func(context.Context, *Team) error
 		return
 	}
 	err = errUnended
-	err = f(ctx, v)
+	if err = f(ctx, v); err == nil {
+		err = v.endStarted()
+	}
 }
 
 func (r *Request) end(err error) {
