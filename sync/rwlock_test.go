@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -191,7 +192,9 @@ func TestDeadHolderOfARWLock(t *testing.T) {
 							go func() { // stands in the queue when it is gone
 								_ = l.Lock(ctx)
 							}()
-							time.Sleep(time.Millisecond)
+							for !slices.ContainsFunc(w.Waits(), func(x pgas.Wait) bool { return x.Op == "lock" }) {
+								time.Sleep(100 * time.Microsecond)
+							}
 						}
 						held.Done()
 						return errors.Join(errors.New("made up"), err)
