@@ -1,6 +1,6 @@
 package pgsync
 
-import "math/bits"
+import "slices"
 
 // phase is a part of a barrier: a dissemination among some members of the team.
 type phase struct {
@@ -83,17 +83,12 @@ func (s *shape) leader() int { return s.nodes[s.mine][0] }
 // nodeOf returns the place of member's node among nodes.
 func (s *shape) nodeOf(member int) int {
 	for i, members := range s.nodes {
-		for _, m := range members {
-			if m == member {
-				return i
-			}
+		if slices.Contains(members, member) {
+			return i
 		}
 	}
 	return -1
 }
-
-// rounds is ceil(log2 n): the rounds of a dissemination among n.
-func roundsOf(n int) int { return bits.Len(uint(max(n, 1) - 1)) }
 
 // behind returns how far place me of n lies behind place root, in a circle.
 func behind(me, root, n int) int {

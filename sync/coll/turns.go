@@ -14,7 +14,6 @@ type turns interface {
 	Payload() int
 	Slot() int
 	Write(off int, data mem.Range)
-	Box(off, n int) mem.Range
 	Turn(ctx context.Context, elemBytes, detail, n, root int) error
 	Gather(ctx context.Context, elemBytes, detail, n int, mine, all []byte) error
 	Read(member, off int, dst mem.Range) error
@@ -80,7 +79,7 @@ func rounds(bytes, payload int, f func(lo, hi int) error) error {
 	}
 }
 
-// overlap returns what the stretches [lo, hi) and [from, to) have in common; nothing where to2 <= from2.
+// overlap returns what the stretches [lo, hi) and [from, to) have in common; nothing where begin is end.
 func overlap(lo, hi, from, to int) (begin, end int) {
 	begin, end = max(lo, from), min(hi, to)
 	return begin, max(begin, end)
