@@ -232,7 +232,10 @@ func (w *World) Close(ctx context.Context) error {
 	if w.closed.Swap(true) {
 		return transport.NewOpError("close", -1, transport.ErrClosed)
 	}
-	err := w.team.Barrier(ctx)
+	err := w.team.DrainWorld(ctx) // what was started and not waited for
+	if err == nil {
+		err = w.team.Barrier(ctx)
+	}
 	if err == nil {
 		// The barrier's own flags may still be in flight: no NIC closes before all have seen all of theirs done.
 		err = errors.Join(w.engine.Quiet(), w.job.Barrier(ctx))
@@ -253,6 +256,7 @@ func (w *World) Close(ctx context.Context) error {
 func (w *World) leaveAlone(cause proto.Cause) {
 	w.closed.Store(true)
 	w.engine.Peers.MarkGone(w.Rank(), cause)
+	w.team.Quit()
 	for _, f := range w.stop {
 		f()
 	}

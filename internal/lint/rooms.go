@@ -22,10 +22,10 @@ const (
 var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
-	{"cmd/pgasbench", "pgas window sync regmgr internal/replay internal/predict transport/auto transport leaves"},
-	{"examples", ""},                   // a test that runs them all as processes
-	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
-	{"docs/tutorial/*", "pgas window sync"},
+	{"cmd/pgasbench", "pgas window sync sync/coll regmgr internal/replay internal/predict transport/auto transport leaves"},
+	{"examples", ""}, // a test that runs them all as processes
+	{"examples/*", "pgas window sync sync/coll"}, // a learner's program sees what a user sees
+	{"docs/tutorial/*", "pgas window sync sync/coll"},
 	{"test/vm", "test/* leaves"}, // installs what it needs as other tests do
 	{"test/*", anything},
 
@@ -36,6 +36,7 @@ var rooms = []room{
 	{"internal/launch", "internal/pmiserver internal/control internal/pmi leaves"},
 
 	// The column of one-sided access, each on the one below.
+	{"sync/coll", "sync internal/proto transport leaves"},
 	{"window", "sync internal/symheap internal/proto transport leaves"},
 	{"sync", "internal/symheap internal/proto transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
