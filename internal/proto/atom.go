@@ -127,7 +127,7 @@ func (t Elem) Check(op Atom) error {
 // where the part is mapped, else the NIC.
 func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint64, error) {
 	if r.cpuAtomics() {
-		e.note(PathAtomic, t.Bytes)
+		e.note(PathAtomic, r.Rank, t.Bytes)
 		return cpuAtomic(op, t, r.Mapped, off, x, y), nil
 	}
 	n := e.nic()
@@ -170,7 +170,7 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 // reused, and is flushed and ordered like a put.
 func (e *Engine) Accumulate(op Atom, t Elem, r *Remote, off int, src mem.Range) error {
 	if r.cpuAtomics() {
-		e.note(PathAtomic, src.Bytes)
+		e.note(PathAtomic, r.Rank, src.Bytes)
 		cpuAccumulate(op, t, r.Mapped.Slice(off, src.Bytes), src)
 		return nil
 	}

@@ -193,7 +193,7 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 				n.direct.reg.Release(&hold)
 				return Handle{}, err
 			}
-			n.e.counts.add(PathDirect, part.Bytes)
+			n.e.counts.add(PathDirect, t.r.Rank, part.Bytes)
 		}
 		var id int32
 		if id, err = n.acquire(t.name, t.r.Rank, false); err != nil {

@@ -43,8 +43,8 @@ type Config struct {
 	OpenNIC func(context.Context) (transport.Domain, error)
 	Nodes   []int // the node of each rank, numbered from 0
 	Slots   int   // bounce buffers of the NIC path; 0: 64
-	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
-	// it they are inlined in the caller and leave no trace.
+	// CountMapped makes operations on mapped memory go through the engine, so that they are counted, and counts all
+	// operations by target too; without it they are inlined in the caller and leave no trace.
 	CountMapped bool
 	// Registration is how the memory of large transfers over the NIC is registered.
 	Registration Registration
@@ -57,6 +57,9 @@ func New(c Config) *Engine {
 	e := &Engine{
 		Rank: c.Rank, Size: c.Size, Sched: c.Sched, Peers: c.Peers,
 		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped || c.Record != nil, record: c.Record, config: c,
+	}
+	if c.CountMapped {
+		e.counts.flows = make([]flow, c.Size)
 	}
 	return e
 }
@@ -170,7 +173,7 @@ func (e *Engine) put(r *Remote, off int, src mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
 		e.Sched.ChargeCopy(src.Bytes, src.Bytes)
-		e.note(PathMapped, src.Bytes)
+		e.note(PathMapped, r.Rank, src.Bytes)
 		return nil
 	}
 	return e.nic().putUser(r, off, src)
@@ -191,7 +194,7 @@ func (e *Engine) get(r *Remote, off int, dst mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
 		e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
-		e.note(PathMapped, dst.Bytes)
+		e.note(PathMapped, r.Rank, dst.Bytes)
 		return nil
 	}
 	if r.hosed != nil {
@@ -203,7 +206,7 @@ func (e *Engine) get(r *Remote, off int, dst mem.Range) error {
 // Load64 returns the 8-byte word at off, read at once.
 func (e *Engine) Load64(r *Remote, off int) (uint64, error) {
 	if r.Mapped.Bytes != 0 {
-		e.note(PathMapped, 8)
+		e.note(PathMapped, r.Rank, 8)
 		return r.Mapped.Word64(off).Load(), nil
 	}
 	if r.hosed != nil {
@@ -285,7 +288,7 @@ func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 	if r.Mapped.Bytes != 0 {
 		r.Mapped.Word64(off).Store(v)
 		e.Peers.Ring(r.Rank)
-		e.note(PathMapped, 8)
+		e.note(PathMapped, r.Rank, 8)
 		return nil
 	}
 	if err := e.Order(r); err != nil {
@@ -320,8 +323,8 @@ func (e *Engine) NoteWait(sp *sched.Spin, r *Remote) {
 	}
 }
 
-func (e *Engine) note(p Path, bytes int) {
+func (e *Engine) note(p Path, rank, bytes int) {
 	if e.count {
-		e.counts.add(p, bytes)
+		e.counts.add(p, rank, bytes)
 	}
 }

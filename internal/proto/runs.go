@@ -42,7 +42,7 @@ func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range)
 		}
 		if r.To.Mapped.Bytes != 0 {
 			copy(r.To.Mapped.Slice(r.Far, r.Bytes).Data(), part.Data())
-			e.note(PathMapped, r.Bytes)
+			e.note(PathMapped, r.To.Rank, r.Bytes)
 			continue
 		}
 		if r.To.hosed != nil {
@@ -73,7 +73,7 @@ func (e *Engine) GetRuns(op string, count int, run func(int) Run, dst mem.Range)
 		}
 		if r.To.Mapped.Bytes != 0 {
 			copy(part.Data(), r.To.Mapped.Slice(r.Far, r.Bytes).Data())
-			e.note(PathMapped, r.Bytes)
+			e.note(PathMapped, r.To.Rank, r.Bytes)
 			continue
 		}
 		if r.To.hosed != nil {
