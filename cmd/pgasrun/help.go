@@ -25,7 +25,7 @@ import path, or a .go file; Go code is built first.
                         its output is shown as it comes, and INT goes to it alone
 
   --timeout TIME        after TIME (30s, 5m, or seconds) say what every rank waits for and end the job with code 124
-  --grace TIME          time between SIGTERM and SIGKILL when the ranks are ended (default 2s)
+  --grace TIME          time between SIGTERM, ours or one that pgasrun is sent, and SIGKILL (default 2s)
   --no-kill             when a rank fails, let the others run on; they are told
 
   --stats[=table]       print what each rank moved, by transport and path, to standard error
@@ -34,8 +34,9 @@ import path, or a .go file; Go code is built first.
   -v, --verbose         say what is started and how each rank ends
   -h, --help            this text
 
-Signals: INT, TERM, HUP, USR1 and USR2 go to the ranks; a second INT or TERM kills them. QUIT (Ctrl-\) prints what every rank
-waits for and ends nothing; a second QUIT goes to the ranks, which makes Go programs print their stacks and end.
+Signals: INT, TERM, HUP, USR1 and USR2 go to the ranks; --grace after a TERM those that run still are killed, and at a second INT
+or TERM at once. QUIT (Ctrl-\) prints what every rank waits for and ends nothing; a second QUIT goes to the ranks, which makes
+Go programs print their stacks and end.
 
 Exit code: that of the first rank that fails (128+signal if one killed it), 0 if none does; 124 after the time limit; 126 or 127
 if the program cannot be run or found; 2 for a mistake in the command line or a package that does not compile.
