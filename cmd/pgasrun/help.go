@@ -30,6 +30,8 @@ import path, or a .go file; Go code is built first.
 
   --stats[=table]       print what each rank moved, by transport and path, to standard error
   --stats=json[:FILE]   the same as one JSON document, to standard error or into FILE
+  --serve [HOST]:PORT   show the job on a page while it runs, and to Prometheus at /metrics: on this machine only unless HOST is
+                        named; port 0 is any that is free. Ranks count as with --stats
   --dry-run             print what would run, and run nothing
   -v, --verbose         say what is started and how each rank ends
   -h, --help            this text
@@ -45,6 +47,7 @@ examples:
   pgasrun -n 4 ./examples/hello
   pgasrun -n 8 -l ./heat -rows 4096
   pgasrun -n 2 --timeout 60s --stats=json:stats.json ./gups
+  pgasrun -n 4 --serve :8080 ./heat
   pgasrun -n 3 sh -c 'echo rank $PGAS_RANK of $PGAS_SIZE'
   pgasrun -n 4 ./an-mpich-program
   pgasrun -n 4 -o 'out.%r' --tee --only 0 ./heat

@@ -33,6 +33,11 @@ func runJob(c *cli.Context, s streams) error {
 		return err
 	}
 	defer closeStats()
+	closePage, err := openPage(c, &spec, s.err)
+	if err != nil {
+		return err
+	}
+	defer closePage()
 	if source != nil {
 		dir, err := os.MkdirTemp("", "pgasrun-")
 		if err != nil {

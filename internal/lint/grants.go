@@ -15,7 +15,7 @@ type grant struct {
 // The rooms at and above pgas, which the rules of the data path do not bind.
 const (
 	above    = "cmd/* examples/* test/* pgas pgas/pgastest"
-	launcher = "internal/launch internal/pmiserver"
+	launcher = "internal/launch internal/pmiserver internal/dashboard"
 	thisTest = "internal/lint"
 )
 
