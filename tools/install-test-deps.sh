@@ -1,7 +1,8 @@
 #!/bin/sh
 # install-test-deps.sh   installs the Debian packages that the tests need and this machine lacks: a C compiler
 # (the race detector and the verbs shim are C), MPICH (real MPI programs run under our launcher, and ours
-# under theirs) and the header of libibverbs (our declarations are compared with it). It asks nothing and touches no
+# under theirs), a browser without a screen (the launcher's page is looked at) and the header of libibverbs (our
+# declarations are compared with it). It asks nothing and touches no
 # network when everything is there.
 set -eu
 
@@ -11,6 +12,7 @@ need() { # need PACKAGE COMMAND...: the package is missing unless the command su
 	shift
 	"$@" >/dev/null 2>&1 || missing="$missing $package"
 }
+browser() { command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome; }
 headers() { echo '#include <stdlib.h>' | gcc -E -; }
 
 need gcc command -v gcc
@@ -18,6 +20,7 @@ need libc6-dev headers
 need git command -v git
 need mpich command -v mpiexec.hydra
 need libmpich-dev command -v mpicc.mpich
+need chromium-headless-shell browser
 need libibverbs-dev test -e /usr/include/infiniband/verbs.h
 
 [ -n "$missing" ] || exit 0
