@@ -18,6 +18,7 @@ func (t *Team) begin(ctx context.Context, op string) error {
 		t.leave()
 		return transport.NewOpError(op, -1, fmt.Errorf("%w: %w", ErrAbandoned, t.broken))
 	}
+	t.visit = t.e.Enter(ctx, op)
 	return nil
 }
 
@@ -98,7 +99,7 @@ func (t *Team) read(r round, member int, dst mem.Range) error {
 	if err := t.check(r, member); err != nil {
 		return err
 	}
-	return t.e.Get(&t.peers[member], r.off+outboxHeader, dst)
+	return t.e.Fetch(&t.peers[member], r.off+outboxHeader, dst)
 }
 
 // see is read without a copy where the member is mapped; elsewhere it reads into buf.

@@ -42,7 +42,7 @@ func (t *Team) gather(ctx context.Context, c call, mine, all []byte) error {
 		if call(theirs) != c {
 			return t.mismatch(c, from, call(theirs))
 		}
-		return t.e.Get(&t.peers[from], off+outboxHeader, slots.Slice(dist*s, min(dist, n-dist)*s))
+		return t.e.Fetch(&t.peers[from], off+outboxHeader, slots.Slice(dist*s, min(dist, n-dist)*s))
 	})
 	if err != nil {
 		return err

@@ -63,6 +63,7 @@ type Team struct {
 	round   uint64      // rounds of outboxes so far
 	broken  error       // why collectives no longer work
 	freed   atomic.Bool
+	visit   proto.Visit // the collective that this rank is in, for those who look on
 }
 
 // NewWorld returns the team of all ranks: its control block and the ranks' doorbells are set up over x, the
@@ -153,7 +154,10 @@ func (t *Team) enter(ctx context.Context, op string) error {
 	return nil
 }
 
-func (t *Team) leave() { t.busy.Store(false) }
+func (t *Team) leave() {
+	t.e.Leave(&t.visit)
+	t.busy.Store(false)
+}
 
 // Split divides the team by color: members that give the same color form a new team, ordered by key and then
 // by rank. A negative color joins none and gets nil. Collective over t.

@@ -53,6 +53,7 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "dry-run"},
 		&cli.GenericFlag{Name: "stats", Value: new(statsFlag)},
 		&cli.StringFlag{Name: "serve"},
+		&cli.StringFlag{Name: "trace"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}},
 	}
 }

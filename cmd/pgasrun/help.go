@@ -32,6 +32,8 @@ import path, or a .go file; Go code is built first.
   --stats=json[:FILE]   the same as one JSON document, to standard error or into FILE
   --serve [HOST]:PORT   show the job on a page while it runs, and to Prometheus at /metrics: on this machine only unless HOST is
                         named; port 0 is any that is free. Ranks count as with --stats
+  --trace FILE          write what every rank did when, for https://ui.perfetto.dev: waits, collective calls, transfers of 4 KiB and
+                        more and one in 64 of the smaller ones, registrations
   --dry-run             print what would run, and run nothing
   -v, --verbose         say what is started and how each rank ends
   -h, --help            this text

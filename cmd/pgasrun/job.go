@@ -38,13 +38,24 @@ func runJob(c *cli.Context, s streams) error {
 		return err
 	}
 	defer closePage()
-	if source != nil {
+	shown, err := openPicture(c)
+	if err != nil {
+		return err
+	}
+	defer shown.close()
+	if source != nil || shown.file != nil {
 		dir, err := os.MkdirTemp("", "pgasrun-")
 		if err != nil {
-			return fmt.Errorf("make a folder to build in: %w", err)
+			return fmt.Errorf("make a temporary folder: %w", err)
 		}
 		defer os.RemoveAll(dir) // R3; if pgasrun is killed, the guard of the job does it
 		spec.Scratch = dir
+		if err := shown.take(&spec, dir); err != nil {
+			return err
+		}
+	}
+	if source != nil {
+		dir := spec.Scratch
 		binary := filepath.Join(dir, source.name)
 		if err := source.build(binary, s); err != nil {
 			return err
@@ -54,6 +65,9 @@ func runJob(c *cli.Context, s streams) error {
 	spec.Stdin, spec.Stdout, spec.Stderr, spec.Signals = s.in, s.out, s.err, s.signals
 	res, err := launch.Run(context.Background(), spec)
 	if err != nil {
+		return err
+	}
+	if err := shown.draw(spec.N, s.err); err != nil {
 		return err
 	}
 	if stats.mode != "" {

@@ -77,6 +77,8 @@ var rooms = []room{
 	{"internal/slab", ""},
 	{"internal/wire", ""},
 	{"internal/trace", ""},
+	{"internal/timeline", ""},
+	{"internal/profile", ""},
 	{"internal/invariants", ""},
 
 	// The rules themselves.

@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
+	"gopgas/internal/timeline"
 	"gopgas/internal/trace"
 	"gopgas/transport"
 )
@@ -48,7 +49,7 @@ type Config struct {
 	CountMapped bool
 	// Registration is how the memory of large transfers over the NIC is registered.
 	Registration Registration
-	// Record takes down all transfers, those on mapped memory too, which go through the engine then. nil: none.
+	// Record takes down what the engine does, on mapped memory too: it all goes through the engine then. nil: nothing.
 	Record *Recording
 }
 
@@ -163,9 +164,9 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 	if e.record == nil {
 		return e.put(r, off, src)
 	}
-	event := e.record.begin(trace.Put, r, src)
+	event, mark := e.record.begin(trace.Put, r, src)
 	err := e.put(r, off, src)
-	e.record.end(&event)
+	e.record.end(&event, mark)
 	return err
 }
 
@@ -184,9 +185,21 @@ func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 	if e.record == nil {
 		return e.get(r, off, dst)
 	}
-	event := e.record.begin(trace.Get, r, dst)
+	event, mark := e.record.begin(trace.Get, r, dst)
 	err := e.get(r, off, dst)
-	e.record.end(&event)
+	e.record.end(&event, mark)
+	return err
+}
+
+// Fetch is Get on behalf of a collective call, which is shown and marked itself.
+func (e *Engine) Fetch(r *Remote, off int, dst mem.Range) error {
+	if e.record == nil || e.record.To == nil {
+		return e.get(r, off, dst)
+	}
+	t := Recording{Clock: e.record.Clock, To: e.record.To}
+	event, mark := t.begin(trace.Get, r, dst)
+	err := e.get(r, off, dst)
+	t.end(&event, mark)
 	return err
 }
 
@@ -222,9 +235,9 @@ func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if e.record == nil {
 		return e.getNB(r, off, dst)
 	}
-	event := e.record.begin(trace.Get, r, dst)
+	event, mark := e.record.begin(trace.Get, r, dst)
 	h, err := e.getNB(r, off, dst)
-	e.record.started(&event, h)
+	e.record.started(&event, mark, h)
 	return h, err
 }
 
@@ -251,7 +264,13 @@ func (e *Engine) Flush(r *Remote) error {
 		mem.FullFence()
 		return nil
 	}
-	return n.flush(r.Rank)
+	if e.record == nil {
+		return n.flush(r.Rank)
+	}
+	v := e.record.visit(timeline.Transfer, "flush", r.Rank)
+	err := n.flush(r.Rank)
+	e.record.over(&v, 0)
+	return err
 }
 
 // Quiet returns when nothing of this rank is in flight to anybody, with the first failure not yet reported.
