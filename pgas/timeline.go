@@ -43,6 +43,9 @@ func startShower(dir string, h timeline.Head, s *sched.Sched) (*shower, error) {
 	r := &shower{
 		rec: timeline.NewRecorder(), out: out, w: timeline.NewWriter(out, h), lines: make(map[[timeline.Frames]uintptr]string),
 	}
+	if err := r.flush(); err != nil { // a rank that dies at once has a file all the same
+		return nil, errors.Join(err, out.Close())
+	}
 	s.Observe(r)
 	s.Go(func() {
 		for !r.quit.Load() {

@@ -68,7 +68,10 @@ func runJob(c *cli.Context, s streams) error {
 		return err
 	}
 	if err := shown.draw(spec.N, s.err); err != nil {
-		return err
+		if res.Code == 0 {
+			return err
+		}
+		fmt.Fprintln(s.err, "pgasrun:", err) // the job's own failure decides
 	}
 	if stats.mode != "" {
 		if err := writeStats(statsTo, stats.mode, spec.N, res.Stats); err != nil {

@@ -36,7 +36,11 @@ func (t *Recording) begin(k trace.Kind, r *Remote, m mem.Range) (trace.Event, pr
 	if t.Marks != nil {
 		mark = t.Marks.Begin(k.String(), r.Rank)
 	}
-	e.At = t.Clock.Mark((*callsite.Stack)(&e.Stack), framesRecorded)
+	if t.To != nil {
+		e.At = t.Clock.Mark((*callsite.Stack)(&e.Stack), framesRecorded)
+	} else {
+		e.At = t.Clock.Now()
+	}
 	return e, mark
 }
 

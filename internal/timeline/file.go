@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 )
 
 // Head is the first line of a rank's file.
@@ -105,7 +104,7 @@ func read(r io.Reader) (h Head, rows []Row, lost uint64, err error) {
 		switch {
 		case row.Lost > 0:
 			lost = row.Lost
-		case row.Kind < kinds && !strings.ContainsRune(row.Op, 0):
+		case row.Kind < kinds && row.At >= 0 && row.Took >= 0:
 			rows = append(rows, row)
 		}
 	}

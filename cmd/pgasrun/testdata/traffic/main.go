@@ -1,6 +1,6 @@
 // Command traffic is a program of ranks whose traffic is known: rank r puts r+1 megabytes to the next rank through mapped memory
 // and r+1 times 100 kB to the one after that through the NIC. Then all meet in a barrier, to which rank 0 comes when the
-// file exists that the first argument names.
+// file exists that the first argument names. If that is "fail", rank 1 exits with 7 instead.
 package main
 
 import (
@@ -38,6 +38,9 @@ func main() {
 		}
 		if err := nic.Fence(ctx); err != nil {
 			return err
+		}
+		if me == 1 && len(os.Args) > 1 && os.Args[1] == "fail" {
+			os.Exit(7)
 		}
 		if me == 0 {
 			for len(os.Args) > 1 {
