@@ -40,6 +40,7 @@ type Writer struct {
 	out  *bufio.Writer
 	enc  *json.Encoder
 	rows int
+	most int
 	full uint64 // lost for want of room in the file
 	lost uint64 // told so far
 	err  error
@@ -48,7 +49,7 @@ type Writer struct {
 // NewWriter begins a file. Errors of w come up in Flush.
 func NewWriter(w io.Writer, h Head) *Writer {
 	out := bufio.NewWriterSize(w, 64<<10)
-	t := &Writer{out: out, enc: json.NewEncoder(out)}
+	t := &Writer{out: out, enc: json.NewEncoder(out), most: MostRows}
 	t.encode(h)
 	return t
 }
@@ -61,7 +62,7 @@ func (t *Writer) encode(v any) {
 
 // Write adds a span, whose stack is where.
 func (t *Writer) Write(s *Span, where string) {
-	if t.rows == MostRows {
+	if t.rows == t.most {
 		t.full++
 		return
 	}
