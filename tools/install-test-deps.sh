@@ -2,8 +2,7 @@
 # install-test-deps.sh   installs the Debian packages that the tests need and this machine lacks: a C compiler
 # (the race detector and the verbs shim are C), MPICH (real MPI programs run under our launcher, and ours
 # under theirs), a browser without a screen (the launcher's page is looked at) and the header of libibverbs (our
-# declarations are compared with it). It asks nothing and touches no
-# network when everything is there.
+# declarations are compared with it). It asks nothing and touches no network when everything is there.
 set -eu
 
 missing=

@@ -20,6 +20,7 @@ func begun(n int) (*Board, *clock) {
 	c := &clock{time.Unix(1000, 0)}
 	return newBoard(Job{Program: "prog -x", Ranks: n, Every: 200 * time.Millisecond}, c.now), c
 }
+
 func states(s snapshot) (out []string) {
 	for _, r := range s.Ranks {
 		out = append(out, r.State)
@@ -131,7 +132,7 @@ func parse(text string) (exposition, error) {
 	if !strings.HasSuffix(text, "\n") {
 		return out, fmt.Errorf("the last line has no end")
 	}
-	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		switch words := strings.SplitN(line, " ", 4); {
 		case strings.HasPrefix(line, "# HELP "):
 			if len(words) < 4 || helped[words[2]] {

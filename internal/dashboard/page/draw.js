@@ -81,10 +81,10 @@ function drawLines(into, seconds, lines, text) {
 
 // drawBars draws each path's share of operations and bytes.
 function drawBars(into, paths) {
-  const left = 104, wide = 165, row = 34;
+  const left = 104, wide = 150, row = 34;
   paths = paths.filter(p => p.ops > 0);
   const ops = Math.max(1, ...paths.map(p => p.ops)), bytes = Math.max(1, ...paths.map(p => p.bytes));
-  const g = svg('svg', { viewBox: `0 0 400 ${Math.max(1, paths.length) * row + 22}`, role: 'img', 'aria-label': 'protocol mix' });
+  const g = svg('svg', { viewBox: `0 0 404 ${Math.max(1, paths.length) * row + 22}`, role: 'img', 'aria-label': 'protocol mix' });
   paths.forEach((p, i) => {
     const y = i * row + 4;
     g.append(svg('text', { class: 'in', x: left - 6, y: y + 16, 'text-anchor': 'end' }, p.via + ' ' + p.path));
