@@ -20,6 +20,7 @@ type Sched struct {
 	help   atomic.Pointer[func() bool]
 	viewer Observer // nil: nobody looks on
 	epoch  time.Time
+	served atomic.Uint32 // of the race detector alone
 }
 
 // Observer is told of every wait that went past its spinning phase, when it ends, by the goroutine that waited.

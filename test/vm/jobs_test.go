@@ -120,6 +120,9 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	}
 	if length == "long" {
 		passed("proto")
+		for i := range 8 {
+			well(fmt.Sprintf("flap%d", i+1), "rank 0 worked for", "rank 1 worked for")
+		}
 	}
 	var sent int
 	_, err := fmt.Sscanf(all["counters"].text, "sent %d", &sent)

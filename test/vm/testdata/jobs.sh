@@ -53,6 +53,9 @@ if [ "$length" = short ]; then
 	part sync ./sync.run -test.v -test.run='^(TestCounter|TestSignals)$'
 	part pgas ./pgas.run -test.v -test.run='^(TestPtr|TestStatsAreExact|TestHeapGrowsOnDemand)$'
 else
+	for down in 0.1 0.1 0.3 0.05 0.3 1.2 0.2 0.3; do
+		part "flap$((++flaps))" flap $down job 2 ./rank.run flow 1500
+	done
 	part kmer job 4 --stats ./kmer.run ./lambda.fa
 	part churn job 2 ./rank.run churn 10000
 	part window ./window.run -test.v
