@@ -222,25 +222,28 @@ func TestMetrics(t *testing.T) {
 	text := string(b.metrics())
 	got, err := parse(text)
 	require.NoError(t, err, text)
-	for series, want := range map[string]float64{
-		`pgas_job_ranks`:                           2,
-		`pgas_job_running_seconds`:                 90,
-		`pgas_rank_up{rank="0"}`:                   1,
-		`pgas_rank_up{rank="1"}`:                   0,
-		`pgas_rank_waits{rank="0"}`:                2,
-		`pgas_rank_longest_wait_seconds{rank="0"}`: 2,
-		`pgas_operations_total{rank="1",transport="soft",path="inline"}`:     4,
-		`pgas_operation_bytes_total{rank="0",transport="shm",path="mapped"}`: 1 << 60,
-		`pgas_operation_waits_total{rank="0",transport="shm",path="mapped"}`: 2,
-		`pgas_flow_bytes_total{rank="0",target="1",transport="shm"}`:         24,
-		`pgas_flow_operations_total{rank="1",target="1",transport="soft"}`:   4,
-		`pgas_heap_reserved_bytes{rank="0"}`:                                 0.5,
-		`pgas_registration_misses_total{rank="1",cause="partial"}`:           11.5,
-		`pgas_firehose_requests_total{rank="0",outcome="miss"}`:              18.5,
+	for _, c := range []struct {
+		series string
+		want   float64
+	}{
+		{`pgas_job_ranks`, 2},
+		{`pgas_job_running_seconds`, 90},
+		{`pgas_rank_up{rank="0"}`, 1},
+		{`pgas_rank_up{rank="1"}`, 0},
+		{`pgas_rank_waits{rank="0"}`, 2},
+		{`pgas_rank_longest_wait_seconds{rank="0"}`, 2},
+		{`pgas_operations_total{rank="1",transport="soft",path="inline"}`, 4},
+		{`pgas_operation_bytes_total{rank="0",transport="shm",path="mapped"}`, 1 << 60},
+		{`pgas_operation_waits_total{rank="0",transport="shm",path="mapped"}`, 2},
+		{`pgas_flow_bytes_total{rank="0",target="1",transport="shm"}`, 24},
+		{`pgas_flow_operations_total{rank="1",target="1",transport="soft"}`, 4},
+		{`pgas_heap_reserved_bytes{rank="0"}`, 0.5},
+		{`pgas_registration_misses_total{rank="1",cause="partial"}`, 11.5},
+		{`pgas_firehose_requests_total{rank="0",outcome="miss"}`, 18.5},
 	} {
-		v, ok := got.values[series]
-		require.True(t, ok, "%s is not in\n%s", series, text)
-		require.Equal(t, want, v, series)
+		v, ok := got.values[c.series]
+		require.True(t, ok, "%s is not in\n%s", c.series, text)
+		require.Equal(t, c.want, v, c.series)
 	}
 	const info = `pgas_job_info{program="a \"b\" \\ \nc"}`
 	require.Equal(t, 1.0, got.values[info], text)
