@@ -29,7 +29,7 @@ func (w *World) serve(conn net.Conn) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = control.Serve(conn, &handler{w: w, told: make([][2]uint64, w.Size())})
+		_ = control.Serve(conn, &handler{w: w, told: teller{told: make([][2]uint64, w.Size())}})
 	}()
 	w.stop = append(w.stop, func() {
 		if w.cfg.Stats {
@@ -43,7 +43,12 @@ func (w *World) serve(conn net.Conn) {
 // handler answers the launcher's questions.
 type handler struct {
 	w    *World
-	told [][2]uint64 // by rank: the operations with it that the launcher knows of, of the CPU and of the NIC
+	told teller
+}
+
+// teller says which flows the launcher does not know yet.
+type teller struct {
+	told [][2]uint64 // by rank: the operations with it that it knows of, of the CPU and of the NIC
 	next int         // the rank whose flow is looked at first
 }
 
@@ -58,28 +63,32 @@ func (h *handler) Stats() control.Stats {
 // Sample implements control.Handler.
 func (h *handler) Sample() control.Sample {
 	waits := h.w.Waits()
+	flow := func(rank int) [2]proto.Count {
+		mapped, nic := h.w.engine.Flow(rank)
+		return [2]proto.Count{mapped, nic}
+	}
 	return control.Sample{
 		Node: h.w.cards[h.w.Rank()].host(), Waits: waits[:min(len(waits), control.MostWaits)], Transports: h.w.Stats(),
-		Flows: h.flows(), Extra: h.w.levels(),
+		Flows: h.told.changed(flow, [2]string{h.w.via(false), h.w.via(true)}), Extra: h.w.levels(),
 	}
 }
 
-// flows are what has changed since the last time, as many as fit into a sample; the rest comes first the next time.
-func (h *handler) flows() (out []control.Flow) {
-	for range h.told {
-		rank := h.next
-		mapped, nic := h.w.engine.Flow(rank)
+// changed returns the flows that have changed since the last time, as many as fit into a sample; the rest comes first the next
+// time. flow is asked for what was moved by CPU and by NIC, in this order; so are vias named.
+func (t *teller) changed(flow func(rank int) [2]proto.Count, vias [2]string) (out []control.Flow) {
+	for range t.told {
 		if len(out)+2 > control.MostFlows {
 			break
 		}
-		for i, c := range []proto.Count{mapped, nic} {
-			if c.Ops == h.told[rank][i] {
+		rank := t.next
+		for i, c := range flow(rank) {
+			if c.Ops == t.told[rank][i] {
 				continue
 			}
-			h.told[rank][i] = c.Ops
-			out = append(out, control.Flow{With: rank, Via: h.w.via(i == 1), Ops: c.Ops, Bytes: c.Bytes})
+			t.told[rank][i] = c.Ops
+			out = append(out, control.Flow{With: rank, Via: vias[i], Ops: c.Ops, Bytes: c.Bytes})
 		}
-		h.next = (rank + 1) % len(h.told)
+		t.next = (rank + 1) % len(t.told)
 	}
 	return out
 }
