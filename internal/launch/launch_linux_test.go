@@ -208,7 +208,8 @@ func TestWatch(t *testing.T) {
 	r := l.wait(t)
 	for rank, e := range r.Ranks {
 		require.Equal(t, e.PID, o.started[rank])
-		require.Contains(t, o.ended[rank], "was killed by SIGTERM after ")
+		// The first that ends may break another's barrier before that one hears the signal.
+		require.Regexp(t, "^(was killed by SIGTERM|exited with 1) after ", o.ended[rank])
 	}
 	require.Equal(t, []control.Flow{{With: -1, Via: "shm", Ops: 3, Bytes: 8}}, o.seen[2].Flows)
 	require.Equal(t, "barrier", o.seen[1].Waits[0].Op)
