@@ -23,11 +23,9 @@ type served struct {
 
 func serveTraffic(t *testing.T, flags ...string) served {
 	t.Helper()
-	dir := t.TempDir()
-	program, gate := filepath.Join(dir, "traffic"), filepath.Join(dir, "go")
-	require.True(t, build(program, "./testdata/traffic"))
+	gate := filepath.Join(t.TempDir(), "go")
 	var errs locked
-	args := append(append([]string{"-n", "4", "--serve", ":0"}, flags...), program, gate)
+	args := append(append([]string{"-n", "4", "--serve", ":0"}, flags...), traffic, gate)
 	cmd := exec.Command(pgasrun, args...)
 	cmd.Stderr = &errs
 	require.NoError(t, cmd.Start())

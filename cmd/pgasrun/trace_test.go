@@ -36,9 +36,8 @@ func spansOf(t *testing.T, file string) (all []span) {
 func TestTraceOfProcesses(t *testing.T) {
 	dir, tmp := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	program, file := filepath.Join(dir, "traffic"), filepath.Join(dir, "out.json")
-	require.True(t, build(program, "./testdata/traffic"))
-	_, errs, code := call(t, "-n", "4", "--trace", file, program)
+	file := filepath.Join(dir, "out.json")
+	_, errs, code := call(t, "-n", "4", "--trace", file, traffic)
 	require.Zero(t, code, errs)
 	require.Regexp(t, `(?m)^pgasrun: .*out\.json: \d+ spans of 4 ranks; open it with https://ui\.perfetto\.dev$`, errs)
 	requireEmpty(t, tmp)
@@ -99,9 +98,7 @@ func TestTraceOfAJobThatFails(t *testing.T) {
 			require.NoFileExists(t, file)
 		})
 	}
-	program := filepath.Join(dir, "traffic")
-	require.True(t, build(program, "./testdata/traffic"))
-	_, errs, code := call(t, "-n", "3", "--trace", file, program, "fail")
+	_, errs, code := call(t, "-n", "3", "--trace", file, traffic, "fail")
 	require.Equal(t, 7, code, errs)
 	require.Contains(t, errs, "spans of 3 ranks", "the job's own failure decides its code, and there is a picture all the same")
 	require.NotEmpty(t, spansOf(t, file))
