@@ -29,11 +29,11 @@ func (w *World) serve(conn net.Conn) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = control.Serve(conn, handler{w})
+		_ = control.Serve(conn, &handler{w: w, told: teller{told: make([][2]uint64, w.Size())}})
 	}()
 	w.stop = append(w.stop, func() {
 		if w.cfg.Stats {
-			_ = control.SendStats(conn, handler{w}.Stats())
+			_ = control.SendStats(conn, (&handler{w: w}).Stats())
 		}
 		_ = conn.Close()
 		<-done // it looks at shared memory, which goes next
@@ -41,18 +41,88 @@ func (w *World) serve(conn net.Conn) {
 }
 
 // handler answers the launcher's questions.
-type handler struct{ w *World }
+type handler struct {
+	w    *World
+	told teller
+}
+
+// teller says which flows the launcher does not know yet.
+type teller struct {
+	told [][2]uint64 // by rank: the operations with it that it knows of, of the CPU and of the NIC
+	next int         // the rank whose flow is looked at first
+}
 
 // Waits implements control.Handler.
-func (h handler) Waits() []Wait { return h.w.Waits() }
+func (h *handler) Waits() []Wait { return h.w.Waits() }
 
 // Stats implements control.Handler.
-func (h handler) Stats() control.Stats {
+func (h *handler) Stats() control.Stats {
 	return control.Stats{Rank: h.w.Rank(), Node: h.w.cards[h.w.Rank()].host(), Transports: h.w.Stats(), Extra: h.w.extra()}
 }
 
+// Sample implements control.Handler.
+func (h *handler) Sample() control.Sample {
+	waits := h.w.Waits()
+	flow := func(rank int) [2]proto.Count {
+		mapped, nic := h.w.engine.Flow(rank)
+		return [2]proto.Count{mapped, nic}
+	}
+	return control.Sample{
+		Node: h.w.cards[h.w.Rank()].host(), Waits: waits[:min(len(waits), control.MostWaits)], Transports: h.w.Stats(),
+		Flows: h.told.changed(flow, [2]string{h.w.via(false), h.w.via(true)}), Extra: h.w.levels(),
+	}
+}
+
+// changed returns the flows that have changed since the last time, as many as fit into a sample; the rest comes first the next
+// time. flow is asked for what was moved by CPU and by NIC, in this order; so are vias named.
+func (t *teller) changed(flow func(rank int) [2]proto.Count, vias [2]string) (out []control.Flow) {
+	for range t.told {
+		if len(out)+2 > control.MostFlows {
+			break
+		}
+		rank := t.next
+		for i, c := range flow(rank) {
+			if c.Ops == t.told[rank][i] {
+				continue
+			}
+			t.told[rank][i] = c.Ops
+			out = append(out, control.Flow{With: rank, Via: vias[i], Ops: c.Ops, Bytes: c.Bytes})
+		}
+		t.next = (rank + 1) % len(t.told)
+	}
+	return out
+}
+
+// via names what carries operations: the NIC, or the CPU.
+func (w *World) via(nic bool) string {
+	if nic {
+		return w.engine.NIC()
+	}
+	return "shm"
+}
+
+// levels are extra, what the symmetric heap holds, and what firehoses have met.
+func (w *World) levels() map[string]float64 {
+	out := w.extra()
+	if out == nil {
+		out = make(map[string]float64)
+	}
+	reserved, used := w.HeapUsage()
+	out["heap.reserved"], out["heap.used"] = float64(reserved), float64(used)
+	o, t := w.engine.Firehoses()
+	for name, n := range map[string]uint64{
+		"firehose.hits": o.Hits, "firehose.misses": o.Misses, "firehose.moves": o.Moves, "firehose.refused": o.Refusals,
+		"firehose.served": t.Moves,
+	} {
+		if n > 0 {
+			out[name] = float64(n)
+		}
+	}
+	return out
+}
+
 // PeerGone implements control.Handler: the launcher knows how a rank ended.
-func (h handler) PeerGone(rank int, why string) {
+func (h *handler) PeerGone(rank int, why string) {
 	if rank >= 0 && rank < h.w.Size() && rank != h.w.Rank() {
 		h.w.engine.Peers.Tell(rank, why)
 	}
@@ -78,10 +148,7 @@ type PathStats = control.Path
 func (w *World) Stats() map[string]map[string]PathStats {
 	out := make(map[string]map[string]PathStats)
 	for p, n := range w.engine.Stats() {
-		name := "shm"
-		if p.OverNIC() {
-			name = w.engine.NIC()
-		}
+		name := w.via(p.OverNIC())
 		if out[name] == nil {
 			out[name] = make(map[string]PathStats)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gopgas/internal/cost"
+	"gopgas/internal/profile"
 	"gopgas/regmgr"
 	"gopgas/transport"
 	"gopgas/transport/auto"
@@ -36,6 +37,12 @@ type Config struct {
 	// Trace is a directory to which each rank writes a file of its puts and gets, for `pgasbench replay`. They all go through
 	// the engine then, and are slower. Empty: none.
 	Trace string
+	// Timeline is a directory to which each rank writes what it did when, for a picture (see docs/seeing.md). All operations go
+	// through the engine then, and are slower. Empty: none. `pgasrun --trace` sets it and merges the ranks' files.
+	Timeline string
+	// Profile marks what goroutines do in the library for Go's tools: "labels" in profiles, "regions" in execution traces, "both".
+	// All operations go through the engine then, and are slower. Empty: nothing.
+	Profile string
 	// SoftLatency and SoftBandwidth (bytes per second) slow the soft NIC down, to teach and to draw figures.
 	SoftLatency   time.Duration
 	SoftBandwidth int64
@@ -71,6 +78,8 @@ const (
 	envStats     = "PGAS_STATS"
 	envDevice    = "PGAS_DEVICE"
 	envTrace     = "PGAS_TRACE"
+	envTimeline  = "PGAS_TIMELINE"
+	envProfile   = "PGAS_PROFILE"
 	envStart     = "PGAS_START_TIMEOUT"
 	envFailure   = "PGAS_FAILURE_TIMEOUT"
 	envPinned    = "PGAS_MAX_PINNED"
@@ -92,6 +101,8 @@ func Variables(environ []string) []Variable {
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
 		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
+		{Name: envTimeline, Meaning: "a directory: each rank writes what it did when (set by pgasrun --trace, which makes one file of them)"},
+		{Name: envProfile, Meaning: "labels: of operation and target in pprof profiles; regions: in runtime/trace; or both"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
 		{Name: envFailure, Default: "5s", Meaning: "how long a rank may be silent before it is called gone; a death on this node is noticed at once"},
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
@@ -148,6 +159,8 @@ func FromEnvironment(environ []string) (Config, error) {
 		return c, fmt.Errorf("%w: %s=%q: want 0 or 1", ErrConfig, envStats, v)
 	}
 	c.Trace, _ = lookup(environ, envTrace)
+	c.Timeline, _ = lookup(environ, envTimeline)
+	c.Profile, _ = lookup(environ, envProfile)
 	for name, to := range map[string]*time.Duration{envStart: &c.StartTimeout, envFailure: &c.FailureTimeout} {
 		if v, _ := lookup(environ, name); v != "" {
 			d, err := time.ParseDuration(v)
@@ -227,6 +240,9 @@ func (c *Config) validate() error {
 	}
 	if _, err := c.registration(); err != nil {
 		return err
+	}
+	if _, err := profile.Parse(c.Profile); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, envProfile, err)
 	}
 	if c.NoLocal && c.Transport == "shm" {
 		return fmt.Errorf("%w: %s=off leaves no way between the ranks of one node; set %s to one of: %s", ErrConfig, envLocal,

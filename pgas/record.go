@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"gopgas/internal/callsite"
+	"gopgas/internal/profile"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
+	"gopgas/internal/timeline"
 	"gopgas/internal/trace"
 )
 
@@ -33,14 +35,48 @@ const (
 	recordEvery  = 20 * time.Millisecond
 )
 
-// startRecorder creates this rank's file in the directory and writes to it what the engine records.
-func startRecorder(dir string, h trace.Head, s *sched.Sched) (*recorder, *proto.Recording, error) {
+// startRecording starts what the configuration wants taken down; nil: nothing.
+func (w *World) startRecording(s *sched.Sched, node int) (*proto.Recording, error) {
+	marks, err := profile.Parse(w.cfg.Profile)
+	if err != nil {
+		return nil, err
+	}
+	rank := w.job.Rank()
+	if w.cfg.Timeline != "" {
+		head := timeline.Head{Rank: rank, Node: w.cards[rank].host(), PID: os.Getpid()}
+		if w.shower, err = startShower(w.cfg.Timeline, head, s); err != nil {
+			return nil, err
+		}
+	}
+	if w.cfg.Trace != "" {
+		if w.recorder, err = startRecorder(w.cfg.Trace, trace.Head{Rank: rank, Ranks: w.job.Size(), Node: node}, s); err != nil {
+			return nil, errors.Join(err, w.shower.close())
+		}
+	}
+	if w.recorder == nil && w.shower == nil && marks == nil {
+		return nil, nil
+	}
+	out := &proto.Recording{Marks: marks}
+	if w.recorder != nil {
+		out.To = w.recorder.rec
+	}
+	if w.shower == nil {
+		out.Clock = callsite.New(s.Now)
+		return out, nil
+	}
+	// The processor's counter is cheaper to read, but its measured rate would drift away from the other ranks' within minutes.
+	out.Line, out.Clock = w.shower.rec, callsite.Plain(s.Now)
+	return out, nil
+}
+
+// startRecorder creates this rank's file in the directory, to which what is recorded is written.
+func startRecorder(dir string, h trace.Head, s *sched.Sched) (*recorder, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, nil, fmt.Errorf("record a trace (%s): %w", envTrace, err)
+		return nil, fmt.Errorf("record a trace (%s): %w", envTrace, err)
 	}
 	out, err := os.Create(filepath.Join(dir, trace.FileName(h.Rank)))
 	if err != nil {
-		return nil, nil, fmt.Errorf("record a trace (%s): %w", envTrace, err)
+		return nil, fmt.Errorf("record a trace (%s): %w", envTrace, err)
 	}
 	r := &recorder{rec: trace.NewRecorder(recordChunks), out: out, w: trace.NewWriter(out, h)}
 	s.Go(func() {
@@ -49,7 +85,7 @@ func startRecorder(dir string, h trace.Head, s *sched.Sched) (*recorder, *proto.
 			r.flush()
 		}
 	})
-	return r, &proto.Recording{Clock: callsite.New(s.Now), To: r.rec}, nil
+	return r, nil
 }
 
 func (r *recorder) flush() {

@@ -13,7 +13,6 @@ import (
 	"gopgas/bootstrap"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
-	"gopgas/internal/trace"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/transport/auto"
@@ -43,6 +42,7 @@ type World struct {
 	cards    []rankCard // by rank; made of what the ranks told each other at the start
 	secret   []byte     // shared by the ranks of this job and by nobody else
 	recorder *recorder  // nil: no trace is recorded
+	shower   *shower    // nil: nobody wants a timeline
 	stop     []func()   // what runs beside the program, in the order to end it
 	closed   atomic.Bool
 }
@@ -134,11 +134,8 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		c.NICName = p.Provider.Name()
 		c.OpenNIC = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }
 	}
-	if cfg.Trace != "" {
-		head := trace.Head{Rank: c.Rank, Ranks: c.Size, Node: nodes[c.Rank]}
-		if w.recorder, c.Record, err = startRecorder(cfg.Trace, head, s); err != nil {
-			return nil, err
-		}
+	if c.Record, err = w.startRecording(s, nodes[c.Rank]); err != nil {
+		return nil, err
 	}
 	w.engine = proto.New(c)
 	if w.team, err = pgsync.NewWorld(ctx, w.engine, p.Job); err != nil {
@@ -249,7 +246,7 @@ func (w *World) Close(ctx context.Context) error {
 		f()
 	}
 	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
-	return errors.Join(w.recorder.close(), w.job.Close(), w.team.Heap().Close(), w.engine.Close())
+	return errors.Join(w.recorder.close(), w.shower.close(), w.job.Close(), w.team.Heap().Close(), w.engine.Close())
 }
 
 // leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading.
@@ -262,6 +259,7 @@ func (w *World) leaveAlone(cause proto.Cause) {
 	}
 	w.stop = nil
 	_ = w.recorder.close() // what was recorded is kept; this rank has failed anyway
+	_ = w.shower.close()
 	w.engine.Abandon()
 }
 

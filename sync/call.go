@@ -38,6 +38,7 @@ func (t *Team) begin(ctx context.Context, op string) (*turns, error) {
 	if err == nil {
 		err = c.await(ctx)
 		if err == nil {
+			t.visit = t.e.Enter(ctx, op)
 			return c, nil
 		}
 		return nil, c.End(err) // its number is taken: the others will wait for it
@@ -177,7 +178,7 @@ func (c *turns) Read(member, off int, dst mem.Range) error {
 	if err := c.check(member); err != nil {
 		return err
 	}
-	return c.t.e.Get(&c.t.peers[member], c.off+outboxHeader+off, dst)
+	return c.t.e.Fetch(&c.t.peers[member], c.off+outboxHeader+off, dst)
 }
 
 // See is Read without a copy where the member is mapped; elsewhere it reads into buf.

@@ -40,7 +40,7 @@ func (c *turns) gather(ctx context.Context, what call, mine, all []byte) error {
 			return err
 		}
 		at, bytes := t.shape.gathered(p, dist)
-		return t.e.Get(&t.peers[from], off+outboxHeader, slots.Slice(at*s, bytes*s))
+		return t.e.Fetch(&t.peers[from], off+outboxHeader, slots.Slice(at*s, bytes*s))
 	}}
 	if err := c.turn(ctx, what, 0, v); err != nil {
 		return err

@@ -44,6 +44,7 @@ type Team struct {
 	busy    atomic.Bool // a goroutine of this rank is in a collective
 	cur     turns       // that call; the fields here and below are whose goroutine made busy true
 	pending bool        // cur is a barrier that was left before its end
+	visit   proto.Visit // the collective that this rank is in, for those who look on
 }
 
 // NewWorld returns the team of all ranks: its control block and the ranks' doorbells are set up over x, the
@@ -151,4 +152,7 @@ func (t *Team) enter(ctx context.Context, op string) error {
 	return nil
 }
 
-func (t *Team) leave() { t.busy.Store(false) }
+func (t *Team) leave() {
+	t.e.Leave(&t.visit)
+	t.busy.Store(false)
+}

@@ -15,22 +15,23 @@ import (
 type bench struct {
 	w        *pgas.World
 	set      settings
-	peer     int // the target of rank 0
-	progress io.Writer
-	began    time.Duration
+	peer     int       // the target of rank 0
+	progress *progress // nil on all ranks but 0
 	results  []result
 	skipped  []string
 }
 
 func newBench(w *pgas.World, s settings, progress io.Writer) *bench {
-	return &bench{w: w, set: s, peer: min(1, w.Size()-1), progress: progress, began: w.Elapsed()}
+	b := &bench{w: w, set: s, peer: min(1, w.Size()-1)}
+	if began := w.Elapsed(); w.Rank() == 0 {
+		b.progress = newProgress(progress, func() time.Duration { return w.Elapsed() - began })
+	}
+	return b
 }
-
-// quiet is how long a run may last before it says where it is.
-const quiet = 3 * time.Second
 
 // run measures the rows and keeps their results on rank 0.
 func (b *bench) run(ctx context.Context, rows []row) error {
+	defer b.progress.end()
 	mapped := b.w.Transport(b.peer) == "shm" && !b.counted()
 	for i := range rows {
 		r := &rows[i]
@@ -42,9 +43,7 @@ func (b *bench) run(ctx context.Context, rows []row) error {
 			b.skip(r, "it needs two ranks; start it with -n 2")
 			continue
 		}
-		if b.w.Rank() == 0 && b.w.Elapsed()-b.began > quiet {
-			fmt.Fprintf(b.progress, "[%d/%d] %s (%s)\n", i+1, len(rows), r.title, r.api)
-		}
+		b.progress.at(i+1, len(rows), r.title+" ("+r.api+")")
 		n, values, err := r.measure(ctx, b, r)
 		if err != nil {
 			return fmt.Errorf("%s (%s): %w", r.name, r.api, err)
@@ -114,6 +113,7 @@ func (b *bench) timed(unit string, step, bytes int, loop func(n int) error) (int
 			return 0, nil, err
 		}
 		values[i] = value(unit, n, bytes, t)
+		b.progress.part(i+1, len(values))
 	}
 	return n, values, nil
 }
@@ -135,6 +135,7 @@ func (b *bench) together(ctx context.Context, unit string, total int, loop func(
 		}
 		if i > 0 {
 			values = append(values, value(unit, total, 8, time.Since(began)))
+			b.progress.part(i, b.set.reps)
 		}
 	}
 	return total, values, nil

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -93,7 +94,11 @@ func replayAll(c *cli.Context, out io.Writer) error {
 		doc.Events += len(f.Events)
 		doc.Lost += f.Lost
 	}
-	for _, p := range policies {
+	began := time.Now()
+	far := newProgress(os.Stderr, func() time.Duration { return time.Since(began) })
+	defer far.end()
+	for i, p := range policies {
+		far.at(i+1, len(policies), "replay "+p.String())
 		config.Policy = p
 		res, err := replay.Run(files, config)
 		if limit := (*replay.LimitError)(nil); errors.As(err, &limit) {

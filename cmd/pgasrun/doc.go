@@ -7,13 +7,15 @@
 // # Terms
 //
 //   - Rank: one of the processes. It learns its number through PMI-1, so MPI programs built for that run too.
+//   - Page: what --serve shows while the job runs. Picture: what --trace shows afterwards.
 //   - First failure: it decides the exit code and is named in one line; the other ranks are ended.
 //
 // # Life of a call
 //
 // The command line is checked first and whole, so that a mistake costs nothing: each ends with a sentence that says what was
-// found, what is needed and what helps. Then a Go package is built, the job runs (internal/launch), and the counters
-// that ranks sent are printed.
+// found, what is needed and what helps. What --serve, --trace and --stats need is opened, so that a port or a file that is not to be
+// had costs nothing either. Then a Go package is built, the job runs (internal/launch), the ranks' timelines are merged, and the
+// counters that ranks sent are printed.
 //
 // # Exit codes
 //

@@ -52,6 +52,8 @@ func flags() []cli.Flag {
 		&cli.StringFlag{Name: "wdir"},
 		&cli.BoolFlag{Name: "dry-run"},
 		&cli.GenericFlag{Name: "stats", Value: new(statsFlag)},
+		&cli.StringFlag{Name: "serve"},
+		&cli.StringFlag{Name: "trace"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}},
 	}
 }

@@ -25,17 +25,22 @@ import path, or a .go file; Go code is built first.
                         its output is shown as it comes, and INT goes to it alone
 
   --timeout TIME        after TIME (30s, 5m, or seconds) say what every rank waits for and end the job with code 124
-  --grace TIME          time between SIGTERM and SIGKILL when the ranks are ended (default 2s)
+  --grace TIME          time between SIGTERM, ours or one that pgasrun is sent, and SIGKILL (default 2s)
   --no-kill             when a rank fails, let the others run on; they are told
 
   --stats[=table]       print what each rank moved, by transport and path, to standard error
   --stats=json[:FILE]   the same as one JSON document, to standard error or into FILE
+  --serve [HOST]:PORT   show the job on a page while it runs, and to Prometheus at /metrics: on this machine only unless HOST is
+                        named; port 0 is any that is free. Ranks count as with --stats
+  --trace FILE          write what every rank did when, for https://ui.perfetto.dev: waits, collective calls, transfers of 4 KiB and
+                        more and one in 64 of the smaller ones, registrations
   --dry-run             print what would run, and run nothing
   -v, --verbose         say what is started and how each rank ends
   -h, --help            this text
 
-Signals: INT, TERM, HUP, USR1 and USR2 go to the ranks; a second INT or TERM kills them. QUIT (Ctrl-\) prints what every rank
-waits for and ends nothing; a second QUIT goes to the ranks, which makes Go programs print their stacks and end.
+Signals: INT, TERM, HUP, USR1 and USR2 go to the ranks; --grace after a TERM those that run still are killed, and at a second INT
+or TERM at once. QUIT (Ctrl-\) prints what every rank waits for and ends nothing; a second QUIT goes to the ranks, which makes
+Go programs print their stacks and end.
 
 Exit code: that of the first rank that fails (128+signal if one killed it), 0 if none does; 124 after the time limit; 126 or 127
 if the program cannot be run or found; 2 for a mistake in the command line or a package that does not compile.
@@ -44,6 +49,7 @@ examples:
   pgasrun -n 4 ./examples/hello
   pgasrun -n 8 -l ./heat -rows 4096
   pgasrun -n 2 --timeout 60s --stats=json:stats.json ./gups
+  pgasrun -n 4 --serve :8080 ./heat
   pgasrun -n 3 sh -c 'echo rank $PGAS_RANK of $PGAS_SIZE'
   pgasrun -n 4 ./an-mpich-program
   pgasrun -n 4 -o 'out.%r' --tee --only 0 ./heat

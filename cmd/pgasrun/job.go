@@ -33,13 +33,29 @@ func runJob(c *cli.Context, s streams) error {
 		return err
 	}
 	defer closeStats()
-	if source != nil {
+	closePage, err := openPage(c, &spec, s.err)
+	if err != nil {
+		return err
+	}
+	defer closePage()
+	shown, err := openPicture(c)
+	if err != nil {
+		return err
+	}
+	defer shown.close()
+	if source != nil || shown.file != nil {
 		dir, err := os.MkdirTemp("", "pgasrun-")
 		if err != nil {
-			return fmt.Errorf("make a folder to build in: %w", err)
+			return fmt.Errorf("make a temporary folder: %w", err)
 		}
 		defer os.RemoveAll(dir) // R3; if pgasrun is killed, the guard of the job does it
 		spec.Scratch = dir
+		if err := shown.take(&spec, dir); err != nil {
+			return err
+		}
+	}
+	if source != nil {
+		dir := spec.Scratch
 		binary := filepath.Join(dir, source.name)
 		if err := source.build(binary, s); err != nil {
 			return err
@@ -50,6 +66,12 @@ func runJob(c *cli.Context, s streams) error {
 	res, err := launch.Run(context.Background(), spec)
 	if err != nil {
 		return err
+	}
+	if err := shown.draw(spec.N, s.err); err != nil {
+		if res.Code == 0 {
+			return err
+		}
+		fmt.Fprintln(s.err, "pgasrun:", err) // the job's own failure decides
 	}
 	if stats.mode != "" {
 		if err := writeStats(statsTo, stats.mode, spec.N, res.Stats); err != nil {

@@ -14,8 +14,8 @@ import (
 	"gopgas/internal/cost"
 )
 
-// Built once for all tests: pgasrun itself, and the program of the launcher's tests that plays a rank.
-var pgasrun, rank string
+// Built once for all tests: pgasrun itself, the program of the launcher's tests that plays a rank, and one of real ranks.
+var pgasrun, rank, traffic string
 
 func TestMain(m *testing.M) {
 	// nohup and some shells let tests begin with HUP ignored, and what they start would ignore it too.
@@ -25,9 +25,9 @@ func TestMain(m *testing.M) {
 		os.Stderr.WriteString(err.Error() + "\n")
 		os.Exit(1)
 	}
-	pgasrun, rank = filepath.Join(dir, "pgasrun"), filepath.Join(dir, "rank")
+	pgasrun, rank, traffic = filepath.Join(dir, "pgasrun"), filepath.Join(dir, "rank"), filepath.Join(dir, "traffic")
 	code := 1
-	if build(pgasrun, ".") && build(rank, "../../internal/launch/testdata/rank") {
+	if build(pgasrun, ".") && build(rank, "../../internal/launch/testdata/rank") && build(traffic, "./testdata/traffic") {
 		code = m.Run()
 	}
 	os.RemoveAll(dir)

@@ -182,6 +182,12 @@ func TestStatistics(t *testing.T) {
 	require.JSONEq(t, `{"ranks":[{"rank":0,"node":"","missing":true,"transports":{}}]}`, errs)
 	require.Contains(t, statsTable(collectStats(1, nil)), "sent no statistics")
 	require.Contains(t, statsTable(collectStats(1, []control.Stats{{Extra: map[string]float64{"retries": 2.5}}})), "moved nothing")
+	table := statsTable(collectStats(1, []control.Stats{{
+		Transports: map[string]map[string]control.Path{"soft": {"bounce": {Ops: 1, Bytes: 8}}},
+		Extra:      map[string]float64{"reg.hits": 3, "reg.evicted": 0},
+	}}))
+	require.Regexp(t, `(?m)reg\.hits +3 *$`, table)
+	require.NotContains(t, table, "evicted", "nothing was")
 }
 
 func BenchmarkHello(b *testing.B) {

@@ -91,7 +91,7 @@ func writeStats(w io.Writer, mode string, n int, sent []control.Stats) error {
 	return err
 }
 
-// statsTable prints a line per rank, transport and path.
+// statsTable prints a line per rank, transport and path, and one per other counter that is not zero.
 func statsTable(doc statsDoc) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
@@ -112,6 +112,9 @@ func statsTable(doc statsDoc) string {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Extra)) {
+			if r.Extra[name] == 0 {
+				continue // JSON has them all
+			}
 			fmt.Fprintf(t, "%d\t%s\t\t%s\t%g\t\t\t\n", r.Rank, r.Node, name, r.Extra[name])
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 )
 
 // ErrClosed: the rank closed the channel, or never opened it and ended.
@@ -62,6 +63,27 @@ func (c *Client) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, err
 	}
 	return *l.Stats, nil
+}
+
+// Watch asks for a sample, hands it to f and asks again after that time, until the channel closes. It takes the question with it:
+// one is open at a time, however long the rank takes, so a rank that is stopped, or does not know the question, is asked once.
+func (c *Client) Watch(every time.Duration, f func(Sample)) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		l, err := c.ask(context.Background(), askNow)
+		if err != nil {
+			return
+		}
+		if l.Sample != nil {
+			f(*l.Sample)
+		}
+		select {
+		case <-t.C:
+		case <-c.closed:
+			return
+		}
+	}
 }
 
 // Gone tells the rank that another has ended. It does not wait.

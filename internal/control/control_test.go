@@ -31,6 +31,7 @@ type fake struct {
 	waits []Wait
 	stats Stats
 	block chan struct{} // Waits waits for it
+	asked int           // Samples
 
 	gone chan string
 }
@@ -41,7 +42,11 @@ func (f *fake) Waits() []Wait {
 	}
 	return f.waits
 }
-func (f *fake) Stats() Stats                  { return f.stats }
+func (f *fake) Stats() Stats { return f.stats }
+func (f *fake) Sample() Sample {
+	f.asked++
+	return Sample{Node: "n", Waits: f.waits, Flows: []Flow{{With: f.asked, Via: "shm", Ops: 1, Bytes: 8}}}
+}
 func (f *fake) PeerGone(rank int, why string) { f.gone <- strconv.Itoa(rank) + " " + why }
 
 func TestQuestionsAndAnswers(t *testing.T) {
@@ -82,6 +87,77 @@ func TestQuestionsAndAnswers(t *testing.T) {
 	require.NoError(t, <-served)
 	_, err := c.Waits(t.Context())
 	require.Error(t, err)
+}
+
+func TestWatch(t *testing.T) {
+	launcher, rank := pair(t)
+	go Serve(rank, &fake{waits: []Wait{{Op: "lock", Peer: 2}}})
+	c := NewClient(launcher, nil)
+	go c.Run()
+	var got []Sample
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		c.Watch(time.Millisecond, func(s Sample) {
+			if got = append(got, s); len(got) == 5 {
+				rank.Close()
+			}
+		})
+	}()
+	<-watched // the end of the channel ends it
+	require.Len(t, got, 5)
+	for i, s := range got {
+		require.Equal(t, Sample{Node: "n", Waits: []Wait{{Op: "lock", Peer: 2}}, Flows: []Flow{{With: i + 1, Via: "shm", Ops: 1, Bytes: 8}}}, s)
+	}
+}
+
+// An older rank, or one that is stopped, is asked once: questions without answers would fill its socket.
+func TestWatchAsksOnceWhereNobodyAnswers(t *testing.T) {
+	launcher, rank := pair(t)
+	c := NewClient(launcher, nil)
+	go c.Run()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		c.Watch(time.Millisecond, func(Sample) { t.Error("a sample from nowhere") })
+	}()
+	asked := make(chan line, 100)
+	go lines(rank, func(l line) error {
+		asked <- l
+		return nil
+	})
+	require.Equal(t, askNow, (<-asked).Kind)
+	require.Never(t, func() bool { return len(asked) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
+	rank.Close()
+	<-watched
+}
+
+func TestSamplesFit(t *testing.T) {
+	s := Sample{Node: strings.Repeat("n", 64), Extra: map[string]float64{}, Transports: map[string]map[string]Path{"soft": {}}}
+	for i := range MostFlows {
+		s.Flows = append(s.Flows, Flow{1 << 20, "verbs", 1<<64 - 1, 1<<64 - 1})
+		if i < 40 {
+			s.Extra["firehose.something.long"+strconv.Itoa(i)] = 1.5e300
+		}
+	}
+	for range MostWaits {
+		s.Waits = append(s.Waits, Wait{Op: "exchange", Peer: 1 << 20, Since: 1 << 62, Where: strings.Repeat("x", 200), Detail: strings.Repeat("d", 200)})
+	}
+	b, err := encode(line{Kind: now, ID: 1 << 60, Sample: &s})
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(b), MaxLine)
+	l, err := decode(b)
+	require.NoError(t, err)
+	require.Equal(t, s, *l.Sample, "nothing is cut")
+	for i := range s.Waits {
+		s.Waits[i].Detail = strings.Repeat("d", MaxLine/4)
+	}
+	b, err = encode(line{Kind: now, Sample: &s})
+	require.NoError(t, err)
+	l, err = decode(b)
+	require.NoError(t, err)
+	require.Less(t, len(l.Sample.Waits), 4)
+	require.Len(t, s.Waits, MostWaits, "the sample is the caller's")
 }
 
 func TestADeadlineEndsAQuestion(t *testing.T) {

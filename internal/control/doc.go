@@ -11,7 +11,8 @@
 //
 // The launcher makes a socket pair per rank and a Client on its end. A rank of this library adopts the other end at once,
 // so that its children do not inherit it, and runs Serve in a goroutine of its own; any other program leaves the descriptor
-// alone, and the launcher's questions stay without an answer. When it finishes, a rank sends its counters unasked.
+// alone, and the launcher's questions stay without an answer. When it finishes, a rank sends its counters unasked. Where
+// somebody looks on, the launcher asks each rank for a Sample again and again; a rank that is not asked does nothing for it.
 //
 // # Invariants
 //
@@ -20,6 +21,7 @@
 //   - C2: neither end keeps more than MaxLine bytes of input; a longer or broken line ends the channel with an error.
 //   - C3: every question has its own number and its own deadline; a late answer is dropped.
 //   - C4: an answer is cut to fit into a line: the waits that began last are left out first.
+//   - C5: a sample holds so little that it fits. Flows that have changed and have no room come with the next ones.
 //
 // # Concurrency
 //

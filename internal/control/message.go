@@ -49,25 +49,51 @@ type Stats struct {
 	Extra      map[string]float64         `json:"extra,omitempty"`
 }
 
+// Sample is a rank as it is now, for those who look on while the job runs. Counters are totals since its start.
+type Sample struct {
+	Node       string                     `json:"node"`
+	Waits      []Wait                     `json:"waits,omitempty"`      // the longest first; at most MostWaits
+	Transports map[string]map[string]Path `json:"transports,omitempty"` // as in Stats
+	Flows      []Flow                     `json:"flows,omitempty"`      // those that have changed since the sample before; at most MostFlows
+	Extra      map[string]float64         `json:"extra,omitempty"`      // as in Stats; levels and totals
+}
+
+// Flow is what a rank has moved to and from one other by one transport.
+type Flow struct {
+	With  int    `json:"with"`
+	Via   string `json:"via"`
+	Ops   uint64 `json:"ops"`
+	Bytes uint64 `json:"bytes"`
+}
+
+// What a sample may hold, so that it fits into a line (C5).
+const (
+	MostWaits = 32
+	MostFlows = 256
+)
+
 // kind says what a line is.
 type kind string
 
 const (
 	askWaits kind = "ask-waits" // launcher: ID
 	askStats kind = "ask-stats" // launcher: ID
+	askNow   kind = "ask-now"   // launcher: ID
 	gone     kind = "gone"      // launcher: Rank, Why
 	waits    kind = "waits"     // rank: ID, Waits
 	stats    kind = "stats"     // rank: ID (0: unasked), Stats
+	now      kind = "now"       // rank: ID, Sample
 )
 
 // line is every message of the channel; which fields count depends on Kind.
 type line struct {
-	Kind  kind   `json:"kind"`
-	ID    uint64 `json:"id,omitempty"`
-	Rank  int    `json:"rank,omitempty"`
-	Why   string `json:"why,omitempty"`
-	Waits []Wait `json:"waits,omitempty"`
-	Stats *Stats `json:"stats,omitempty"`
+	Kind   kind    `json:"kind"`
+	ID     uint64  `json:"id,omitempty"`
+	Rank   int     `json:"rank,omitempty"`
+	Why    string  `json:"why,omitempty"`
+	Waits  []Wait  `json:"waits,omitempty"`
+	Stats  *Stats  `json:"stats,omitempty"`
+	Sample *Sample `json:"sample,omitempty"`
 }
 
 // encode makes a line that fits (C4).
@@ -79,6 +105,12 @@ func encode(l line) ([]byte, error) {
 		}
 		if len(b) < MaxLine {
 			return append(b, '\n'), nil
+		}
+		if s := l.Sample; s != nil && len(s.Waits) > 0 {
+			cut := *s
+			cut.Waits = s.Waits[:len(s.Waits)/2]
+			l.Sample = &cut
+			continue
 		}
 		if len(l.Waits) == 0 {
 			return nil, fmt.Errorf("encode %s: %d bytes, the limit is %d", l.Kind, len(b), MaxLine-1)

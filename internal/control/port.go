@@ -15,6 +15,8 @@ type Handler interface {
 	Waits() []Wait
 	// Stats returns the counters as of now.
 	Stats() Stats
+	// Sample returns what there is to see now.
+	Sample() Sample
 	// PeerGone says that rank has ended before its time; why is a few words for a person.
 	PeerGone(rank int, why string)
 }
@@ -64,6 +66,9 @@ func Serve(conn net.Conn, h Handler) error {
 		case askStats:
 			s := h.Stats()
 			return send(conn, line{Kind: stats, ID: l.ID, Stats: &s})
+		case askNow:
+			s := h.Sample()
+			return send(conn, line{Kind: now, ID: l.ID, Sample: &s})
 		case gone:
 			h.PeerGone(l.Rank, l.Why)
 		}

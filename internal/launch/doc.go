@@ -32,7 +32,8 @@
 //
 // # Signals
 //
-// INT, TERM, HUP, USR1 and USR2 go to all process groups. A second INT or TERM kills. The first QUIT prints the hang report
+// INT, TERM, HUP, USR1 and USR2 go to all process groups. After a TERM what has not ended within the grace is killed; a second
+// INT or TERM kills at once. The first QUIT prints the hang report
 // and touches no rank; a second one is forwarded, so that Go programs print their stacks and end.
 //
 // # Limits

@@ -15,13 +15,14 @@ import (
 type deed uint8
 
 const (
-	say       deed = iota // log text
-	tellGone              // tell the other ranks that rank has ended: text
-	forward               // send sig to every group
-	interrupt             // send SIGINT to the wrapped ranks
-	endAll                // SIGTERM to every group, then SIGKILL after the grace time
-	killAll               // SIGKILL to every group
-	report                // print the hang report
+	say        deed = iota // log text
+	tellGone               // tell the other ranks that rank has ended: text
+	forward                // send sig to every group
+	interrupt              // send SIGINT to the wrapped ranks
+	startGrace             // SIGKILL to every group after the grace time
+	endAll                 // SIGTERM to every group, then startGrace
+	killAll                // SIGKILL to every group
+	report                 // print the hang report
 )
 
 // action is one deed and what it needs.
@@ -38,6 +39,7 @@ type judge struct {
 	noKill  bool
 	wrapped bool // a debugger or the like runs a rank
 	timeout time.Duration
+	grace   time.Duration
 
 	decided bool // by the first failure
 	code    int
@@ -143,7 +145,11 @@ func (j *judge) signalled(sig syscall.Signal) []action {
 	if sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
 		j.forwarded = sig
 	}
-	return []action{{do: forward, sig: sig}}
+	acts := []action{{do: forward, sig: sig}}
+	if sig == syscall.SIGTERM && !j.ending {
+		acts = append(acts, action{do: startGrace}) // whoever sends it, a batch system say, wants an end
+	}
+	return acts
 }
 
 // timedOut judges the end of the time limit, after the hang report.
@@ -163,7 +169,17 @@ func (j *judge) stopped(why error) []action {
 }
 
 // graceOver judges the end of the grace time.
-func (j *judge) graceOver() []action { return j.kill() }
+func (j *judge) graceOver() []action {
+	if j.killing || j.forwarded != syscall.SIGTERM {
+		return j.kill()
+	}
+	cause := fmt.Sprintf("did not end within %s of SIGTERM, which the launcher received and forwarded", seconds(j.grace))
+	var acts []action
+	if j.decide(128+int(syscall.SIGTERM), cause) {
+		acts = append(acts, action{do: say, text: cause + ": killing all ranks"})
+	}
+	return append(acts, j.kill()...)
+}
 
 // howEnded puts the end of a rank in words and says whether it is a failure.
 func howEnded(e RankEnd, state pmiserver.State) (how string, failed bool) {

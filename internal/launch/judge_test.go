@@ -71,6 +71,19 @@ func TestJudgeOfAbortAndSignals(t *testing.T) {
 	require.Equal(t, []deed{forward}, deeds(j.signalled(syscall.SIGINT)))
 	require.Equal(t, []deed{say, killAll}, deeds(j.signalled(syscall.SIGTERM)))
 	require.Equal(t, 143, j.code)
+
+	j = judge{grace: time.Second}
+	require.Equal(t, []action{{do: forward, sig: syscall.SIGTERM}, {do: startGrace}}, j.signalled(syscall.SIGTERM))
+	require.Equal(t, []deed{say, killAll}, deeds(j.graceOver()))
+	require.Equal(t, 143, j.code)
+	require.Contains(t, j.cause, "within 1.00 s of SIGTERM")
+	require.Empty(t, deeds(j.graceOver()), "once")
+
+	j = judge{}
+	j.rankEnded(RankEnd{Exit: 3}, pmiserver.Silent)
+	require.Equal(t, []deed{forward}, deeds(j.signalled(syscall.SIGTERM)), "the grace of a job that ends already has begun")
+	require.Equal(t, []deed{killAll}, deeds(j.graceOver()))
+	require.Equal(t, 3, j.code)
 }
 
 func TestEnvironmentOfARank(t *testing.T) {

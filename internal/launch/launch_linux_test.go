@@ -7,10 +7,14 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/control"
 )
 
 func TestHello(t *testing.T) {
@@ -162,6 +166,59 @@ func TestStats(t *testing.T) {
 		require.EqualValues(t, rank+1, s.Transports["shm"]["mapped"].Ops)
 	}
 	require.Empty(t, run(t, Spec{N: 2}, "stats").Stats, "nobody asked")
+}
+
+// onlooker takes down what a job shows.
+type onlooker struct {
+	mu      sync.Mutex
+	started map[int]int
+	seen    map[int]control.Sample
+	ended   map[int]string
+}
+
+func (o *onlooker) Started(rank, pid int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.started[rank] = pid
+}
+
+func (o *onlooker) Sampled(rank int, s control.Sample) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen[rank] = s
+}
+
+func (o *onlooker) Ended(rank int, how string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended[rank] = how
+}
+
+func (o *onlooker) sawAll(n int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.seen) == n
+}
+
+func TestWatch(t *testing.T) {
+	o := &onlooker{started: map[int]int{}, seen: map[int]control.Sample{}, ended: map[int]string{}}
+	l := begin(t, Spec{N: 3, Watch: o, WatchEvery: time.Millisecond}, "hang")
+	require.Eventually(t, func() bool { return o.sawAll(3) }, 10*time.Second, time.Millisecond)
+	l.signals <- syscall.SIGTERM
+	r := l.wait(t)
+	for rank, e := range r.Ranks {
+		require.Equal(t, e.PID, o.started[rank])
+		// The first that ends may break another's barrier before that one hears the signal.
+		require.Regexp(t, "^(was killed by SIGTERM|exited with 1) after ", o.ended[rank])
+	}
+	require.Equal(t, []control.Flow{{With: -1, Via: "shm", Ops: 3, Bytes: 8}}, o.seen[2].Flows)
+	require.Equal(t, "barrier", o.seen[1].Waits[0].Op)
+
+	o = &onlooker{started: map[int]int{}, seen: map[int]control.Sample{}, ended: map[int]string{}}
+	plain := run(t, Spec{N: 2, Watch: o, WatchEvery: time.Millisecond}, "exit", "1", "0")
+	require.Zero(t, plain.Code, "a program that knows nothing of questions: %s", plain.err)
+	require.Empty(t, o.seen)
+	require.Len(t, o.ended, 2)
 }
 
 func TestRunLeaksNothing(t *testing.T) {

@@ -130,6 +130,8 @@ func (j *job) loop(ctx context.Context) (err error) {
 				j.signal(syscall.SIGTERM)
 				j.signal(syscall.SIGCONT) // a stopped process does not hear the first
 				grace.Reset(j.spec.Grace)
+			case startGrace:
+				grace.Reset(j.spec.Grace)
 			case killAll:
 				j.signal(syscall.SIGKILL)
 				hopeless.Reset(killPatience)
@@ -148,6 +150,9 @@ func (j *job) loop(ctx context.Context) (err error) {
 				state := j.server.State(e.rank)
 				act(j.judge.rankEnded(e.end, state))
 				how, _ := howEnded(e.end, state)
+				if j.spec.Watch != nil {
+					j.spec.Watch.Ended(e.rank, how+" after "+seconds(e.end.After))
+				}
 				j.server.Gone(e.rank, how) // only now: what follows from it comes second
 			case evAbort:
 				act(j.judge.aborted(e.rank, e.code, e.text, time.Since(j.ranks[e.rank].started)))

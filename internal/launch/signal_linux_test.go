@@ -86,6 +86,18 @@ func TestSecondInterruptKills(t *testing.T) {
 	require.Equal(t, 130, l.wait(t).Code)
 }
 
+func TestTermKillsAfterTheGrace(t *testing.T) {
+	l := begin(t, Spec{N: 2, Grace: 200 * time.Millisecond}, "stubborn")
+	l.out.await(t, "sleeping", 2)
+	l.signals <- syscall.SIGTERM // one is enough
+	r := l.wait(t)
+	require.Equal(t, 143, r.Code)
+	for _, e := range r.Ranks {
+		require.EqualValues(t, syscall.SIGKILL, e.Signal)
+	}
+	require.Contains(t, l.err.String(), "did not end within 0.20 s of SIGTERM")
+}
+
 func TestHangReportOnTimeout(t *testing.T) {
 	r := run(t, Spec{N: 3, Timeout: 500 * time.Millisecond}, "hang")
 	require.Equal(t, CodeTimeout, r.Code)

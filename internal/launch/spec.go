@@ -66,12 +66,26 @@ type Spec struct {
 	NoKill  bool          // let the others run on after a failure; they are told
 	Stats   bool          // ask ranks to count (PGAS_STATS=1); see Result.Stats
 
+	Watch      Watcher       // is told what becomes of the ranks; nil: nobody is, and no rank is asked
+	WatchEvery time.Duration // how often each rank is asked; 0: DefaultWatchEvery
+
 	Signals <-chan os.Signal // what the launcher received; nil: none
 	Scratch string           // an absolute folder that the guard removes if the launcher is killed; empty: none
 }
 
 // DefaultGrace is enough for a program to write what it has and short enough for a person to wait.
 const DefaultGrace = 2 * time.Second
+
+// DefaultWatchEvery is often enough for a page that people look at.
+const DefaultWatchEvery = 200 * time.Millisecond
+
+// Watcher looks on while a job runs. Its methods are called by several goroutines, those about one rank in order, and must
+// not wait for anything.
+type Watcher interface {
+	Started(rank, pid int)
+	Sampled(rank int, s control.Sample) // only of ranks that answer; see package control
+	Ended(rank int, how string)         // how: a few words that follow the rank's name
+}
 
 // Result tells how a job ended.
 type Result struct {
@@ -137,6 +151,9 @@ func (s *Spec) check() error {
 	}
 	if s.Grace == 0 {
 		s.Grace = DefaultGrace
+	}
+	if s.WatchEvery <= 0 {
+		s.WatchEvery = DefaultWatchEvery
 	}
 	if s.Stdout == nil {
 		s.Stdout = io.Discard

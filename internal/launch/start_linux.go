@@ -52,7 +52,7 @@ func newJob(s *Spec) (*job, error) {
 	out := new(outlet)
 	j := &job{
 		spec: s, name: "pgas-" + hex.EncodeToString(id[:]),
-		judge:  judge{host: host, noKill: s.NoKill, wrapped: s.Wrap != nil, timeout: s.Timeout},
+		judge:  judge{host: host, noKill: s.NoKill, wrapped: s.Wrap != nil, timeout: s.Timeout, grace: s.Grace},
 		events: make(chan event, s.N+16), over: make(chan struct{}),
 		outlet: out, stdout: sink{out, s.Stdout}, stderr: sink{out, s.Stderr}, log: sink{out, s.Log},
 		stats: map[int]control.Stats{},
@@ -177,6 +177,10 @@ func (j *job) attach() {
 				j.log.logf("rank %d on its control channel: %s", r, printable(err.Error()))
 			}
 		})
+		if w := j.spec.Watch; w != nil {
+			w.Started(r, p.pid())
+			p.said.Go(func() { p.client.Watch(j.spec.WatchEvery, func(s control.Sample) { w.Sampled(r, s) }) })
+		}
 		go func() {
 			e, err := p.awaitEnd(func() { j.server.Ended(r) })
 			if err != nil {

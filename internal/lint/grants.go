@@ -15,7 +15,7 @@ type grant struct {
 // The rooms at and above pgas, which the rules of the data path do not bind.
 const (
 	above    = "cmd/* examples/* docs/tutorial/* test/* pgas pgas/pgastest"
-	launcher = "internal/launch internal/pmiserver"
+	launcher = "internal/launch internal/pmiserver internal/dashboard"
 	thisTest = "internal/lint"
 )
 
@@ -51,6 +51,7 @@ var grants = []grant{
 	{"init", "test/*", "runs as a test"},
 
 	{"var", "cmd/* examples/* test/*", "a program's package has one world: its own"},
+	{"var", "internal/dashboard:serve.go", "the files that go:embed puts into the binary"},
 	{"var", "pgas/pgastest", "keeps what the re-executed test binary was told"},
 
 	{"panic", "internal/mem", "bounds, as a slice's"},

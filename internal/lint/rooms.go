@@ -21,7 +21,7 @@ const (
 // line here, in the change that creates it, together with its line in docs/architecture.md.
 var rooms = []room{
 	// What people start.
-	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
+	{"cmd/pgasrun", "pgas internal/launch internal/dashboard internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
 	{"cmd/pgasbench", "pgas window sync sync/coll regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""}, // a test that runs them all as processes
 	{"examples/*", "pgas window sync sync/coll"}, // a learner's program sees what a user sees
@@ -34,6 +34,7 @@ var rooms = []room{
 	{"pgas", "window sync internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
 		"internal/bounce regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
 	{"internal/launch", "internal/pmiserver internal/control internal/pmi leaves"},
+	{"internal/dashboard", "internal/control"}, // what the launcher shows
 
 	// The column of one-sided access, each on the one below.
 	{"sync/coll", "sync internal/proto transport leaves"},
@@ -78,6 +79,8 @@ var rooms = []room{
 	{"internal/slab", ""},
 	{"internal/wire", ""},
 	{"internal/trace", ""},
+	{"internal/timeline", ""},
+	{"internal/profile", ""},
 	{"internal/invariants", ""},
 
 	// The rules themselves.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/timeline"
 	"gopgas/transport"
 )
 
@@ -127,9 +128,20 @@ func (t Elem) Check(op Atom) error {
 // where the part is mapped, else the NIC.
 func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint64, error) {
 	if r.cpuAtomics() {
-		e.note(PathAtomic, t.Bytes)
+		e.note(PathAtomic, r.Rank, t.Bytes)
 		return cpuAtomic(op, t, r.Mapped, off, x, y), nil
 	}
+	if e.record == nil {
+		return e.nicAtomic(op, t, r, off, x, y)
+	}
+	v := e.record.visit(timeline.Transfer, op.String(), r.Rank)
+	old, err := e.nicAtomic(op, t, r, off, x, y)
+	e.record.over(&v, t.Bytes)
+	return old, err
+}
+
+// nicAtomic is Atomic where the path is not the CPU's.
+func (e *Engine) nicAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint64, error) {
 	n := e.nic()
 	switch n.wayTo(r, op, t) {
 	case byMessage:
@@ -170,15 +182,26 @@ func (e *Engine) Atomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint6
 // reused, and is flushed and ordered like a put.
 func (e *Engine) Accumulate(op Atom, t Elem, r *Remote, off int, src mem.Range) error {
 	if r.cpuAtomics() {
-		e.note(PathAtomic, src.Bytes)
+		e.note(PathAtomic, r.Rank, src.Bytes)
 		cpuAccumulate(op, t, r.Mapped.Slice(off, src.Bytes), src)
 		return nil
 	}
+	if e.record == nil {
+		return e.nicAccumulate(op, t, r, off, src)
+	}
+	v := e.record.visit(timeline.Transfer, "accumulate", r.Rank)
+	err := e.nicAccumulate(op, t, r, off, src)
+	e.record.over(&v, src.Bytes)
+	return err
+}
+
+// nicAccumulate is Accumulate where the path is not the CPU's.
+func (e *Engine) nicAccumulate(op Atom, t Elem, r *Remote, off int, src mem.Range) error {
 	if n := e.nic(); n.wayTo(r, op, t) == byMessage || n.caps.AtomicsCPU && n.am != nil {
 		return n.askedAccumulate(op, t, r, off, src)
 	}
 	for at := 0; at < src.Bytes; at += t.Bytes {
-		if _, err := e.Atomic(op, t, r, off+at, src.Slice(at, t.Bytes).Bits(), 0); err != nil {
+		if _, err := e.nicAtomic(op, t, r, off+at, src.Slice(at, t.Bytes).Bits(), 0); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 		xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
 	}
 	if n != nil && !xp.CPU {
-		if xp.region, err = n.d.Register(xp.Local, transport.AllAccess); err != nil {
+		if xp.region, err = n.registrar().Register(xp.Local, transport.AllAccess); err != nil {
 			return nil, nil, errors.Join(fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, n.name, err), xp.release())
 		}
 		xp.hasKey = true

@@ -81,7 +81,7 @@ func (c *chain) put(r *Remote, off int, src mem.Range) error {
 			return err
 		}
 		copy(buf.Data(), part.Data())
-		c.n.e.counts.add(path, part.Bytes)
+		c.n.e.counts.add(path, r.Rank, part.Bytes)
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
 		off += part.Bytes
 	}
@@ -102,7 +102,7 @@ func (c *chain) get(r *Remote, off int, dst mem.Range, near, bytes int) error {
 		if _, err := c.add(r.Rank, op, k, dst, near); err != nil {
 			return err
 		}
-		c.n.e.counts.add(PathBounce, k)
+		c.n.e.counts.add(PathBounce, r.Rank, k)
 		near, off, bytes = near+k, off+k, bytes-k
 	}
 	return nil
@@ -114,7 +114,7 @@ func (c *chain) fetchAdd(r *Remote, off int, v uint64, old mem.Range, near int) 
 		return err
 	}
 	op := transport.Op{Kind: transport.OpFetchAdd, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: v}
-	c.n.e.counts.add(PathNICAtomic, 8)
+	c.n.e.counts.add(PathNICAtomic, r.Rank, 8)
 	_, err := c.add(r.Rank, op, 8, old, near)
 	return err
 }

@@ -29,7 +29,7 @@ type direct struct {
 // prepareDirect makes the cache of registrations.
 func (n *nic) prepareDirect(r Registration) (err error) {
 	c := regmgr.Config{
-		Policy: r.Policy, Registrar: n.d, Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 2,
+		Policy: r.Policy, Registrar: n.registrar(), Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 2,
 	}
 	if r.Policy == regmgr.Predictive {
 		c.Ahead = &regmgr.Ahead{Skip: framesBelow}
@@ -193,7 +193,7 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 				n.direct.reg.Release(&hold)
 				return Handle{}, err
 			}
-			n.e.counts.add(PathDirect, part.Bytes)
+			n.e.counts.add(PathDirect, t.r.Rank, part.Bytes)
 		}
 		var id int32
 		if id, err = n.acquire(t.name, t.r.Rank, false); err != nil {
@@ -243,9 +243,9 @@ func (e *Engine) PutNB(r *Remote, off int, src mem.Range) (Handle, error) {
 	if e.record == nil {
 		return e.putNB(r, off, src)
 	}
-	event := e.record.begin(trace.Put, r, src)
+	event, mark := e.record.begin(trace.Put, r, src)
 	h, err := e.putNB(r, off, src)
-	e.record.started(&event, h)
+	e.record.started(&event, mark, h)
 	return h, err
 }
 
@@ -265,7 +265,7 @@ func (e *Engine) putNB(r *Remote, off int, src mem.Range) (Handle, error) {
 // transfers and not in use makes room.
 func (n *nic) registerExposed(r mem.Range, a transport.Access) (transport.Region, error) {
 	for {
-		reg, err := n.d.Register(r, a)
+		reg, err := n.registrar().Register(r, a)
 		if err == nil || !errors.Is(err, transport.ErrLimit) || n.direct.reg.Trim(1) == 0 {
 			return reg, err
 		}

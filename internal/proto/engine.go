@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
+	"gopgas/internal/timeline"
 	"gopgas/internal/trace"
 	"gopgas/transport"
 )
@@ -43,12 +44,12 @@ type Config struct {
 	OpenNIC func(context.Context) (transport.Domain, error)
 	Nodes   []int // the node of each rank, numbered from 0
 	Slots   int   // bounce buffers of the NIC path; 0: 64
-	// CountMapped makes operations on mapped memory go through the engine, so that they are counted; without
-	// it they are inlined in the caller and leave no trace.
+	// CountMapped makes operations on mapped memory go through the engine, so that they are counted, and counts all
+	// operations by target too; without it they are inlined in the caller and leave no trace.
 	CountMapped bool
 	// Registration is how the memory of large transfers over the NIC is registered.
 	Registration Registration
-	// Record takes down all transfers, those on mapped memory too, which go through the engine then. nil: none.
+	// Record takes down what the engine does, on mapped memory too: it all goes through the engine then. nil: nothing.
 	Record *Recording
 }
 
@@ -57,6 +58,9 @@ func New(c Config) *Engine {
 	e := &Engine{
 		Rank: c.Rank, Size: c.Size, Sched: c.Sched, Peers: c.Peers,
 		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped || c.Record != nil, record: c.Record, config: c,
+	}
+	if c.CountMapped {
+		e.counts.flows = make([]flow, c.Size)
 	}
 	return e
 }
@@ -160,9 +164,9 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 	if e.record == nil {
 		return e.put(r, off, src)
 	}
-	event := e.record.begin(trace.Put, r, src)
+	event, mark := e.record.begin(trace.Put, r, src)
 	err := e.put(r, off, src)
-	e.record.end(&event)
+	e.record.end(&event, mark)
 	return err
 }
 
@@ -170,7 +174,7 @@ func (e *Engine) put(r *Remote, off int, src mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
 		e.Sched.ChargeCopy(src.Bytes, src.Bytes)
-		e.note(PathMapped, src.Bytes)
+		e.note(PathMapped, r.Rank, src.Bytes)
 		return nil
 	}
 	return e.nic().putUser(r, off, src)
@@ -181,9 +185,21 @@ func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 	if e.record == nil {
 		return e.get(r, off, dst)
 	}
-	event := e.record.begin(trace.Get, r, dst)
+	event, mark := e.record.begin(trace.Get, r, dst)
 	err := e.get(r, off, dst)
-	e.record.end(&event)
+	e.record.end(&event, mark)
+	return err
+}
+
+// Fetch is Get on behalf of a collective call, which is shown and marked itself.
+func (e *Engine) Fetch(r *Remote, off int, dst mem.Range) error {
+	if e.record == nil || e.record.To == nil {
+		return e.get(r, off, dst)
+	}
+	t := Recording{Clock: e.record.Clock, To: e.record.To}
+	event, mark := t.begin(trace.Get, r, dst)
+	err := e.get(r, off, dst)
+	t.end(&event, mark)
 	return err
 }
 
@@ -191,7 +207,7 @@ func (e *Engine) get(r *Remote, off int, dst mem.Range) error {
 	if r.Mapped.Bytes != 0 {
 		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
 		e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
-		e.note(PathMapped, dst.Bytes)
+		e.note(PathMapped, r.Rank, dst.Bytes)
 		return nil
 	}
 	if r.hosed != nil {
@@ -203,7 +219,7 @@ func (e *Engine) get(r *Remote, off int, dst mem.Range) error {
 // Load64 returns the 8-byte word at off, read at once.
 func (e *Engine) Load64(r *Remote, off int) (uint64, error) {
 	if r.Mapped.Bytes != 0 {
-		e.note(PathMapped, 8)
+		e.note(PathMapped, r.Rank, 8)
 		return r.Mapped.Word64(off).Load(), nil
 	}
 	if r.hosed != nil {
@@ -219,9 +235,9 @@ func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if e.record == nil {
 		return e.getNB(r, off, dst)
 	}
-	event := e.record.begin(trace.Get, r, dst)
+	event, mark := e.record.begin(trace.Get, r, dst)
 	h, err := e.getNB(r, off, dst)
-	e.record.started(&event, h)
+	e.record.started(&event, mark, h)
 	return h, err
 }
 
@@ -248,7 +264,13 @@ func (e *Engine) Flush(r *Remote) error {
 		mem.FullFence()
 		return nil
 	}
-	return n.flush(r.Rank)
+	if e.record == nil {
+		return n.flush(r.Rank)
+	}
+	v := e.record.visit(timeline.Transfer, "flush", r.Rank)
+	err := n.flush(r.Rank)
+	e.record.over(&v, 0)
+	return err
 }
 
 // Quiet returns when nothing of this rank is in flight to anybody, with the first failure not yet reported.
@@ -285,7 +307,7 @@ func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 	if r.Mapped.Bytes != 0 {
 		r.Mapped.Word64(off).Store(v)
 		e.Peers.Ring(r.Rank)
-		e.note(PathMapped, 8)
+		e.note(PathMapped, r.Rank, 8)
 		return nil
 	}
 	if err := e.Order(r); err != nil {
@@ -320,8 +342,8 @@ func (e *Engine) NoteWait(sp *sched.Spin, r *Remote) {
 	}
 }
 
-func (e *Engine) note(p Path, bytes int) {
+func (e *Engine) note(p Path, rank, bytes int) {
 	if e.count {
-		e.counts.add(p, bytes)
+		e.counts.add(p, rank, bytes)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func (e *Engine) GetAccumulate(op Atom, t Elem, r *Remote, off int, src, old mem.Range) error {
 	const name = "get-accumulate"
 	if r.cpuAtomics() {
-		e.note(PathAtomic, src.Bytes)
+		e.note(PathAtomic, r.Rank, src.Bytes)
 		fetchAccumulate(op, t, r.Mapped.Slice(off, src.Bytes), src, old)
 		return nil
 	}
@@ -54,7 +54,7 @@ func (n *nic) askedGetAccumulate(op Atom, t Elem, r *Remote, off int, src, old m
 	if err := n.reach(name, r, off, src.Bytes); err != nil {
 		return err
 	}
-	n.e.counts.add(PathMessage, src.Bytes)
+	n.e.counts.add(PathMessage, r.Rank, src.Bytes)
 	most := min(n.am.MaxPayload(), n.pool.SlotBytes()) / t.Bytes * t.Bytes
 	for src.Bytes > 0 {
 		bytes := min(src.Bytes, most)

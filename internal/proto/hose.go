@@ -133,7 +133,7 @@ func (h *hoses) Register(r firehose.Range, run firehose.Run, pins []firehose.Pin
 	h.mu.Unlock()
 	for i := range pins {
 		off, n := r.Extent(h.budget.Shift, run.At(uint32(i)))
-		reg, err := h.n.d.Register(whole.Slice(int(off), int(n)), transport.AllAccess)
+		reg, err := h.n.registrar().Register(whole.Slice(int(off), int(n)), transport.AllAccess)
 		if err != nil {
 			_ = h.Deregister(r, run, pins[:i]) // the first error is the one to tell
 			return err

@@ -169,7 +169,7 @@ func (n *nic) hosedPart(op string, r *Remote, at uint64, off int, part mem.Range
 	if err != nil || carried || !direct {
 		n.abandon(id)
 		if err == nil && carried {
-			n.e.counts.add(PathMessage, part.Bytes)
+			n.e.counts.add(PathMessage, r.Rank, part.Bytes)
 		} else if err == nil {
 			err = n.byMessage(op, r, off, part)
 		}
@@ -181,13 +181,13 @@ func (n *nic) hosedPart(op string, r *Remote, at uint64, off int, part mem.Range
 	if part.Bytes <= n.inline {
 		wr.Flags, path = transport.FlagInline, PathInline
 	}
-	n.e.counts.add(path, part.Bytes)
+	n.e.counts.add(path, r.Rank, part.Bytes)
 	return n.post(op, id, wr)
 }
 
 // byMessage has the target's CPU store src; it returns when src may be reused.
 func (n *nic) byMessage(op string, r *Remote, off int, src mem.Range) error {
-	n.e.counts.add(PathMessage, src.Bytes)
+	n.e.counts.add(PathMessage, r.Rank, src.Bytes)
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, n.am.MaxPayload()/8*8))
 		id, err := n.acquire(op, r.Rank, false)
@@ -249,11 +249,11 @@ func (n *nic) hosedRead(op string, r *Remote, at uint64, off int, part mem.Range
 		buf, lkey := n.buffer(k.id, part.Bytes)
 		rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
 		rd.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
-		n.e.counts.add(PathBounce, part.Bytes)
+		n.e.counts.add(PathBounce, r.Rank, part.Bytes)
 		err = n.post(op, k.id, rd)
 	default:
 		part = part.Slice(0, min(part.Bytes, n.am.MaxPayload()/8*8))
-		n.e.counts.add(PathMessage, part.Bytes)
+		n.e.counts.add(PathMessage, r.Rank, part.Bytes)
 		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(part.Bytes)}
 		err = n.ask(op, k.id, askLoad, args, mem.Range{})
 	}

@@ -35,7 +35,7 @@ func (n *nic) putLater(op string, r *Remote, off int, src mem.Range) error {
 		n.abandon(id)
 		return err
 	}
-	n.e.counts.add(PathInline, src.Bytes)
+	n.e.counts.add(PathInline, r.Rank, src.Bytes)
 	buf, key := n.buffer(id, src.Bytes)
 	copy(buf.Data(), src.Data())
 	wr := transport.Op{

@@ -218,7 +218,7 @@ func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uin
 		n.partDone(k.h.id, nil)
 		return 0, err
 	}
-	n.e.counts.add(PathMessage, t.Bytes)
+	n.e.counts.add(PathMessage, r.Rank, t.Bytes)
 	return n.take(k)
 }
 
@@ -228,7 +228,7 @@ func (n *nic) askedAccumulate(op Atom, t Elem, r *Remote, off int, src mem.Range
 	if err := n.reach(name, r, off, src.Bytes); err != nil {
 		return err
 	}
-	n.e.counts.add(PathMessage, src.Bytes)
+	n.e.counts.add(PathMessage, r.Rank, src.Bytes)
 	most := n.am.MaxPayload() / t.Bytes * t.Bytes
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, most))

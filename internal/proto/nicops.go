@@ -116,7 +116,7 @@ func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
 	if src.Bytes <= n.inline {
 		path = PathInline
 	}
-	n.e.counts.add(path, src.Bytes)
+	n.e.counts.add(path, r.Rank, src.Bytes)
 	whole := src.Bytes
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, n.pool.SlotBytes()))
@@ -157,7 +157,7 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 	if err != nil {
 		return err
 	}
-	n.e.counts.add(PathBounce, dst.Bytes)
+	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
 	whole := dst.Bytes
 	var flight [window]kept
 	var into [window]mem.Range
@@ -204,7 +204,7 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	n.e.counts.add(PathBounce, dst.Bytes)
+	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
 	for dst.Bytes > 0 && err == nil {
 		part := dst.Slice(0, min(dst.Bytes, n.pool.SlotBytes()))
 		var id int32
@@ -356,7 +356,7 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n.e.counts.add(PathNICAtomic, 8)
+	n.e.counts.add(PathNICAtomic, rank, 8)
 	return n.take(k)
 }
 

@@ -1,6 +1,12 @@
 package proto
 
-import "gopgas/internal/mem"
+import (
+	"gopgas/internal/mem"
+	"gopgas/internal/timeline"
+)
+
+// nobody is the target of a transfer with many.
+const nobody = -1
 
 // Run is one contiguous piece of a transfer that has many: Bytes at Far in the member's part and at Near in this rank's
 // memory, both in bytes.
@@ -31,6 +37,16 @@ func whole(count, i int, run func(int) Run) (r Run, next int) {
 // crossing for many, and one wait for room. The caller has checked the bounds; run(i) describes run i, is asked in
 // ascending order, possibly twice, and runs of no bytes are allowed. src may be reused on return.
 func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range) error {
+	if e.record == nil {
+		return e.putRuns(op, count, run, src)
+	}
+	v := e.record.visit(timeline.Transfer, op, nobody)
+	err := e.putRuns(op, count, run, src)
+	e.record.over(&v, src.Bytes)
+	return err
+}
+
+func (e *Engine) putRuns(op string, count int, run func(int) Run, src mem.Range) error {
 	var c *chain
 	var err error
 	for i := 0; i < count && err == nil; {
@@ -42,7 +58,7 @@ func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range)
 		}
 		if r.To.Mapped.Bytes != 0 {
 			copy(r.To.Mapped.Slice(r.Far, r.Bytes).Data(), part.Data())
-			e.note(PathMapped, r.Bytes)
+			e.note(PathMapped, r.To.Rank, r.Bytes)
 			continue
 		}
 		if r.To.hosed != nil {
@@ -62,6 +78,16 @@ func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range)
 // GetRuns copies count runs of the members' memory to dst, like as many Gets, with all reads of a chain under way at
 // once. It returns when they are there. Otherwise as PutRuns.
 func (e *Engine) GetRuns(op string, count int, run func(int) Run, dst mem.Range) error {
+	if e.record == nil {
+		return e.getRuns(op, count, run, dst)
+	}
+	v := e.record.visit(timeline.Transfer, op, nobody)
+	err := e.getRuns(op, count, run, dst)
+	e.record.over(&v, dst.Bytes)
+	return err
+}
+
+func (e *Engine) getRuns(op string, count int, run func(int) Run, dst mem.Range) error {
 	var c *chain
 	var err error
 	for i := 0; i < count && err == nil; {
@@ -73,7 +99,7 @@ func (e *Engine) GetRuns(op string, count int, run func(int) Run, dst mem.Range)
 		}
 		if r.To.Mapped.Bytes != 0 {
 			copy(part.Data(), r.To.Mapped.Slice(r.Far, r.Bytes).Data())
-			e.note(PathMapped, r.Bytes)
+			e.note(PathMapped, r.To.Rank, r.Bytes)
 			continue
 		}
 		if r.To.hosed != nil {

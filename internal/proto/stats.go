@@ -32,26 +32,51 @@ func (p Path) OverNIC() bool { return p >= PathInline }
 // Count is what travelled on one path.
 type Count struct{ Ops, Bytes, Waits uint64 }
 
-// counters are a rank's totals by path.
-type counters [numPaths]struct{ ops, bytes, waits atomic.Uint64 }
-
-func (c *counters) add(p Path, bytes int) {
-	c[p].ops.Add(1)
-	c[p].bytes.Add(uint64(bytes))
+// counters are a rank's totals, by path and, where that was asked for, by target.
+type counters struct {
+	paths [numPaths]struct{ ops, bytes, waits atomic.Uint64 }
+	flows []flow // by rank; nil: not counted
 }
 
-func (c *counters) waited(p Path) { c[p].waits.Add(1) }
+// flow is what this rank has moved to and from one other: with the CPU, and with the NIC.
+type flow [2]struct{ ops, bytes atomic.Uint64 }
+
+func (c *counters) add(p Path, rank, bytes int) {
+	c.paths[p].ops.Add(1)
+	c.paths[p].bytes.Add(uint64(bytes))
+	if c.flows == nil {
+		return
+	}
+	f := &c.flows[rank][0]
+	if p.OverNIC() {
+		f = &c.flows[rank][1]
+	}
+	f.ops.Add(1)
+	f.bytes.Add(uint64(bytes))
+}
+
+func (c *counters) waited(p Path) { c.paths[p].waits.Add(1) }
 
 // Stats returns the totals by path.
 func (e *Engine) Stats() map[Path]Count {
 	out := make(map[Path]Count)
 	for p := range numPaths {
-		c := &e.counts[p]
+		c := &e.counts.paths[p]
 		if n := (Count{c.ops.Load(), c.bytes.Load(), c.waits.Load()}); n != (Count{}) {
 			out[p] = n
 		}
 	}
 	return out
+}
+
+// Flow returns what this rank has moved to and from rank, with the CPU and with the NIC; Waits are not known by target. All
+// is zero unless Config.CountMapped is set.
+func (e *Engine) Flow(rank int) (mapped, nic Count) {
+	if e.counts.flows == nil {
+		return mapped, nic
+	}
+	f := &e.counts.flows[rank]
+	return Count{Ops: f[0].ops.Load(), Bytes: f[0].bytes.Load()}, Count{Ops: f[1].ops.Load(), Bytes: f[1].bytes.Load()}
 }
 
 // Firehoses returns what this rank's requests for other ranks' buckets met, and what it did for theirs. Both are zero

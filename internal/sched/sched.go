@@ -18,9 +18,18 @@ type Sched struct {
 	ownMem [2]atomic.Uint32
 	waits  registry
 	help   atomic.Pointer[func() bool]
+	viewer Observer // nil: nobody looks on
 	epoch  time.Time
 	served atomic.Uint32 // of the race detector alone
 }
+
+// Observer is told of every wait that went past its spinning phase, when it ends, by the goroutine that waited.
+type Observer interface {
+	Waited(what What, began, ended time.Duration)
+}
+
+// Observe has o told of waits. Call it before anything waits.
+func (s *Sched) Observe(o Observer) { s.viewer = o }
 
 // Phases of a wait. An answer from a core that runs takes well under a microsecond; one from a process that
 // must first be scheduled takes a few. A rank that has yielded for longer than that waits for computation, and

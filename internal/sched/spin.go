@@ -147,4 +147,7 @@ func (sp *Spin) End() {
 		sp.s.waits.remove(sp.rec)
 		sp.rec = nil
 	}
+	if sp.s.viewer != nil {
+		sp.s.viewer.Waited(sp.what, sp.began, sp.s.Now())
+	}
 }

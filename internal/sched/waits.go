@@ -82,9 +82,15 @@ func (r *registry) list(now time.Duration) []Wait {
 	return out
 }
 
-// where returns the innermost call that is not the library's own.
-func (r *record) where() string {
-	frames := runtime.CallersFrames(r.pcs[:r.n])
+func (r *record) where() string { return Where(r.pcs[:r.n]) }
+
+// Where returns file:line of the innermost call that is not the library's own, of return addresses as runtime.Callers gives
+// them; "" where there are none. It takes microseconds.
+func Where(pcs []uintptr) string {
+	if len(pcs) == 0 {
+		return ""
+	}
+	frames := runtime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
 		if !inLibrary(f.Function, f.File) || !more {

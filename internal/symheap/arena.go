@@ -15,6 +15,7 @@ type arena struct {
 	bytes int
 	gaps  []gap       // free space, by offset, never adjacent, never empty
 	used  map[int]int // offset → bytes of the blocks
+	inUse int         // bytes of all blocks
 	fresh int         // from here on nothing was ever placed
 }
 
@@ -45,6 +46,7 @@ func (a *arena) alloc(bytes int) (off int, clean, ok bool) {
 			a.gaps[i] = gap{g.off + bytes, g.bytes - bytes}
 		}
 		a.used[g.off] = bytes
+		a.inUse += bytes
 		clean = g.off >= a.fresh
 		a.fresh = max(a.fresh, g.off+bytes)
 		return g.off, clean, true
@@ -59,6 +61,7 @@ func (a *arena) free(off int) error {
 		return fmt.Errorf("free of offset %d: no block begins there", off)
 	}
 	delete(a.used, off)
+	a.inUse -= bytes
 	i, _ := slices.BinarySearchFunc(a.gaps, off, func(g gap, off int) int { return g.off - off })
 	a.gaps = slices.Insert(a.gaps, i, gap{off, bytes})
 	if i+1 < len(a.gaps) && a.gaps[i].off+a.gaps[i].bytes == a.gaps[i+1].off {
@@ -74,12 +77,3 @@ func (a *arena) free(off int) error {
 
 // empty reports whether no block is left.
 func (a *arena) empty() bool { return len(a.used) == 0 }
-
-// inUse returns the bytes of all blocks.
-func (a *arena) inUse() int {
-	n := 0
-	for _, b := range a.used {
-		n += b
-	}
-	return n
-}

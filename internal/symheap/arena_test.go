@@ -69,7 +69,7 @@ func same(t *testing.T, a *arena, u *units) {
 			inUse += Align
 		}
 	}
-	require.Equal(t, inUse, a.inUse())
+	require.Equal(t, inUse, a.inUse)
 	require.Equal(t, len(u.blocks) == 0, a.empty())
 }
 

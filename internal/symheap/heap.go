@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
@@ -26,6 +27,8 @@ type Heap struct {
 	x      proto.Exchanger
 	chunks []*chunk
 	next   int // size of the next chunk
+
+	reserved, used atomic.Int64 // for Usage
 }
 
 type chunk struct {
@@ -61,6 +64,7 @@ func (h *Heap) Alloc(ctx context.Context, bytes int) (*Block, error) {
 			if !clean {
 				clear(b.Local().Data())
 			}
+			h.account()
 			return b, nil
 		}
 	}
@@ -80,6 +84,7 @@ func (h *Heap) Alloc(ctx context.Context, bytes int) (*Block, error) {
 		h.next = min(2*h.next, largestStep)
 	}
 	off, _, _ := c.arena.alloc(bytes)
+	h.account()
 	return &Block{heap: h, chunk: c, off: off, bytes: bytes}, nil
 }
 
@@ -89,6 +94,7 @@ func (b *Block) Free() error {
 		return err
 	}
 	h := b.heap
+	defer h.account()
 	if i := slices.Index(h.chunks, b.chunk); i > 0 && b.chunk.arena.empty() {
 		h.chunks = slices.Delete(h.chunks, i, i+1)
 		return b.chunk.xp.Free()
@@ -103,16 +109,22 @@ func (h *Heap) Close() error {
 		errs = append(errs, c.xp.Free())
 	}
 	h.chunks = nil
+	h.account()
 	return errors.Join(errs...)
 }
 
-// Usage returns the bytes per member that the heap has taken from the machine, and those in blocks.
-func (h *Heap) Usage() (reserved, used int) {
+// Usage returns the bytes per member that the heap has taken from the machine, and those in blocks. Any goroutine may ask.
+func (h *Heap) Usage() (reserved, used int) { return int(h.reserved.Load()), int(h.used.Load()) }
+
+// account notes what Usage says.
+func (h *Heap) account() {
+	reserved, used := 0, 0
 	for _, c := range h.chunks {
 		reserved += c.arena.bytes
-		used += c.arena.inUse()
+		used += c.arena.inUse
 	}
-	return reserved, used
+	h.reserved.Store(int64(reserved))
+	h.used.Store(int64(used))
 }
 
 // Bytes returns the block's size on each member.

@@ -27,6 +27,8 @@ type Config struct {
 	Made      func(*transporttest.Fabric) // is given the loop-back NICs before the ranks start, to kill some; may be nil
 	Stats     bool                        // count operations on mapped memory
 	Trace     string                      // directory for a trace; empty: none
+	Timeline  string                      // directory for a timeline; empty: none
+	Profile   string                      // marks for Go's tools: pgas.Config.Profile
 	Reg       string                      // policy of registered memory, and its limits: pgas.Config.Reg, RegLimit
 	RegLimit  int64                       // and
 	RegLeast  int64                       // RegThreshold
@@ -116,7 +118,7 @@ var errGoexit = errors.New("the rank's goroutine was ended: t.FailNow, t.SkipNow
 
 // rank is the life of one rank. What it returned is left in out, which also holds when f never returns.
 func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, out *error, made func(*pgas.World)) {
-	config := pgas.Config{Stats: c.Stats, Trace: c.Trace, Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast}
+	config := pgas.Config{Stats: c.Stats, Trace: c.Trace, Timeline: c.Timeline, Profile: c.Profile, Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast}
 	w, err := pgas.Assemble(ctx, config, p)
 	if err != nil {
 		*out = errors.Join(err, p.Job.Close())

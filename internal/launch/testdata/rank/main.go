@@ -182,7 +182,13 @@ func (h handler) Waits() []control.Wait {
 	}
 	return []control.Wait{{Op: "barrier", Peer: 0, Since: 1500 * time.Millisecond, Where: "main.go:31"}}
 }
-func (h handler) Stats() control.Stats          { return stats(h.rank) }
+func (h handler) Stats() control.Stats { return stats(h.rank) }
+func (h handler) Sample() control.Sample {
+	return control.Sample{
+		Node: "here", Waits: h.Waits(), Transports: stats(h.rank).Transports,
+		Flows: []control.Flow{{With: 1 - h.rank, Via: "shm", Ops: uint64(h.rank) + 1, Bytes: 8}},
+	}
+}
 func (h handler) PeerGone(rank int, why string) { h.gone <- fmt.Sprint(rank, " ", why) }
 
 func stats(rank int) control.Stats {

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"gopgas/internal/launch"
+	"gopgas/internal/timeline"
+)
+
+// envTimeline is how ranks are told where to write what they do.
+const envTimeline = "PGAS_TIMELINE"
+
+// picture is the file of --trace. The zero picture is none.
+type picture struct {
+	file *os.File
+	dir  string // of the ranks' files
+}
+
+// openPicture creates the file of --trace, if there is one, before anything is built or started.
+func openPicture(c *cli.Context) (picture, error) {
+	name := c.String("trace")
+	if name == "" {
+		if c.IsSet("trace") {
+			return picture{}, usage("--trace without a file: wanted --trace FILE")
+		}
+		return picture{}, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return picture{}, usage("--trace: %w", err)
+	}
+	return picture{file: f}, nil
+}
+
+// take has the ranks write to a folder of their own within scratch.
+func (p *picture) take(spec *launch.Spec, scratch string) error {
+	if p.file == nil {
+		return nil
+	}
+	p.dir = filepath.Join(scratch, "timeline")
+	if err := os.Mkdir(p.dir, 0o700); err != nil {
+		return fmt.Errorf("make a folder for the ranks' timelines: %w", err)
+	}
+	spec.Set = append(spec.Set, envTimeline+"="+p.dir)
+	return nil
+}
+
+// draw merges the ranks' files and says what there is to see.
+func (p *picture) draw(ranks int, stderr io.Writer) error {
+	if p.file == nil {
+		return nil
+	}
+	sources := make([]timeline.Source, ranks)
+	for r := range sources {
+		sources[r] = func() (io.ReadCloser, error) { return os.Open(filepath.Join(p.dir, timeline.FileName(r))) }
+	}
+	sum, err := timeline.Merge(p.file, sources)
+	err = errors.Join(err, p.file.Close())
+	name := p.file.Name()
+	p.file = nil
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		_ = os.Remove(name)
+		return fmt.Errorf("--trace %s: no rank wrote anything; is it a program of this library?", name)
+	case err != nil:
+		return fmt.Errorf("--trace %s: %w", name, err)
+	}
+	text := fmt.Sprintf("pgasrun: %s: %d spans of %d ranks; open it with https://ui.perfetto.dev", name, sum.Spans, sum.Ranks)
+	if sum.Lost > 0 {
+		text += fmt.Sprintf("; %d more were lost for want of room", sum.Lost)
+	}
+	if missing := ranks - sum.Ranks; missing > 0 {
+		text += fmt.Sprintf("; %d ranks wrote nothing", missing)
+	}
+	_, err = fmt.Fprintln(stderr, text)
+	return err
+}
+
+// close ends what draw has not ended.
+func (p *picture) close() {
+	if p.file != nil {
+		_ = p.file.Close()
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// span is a complete event of a file for Perfetto.
+type span struct {
+	Name, Ph, Cat string
+	PID, TID      int
+	TS, Dur       float64
+	Args          map[string]any
+}
+
+func spansOf(t *testing.T, file string) (all []span) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var doc struct{ TraceEvents []span }
+	require.NoError(t, json.Unmarshal(b, &doc))
+	for _, e := range doc.TraceEvents {
+		if e.Ph == "X" {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func TestTraceOfProcesses(t *testing.T) {
+	dir, tmp := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	file := filepath.Join(dir, "out.json")
+	_, errs, code := call(t, "-n", "4", "--trace", file, traffic)
+	require.Zero(t, code, errs)
+	require.Regexp(t, `(?m)^pgasrun: .*out\.json: \d+ spans of 4 ranks; open it with https://ui\.perfetto\.dev$`, errs)
+	requireEmpty(t, tmp)
+	all := spansOf(t, file)
+
+	var barriers [4][]span // the program's collective calls, by rank
+	puts := map[string]int{}
+	for _, e := range all {
+		switch {
+		case e.Cat == "collective" && e.Name == "barrier":
+			barriers[e.PID] = append(barriers[e.PID], e)
+		case e.Cat == "transfer" && e.Name == "put":
+			require.Regexp(t, `^traffic/main\.go:\d+$`, e.Args["at"])
+			puts[fmt.Sprint(e.PID, " ", e.Args["rank"], " ", e.Args["bytes"])]++
+		}
+	}
+	for r := range 4 {
+		require.Equal(t, r+1, puts[fmt.Sprint(r, " ", (r+1)%4, " ", 1e6)])
+		require.Equal(t, r+1, puts[fmt.Sprint(r, " ", (r+2)%4, " ", 1e5)])
+		require.Len(t, barriers[r], len(barriers[0]), "all make the same calls")
+		require.NotEmpty(t, barriers[r])
+		slices.SortFunc(barriers[r], func(a, b span) int { return int(a.TS - b.TS) })
+	}
+	// Nobody leaves a barrier before all have come to it: so it must look, if the ranks' clocks are one.
+	for i := range barriers[0] {
+		came, left := 0.0, 1e18
+		for r := range 4 {
+			came, left = max(came, barriers[r][i].TS), min(left, barriers[r][i].TS+barriers[r][i].Dur)
+		}
+		require.LessOrEqual(t, came, left+100, "barrier %d, in microseconds", i)
+	}
+	ends := map[[2]int]float64{} // by lane
+	slices.SortStableFunc(all, func(a, b span) int { return int(1000*a.TS) - int(1000*b.TS) })
+	for _, e := range all {
+		lane := [2]int{e.PID, e.TID}
+		require.GreaterOrEqual(t, e.TS+0.0015, ends[lane], "spans of a lane overlap")
+		ends[lane] = e.TS + e.Dur
+	}
+}
+
+// A rank that is killed has written what it did until shortly before; the picture is made of what there is.
+func TestTraceOfAJobThatFails(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "out.json")
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"not ours":     {[]string{"--trace", file, "true"}, codeTrouble, "no rank wrote anything"},
+		"no such path": {[]string{"--trace", filepath.Join(dir, "no", "x.json"), "true"}, codeUsage, "--trace: open "},
+		"no name":      {[]string{"--trace", "", "true"}, codeUsage, "--trace without a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, errs, code := call(t, c.args...)
+			require.Equal(t, c.code, code, errs)
+			require.Contains(t, errs, c.says)
+			require.NoFileExists(t, file)
+		})
+	}
+	_, errs, code := call(t, "-n", "3", "--trace", file, traffic, "fail")
+	require.Equal(t, 7, code, errs)
+	require.Contains(t, errs, "spans of 3 ranks", "the job's own failure decides its code, and there is a picture all the same")
+	require.NotEmpty(t, spansOf(t, file))
+}
