@@ -76,6 +76,7 @@ var rooms = []room{
 	{"internal/slab", ""},
 	{"internal/wire", ""},
 	{"internal/trace", ""},
+	{"internal/plot", ""},
 	{"internal/invariants", ""},
 
 	// The rules themselves.
