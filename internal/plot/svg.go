@@ -11,9 +11,9 @@ import (
 
 // Sizes in pixels.
 const (
-	width, height  = 860, 460
+	width, height  = 860, 480
 	left, right    = 84, 216 // beside the picture: the axis; the legend
-	top, bottom    = 44, 64
+	top, bottom    = 44, 88
 	legendLine     = 20
 	noteLine       = 16
 	innerWide      = width - left - right
@@ -111,7 +111,7 @@ func (d *drawing) frame() {
 		}
 	}
 	d.printf(`<path d="M%d %dV%dH%d" fill="none" stroke="#444444"/>`, left, top, top+innerHigh, left+innerWide)
-	d.text(left+innerWide/2, height-bottom+44, c.X.Label, middle)
+	d.text(left+innerWide/2, height-bottom+62, c.X.Label, middle)
 	d.text(18, top+innerHigh/2, c.Y.Label, middle, fmt.Sprintf(`transform="rotate(-90 18 %d)"`, top+innerHigh/2))
 	for i, n := range c.Notes {
 		d.text(left, float64(height+noteLine*i-4), n, `fill="#555555"`, `font-size="11"`)
