@@ -6,6 +6,7 @@
 //	pgasrun -n 2 pgasbench bw --op get         one operation over a range of sizes
 //	pgasrun -n 2 pgasbench passive             operations that the target serves while it computes
 //	pgasbench list                             the rows, without measuring
+//	pgasbench reg accuracy                     a figure of the papers on registered memory; reg --help lists them
 //	pgasbench replay --shape bt                policies of registration over a trace, in virtual time
 //	pgasbench merge ours=a.csv raw=b.csv       one markdown table from several --csv outputs
 //
@@ -58,11 +59,11 @@ and more) for ties.`
 func app(out io.Writer) *cli.App {
 	return &cli.App{
 		Name: "pgasbench", Usage: "measure one-sided operations between ranks",
-		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|replay",
+		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|reg|replay",
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, passive, replay, list, merge (options come first)", c.Args().First())
+				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, passive, reg, replay, list, merge (options come first)", c.Args().First())
 			}
 			s := settingsOf(c)
 			rows := selectRows(allRows(), s.only)
@@ -76,6 +77,7 @@ func app(out io.Writer) *cli.App {
 			sweepCommand("bw", "bandwidth over sizes, a flush for every 64 operations", out),
 			sweepCommand("rate", "operations per second over sizes, a flush for every 64", out),
 			replayCommand(out),
+			regCommand(out),
 			{
 				Name: "passive", Usage: "latency of operations that a rank must serve while it computes", Flags: flags(),
 				Action: func(c *cli.Context) error {
@@ -165,7 +167,7 @@ func measureRanks(s settings, rows []row, out io.Writer) error {
 		}
 		defer pinned.release()
 		b := newBench(w, s, os.Stderr)
-		head := headerOf(w, s, pinned.what, strings.Join(os.Args, " "))
+		head := headerOf(w.Size(), pinned.what, strings.Join(os.Args, " "))
 		if err := b.run(ctx, rows); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ type grant struct {
 
 // The rooms at and above pgas, which the rules of the data path do not bind.
 const (
-	above    = "cmd/* examples/* test/* pgas pgas/pgastest"
+	above    = "cmd/* cmd/pgasbench/figures examples/* test/* pgas pgas/pgastest"
 	launcher = "internal/launch internal/pmiserver"
 	thisTest = "internal/lint"
 )

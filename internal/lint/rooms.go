@@ -22,7 +22,8 @@ const (
 var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
-	{"cmd/pgasbench", "pgas window sync regmgr internal/replay internal/predict transport/auto transport leaves"},
+	{"cmd/pgasbench", "cmd/pgasbench/figures pgas window sync regmgr internal/replay internal/predict transport/auto transport leaves"},
+	{"cmd/pgasbench/figures", "pgas window regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
 	{"test/vm", "test/* leaves"},       // installs what it needs as other tests do

@@ -21,6 +21,7 @@ type Axis struct {
 	Log   int      // 2 or 10: a logarithmic axis with ticks at powers of it; 0: linear
 	Names []string // of the places 0, 1, 2, …; a named axis
 	Zero  bool     // a linear axis shows zero even where no value is near it
+	Tight bool     // a linear axis ends where its values do, not at the next round number
 	Bytes bool     // ticks are written as sizes: 4K, 1M
 }
 

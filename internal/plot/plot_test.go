@@ -50,15 +50,33 @@ func TestGolden(t *testing.T) {
 			again, err := c.SVG()
 			require.NoError(t, err)
 			require.Equal(t, got, again, "V1")
-			file := filepath.Join("testdata", name+".svg")
-			if *update {
-				require.NoError(t, os.WriteFile(file, got, 0o666))
-			}
-			want, err := os.ReadFile(file)
-			require.NoError(t, err)
-			require.Equal(t, string(want), string(got))
+			golden(t, name, got)
 		})
 	}
+}
+
+func TestGoldenDots(t *testing.T) {
+	l := Dots{Title: "nanoseconds", Label: "ns", Notes: []string{"a machine"}, Lines: []Dot{
+		{"put <8 B>, View.Store", Point{0, 0.8, 0.7, 1.2}}, {"get, Window.Get", Point{0, 3000, 3000, 3000}}, {"alone", Point{0, 20, 0, 0}},
+	}}
+	got, err := l.SVG()
+	require.NoError(t, err)
+	golden(t, "dots", got)
+	l.Lines[0].Y = 0
+	_, err = l.SVG()
+	require.ErrorIs(t, err, ErrChart)
+	_, err = (&Dots{}).SVG()
+	require.ErrorIs(t, err, ErrChart)
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	file := filepath.Join("testdata", name+".svg")
+	if *update {
+		require.NoError(t, os.WriteFile(file, got, 0o666))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
 }
 
 func TestPicturesAreXML(t *testing.T) {
@@ -106,6 +124,11 @@ func TestWhatCannotBeDrawn(t *testing.T) {
 	}
 }
 
+func TestWrap(t *testing.T) {
+	require.Equal(t, []string{"a bb", "ccc", "dddddddd", "e"}, wrap([]string{"a bb ccc dddddddd e"}, 4))
+	require.Equal(t, []string{"x", ""}, wrap([]string{"x", ""}, 10))
+}
+
 func ticksOf(s scale) (out []string) {
 	for _, t := range s.ticks {
 		out = append(out, t.text)
@@ -129,6 +152,9 @@ func TestScales(t *testing.T) {
 		"exact powers":   {Axis{Log: 10}, [2]float64{10, 1000}, "10 100 1000"},
 		"sizes":          {Axis{Log: 2, Bytes: true}, [2]float64{512, 16384}, "512 1K 2K 4K 8K 16K"},
 		"many sizes":     {Axis{Log: 2, Bytes: true}, [2]float64{1024, 1 << 26}, "1K 4K 16K 64K 256K 1M 4M 16M 64M"},
+		"bytes":          {Axis{Zero: true, Bytes: true}, [2]float64{1 << 20, 12 << 20}, "0 2M 4M 6M 8M 10M 12M"},
+		"few bytes":      {Axis{Bytes: true}, [2]float64{0, 100}, "0 20 40 60 80 100"},
+		"tight":          {Axis{Tight: true}, [2]float64{0.3, 3.1}, "0.5 1.0 1.5 2.0 2.5 3.0"},
 		"one power":      {Axis{Log: 2}, [2]float64{8, 8}, "8 16"},
 		"small fraction": {Axis{Log: 10}, [2]float64{0.002, 0.5}, "0.001 0.01 0.1 1"},
 	} {

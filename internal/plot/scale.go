@@ -59,7 +59,8 @@ func logarithmic(a Axis, extent [2]float64) scale {
 	return s
 }
 
-// linear has its limits and ticks at multiples of 1, 2 or 5 times a power of ten.
+// linear has its ticks at multiples of 1, 2 or 5 times a power of ten, or of a power of two of bytes, and its limits there
+// too; a tight one ends where its values do.
 func linear(a Axis, extent [2]float64) scale {
 	lo, hi := extent[0], extent[1]
 	if a.Zero {
@@ -72,15 +73,20 @@ func linear(a Axis, extent [2]float64) scale {
 		}
 	}
 	step := round((hi - lo) / (mostTicks - 2))
-	s := scale{lo: math.Floor(lo/step+1e-9) * step, hi: math.Ceil(hi/step-1e-9) * step}
-	digits := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
-	for i := 0; ; i++ {
-		v := s.lo + float64(i)*step
-		if v > s.hi+step/2 {
-			return s
-		}
-		s.ticks = append(s.ticks, tick{s.place(v), a.number(v, digits)})
+	if a.Bytes && hi >= 1024 {
+		step = math.Exp2(math.Ceil(math.Log2((hi-lo)/(mostTicks-2)) - 1e-9))
 	}
+	first, last := math.Floor(lo/step+1e-9), math.Ceil(hi/step-1e-9)
+	s := scale{lo: first * step, hi: last * step}
+	if a.Tight {
+		first, last = math.Ceil(lo/step-1e-9), math.Floor(hi/step+1e-9)
+		s.lo, s.hi = lo, hi
+	}
+	digits := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	for i := first; i <= last; i++ {
+		s.ticks = append(s.ticks, tick{s.place(i * step), a.number(i*step, digits)})
+	}
+	return s
 }
 
 // round returns the next of 1, 2, 5, 10, … times a power of ten that is not below v.

@@ -16,6 +16,7 @@ const (
 	top, bottom    = 44, 88
 	legendLine     = 20
 	noteLine       = 16
+	noteChar       = 6
 	innerWide      = width - left - right
 	innerHigh      = height - top - bottom
 	mark           = 2.8
@@ -87,10 +88,9 @@ const middle, end = `text-anchor="middle"`, `text-anchor="end"`
 // frame draws all but the values.
 func (d *drawing) frame() {
 	c := d.chart
-	tall := height + noteLine*len(c.Notes)
-	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" font-size="12">`,
-		width, tall, width, tall)
-	d.printf(`<rect width="%d" height="%d" fill="#ffffff"/>`, width, tall)
+	notes := wrap(c.Notes, (width-left)/noteChar)
+	tall := height + noteLine*len(notes)
+	d.open(width, tall)
 	d.text(left+innerWide/2, top-20, c.Title, middle, `font-size="15"`)
 	for _, t := range d.y.ticks {
 		y := top + innerHigh*(1-t.at)
@@ -113,9 +113,28 @@ func (d *drawing) frame() {
 	d.printf(`<path d="M%d %dV%dH%d" fill="none" stroke="#444444"/>`, left, top, top+innerHigh, left+innerWide)
 	d.text(left+innerWide/2, height-bottom+62, c.X.Label, middle)
 	d.text(18, top+innerHigh/2, c.Y.Label, middle, fmt.Sprintf(`transform="rotate(-90 18 %d)"`, top+innerHigh/2))
-	for i, n := range c.Notes {
+	for i, n := range notes {
 		d.text(left, float64(height+noteLine*i-4), n, `fill="#555555"`, `font-size="11"`)
 	}
+}
+
+// wrap breaks notes between words so that no line has more than so many characters, where words allow.
+func wrap(notes []string, most int) (lines []string) {
+	for _, n := range notes {
+		line := ""
+		for word := range strings.FieldsSeq(n) {
+			if line != "" && len(line)+1+len(word) > most {
+				lines = append(lines, line)
+				line = ""
+			}
+			if line != "" {
+				line += " "
+			}
+			line += word
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // line draws the band of the ranges, the line, and marks.
