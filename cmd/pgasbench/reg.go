@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -258,9 +259,17 @@ func (m *made) table(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, strings.Join(m.result.Columns, "\t")+"\t")
 	for _, r := range m.result.Rows {
-		fmt.Fprintln(t, strings.Join(cells(r, number), "\t")+"\t")
+		fmt.Fprintln(t, strings.Join(cells(r, short), "\t")+"\t")
 	}
 	return t.Flush()
+}
+
+// short shows four digits, and the whole of what has more before the point.
+func short(v float64) string {
+	if v >= 1000 || v <= -1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
 func cells(row []any, float func(float64) string) (out []string) {

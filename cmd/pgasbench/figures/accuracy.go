@@ -59,6 +59,9 @@ func (p predictor) judge(files []*trace.File) (h hits, err error) {
 	if err != nil {
 		return h, err
 	}
+	if r.Calls == 0 {
+		return h, fmt.Errorf("no transfer of the trace needs registered memory: of %d small ones and %d between ranks of one node", r.Small, r.Local)
+	}
 	s := r.Prediction
 	h = hits{uses: r.Calls, predicted: s.Predicted, mistaken: s.Mispredicted}
 	share := func(n, of uint64) float64 {

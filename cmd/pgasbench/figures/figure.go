@@ -67,6 +67,7 @@ func All() []Figure {
 		{"latency", helpers + "figures 9b and 10b", "time of a call by size, buffers reused and not", latency},
 		{"overhead", helpers + "section 4.3", "what a call costs more with the helper off", overhead},
 		{"accuracy", helpers + "figure 5", "accuracy of both predictors", accuracy},
+		{"recorded", helpers + "figure 5", "accuracy on traces recorded now, with phases of 100 ms", recorded},
 		{"windows", helpers + "figure 6", "accuracy by window length", windows},
 		{"jitter", helpers + "figure 5, the noise varied", "accuracy by how many phases are disturbed", jitter},
 		{"impossible", helpers + "figures 3 and 11f", "more memory than may be registered", impossible},
