@@ -177,9 +177,6 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 	}
 	r, err := m.miss(q)
 	h.region = r
-	if err != nil && m.ahead != nil {
-		m.ahead.ended()
-	}
 	return err
 }
 
