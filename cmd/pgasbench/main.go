@@ -40,6 +40,7 @@ type settings struct {
 	updates int
 	rounds  int
 	bytes   int
+	plot    string
 }
 
 func main() {
@@ -108,6 +109,7 @@ func flags() []cli.Flag {
 			"auto is process where every rank of the node has a core of its own"},
 		&cli.BoolFlag{Name: "csv", Usage: "comma-separated values, with every repeat"},
 		&cli.BoolFlag{Name: "json", Usage: "JSON, with every repeat"},
+		&cli.StringFlag{Name: "plot", Usage: "draw the figures to `FILE.svg` too; where there are several units, FILE-UNIT.svg each"},
 		&cli.IntFlag{Name: "updates", Value: 500_000, Usage: "GUPS: updates by each rank in a repeat"},
 		&cli.IntFlag{Name: "barriers", Value: 20_000, Usage: "barriers, and round trips of the ping-pong, in a repeat"},
 		&cli.IntFlag{Name: "span", Value: 64 << 20, Usage: "`BYTES` that bandwidth rows and the GUPS table span"},
@@ -118,6 +120,7 @@ func settingsOf(c *cli.Context) settings {
 	return settings{
 		only: c.String("only"), reps: c.Int("reps"), target: c.Duration("target-time"), pin: c.String("pin"),
 		csv: c.Bool("csv"), json: c.Bool("json"), updates: c.Int("updates"), rounds: c.Int("barriers"), bytes: c.Int("span"),
+		plot: c.String("plot"),
 	}
 }
 
@@ -143,10 +146,11 @@ func sweepCommand(kind, usage string, out io.Writer) *cli.Command {
 		Flags: append(flags(),
 			&cli.StringFlag{Name: "op", Value: "put", Usage: "put or get"},
 			&cli.IntFlag{Name: "min", Value: 8, Usage: "smallest size in `BYTES`; sizes double from there"},
-			&cli.IntFlag{Name: "max", Value: 4 << 20, Usage: "largest size in `BYTES`"}),
+			&cli.IntFlag{Name: "max", Value: 4 << 20, Usage: "largest size in `BYTES`"},
+			&cli.BoolFlag{Name: "fine", Usage: "sizes grow by 5 % instead of doubling"}),
 		Action: func(c *cli.Context) error {
 			s := settingsOf(c)
-			rows, err := sweepRows(kind, c.String("op"), c.Int("min"), c.Int("max"), s.bytes)
+			rows, err := sweepRows(kind, c.String("op"), c.Int("min"), c.Int("max"), s.bytes, c.Bool("fine"))
 			if err != nil {
 				return err
 			}
@@ -173,6 +177,11 @@ func measureRanks(s settings, rows []row, out io.Writer) error {
 		}
 		if w.Rank() != 0 {
 			return nil
+		}
+		if s.plot != "" {
+			if err := b.plot(head); err != nil {
+				return err
+			}
 		}
 		return b.print(out, head)
 	})

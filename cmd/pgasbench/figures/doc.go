@@ -27,5 +27,6 @@
 //
 // In the microbenchmark computation is a sleep: the policies are told apart by what they do inside calls and by what is
 // registered between them, and neither needs a busy processor. A rank that puts to itself crosses the same queues and the
-// same registrations as one that puts to another, but only one process's caches.
+// same registrations as one that puts to another, but only one process's caches. Garbage collections are held off while calls
+// are made: what the library does about them is no part of the papers' policies.
 package figures

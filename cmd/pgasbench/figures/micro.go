@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -90,6 +92,8 @@ func (m micro) memory() [][]byte {
 }
 
 func (m micro) calls(w *pgas.World, win *window.Window[byte], bufs [][]byte, r *microRun) error {
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would drop what is idle, under any policy
 	began := time.Now()
 	watch := watchRegistered(w, began)
 	defer func() { r.series = watch.end() }()
