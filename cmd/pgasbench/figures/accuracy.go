@@ -166,8 +166,8 @@ func accuracy(_ context.Context, o *Options) (*Result, error) {
 	return res, nil
 }
 
-func (h hits) row(trace, name string) []any {
-	return []any{trace, name, h.uses, h.predicted, h.of5, h.ofHalf, h.all5, h.allHalf, h.mistaken}
+func (s hits) row(trace, name string) []any {
+	return []any{trace, name, s.uses, s.predicted, s.of5, s.ofHalf, s.all5, s.allHalf, s.mistaken}
 }
 
 // add takes h into a sum over traces.

@@ -149,6 +149,8 @@ func TestAccuracy(t *testing.T) {
 	r = makeFigure(t, "windows", Options{})
 	require.Greater(t, len(r.column("allhalf", "predictor", "context-aware", "trace", "cg")), 4)
 	require.EqualValues(t, 0, r.number(t, "predictions", "predictor", "periodicity", "window", 64, "trace", "cg"))
+	require.Greater(t, r.number(t, "allhalf", "predictor", "context-aware", "window", 1, "trace", "nest"),
+		20+r.number(t, "allhalf", "predictor", "context-aware", "window", 0, "trace", "nest"), "without the call before")
 }
 
 func TestRecorded(t *testing.T) {
@@ -170,6 +172,8 @@ func TestMemoryOfPrograms(t *testing.T) {
 	r = makeFigure(t, "cores", Options{})
 	require.Greater(t, r.number(t, "average_saved_percent", "trace", "sp", "idle_cores", "aggressive"),
 		r.number(t, "average_saved_percent", "trace", "sp", "idle_cores", "conservative"))
+	require.Less(t, r.number(t, "average_saved_percent", "trace", "cg", "idle_cores", "aggressive"),
+		r.number(t, "average_saved_percent", "trace", "cg", "idle_cores", "conservative"))
 	require.EqualValues(t, 0, r.number(t, "helpers", "trace", "cg", "idle_cores", "none"))
 }
 

@@ -16,6 +16,13 @@ func windows(_ context.Context, o *Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(o.Traces) == 0 { // figure 4 of the paper
+		files, err := o.shape("nest", replay.ShapeConfig{Noise: or(o.Noise, defaultNoise), Spikes: spikes})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Trace{"nest", files})
+	}
 	res := &Result{
 		Kind:    "replayed in virtual time, registrations free",
 		Columns: []string{"predictor", "window", "trace", "predictions", "of5", "ofhalf", "all5", "allhalf"},
