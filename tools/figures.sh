@@ -9,6 +9,7 @@ reg() { bin/pgasbench reg --out "$dir" "$@"; }
 # In real time, some four minutes; on a quiet machine with two cores or more.
 reg --reps 3 reuse noreuse overhead costs impossible
 reg latency
+reg --reps 3 firehose
 reg --spikes 0.06 recorded
 
 # In virtual time: the same on every machine.

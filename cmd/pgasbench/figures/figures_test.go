@@ -109,6 +109,12 @@ func TestCosts(t *testing.T) {
 	require.Contains(t, strings.Join(r.Notes, "\n"), "soft: register = ")
 }
 
+func TestFirehose(t *testing.T) {
+	r := makeFigure(t, "firehose", Options{})
+	require.Len(t, r.column("put_us", "window", "budgeted"), 8)
+	require.Len(t, r.column("put_us", "window", "static"), 8)
+}
+
 func TestImpossible(t *testing.T) {
 	r := makeFigure(t, "impossible", Options{Bytes: 256 << 10, Iterations: 5, Compute: 2 * time.Millisecond})
 	require.Equal(t, []any{"error"}, r.column("outcome", "policy", "leavepinned-noevict"))
