@@ -5,6 +5,7 @@
 //	pgasrun -n 2 pgasbench --only fetch-add    the rows whose name, title or API contains the words
 //	pgasrun -n 2 pgasbench bw --op get         one operation over a range of sizes
 //	pgasrun -n 2 pgasbench passive             operations that the target serves while it computes
+//	pgasrun -n 2 pgasbench sets                working sets of a window, part of which may be registered at a time
 //	pgasbench list                             the rows, without measuring
 //	pgasbench reg accuracy                     a figure of the papers on registered memory; reg --help lists them
 //	pgasbench replay --shape bt                policies of registration over a trace, in virtual time
@@ -64,7 +65,7 @@ func app(out io.Writer) *cli.App {
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, passive, reg, replay, list, merge (options come first)", c.Args().First())
+				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, reg, replay, list, merge (options come first)", c.Args().First())
 			}
 			s := settingsOf(c)
 			rows := selectRows(allRows(), s.only)
@@ -77,6 +78,7 @@ func app(out io.Writer) *cli.App {
 			sweepCommand("lat", "latency of a blocking operation over sizes", out),
 			sweepCommand("bw", "bandwidth over sizes, a flush for every 64 operations", out),
 			sweepCommand("rate", "operations per second over sizes, a flush for every 64", out),
+			setsCommand(out),
 			replayCommand(out),
 			regCommand(out),
 			{
@@ -151,6 +153,23 @@ func sweepCommand(kind, usage string, out io.Writer) *cli.Command {
 		Action: func(c *cli.Context) error {
 			s := settingsOf(c)
 			rows, err := sweepRows(kind, c.String("op"), c.Int("min"), c.Int("max"), s.bytes, c.Bool("fine"))
+			if err != nil {
+				return err
+			}
+			return measureRanks(s, rows, out)
+		},
+	}
+}
+
+func setsCommand(out io.Writer) *cli.Command {
+	return &cli.Command{
+		Name: "sets", Usage: "latency over working sets; with PGAS_MAX_PINNED below --span memory is registered as it is needed",
+		Flags: append(flags(),
+			&cli.StringFlag{Name: "op", Value: "put", Usage: "put or get"},
+			&cli.BoolFlag{Name: "fine", Usage: "sets grow by 5 % instead of doubling"}),
+		Action: func(c *cli.Context) error {
+			s := settingsOf(c)
+			rows, err := setRows(c.String("op"), s.bytes, c.Bool("fine"))
 			if err != nil {
 				return err
 			}

@@ -252,6 +252,23 @@ func TestFormats(t *testing.T) {
 	require.ErrorContains(t, err, "not an output of --csv")
 }
 
+func TestWorkingSets(t *testing.T) {
+	for _, op := range []string{opPut, opGet} {
+		rows, err := setRows(op, 2<<20, false)
+		require.NoError(t, err)
+		require.Len(t, rows, 2)
+		for i := range rows {
+			rows[i].bytes = min(rows[i].bytes, quick.bytes)
+		}
+		b, errs := measured(t, 2, pgastest.Config{NIC: true}, rows[:1])
+		require.NoError(t, errs[0])
+		require.NoError(t, errs[1])
+		require.Len(t, b.results, 1)
+	}
+	_, err := setRows("copy", 1<<20, false)
+	require.Error(t, err)
+}
+
 func TestPlotOfATable(t *testing.T) {
 	units := append([]result{{"b", "bandwidth <x>", "Put", "shm", unitBytes, 1, []float64{2, 3}, 0}}, sample...)
 	b := &bench{results: units, set: settings{plot: filepath.Join(t.TempDir(), "all.svg")}}

@@ -79,13 +79,13 @@ func TestPoliciesSideBySide(t *testing.T) {
 
 func TestFiguresToADirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	_, err := regOut(t, "--out", dir, "scaling", "windows")
+	_, err := regOut(t, "--out", dir, "--iterations", "12", "grouping", "cores")
 	require.NoError(t, err)
-	for _, name := range []string{"scaling.csv", "scaling.json", "scaling.svg", "windows.csv", "windows-context.svg", "windows-periodicity.svg"} {
+	for _, name := range []string{"grouping.csv", "grouping.json", "cores.csv", "cores-sp.svg", "cores-cg.svg"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.Contains(t, string(text), "replayed in virtual time", name)
-		require.Contains(t, string(text), "reg --out", "the command: %s", name)
+		require.Contains(t, string(text), "commit", name)
 	}
 	require.Equal(t, "a/b-c.svg", between("a/b.svg", "c"))
 	require.Equal(t, "b-c", between("b", "c"))

@@ -91,7 +91,7 @@ func (o *Options) traces(noise, spikes float64) (all []Trace, err error) {
 }
 
 func (o *Options) shape(name string, c replay.ShapeConfig) ([]*trace.File, error) {
-	c.Seed = or(o.Seed, 1)
+	c.Seed, c.Iterations = or(o.Seed, 1), o.Iterations
 	return replay.Synthesize(name, c)
 }
 

@@ -17,7 +17,7 @@ type Options struct {
 	Transport  string        // the NIC of measured figures; "" is soft
 	Reps       int           // repeats of measured figures; 0: 1
 	Bytes      int           // of a transfer
-	Iterations int           // of the microbenchmark
+	Iterations int           // of the microbenchmark, of a shape, of alternating rounds
 	Compute    time.Duration // after each of its calls
 	Fine       bool          // sizes grow by 5 % instead of doubling
 	Most       int           // the greatest size of a sweep
@@ -76,7 +76,6 @@ func All() []Figure {
 		{"grouping", helpers + "figure 12 and table 3", "four ranks a node, grouped at random", grouping},
 		{"scaling", helpers + "figures 13, 14 and table 4", "FT on 16, 32 and 64 nodes", scaling},
 		{"cores", helpers + "figure 8 and table 1", "six ranks on eight cores", cores},
-		{"firehose", "Bell and Bonachea, 2003", "a put by working set, through memory registered on demand", firehose},
 		{"costs", "Denis, Euro-Par 2011, figure 1", "registration against copy by size", costs},
 	}
 }

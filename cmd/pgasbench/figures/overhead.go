@@ -18,7 +18,7 @@ func overhead(ctx context.Context, o *Options) (*Result, error) {
 	if o.Bytes > 0 {
 		sizes, paper = []int{o.Bytes}, []float64{0}
 	}
-	rounds := 200 * or(o.Reps, 1)
+	rounds := or(o.Iterations, 200*o.Reps)
 	n, err := openNIC(ctx, o.Transport, 16<<20, 1<<30)
 	if err != nil {
 		return nil, err

@@ -80,9 +80,13 @@ func jitter(_ context.Context, o *Options) (*Result, error) {
 	}
 	used := made
 	used.Title = "uses predicted within 0.5 %, by disturbance"
+	parts := []float64{0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16}
+	if o.Spikes > 0 {
+		parts = []float64{0, o.Spikes}
+	}
 	for _, p := range o.predictors() {
 		a, b := plot.Series{Name: p.name}, plot.Series{Name: p.name}
-		for _, spikes := range []float64{0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16} {
+		for _, spikes := range parts {
 			var sum hits
 			for _, name := range programs() {
 				files, err := o.shape(name, replay.ShapeConfig{Noise: or(o.Noise, defaultNoise), Spikes: spikes})
