@@ -2,14 +2,13 @@ TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business
 HOST = $$(go list ./... | grep -v test/vm)# what runs in the virtual machine is the same program each time
-.PHONY: help deps test check bench fmt
+.PHONY: help deps test check bench figures fmt
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
 
 deps: # Debian packages the tests need; does nothing if they are there
 	$(STEP) 'test dependencies' tools/install-test-deps.sh
-
 test: deps ## build everything and run all tests (at most 5 minutes)
 	$(STEP) 'go build' go build ./...
 	go test -count=1 -timeout 4m ./...
@@ -31,10 +30,11 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'machines of their own' go test -count=1 -timeout 15m -run 'Verbs|Yama' ./test/vm -args -vm.long
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
 	$(STEP) 'benchmarks, once' go test -run '^$$' -bench . -benchtime 1x ./...
-
 bench: ## our table beside the peers' (test/peers/run.sh), then all Go benchmarks ten times (raw: bin/bench.txt)
 	@mkdir -p bin && OUT=bin test/peers/run.sh >bin/peers.md && cat bin/peers.md
 	go test -run '^$$' -bench . -benchmem -count 10 -timeout 1h ./... >bin/bench.txt
 	@$(TOOL) benchstat bin/bench.txt
+figures: ## make the papers' figures anew (docs/figures, docs/reproduction.md); 5 minutes on a quiet machine
+	tools/figures.sh docs/figures
 fmt: ## format, and apply what go fix knows
 	$(TOOL) gofumpt -w . && go fix ./...

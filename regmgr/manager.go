@@ -40,8 +40,8 @@ type Config struct {
 	// Bytes and Regions are the limits of the budget; 0 is none.
 	Bytes   int64
 	Regions int
-	// HeapBytes limits what idle Go memory may stay registered, since its objects stay alive for it; 0: half of Bytes, or
-	// 1 GiB where Bytes is 0.
+	// HeapBytes limits what idle Go memory may stay registered, since its objects stay alive for it; 0: half of Bytes (all of
+	// it under LeavePinnedNoEvict), or 1 GiB where Bytes is 0.
 	HeapBytes int64
 	// Threshold is the size in bytes below which transfers are copied; 0: LeastRegistered.
 	Threshold int
@@ -97,9 +97,13 @@ func New(c Config) (*Manager, error) {
 			c.Bytes, c.Regions, c.HeapBytes, c.Threshold)
 	}
 	if c.HeapBytes == 0 {
-		c.HeapBytes = c.Bytes / 2
-		if c.Bytes == 0 {
+		switch {
+		case c.Bytes == 0:
 			c.HeapBytes = 1 << 30
+		case c.Policy == LeavePinnedNoEvict: // it keeps everything, up to the limit at which it fails
+			c.HeapBytes = c.Bytes
+		default:
+			c.HeapBytes = c.Bytes / 2
 		}
 	}
 	if c.Threshold == 0 {
@@ -177,9 +181,6 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 	}
 	r, err := m.miss(q)
 	h.region = r
-	if err != nil && m.ahead != nil {
-		m.ahead.ended()
-	}
 	return err
 }
 

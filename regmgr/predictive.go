@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"gopgas/internal/callsite"
@@ -37,10 +36,8 @@ type aheader struct {
 	mind   *predict.Predictor
 	helper *predict.Helper
 
-	mu     sync.Mutex // innermost: nothing is called under it
-	ctx    predict.Context
-	dq     *predict.Queue // its producing side
-	flying int            // uses begun that the queue has not heard of
+	calls *predict.Stream
+	dq    *predict.Queue // its producing side
 }
 
 // startAhead begins to predict and to register ahead.
@@ -59,7 +56,10 @@ func (m *Manager) startAhead(c Ahead) error {
 	default:
 		c.Clock = callsite.New(s.Now)
 	}
-	p := &aheader{m: m, skip: c.Skip, clock: c.Clock, dq: predict.NewQueue(c.Queue)}
+	p := &aheader{m: m, skip: c.Skip, clock: c.Clock, calls: predict.NewStream(c.Window), dq: predict.NewQueue(c.Queue)}
+	if c.Periods > 0 {
+		p.calls = predict.NewStream(predict.NoWindow)
+	}
 	p.mind = predict.New(predict.Config{
 		Costs: costsOf(model), Window: c.Window, Age: c.Age, Periodicity: c.Periods,
 	}, spotCache{m}, p.dq)
@@ -88,9 +88,6 @@ func (p *aheader) called(h *Hold, q Request) {
 	u := &h.use
 	if q.Of != nil {
 		*u = q.Of.use
-		p.mu.Lock()
-		p.flying++
-		p.mu.Unlock()
 		return
 	}
 	u.At = p.clock.Mark(&u.Stack, p.skip)
@@ -99,33 +96,18 @@ func (p *aheader) called(h *Hold, q Request) {
 	if q.Access&transport.LocalWrite != 0 {
 		kind = 1
 	}
-	p.mu.Lock()
-	p.ctx.Note(u, predict.MakeCall(kind, u.Buf))
-	p.flying++
-	p.mu.Unlock()
+	p.calls.Note(u, predict.MakeCall(kind, u.Buf))
 }
 
-// inFlight reports whether uses have begun that the queue has not heard of.
+// inFlight reports whether memory is in use of which the queue has not heard that it no longer is. All references that were
+// taken are heard of; one that is being taken or dropped may be counted on one side only, for a moment.
 func (p *aheader) inFlight() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.flying > 0
-}
-
-// ended takes back called for a use that did not come about.
-func (p *aheader) ended() {
-	p.mu.Lock()
-	p.flying--
-	p.mu.Unlock()
+	heard := p.dq.Heard()
+	return p.m.uses.Load()-p.m.counts.collections.Load() > heard
 }
 
 // done tells the helper of a use that is over. Its reference has been dropped.
-func (p *aheader) done(u *predict.Use) {
-	p.mu.Lock()
-	p.dq.Put(u)
-	p.flying--
-	p.mu.Unlock()
-}
+func (p *aheader) done(u *predict.Use) { p.dq.Put(u) }
 
 // prediction returns the figures for Stats.
 func (p *aheader) prediction() Prediction {

@@ -49,7 +49,7 @@ func (b *bench) run(ctx context.Context, rows []row) error {
 			return fmt.Errorf("%s (%s): %w", r.name, r.api, err)
 		}
 		if b.w.Rank() == 0 {
-			b.results = append(b.results, result{r.name, r.title, r.api, b.w.Transport(b.peer), r.unit, n, values})
+			b.results = append(b.results, result{r.name, r.title, r.api, b.w.Transport(b.peer), r.unit, n, values, r.bytes})
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"gopgas/cmd/pgasbench/figures"
 	"gopgas/window"
 )
 
@@ -143,8 +144,8 @@ func checkPattern(p []byte, seed byte) error {
 	return nil
 }
 
-// sweepRows are the rows of one operation over sizes that double.
-func sweepRows(kind, op string, least, most, span int) ([]row, error) {
+// sweepRows are the rows of one operation over sizes that double, or grow by 5 %.
+func sweepRows(kind, op string, least, most, span int, fine bool) ([]row, error) {
 	switch {
 	case op != opPut && op != opGet:
 		return nil, fmt.Errorf("--op %q: want put or get", op)
@@ -158,10 +159,10 @@ func sweepRows(kind, op string, least, most, span int) ([]row, error) {
 		inWindow = 1
 	}
 	var rows []row
-	for size := least; size <= most; size *= 2 {
+	for _, size := range figures.Sizes(least, most, fine) {
 		w := max(1, min(inWindow, 1<<(bits.Len(uint(max(1, span/size)))-1)))
 		r := blockRow(op, size, w, false)
-		r.name, r.unit = kind+"_"+op+"_"+sizeName(size), unit
+		r.name, r.unit, r.bytes = kind+"_"+op+"_"+sizeName(size), unit, size
 		rows = append(rows, r)
 	}
 	return rows, nil

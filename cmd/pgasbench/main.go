@@ -5,7 +5,9 @@
 //	pgasrun -n 2 pgasbench --only fetch-add    the rows whose name, title or API contains the words
 //	pgasrun -n 2 pgasbench bw --op get         one operation over a range of sizes
 //	pgasrun -n 2 pgasbench passive             operations that the target serves while it computes
+//	pgasrun -n 2 pgasbench sets                working sets of a window, part of which may be registered at a time
 //	pgasbench list                             the rows, without measuring
+//	pgasbench reg accuracy                     a figure of the papers on registered memory; reg --help lists them
 //	pgasbench replay --shape bt                policies of registration over a trace, in virtual time
 //	pgasbench merge ours=a.csv raw=b.csv       one markdown table from several --csv outputs
 //
@@ -39,6 +41,7 @@ type settings struct {
 	updates int
 	rounds  int
 	bytes   int
+	plot    string
 }
 
 func main() {
@@ -58,11 +61,11 @@ and more) for ties.`
 func app(out io.Writer) *cli.App {
 	return &cli.App{
 		Name: "pgasbench", Usage: "measure one-sided operations between ranks",
-		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|replay",
+		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|reg|replay",
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, passive, replay, list, merge (options come first)", c.Args().First())
+				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, reg, replay, list, merge (options come first)", c.Args().First())
 			}
 			s := settingsOf(c)
 			rows := selectRows(allRows(), s.only)
@@ -75,7 +78,9 @@ func app(out io.Writer) *cli.App {
 			sweepCommand("lat", "latency of a blocking operation over sizes", out),
 			sweepCommand("bw", "bandwidth over sizes, a flush for every 64 operations", out),
 			sweepCommand("rate", "operations per second over sizes, a flush for every 64", out),
+			setsCommand(out),
 			replayCommand(out),
+			regCommand(out),
 			{
 				Name: "passive", Usage: "latency of operations that a rank must serve while it computes", Flags: flags(),
 				Action: func(c *cli.Context) error {
@@ -106,6 +111,7 @@ func flags() []cli.Flag {
 			"auto is process where every rank of the node has a core of its own"},
 		&cli.BoolFlag{Name: "csv", Usage: "comma-separated values, with every repeat"},
 		&cli.BoolFlag{Name: "json", Usage: "JSON, with every repeat"},
+		&cli.StringFlag{Name: "plot", Usage: "draw the figures to `FILE.svg` too; where there are several units, FILE-UNIT.svg each"},
 		&cli.IntFlag{Name: "updates", Value: 500_000, Usage: "GUPS: updates by each rank in a repeat"},
 		&cli.IntFlag{Name: "barriers", Value: 20_000, Usage: "barriers, and round trips of the ping-pong, in a repeat"},
 		&cli.IntFlag{Name: "span", Value: 64 << 20, Usage: "`BYTES` that bandwidth rows and the GUPS table span"},
@@ -116,6 +122,7 @@ func settingsOf(c *cli.Context) settings {
 	return settings{
 		only: c.String("only"), reps: c.Int("reps"), target: c.Duration("target-time"), pin: c.String("pin"),
 		csv: c.Bool("csv"), json: c.Bool("json"), updates: c.Int("updates"), rounds: c.Int("barriers"), bytes: c.Int("span"),
+		plot: c.String("plot"),
 	}
 }
 
@@ -141,10 +148,28 @@ func sweepCommand(kind, usage string, out io.Writer) *cli.Command {
 		Flags: append(flags(),
 			&cli.StringFlag{Name: "op", Value: "put", Usage: "put or get"},
 			&cli.IntFlag{Name: "min", Value: 8, Usage: "smallest size in `BYTES`; sizes double from there"},
-			&cli.IntFlag{Name: "max", Value: 4 << 20, Usage: "largest size in `BYTES`"}),
+			&cli.IntFlag{Name: "max", Value: 4 << 20, Usage: "largest size in `BYTES`"},
+			&cli.BoolFlag{Name: "fine", Usage: "sizes grow by 5 % instead of doubling"}),
 		Action: func(c *cli.Context) error {
 			s := settingsOf(c)
-			rows, err := sweepRows(kind, c.String("op"), c.Int("min"), c.Int("max"), s.bytes)
+			rows, err := sweepRows(kind, c.String("op"), c.Int("min"), c.Int("max"), s.bytes, c.Bool("fine"))
+			if err != nil {
+				return err
+			}
+			return measureRanks(s, rows, out)
+		},
+	}
+}
+
+func setsCommand(out io.Writer) *cli.Command {
+	return &cli.Command{
+		Name: "sets", Usage: "latency over working sets; with PGAS_MAX_PINNED below --span memory is registered as it is needed",
+		Flags: append(flags(),
+			&cli.StringFlag{Name: "op", Value: "put", Usage: "put or get"},
+			&cli.BoolFlag{Name: "fine", Usage: "sets grow by 5 % instead of doubling"}),
+		Action: func(c *cli.Context) error {
+			s := settingsOf(c)
+			rows, err := setRows(c.String("op"), s.bytes, c.Bool("fine"))
 			if err != nil {
 				return err
 			}
@@ -165,12 +190,17 @@ func measureRanks(s settings, rows []row, out io.Writer) error {
 		}
 		defer pinned.release()
 		b := newBench(w, s, os.Stderr)
-		head := headerOf(w, s, pinned.what, strings.Join(os.Args, " "))
+		head := headerOf(w.Size(), pinned.what, strings.Join(os.Args, " "))
 		if err := b.run(ctx, rows); err != nil {
 			return err
 		}
 		if w.Rank() != 0 {
 			return nil
+		}
+		if s.plot != "" {
+			if err := b.plot(head); err != nil {
+				return err
+			}
 		}
 		return b.print(out, head)
 	})

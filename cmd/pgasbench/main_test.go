@@ -194,24 +194,33 @@ func TestWrongResultFails(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
-	rows, err := sweepRows("bw", opGet, 8, 256, 1<<20)
+	rows, err := sweepRows("bw", opGet, 8, 256, 1<<20, false)
 	require.NoError(t, err)
 	require.Len(t, rows, 6)
 	b, errs := measured(t, 2, pgastest.Config{}, rows)
 	require.NoError(t, errs[0])
 	require.Equal(t, "bw_get_8", b.results[0].Row)
+	require.Equal(t, 8, b.results[0].Bytes)
+	b.set.plot = filepath.Join(t.TempDir(), "bw.svg")
+	require.NoError(t, b.plot(header{Machine: "m"}))
+	picture, err := os.ReadFile(b.set.plot)
+	require.NoError(t, err)
+	require.Contains(t, string(picture), ">Window.Get<")
+	fine, err := sweepRows("bw", opGet, 1000, 1200, 1<<20, true)
+	require.NoError(t, err)
+	require.Len(t, fine, 4, "1000, 1050, 1102, 1157")
 	for _, c := range []struct {
 		op       string
 		min, max int
 	}{{"copy", 8, 64}, {opPut, 0, 64}, {opPut, 64, 8}, {opPut, 8, 1 << 40}} {
-		_, err := sweepRows("lat", c.op, c.min, c.max, 1<<20)
+		_, err := sweepRows("lat", c.op, c.min, c.max, 1<<20, false)
 		require.Error(t, err)
 	}
 }
 
 var sample = []result{
-	{"get8", "8 B get", "View.Load", "shm", unitNanos, 1000, []float64{1.5, 0.5, 1}},
-	{"get8", "8 B get", "Window.Get, with a comma", "shm", unitNanos, 100, []float64{4}},
+	{"get8", "8 B get", "View.Load", "shm", unitNanos, 1000, []float64{1.5, 0.5, 1}, 0},
+	{"get8", "8 B get", "Window.Get, with a comma", "shm", unitNanos, 100, []float64{4}, 0},
 }
 
 func TestFormats(t *testing.T) {
@@ -243,6 +252,37 @@ func TestFormats(t *testing.T) {
 	require.ErrorContains(t, err, "not an output of --csv")
 }
 
+func TestWorkingSets(t *testing.T) {
+	for _, op := range []string{opPut, opGet} {
+		rows, err := setRows(op, 2<<20, false)
+		require.NoError(t, err)
+		require.Len(t, rows, 2)
+		for i := range rows {
+			rows[i].bytes = min(rows[i].bytes, quick.bytes)
+		}
+		b, errs := measured(t, 2, pgastest.Config{NIC: true}, rows[:1])
+		require.NoError(t, errs[0])
+		require.NoError(t, errs[1])
+		require.Len(t, b.results, 1)
+	}
+	_, err := setRows("copy", 1<<20, false)
+	require.Error(t, err)
+}
+
+func TestPlotOfATable(t *testing.T) {
+	units := append([]result{{"b", "bandwidth <x>", "Put", "shm", unitBytes, 1, []float64{2, 3}, 0}}, sample...)
+	b := &bench{results: units, set: settings{plot: filepath.Join(t.TempDir(), "all.svg")}}
+	require.NoError(t, b.plot(header{Machine: "m", Cores: 2}))
+	for name, want := range map[string]string{"all-ns.svg": "8 B get: View.Load", "all-mb-s.svg": "bandwidth &lt;x&gt;: Put"} {
+		picture, err := os.ReadFile(filepath.Join(filepath.Dir(b.set.plot), name))
+		require.NoError(t, err)
+		require.Contains(t, string(picture), want)
+		require.Contains(t, string(picture), "m, 2 cores")
+	}
+	b.set.plot = filepath.Join(t.TempDir(), "none", "x.svg")
+	require.Error(t, b.plot(header{}))
+}
+
 func TestMerge(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, results []result) string {
@@ -254,8 +294,8 @@ func TestMerge(t *testing.T) {
 	}
 	ours, again := write("a", sample), write("b", sample[:1])
 	raw := write("c", []result{
-		{"get8", "8 B get", "plain C", "shm", unitNanos, 9, []float64{0.25}},
-		{"other", "more", "plain C", "shm", unitNanos, 9, []float64{7}},
+		{"get8", "8 B get", "plain C", "shm", unitNanos, 9, []float64{0.25}, 0},
+		{"other", "more", "plain C", "shm", unitNanos, 9, []float64{7}, 0},
 	})
 	var out bytes.Buffer
 	require.NoError(t, mergeFiles(&out, []string{"ours=" + ours, "raw=" + raw, "ours=" + again}))

@@ -17,6 +17,8 @@ type header struct {
 	Kernel  string `json:"kernel"`
 	Go      string `json:"go"`
 	Date    string `json:"date"`
+	Commit  string `json:"commit"`
+	Load    string `json:"load"` // threads that wanted to run in the minute before the beginning
 	Command string `json:"command"`
 	Ranks   int    `json:"ranks"`
 	Pinned  string `json:"pinned"`
@@ -25,9 +27,14 @@ type header struct {
 func (h header) lines() []string {
 	return []string{
 		fmt.Sprintf("%s, %d cores, %s, %s", h.Machine, h.Cores, h.Kernel, h.Go),
-		fmt.Sprintf("%s, %d ranks, %s", h.Date, h.Ranks, h.Pinned),
+		fmt.Sprintf("%s, commit %s, load %s, %d ranks, %s", h.Date, h.Commit, h.Load, h.Ranks, h.Pinned),
 		"command: " + h.Command,
 	}
+}
+
+// where is one line of it, for below a picture.
+func (h header) where() string {
+	return fmt.Sprintf("%s, %d cores, %s, commit %s, load %s", h.Machine, h.Cores, h.Date, h.Commit, h.Load)
 }
 
 // print writes the results in the form that was asked for.

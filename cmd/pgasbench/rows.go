@@ -14,6 +14,7 @@ type row struct {
 	title   string
 	api     string
 	unit    string
+	bytes   int  // of a sweep over sizes; 0: the row is not of one
 	mapped  bool // works on mapped memory only
 	two     bool // needs a second rank
 	measure func(ctx context.Context, b *bench, r *row) (n int, values []float64, err error)

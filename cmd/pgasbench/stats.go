@@ -14,6 +14,7 @@ type result struct {
 	Unit      string    `json:"unit"`
 	N         int       `json:"n"` // operations per repeat
 	Values    []float64 `json:"values"`
+	Bytes     int       `json:"bytes,omitempty"` // of a sweep over sizes
 }
 
 // summary is the short form of a result.

@@ -22,7 +22,8 @@ const (
 var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/dashboard internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
-	{"cmd/pgasbench", "pgas window sync sync/coll regmgr internal/replay internal/predict transport/auto transport leaves"},
+	{"cmd/pgasbench", "cmd/pgasbench/figures pgas window sync sync/coll regmgr internal/replay internal/predict transport/auto transport leaves"},
+	{"cmd/pgasbench/figures", "pgas window regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""}, // a test that runs them all as processes
 	{"examples/*", "pgas window sync sync/coll"}, // a learner's program sees what a user sees
 	{"docs/tutorial/*", "pgas window sync sync/coll"},
@@ -81,6 +82,7 @@ var rooms = []room{
 	{"internal/trace", ""},
 	{"internal/timeline", ""},
 	{"internal/profile", ""},
+	{"internal/plot", ""},
 	{"internal/invariants", ""},
 
 	// The rules themselves.

@@ -11,6 +11,7 @@ type cycle struct {
 	at    []Nanos
 	runs  []int // by shift
 	calls int
+	mean  bool // predict by the mean of all repetitions in the window, not by the latest
 }
 
 // newCycle returns the predictor with a window of that many calls.
@@ -41,9 +42,25 @@ func (c *cycle) next(sig uint64, at Nanos) (Nanos, bool) {
 	}
 	before := here - period
 	for j := 1; j <= period; j++ {
-		if i := (before + j) % n; c.sigs[i] == sig {
-			return at + c.at[i] - c.at[before%n], true
+		if c.sigs[(before+j)%n] == sig {
+			return at + c.interval(before, j, period), true
 		}
 	}
 	return 0, false
+}
+
+// interval returns how long after the call numbered before the one that came j calls later was made: the latest time, or
+// the mean over all repetitions that the window still holds.
+func (c *cycle) interval(before, j, period int) Nanos {
+	n := len(c.sigs)
+	oldest := before
+	if c.mean {
+		oldest = max(0, c.calls-n)
+	}
+	var sum, times Nanos
+	for b := before; b >= oldest; b -= period {
+		sum += c.at[(b+j)%n] - c.at[b%n]
+		times++
+	}
+	return sum / times
 }

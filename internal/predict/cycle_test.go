@@ -62,6 +62,28 @@ func TestCyclePredictsTheNextUseInsideThePattern(t *testing.T) {
 	require.Equal(t, []Nanos{10, 100, 130, 160}, got)
 }
 
+func TestCycleByTheMean(t *testing.T) {
+	latest, mean := newCycle(8), newCycle(8)
+	mean.mean = true
+	var a, b Nanos
+	at := Nanos(0)
+	for i := range 24 { // two calls by turns; one period of the twelve is longer
+		if at += 10; i == 17 {
+			at += 6
+		}
+		a, _ = latest.next(uint64(i%2), at)
+		b, _ = mean.next(uint64(i%2), at)
+		switch i {
+		case 16:
+			require.Equal(t, [2]Nanos{at + 20, at + 20}, [2]Nanos{a, b})
+		case 17:
+			require.Equal(t, [2]Nanos{at + 26, at + (20+20+26)/3}, [2]Nanos{a, b})
+		case 23: // the window begins with the call after the long step
+			require.Equal(t, [2]Nanos{at + 20, at + 20}, [2]Nanos{a, b})
+		}
+	}
+}
+
 func TestPeriodicityLearnsSlower(t *testing.T) {
 	hits := func(periodicity int) (n int) {
 		c := worked()

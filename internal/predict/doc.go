@@ -46,7 +46,7 @@
 //
 // # Concurrency and lock order
 //
-// A DQ has one producer at a time (the caller's lock) and one consumer. A Predictor belongs to one goroutine, the
+// A DQ has any number of producers and one consumer; a Stream any number of callers. A Predictor belongs to one goroutine, the
 // helper; Stats may be called by any. Step holds no lock when it calls the Cache.
 //
 // # Limits

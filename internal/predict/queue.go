@@ -2,15 +2,16 @@ package predict
 
 import "sync/atomic"
 
-// Queue is the DQ: a bounded ring of uses from one producer at a time to one consumer. Make one with NewQueue.
+// Queue is the DQ: a bounded ring of uses from any number of producers to one consumer. Make one with NewQueue.
 //
-// Each slot carries a sequence number. The producer writes a slot only when the number says that it has been read, and
-// the consumer reads it only when the number says that it has been written, so neither ever sees half of an entry.
+// Each slot carries a sequence number. A producer claims a slot only when the number says that it has been read, and the
+// consumer reads it only when the number says that it has been written, so neither ever sees half of an entry. A producer that
+// is held up between the two holds up the consumer, nobody else.
 type Queue struct {
 	slots []slot
 	mask  uint64
 	_     [40]byte
-	head  uint64 // the producer's: entries written
+	head  atomic.Uint64 // slots claimed by producers
 	lost  atomic.Uint64
 	_     [48]byte
 	tail  uint64 // the consumer's: entries read
@@ -43,16 +44,26 @@ func NewQueue(entries int) *Queue {
 // Put adds a use, or loses it when the queue is full, and reports which. It never waits and does not allocate. The
 // transfer has completed and its reference to the region has been dropped: a reference forbids giving it back.
 func (q *Queue) Put(u *Use) bool {
-	s := &q.slots[q.head&q.mask]
-	if s.seq.Load() != q.head {
-		q.lost.Add(1)
-		return false
+	for {
+		at := q.head.Load()
+		s := &q.slots[at&q.mask]
+		switch seq := s.seq.Load(); {
+		case seq == at:
+			if q.head.CompareAndSwap(at, at+1) {
+				s.use = *u
+				s.seq.Store(at + 1)
+				return true
+			}
+		case seq < at: // what was put there a round ago has not been read
+			q.lost.Add(1)
+			return false
+		}
+		// Another producer was faster.
 	}
-	s.use = *u
-	s.seq.Store(q.head + 1)
-	q.head++
-	return true
 }
+
+// Heard returns how many uses have been put, those lost included.
+func (q *Queue) Heard() uint64 { return q.head.Load() + q.lost.Load() }
 
 // take moves the oldest use to u.
 func (q *Queue) take(u *Use) bool {

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,6 +65,80 @@ func TestQueueNeverShowsHalfAnEntry(t *testing.T) {
 		}
 	}
 	require.EqualValues(t, uses, got+q.Lost(), "each use is read once or lost")
+}
+
+// TestManyProducers: each of several producers sees its own uses come out in its order, once, or lost.
+func TestManyProducers(t *testing.T) {
+	const producers, uses = 4, 50_000
+	q := NewQueue(8)
+	var wg sync.WaitGroup
+	var done atomic.Bool
+	for id := range uint64(producers) {
+		wg.Go(func() {
+			for i := range uint64(uses) {
+				u := Use{At: Nanos(i), Region: Region(id), Buf: i ^ id<<32}
+				u.Prev[3] = Call(u.Buf)
+				q.Put(&u)
+			}
+		})
+	}
+	go func() { wg.Wait(); done.Store(true) }()
+	var u Use
+	got := uint64(0)
+	last := [producers]Nanos{-1, -1, -1, -1}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		over := done.Load()
+		if !q.take(&u) {
+			if over {
+				break
+			}
+			require.True(t, time.Now().Before(deadline))
+			continue
+		}
+		got++
+		if u.At <= last[u.Region] || u.Buf != uint64(u.At)^uint64(u.Region)<<32 || u.Prev[3] != Call(u.Buf) {
+			require.Fail(t, "a torn entry, or one twice", "%+v", u)
+		}
+		last[u.Region] = u.At
+	}
+	require.EqualValues(t, producers*uses, got+q.Lost())
+	require.EqualValues(t, producers*uses, q.Heard())
+}
+
+// TestStreamTellsWindowsApart: what Stream hands over is equal where the window's calls are, and only there.
+func TestStreamTellsWindowsApart(t *testing.T) {
+	for _, window := range []int{0, 1, 2, 3, 4} {
+		length := window
+		if window == 0 {
+			length = 2 // the default
+		}
+		s := NewStream(window)
+		seen := map[[MaxWindow]Call][]int{}
+		var calls []int
+		for i := range 2000 {
+			var u Use
+			call := i * i % 7
+			s.Note(&u, MakeCall(1, uint64(call)<<12))
+			if i >= length {
+				want, known := seen[u.Prev]
+				if !known {
+					for _, other := range seen {
+						require.NotEqual(t, other, calls[i-length:], "window %d: one window, two words", window)
+					}
+					seen[u.Prev] = append([]int(nil), calls[i-length:]...)
+				} else {
+					require.Equal(t, want, calls[i-length:], "window %d: two windows, one word", window)
+				}
+			}
+			calls = append(calls, call)
+		}
+		require.Greater(t, len(seen), 2)
+	}
+	s, u := NewStream(NoWindow), Use{}
+	s.Note(&u, MakeCall(1, 5))
+	s.Note(&u, MakeCall(1, 6))
+	require.Zero(t, u.Prev)
 }
 
 func TestPutAllocatesNothing(t *testing.T) {

@@ -33,6 +33,8 @@ type Config struct {
 	// Periodicity, if not 0, is the number of calls that the periodicity-based predictor looks at (8 to 1024); it
 	// then makes the predictions, and signatures take no window.
 	Periodicity int
+	// Mean makes the periodicity-based predictor take the mean interval of all repetitions in its window, not the latest one.
+	Mean bool
 }
 
 // NoWindow as Config.Window makes signatures of the current call alone.
@@ -81,6 +83,7 @@ func New(c Config, cache Cache, dq *Queue) *Predictor {
 	p.table = table{sites: map[uint64]*site{}, regions: map[Region]*region{}, limit: c.Sites}
 	if c.Periodicity > 0 {
 		p.cycle = newCycle(c.Periodicity)
+		p.cycle.mean = c.Mean
 	}
 	return p
 }

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"math/bits"
+	"sync/atomic"
 
 	"gopgas/internal/callsite"
 )
@@ -48,6 +49,38 @@ func (c *Context) Note(u *Use, call Call) {
 	u.Prev = c.prev
 	copy(c.prev[1:], c.prev[:])
 	c.prev[0] = call
+}
+
+// Stream is a Context that any goroutine may add to, one compare-and-swap a call. Of each call in the window it keeps a hash,
+// 32 bits where the window is the two calls of the paper, and hands the window over as one word. Make one with NewStream.
+type Stream struct {
+	word atomic.Uint64
+	bits uint // of a call
+	mask uint64
+}
+
+// NewStream returns an empty stream for a predictor with that Config.Window.
+func NewStream(window int) *Stream {
+	if window = (Config{Window: window}).withDefaults().Window; window == 0 {
+		return &Stream{}
+	}
+	bits := uint(64 / min(window, MaxWindow))
+	return &Stream{bits: bits, mask: 1<<(bits*uint(min(window, MaxWindow))) - 1}
+}
+
+// Note fills in u's window and then takes the call itself into it.
+func (s *Stream) Note(u *Use, call Call) {
+	if s.bits == 0 {
+		return
+	}
+	hash := mix(seed, uint64(call)) >> (64 - s.bits)
+	for {
+		before := s.word.Load()
+		if s.word.CompareAndSwap(before, (before<<s.bits|hash)&s.mask) {
+			u.Prev = [MaxWindow]Call{Call(before)}
+			return
+		}
+	}
 }
 
 // Signature returns the hash of stack and buffer address of u and of the window calls before it (section 3.1: not its

@@ -14,6 +14,7 @@ type ShapeConfig struct {
 	Ranks      int
 	Iterations int
 	Bytes      uint64  // scale: of the microbenchmarks' messages, of a large face or block of the others
+	Pace       float64 // factor of all computation phases; 0: 1
 	Noise      float64 // standard deviation of a computation phase's length, as a part of it; it only lengthens
 	Spikes     float64 // part of the phases that something disturbs: a twentieth to a fifth longer
 	Bandwidth  float64 // bytes per nanosecond of a transfer
@@ -62,13 +63,16 @@ func Synthesize(shape string, c ShapeConfig) ([]*trace.File, error) {
 	if c.Bytes == 0 {
 		c.Bytes = s.bytes
 	}
+	if c.Pace == 0 {
+		c.Pace = 1
+	}
 	if c.Bandwidth == 0 {
 		c.Bandwidth = 1.4 // DDR InfiniBand
 	}
 	if c.Latency == 0 {
 		c.Latency = 2000
 	}
-	if c.Ranks < 1 || c.Iterations < 1 || c.Bandwidth < 0 || c.Noise < 0 || c.Spikes < 0 {
+	if c.Ranks < 1 || c.Iterations < 1 || c.Bandwidth < 0 || c.Noise < 0 || c.Spikes < 0 || c.Pace < 0 {
 		return nil, fmt.Errorf("shape %s: %+v: want at least one rank and iteration, and nothing negative", shape, c)
 	}
 	var files []*trace.File
@@ -107,7 +111,7 @@ func (p *program) compute(d predict.Nanos) {
 	if p.rng.Float64() < p.c.Spikes {
 		late += 0.05 + 0.15*p.rng.Float64()
 	}
-	p.now += predict.Nanos(float64(d) * (1 + late))
+	p.now += predict.Nanos(float64(d) * p.c.Pace * (1 + late))
 }
 
 // put transfers bytes from addr, called from the given line, to the peer that many ranks on.

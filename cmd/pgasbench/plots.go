@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"gopgas/internal/plot"
+)
+
+// plot draws what was measured: a sweep over sizes as a line with the range of its repeats, anything else as a list of dots;
+// a file for each unit.
+func (b *bench) plot(h header) error {
+	notes := []string{h.where(), fmt.Sprintf("%d ranks, %s; median and range of %d repeats", h.Ranks, h.Pinned, b.set.reps), h.Command}
+	units := unitsOf(b.results)
+	for _, unit := range units {
+		svg, err := draw(b.results, unit, notes)
+		if err != nil {
+			return fmt.Errorf("--plot: %w", err)
+		}
+		name := ""
+		if len(units) > 1 {
+			name = strings.ToLower(strings.NewReplacer("/", "-", " ", "-", "%", "percent").Replace(unit))
+		}
+		err = toFile(between(b.set.plot, name), func(w io.Writer) error { _, err := w.Write(svg); return err })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unitsOf are the units there are, in the order in which they come.
+func unitsOf(results []result) (units []string) {
+	seen := map[string]bool{}
+	for _, r := range results {
+		if !seen[r.Unit] {
+			units, seen[r.Unit] = append(units, r.Unit), true
+		}
+	}
+	return units
+}
+
+// draw draws the results of a unit.
+func draw(results []result, unit string, notes []string) ([]byte, error) {
+	list := plot.Dots{Title: "pgasbench, over " + results[0].Transport, Label: unit, Notes: notes}
+	sweep := plot.Chart{
+		Title: list.Title, X: plot.Axis{Label: "bytes", Log: 2, Bytes: true}, Y: plot.Axis{Label: unit, Log: 10}, Notes: notes,
+	}
+	at := map[string]int{} // the series of a sweep
+	for _, r := range results {
+		if r.Unit != unit {
+			continue
+		}
+		s := summarize(r.Values)
+		p := plot.Point{X: float64(r.Bytes), Y: s.median, Low: s.least, High: s.most}
+		if r.Bytes == 0 {
+			list.Lines = append(list.Lines, plot.Dot{Name: r.Title + ": " + r.API, Point: p})
+			continue
+		}
+		op, _, _ := strings.Cut(r.API, ",")
+		i, ok := at[op]
+		if !ok {
+			i = len(sweep.Series)
+			at[op] = i
+			sweep.Series = append(sweep.Series, plot.Series{Name: op})
+		}
+		sweep.Series[i].Points = append(sweep.Series[i].Points, p)
+	}
+	if len(sweep.Series) > 0 {
+		return sweep.SVG()
+	}
+	return list.SVG()
+}

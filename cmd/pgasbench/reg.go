@@ -1,0 +1,284 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"gopgas/cmd/pgasbench/figures"
+	"gopgas/internal/trace"
+)
+
+const regHelp = `Makes the figures of the papers on registered memory, measured on a NIC of this machine or replayed in virtual time with the
+constants of --cost; each result says which. Without a name it sets all policies side by side on the reuse microbenchmark.
+--plot writes the charts of a figure (FILE.svg; where there are several, FILE-NAME.svg each); --out writes table, JSON and
+charts of each figure named to a directory.
+
+It is no program of ranks: start it without a launcher.`
+
+// regCommand makes figures.
+func regCommand(out io.Writer) *cli.Command {
+	var list []string
+	for _, f := range figures.All() {
+		list = append(list, fmt.Sprintf("  %-11s %s (%s)", f.Name, f.Title, f.Paper))
+	}
+	return &cli.Command{
+		Name: "reg", Usage: "the papers' figures on registered memory, as tables and plots", ArgsUsage: "[FIGURE...|all]",
+		Description: regHelp + "\n\n" + strings.Join(list, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "transport", Value: "soft", Usage: "`NIC` of measured figures"},
+			&cli.IntFlag{Name: "reps", Value: 1, Usage: "repeats of measured figures"},
+			&cli.IntFlag{Name: "bytes", Usage: "of a transfer; 0: the figure's own"},
+			&cli.IntFlag{Name: "iterations", Usage: "of the microbenchmark; 0: the figure's own"},
+			&cli.DurationFlag{Name: "compute", Usage: "after each call of the microbenchmark; 0: the figure's own"},
+			&cli.IntFlag{Name: "max", Usage: "largest size of a sweep in `BYTES`; 0: the figure's own"},
+			&cli.BoolFlag{Name: "fine", Usage: "sizes of a sweep grow by 5 % instead of doubling"},
+			&cli.StringFlag{Name: "cost", Value: "helper-threads", Usage: "cost model of replayed figures"},
+			&cli.StringSliceFlag{Name: "trace", Usage: "recorded `NAME=DIR` instead of shapes, for accuracy, windows and nas; may be repeated"},
+			&cli.Float64Flag{Name: "noise", Usage: "of a shape's computation, as a part; 0: the figure's own"},
+			&cli.Float64Flag{Name: "spikes", Usage: "part of a shape's phases that are disturbed; 0: the figure's own"},
+			&cli.Uint64Flag{Name: "seed", Value: 1},
+			&cli.BoolFlag{Name: "json", Usage: "JSON"},
+			&cli.BoolFlag{Name: "csv", Usage: "comma-separated values"},
+			&cli.StringFlag{Name: "plot", Usage: "write the charts to `FILE.svg`"},
+			&cli.StringFlag{Name: "out", Usage: "write everything to `DIR`"},
+		},
+		Action: func(c *cli.Context) error { return makeFigures(c, out) },
+	}
+}
+
+// made is a figure with what it means nothing without.
+type made struct {
+	header
+	Figure  string   `json:"figure"`
+	Paper   string   `json:"paper"`
+	Title   string   `json:"title"`
+	Kind    string   `json:"kind"`
+	Notes   []string `json:"notes"`
+	result  *figures.Result
+	Results []map[string]any `json:"rows"`
+}
+
+func makeFigures(c *cli.Context, out io.Writer) error {
+	chosen, err := chosenFigures(c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	o, err := figureOptions(c)
+	if err != nil {
+		return err
+	}
+	for _, f := range chosen {
+		began := time.Now()
+		m := &made{header: headerOf(1, "threads unbound", strings.Join(os.Args, " ")), Figure: f.Name, Paper: f.Paper, Title: f.Title}
+		fmt.Fprintf(os.Stderr, "figure %s: %s\n", f.Name, f.Title)
+		if m.result, err = f.Run(c.Context, o); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "figure %s: %.1f s\n", f.Name, time.Since(began).Seconds())
+		m.Kind, m.Notes = m.result.Kind, m.result.Notes
+		if err := m.give(c, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func chosenFigures(names []string) (all []figures.Figure, err error) {
+	switch {
+	case len(names) == 0:
+		names = []string{"reuse"}
+	case len(names) == 1 && names[0] == "all":
+		return figures.All(), nil
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, "-") {
+			return nil, fmt.Errorf("reg: %q: options come before the figures", n)
+		}
+		f, err := figures.Find(n)
+		if err != nil {
+			return nil, fmt.Errorf("reg: %w", err)
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func figureOptions(c *cli.Context) (o figures.Options, err error) {
+	for name, most := range map[string]int{"reps": 1000, "bytes": 1 << 30, "iterations": 1 << 16, "max": 1 << 30} {
+		if v := c.Int(name); v < 0 || v > most {
+			return o, fmt.Errorf("reg: --%s %d: want 0 to %d", name, v, most)
+		}
+	}
+	if c.Duration("compute") < 0 || c.Float64("noise") < 0 || c.Float64("spikes") < 0 || c.Float64("spikes") > 1 {
+		return o, errors.New("reg: --compute, --noise, --spikes: want 0 or more, and --spikes at most 1")
+	}
+	if c.Bool("json") && c.Bool("csv") {
+		return o, errors.New("reg: --csv and --json: want one of them")
+	}
+	if b := c.Int("bytes"); b > 0 && b < 17<<10 {
+		return o, fmt.Errorf("reg: --bytes %d: want at least %d, below which transfers are copied", b, 17<<10)
+	}
+	o = figures.Options{
+		Transport: c.String("transport"), Reps: c.Int("reps"), Bytes: c.Int("bytes"), Iterations: c.Int("iterations"),
+		Compute: c.Duration("compute"), Fine: c.Bool("fine"), Most: c.Int("max"), Cost: c.String("cost"), Noise: c.Float64("noise"),
+		Spikes: c.Float64("spikes"), Seed: c.Uint64("seed"), Progress: os.Stderr,
+	}
+	for _, t := range c.StringSlice("trace") {
+		name, dir, ok := strings.Cut(t, "=")
+		if !ok || name == "" || dir == "" {
+			return o, fmt.Errorf("reg: --trace %q: want NAME=DIR", t)
+		}
+		files, err := trace.ReadDir(dir)
+		if errors.Is(err, trace.ErrCut) { // what there is can be replayed
+			fmt.Fprintln(os.Stderr, "pgasbench:", err)
+			err = nil
+		}
+		if err != nil {
+			return o, fmt.Errorf("reg: %w", err)
+		}
+		o.Traces = append(o.Traces, figures.Trace{Name: name, Files: files})
+	}
+	return o, nil
+}
+
+// give prints and writes what was asked for.
+func (m *made) give(c *cli.Context, out io.Writer) error {
+	if to := c.String("plot"); to != "" {
+		if err := m.plot(to); err != nil {
+			return err
+		}
+	}
+	if dir := c.String("out"); dir != "" {
+		return m.writeAll(dir)
+	}
+	switch {
+	case c.Bool("json"):
+		return m.json(out)
+	case c.Bool("csv"):
+		return m.csv(out)
+	}
+	return m.table(out)
+}
+
+func (m *made) writeAll(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("write a figure: %w", err)
+	}
+	for ext, write := range map[string]func(io.Writer) error{".csv": m.csv, ".json": m.json} {
+		if err := toFile(filepath.Join(dir, m.Figure+ext), write); err != nil {
+			return err
+		}
+	}
+	return m.plot(filepath.Join(dir, m.Figure+".svg"))
+}
+
+func toFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("write a figure: %w", err)
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	fmt.Fprintln(os.Stderr, "wrote", name)
+	return nil
+}
+
+// plot writes each chart, with where its values come from.
+func (m *made) plot(to string) error {
+	for i := range m.result.Charts {
+		ch := &m.result.Charts[i]
+		ch.Notes = append([]string{m.Kind + ", " + m.where()}, append(ch.Notes, m.Command)...)
+		svg, err := ch.SVG()
+		if err != nil {
+			return fmt.Errorf("figure %s: %w", m.Figure, err)
+		}
+		if err := toFile(between(to, ch.Name), func(w io.Writer) error { _, err := w.Write(svg); return err }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// between puts a chart's name into that of a file, before its extension.
+func between(file, name string) string {
+	if name == "" {
+		return file
+	}
+	ext := filepath.Ext(file)
+	return strings.TrimSuffix(file, ext) + "-" + name + ext
+}
+
+func (m *made) lines() []string {
+	lines := append([]string{fmt.Sprintf("%s: %s (%s)", m.Figure, m.Title, m.Paper), m.Kind}, m.header.lines()...)
+	return append(lines, m.Notes...)
+}
+
+func (m *made) json(out io.Writer) error {
+	m.Results = nil
+	for _, r := range m.result.Rows {
+		row := map[string]any{}
+		for i, c := range m.result.Columns {
+			row[c] = r[i]
+		}
+		m.Results = append(m.Results, row)
+	}
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(m)
+}
+
+func (m *made) csv(out io.Writer) error {
+	for _, l := range m.lines() {
+		fmt.Fprintln(out, "#", strings.ReplaceAll(l, "\n", "; "))
+	}
+	w := csv.NewWriter(out)
+	_ = w.Write(m.result.Columns) // an error of it comes back from Error
+	for _, r := range m.result.Rows {
+		_ = w.Write(cells(r, exact))
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func (m *made) table(out io.Writer) error {
+	for _, l := range m.lines() {
+		fmt.Fprintln(out, "#", l)
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, strings.Join(m.result.Columns, "\t")+"\t")
+	for _, r := range m.result.Rows {
+		fmt.Fprintln(t, strings.Join(cells(r, short), "\t")+"\t")
+	}
+	return t.Flush()
+}
+
+// short shows four digits, and the whole of what has more before the point.
+func short(v float64) string {
+	if v >= 1000 || v <= -1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+func cells(row []any, float func(float64) string) (out []string) {
+	for _, v := range row {
+		if f, ok := v.(float64); ok {
+			out = append(out, float(f))
+		} else {
+			out = append(out, fmt.Sprint(v))
+		}
+	}
+	return out
+}
