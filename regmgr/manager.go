@@ -105,6 +105,7 @@ func New(c Config) (*Manager, error) {
 	if c.Threshold == 0 {
 		c.Threshold = LeastRegistered
 	}
+	c.Registrar = guarded{c.Registrar}
 	m := &Manager{cfg: c, page: os.Getpagesize(), budget: NewBudget(c.Bytes, c.Regions, c.Sched.Now)}
 	m.keeps.Store(c.Policy.keeps())
 	if c.Ahead != nil && c.Policy == Predictive {
