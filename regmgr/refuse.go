@@ -45,7 +45,7 @@ func (m *Manager) belowCeiling(bytes int64, ahead bool) bool {
 		if c.allows(used, bytes) {
 			return true
 		}
-		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.spare(ahead) {
+		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.yield(ahead) {
 			m.mu.Lock()
 			m.ceiling = c.stop()
 			m.mu.Unlock()
