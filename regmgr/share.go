@@ -21,10 +21,13 @@ func (m *Manager) Share(v Victims) { m.victims.Store(&v) }
 // Uses is the clock by which idle memory ages: references taken so far.
 func (m *Manager) Uses() uint64 { return m.uses.Load() }
 
-// Promise keeps so much of the budget for Lend, and takes what was promised before back. Idle regions beyond what is
-// left for the cache are given up at once; those in use when they are released and room is needed.
-func (m *Manager) Promise(bytes int64, regions int) {
-	m.budget.promise(bytes, regions)
+// Promise keeps so much of the budget for Lend, instead of what was promised before. It takes no lock of the manager's;
+// KeepPromise follows.
+func (m *Manager) Promise(bytes int64, regions int) { m.budget.promise(bytes, regions) }
+
+// KeepPromise gives up idle regions until the cache has only what the promise leaves it. What is in use stays, and is given
+// up when it is idle and room is needed.
+func (m *Manager) KeepPromise() {
 	for !m.budget.keepsPromise() && m.evict(nil) {
 	}
 }
@@ -53,11 +56,13 @@ func (m *Manager) Lend(r mem.Range, a transport.Access) (transport.Region, error
 	}
 }
 
-// Return ends what Lend has registered. Whatever the error, it counts as gone.
+// Return ends what Lend has registered. On an error nobody knows whether the NIC still has it, so it stays charged.
 func (m *Manager) Return(key transport.Region, r mem.Range) error {
-	err := m.cfg.Registrar.Deregister(key)
+	if err := m.cfg.Registrar.Deregister(key); err != nil {
+		return err
+	}
 	m.Unreserve(int64(mem.Pages(r, m.page))*int64(m.page), 1)
-	return err
+	return nil
 }
 
 // errLendFull: everything in the budget is in use.

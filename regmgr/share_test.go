@@ -104,6 +104,7 @@ func TestPromise(t *testing.T) {
 	m.Release(acquire(t, m, heap(6), 0))
 	m.Release(acquire(t, m, heap(4), 0))
 	m.Promise(8*page, 4)
+	m.KeepPromise()
 	require.EqualValues(t, 4*page, m.Stats().Bytes, "the older one went at once")
 	used := []*Hold{acquire(t, m, heap(2), 0), acquire(t, m, heap(2), 0)}
 	require.ErrorIs(t, m.Acquire(new(Hold), Request{Mem: heap(1)}), ErrCopy, "8 pages are free, and kept")

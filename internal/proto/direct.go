@@ -15,7 +15,7 @@ import (
 // Registration says how the memory of large transfers is registered. The zero value is the default.
 type Registration struct {
 	Policy    regmgr.Policy
-	Bytes     int64       // the budget; 0: what the NIC may pin, less a quarter for windows and buffers
+	Bytes     int64       // the budget, which firehose's promises are part of; 0: what the NIC may pin, less its buffers
 	Threshold int         // bytes from which transfers are registered rather than copied; 0: what Costs say, else more than one slot
 	Costs     *cost.Model // of this machine and NIC; nil: measured where the policy needs them
 }
@@ -29,13 +29,10 @@ type direct struct {
 // prepareDirect makes the cache of registrations.
 func (n *nic) prepareDirect(r Registration) (err error) {
 	c := regmgr.Config{
-		Policy: r.Policy, Registrar: n.d, Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 2,
+		Policy: r.Policy, Registrar: n.d, Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 4 * 3,
 	}
 	if r.Policy == regmgr.Predictive {
 		c.Ahead = &regmgr.Ahead{Skip: framesBelow}
-	}
-	if c.Bytes == 0 && n.caps.MaxPinned > 0 {
-		c.Bytes = max(1, n.caps.MaxPinned/4*3-int64(slots*slotBytes))
 	}
 	if c.Threshold == 0 {
 		c.Threshold = slotBytes + 1
