@@ -100,6 +100,9 @@ func (h *Holder) View(rank int, r Range) (*View, error) {
 	return v, nil
 }
 
+// SetCosts changes what misses cost: a measurement has come in, or a better one.
+func (h *Holder) SetCosts(c Costs) { h.c.Costs = c }
+
 func (v *View) setOrder(unitShift, order uint8) {
 	v.order, v.shift = order, unitShift+order
 	v.skew, v.base = v.r.skew(v.shift), MakeBucket(v.r.ID, order, 0)

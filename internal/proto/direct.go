@@ -23,6 +23,7 @@ type Registration struct {
 // direct is the part of a NIC's transfers that go from and to the user's memory without a copy.
 type direct struct {
 	reg   *regmgr.Manager
+	costs cost.Model // what the policy was told; zero: nothing
 	holds [pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight
 }
 
@@ -43,6 +44,7 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 	if c.Costs, err = n.costs(r); err != nil {
 		return err
 	}
+	n.direct.costs = c.Costs
 	n.direct.reg, err = regmgr.New(c)
 	return err
 }

@@ -38,6 +38,9 @@ type hoses struct {
 	q      []firehose.Request // by piece
 	out    []outgoing
 	asked  []bool // by rank: moves were sent there
+	costs  firehose.Costs
+	known  bool    // costs were asked for
+	trip   float64 // the shortest move so far, without registrations, nanoseconds; 0: none
 
 	work  atomic.Bool // moves may have to be sent
 	mu    sync.Mutex

@@ -45,6 +45,7 @@ func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put 
 
 // await returns when q waits no longer. On an error everything with the rank has ended.
 func (h *hoses) await(name string, rank int, q *firehose.Request) error {
+	begun := h.n.e.Sched.Now()
 	h.work.Store(true)
 	h.send()
 	err := h.n.waitUntil(name, rank, func() bool {
@@ -52,10 +53,13 @@ func (h *hoses) await(name string, rank int, q *firehose.Request) error {
 		defer h.n.mu.Unlock()
 		return q.State() != firehose.Waiting
 	})
-	if err != nil {
-		h.n.mu.Lock()
-		defer h.n.mu.Unlock()
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	switch {
+	case err != nil:
 		h.holder.Lost(rank, err) // the rank is gone, or this one's NIC
+	case q.State() == firehose.Ready && q.Moved():
+		h.timedLocked(h.n.e.Sched.Now()-begun, q.Run())
 	}
 	return err
 }
