@@ -219,6 +219,20 @@ func (h *Holder) Try(v *View, q *Request, off, n uint64) bool {
 	return true
 }
 
+// Held reports whether Try would be Ready. It changes nothing.
+func (h *Holder) Held(v *View, off, n uint64) bool {
+	if v.p.first != nil || v.p.err != nil || v.closed || !v.r.holds(off, n) {
+		return false
+	}
+	run := v.r.Run(h.c.Budget.Shift, v.order, off, n)
+	for i := range run.Count {
+		if k := v.p.at.find(run.At(i)); k < 0 || v.p.slab[k].state != held {
+			return false
+		}
+	}
+	return true
+}
+
 // Partial is Try for the first bytes of those asked for that are held: it returns where they begin and how many they
 // are; none if it says 0. More than MaxBuckets are never returned.
 func (h *Holder) Partial(v *View, q *Request, off, n uint64) (start, bytes uint64) {

@@ -23,7 +23,7 @@ type Registration struct {
 // direct is the part of a NIC's transfers that go from and to the user's memory without a copy.
 type direct struct {
 	reg   *regmgr.Manager
-	costs cost.Model // what the policy was told; zero: nothing
+	costs cost.Model          // what the policy was told; zero: nothing
 	holds [pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight
 }
 

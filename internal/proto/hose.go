@@ -42,6 +42,8 @@ type hoses struct {
 	known  bool    // costs were asked for
 	trip   float64 // the shortest move so far, without registrations, nanoseconds; 0: none
 
+	fetchers sync.Pool // of *fetcher
+
 	work  atomic.Bool // moves may have to be sent
 	mu    sync.Mutex
 	parts map[uint32]mem.Range // under mu, with all below
