@@ -44,6 +44,7 @@ type hose struct {
 	key   uint64
 	ref   int32 // requests that use it or wait for it
 	state hoseState
+	due   int64 // when its next use is expected, by the predictor's clock; 0: nobody knows
 	v     *View
 	wait  *Request // those that hang here
 }

@@ -7,6 +7,9 @@ type HolderStats struct {
 	Misses   uint64 // that took a move of their own
 	Blocked  uint64 // that had to wait for firehoses in use; they count again above
 	Refusals uint64 // moves that were not granted
+	Ahead    uint64 // moves made before a use that was predicted
+
+	Units int64 // charged to all shares now
 
 	BucketHits, BucketMisses uint64 // the same by bucket
 	Moves                    uint64 // firehoses taken off a bucket for another
@@ -15,7 +18,13 @@ type HolderStats struct {
 }
 
 // Stats returns the counts so far.
-func (h *Holder) Stats() HolderStats { return h.stats }
+func (h *Holder) Stats() HolderStats {
+	s := h.stats
+	for i := range h.peers {
+		s.Units += h.peers[i].used
+	}
+	return s
+}
 
 // Used returns what is charged to this rank's share of a peer, in units.
 func (h *Holder) Used(rank int) int64 { return h.peers[rank].used }
