@@ -101,6 +101,16 @@ func (h *Holder) View(rank int, r Range) (*View, error) {
 	return v, nil
 }
 
+// Known returns the View of a range if there is one that its owner has not withdrawn, else nil.
+func (h *Holder) Known(rank int, r Range) *View {
+	for _, v := range h.peers[rank].views {
+		if v.r == r && !v.closed {
+			return v
+		}
+	}
+	return nil
+}
+
 // SetCosts changes what misses cost: a measurement has come in, or a better one.
 func (h *Holder) SetCosts(c Costs) { h.c.Costs = c }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gopgas/internal/callsite"
@@ -37,10 +38,15 @@ type aheader struct {
 	mind   *predict.Predictor
 	helper *predict.Helper
 
-	mu     sync.Mutex // innermost: nothing is called under it
-	ctx    predict.Context
-	dq     *predict.Queue // its producing side
-	flying int            // uses begun that the queue has not heard of
+	remote   atomic.Pointer[Remote]   // nil: none
+	due      map[uint64]predict.Nanos // of its buckets, when the next use is expected; the helper's
+	register predict.Line
+
+	mu        sync.Mutex // innermost: nothing is called under it
+	ctx       predict.Context
+	remoteCtx predict.Context
+	dq        *predict.Queue // its producing side
+	flying    int            // uses begun that the queue has not heard of
 }
 
 // startAhead begins to predict and to register ahead.
@@ -59,10 +65,12 @@ func (m *Manager) startAhead(c Ahead) error {
 	default:
 		c.Clock = callsite.New(s.Now)
 	}
-	p := &aheader{m: m, skip: c.Skip, clock: c.Clock, dq: predict.NewQueue(c.Queue)}
+	p := &aheader{m: m, skip: c.Skip, clock: c.Clock, dq: predict.NewQueue(c.Queue), due: make(map[uint64]predict.Nanos)}
+	costs := costsOf(model)
+	p.register = costs.Register
 	p.mind = predict.New(predict.Config{
-		Costs: costsOf(model), Window: c.Window, Age: c.Age, Periodicity: c.Periods,
-	}, spotCache{m}, p.dq)
+		Costs: costs, Window: c.Window, Age: c.Age, Periodicity: c.Periods,
+	}, joint{spotCache{m}, p}, p.dq)
 	m.ahead = p
 	m.keeps.Store(true) // the helper gives back
 	p.helper = predict.Start(m.cfg.Sched, p.mind, predict.HelperSetup{

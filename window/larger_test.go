@@ -27,8 +27,18 @@ func tight() pgastest.Config {
 // TestWindowLargerThanTheLimit: memory of which the NIC may register a small part is written and read everywhere, by
 // several goroutines of every rank, each in words of its own; what arrives is checked at the target.
 func TestWindowLargerThanTheLimit(t *testing.T) {
+	for _, policy := range []string{"leavepinned", "predictive"} {
+		t.Run(policy, func(t *testing.T) {
+			c := tight()
+			c.Reg = policy
+			larger(t, c)
+		})
+	}
+}
+
+func larger(t *testing.T, c pgastest.Config) {
 	const ranks, workers, words, rounds = 3, 2, 1 << 20, 300 // 8 MiB a rank
-	pgastest.RunConfig(t, ranks, tight(), func(ctx context.Context, w *pgas.World) error {
+	pgastest.RunConfig(t, ranks, c, func(ctx context.Context, w *pgas.World) error {
 		local := make([]uint64, words)
 		win, err := window.Create(ctx, w.Team(), local)
 		if err != nil {

@@ -38,6 +38,7 @@ type hoses struct {
 	q      []firehose.Request // by piece
 	out    []outgoing
 	asked  []bool // by rank: moves were sent there
+	ahead  *foresight
 	costs  firehose.Costs
 	known  bool    // costs were asked for
 	trip   float64 // the shortest move so far, without registrations, nanoseconds; 0: none
@@ -107,7 +108,9 @@ func newHoses(n *nic, budget int64) (*hoses, error) {
 	}
 	h.server = firehose.NewServer(b, h, n.direct.reg.Uses)
 	n.direct.reg.Share(h.server)
-	h.holder, err = firehose.NewHolder(firehose.HolderConfig{Budget: b, Payload: payload})
+	if h.holder, err = firehose.NewHolder(firehose.HolderConfig{Budget: b, Payload: payload}); err == nil {
+		h.foresee()
+	}
 	return h, err
 }
 

@@ -22,6 +22,7 @@ func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put 
 		return 0, false, false, transport.NewOpError(name, r.Rank, err)
 	}
 	q.Put = put
+	h.noteLocked(id, v, r, off, put == nil)
 	state := h.holder.Acquire(v, q, off, uint64(n))
 	h.n.mu.Unlock()
 	if state == firehose.Waiting {
@@ -39,6 +40,9 @@ func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put 
 		key = q.Key(0)
 	case err == nil && !q.Carried() && !fallsBack(q.Err()):
 		err = transport.NewOpError(name, r.Rank, q.Err())
+	}
+	if !h.n.piece[id].hosed {
+		h.doneLocked(id)
 	}
 	return key, ready, q.Carried(), err
 }
@@ -106,6 +110,7 @@ func fallsBack(err error) bool {
 func (n *nic) releaseLocked(id int32) {
 	if p := &n.piece[id]; p.hosed {
 		p.hosed = false
+		n.hoses.doneLocked(id)
 		if n.hoses.holder.Release(&n.hoses.q[id]) {
 			n.hoses.work.Store(true)
 		}

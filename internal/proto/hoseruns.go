@@ -168,7 +168,7 @@ func (c *chain) addHeld(r *Remote, at uint64, off int, src, base mem.Range, near
 		return false, err
 	}
 	k := c.len - 1
-	key, ok := n.hoses.hold(c.ids[k], r, at, bytes)
+	key, ok := n.hoses.hold(c.ids[k], r, at, bytes, near != nowhereBack)
 	if !ok { // it was given up meanwhile
 		n.abandon(c.ids[k])
 		if g := c.group[k]; g >= 0 {
@@ -194,7 +194,7 @@ func (h *hoses) holds(r *Remote, at uint64, bytes int) bool {
 }
 
 // hold gets a firehose for piece id where that takes no wait.
-func (h *hoses) hold(id int32, r *Remote, at uint64, bytes int) (key uint64, ok bool) {
+func (h *hoses) hold(id int32, r *Remote, at uint64, bytes int, read bool) (key uint64, ok bool) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
 	v, err := h.holder.View(r.Rank, r.hosed.r)
@@ -203,6 +203,7 @@ func (h *hoses) hold(id int32, r *Remote, at uint64, bytes int) (key uint64, ok 
 	if err != nil || !h.holder.Try(v, q, at, uint64(bytes)) {
 		return 0, false
 	}
+	h.noteLocked(id, v, r, at, read)
 	h.n.piece[id].hosed = true
 	return q.Key(0), true
 }
