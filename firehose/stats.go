@@ -36,6 +36,7 @@ type ServerStats struct {
 	Refused     uint64 // not granted, for whatever reason
 	Resurrected uint64 // buckets asked for that were still registered though unused
 	Shared      uint64 // that were in use already
+	Victims     uint64 // buckets of which nobody had a use any more
 
 	Registered, RegisterCalls     uint64 // buckets, and calls of the Registrar
 	Deregistered, DeregisterCalls uint64
@@ -44,12 +45,13 @@ type ServerStats struct {
 
 	Pinned, Peak int64 // units registered now, and at most
 	Own          int64 // of these, what is charged to the owner's part
+	Idle         int64 // of those, used by nobody
 }
 
 // Stats returns the counts so far.
 func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Own = s.own
+	s.stats.Own, s.stats.Idle = s.own, s.idleW
 	return s.stats
 }

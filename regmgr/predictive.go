@@ -11,6 +11,7 @@ import (
 	"gopgas/internal/callsite"
 	"gopgas/internal/cost"
 	"gopgas/internal/predict"
+	"gopgas/internal/seats"
 	"gopgas/transport"
 )
 
@@ -26,8 +27,13 @@ type Ahead struct {
 	Periods int           // calls that the periodicity-based predictor looks at instead; 0: the paper's predictor
 	// Clock stamps uses and is the helper's; nil: the processor's counter, calibrated by the manager's scheduler.
 	Clock *callsite.Clock
-	// Seat says now and then whether the helper has a core and how long others on it keep it waiting; nil: always, none.
+	// Seat says now and then whether the helper has a core and how long others on it keep it waiting; nil: as Board says.
 	Seat func() (sharing predict.Nanos, has bool)
+	// Board is where the ranks of the node post what they have registered; Idle and Node decide by that who has a helper,
+	// and where. nil: the helper has a core of its own, always. Node.Work is filled in.
+	Board *seats.Board
+	Idle  seats.Policy
+	Node  seats.Node
 }
 
 // aheader is what a manager has under the policy Predictive.
@@ -42,11 +48,16 @@ type aheader struct {
 	due      map[uint64]predict.Nanos // of its buckets, when the next use is expected; the helper's
 	register predict.Line
 
+	board  *seats.Board // nil: none
+	gap    atomic.Int64 // the helper's: in what time it must act
+	seated atomic.Bool
+
 	mu        sync.Mutex // innermost: nothing is called under it
 	ctx       predict.Context
 	remoteCtx predict.Context
 	dq        *predict.Queue // its producing side
 	flying    int            // uses begun that the queue has not heard of
+	used      uint64         // over
 }
 
 // startAhead begins to predict and to register ahead.
@@ -73,11 +84,34 @@ func (m *Manager) startAhead(c Ahead) error {
 	}, joint{spotCache{m}, p}, p.dq)
 	m.ahead = p
 	m.keeps.Store(true) // the helper gives back
+	if c.Seat == nil && c.Board != nil {
+		c.Node.Work = costs.GiveBack(workPages, 0)
+		p.board = c.Board
+		c.Seat = func() (predict.Nanos, bool) { return p.seat(c.Idle, c.Node) }
+	}
 	p.helper = predict.Start(m.cfg.Sched, p.mind, predict.HelperSetup{
 		Now: c.Clock.Now, InFlight: p.inFlight, Poll: c.Poll, Seat: c.Seat,
 		Ended: func() { m.keeps.Store(false) }, // from now on all goes on demand
 	})
 	return nil
+}
+
+// workPages is the size of a typical region: 1 MiB.
+const workPages = 256
+
+// seat asks the board for the helper's place, and posts what this rank has.
+func (p *aheader) seat(policy seats.Policy, n seats.Node) (sharing predict.Nanos, has bool) {
+	p.gap.Store(p.mind.Gap())
+	p.post()
+	s := p.board.Seat(policy, n)
+	p.seated.Store(s.Has)
+	return seats.Sharing(s.Helpers, n.Slice, n.Swap), s.Has
+}
+
+// post tells the node what this rank has registered for its own transfers.
+func (p *aheader) post() {
+	u := p.m.budget.Usage()
+	p.board.Post(seats.Post{Bytes: uint64(max(0, u.Bytes-u.Lent)), Gap: p.gap.Load()})
 }
 
 // hashTime is t_hash: a hash of sixteen words, a look into a map, a sorted insertion.
@@ -132,7 +166,12 @@ func (p *aheader) done(u *predict.Use) {
 	p.mu.Lock()
 	p.dq.Put(u)
 	p.flying--
+	p.used++
+	due := p.board != nil && p.used%seats.PostEvery == 0
 	p.mu.Unlock()
+	if due {
+		p.post()
+	}
 }
 
 // prediction returns the figures for Stats.
@@ -140,6 +179,7 @@ func (p *aheader) prediction() Prediction {
 	s := p.mind.Stats()
 	return Prediction{
 		Made: s.Predicted, Within05: s.WithinHalf, Within5: s.Within5, Missed: s.Mispredicted, LostDQ: s.Lost,
+		Helper: p.helper.Running() && (p.board == nil || p.seated.Load()),
 	}
 }
 

@@ -43,6 +43,7 @@ type Prediction struct {
 	Made, Within05, Within5 uint64 // predictions, those within 0.5 % and within 5 % of the period
 	Missed                  uint64 // uses that never came
 	LostDQ                  uint64 // entries lost to a full queue of deregistrations
+	Helper                  bool   // a helper is at work: it runs, and has a core
 }
 
 // Stats returns the counters.

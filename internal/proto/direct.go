@@ -17,6 +17,7 @@ type Registration struct {
 	Policy    regmgr.Policy
 	Bytes     int64       // the budget, which firehose's promises are part of; 0: what the NIC may pin, less its buffers
 	Threshold int         // bytes from which transfers are registered rather than copied; 0: what Costs say, else more than one slot
+	Idle      IdleCores   // who has a helper, under the policy Predictive
 	Costs     *cost.Model // of this machine and NIC; nil: measured where the policy needs them
 }
 
@@ -33,7 +34,10 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 		Policy: r.Policy, Registrar: n.d, Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 4 * 3,
 	}
 	if r.Policy == regmgr.Predictive {
-		c.Ahead = &regmgr.Ahead{Skip: framesBelow}
+		c.Ahead = &regmgr.Ahead{Skip: framesBelow, Idle: r.Idle.Policy, Node: r.Idle.node()}
+		if !r.Idle.Always {
+			c.Ahead.Board = n.e.board
+		}
 	}
 	if c.Threshold == 0 {
 		c.Threshold = slotBytes + 1

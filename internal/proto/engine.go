@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
+	"gopgas/internal/seats"
 	"gopgas/internal/trace"
 	"gopgas/transport"
 )
@@ -29,6 +30,7 @@ type Engine struct {
 	count   bool // count operations on mapped memory too
 	record  *Recording
 	counts  counters
+	board   *seats.Board // of this node's registration helpers
 }
 
 // Config is what an Engine is made of.
@@ -58,6 +60,7 @@ func New(c Config) *Engine {
 		Rank: c.Rank, Size: c.Size, Sched: c.Sched, Peers: c.Peers,
 		Nodes: c.Nodes, mapper: c.Mapper, count: c.CountMapped || c.Record != nil, record: c.Record, config: c,
 	}
+	e.board = e.newBoard()
 	return e
 }
 
@@ -123,6 +126,7 @@ func (e *Engine) Part() {
 		n.quit()
 	}
 	e.Sched.DropBell()
+	e.board.Close() // a helper may be at work still
 	e.Peers.part()
 }
 

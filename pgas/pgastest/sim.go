@@ -194,7 +194,7 @@ func (s *simWorld) parts() []simParts {
 // rank is the life of one rank.
 func (s *simWorld) rank(ctx context.Context, r int, p pgas.Parts, f func(context.Context, *pgas.World) error) {
 	s.errs[r] = ErrKilled // unless it gets to its end
-	w, err := pgas.Assemble(ctx, pgas.Config{Stats: s.c.Mapped, Reg: s.c.Reg}, p)
+	w, err := pgas.Assemble(ctx, pgas.Config{Stats: s.c.Mapped, Reg: s.c.Reg, IdleCores: always}, p)
 	if err != nil {
 		s.errs[r] = errors.Join(err, p.Job.Close())
 		return
