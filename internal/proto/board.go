@@ -45,6 +45,9 @@ func (e *Engine) newBoard() *seats.Board {
 
 // openBoard lets the helpers of the node post in the rank blocks, if all of the node are mapped.
 func (e *Engine) openBoard(local mem.Range, blocks []Remote) {
+	if e.board == nil {
+		return
+	}
 	var places []seats.Place
 	for r := range blocks {
 		block := blocks[r].Mapped

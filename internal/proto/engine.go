@@ -126,7 +126,9 @@ func (e *Engine) Part() {
 		n.quit()
 	}
 	e.Sched.DropBell()
-	e.board.Close() // a helper may be at work still
+	if e.board != nil {
+		e.board.Close() // a helper may be at work still
+	}
 	e.Peers.part()
 }
 
