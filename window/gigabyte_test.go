@@ -43,39 +43,39 @@ func TestGigabyte(t *testing.T) {
 			if !lockedLow() {
 				p.Env = append(p.Env, fmt.Sprintf("PGAS_MAX_PINNED=%d", pinLimit))
 			}
-			pgastest.RunProcsConfig(t, 2, p.Procs, func(ctx context.Context, w *pgas.World) error {
-				made := map[string]func(window.Config) (*window.Window[uint64], error){
-					"create": func(c window.Config) (*window.Window[uint64], error) {
-						return window.CreateConfig(ctx, w.Team(), make([]uint64, gigabyte/8), c)
-					},
-					"allocate": func(c window.Config) (*window.Window[uint64], error) {
-						return window.AllocateConfig[uint64](ctx, w.Team(), gigabyte/8, c)
-					},
-				}
-				for _, name := range []string{"create", "allocate"} {
-					win, err := made[name](window.Config{Epochs: true})
-					if err == nil {
-						err = anywhere(ctx, w, win)
-					}
-					if err == nil {
-						err = win.Free(ctx)
-					}
-					if err != nil {
-						return fmt.Errorf("%s: %w", name, err)
-					}
-				}
-				locked, err := lockedKiB()
-				if err == nil && locked > pinLimit>>10 {
-					err = fmt.Errorf("%d KiB are locked, at most %d may be", locked, pinLimit>>10)
-				}
-				origin, _ := w.Team().Engine().Firehoses()
-				if origin.Misses == 0 || origin.Moves == 0 || origin.Hits == 0 {
-					err = errors.Join(err, fmt.Errorf("nothing went through firehoses: %+v", origin))
-				}
-				return err
+			t.Run("create", func(t *testing.T) {
+				pgastest.RunProcsConfig(t, 2, p.Procs, func(ctx context.Context, w *pgas.World) error {
+					win, err := window.CreateConfig(ctx, w.Team(), make([]uint64, words), window.Config{Epochs: true})
+					return within(ctx, w, win, err)
+				})
+			})
+			t.Run("allocate", func(t *testing.T) {
+				pgastest.RunProcsConfig(t, 2, p.Procs, func(ctx context.Context, w *pgas.World) error {
+					win, err := window.AllocateConfig[uint64](ctx, w.Team(), words, window.Config{Epochs: true})
+					return within(ctx, w, win, err)
+				})
 			})
 		})
 	}
+}
+
+// within uses a window, and checks that what was registered stayed within the limit and went through firehoses.
+func within(ctx context.Context, w *pgas.World, win *window.Window[uint64], err error) error {
+	if err != nil {
+		return err
+	}
+	if err := anywhere(ctx, w, win); err != nil {
+		return err
+	}
+	locked, err := lockedKiB()
+	if err == nil && locked > pinLimit>>10 {
+		err = fmt.Errorf("%d KiB are locked, at most %d may be", locked, pinLimit>>10)
+	}
+	origin, _ := w.Team().Engine().Firehoses()
+	if origin.Misses == 0 || origin.Moves == 0 || origin.Hits == 0 {
+		err = errors.Join(err, fmt.Errorf("nothing went through firehoses: %+v", origin))
+	}
+	return errors.Join(err, win.Free(ctx))
 }
 
 // lockedLow reports whether the kernel lets this process lock no more than pinLimit.
@@ -100,11 +100,22 @@ func lockedKiB() (kib int, err error) {
 
 // anywhere does all that a window can do, at places all over it, and checks the outcome.
 func anywhere(ctx context.Context, w *pgas.World, win *window.Window[uint64]) error {
-	for _, part := range []func(context.Context, *pgas.World, *window.Window[uint64]) error{
-		farPuts, farRuns, farAtomics, farSignals, farEpochs,
+	for _, part := range []struct {
+		name string
+		do   func(context.Context, *pgas.World, *window.Window[uint64]) error
+	}{
+		{"puts and gets", farPuts},
+		{"runs", farRuns},
+		{"atomics", farAtomics},
+		{"signals", farSignals},
+		{"epochs", farEpochs},
 	} {
-		if err := part(ctx, w, win); err != nil {
-			return err
+		began := w.Elapsed()
+		if err := part.do(ctx, w, win); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		if w.Rank() == 0 {
+			fmt.Printf("%s: %v\n", part.name, (w.Elapsed() - began).Round(time.Millisecond))
 		}
 		if err := win.Fence(ctx); err != nil {
 			return err

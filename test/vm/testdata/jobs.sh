@@ -44,6 +44,8 @@ part killed job 3 --no-kill ./rank.run killed
 PGAS_MAX_PINNED=16M part budget job 2 ./rank.run create 20000000
 limited 64 memlock64K ./pgasrun.run -n 2 ./rank.run hello
 limited 8192 memlock8M ./pgasrun.run -n 2 ./rank.run create 10000000
+part stalepinned ./stale.run pinned
+part stalebare ./stale.run bare
 part flap flap 0.7 job 2 ./rank.run flow 3000
 part keys ./proto.run -test.v -test.run='^(TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 if [ "$length" = short ]; then
@@ -58,6 +60,7 @@ else
 	part window ./window.run -test.v
 	part sync ./sync.run -test.v
 	part pgas ./pgas.run -test.v
+	limited 8192 gigabyte ./window.run -test.v -test.run='^TestGigabyte$'
 	part proto ./proto.run -test.v -test.run='^(TestMend|TestInDoubt|TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 fi
 echo "=== part counters"
