@@ -148,7 +148,8 @@ func (h *hoses) withdraw(id uint32, others []Remote) error {
 				h.server.Lost(r)
 			}
 		}
-		return h.server.Withdrawn(id)
+		// What this rank gives up must be on its way: when it waits no longer nobody may look after that for long.
+		return h.server.Withdrawn(id) && !h.work.Load()
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
