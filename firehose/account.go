@@ -50,6 +50,8 @@ func (s *Server) fallIdle(at int32, t *txn) {
 	case x.in.closing:
 		s.expel(at, t)
 	default:
+		s.stats.Victims++
+		x.since = s.age()
 		s.idle.push(at)
 		s.idleW += x.b.Weight()
 	}

@@ -34,6 +34,9 @@
 // new buckets are taken back, the old ones stay given up, the request Failed, and the caller sends a message instead. A
 // put of at most 3 KiB may travel in the move; the owner's CPU stores it even if it cannot register.
 //
+// Who predicts uses may ask ahead of them (Holder.Ahead): an idle firehose that is needed later, or of which no use is expected,
+// moves, and none that is needed earlier. A use that comes before the answer joins.
+//
 // # Invariants
 //
 //   - F1: at every instant at most Share for each peer, V, and what was registered beforehand are registered.

@@ -46,7 +46,7 @@ func Example() {
 		return
 	}
 	memory := firehose.Range{ID: 1, Start: 0x10000, Bytes: 1 << 20}
-	owner := firehose.NewServer(budget, &printer{})
+	owner := firehose.NewServer(budget, &printer{}, nil)
 	_ = owner.Expose(memory)
 	origin, _ := firehose.NewHolder(firehose.HolderConfig{Budget: budget, Payload: 1024})
 	view, _ := origin.View(1, memory)
@@ -135,7 +135,7 @@ func ExampleHolder() {
 	}
 	memory := firehose.Range{ID: 1, Start: 0x10000, Bytes: 1 << 20}
 	var registrar firehose.Registrar = &printer{}
-	owner := firehose.NewServer(budget, registrar)
+	owner := firehose.NewServer(budget, registrar, nil)
 	if err := owner.Expose(memory); err != nil {
 		fmt.Println(err)
 		return

@@ -119,7 +119,7 @@ func newNet(t testing.TB, c config) *net {
 		require.NoError(t, err)
 		n.holders = append(n.holders, h)
 		o := &owner{t: t, budget: b, pins: make(map[Bucket]Pin), keys: make(map[uint64]Bucket)}
-		o.s = NewServer(b, o)
+		o.s = NewServer(b, o, nil)
 		require.NoError(t, o.s.Expose(Range{ID: 1, Start: start, Bytes: bigRange}))
 		n.owners = append(n.owners, o)
 	}

@@ -44,6 +44,7 @@ type hose struct {
 	key   uint64
 	ref   int32 // requests that use it or wait for it
 	state hoseState
+	due   int64 // when its next use is expected, by the predictor's clock; 0: nobody knows
 	v     *View
 	wait  *Request // those that hang here
 }
@@ -99,6 +100,19 @@ func (h *Holder) View(rank int, r Range) (*View, error) {
 	p.views = append(p.views, v)
 	return v, nil
 }
+
+// Known returns the View of a range if there is one that its owner has not withdrawn, else nil.
+func (h *Holder) Known(rank int, r Range) *View {
+	for _, v := range h.peers[rank].views {
+		if v.r == r && !v.closed {
+			return v
+		}
+	}
+	return nil
+}
+
+// SetCosts changes what misses cost: a measurement has come in, or a better one.
+func (h *Holder) SetCosts(c Costs) { h.c.Costs = c }
 
 func (v *View) setOrder(unitShift, order uint8) {
 	v.order, v.shift = order, unitShift+order
@@ -213,6 +227,20 @@ func (h *Holder) Try(v *View, q *Request, off, n uint64) bool {
 	}
 	v.m.bytes += n
 	h.hit(q)
+	return true
+}
+
+// Held reports whether Try would be Ready. It changes nothing.
+func (h *Holder) Held(v *View, off, n uint64) bool {
+	if v.p.first != nil || v.p.err != nil || v.closed || !v.r.holds(off, n) {
+		return false
+	}
+	run := v.r.Run(h.c.Budget.Shift, v.order, off, n)
+	for i := range run.Count {
+		if k := v.p.at.find(run.At(i)); k < 0 || v.p.slab[k].state != held {
+			return false
+		}
+	}
 	return true
 }
 

@@ -149,6 +149,18 @@ func (s *Server) Prepin(run Run, pins []Pin) error {
 	return nil
 }
 
+// Oldest returns when the victim that Shed would give up first fell idle, by the clock given to NewServer; ok is false where
+// there is none.
+func (s *Server) Oldest() (age uint64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.idle.first()
+	if at < 0 {
+		return 0, false
+	}
+	return s.slab[at].since, true
+}
+
 // Shed deregisters unused buckets, oldest first, of at least so many bytes, or all there are, and returns how many bytes
 // are free now. It is for the owner of the machine's one limit, when he needs room for something else.
 func (s *Server) Shed(bytes int64) (freed int64) {

@@ -23,14 +23,23 @@ type Usage struct {
 // large stretches want large buckets and scattered ones small; where nothing else counts the best S is the root
 // of t·Register/RegisterByte. What is held is used Reuse times for one miss, but only as long as all Places fit into
 // the share: larger buckets waste more of it, and beyond it each use is a miss.
+//
+// Of the buckets chosen at least four fit into the share, if that holds four units: several transfers, or the pieces of
+// one, want buckets at a time.
 func (b Budget) Order(u Usage, c Costs, most int) (order uint8, cost float64) {
 	for o := range b.MaxOrder() + 1 {
+		if o > 0 && b.Share>>o < leastBuckets {
+			break
+		}
 		if k := b.orderCost(u, c, most, o); o == 0 || k < cost {
 			order, cost = o, k
 		}
 	}
 	return order, cost
 }
+
+// leastBuckets is how many buckets a share should hold.
+const leastBuckets = 4
 
 // orderCost is the cost of one use of a stretch with buckets of order o.
 func (b Budget) orderCost(u Usage, c Costs, most int, o uint8) float64 {

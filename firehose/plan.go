@@ -103,7 +103,11 @@ func (h *Holder) take(q *Request) {
 func (h *Holder) miss(q *Request, lack int64) {
 	v := q.v
 	p := v.p
-	h.stats.Misses++
+	if q.ahead {
+		h.stats.Ahead++
+	} else {
+		h.stats.Misses++
+	}
 	q.moved = true
 	h.take(q) // before victims are chosen: what the request hits is no victim
 	id := p.newFlight()
@@ -130,7 +134,7 @@ func (h *Holder) miss(q *Request, lack int64) {
 	}
 	p.launch(id)
 	h.hang(q)
-	if v.m.miss(q.off, q.n, 1<<v.shift) {
+	if !q.ahead && v.m.miss(q.off, q.n, 1<<v.shift) {
 		h.reconsider(v)
 	}
 }

@@ -32,7 +32,7 @@ func TestConcurrentServer(t *testing.T) {
 	b, err := Split(Limits{Ranks: 2, Pinnable: 12 * unit, Peers: 6 * unit, Own: 6 * unit, Unit: unit, Page: unit})
 	require.NoError(t, err)
 	l := &locked{o: owner{t: t, budget: b, pins: make(map[Bucket]Pin), keys: make(map[uint64]Bucket)}}
-	s := NewServer(b, l)
+	s := NewServer(b, l, nil)
 	l.o.s = s
 	require.NoError(t, s.Expose(Range{ID: 1, Start: start, Bytes: 64 * unit}))
 	var wg sync.WaitGroup

@@ -84,8 +84,10 @@ func (w *world) step() {
 		w.deliver(i)
 	case k < 82 && len(w.ops) > 0:
 		w.finish(w.rng.IntN(len(w.ops)))
-	case k < 88:
+	case k < 86:
 		w.pinLocally()
+	case k < 88:
+		w.foresee()
 	case k < 94 && len(w.pins) > 0:
 		i := w.rng.IntN(len(w.pins))
 		w.owners[w.pins[i].rank].s.Unpin(w.pins[i].run)
@@ -144,7 +146,10 @@ func (w *world) acquire() {
 	q := new(Request)
 	switch w.rng.IntN(6) {
 	case 0:
-		if !h.Try(v, q, off, n) {
+		held := h.Held(v, off, n)
+		ok := h.Try(v, q, off, n)
+		w.must(n == 0 || held == ok, "held %v, try %v", held, ok)
+		if !ok {
 			return
 		}
 		w.note("try")
@@ -184,6 +189,41 @@ func (w *world) acquire() {
 		}
 	}
 	w.ops = append(w.ops, op{rank, q})
+}
+
+// foresee does what a predictor does, right or wrong.
+func (w *world) foresee() {
+	rank, peer, ok := w.pair()
+	if !ok {
+		return
+	}
+	h := w.holders[rank]
+	v, off, n := w.where(rank, peer)
+	b := v.r.Run(w.budget.Shift, v.Order(), off, max(1, n)).First
+	if w.rng.IntN(20) == 0 {
+		b += Bucket(w.rng.Uint64N(1 << 50)) // of another range, or none
+	}
+	due := int64(w.rng.IntN(4))
+	switch w.rng.IntN(4) {
+	case 0:
+		if h.Yield(v, b) {
+			w.note("yielded")
+		}
+	case 1:
+		h.Expect(v, b, due)
+	default:
+		known, before := h.Knows(v, b), h.Stats().Ahead
+		done := h.Ahead(v, b, due)
+		made := h.Stats().Ahead > before
+		w.must(done == h.Knows(v, b) || known, "asked ahead: %v, known %v", done, h.Knows(v, b))
+		w.must(made == (done && !known), "asked ahead %v, known before %v, a move was made %v", done, known, made)
+		switch {
+		case made:
+			w.note("ahead")
+		case !done:
+			w.note("ahead: no room")
+		}
+	}
 }
 
 // finish ends an operation if it can.
@@ -393,6 +433,7 @@ func TestRandomSystems(t *testing.T) {
 	for _, must := range []string{
 		"hit", "join", "miss", "moved", "blocked", "shed", "try", "partial", "carried", "failed", "failed at once", "abandoned", "refused",
 		"pin", "pin: busy", "out of order", "withdrawn", "died", "during a registration", "deferred", "order 0", "order 1", "order 2",
+		"ahead", "ahead: no room", "yielded",
 	} {
 		require.Positive(t, seen[must], "never reached: %s", must)
 	}

@@ -31,6 +31,7 @@ type Request struct {
 	carried   bool
 	blocked   bool
 	abandoned bool
+	ahead     bool // nobody needs it yet
 }
 
 // State returns the request's state.

@@ -10,6 +10,7 @@ import (
 type Server struct {
 	b   Budget
 	reg Registrar
+	age func() uint64
 
 	mu     sync.Mutex
 	ranges map[uint32]*served
@@ -45,10 +46,11 @@ type bucket struct {
 	b       Bucket
 	in      *served
 	pin     Pin
-	local   int32 // uses by this rank
-	remote  int32 // firehoses of peers: a count, not a set, so that moves may arrive in any order
-	transit bool  // the Registrar is at it
-	leaving bool  // to deregister it
+	since   uint64 // when it fell idle, by Server.age
+	local   int32  // uses by this rank
+	remote  int32  // firehoses of peers: a count, not a set, so that moves may arrive in any order
+	transit bool   // the Registrar is at it
+	leaving bool   // to deregister it
 	holder  holding
 	others  []holding
 }
@@ -66,9 +68,13 @@ type deferred struct {
 	m    Move
 }
 
-// NewServer returns the account of a rank that exposes nothing yet.
-func NewServer(b Budget, reg Registrar) *Server {
-	return &Server{b: b, reg: reg, ranges: make(map[uint32]*served), limit: b.Victims, peers: make([]account, b.Ranks)}
+// NewServer returns the account of a rank that exposes nothing yet. age is the clock by which idle buckets age, for who
+// compares them with other registrations; it takes no lock. nil: they have no age.
+func NewServer(b Budget, reg Registrar, age func() uint64) *Server {
+	if age == nil {
+		age = func() uint64 { return 0 }
+	}
+	return &Server{b: b, reg: reg, age: age, ranges: make(map[uint32]*served), limit: b.Victims, peers: make([]account, b.Ranks)}
 }
 
 // Expose lets peers ask for buckets of r. Its memory must stay mapped until Withdraw has said that it is done.

@@ -7,6 +7,9 @@ type HolderStats struct {
 	Misses   uint64 // that took a move of their own
 	Blocked  uint64 // that had to wait for firehoses in use; they count again above
 	Refusals uint64 // moves that were not granted
+	Ahead    uint64 // moves made before a use that was predicted
+
+	Units int64 // charged to all shares now
 
 	BucketHits, BucketMisses uint64 // the same by bucket
 	Moves                    uint64 // firehoses taken off a bucket for another
@@ -15,7 +18,13 @@ type HolderStats struct {
 }
 
 // Stats returns the counts so far.
-func (h *Holder) Stats() HolderStats { return h.stats }
+func (h *Holder) Stats() HolderStats {
+	s := h.stats
+	for i := range h.peers {
+		s.Units += h.peers[i].used
+	}
+	return s
+}
 
 // Used returns what is charged to this rank's share of a peer, in units.
 func (h *Holder) Used(rank int) int64 { return h.peers[rank].used }
@@ -27,6 +36,7 @@ type ServerStats struct {
 	Refused     uint64 // not granted, for whatever reason
 	Resurrected uint64 // buckets asked for that were still registered though unused
 	Shared      uint64 // that were in use already
+	Victims     uint64 // buckets of which nobody had a use any more
 
 	Registered, RegisterCalls     uint64 // buckets, and calls of the Registrar
 	Deregistered, DeregisterCalls uint64
@@ -35,12 +45,13 @@ type ServerStats struct {
 
 	Pinned, Peak int64 // units registered now, and at most
 	Own          int64 // of these, what is charged to the owner's part
+	Idle         int64 // of those, used by nobody
 }
 
 // Stats returns the counts so far.
 func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Own = s.own
+	s.stats.Own, s.stats.Idle = s.own, s.idleW
 	return s.stats
 }

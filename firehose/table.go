@@ -115,6 +115,17 @@ func (c *chain) push(i int32) {
 	c.tail = i + 1
 }
 
+// pushFirst puts the record at i, which is not in the chain, before all others.
+func (c *chain) pushFirst(i int32) {
+	c.links[i] = link{next: c.head}
+	if c.head != 0 {
+		c.links[c.head-1].prev = i + 1
+	} else {
+		c.tail = i + 1
+	}
+	c.head = i + 1
+}
+
 // remove takes the record at i, which is in the chain, out of it.
 func (c *chain) remove(i int32) {
 	l := c.links[i]

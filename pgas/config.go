@@ -59,6 +59,9 @@ type Config struct {
 	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
 	// the name of a paper whose constants to take. Empty: measured where it must be known.
 	Calibration string
+	// IdleCores says which ranks have a helper under the policy predictive: "none", "conservative", "aggressive" or "auto" by
+	// the cores on which no rank computes, or "always"; empty: "auto".
+	IdleCores string
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration
 	// Environ is the environment in which the launcher's word is looked for. nil: the process's.
@@ -87,6 +90,7 @@ const (
 	envRegLimit  = "PGAS_REG_LIMIT"
 	envRegLeast  = "PGAS_REG_THRESHOLD"
 	envCosts     = "PGAS_CALIBRATION"
+	envIdle      = "PGAS_IDLE_CORES"
 	envLatency   = "PGAS_SOFT_LATENCY"
 	envBandwidth = "PGAS_SOFT_BANDWIDTH"
 )
@@ -108,9 +112,11 @@ func Variables(environ []string) []Variable {
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
 		{Name: envBandwidth, Default: "0", Meaning: "soft: bytes per second of each rank, such as 1.5G; 0: what the machine moves"},
 		{Name: envReg, Default: "leavepinned", Meaning: "the memory of large transfers: " + regmgr.Policies()},
-		{Name: envRegLimit, Default: "0", Meaning: "the part of " + envPinned + " for this rank's own transfers, such as 64M; 0: 3/4 of it"},
+		{Name: envRegLimit, Default: "0", Meaning: "the part of " + envPinned + " for transfers and for buckets of exposed memory, such as 64M; 0: all but buffers"},
 		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
 		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
+		{Name: envIdle, Default: "auto", Meaning: "who has a registration helper under PGAS_REG=predictive where cores are short: none, conservative " +
+			"(one for each idle core), aggressive (all, they share the idle cores), auto, always (whatever the cores)"},
 		{Name: "GOMAXPROCS", Default: fmt.Sprint(runtime.NumCPU() + 1), Meaning: "threads that run Go code in a rank"},
 		{Name: "PMI_FD", Meaning: "the process manager's connection (set by pgasrun, mpiexec.hydra, srun --mpi=pmi2)"},
 		{Name: "PMI_PORT", Meaning: "the same as an address"},

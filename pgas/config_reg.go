@@ -7,6 +7,7 @@ import (
 
 	"gopgas/internal/cost"
 	"gopgas/internal/proto"
+	"gopgas/internal/seats"
 	"gopgas/regmgr"
 )
 
@@ -14,6 +15,7 @@ import (
 func (c *Config) registrationFrom(environ []string) error {
 	c.Reg, _ = lookup(environ, envReg)
 	c.Calibration, _ = lookup(environ, envCosts)
+	c.IdleCores, _ = lookup(environ, envIdle)
 	for name, to := range map[string]*int64{envRegLimit: &c.RegLimit, envRegLeast: &c.RegThreshold} {
 		v, _ := lookup(environ, name)
 		if v == "" {
@@ -42,6 +44,9 @@ func (c *Config) registration() (proto.Registration, error) {
 		return proto.Registration{}, fmt.Errorf("%w: %s=%d is to be a part of %s=%d", ErrConfig, envRegLimit, c.RegLimit, envPinned, c.MaxPinned)
 	}
 	r := proto.Registration{Policy: p, Bytes: c.RegLimit, Threshold: int(c.RegThreshold)}
+	if r.Idle, err = idleCores(c.IdleCores); err != nil {
+		return r, err
+	}
 	if c.Calibration == "" {
 		return r, nil
 	}
@@ -51,6 +56,24 @@ func (c *Config) registration() (proto.Registration, error) {
 	}
 	r.Costs = &m
 	return r, nil
+}
+
+// helperAlways is the value of PGAS_IDLE_CORES that asks for no core.
+const helperAlways = "always"
+
+// idleCores returns the policy of that name; the empty name is auto.
+func idleCores(name string) (proto.IdleCores, error) {
+	switch name {
+	case helperAlways:
+		return proto.IdleCores{Always: true}, nil
+	case "":
+		return proto.IdleCores{Policy: seats.Auto}, nil
+	}
+	p, err := seats.Parse(name)
+	if err != nil {
+		return proto.IdleCores{}, fmt.Errorf("%w: %s=%q: %w, or %s", ErrConfig, envIdle, name, err, helperAlways)
+	}
+	return proto.IdleCores{Policy: p}, nil
 }
 
 // calibration returns the costs of that name, or from the file of that name.
@@ -91,13 +114,18 @@ func (w *World) extra() map[string]float64 {
 		"reg.miss.cold": float64(s.MissCold), "reg.miss.partial": float64(s.MissPartial), "reg.miss.rights": float64(s.MissRights),
 		"reg.copied.policy": float64(s.CopiedPolicy), "reg.copied.origin": float64(s.CopiedOrigin),
 		"reg.copied.budget": float64(s.CopiedBudget), "reg.copied.refused": float64(s.CopiedRefused), "reg.refused": float64(s.Refused),
-		"reg.evicted": float64(s.Evicted), "reg.collected": float64(s.Collected),
+		"reg.evicted": float64(s.Evicted), "reg.collected": float64(s.Collected), "reg.shed": float64(s.Shed), "reg.lent": float64(s.Lent),
 	}
 	if s.Policy == regmgr.Predictive.String() {
 		out["reg.ahead"] = float64(s.Ahead)
 		out["reg.predicted"], out["reg.within0.5"], out["reg.within5"] = float64(s.Prediction.Made), float64(s.Prediction.Within05),
 			float64(s.Prediction.Within5)
 		out["reg.mispredicted"], out["reg.lostDQ"] = float64(s.Prediction.Missed), float64(s.Prediction.LostDQ)
+		out["reg.helper"] = 0
+		if s.Prediction.Helper {
+			out["reg.helper"] = 1
+		}
 	}
+	w.addFirehoses(out)
 	return out
 }

@@ -236,3 +236,38 @@ func eventually(limit time.Duration, ok func() bool) bool {
 	}
 	return true
 }
+
+// TestStatsOfBuckets: what firehose has done is among the statistics that a rank sends, in bytes and counts that agree.
+func TestStatsOfBuckets(t *testing.T) {
+	const bytes = 8 << 20
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: 4 << 20}, Reg: "predictive"}
+	pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Create(ctx, w.Team(), make([]byte, bytes))
+		if err != nil {
+			return err
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		for range 3 {
+			for at := 0; at < bytes; at += 1 << 16 {
+				if err := win.Put(1-w.Rank(), at, []byte{1}); err != nil {
+					return err
+				}
+			}
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		s := pgas.ExtraStats(w)
+		require.Positive(t, s["hose.misses"]+s["hose.ahead"])
+		require.Positive(t, s["hose.moves"], "more was used than may be held")
+		require.Positive(t, s["hose.served.victims"])
+		require.Positive(t, s["hose.bytes"])
+		require.LessOrEqual(t, s["hose.served.peak"], s["reg.peak"], "one budget")
+		require.LessOrEqual(t, s["hose.served.bytes"], s["hose.served.peak"])
+		require.GreaterOrEqual(t, s["reg.bytes"], s["reg.lent"])
+		require.EqualValues(t, 1, s["reg.helper"])
+		return win.Free(ctx)
+	})
+}

@@ -13,9 +13,15 @@ type Budget struct {
 	maxRegions int
 	now        func() time.Duration
 	use        Usage
-	area       float64 // byte-nanoseconds, up to since
-	began      time.Duration
-	since      time.Duration
+
+	// What others than the cache have charged, and what is kept for them whether they have or not: the cache has the
+	// rest, so that what it refers to never stands in the way of a promise.
+	lentBytes, promisedBytes     int64
+	lentRegions, promisedRegions int
+
+	area  float64 // byte-nanoseconds, up to since
+	began time.Duration
+	since time.Duration
 }
 
 // Usage is what is charged to a Budget.
@@ -24,6 +30,8 @@ type Usage struct {
 	AverageBytes     float64 // over time, from the beginning until now
 	Regions          int     // registrations now
 	PeakRegions      int
+	Lent             int64 // of Bytes, for other ranks' use
+	Promised         int64 // bytes that the cache may not use, because they are kept for that
 }
 
 // NewBudget returns a budget of so many bytes and registrations; 0 means no limit. now is the rank's clock.
@@ -52,6 +60,7 @@ func (b *Budget) Usage() Usage {
 	defer b.mu.Unlock()
 	b.passLocked()
 	u := b.use
+	u.Lent, u.Promised = b.lentBytes, b.promisedBytes
 	u.AverageBytes = float64(u.Bytes)
 	if t := b.since - b.began; t > 0 {
 		u.AverageBytes = b.area / float64(t)
@@ -59,35 +68,90 @@ func (b *Budget) Usage() Usage {
 	return u
 }
 
-// take charges bytes and regions, all or nothing. R6.
-func (b *Budget) take(bytes int64, regions int) bool {
+// verdict is the answer to who wants a charge.
+type verdict int
+
+const (
+	granted verdict = iota
+	fullAll         // something must be given up, whoever has it
+	fullOwn         // the cache has all that it may have: it must give something up itself
+)
+
+// take charges bytes and regions for the cache, all or nothing. R6, R8.
+func (b *Budget) take(bytes int64, regions int) verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.maxBytes > 0 && b.use.Bytes+bytes > b.maxBytes || b.maxRegions > 0 && b.use.Regions+regions > b.maxRegions {
+	own, ownRegions := b.use.Bytes-b.lentBytes+bytes, b.use.Regions-b.lentRegions+regions
+	switch {
+	case b.maxBytes > 0 && own > b.maxBytes-b.promisedBytes, b.maxRegions > 0 && ownRegions > b.maxRegions-b.promisedRegions:
+		return fullOwn
+	case !b.fitsLocked(bytes, regions):
+		return fullAll
+	}
+	b.chargeLocked(bytes, regions)
+	return granted
+}
+
+// lend charges bytes and regions for others, all or nothing. R6.
+func (b *Budget) lend(bytes int64, regions int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.fitsLocked(bytes, regions) {
 		return false
 	}
+	b.chargeLocked(bytes, regions)
+	b.lentBytes += bytes
+	b.lentRegions += regions
+	return true
+}
+
+// give takes a charge back; unlend that of others.
+func (b *Budget) give(bytes int64, regions int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.chargeLocked(-bytes, -regions)
+}
+
+func (b *Budget) unlend(bytes int64, regions int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.chargeLocked(-bytes, -regions)
+	b.lentBytes -= bytes
+	b.lentRegions -= regions
+}
+
+// promise keeps room for others from now on.
+func (b *Budget) promise(bytes int64, regions int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.promisedBytes, b.promisedRegions = bytes, regions
+}
+
+// keepsPromise reports whether the cache has as little as the promise leaves it.
+func (b *Budget) keepsPromise() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return (b.maxBytes == 0 || b.use.Bytes-b.lentBytes <= b.maxBytes-b.promisedBytes) &&
+		(b.maxRegions == 0 || b.use.Regions-b.lentRegions <= b.maxRegions-b.promisedRegions)
+}
+
+func (b *Budget) fitsLocked(bytes int64, regions int) bool {
+	return (b.maxBytes == 0 || b.use.Bytes+bytes <= b.maxBytes) && (b.maxRegions == 0 || b.use.Regions+regions <= b.maxRegions)
+}
+
+func (b *Budget) chargeLocked(bytes int64, regions int) {
 	b.passLocked()
 	b.use.Bytes += bytes
 	b.use.Regions += regions
 	b.use.PeakBytes = max(b.use.PeakBytes, b.use.Bytes)
 	b.use.PeakRegions = max(b.use.PeakRegions, b.use.Regions)
-	return true
 }
 
-// give takes a charge back.
-func (b *Budget) give(bytes int64, regions int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.passLocked()
-	b.use.Bytes -= bytes
-	b.use.Regions -= regions
-}
-
-// holds reports whether that much could be had if nothing else were charged.
+// holds reports whether the cache could have that much if nothing else were charged.
 func (b *Budget) holds(bytes int64, regions int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return (b.maxBytes == 0 || bytes <= b.maxBytes) && (b.maxRegions == 0 || regions <= b.maxRegions)
+	return (b.maxBytes == 0 || bytes <= b.maxBytes-b.promisedBytes) && (b.maxRegions == 0 || regions <= b.maxRegions-b.promisedRegions)
 }
 
 // passLocked adds the time since the last change to the average.

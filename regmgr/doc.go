@@ -28,7 +28,8 @@
 // Under Predictive with Config.Ahead, Acquire notes the time, the call stack and the calls before; Release drops the
 // reference and leaves that in a queue. The helper (internal/predict) reads it on a thread of its own, gives the region back,
 // and registers it again shortly before its next use. Regions are numbered by spots, which outlive registrations and know
-// whether the memory is still there. Without Ahead, and after the end of the helper, memory is registered on demand.
+// whether the memory is still there. Other ranks' buckets (Remote) are looked after alike: a use is a visit of a bucket. A panic
+// of the NIC is a refusal, with its cause. Without Ahead, and after the end of the helper, memory is registered on demand.
 //
 // # Invariants
 //
@@ -42,13 +43,18 @@
 //   - R5: foreign memory is registered for one use, or for the time of a Lifetime. Lifetime.End returns when the last
 //     region of it is deregistered.
 //   - R6: charged bytes and registrations never exceed the budget; a refusal by the NIC takes nothing from it.
+//   - R8: what is promised to others (Promise) is theirs whatever the cache refers to, once it has kept the promise; idle regions
+//     and their victims (Share) go by age, whoever needs room.
 //   - R7: memory that cannot be written is never registered as a destination: ErrReadOnly, before any byte has moved.
 //
 // # Lock order
 //
 //	Manager.mu      (index, idle list, lifetimes; never held while the NIC registers or anybody waits)
-//	  Budget.mu
-//	aheader.mu      (context and queue; nothing is called under it)
+//	  Budget.mu     (Promise is called under its caller's lock)
+//	aheader.mu      (contexts and queue; nothing is called under it)
+//
+// Victims and Remote are called without any of these; the lock of their owner comes first where he calls Uses, RemoteCalled or
+// RemoteDone.
 //
 // # Concurrency
 //

@@ -1,5 +1,10 @@
 package regmgr
 
+import "math"
+
+// always is later than any use.
+const always = math.MaxUint64
+
 // idleList orders regions by their last use: a heap by rank. A rank is never later than the true last use, because uses do
 // not touch the list: so the least true last use is found by correcting ranks from the top on. Guarded by Manager.mu.
 type idleList struct{ heap []*Region }
@@ -27,8 +32,8 @@ func (l *idleList) remove(r *Region) {
 }
 
 // oldest retires the idle region, of those that ok accepts, whose last use lies farthest back, and takes it out; nil: there
-// is none. Whatever is passed over is referenced or not accepted, and stays in the list.
-func (l *idleList) oldest(ok func(*Region) bool) (found *Region) {
+// is none that was last used before that many uses. Whatever is passed over is referenced or not accepted, and stays in the list.
+func (l *idleList) oldest(ok func(*Region) bool, before uint64) (found *Region) {
 	var passed []*Region
 	for len(l.heap) > 0 && found == nil {
 		r := l.heap[0]
@@ -36,6 +41,9 @@ func (l *idleList) oldest(ok func(*Region) bool) (found *Region) {
 			r.rank = t
 			l.down(0)
 			continue
+		}
+		if r.rank >= before {
+			break
 		}
 		l.remove(r)
 		if ok != nil && !ok(r) || !r.retire() {

@@ -38,7 +38,7 @@ func TestOldestIsExact(t *testing.T) {
 					want = r
 				}
 			}
-			got := l.oldest(nil)
+			got := l.oldest(nil, always)
 			require.Equal(t, want == nil, got == nil)
 			if got != nil {
 				require.Equal(t, want.used(), got.used())
@@ -67,19 +67,19 @@ func TestLatestPredictedGoesFirst(t *testing.T) {
 	require.Same(t, late, l.latest())
 	require.Same(t, soon, l.latest())
 	require.Nil(t, l.latest())
-	require.Same(t, never, l.oldest(nil))
-	require.Nil(t, l.oldest(nil))
+	require.Same(t, never, l.oldest(nil, always))
+	require.Nil(t, l.oldest(nil, always))
 }
 
 func TestBudget(t *testing.T) {
 	var now time.Duration
 	b := NewBudget(100, 3, func() time.Duration { return now })
-	require.True(t, b.take(60, 1))
+	require.Equal(t, granted, b.take(60, 1))
 	now += 10
-	require.False(t, b.take(41, 1), "bytes")
-	require.True(t, b.take(40, 1))
-	require.True(t, b.take(0, 1))
-	require.False(t, b.take(0, 1), "regions")
+	require.Equal(t, fullOwn, b.take(41, 1), "bytes")
+	require.Equal(t, granted, b.take(40, 1))
+	require.Equal(t, granted, b.take(0, 1))
+	require.Equal(t, fullOwn, b.take(0, 1), "regions")
 	now += 30
 	b.give(90, 2)
 	now += 60
@@ -89,8 +89,8 @@ func TestBudget(t *testing.T) {
 	require.False(t, b.holds(101, 1))
 	require.False(t, b.holds(1, 4))
 	b.SetLimits(5, 0)
-	require.False(t, b.take(1, 1), "what is charged stays so, above a limit that was lowered")
+	require.Equal(t, fullOwn, b.take(1, 1), "what is charged stays so, above a limit that was lowered")
 	require.Equal(t, int64(10), b.Usage().Bytes)
 	b.SetLimits(0, 0)
-	require.True(t, b.take(1<<50, 1<<20))
+	require.Equal(t, granted, b.take(1<<50, 1<<20))
 }

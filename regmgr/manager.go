@@ -68,7 +68,8 @@ type Manager struct {
 	reaping atomic.Int32 // goroutines that reap
 	closed  atomic.Bool
 
-	ahead *aheader // under Predictive, with a helper; nil: none
+	victims atomic.Pointer[Victims] // nil: nobody shares the budget
+	ahead   *aheader                // under Predictive, with a helper; nil: none
 
 	index index // changed under mu, read without
 	hints hints // of what the index would find
@@ -109,6 +110,7 @@ func New(c Config) (*Manager, error) {
 	if c.Threshold == 0 {
 		c.Threshold = LeastRegistered
 	}
+	c.Registrar = guarded{c.Registrar}
 	m := &Manager{cfg: c, page: os.Getpagesize(), budget: NewBudget(c.Bytes, c.Regions, c.Sched.Now)}
 	m.keeps.Store(c.Policy.keeps())
 	if c.Ahead != nil && c.Policy == Predictive {
@@ -199,33 +201,6 @@ func (m *Manager) Release(h *Hold) {
 	if m.ahead != nil {
 		m.ahead.done(&h.use)
 	}
-}
-
-// Reserve charges the budget for registrations that somebody else makes, such as what firehose pins for other ranks,
-// and gives idle regions up for it. It reports whether there was room.
-func (m *Manager) Reserve(bytes int64, regions int) bool {
-	for !m.budget.take(bytes, regions) {
-		if !m.budget.holds(bytes, regions) || !m.evict(nil) {
-			return false
-		}
-	}
-	return true
-}
-
-// Unreserve takes a charge of Reserve back.
-func (m *Manager) Unreserve(bytes int64, regions int) { m.budget.give(bytes, regions) }
-
-// Trim gives idle regions up, those first that were not used for the longest time, until want bytes are free or nothing
-// is idle; it returns how many bytes were freed. Whoever registers with the NIC beside the manager calls it when refused.
-func (m *Manager) Trim(want int64) (freed int64) {
-	for freed < want {
-		before := m.counts.freed.Load()
-		if !m.evict(nil) {
-			break
-		}
-		freed += int64(m.counts.freed.Load() - before)
-	}
-	return freed
 }
 
 // Close gives up everything. Nothing may be referenced any more; the error names what is, or what the NIC would not

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"gopgas/internal/callsite"
 	"gopgas/internal/cost"
 	"gopgas/internal/predict"
+	"gopgas/internal/seats"
 	"gopgas/transport"
 )
 
@@ -24,8 +26,13 @@ type Ahead struct {
 	Periods int           // calls that the periodicity-based predictor looks at instead; 0: the paper's predictor
 	// Clock stamps uses and is the helper's; nil: the processor's counter, calibrated by the manager's scheduler.
 	Clock *callsite.Clock
-	// Seat says now and then whether the helper has a core and how long others on it keep it waiting; nil: always, none.
+	// Seat says now and then whether the helper has a core and how long others on it keep it waiting; nil: as Board says.
 	Seat func() (sharing predict.Nanos, has bool)
+	// Board is where the ranks of the node post what they have registered; Idle and Node decide by that who has a helper,
+	// and where. nil: the helper has a core of its own, always. Node.Work is filled in.
+	Board *seats.Board
+	Idle  seats.Policy
+	Node  seats.Node
 }
 
 // aheader is what a manager has under the policy Predictive.
@@ -38,6 +45,17 @@ type aheader struct {
 
 	calls *predict.Stream
 	dq    *predict.Queue // its producing side
+
+	remote      atomic.Pointer[Remote] // nil: none
+	remoteCalls *predict.Stream
+	remoteUses  atomic.Uint64            // uses of its buckets begun
+	due         map[uint64]predict.Nanos // of its buckets, when the next use is expected; the helper's
+	register    predict.Line
+
+	board  *seats.Board  // nil: none
+	gap    atomic.Int64  // the helper's: in what time it must act
+	used   atomic.Uint64 // uses over, where there is a board
+	seated atomic.Bool
 }
 
 // startAhead begins to predict and to register ahead.
@@ -56,20 +74,51 @@ func (m *Manager) startAhead(c Ahead) error {
 	default:
 		c.Clock = callsite.New(s.Now)
 	}
-	p := &aheader{m: m, skip: c.Skip, clock: c.Clock, calls: predict.NewStream(c.Window), dq: predict.NewQueue(c.Queue)}
-	if c.Periods > 0 {
-		p.calls = predict.NewStream(predict.NoWindow)
+	stream := func() *predict.Stream {
+		if c.Periods > 0 {
+			return predict.NewStream(predict.NoWindow)
+		}
+		return predict.NewStream(c.Window)
 	}
+	p := &aheader{
+		m: m, skip: c.Skip, clock: c.Clock, dq: predict.NewQueue(c.Queue), due: make(map[uint64]predict.Nanos),
+		calls: stream(), remoteCalls: stream(),
+	}
+	costs := costsOf(model)
+	p.register = costs.Register
 	p.mind = predict.New(predict.Config{
-		Costs: costsOf(model), Window: c.Window, Age: c.Age, Periodicity: c.Periods,
-	}, spotCache{m}, p.dq)
+		Costs: costs, Window: c.Window, Age: c.Age, Periodicity: c.Periods,
+	}, joint{spotCache{m}, p}, p.dq)
 	m.ahead = p
 	m.keeps.Store(true) // the helper gives back
+	if c.Seat == nil && c.Board != nil {
+		c.Node.Work = costs.GiveBack(workPages, 0)
+		p.board = c.Board
+		c.Seat = func() (predict.Nanos, bool) { return p.seat(c.Idle, c.Node) }
+	}
 	p.helper = predict.Start(m.cfg.Sched, p.mind, predict.HelperSetup{
 		Now: c.Clock.Now, InFlight: p.inFlight, Poll: c.Poll, Seat: c.Seat,
 		Ended: func() { m.keeps.Store(false) }, // from now on all goes on demand
 	})
 	return nil
+}
+
+// workPages is the size of a typical region: 1 MiB.
+const workPages = 256
+
+// seat asks the board for the helper's place, and posts what this rank has.
+func (p *aheader) seat(policy seats.Policy, n seats.Node) (sharing predict.Nanos, has bool) {
+	p.gap.Store(p.mind.Gap())
+	p.post()
+	s := p.board.Seat(policy, n)
+	p.seated.Store(s.Has)
+	return seats.Sharing(s.Helpers, n.Slice, n.Swap), s.Has
+}
+
+// post tells the node what this rank has registered for its own transfers.
+func (p *aheader) post() {
+	u := p.m.budget.Usage()
+	p.board.Post(seats.Post{Bytes: uint64(max(0, u.Bytes-u.Lent)), Gap: p.gap.Load()})
 }
 
 // hashTime is t_hash: a hash of sixteen words, a look into a map, a sorted insertion.
@@ -103,17 +152,23 @@ func (p *aheader) called(h *Hold, q Request) {
 // taken are heard of; one that is being taken or dropped may be counted on one side only, for a moment.
 func (p *aheader) inFlight() bool {
 	heard := p.dq.Heard()
-	return p.m.uses.Load()-p.m.counts.collections.Load() > heard
+	return p.m.uses.Load()+p.remoteUses.Load()-p.m.counts.collections.Load() > heard
 }
 
 // done tells the helper of a use that is over. Its reference has been dropped.
-func (p *aheader) done(u *predict.Use) { p.dq.Put(u) }
+func (p *aheader) done(u *predict.Use) {
+	p.dq.Put(u)
+	if p.board != nil && p.used.Add(1)%seats.PostEvery == 0 {
+		p.post()
+	}
+}
 
 // prediction returns the figures for Stats.
 func (p *aheader) prediction() Prediction {
 	s := p.mind.Stats()
 	return Prediction{
 		Made: s.Predicted, Within05: s.WithinHalf, Within5: s.Within5, Missed: s.Mispredicted, LostDQ: s.Lost,
+		Helper: p.helper.Running() && (p.board == nil || p.seated.Load()),
 	}
 }
 

@@ -45,7 +45,7 @@ func (m *Manager) belowCeiling(bytes int64, ahead bool) bool {
 		if c.allows(used, bytes) {
 			return true
 		}
-		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.spare(ahead) {
+		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.yield(ahead) {
 			m.mu.Lock()
 			m.ceiling = c.stop()
 			m.mu.Unlock()
@@ -55,7 +55,8 @@ func (m *Manager) belowCeiling(bytes int64, ahead bool) bool {
 }
 
 // noRoom is the outcome of a registration of r that cannot be had because of why: an error to act on under the policy that
-// never copies, else ErrCopy. The first one is kept for the report. Nobody copies because of a registration ahead of its use.
+// never copies, else ErrCopy. The first one is kept for the report. Nobody copies because of a registration ahead of its use,
+// and that there is no room for one is no news; any other reason is.
 func (m *Manager) noRoom(r *Region, why error, ahead bool) error {
 	u := m.budget.Usage()
 	needed := int64(r.pages) * int64(m.page)
@@ -65,8 +66,11 @@ func (m *Manager) noRoom(r *Region, why error, ahead bool) error {
 	}
 	known := m.refusal != nil
 	m.mu.Unlock()
-	if ahead {
+	if ahead && (isLimit(why) || why == errBudgetFull || why == errCeiling) {
 		return errCopyBudget
+	}
+	if ahead && known {
+		return errCopyRefused
 	}
 	copied, count := errCopyRefused, &m.counts.copyRefused
 	if why == errBudgetFull {
@@ -93,7 +97,9 @@ func (m *Manager) noRoom(r *Region, why error, ahead bool) error {
 	if !m.cfg.Policy.evicts() {
 		return fmt.Errorf("%w: %w", ErrBudget, full)
 	}
-	count.Add(1)
+	if !ahead {
+		count.Add(1)
+	}
 	return &copyError{"", full}
 }
 

@@ -87,7 +87,7 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 			break
 		}
 		m.counts.refused.Add(1)
-		if !isLimit(err) || !m.cfg.Policy.evicts() || !m.spare(q.ahead) {
+		if !isLimit(err) || !m.cfg.Policy.evicts() || !m.yield(q.ahead) {
 			m.unenter(r)
 			return nil, false, m.noRoom(r, err, q.ahead)
 		}
@@ -121,12 +121,17 @@ func (m *Manager) room(bytes int64, o mem.Origin, ahead bool) error {
 	if !m.belowCeiling(bytes, ahead) {
 		return errCeiling
 	}
-	for !m.budget.take(bytes, 1) {
-		if !evicts || !m.budget.holds(bytes, 1) || !m.spare(ahead) {
+	for {
+		answer := m.budget.take(bytes, 1)
+		switch {
+		case answer == granted:
+			return nil
+		case !evicts, !m.budget.holds(bytes, 1):
+			return errBudgetFull
+		case answer == fullOwn && !m.spare(ahead), answer == fullAll && !m.yield(ahead):
 			return errBudgetFull
 		}
 	}
-	return nil
 }
 
 // heapFull reports whether so many more bytes on the Go heap would pass their limit.
@@ -232,12 +237,12 @@ func (m *Manager) evict(ok func(*Region) bool) bool {
 	m.mu.Lock()
 	var r *Region
 	if m.cfg.Policy == Predictive && ok == nil {
-		if r = m.idle.oldest(unexpected); r == nil {
+		if r = m.idle.oldest(unexpected, always); r == nil {
 			r = m.idle.latest()
 		}
 	}
 	if r == nil {
-		r = m.idle.oldest(ok)
+		r = m.idle.oldest(ok, always)
 	}
 	m.mu.Unlock()
 	if r == nil {

@@ -6,17 +6,17 @@ type counter = atomic.Uint64
 
 // counters count what happened off the fast path; hits are what is left of Manager.uses.
 type counters struct {
-	registrations, ahead, deregistrations           counter
-	refused, stuck, collections                     counter
-	missCold, missPartial, missRights, waits        counter
-	released, evicted, collected, ended, freed      counter
-	copyPolicy, copyOrigin, copyBudget, copyRefused counter
+	registrations, ahead, deregistrations            counter
+	refused, stuck, collections                      counter
+	missCold, missPartial, missRights, waits         counter
+	released, evicted, collected, ended, freed, shed counter
+	copyPolicy, copyOrigin, copyBudget, copyRefused  counter
 }
 
 // Stats are a rank's counters of registered memory.
 type Stats struct {
 	Policy string
-	Usage         // bytes charged to the budget; firehose's too, windows' not
+	Usage         // bytes charged to the budget; firehose's too (Lent), windows' not
 	Idle   int64  // of Bytes, registered without being in use
 	Heap   int64  // of Bytes, on the Go heap
 	Hits   uint64 // references taken without a registration
@@ -29,6 +29,7 @@ type Stats struct {
 	Waits uint64
 	// Deregistrations by cause: after use, for room, after two collections, at a Lifetime's end.
 	Released, Evicted, Collected, Ended uint64
+	Shed                                uint64 // what others that share the budget gave up for somebody
 	// Transfers copied though they asked for registered memory, by cause: the policy, memory that must not be registered,
 	// a full budget, the NIC.
 	CopiedPolicy, CopiedOrigin, CopiedBudget, CopiedRefused uint64
@@ -42,6 +43,7 @@ type Prediction struct {
 	Made, Within05, Within5 uint64 // predictions, those within 0.5 % and within 5 % of the period
 	Missed                  uint64 // uses that never came
 	LostDQ                  uint64 // entries lost to a full queue of deregistrations
+	Helper                  bool   // a helper is at work: it runs, and has a core
 }
 
 // Stats returns the counters.
@@ -51,7 +53,7 @@ func (m *Manager) Stats() Stats {
 		Policy: m.cfg.Policy.String(), Usage: m.budget.Usage(),
 		Registrations: c.registrations.Load(), Ahead: c.ahead.Load(), Deregistrations: c.deregistrations.Load(),
 		MissCold: c.missCold.Load(), MissPartial: c.missPartial.Load(), MissRights: c.missRights.Load(), Waits: c.waits.Load(),
-		Released: c.released.Load(), Evicted: c.evicted.Load(), Collected: c.collected.Load(), Ended: c.ended.Load(),
+		Released: c.released.Load(), Evicted: c.evicted.Load(), Collected: c.collected.Load(), Ended: c.ended.Load(), Shed: c.shed.Load(),
 		CopiedPolicy: c.copyPolicy.Load(), CopiedOrigin: c.copyOrigin.Load(), CopiedBudget: c.copyBudget.Load(),
 		CopiedRefused: c.copyRefused.Load(), Refused: c.refused.Load(), Stuck: c.stuck.Load(),
 	}

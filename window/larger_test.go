@@ -27,8 +27,18 @@ func tight() pgastest.Config {
 // TestWindowLargerThanTheLimit: memory of which the NIC may register a small part is written and read everywhere, by
 // several goroutines of every rank, each in words of its own; what arrives is checked at the target.
 func TestWindowLargerThanTheLimit(t *testing.T) {
+	for _, policy := range []string{"leavepinned", "predictive"} {
+		t.Run(policy, func(t *testing.T) {
+			c := tight()
+			c.Reg = policy
+			larger(t, c)
+		})
+	}
+}
+
+func larger(t *testing.T, c pgastest.Config) {
 	const ranks, workers, words, rounds = 3, 2, 1 << 20, 300 // 8 MiB a rank
-	pgastest.RunConfig(t, ranks, tight(), func(ctx context.Context, w *pgas.World) error {
+	pgastest.RunConfig(t, ranks, c, func(ctx context.Context, w *pgas.World) error {
 		local := make([]uint64, words)
 		win, err := window.Create(ctx, w.Team(), local)
 		if err != nil {
@@ -230,4 +240,73 @@ func TestRankDiesHoldingBuckets(t *testing.T) {
 		require.NoError(t, results[r], "rank %d", r)
 		require.ErrorIs(t, err, pgas.ErrPeerGone, "closing the world") // which needs all
 	}
+}
+
+// TestRunsInBuckets: strided, indexed and scattered transfers over memory that is registered in buckets go out in chains:
+// the moves of many runs are under way together, and what is held is reached one-sided.
+func TestRunsInBuckets(t *testing.T) {
+	const words, n = 1 << 20, 512 // 8 MiB
+	pgastest.RunConfig(t, 3, tight(), func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Create(ctx, w.Team(), make([]uint64, words))
+		if err != nil {
+			return err
+		}
+		me, peer := w.Rank(), (w.Rank()+1)%w.Size()
+		rng := rand.New(rand.NewPCG(7, uint64(me)))
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		region := words / w.Size() * me // this rank's part of everybody's memory
+		src, back := make([]uint64, n), make([]uint64, n)
+		for i := range src {
+			src[i] = rng.Uint64()
+		}
+		check := func(what string, put, get func() error) error {
+			if err := errors.Join(put(), win.FlushAll()); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			clear(back)
+			if err := get(); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			require.Equal(t, src, back, what)
+			return nil
+		}
+		step := words / w.Size() / n
+		err = check("strided", func() error { return win.PutStrided(peer, region, step, src, 1, n) },
+			func() error { return win.GetStrided(peer, region, step, back, 1, n) })
+		if err != nil {
+			return err
+		}
+		disps := rng.Perm(words / w.Size() / 8)[:n/8] // pieces of eight words
+		for i := range disps {
+			disps[i] = region + disps[i]*8
+		}
+		err = check("indexed", func() error { return win.PutIndexed(peer, disps, src) },
+			func() error { return win.GetIndexed(peer, disps, back) })
+		if err != nil {
+			return err
+		}
+		at := func(i int) (target, disp int) { return i % w.Size(), region + i*step }
+		err = check("scattered", func() error { return win.Scatter(src, at) }, func() error { return win.Gather(back, at) })
+		if err != nil {
+			return err
+		}
+		pieces := []window.Piece{
+			{Target: peer, Disp: region, Section: window.Packed(16, 16, 4000)},
+			{Target: peer, Disp: region + 64, Near: 256, Section: window.Packed(16, 16, 4000)},
+		}
+		err = check("sections", func() error { return win.PutSections(src, pieces) }, func() error { return win.GetSections(back, pieces) })
+		if err != nil {
+			return err
+		}
+		origin, _ := w.Team().Engine().Firehoses()
+		require.Positive(t, origin.Misses)
+		require.Greater(t, origin.Hits, uint64(2*n), "most runs find their bucket")
+		require.Less(t, origin.Misses, origin.Hits)
+		stats := w.Stats()["loopback"]
+		require.Greater(t, stats["inline"].Ops+stats["bounce"].Ops, uint64(3*n), "one-sided: %v", stats)
+		require.Less(t, stats["message"].Ops, uint64(n), "those to itself, and few more: %v", stats)
+		return errors.Join(win.Fence(ctx), win.Free(ctx))
+	})
 }

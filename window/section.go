@@ -203,7 +203,7 @@ func (w *core) pieces(op string, near int, pieces []Piece) (count int, err error
 	return count, nil
 }
 
-// cursor finds the piece that a run belongs to; it is asked for runs in ascending order.
+// cursor finds the piece that a run belongs to; it is asked for runs in ascending order, mostly.
 type cursor struct {
 	pieces []Piece
 	k      int // the piece that was asked for last
@@ -211,6 +211,10 @@ type cursor struct {
 }
 
 func (c *cursor) run(w *core, i int) proto.Run {
+	for i < c.before {
+		c.k--
+		c.before -= c.pieces[c.k].runs()
+	}
 	for n := c.pieces[c.k].runs(); i-c.before >= n; n = c.pieces[c.k].runs() {
 		c.before += n
 		c.k++

@@ -23,6 +23,9 @@ func New(memory mem.Range, slotBytes int) *Pool {
 // SlotBytes returns the size of a slot.
 func (p *Pool) SlotBytes() int { return p.slotBytes }
 
+// Bytes returns the size of the pool's memory.
+func (p *Pool) Bytes() int { return p.memory.Bytes }
+
 // Take returns a free slot; ok is false if there is none. The slot last given back is taken first: it is
 // still in the cache.
 func (p *Pool) Take() (slot int32, ok bool) {

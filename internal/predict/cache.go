@@ -20,6 +20,10 @@ type Cache interface {
 	Len() int
 }
 
+// Elsewhere is set in the numbers of regions that another limit bounds than that of the others, such as buckets of other
+// ranks' memory. None is given back to make room for one of the other kind.
+const Elsewhere Region = 1 << 63
+
 // ErrLimit says that a registration would exceed the limit on pinned memory.
 var ErrLimit = errors.New("over the limit on registered memory")
 

@@ -220,6 +220,9 @@ func (p *Predictor) await(now Nanos, s *site) {
 func (p *Predictor) drop(s *site) bool {
 	for i := len(p.rq) - 1; i > 0; i-- {
 		r := p.rq[i].region
+		if (r.id^s.region.id)&Elsewhere != 0 {
+			continue
+		}
 		at, waited := r.earliest(nil)
 		if waited || at <= s.deadline || at != p.rq[i].deadline {
 			continue // needed sooner by another site, or now

@@ -222,14 +222,6 @@ func (c *chain) flush(base mem.Range) error {
 	return err
 }
 
-// settle is flush for who is about to wait; there may be no chain yet.
-func (c *chain) settle(base mem.Range) error {
-	if c == nil {
-		return nil
-	}
-	return c.flush(base)
-}
-
 // post hands the operations to the NIC, in order; it waits for connections, and while the NIC has no room, and returns
 // how many it took.
 func (c *chain) post() (posted int, err error) {

@@ -15,27 +15,29 @@ import (
 // Registration says how the memory of large transfers is registered. The zero value is the default.
 type Registration struct {
 	Policy    regmgr.Policy
-	Bytes     int64       // the budget; 0: what the NIC may pin, less a quarter for windows and buffers
+	Bytes     int64       // the budget, which firehose's promises are part of; 0: what the NIC may pin, less its buffers
 	Threshold int         // bytes from which transfers are registered rather than copied; 0: what Costs say, else more than one slot
+	Idle      IdleCores   // who has a helper, under the policy Predictive
 	Costs     *cost.Model // of this machine and NIC; nil: measured where the policy needs them
 }
 
 // direct is the part of a NIC's transfers that go from and to the user's memory without a copy.
 type direct struct {
 	reg   *regmgr.Manager
+	costs cost.Model          // what the policy was told; zero: nothing
 	holds [pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight
 }
 
 // prepareDirect makes the cache of registrations.
 func (n *nic) prepareDirect(r Registration) (err error) {
 	c := regmgr.Config{
-		Policy: r.Policy, Registrar: n.registrar(), Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 2,
+		Policy: r.Policy, Registrar: n.registrar(), Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.caps.MaxRegions / 4 * 3,
 	}
 	if r.Policy == regmgr.Predictive {
-		c.Ahead = &regmgr.Ahead{Skip: framesBelow}
-	}
-	if c.Bytes == 0 && n.caps.MaxPinned > 0 {
-		c.Bytes = max(1, n.caps.MaxPinned/4*3-int64(slots*slotBytes))
+		c.Ahead = &regmgr.Ahead{Skip: framesBelow, Idle: r.Idle.Policy, Node: r.Idle.node()}
+		if !r.Idle.Always {
+			c.Ahead.Board = n.e.board
+		}
 	}
 	if c.Threshold == 0 {
 		c.Threshold = slotBytes + 1
@@ -46,6 +48,7 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 	if c.Costs, err = n.costs(r); err != nil {
 		return err
 	}
+	n.direct.costs = c.Costs
 	n.direct.reg, err = regmgr.New(c)
 	return err
 }

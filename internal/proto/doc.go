@@ -26,7 +26,8 @@
 // account: a Remote is hosed then. A put or get takes a firehose for each bucket before it is posted and lets go of it
 // when the operation is complete; a miss is a message to the owner, in which a small put travels along. What the owner
 // cannot register goes by message to its CPU, and so do all atomics on such memory. Long transfers ask for many buckets
-// in one message, ahead of their use.
+// in one message, ahead of their use. Under the policy Predictive the uses of buckets are told to regmgr's helper, which asks
+// for them before the next use.
 //
 // # Life of a connection
 //
@@ -54,7 +55,8 @@
 //	  later.mu   (small puts that are held; not held while they are posted)
 //	    nic.mu   (requests, slots, endpoints, the firehose Holder; never held across a wait)
 //	  exposing   (for reading, while a handler runs)
-//	  firehose.Server, hoses.mu  (nothing is taken under them)
+//	      regmgr's aheader.mu
+//	  firehose.Server, hoses.mu  (nothing but regmgr's budget is taken under them)
 //
 // # Concurrency
 //

@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
+	"gopgas/internal/seats"
 	"gopgas/internal/timeline"
 	"gopgas/internal/trace"
 	"gopgas/transport"
@@ -30,6 +31,7 @@ type Engine struct {
 	count   bool // count operations on mapped memory too
 	record  *Recording
 	counts  counters
+	board   *seats.Board // of this node's registration helpers
 }
 
 // Config is what an Engine is made of.
@@ -62,6 +64,7 @@ func New(c Config) *Engine {
 	if c.CountMapped {
 		e.counts.flows = make([]flow, c.Size)
 	}
+	e.board = e.newBoard()
 	return e
 }
 
@@ -127,6 +130,9 @@ func (e *Engine) Part() {
 		n.quit()
 	}
 	e.Sched.DropBell()
+	if e.board != nil {
+		e.board.Close() // a helper may be at work still
+	}
 	e.Peers.part()
 }
 

@@ -149,6 +149,7 @@ func (xp *Exposure) agree(cards []card, ranks []int) error {
 		for m, c := range cards {
 			hashes[ranks[m]] = c.budget
 		}
+		n.hoses.learn()
 		return n.hoses.budget.Agree(hashes)
 	}
 	return nil

@@ -38,12 +38,18 @@ type hoses struct {
 	q      []firehose.Request // by piece
 	out    []outgoing
 	asked  []bool // by rank: moves were sent there
+	ahead  *foresight
+	costs  firehose.Costs
+	known  bool    // costs were asked for
+	trip   float64 // the shortest move so far, without registrations, nanoseconds; 0: none
+
+	fetchers sync.Pool // of *fetcher
 
 	work  atomic.Bool // moves may have to be sent
 	mu    sync.Mutex
 	parts map[uint32]mem.Range // under mu, with all below
 	next  uint32
-	keys  map[uint64]transport.Region // by ID
+	keys  map[uint64]lent // by ID
 }
 
 // outgoing is a move, an answer that could not be given at once, or the end of both, on its way into a message.
@@ -53,17 +59,42 @@ type outgoing struct {
 	bytes   []byte
 }
 
-// newHoses divides what the NIC may register beside its buffers. It returns nil where there is no limit, and where a
-// write's completion does not mean that the target's memory may be let go.
-func newHoses(n *nic) (*hoses, error) {
-	limit := n.caps.MaxPinned
+// prepareMemory divides what the NIC may register beside its buffers: one budget for this rank's own transfers and for
+// what others hold firehoses on.
+func (n *nic) prepareMemory(r Registration) error {
+	limit := n.pinnable()
+	if r.Bytes == 0 || limit > 0 && r.Bytes > limit {
+		r.Bytes = limit
+	}
+	if err := n.prepareDirect(r); err != nil || n.am == nil {
+		return err
+	}
+	var err error
+	n.hoses, err = newHoses(n, r.Bytes)
+	return err
+}
+
+// pinnable is what the NIC may register beside its buffers, bytes; 0: it has no limit.
+func (n *nic) pinnable() int64 {
+	if n.caps.MaxPinned <= 0 {
+		return 0
+	}
+	fixed := int64(n.pool.Bytes() + n.scratch.Bytes + 8*os.Getpagesize())
+	if n.am != nil {
+		fixed += int64(n.am.Footprint())
+	}
+	return max(1, n.caps.MaxPinned-fixed)
+}
+
+// newHoses makes the account of a budget of so many bytes. It returns nil where the NIC has no limit, and where a write's
+// completion does not mean that the target's memory may be let go.
+func newHoses(n *nic, budget int64) (*hoses, error) {
 	payload := n.am.MaxPayload()
-	if limit <= 0 || n.caps.FlushByRead || payload < firehose.LeastPayload {
+	if n.caps.MaxPinned <= 0 || n.caps.FlushByRead || payload < firehose.LeastPayload {
 		return nil, nil
 	}
 	page := int64(os.Getpagesize())
-	fixed := int64(n.am.Footprint() + slots*slotBytes + pieces*scratchBytes)
-	l := firehose.Limits{Ranks: n.e.Size, Pinnable: max(0, limit-fixed-8*page), Page: page, Unit: max(32<<10, page)}
+	l := firehose.Limits{Ranks: n.e.Size, Pinnable: budget, Page: page, Unit: max(32<<10, page)}
 	for n.caps.MaxRegions > 0 && l.Pinnable/l.Unit > int64(n.caps.MaxRegions)/2 {
 		l.Unit *= 2 // each bucket is a registration
 	}
@@ -73,11 +104,20 @@ func newHoses(n *nic) (*hoses, error) {
 	}
 	h := &hoses{
 		n: n, budget: b, q: make([]firehose.Request, pieces), next: 1,
-		parts: make(map[uint32]mem.Range), keys: make(map[uint64]transport.Region), asked: make([]bool, n.e.Size),
+		parts: make(map[uint32]mem.Range), keys: make(map[uint64]lent), asked: make([]bool, n.e.Size),
 	}
-	h.server = firehose.NewServer(b, h)
-	h.holder, err = firehose.NewHolder(firehose.HolderConfig{Budget: b, Payload: payload})
+	h.server = firehose.NewServer(b, h, n.direct.reg.Uses)
+	n.direct.reg.Share(h.server)
+	if h.holder, err = firehose.NewHolder(firehose.HolderConfig{Budget: b, Payload: payload}); err == nil {
+		h.foresee()
+	}
 	return h, err
+}
+
+// lent is a bucket's registration.
+type lent struct {
+	key transport.Region
+	mem mem.Range
 }
 
 // expose lets peers ask for buckets of r.
@@ -86,7 +126,9 @@ func (h *hoses) expose(r mem.Range) (uint32, error) {
 	id := h.next
 	h.next++
 	h.parts[id] = r
+	h.promiseLocked()
 	h.mu.Unlock()
+	h.n.direct.reg.KeepPromise()
 	if err := h.server.Expose(firehose.Range{ID: id, Start: r.Addr(), Bytes: uint64(r.Bytes)}); err != nil {
 		return 0, err
 	}
@@ -106,12 +148,24 @@ func (h *hoses) withdraw(id uint32, others []Remote) error {
 				h.server.Lost(r)
 			}
 		}
-		return h.server.Withdrawn(id)
+		// What this rank gives up must be on its way: when it waits no longer nobody may look after that for long.
+		return h.server.Withdrawn(id) && !h.work.Load()
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.parts, id)
+	h.promiseLocked()
 	return err
+}
+
+// promiseLocked keeps the peers' part of the budget for them as long as they may ask for it.
+func (h *hoses) promiseLocked() {
+	if len(h.parts) == 0 {
+		h.n.direct.reg.Promise(0, 0)
+		return
+	}
+	units := h.budget.Share * int64(h.budget.Ranks-1)
+	h.n.direct.reg.Promise(units<<h.budget.Shift, int(units))
 }
 
 // leave gives up what this rank holds of parts that are about to be freed.
@@ -126,21 +180,22 @@ func (h *hoses) leave(others []Remote) {
 	h.work.Store(true)
 }
 
-// Register implements firehose.Registrar: each bucket is a registration of its own.
+// Register implements firehose.Registrar: each bucket is a registration of its own, made under regmgr's budget.
 func (h *hoses) Register(r firehose.Range, run firehose.Run, pins []firehose.Pin) error {
 	h.mu.Lock()
 	whole := h.parts[r.ID]
 	h.mu.Unlock()
 	for i := range pins {
 		off, n := r.Extent(h.budget.Shift, run.At(uint32(i)))
-		reg, err := h.n.registrar().Register(whole.Slice(int(off), int(n)), transport.AllAccess)
+		part := whole.Slice(int(off), int(n))
+		reg, err := h.n.direct.reg.Lend(part, transport.AllAccess)
 		if err != nil {
 			_ = h.Deregister(r, run, pins[:i]) // the first error is the one to tell
 			return err
 		}
 		pins[i] = firehose.Pin{Key: reg.RKey, Handle: reg.ID}
 		h.mu.Lock()
-		h.keys[reg.ID] = reg
+		h.keys[reg.ID] = lent{reg, part}
 		h.mu.Unlock()
 	}
 	return nil
@@ -151,10 +206,10 @@ func (h *hoses) Deregister(_ firehose.Range, _ firehose.Run, pins []firehose.Pin
 	var first error
 	for _, p := range pins {
 		h.mu.Lock()
-		reg := h.keys[p.Handle]
+		l := h.keys[p.Handle]
 		delete(h.keys, p.Handle)
 		h.mu.Unlock()
-		if err := h.n.d.Deregister(reg); err != nil && first == nil {
+		if err := h.n.direct.reg.Return(l.key, l.mem); err != nil && first == nil {
 			first = err
 		}
 	}

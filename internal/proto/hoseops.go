@@ -22,6 +22,7 @@ func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put 
 		return 0, false, false, transport.NewOpError(name, r.Rank, err)
 	}
 	q.Put = put
+	h.noteLocked(id, v, r, off, put == nil)
 	state := h.holder.Acquire(v, q, off, uint64(n))
 	h.n.mu.Unlock()
 	if state == firehose.Waiting {
@@ -40,11 +41,15 @@ func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put 
 	case err == nil && !q.Carried() && !fallsBack(q.Err()):
 		err = transport.NewOpError(name, r.Rank, q.Err())
 	}
+	if !h.n.piece[id].hosed {
+		h.doneLocked(id)
+	}
 	return key, ready, q.Carried(), err
 }
 
 // await returns when q waits no longer. On an error everything with the rank has ended.
 func (h *hoses) await(name string, rank int, q *firehose.Request) error {
+	begun := h.n.e.Sched.Now()
 	h.work.Store(true)
 	h.send()
 	err := h.n.waitUntil(name, rank, func() bool {
@@ -52,10 +57,13 @@ func (h *hoses) await(name string, rank int, q *firehose.Request) error {
 		defer h.n.mu.Unlock()
 		return q.State() != firehose.Waiting
 	})
-	if err != nil {
-		h.n.mu.Lock()
-		defer h.n.mu.Unlock()
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	switch {
+	case err != nil:
 		h.holder.Lost(rank, err) // the rank is gone, or this one's NIC
+	case q.State() == firehose.Ready && q.Moved():
+		h.timedLocked(h.n.e.Sched.Now()-begun, q.Run())
 	}
 	return err
 }
@@ -102,6 +110,7 @@ func fallsBack(err error) bool {
 func (n *nic) releaseLocked(id int32) {
 	if p := &n.piece[id]; p.hosed {
 		p.hosed = false
+		n.hoses.doneLocked(id)
 		if n.hoses.holder.Release(&n.hoses.q[id]) {
 			n.hoses.work.Store(true)
 		}
@@ -203,70 +212,84 @@ func (n *nic) byMessage(op string, r *Remote, off int, src mem.Range) error {
 	return nil
 }
 
-// hosedGet is get from memory that is registered in buckets.
+// hosedGet is get from memory that is registered in buckets, with several parts of it under way at once.
 func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 	err := n.connected(op, r, off, dst.Bytes)
 	if err != nil {
 		return err
 	}
-	for fetched := 0; dst.Bytes > 0; {
-		if fetched, err = n.ahead(op, r, off, dst.Bytes, fetched); err != nil {
-			return err
-		}
-		at, bytes, err := n.hoses.cut(r, off, dst.Bytes)
-		if err != nil {
-			return transport.NewOpError(op, r.Rank, err)
-		}
-		for part := dst.Slice(0, bytes); part.Bytes > 0; {
-			got, err := n.hosedRead(op, r, at, off, part)
-			if err != nil {
-				return err
+	var flight [window]kept
+	var into [window]mem.Range
+	posted, done, fetched := 0, 0, 0
+	for done < posted || (dst.Bytes > 0 && err == nil) {
+		if dst.Bytes > 0 && err == nil && posted-done < window {
+			if fetched, err = n.ahead(op, r, off, dst.Bytes, fetched); err != nil {
+				continue
 			}
-			part = part.Slice(got, part.Bytes-got)
-			at, off = at+uint64(got), off+got
+			var k kept
+			var bytes int
+			// Only who holds nothing may wait for a piece: see get. A part that waits for a bucket holds others back, but
+			// what it has posted ends without it.
+			k, bytes, err = n.hosedRead(op, r, off, dst, posted == done)
+			if err == nil {
+				flight[posted%window], into[posted%window] = k, dst.Slice(0, bytes)
+				posted++
+				dst = dst.Slice(bytes, dst.Bytes-bytes)
+				off, fetched = off+bytes, fetched-bytes
+			}
+			if err != errNoRoom {
+				continue
+			}
+			err = nil // take one that is done, then go on
 		}
-		dst = dst.Slice(bytes, dst.Bytes-bytes)
-		fetched -= bytes
+		k, part := flight[done%window], into[done%window]
+		if werr := k.h.Wait(context.Background()); werr == nil {
+			buf, _ := n.buffer(k.id, part.Bytes)
+			copy(part.Data(), buf.Data())
+		} else if err == nil {
+			err = werr
+		}
+		n.give(k)
+		done++
 	}
-	return nil
+	return err
 }
 
-// hosedRead reads part, or the beginning of it that fits into a message, and returns how many bytes it has read.
-func (n *nic) hosedRead(op string, r *Remote, at uint64, off int, part mem.Range) (int, error) {
-	k, err := n.keep(op, r.Rank, part.Bytes > scratchBytes, true)
+// hosedRead begins to read the first of dst's bytes, as many as lie in one bucket or, where no firehose is to be had, fit
+// into a message, and returns how many.
+func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool) (k kept, bytes int, err error) {
+	at, bytes, err := n.hoses.cut(r, off, dst.Bytes)
 	if err != nil {
-		return 0, err
+		return kept{}, 0, transport.NewOpError(op, r.Rank, err)
+	}
+	if k, err = n.keep(op, r.Rank, bytes > scratchBytes, wait); err != nil {
+		return kept{}, 0, err
 	}
 	var key uint64
 	var direct bool
 	if r.Rank != n.e.Rank {
-		key, direct, _, err = n.hoses.attach(op, k.id, r, at, part.Bytes, nil)
+		key, direct, _, err = n.hoses.attach(op, k.id, r, at, bytes, nil)
 	}
 	switch {
 	case err != nil:
 		n.abandon(k.id)
 	case direct:
-		buf, lkey := n.buffer(k.id, part.Bytes)
+		buf, lkey := n.buffer(k.id, bytes)
 		rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
 		rd.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
-		n.e.counts.add(PathBounce, r.Rank, part.Bytes)
+		n.e.counts.add(PathBounce, r.Rank, bytes)
 		err = n.post(op, k.id, rd)
 	default:
-		part = part.Slice(0, min(part.Bytes, n.am.MaxPayload()/8*8))
-		n.e.counts.add(PathMessage, r.Rank, part.Bytes)
-		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(part.Bytes)}
+		bytes = min(bytes, n.am.MaxPayload()/8*8)
+		n.e.counts.add(PathMessage, r.Rank, bytes)
+		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(bytes)}
 		err = n.ask(op, k.id, askLoad, args, mem.Range{})
 	}
 	if err != nil {
 		n.partDone(k.h.id, nil)
-		return 0, err
+		return kept{}, 0, err
 	}
-	if err = k.h.Wait(context.Background()); err == nil {
-		buf, _ := n.buffer(k.id, part.Bytes)
-		copy(part.Data(), buf.Data())
-	}
-	n.give(k)
-	return part.Bytes, err
+	return k, bytes, nil
 }
 
 // waitAlone is waitUntil for a wait that concerns no single rank.

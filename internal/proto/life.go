@@ -16,6 +16,7 @@ const (
 	blockState = 0   // State of the owner
 	blockBell  = 128 // rings, sleepers: 4 bytes each
 	blockAny   = 256 // not 0: some rank is gone; the first one + 1, where known
+	blockPost  = 320 // the owner's seats.Post: bytes and gap
 	blockGone  = 384 // a word for each rank: 0, or the Cause
 )
 
@@ -111,6 +112,7 @@ func (e *Engine) Join(local mem.Range, blocks []Remote) {
 		}
 	}
 	e.Sched.SetBell(bellOf(e.Sched, local))
+	e.openBoard(local, blocks)
 	local.Word64(blockState).Store(uint64(Up))
 }
 

@@ -119,17 +119,14 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
-	if err := n.prepareDirect(e.config.Registration); err != nil {
-		return nil, err
-	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
 		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
 			return nil, err
 		}
-		if n.hoses, err = newHoses(n); err != nil {
-			return nil, err
-		}
+	}
+	if err := n.prepareMemory(e.config.Registration); err != nil {
+		return nil, err
 	}
 	e.Sched.SetProgress(n.progress)
 	e.Sched.Go(func() { n.attend(n.ctx) })

@@ -34,8 +34,8 @@ func whole(count, i int, run func(int) Run) (r Run, next int) {
 }
 
 // PutRuns copies count runs of src to the members' memory, like as many Puts, but hands them to the NIC in chains: one
-// crossing for many, and one wait for room. The caller has checked the bounds; run(i) describes run i, is asked in
-// ascending order, possibly twice, and runs of no bytes are allowed. src may be reused on return.
+// crossing for many, and one wait for room. The caller has checked the bounds; run(i) describes run i, is asked more than
+// once, always answers the same, and is asked in stretches of ascending order; runs of no bytes are allowed. src may be reused on return.
 func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range) error {
 	if e.record == nil {
 		return e.putRuns(op, count, run, src)
@@ -49,8 +49,10 @@ func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range)
 func (e *Engine) putRuns(op string, count int, run func(int) Run, src mem.Range) error {
 	var c *chain
 	var err error
+	fetched := 0 // runs before this one had their buckets asked for
 	for i := 0; i < count && err == nil; {
 		var r Run
+		first := i
 		r, i = whole(count, i, run)
 		part := src.Slice(r.Near, r.Bytes)
 		if r.Bytes == 0 {
@@ -61,14 +63,17 @@ func (e *Engine) putRuns(op string, count int, run func(int) Run, src mem.Range)
 			e.note(PathMapped, r.To.Rank, r.Bytes)
 			continue
 		}
-		if r.To.hosed != nil {
-			if err = c.settle(mem.Range{}); err == nil {
-				err = e.nic().hosedPut(op, r.To, r.Far, part)
-			}
-			continue
-		}
 		if c == nil {
 			c = e.chains.take(e.nic(), op)
+		}
+		if r.To.hosed != nil {
+			if i > fetched {
+				fetched, err = c.fetch(mem.Range{}, count, first, run)
+			}
+			if err == nil {
+				err = c.hosed(r.To, r.Far, part, mem.Range{}, nowhereBack, r.Bytes)
+			}
+			continue
 		}
 		err = c.put(r.To, r.Far, part)
 	}
@@ -90,8 +95,10 @@ func (e *Engine) GetRuns(op string, count int, run func(int) Run, dst mem.Range)
 func (e *Engine) getRuns(op string, count int, run func(int) Run, dst mem.Range) error {
 	var c *chain
 	var err error
+	fetched := 0 // runs before this one had their buckets asked for
 	for i := 0; i < count && err == nil; {
 		var r Run
+		first := i
 		r, i = whole(count, i, run)
 		part := dst.Slice(r.Near, r.Bytes)
 		if r.Bytes == 0 {
@@ -102,14 +109,17 @@ func (e *Engine) getRuns(op string, count int, run func(int) Run, dst mem.Range)
 			e.note(PathMapped, r.To.Rank, r.Bytes)
 			continue
 		}
-		if r.To.hosed != nil {
-			if err = c.settle(dst); err == nil {
-				err = e.nic().hosedGet(op, r.To, r.Far, part)
-			}
-			continue
-		}
 		if c == nil {
 			c = e.chains.take(e.nic(), op)
+		}
+		if r.To.hosed != nil {
+			if i > fetched {
+				fetched, err = c.fetch(dst, count, first, run)
+			}
+			if err == nil {
+				err = c.hosed(r.To, r.Far, mem.Range{}, dst, r.Near, r.Bytes)
+			}
+			continue
 		}
 		err = c.get(r.To, r.Far, dst, r.Near, r.Bytes)
 	}

@@ -91,3 +91,12 @@ func (e *Engine) Firehoses() (origin firehose.HolderStats, target firehose.Serve
 	n.mu.Unlock()
 	return origin, n.hoses.server.Stats()
 }
+
+// FirehoseUnit returns the smallest bucket's size in bytes, 0 where there are none.
+func (e *Engine) FirehoseUnit() int64 {
+	n := e.nic()
+	if n == nil || n.hoses == nil {
+		return 0
+	}
+	return n.hoses.budget.Unit()
+}

@@ -1,39 +1,67 @@
 package seats
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
-// BoardWords is the number of words that a rank's part of a Board takes: a cache line, so that posts of two ranks do
-// not meet.
-const BoardWords = 8
+// Place is where one rank of a node posts: words that all ranks of the node have mapped, zero at first.
+type Place struct{ Bytes, Gap *atomic.Uint64 }
 
-// Board is where the ranks of a node tell each other what they have registered: words of memory that all of them have
-// mapped, zero at first. Any number of ranks may post and read at once; a reader may see one rank's post before
-// another's, so two helpers can disagree for as long as it takes them to look again.
+// Board is where the ranks of a node tell each other what they have registered. Any number of ranks may post and read at
+// once; a reader may see one rank's post before another's, so two helpers can disagree for as long as it takes them to look
+// again.
 type Board struct {
-	words []atomic.Uint64
-	rank  int // of this node
+	rank, ranks int // of this node
+
+	mu     sync.Mutex // held while the places are touched, so that they are not after Close
+	places []Place    // by rank; nil: they are not mapped, or not yet, or not any more
 }
 
 // PostEvery is the number of uses between two posts of a rank.
 const PostEvery = 64
 
-// NewBoard returns the board over words, BoardWords for each rank of the node, for the rank of that index in it.
-func NewBoard(words []atomic.Uint64, rank int) *Board { return &Board{words: words, rank: rank} }
+// NewBoard returns the board of a node of so many ranks for the one of that index among them. Until it is opened nobody
+// posts anything, for all helpers alike.
+func NewBoard(ranks, rank int) *Board { return &Board{rank: rank, ranks: ranks} }
+
+// Open says where the ranks post, by rank of the node. It takes all of them: helpers that see different posts would come to
+// different seats.
+func (b *Board) Open(places []Place) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(places) == b.ranks {
+		b.places = places
+	}
+}
+
+// Close returns when nobody of this rank touches the places any more; they may be unmapped then.
+func (b *Board) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.places = nil
+}
 
 // Post publishes this rank's figures.
 func (b *Board) Post(p Post) {
-	w := b.words[b.rank*BoardWords:]
-	w[0].Store(p.Bytes)
-	w[1].Store(uint64(p.Gap))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.places != nil {
+		b.places[b.rank].Bytes.Store(p.Bytes)
+		b.places[b.rank].Gap.Store(uint64(p.Gap))
+	}
 }
 
-// Posts appends what all ranks have posted to out, by rank.
-func (b *Board) Posts(out []Post) []Post {
-	for w := b.words; len(w) >= BoardWords; w = w[BoardWords:] {
-		out = append(out, Post{Bytes: w[0].Load(), Gap: Nanos(w[1].Load())})
+// Posts returns what all ranks have posted, by rank.
+func (b *Board) Posts() []Post {
+	out := make([]Post, b.ranks)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, p := range b.places {
+		out[i] = Post{Bytes: p.Bytes.Load(), Gap: Nanos(p.Gap.Load())}
 	}
 	return out
 }
 
 // Seat returns this rank's seat by what has been posted.
-func (b *Board) Seat(policy Policy, n Node) Seat { return Assign(policy, n, b.Posts(nil))[b.rank] }
+func (b *Board) Seat(policy Policy, n Node) Seat { return Assign(policy, n, b.Posts())[b.rank] }

@@ -19,7 +19,8 @@
 //
 //   - I1: no idle core, no helper. A rank's own core is never shared with a helper by intent.
 //   - I2: a core's helpers differ by at most one from those of any other (aggressive), or are one at most (conservative).
-//   - I3: the same node and posts give the same seats; ties fall by the seed.
+//   - I3: the same node and posts give the same seats; ties fall by the seed. Where the ranks of a node share no memory
+//     there are no posts, so the seed alone decides, for all alike.
 //
 // # Limits
 //

@@ -1,6 +1,7 @@
 package seats
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -91,15 +92,64 @@ func TestPolicyNames(t *testing.T) {
 }
 
 func TestBoard(t *testing.T) {
-	words := make([]atomic.Uint64, 3*BoardWords)
+	words := make([]atomic.Uint64, 6)
+	var places []Place
+	for i := range 3 {
+		places = append(places, Place{&words[2*i], &words[2*i+1]})
+	}
+	n := Node{Cores: 4, Seed: 1}
+	var boards []*Board
 	for rank, bytes := range []uint64{10, 30, 20} {
-		NewBoard(words, rank).Post(Post{Bytes: bytes, Gap: Nanos(rank)})
+		b := NewBoard(3, rank)
+		b.Post(Post{Bytes: 5})
+		require.Equal(t, make([]Post, 3), b.Posts(), "it is not open")
+		b.Open(places[:2])
+		require.Equal(t, make([]Post, 3), b.Posts(), "a place is missing")
+		b.Open(places)
+		b.Post(Post{Bytes: bytes, Gap: Nanos(rank)})
+		boards = append(boards, b)
 	}
-	require.Equal(t, []Post{{10, 0}, {30, 1}, {20, 2}}, NewBoard(words, 0).Posts(nil))
-	n := Node{Cores: 4}
+	require.Equal(t, []Post{{10, 0}, {30, 1}, {20, 2}}, boards[0].Posts())
 	for rank, want := range []bool{false, true, false} {
-		require.Equal(t, want, NewBoard(words, rank).Seat(Conservative, n).Has)
+		require.Equal(t, want, boards[rank].Seat(Conservative, n).Has)
 	}
+	helpers := 0
+	for _, b := range boards {
+		b.Close()
+		b.Post(Post{Bytes: 99})
+		if b.Seat(Conservative, n).Has {
+			helpers++
+		}
+	}
+	require.Equal(t, 1, helpers, "without posts all come to the same seats")
+	require.Equal(t, uint64(10), words[0].Load())
+}
+
+// TestManyPostAndLook: ranks post and look while others do, and close their boards.
+func TestManyPostAndLook(t *testing.T) {
+	words := make([]atomic.Uint64, 8)
+	var places []Place
+	for i := range 4 {
+		places = append(places, Place{&words[2*i], &words[2*i+1]})
+	}
+	var wg sync.WaitGroup
+	for rank := range 4 {
+		b := NewBoard(4, rank)
+		b.Open(places)
+		wg.Go(func() {
+			for i := range uint64(500) {
+				b.Post(Post{Bytes: i})
+				b.Seat(Auto, Node{Cores: 6})
+			}
+			b.Close()
+		})
+		wg.Go(func() {
+			for range 500 {
+				require.Len(t, b.Posts(), 4)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestSharing(t *testing.T) {

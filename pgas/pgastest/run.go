@@ -32,8 +32,12 @@ type Config struct {
 	Reg       string                      // policy of registered memory, and its limits: pgas.Config.Reg, RegLimit
 	RegLimit  int64                       // and
 	RegLeast  int64                       // RegThreshold
+	IdleCores string                      // pgas.Config.IdleCores; empty: always, since the ranks of a test compute little
 	TimeLimit time.Duration               // 0: 60 s
 }
+
+// always gives each rank a registration helper.
+const always = "always"
 
 // Run runs f as each of n goroutine ranks of one world. A rank whose f returns nil closes its world; Run returns when
 // all have ended, and fails the test on the first error.
@@ -118,7 +122,13 @@ var errGoexit = errors.New("the rank's goroutine was ended: t.FailNow, t.SkipNow
 
 // rank is the life of one rank. What it returned is left in out, which also holds when f never returns.
 func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, out *error, made func(*pgas.World)) {
-	config := pgas.Config{Stats: c.Stats, Trace: c.Trace, Timeline: c.Timeline, Profile: c.Profile, Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast}
+	if c.IdleCores == "" {
+		c.IdleCores = always
+	}
+	config := pgas.Config{
+		IdleCores: c.IdleCores, Stats: c.Stats, Trace: c.Trace, Timeline: c.Timeline, Profile: c.Profile,
+		Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast,
+	}
 	w, err := pgas.Assemble(ctx, config, p)
 	if err != nil {
 		*out = errors.Join(err, p.Job.Close())

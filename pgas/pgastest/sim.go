@@ -30,6 +30,7 @@ type SimConfig struct {
 	Faults sim.Faults // operations are counted from the call of f on
 	// Machine has the NIC's limits; its model, faults and ranks per node are those above.
 	Machine   sim.Config
+	Reg       string        // policy of registered memory: pgas.Config.Reg
 	Slots     int           // bounce buffers of each rank; 0: the engine's own number
 	TimeLimit time.Duration // of real time; 0: 60 s
 	// MeasureHeap fills SimResult.Heap, which takes two collections.
@@ -193,7 +194,7 @@ func (s *simWorld) parts() []simParts {
 // rank is the life of one rank.
 func (s *simWorld) rank(ctx context.Context, r int, p pgas.Parts, f func(context.Context, *pgas.World) error) {
 	s.errs[r] = ErrKilled // unless it gets to its end
-	w, err := pgas.Assemble(ctx, pgas.Config{Stats: s.c.Mapped}, p)
+	w, err := pgas.Assemble(ctx, pgas.Config{Stats: s.c.Mapped, Reg: s.c.Reg, IdleCores: always}, p)
 	if err != nil {
 		s.errs[r] = errors.Join(err, p.Job.Close())
 		return

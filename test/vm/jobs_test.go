@@ -39,7 +39,7 @@ func jobPrograms(t *testing.T) string {
 	for _, pkg := range []string{"gopgas/window", "gopgas/sync", "gopgas/pgas", "gopgas/internal/proto"} {
 		require.NoError(t, os.Rename(Build(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
 	}
-	for _, pkg := range []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank"} {
+	for _, pkg := range []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank", "gopgas/test/vm/testdata/stale"} {
 		require.NoError(t, os.Rename(Program(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
 	}
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("../../window/testdata")))
@@ -112,6 +112,9 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	well("budget", `rank 0 reached all of 20000000 bytes`, `rank 1 reached all of 20000000 bytes`)
 	ill("memlock64K", `of 64\.0 KiB pinned already \(RLIMIT_MEMLOCK;.*ulimit -l unlimited`)
 	well("memlock8M", `rank 0 reached all of 10000000 bytes, \d{4} KiB pinned`)
+	well("stalepinned", `1048576 of 1048576 bytes are as sent, 0 are the dead slice's`, `given up \d{4,} KiB, pinned \d{4,} KiB fewer`)
+	well("stalebare", `where the old one did: true`, `0 of 1048576 bytes are as sent, 1048576 are the dead slice's`, `1 registrations, 1 hits`,
+		`given up 1024 KiB, pinned 1024 KiB fewer`)
 	well("kmer", "verified by a serial count", `verbs +atomic +\d+`)
 	well("churn", `rank 1 made \d+ windows`)
 	passed("keys")
@@ -121,6 +124,8 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	}
 	if length == "long" {
 		passed("proto")
+		passed("gigabyte")
+		require.Contains(t, all["gigabyte"].text, "--- PASS: TestGigabyte/verbs/allocate")
 		for i := range 8 {
 			well(fmt.Sprintf("flap%d", i+1), "rank 0 worked for", "rank 1 worked for")
 		}

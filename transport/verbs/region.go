@@ -94,6 +94,17 @@ func (d *domain) reserve(bytes int64) error {
 	return nil
 }
 
+// LetGo has the domain no longer keep the memory of a registration alive: its owner does. It is for the program that shows
+// what becomes of memory which nobody keeps.
+func (d *domain) LetGo(id uint64) {
+	d.regions.mu.Lock()
+	defer d.regions.mu.Unlock()
+	if g, ok := d.regions.all[id]; ok {
+		g.memory.Base = nil
+		d.regions.all[id] = g
+	}
+}
+
 // Deregister unpins a registration's pages.
 func (d *domain) Deregister(g transport.Region) error {
 	d.life.RLock()

@@ -47,6 +47,8 @@ part killed job 3 --no-kill ./rank.run killed
 PGAS_MAX_PINNED=16M part budget job 2 ./rank.run create 20000000
 limited 64 memlock64K ./pgasrun.run -n 2 ./rank.run hello
 limited 8192 memlock8M ./pgasrun.run -n 2 ./rank.run create 10000000
+part stalepinned ./stale.run pinned
+part stalebare ./stale.run bare
 part flap flap 0.7 job 2 ./rank.run flow 3000
 part keys ./proto.run -test.v -test.run='^(TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 if [ "$length" = short ]; then
@@ -62,8 +64,9 @@ else
 	part kmer job 4 --stats ./kmer.run ./genome.fa
 	part churn job 2 ./rank.run churn 2000
 	# An emulated processor is too slow for a million calls, and so long at one that others' allocations are counted.
-	part window ./window.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing)$'
+	part window ./window.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing|TestGigabyte)$'
 	part sync ./sync.run -test.v
+	limited 8192 gigabyte ./window.run -test.v -test.run='^TestGigabyte$'
 	# A superuser's memory is not limited, and churn makes windows: parts above do these two.
 	part pgas ./pgas.run -test.v -test.skip='^(TestLittleLockedMemory|TestTenThousandWindows)$'
 	part proto ./proto.run -test.v -test.run='^(TestMend|TestInDoubt|TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'

@@ -1,0 +1,63 @@
+package proto
+
+import (
+	"runtime"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/seats"
+)
+
+// IdleCores says who of a node has a registration helper, and where.
+type IdleCores struct {
+	Always bool         // every rank has one, whatever the cores
+	Policy seats.Policy // else
+	Cores  int          // that the ranks of this node may use, taken together; 0: all of the machine
+}
+
+// What the kernel's scheduler is taken to do with several threads on a core: its time slice, and a switch. They are assumed:
+// no system call tells them.
+const (
+	slice   = 3_000_000
+	swapped = 5_000
+)
+
+// node returns what seats depend on.
+func (c IdleCores) node() seats.Node {
+	if c.Cores == 0 {
+		c.Cores = runtime.NumCPU()
+	}
+	return seats.Node{Cores: c.Cores, Slice: slice, Swap: swapped}
+}
+
+// newBoard returns the board of this rank's node.
+func (e *Engine) newBoard() *seats.Board {
+	ranks, index := 0, 0
+	for r := range e.Size {
+		if r == e.Rank {
+			index = ranks
+		}
+		if r == e.Rank || len(e.Nodes) == e.Size && e.Nodes[r] == e.Nodes[e.Rank] {
+			ranks++
+		}
+	}
+	return seats.NewBoard(ranks, index)
+}
+
+// openBoard lets the helpers of the node post in the rank blocks, if all of the node are mapped.
+func (e *Engine) openBoard(local mem.Range, blocks []Remote) {
+	if e.board == nil {
+		return
+	}
+	var places []seats.Place
+	for r := range blocks {
+		block := blocks[r].Mapped
+		switch {
+		case r == e.Rank:
+			block = local
+		case len(e.Nodes) != e.Size || e.Nodes[r] != e.Nodes[e.Rank] || block.Bytes == 0:
+			continue
+		}
+		places = append(places, seats.Place{Bytes: block.Word64(blockPost), Gap: block.Word64(blockPost + 8)})
+	}
+	e.board.Open(places)
+}

@@ -1,0 +1,96 @@
+package proto
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/firehose"
+	"gopgas/internal/cost"
+	"gopgas/internal/mem"
+	"gopgas/transport/transporttest"
+)
+
+// TestRevokeUnderPuts is the litmus test of taking memory back: puts are in flight, many of them on buckets that others want,
+// when all ranks free their memory without a flush. No put meets memory that is not registered any more, which the NIC would
+// refuse; all have been stored when Free returns at their target; nothing stays registered.
+func TestRevokeUnderPuts(t *testing.T) {
+	for name, jitter := range map[string]time.Duration{"prompt": 0, "late": 300 * time.Microsecond} {
+		t.Run(name, func(t *testing.T) {
+			const ranks, puts, place = 3, 150, 64 << 10
+			for round := range uint64(5) {
+				c := transporttest.FabricConfig{MaxPinned: tightPins, Jitter: jitter, Seed: round}
+				tm := newTeamOf(t, ranks, tightBytes, c, nil)
+				var wg sync.WaitGroup
+				want := make([][ranks]map[int]uint64, ranks) // by origin and target, by offset
+				for r := range ranks {
+					wg.Go(func() {
+						rng := rand.New(rand.NewPCG(round, uint64(r)))
+						for to := range want[r] {
+							want[r][to] = make(map[int]uint64)
+						}
+						var word [8]byte
+						for range puts {
+							to := (r + 1 + rng.IntN(ranks-1)) % ranks
+							// Words of different ranks lie beside each other, so they want the same buckets.
+							off := rng.IntN(tightBytes/place)*place + 8*r
+							v := rng.Uint64()
+							binary.NativeEndian.PutUint64(word[:], v)
+							if err := tm.e[r].Put(&tm.of[r][to], off, mem.Of(word[:])); err != nil {
+								t.Error(err)
+							}
+							want[r][to][off] = v
+						}
+					})
+				}
+				wg.Wait()
+				tm.freeAll(t)
+				for r := range ranks {
+					for to, words := range want[r] {
+						require.NoError(t, tm.e[r].Flush(&tm.of[r][to]), "a put was refused")
+						for off, v := range words {
+							require.Equal(t, v, tm.mem[to].Word64(off).Load(), "rank %d at %d of %d", r, off, to)
+						}
+					}
+					_, served := tm.e[r].Firehoses()
+					require.Zero(t, served.Pinned)
+					s, _, _ := tm.e[r].Registered()
+					require.Zero(t, s.Lent)
+					require.Zero(t, s.Promised)
+				}
+			}
+		})
+	}
+}
+
+// TestCostsOfBuckets: what a miss costs comes from the model of registrations and the shortest move, and sizes buckets.
+func TestCostsOfBuckets(t *testing.T) {
+	m := cost.Model{PageBytes: 4096, Register: cost.Line{A: 200, B: 3000}, Deregister: cost.Line{A: 100, B: 1000}}
+	c := costsOf(m)
+	require.Equal(t, firehose.Costs{RoundTrip: 4000, Register: 4000, RegisterByte: 300.0 / 4096}, c)
+
+	tm := newTeamOf(t, 2, tightBytes, transporttest.FabricConfig{MaxPinned: tightPins}, nil)
+	h := tm.e[0].nic().hoses
+	require.NotZero(t, h.costs, "measured when memory was first exposed in buckets")
+	h.costs, h.trip = c, 0
+	one := firehose.Run{First: firehose.MakeBucket(1, 0, 0), Count: 1}
+	byRegistration := c.Register + float64(h.budget.Unit())*c.RegisterByte
+	h.timedLocked(time.Duration(byRegistration+5000), one)
+	require.InDelta(t, 5000, h.costs.RoundTrip, 2)
+	h.timedLocked(time.Duration(byRegistration+9000), one)
+	require.InDelta(t, 5000, h.costs.RoundTrip, 2, "the shortest")
+	h.timedLocked(time.Duration(byRegistration/2), one)
+	require.InDelta(t, byRegistration/8, h.costs.RoundTrip, 2, "the owner did not have to register")
+
+	to := &tm.of[0][1]
+	require.NoError(t, tm.e[0].Put(to, 0, filled(4<<20)))
+	require.NoError(t, tm.e[0].Flush(to))
+	v := h.holder.Known(1, to.hosed.r)
+	require.Positive(t, v.Order(), "a long put begins with large buckets")
+	require.GreaterOrEqual(t, h.budget.Share>>v.Order(), int64(4))
+	tm.freeAll(t)
+}
