@@ -158,6 +158,7 @@ func (c *turns) hear(ctx context.Context, off, from, to int) (uint64, error) {
 	t := c.t
 	flag := t.local.Word64(off)
 	if have := flag.Load(); have>>sumBits >= c.l.gen {
+		t.e.Sched.Seen()
 		return have, nil
 	}
 	sp := t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: t.ranks[from]}, t)
