@@ -68,6 +68,7 @@ func (e *Event) TryWait(n uint64) bool {
 			return false
 		}
 		if e.taken.CompareAndSwap(taken, taken+n) {
+			e.t.e.Sched.Seen()
 			return true
 		}
 	}
