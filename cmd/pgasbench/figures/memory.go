@@ -181,8 +181,8 @@ func scaling(_ context.Context, o *Options) (*Result, error) {
 	return res, nil
 }
 
-// sharedCores are the programs of figure 8. SP.D.36 took 18.6 s for 500 steps and CG.D.32 17.1 s for 2500 in table 1, and the
-// more ranks, the smaller the messages: bytes and pace are derived from that.
+// sharedCores are the programs of figure 8. SP.D.36 took 18.6 s and CG.D.32 17.1 s in table 1; with the 500 and 2500 steps of class D
+// (assumed) a step is 37 and 6.8 ms. Pace follows from that, and from messages of a size assumed for so many ranks.
 func sharedCores() []struct {
 	name  string
 	bytes uint64
@@ -203,7 +203,7 @@ func cores(_ context.Context, o *Options) (*Result, error) {
 	c.RanksPerNode, c.Cores, c.Series = 6, 8, seriesParts
 	res := o.replayed("trace", "idle_cores", "helpers", "peak_bytes", "average_bytes", "seconds", "average_saved_percent")
 	res.Notes = append(res.Notes, "paper: SP saves more with aggressive sharing, CG only with conservative; seconds of both differ by at most 0.1 %",
-		"messages and phases are scaled so that a step takes as long as table 1 says, 37 ms of SP and 6.8 ms of CG; a slice of the scheduler is 4 ms (assumed), and three helpers share a core")
+		"messages and phases are scaled so that a step takes as long as table 1 says, 37 ms of SP and 6.8 ms of CG if they ran class D's 500 and 2500 steps (assumed, as the messages' sizes are); a slice of the scheduler is 4 ms (assumed), and three helpers share a core")
 	for _, p := range sharedCores() {
 		name := p.name
 		files, err := o.shape(name, replay.ShapeConfig{Ranks: 12, Bytes: p.bytes, Pace: p.pace, Noise: or(o.Noise, defaultNoise), Spikes: or(o.Spikes, defaultSpikes)})
