@@ -83,8 +83,16 @@ func (r *registry) list(now time.Duration) []Wait {
 }
 
 // where returns the innermost call that is not the library's own.
-func (r *record) where() string {
-	frames := runtime.CallersFrames(r.pcs[:r.n])
+func (r *record) where() string { return where(r.pcs[:r.n]) }
+
+// Caller returns the innermost call above its caller's that is not the library's own, as folder/file:line.
+func Caller() string {
+	var pcs [64]uintptr
+	return where(pcs[:runtime.Callers(3, pcs[:])])
+}
+
+func where(pcs []uintptr) string {
+	frames := runtime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
 		if !inLibrary(f.Function, f.File) || !more {
