@@ -52,6 +52,9 @@ type Config struct {
 	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
 	// the name of a paper whose constants to take. Empty: measured where it must be known.
 	Calibration string
+	// Check is what is looked for while the program runs: "races" or "races,fatal" (see ErrRace). All operations go through the
+	// engine then, and are slower. Empty: nothing.
+	Check string
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration
 	// Environ is the environment in which the launcher's word is looked for. nil: the process's.
@@ -71,6 +74,7 @@ const (
 	envStats     = "PGAS_STATS"
 	envDevice    = "PGAS_DEVICE"
 	envTrace     = "PGAS_TRACE"
+	envCheck     = "PGAS_CHECK"
 	envStart     = "PGAS_START_TIMEOUT"
 	envFailure   = "PGAS_FAILURE_TIMEOUT"
 	envPinned    = "PGAS_MAX_PINNED"
@@ -92,6 +96,7 @@ func Variables(environ []string) []Variable {
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
 		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
+		{Name: envCheck, Meaning: "races: report accesses that nothing orders (docs/racecheck.md); races,fatal: fail the job then"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
 		{Name: envFailure, Default: "5s", Meaning: "how long a rank may be silent before it is called gone; a death on this node is noticed at once"},
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
@@ -148,6 +153,7 @@ func FromEnvironment(environ []string) (Config, error) {
 		return c, fmt.Errorf("%w: %s=%q: want 0 or 1", ErrConfig, envStats, v)
 	}
 	c.Trace, _ = lookup(environ, envTrace)
+	c.Check, _ = lookup(environ, envCheck)
 	for name, to := range map[string]*time.Duration{envStart: &c.StartTimeout, envFailure: &c.FailureTimeout} {
 		if v, _ := lookup(environ, name); v != "" {
 			d, err := time.ParseDuration(v)
@@ -222,6 +228,9 @@ func (c *Config) validate() error {
 			return fmt.Errorf("%w: %s=%q: %w", ErrConfig, envTransport, c.Transport, err)
 		}
 	}
+	if _, _, err := c.checks(); err != nil {
+		return err
+	}
 	if c.FailureTimeout != 0 && c.FailureTimeout < leastFailureTimeout {
 		return fmt.Errorf("%w: %s=%v: want %v or more: a busy machine is silent for that long", ErrConfig, envFailure, c.FailureTimeout, leastFailureTimeout)
 	}
@@ -240,7 +249,7 @@ const leastFailureTimeout = 100 * time.Millisecond
 
 // shared is what must be equal on all ranks.
 func (c *Config) shared() string {
-	return fmt.Sprint(c.Transport, c.NoLocal, c.Stats, c.FailureTimeout)
+	return fmt.Sprint(c.Transport, c.NoLocal, c.Stats, c.FailureTimeout, c.Check)
 }
 
 // nics are the settings of the NICs for ranks on that many nodes.

@@ -51,6 +51,7 @@ func (t *Team) disseminate(ctx context.Context, op string, purpose uint64, heard
 	if !t.pending {
 		t.gen++
 		t.sum = max(((t.sum^purpose)*sumMul+sumMul)>>(64-sumBits), wrongSum+1)
+		t.board.Enter()
 	}
 	t.pending = true
 	n := len(t.ranks)
@@ -88,6 +89,9 @@ func (t *Team) disseminate(ctx context.Context, op string, purpose uint64, heard
 		}
 	}
 	t.pending = false
+	if wrong == nil {
+		t.board.Leave()
+	}
 	return wrong
 }
 

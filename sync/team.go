@@ -10,6 +10,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
@@ -34,6 +35,9 @@ func boxPayload(n int) int { return boxBytes(n) - outboxHeader }
 
 // controlBytes is the size of the control block in a team of n.
 func controlBytes(n int) int { return outboxOff + 2*boxBytes(n) }
+
+// boardOff is where the clocks of a race check follow.
+func boardOff(n int) int { return (controlBytes(n) + 7) &^ 7 }
 
 // Sentinels; match with errors.Is.
 var (
@@ -63,11 +67,15 @@ type Team struct {
 	round   uint64      // rounds of outboxes so far
 	broken  error       // why collectives no longer work
 	freed   atomic.Bool
+
+	check *racecheck.Checker // nil: none
+	board *racecheck.Board
 }
 
 // NewWorld returns the team of all ranks: its control block and the ranks' doorbells are set up over x, the
-// launcher's exchange. It is for the composition root; programs get their team from the world.
-func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger) (*Team, error) {
+// launcher's exchange. check may be nil: races are not looked for. It is for the composition root; programs get their
+// team from the world.
+func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger, check *racecheck.Checker) (*Team, error) {
 	ranks := make([]int, e.Size)
 	for r := range ranks {
 		ranks[r] = r
@@ -77,21 +85,22 @@ func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger) (*Team, e
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTeam(ctx, e, heap, ranks, e.Rank)
+	t, err := newTeam(ctx, e, heap, ranks, e.Rank, check)
 	if err != nil {
 		return nil, err
 	}
 	e.Join(block.Local(), block.Remotes())
-	return t, nil
+	return t, check.Join(ctx, heap)
 }
 
 // newTeam allocates the control block from heap, which has an exchange of its own until the team can serve.
-func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []int, me int) (*Team, error) {
-	control, err := heap.Alloc(ctx, controlBytes(len(ranks)))
+func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []int, me int, check *racecheck.Checker) (*Team, error) {
+	control, err := heap.Alloc(ctx, boardOff(len(ranks))+check.BoardBytes())
 	if err != nil {
 		return nil, err
 	}
-	t := &Team{e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local()}
+	t := &Team{e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local(), check: check}
+	t.board = check.Board(t.peers, t.local, boardOff(len(ranks)))
 	heap.SetExchanger(t)
 	return t, nil
 }
@@ -113,6 +122,9 @@ func (t *Team) Member(worldRank int) (member int, ok bool) {
 
 // Engine and Heap are for the layers above that share the team's memory.
 func (t *Team) Engine() *proto.Engine { return t.e }
+
+// Check returns the check for races, nil if there is none. It is for the layers above, too.
+func (t *Team) Check() *racecheck.Checker { return t.check }
 
 // Heap returns the team's symmetric heap.
 func (t *Team) Heap() *symheap.Heap { return t.heap }
@@ -206,7 +218,7 @@ func (t *Team) Split(ctx context.Context, color, key int) (*Team, error) {
 		}
 		return nil, nil
 	}
-	return newTeam(ctx, t.e, symheap.New(t.e, x, ranks, me), ranks, me)
+	return newTeam(ctx, t.e, symheap.New(t.e, x, ranks, me), ranks, me, t.check)
 }
 
 // SplitNode returns the team of t's members on this rank's node, in t's order. Collective over t.

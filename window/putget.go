@@ -30,6 +30,9 @@ func (w *Window[T]) put(op string, target, disp int, src []T) error {
 	if err := w.check(op, target, disp, len(src)); err != nil || len(src) == 0 {
 		return err
 	}
+	if w.race != nil {
+		w.race.Put(op, target, disp, len(src), mem.Of(src), false)
+	}
 	return w.e.Put(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
 }
 
@@ -52,6 +55,9 @@ func (w *Window[T]) get(target, disp int, dst []T) error {
 	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
 		return err
 	}
+	if w.race != nil {
+		w.race.Get("get", target, disp, len(dst), mem.Of(dst), false)
+	}
 	return w.e.Get(&w.remotes[target], disp*w.elem.Bytes, mem.Of(dst))
 }
 
@@ -68,6 +74,9 @@ func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
 	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
 		return Handle{}, err
 	}
+	if w.race != nil {
+		return w.checkedNB(true, target, disp, mem.Of(src))
+	}
 	return w.e.PutNB(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
 }
 
@@ -81,6 +90,9 @@ func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 	}
 	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
 		return Handle{}, err
+	}
+	if w.race != nil {
+		return w.checkedNB(false, target, disp, mem.Of(dst))
 	}
 	return w.e.GetNB(&w.remotes[target], disp*w.elem.Bytes, mem.Of(dst))
 }
@@ -104,6 +116,7 @@ func (w *core) flush(target int) error {
 	if err := w.check("flush", target, 0, 0); err != nil {
 		return err
 	}
+	w.team.Check().Flushed(w.remotes[target].Rank)
 	return w.e.Flush(&w.remotes[target])
 }
 
@@ -120,6 +133,7 @@ func (w *core) flushAll() error {
 	if w.freed {
 		return transport.NewOpError("flush", -1, fmt.Errorf("window: %w", transport.ErrClosed))
 	}
+	w.team.Check().FlushedAll(w.remotes)
 	for m := range w.remotes {
 		if err := w.e.Flush(&w.remotes[m]); err != nil {
 			return err
@@ -142,6 +156,7 @@ func (w *core) order(target int) error {
 	if err := w.check("order", target, 0, 0); err != nil {
 		return err
 	}
+	w.team.Check().Ordered(w.remotes[target].Rank)
 	return w.e.Order(&w.remotes[target])
 }
 
@@ -203,13 +218,15 @@ func (w *Window[T]) FlushLocal(target int) error {
 	if err := w.check("flush-local", target, 0, 0); err != nil {
 		return err
 	}
+	w.team.Check().FlushedLocal(w.remotes[target].Rank)
 	return w.e.FlushLocal(&w.remotes[target])
 }
 
 // Shared returns target's part as ordinary memory, to be used like Local between synchronisations; ok is false where it
-// is not mapped here. Unlike a View it says nothing about atomics. It must not be used after Free.
+// is not mapped here, and while races are looked for. Unlike a View it says nothing about atomics. It must not be used
+// after Free.
 func (w *Window[T]) Shared(target int) (part []T, ok bool) {
-	if w.freed || w.strict() || target < 0 || target >= len(w.remotes) || w.remotes[target].Mapped.Bytes == 0 {
+	if w.freed || w.strict() || w.race != nil || target < 0 || target >= len(w.remotes) || w.remotes[target].Mapped.Bytes == 0 {
 		return nil, false
 	}
 	return mem.Slice[T](w.remotes[target].Mapped), true

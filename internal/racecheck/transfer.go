@@ -120,7 +120,7 @@ func (c *Checker) settle(ended []*Transfer, op string) {
 // done makes a pending access of this rank one that is done now.
 func (c *Checker) done(s span, kind Kind, at Site) {
 	w := s.w
-	if c.off.Load() || !w.shelf.lock(s.member) {
+	if c.off.Load() || w.gone.Load() || !w.shelf.lock(s.member) {
 		return
 	}
 	defer w.shelf.unlock(s.member)

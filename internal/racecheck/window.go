@@ -1,6 +1,8 @@
 package racecheck
 
 import (
+	"sync/atomic"
+
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
@@ -16,6 +18,7 @@ type Window struct {
 	me    int // this rank's member number
 	elem  int // bytes
 	atoms int // clocks of atomics; those of epochs follow
+	gone  atomic.Bool
 }
 
 // The clocks of a window's epochs on each member: two of its lock, by what was released, and for each member those of its
@@ -35,16 +38,16 @@ func (c *Checker) WindowBytes(members, n int) int {
 	return c.ShelfBytes(c.Clocks(n)+groups+2*members, n)
 }
 
-// Window returns the check of a window whose parts are members; its cells and clocks lie in zeroed memory from byte off of
-// shelves. local is this rank's part, of elements of elem bytes and the type of that name. Of a nil Checker it is nil.
-func (c *Checker) Window(shelves []proto.Remote, off, n, me, elem int, local mem.Range, typ string) *Window {
+// Window returns the check of a window whose parts are members; its cells and clocks lie in shelves, which is zeroed memory of
+// WindowBytes. local is this rank's part, of elements of elem bytes and the type of that name. Of a nil Checker it is nil.
+func (c *Checker) Window(shelves []proto.Remote, n, me, elem int, local mem.Range, typ string) *Window {
 	if c == nil {
 		return nil
 	}
 	atoms := c.Clocks(n)
 	w := &Window{
 		c: c, name: "the window of " + typ + " made at " + sched.Caller(), me: me, elem: elem, local: local, atoms: atoms,
-		shelf: c.Shelf(shelves, off, atoms+groups+2*len(shelves), n),
+		shelf: c.Shelf(shelves, 0, atoms+groups+2*len(shelves), n),
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,6 +67,7 @@ func (w *Window) Close() {
 	if w == nil {
 		return
 	}
+	w.gone.Store(true)
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	for i, o := range w.c.windows {

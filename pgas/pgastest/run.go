@@ -30,6 +30,8 @@ type Config struct {
 	Reg       string                      // policy of registered memory, and its limits: pgas.Config.Reg, RegLimit
 	RegLimit  int64                       // and
 	RegLeast  int64                       // RegThreshold
+	Check     string                      // pgas.Config.Check
+	Say       func(string)                // is given its reports, by all ranks; nil: they are printed
 	TimeLimit time.Duration               // 0: 60 s
 }
 
@@ -73,7 +75,7 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 	var mu sync.Mutex // guards worlds
 	var wg sync.WaitGroup
 	for r := range n {
-		parts := pgas.Parts{Job: jobs[r], Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
+		parts := pgas.Parts{Job: jobs[r], Say: c.Say, Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
 		if c.NIC && c.Over != "" {
 			var err error
 			if parts.Provider, err = provider(c.Over); err != nil {
@@ -116,7 +118,7 @@ var errGoexit = errors.New("the rank's goroutine was ended: t.FailNow, t.SkipNow
 
 // rank is the life of one rank. What it returned is left in out, which also holds when f never returns.
 func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, out *error, made func(*pgas.World)) {
-	config := pgas.Config{Stats: c.Stats, Trace: c.Trace, Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast}
+	config := pgas.Config{Stats: c.Stats, Trace: c.Trace, Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast, Check: c.Check}
 	w, err := pgas.Assemble(ctx, config, p)
 	if err != nil {
 		*out = errors.Join(err, p.Job.Close())
