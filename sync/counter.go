@@ -22,12 +22,12 @@ const counterBytes = 64
 
 // NewCounter returns a counter at 0. Collective.
 func NewCounter(ctx context.Context, t *Team) (*Counter, error) {
-	block, err := t.alloc(ctx, counterBytes+t.check.ShelfBytes(1, 0))
+	block, err := t.alloc(ctx, counterBytes+t.races.ShelfBytes(1, 0))
 	if err != nil {
 		return nil, err
 	}
 	c := &Counter{t: t, block: block, home: block.Remotes()}
-	c.race = t.check.Shelf(c.home, counterBytes, 1, 0)
+	c.race = t.races.Shelf(c.home, counterBytes, 1, 0)
 	return c, nil
 }
 

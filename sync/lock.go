@@ -38,12 +38,12 @@ const (
 // NewLock returns a lock that nobody holds. Collective.
 func NewLock(ctx context.Context, t *Team) (*Lock, error) {
 	bytes := (lockWants + 8*t.Size() + 63) &^ 63
-	block, err := t.alloc(ctx, bytes+t.check.ShelfBytes(1, 0))
+	block, err := t.alloc(ctx, bytes+t.races.ShelfBytes(1, 0))
 	if err != nil {
 		return nil, err
 	}
 	l := &Lock{t: t, block: block, peers: block.Remotes(), local: block.Local()}
-	l.race = t.check.Shelf(l.peers, bytes, 1, 0)
+	l.race = t.races.Shelf(l.peers, bytes, 1, 0)
 	return l, nil
 }
 
@@ -215,7 +215,7 @@ func (l *Lock) Unlock() error {
 	}
 	// A put that failed, perhaps to a rank that is gone, is reported; the lock is released all the same.
 	var errs []error
-	l.t.check.FlushedAll(l.peers)
+	l.t.races.FlushedAll(l.peers)
 	l.race.Release(0, 0, racecheck.CarryDone)
 	for m := range l.peers {
 		if err := l.t.e.Flush(&l.peers[m]); err != nil {

@@ -60,13 +60,13 @@ func NewSignals(ctx context.Context, t *Team, n int) (*Signals, error) {
 	if n < 1 {
 		return nil, transport.NewOpError("signals", -1, fmt.Errorf("%w: %d signals asked for, needed at least 1", ErrState, n))
 	}
-	clocks := t.check.Clocks(n)
-	block, err := t.alloc(ctx, n*signalBytes+t.check.ShelfBytes(clocks, 0))
+	clocks := t.races.Clocks(n)
+	block, err := t.alloc(ctx, n*signalBytes+t.races.ShelfBytes(clocks, 0))
 	if err != nil {
 		return nil, err
 	}
 	s := &Signals{t: t, block: block, peers: block.Remotes(), local: block.Local(), n: n}
-	s.race = t.check.Shelf(s.peers, n*signalBytes, clocks, 0)
+	s.race = t.races.Shelf(s.peers, n*signalBytes, clocks, 0)
 	return s, nil
 }
 

@@ -68,7 +68,7 @@ type Team struct {
 	broken  error       // why collectives no longer work
 	freed   atomic.Bool
 
-	check *racecheck.Checker // nil: none
+	races *racecheck.Checker // nil: they are not looked for
 	board *racecheck.Board
 }
 
@@ -99,7 +99,7 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 	if err != nil {
 		return nil, err
 	}
-	t := &Team{e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local(), check: check}
+	t := &Team{e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local(), races: check}
 	t.board = check.Board(t.peers, t.local, boardOff(len(ranks)))
 	heap.SetExchanger(t)
 	return t, nil
@@ -123,8 +123,8 @@ func (t *Team) Member(worldRank int) (member int, ok bool) {
 // Engine and Heap are for the layers above that share the team's memory.
 func (t *Team) Engine() *proto.Engine { return t.e }
 
-// Check returns the check for races, nil if there is none. It is for the layers above, too.
-func (t *Team) Check() *racecheck.Checker { return t.check }
+// RaceCheck returns the check for races, nil if there is none. It is for the layers above, too.
+func (t *Team) RaceCheck() *racecheck.Checker { return t.races }
 
 // Heap returns the team's symmetric heap.
 func (t *Team) Heap() *symheap.Heap { return t.heap }
@@ -218,7 +218,7 @@ func (t *Team) Split(ctx context.Context, color, key int) (*Team, error) {
 		}
 		return nil, nil
 	}
-	return newTeam(ctx, t.e, symheap.New(t.e, x, ranks, me), ranks, me, t.check)
+	return newTeam(ctx, t.e, symheap.New(t.e, x, ranks, me), ranks, me, t.races)
 }
 
 // SplitNode returns the team of t's members on this rank's node, in t's order. Collective over t.

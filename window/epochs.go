@@ -235,7 +235,7 @@ func (w *Window[T]) Complete() error {
 		return transport.NewOpError(op, -1, err)
 	}
 	for _, m := range targets {
-		w.team.Check().Flushed(w.remotes[m].Rank)
+		w.team.RaceCheck().Flushed(w.remotes[m].Rank)
 		if err := w.e.Flush(&w.remotes[m]); err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func (w *Window[T]) Unlock(target int) error {
 	if err != nil {
 		return transport.NewOpError(op, w.remotes[target].Rank, err)
 	}
-	w.team.Check().Flushed(w.remotes[target].Rank)
+	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
 	w.race.LockGiven(target, kind == LockExclusive)
 	// A transfer that failed is reported; the lock is released all the same.
 	err = w.e.Flush(&w.remotes[target])
@@ -178,7 +178,7 @@ func (w *Window[T]) UnlockAll() error {
 		return transport.NewOpError(op, -1, err)
 	}
 	var errs []error
-	w.team.Check().FlushedAll(w.remotes)
+	w.team.RaceCheck().FlushedAll(w.remotes)
 	for m := range w.remotes {
 		w.race.LockGiven(m, false)
 		errs = append(errs, w.e.Flush(&w.remotes[m]), w.unlockOne(m, LockShared))

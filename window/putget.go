@@ -116,7 +116,7 @@ func (w *core) flush(target int) error {
 	if err := w.check("flush", target, 0, 0); err != nil {
 		return err
 	}
-	w.team.Check().Flushed(w.remotes[target].Rank)
+	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
 	return w.e.Flush(&w.remotes[target])
 }
 
@@ -133,7 +133,7 @@ func (w *core) flushAll() error {
 	if w.freed {
 		return transport.NewOpError("flush", -1, fmt.Errorf("window: %w", transport.ErrClosed))
 	}
-	w.team.Check().FlushedAll(w.remotes)
+	w.team.RaceCheck().FlushedAll(w.remotes)
 	for m := range w.remotes {
 		if err := w.e.Flush(&w.remotes[m]); err != nil {
 			return err
@@ -156,7 +156,7 @@ func (w *core) order(target int) error {
 	if err := w.check("order", target, 0, 0); err != nil {
 		return err
 	}
-	w.team.Check().Ordered(w.remotes[target].Rank)
+	w.team.RaceCheck().Ordered(w.remotes[target].Rank)
 	return w.e.Order(&w.remotes[target])
 }
 
@@ -218,7 +218,7 @@ func (w *Window[T]) FlushLocal(target int) error {
 	if err := w.check("flush-local", target, 0, 0); err != nil {
 		return err
 	}
-	w.team.Check().FlushedLocal(w.remotes[target].Rank)
+	w.team.RaceCheck().FlushedLocal(w.remotes[target].Rank)
 	return w.e.FlushLocal(&w.remotes[target])
 }
 

@@ -13,7 +13,7 @@ import (
 // openRaceCheck allocates what the race check needs on every member, whose longest part has n elements. Collective; a
 // barrier follows before anybody reaches another.
 func (w *core) openRaceCheck(ctx context.Context, n int, typ string) error {
-	check := w.team.Check()
+	check := w.team.RaceCheck()
 	if check == nil || n == 0 {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (w *core) checkRuns(put bool, op string, count int, run func(i int) proto.R
 
 // checkedAtomic is an atomic, and the order that it makes.
 func (w *core) checkedAtomic(op proto.Atom, target, disp int, x, y uint64) (old uint64, err error) {
-	err = w.race.Atomic(w.team.Check().Site(op.String()), target, disp, func() (changed bool, err error) {
+	err = w.race.Atomic(w.team.RaceCheck().Site(op.String()), target, disp, func() (changed bool, err error) {
 		old, err = w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
 		return proto.Combine(op, w.elem.Kind, old, x, y) != old, err
 	})
@@ -90,7 +90,7 @@ func (w *core) checkedAtomic(op proto.Atom, target, disp int, x, y uint64) (old 
 
 // checkUpdate checks a bulk atomic with the operands src; old is where a fetching one stores what was there.
 func (w *core) checkUpdate(op string, target, disp int, src, old mem.Range, done racecheck.Done) {
-	site, c := w.team.Check().Site(op), w.team.Check()
+	site, c := w.team.RaceCheck().Site(op), w.team.RaceCheck()
 	c.Near(racecheck.Access{Kind: racecheck.Read, Site: site}, src.Addr(), src.Bytes)
 	c.Near(racecheck.Access{Kind: racecheck.Write, Site: site}, old.Addr(), old.Bytes)
 	w.race.Update(racecheck.Access{Kind: racecheck.Update, Done: done, Site: site}, target, disp, src.Bytes/w.elem.Bytes)
@@ -123,6 +123,6 @@ func (w *core) declare(op string, kind racecheck.Kind, lo, hi int) error {
 	if err := w.check(op, me, lo, hi-lo); err != nil {
 		return err
 	}
-	w.race.Touch(racecheck.Access{Kind: kind, Site: w.team.Check().Site(op)}, me, lo, hi-lo)
+	w.race.Touch(racecheck.Access{Kind: kind, Site: w.team.RaceCheck().Site(op)}, me, lo, hi-lo)
 	return nil
 }
