@@ -48,6 +48,7 @@ type World struct {
 	say      func(string)
 	stop     []func() // what runs beside the program, in the order to end it
 	closed   atomic.Bool
+	left     bool // in good order: nothing is to be ended any more
 }
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
@@ -256,12 +257,16 @@ func (w *World) Close(ctx context.Context) error {
 	for _, f := range w.stop {
 		f()
 	}
+	w.left = true
 	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
 	return errors.Join(races, w.recorder.close(), w.job.Close(), w.team.Heap().Close(), w.engine.Close())
 }
 
 // leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading.
 func (w *World) leaveAlone(cause proto.Cause) {
+	if w.left {
+		return // and found afterwards that the program has races
+	}
 	w.closed.Store(true)
 	w.check.End()
 	w.engine.Peers.MarkGone(w.Rank(), cause)
