@@ -137,7 +137,7 @@ func (w *core) accumulate(target, disp int, src mem.Range, n int, op Op) error {
 		return transport.NewOpError("accumulate", w.remotes[target].Rank, err)
 	}
 	if w.race != nil {
-		w.checkUpdate("accumulate", target, disp, src, mem.Range{}, racecheck.ByFlush)
+		return w.checkedUpdate("accumulate", op, target, disp, src, mem.Range{}, racecheck.ByFlush)
 	}
 	return w.e.Accumulate(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, src)
 }
@@ -157,8 +157,7 @@ func GetAccumulate[T pgsync.Number](w *Window[T], target, disp int, src, old []T
 		return transport.NewOpError(name, r.Rank, err)
 	}
 	if w.race != nil {
-		w.checkUpdate(name, target, disp, mem.Of(src), mem.Of(old), racecheck.AtReturn)
-		defer w.race.Fetched(target, disp, len(src))
+		return w.checkedUpdate(name, op, target, disp, mem.Of(src), mem.Of(old), racecheck.AtReturn)
 	}
 	return w.e.GetAccumulate(op, w.elem, r, disp*w.elem.Bytes, mem.Of(src), mem.Of(old))
 }

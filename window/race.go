@@ -81,19 +81,28 @@ func (w *core) checkRuns(put bool, op string, count int, run func(i int) proto.R
 
 // checkedAtomic is an atomic, and the order that it makes.
 func (w *core) checkedAtomic(op proto.Atom, target, disp int, x, y uint64) (old uint64, err error) {
-	err = w.race.Atomic(w.team.RaceCheck().Site(op.String()), target, disp, func() (changed bool, err error) {
+	a := racecheck.Access{Kind: racecheck.Update, Site: w.team.RaceCheck().Site(op.String())}
+	err = w.race.Atomic(a, target, disp, 1, func() (changed bool, err error) {
 		old, err = w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
 		return proto.Combine(op, w.elem.Kind, old, x, y) != old, err
 	})
 	return old, err
 }
 
-// checkUpdate checks a bulk atomic with the operands src; old is where a fetching one stores what was there.
-func (w *core) checkUpdate(op string, target, disp int, src, old mem.Range, done racecheck.Done) {
-	site, c := w.team.RaceCheck().Site(op), w.team.RaceCheck()
+// checkedUpdate is a bulk atomic with the operands src. old is where a fetching one, whose accesses are done AtReturn,
+// stores what was there.
+func (w *core) checkedUpdate(name string, op Op, target, disp int, src, old mem.Range, done racecheck.Done) error {
+	c := w.team.RaceCheck()
+	site, r, off := c.Site(name), &w.remotes[target], disp*w.elem.Bytes
 	c.Near(racecheck.Access{Kind: racecheck.Read, Site: site}, src.Addr(), src.Bytes)
 	c.Near(racecheck.Access{Kind: racecheck.Write, Site: site}, old.Addr(), old.Bytes)
-	w.race.Update(racecheck.Access{Kind: racecheck.Update, Done: done, Site: site}, target, disp, src.Bytes/w.elem.Bytes)
+	a := racecheck.Access{Kind: racecheck.Update, Done: done, Site: site}
+	return w.race.Atomic(a, target, disp, src.Bytes/w.elem.Bytes, func() (changed bool, err error) {
+		if done == racecheck.ByFlush {
+			return true, w.e.Accumulate(op, w.elem, r, off, src)
+		}
+		return true, w.e.GetAccumulate(op, w.elem, r, off, src, old)
+	})
 }
 
 // CheckRead tells the race check (PGAS_CHECK=races) that the program reads elements [lo, hi) of this rank's own part now,

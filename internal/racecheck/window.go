@@ -87,16 +87,20 @@ func (w *Window) Touch(a Access, member, disp, n int) {
 	if w == nil || w.c.off.Load() || n == 0 {
 		return
 	}
-	var races []found
-	lost := 0
+	races, lost := w.touch(a, member, disp, n)
+	w.end(a, member, n, races, lost)
+}
+
+// touch is Touch without the report.
+func (w *Window) touch(a Access, member, disp, n int) (races []found, lost int) {
 	for lo := disp; lo < disp+n; lo += chunk {
 		if !w.shelf.lock(member) {
-			return
+			return races, lost
 		}
 		races, lost = w.enter(a, member, lo, min(chunk, disp+n-lo), races, lost)
 		w.shelf.unlock(member)
 	}
-	w.end(a, member, n, races, lost)
+	return races, lost
 }
 
 // end counts an access and reports its races, with the shelf unlocked.
@@ -146,58 +150,36 @@ func (w *Window) cellsAt(disp int) int {
 
 func cellsOf(words []uint64) []cell { return mem.Slice[cell](mem.Of(words)) }
 
-// Atomic checks a fetching atomic of one element and performs it: f does it and reports whether it changed anything.
-func (w *Window) Atomic(s Site, member, disp int, f func() (changed bool, err error)) error {
+// Atomic checks atomics on n elements and performs them: f does it and reports whether it changed anything. With a.Done
+// AtReturn they fetch the old values: this rank comes after whoever changed the elements before. Else they are
+// accumulates, of which this rank learns nothing.
+func (w *Window) Atomic(a Access, member, disp, n int, f func() (changed bool, err error)) error {
 	if !w.shelf.lock(member) {
 		_, err := f()
 		return err
 	}
-	a := Access{Kind: Update, Site: s}
-	races, lost := w.enter(a, member, disp, 1, nil, 0)
+	races, lost := w.arrive(a, member, disp, n)
 	changed, err := f()
-	if err == nil {
-		key := disp % w.atoms
-		w.shelf.acquire(member, key, disp)
-		if changed {
-			w.shelf.release(member, key, disp, CarryOrdered)
-		}
+	if err == nil && changed {
+		w.leave(member, disp, n)
 	}
 	w.shelf.unlock(member)
-	w.end(a, member, 1, races, lost)
+	w.end(a, member, n, races, lost)
 	return err
 }
 
-// Update checks a bulk atomic of n elements. before is called for those that the program flushes; a fetching one orders
-// ranks as Atomic does, and after it comes Fetched.
-func (w *Window) Update(a Access, member, disp, n int) {
-	if w == nil {
-		return
+// arrive is the first half of atomics, with the shelf locked. What this rank learns comes before its own access.
+func (w *Window) arrive(a Access, member, disp, n int) (races []found, lost int) {
+	for d := disp; d < disp+n && a.Done == AtReturn; d++ {
+		w.shelf.acquire(member, d%w.atoms, d)
 	}
-	w.Touch(a, member, disp, n)
-	w.each(member, disp, n, func(key, id int) { w.shelf.release(member, key, id, CarryOrdered) })
+	return w.enter(a, member, disp, n, nil, 0)
 }
 
-// Fetched says that a bulk atomic has returned the old values of n elements.
-func (w *Window) Fetched(member, disp, n int) {
-	if w == nil {
-		return
-	}
-	w.each(member, disp, n, func(key, id int) { w.shelf.acquire(member, key, id) })
-}
-
-// each calls f, with the shelf locked, for the clocks of n elements.
-func (w *Window) each(member, disp, n int, f func(key, id int)) {
+// leave is the second half: whoever fetches from here on comes after this rank.
+func (w *Window) leave(member, disp, n int) {
 	for d := disp; d < disp+n; d++ {
-		if !w.shelf.lock(member) {
-			return
-		}
-		for end := min(d+64, disp+n); ; d++ {
-			f(d%w.atoms, d)
-			if d+1 >= end {
-				break
-			}
-		}
-		w.shelf.unlock(member)
+		w.shelf.release(member, d%w.atoms, d, CarryOrdered)
 	}
 }
 
