@@ -250,6 +250,12 @@ func (t *Team) Free(ctx context.Context) error {
 	if err := t.Barrier(ctx); err != nil {
 		return err
 	}
+	if t.board != nil {
+		t.board = nil // the others may still be reading it
+		if err := t.Barrier(ctx); err != nil {
+			return err
+		}
+	}
 	if t.freed.Swap(true) {
 		return nil
 	}

@@ -43,7 +43,6 @@ func newState(n, me int) *state {
 // flushed notes that all puts of this rank to target are done there.
 func (s *state) flushed(target int) {
 	s.now[way(s.n, s.me, target)] = s.under[target]
-	s.ordered[target] = s.under[target]
 	s.under[target]++
 }
 
