@@ -58,8 +58,11 @@ func play(ctx context.Context, w *pgas.World, p program) error {
 		func() error { return sig.Free(ctx) }, func() error { return lock.Free(ctx) })
 }
 
-// judge compares reports with a program's label.
-func judge(t *testing.T, p program, said []string) {
+// programs are all of them.
+func programs() []program { return slices.Concat(conflicts, orders, own) }
+
+// judge compares reports with labels.
+func judge(t *testing.T, races [][2]string, said []string) {
 	t.Helper()
 	lines := marks(t)
 	var found []string
@@ -67,7 +70,7 @@ func judge(t *testing.T, p program, said []string) {
 		if !strings.HasPrefix(s, "race: ") {
 			continue
 		}
-		hit := slices.IndexFunc(p.races, func(r [2]string) bool {
+		hit := slices.IndexFunc(races, func(r [2]string) bool {
 			a, b := lines[r[0]], lines[r[1]]
 			require.NotEmpty(t, a, r[0])
 			require.NotEmpty(t, b, r[1])
@@ -84,7 +87,7 @@ func judge(t *testing.T, p program, said []string) {
 		require.GreaterOrEqual(t, hit, 0, "no such race: %s", s)
 		found = append(found, s)
 	}
-	require.Len(t, found, len(p.races), "%s", strings.Join(said, "\n"))
+	require.Len(t, found, len(races), "%s", strings.Join(said, "\n"))
 	end := "race check: no races found"
 	if n := len(found); n == 1 {
 		end = "race check: 1 race found"
@@ -95,11 +98,13 @@ func judge(t *testing.T, p program, said []string) {
 	require.Len(t, said, len(found)+1, "there is nothing that the check could not do")
 }
 
-// TestPrograms runs them all, on all paths between goroutine ranks.
+// TestPrograms runs them all, on all paths between goroutine ranks. Under Go's race detector, those without races.
 func TestPrograms(t *testing.T) {
-	all := slices.Concat(conflicts, orders, own)
 	for _, path := range pgastest.Paths() {
-		for _, p := range all {
+		for _, p := range programs() {
+			if detector && p.races != nil {
+				continue
+			}
 			t.Run(path.Name+"/"+p.name, func(t *testing.T) {
 				var mu sync.Mutex
 				var said []string
@@ -111,8 +116,70 @@ func TestPrograms(t *testing.T) {
 					said = append(said, text)
 				}
 				pgastest.RunConfig(t, ranks, c, func(ctx context.Context, w *pgas.World) error { return play(ctx, w, p) })
-				judge(t, p, said)
+				judge(t, p.races, said)
 			})
 		}
+	}
+}
+
+// TestProcesses runs them all one after the other, in one job of processes for each path.
+func TestProcesses(t *testing.T) {
+	var labels [][2]string
+	for _, p := range programs() {
+		labels = append(labels, p.races...)
+	}
+	for _, path := range pgastest.ProcPaths() {
+		t.Run(path.Name, func(t *testing.T) {
+			path.Env = append(path.Env, "PGAS_CHECK=races")
+			r, out := pgastest.StartProcs(t, ranks, path.Procs, 1, func(ctx context.Context, w *pgas.World) error {
+				for _, p := range programs() {
+					if err := play(ctx, w, p); err != nil {
+						return fmt.Errorf("%s: %w", p.name, err)
+					}
+				}
+				return nil
+			})
+			require.Zero(t, r.Code, "%s\n%s", r.Cause, out)
+			judge(t, labels, reports(t, out))
+		})
+	}
+}
+
+// reports are the lines of a job's output that the check has printed.
+func reports(t *testing.T, out string) (said []string) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if _, report, ok := strings.Cut(strings.TrimSpace(line), "pgas: race"); ok {
+			said = append(said, "race"+report)
+		}
+	}
+	return said
+}
+
+// TestFatal: a job with races fails if it is asked to, after it has ended in good order; one without does not.
+func TestFatal(t *testing.T) {
+	for name, want := range map[string]int{"put and put": 1, "get and get": 0} {
+		t.Run(name, func(t *testing.T) {
+			all := programs()
+			p := all[slices.IndexFunc(all, func(p program) bool { return p.name == name })]
+			c := pgastest.Procs{Env: []string{"PGAS_CHECK=races,fatal"}}
+			r, out := pgastest.StartProcs(t, ranks, c, 1, func(ctx context.Context, w *pgas.World) error { return play(ctx, w, p) })
+			require.Equal(t, want, r.Code, "%s\n%s", r.Cause, out)
+			judge(t, p.races, reports(t, out))
+			require.Equal(t, want, strings.Count(out, "the program has races: 1, reported above"), out)
+		})
+	}
+}
+
+// TestRefused: what cannot be checked is an error at the start.
+func TestRefused(t *testing.T) {
+	for _, v := range []string{"race", "fatal", "races,fatal,more", "races fatal"} {
+		_, err := pgas.FromEnvironment([]string{"PGAS_CHECK=" + v})
+		require.ErrorIs(t, err, pgas.ErrConfig, v)
+		require.ErrorContains(t, err, "want races or races,fatal")
+	}
+	for _, err := range pgastest.Errors(t, 65, pgastest.Config{Check: "races"}, func(context.Context, *pgas.World) error { return nil }) {
+		require.ErrorIs(t, err, pgas.ErrUnsupported)
+		require.ErrorContains(t, err, "at most 64")
 	}
 }
