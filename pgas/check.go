@@ -9,8 +9,8 @@ import (
 	"gopgas/internal/racecheck"
 )
 
-// ErrRace: the race check has found races, and Config.Check says that they are fatal. It is rank 0's error of Close.
-var ErrRace = errors.New("the program has races")
+// errRaces: the race check has found races, and Config.Check says that they are fatal. It is rank 0's error of Close.
+var errRaces = errors.New("the program has races")
 
 // checks returns what Config.Check asks for.
 func (c *Config) checks() (races, fatal bool, err error) {
@@ -63,7 +63,7 @@ func (w *World) endCheck() (races, err error) {
 		w.say(fmt.Sprintf("race check: %d races found", n))
 	}
 	if _, fatal, _ := w.cfg.checks(); fatal && n > 0 {
-		races = fmt.Errorf("%w: %d, reported above", ErrRace, n)
+		races = fmt.Errorf("%w: %d, reported above", errRaces, n)
 	}
 	return races, nil
 }

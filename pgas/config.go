@@ -52,8 +52,8 @@ type Config struct {
 	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
 	// the name of a paper whose constants to take. Empty: measured where it must be known.
 	Calibration string
-	// Check is what is looked for while the program runs: "races" or "races,fatal" (see ErrRace). All operations go through the
-	// engine then, and are slower. Empty: nothing.
+	// Check is what is looked for while the program runs: "races" (docs/racecheck.md), or "races,fatal", with which rank 0's Close
+	// fails if there were any. All operations go through the engine then, and are slower. Empty: nothing.
 	Check string
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration

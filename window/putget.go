@@ -74,10 +74,14 @@ func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
 	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
 		return Handle{}, err
 	}
+	return w.putNB(target, disp, mem.Of(src))
+}
+
+func (w *core) putNB(target, disp int, src mem.Range) (Handle, error) {
 	if w.race != nil {
-		return w.checkedNB(true, target, disp, mem.Of(src))
+		return w.checkedNB(true, target, disp, src)
 	}
-	return w.e.PutNB(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
+	return w.e.PutNB(&w.remotes[target], disp*w.elem.Bytes, src)
 }
 
 // GetNB begins a Get. dst belongs to the library until the handle is done.
@@ -91,10 +95,14 @@ func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
 		return Handle{}, err
 	}
+	return w.getNB(target, disp, mem.Of(dst))
+}
+
+func (w *core) getNB(target, disp int, dst mem.Range) (Handle, error) {
 	if w.race != nil {
-		return w.checkedNB(false, target, disp, mem.Of(dst))
+		return w.checkedNB(false, target, disp, dst)
 	}
-	return w.e.GetNB(&w.remotes[target], disp*w.elem.Bytes, mem.Of(dst))
+	return w.e.GetNB(&w.remotes[target], disp*w.elem.Bytes, dst)
 }
 
 // Flush returns when all earlier puts and accumulates of this rank to target are visible there. Its error may be

@@ -127,7 +127,6 @@ type run struct {
 	holder  int
 	open    []pendingGet
 	found   map[[3]int]bool // by member, element, 0: races were reported there
-	wrong   []string
 	log     []string
 }
 
