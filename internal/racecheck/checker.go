@@ -108,9 +108,12 @@ func (c *Checker) Found() (int, error) {
 
 // Flushed says that this rank's puts to a rank are done there. Called before the flush, whose return it stands for.
 func (c *Checker) Flushed(rank int) {
-	if c == nil {
-		return
+	if c != nil {
+		c.flushed(rank)
 	}
+}
+
+func (c *Checker) flushed(rank int) {
 	c.mu.Lock()
 	c.time.flushed(rank)
 	ended := c.takeWaits(func(w *Transfer) bool { return w.put && w.rank == rank })
@@ -124,15 +127,18 @@ func (c *Checker) FlushedAll(members []proto.Remote) {
 		return
 	}
 	for m := range members {
-		c.Flushed(members[m].Rank)
+		c.flushed(members[m].Rank)
 	}
 }
 
 // FlushedLocal says that this rank's memory is free of transfers with a rank.
 func (c *Checker) FlushedLocal(rank int) {
-	if c == nil {
-		return
+	if c != nil {
+		c.flushedLocal(rank)
 	}
+}
+
+func (c *Checker) flushedLocal(rank int) {
 	c.mu.Lock()
 	ended := c.takeWaits(func(w *Transfer) bool { return w.rank == rank })
 	c.mu.Unlock()
@@ -141,9 +147,12 @@ func (c *Checker) FlushedLocal(rank int) {
 
 // Ordered says that this rank's earlier puts to a rank come before its later ones.
 func (c *Checker) Ordered(rank int) {
-	if c == nil {
-		return
+	if c != nil {
+		c.order(rank)
 	}
+}
+
+func (c *Checker) order(rank int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.time.order(rank)

@@ -29,6 +29,7 @@ type world struct {
 	signals []*Shelf
 	locks   []*Shelf
 	boards  []*Board
+	said    []string
 }
 
 func shared(n, bytes int) []proto.Remote {
@@ -47,7 +48,7 @@ func newWorld(t *testing.T, n int) *world {
 	for r := range n {
 		e := proto.New(proto.Config{Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: proto.NewPeers(n), Nodes: make([]int, n)})
 		e.Join(ranks[r].Mapped, ranks)
-		c, err := New(e, func(text string) { t.Errorf("%s", text) })
+		c, err := New(e, func(text string) { w.said = append(w.said, text) })
 		require.NoError(t, err)
 		if r == 0 {
 			parts, shelves = shared(n, 8*modelElems), shared(n, c.WindowBytes(n, modelElems))
@@ -58,6 +59,15 @@ func newWorld(t *testing.T, n int) *world {
 		w.signals = append(w.signals, c.Shelf(signals, 0, modelSignals, 0))
 		w.locks = append(w.locks, c.Shelf(locks, 0, 1, 0))
 		w.boards = append(w.boards, c.Board(boards, boards[r].Mapped, 0))
+	}
+	return w
+}
+
+// join gives the world what Join does.
+func (w *world) join() *world {
+	root := shared(w.n, worldBytes)
+	for r, c := range w.checks {
+		c.root, c.sites.table = root, root[r].Mapped.Slice(sitesAt, siteSlots*siteSlotBytes)
 	}
 	return w
 }
@@ -356,6 +366,7 @@ func TestRandomPrograms(t *testing.T) {
 			r.random(rng)
 		}
 		wrong, racing := r.compare()
+		wrong = append(wrong, r.w.said...)
 		require.Empty(t, wrong, "seed %d, %d ranks:\n%v", seed, n, r.log)
 		if racing == 0 {
 			clean++

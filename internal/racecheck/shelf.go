@@ -162,20 +162,30 @@ func (s *Shelf) clockOf(record []uint64, key int) clock {
 // Release says that whoever acquires thing key of the member from here on comes after what this rank has done, and how
 // much of it: see Carry. What makes others acquire follows the call.
 func (s *Shelf) Release(member, key int, how Carry) {
-	if s == nil || !s.lock(member) {
-		return
+	if s != nil {
+		s.lockedRelease(member, key, how)
 	}
-	defer s.unlock(member)
-	s.release(member, key%s.clocks, key, how)
+}
+
+func (s *Shelf) lockedRelease(member, key int, how Carry) {
+	if s.lock(member) {
+		defer s.unlock(member)
+		s.release(member, key%s.clocks, key, how)
+	}
 }
 
 // Acquire says that this rank comes after all that have released thing key of the member.
 func (s *Shelf) Acquire(member, key int) {
-	if s == nil || !s.lock(member) {
-		return
+	if s != nil {
+		s.lockedAcquire(member, key)
 	}
-	defer s.unlock(member)
-	s.acquire(member, key%s.clocks, key)
+}
+
+func (s *Shelf) lockedAcquire(member, key int) {
+	if s.lock(member) {
+		defer s.unlock(member)
+		s.acquire(member, key%s.clocks, key)
+	}
 }
 
 // release writes this rank's clock to one of a locked shelf.
