@@ -167,8 +167,11 @@ func (g Signal) Load() uint64 {
 	return v
 }
 
-// seen tells the race check that this rank comes after those that set its word.
-func (g Signal) seen() { g.s.race.Acquire(g.s.t.me, g.off/signalBytes) }
+// seen tells those that look for races that this rank comes after who has set its word.
+func (g Signal) seen() {
+	g.s.t.e.Sched.Seen()
+	g.s.race.Acquire(g.s.t.me, g.off/signalBytes)
+}
 
 // Store sets this rank's own word, to use the signal again.
 func (g Signal) Store(v uint64) { g.s.local.Word64(g.off).Store(v) }
@@ -180,11 +183,11 @@ func (g Signal) WaitUntil(ctx context.Context, c Cmp, v uint64) (uint64, error) 
 		return 0, err
 	}
 	word := g.s.local.Word64(g.off)
+	t := g.s.t
 	if have := word.Load(); c.holds(have, v) {
 		g.seen()
 		return have, nil
 	}
-	t := g.s.t
 	sp := t.e.Sched.Begin(ctx, sched.What{Op: "wait-until", Peer: -1}, t)
 	defer sp.End()
 	for {

@@ -67,17 +67,29 @@ type Handle = proto.Handle
 // PutNB begins a Put. src belongs to the library until the handle is done. Through a NIC, small puts wait for more of
 // their kind: they set out together, at the latest with this rank's next flush, wait, or other operation.
 func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
-	// A put whose source is copied on the way is done with it at once.
-	if uint(target) < uint(len(w.parts)) && w.parts[target].s != nil {
-		return Handle{}, w.Put(target, disp, src)
+	// A put whose source is copied on the way is done with it at once. This repeats Put, since a call of it would take as
+	// long as the copy.
+	if uint(target) < uint(len(w.parts)) {
+		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp {
+			if len(src) == 1 {
+				p[disp] = src[0]
+			} else {
+				copy(p[disp:], src)
+			}
+			return Handle{}, nil
+		}
 	}
+	return w.putNB(target, disp, src)
+}
+
+func (w *Window[T]) putNB(target, disp int, src []T) (Handle, error) {
 	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
 		return Handle{}, err
 	}
-	return w.putNB(target, disp, mem.Of(src))
+	return w.startPut(target, disp, mem.Of(src))
 }
 
-func (w *core) putNB(target, disp int, src mem.Range) (Handle, error) {
+func (w *core) startPut(target, disp int, src mem.Range) (Handle, error) {
 	if w.race != nil {
 		return w.checkedNB(true, target, disp, src)
 	}
@@ -95,10 +107,10 @@ func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
 		return Handle{}, err
 	}
-	return w.getNB(target, disp, mem.Of(dst))
+	return w.startGet(target, disp, mem.Of(dst))
 }
 
-func (w *core) getNB(target, disp int, dst mem.Range) (Handle, error) {
+func (w *core) startGet(target, disp int, dst mem.Range) (Handle, error) {
 	if w.race != nil {
 		return w.checkedNB(false, target, disp, dst)
 	}
