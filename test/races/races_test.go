@@ -122,6 +122,21 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestSimulated runs them all in virtual time. With the same seed the reports are the same, word for word.
+func TestSimulated(t *testing.T) {
+	for _, p := range programs() {
+		t.Run(p.name, func(t *testing.T) {
+			var said [2][]string
+			for i := range said {
+				c := pgastest.SimConfig{Ranks: ranks, Seed: 3, Check: "races", Say: func(text string) { said[i] = append(said[i], text) }}
+				pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error { return play(ctx, w, p) })
+			}
+			judge(t, p.races, said[0])
+			require.Equal(t, said[0], said[1])
+		})
+	}
+}
+
 // TestProcesses runs them all one after the other, in one job of processes for each path.
 func TestProcesses(t *testing.T) {
 	var labels [][2]string
