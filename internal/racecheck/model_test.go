@@ -350,7 +350,7 @@ func (r *run) compare() (wrong []string, racing int) {
 
 // TestRandomPrograms: whatever is reported is a race, and every element with a race is reported.
 func TestRandomPrograms(t *testing.T) {
-	const seeds = 6000
+	const seeds = 3000
 	clean := 0
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 1))

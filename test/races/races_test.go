@@ -98,28 +98,63 @@ func judge(t *testing.T, races [][2]string, said []string) {
 	require.Len(t, said, len(found)+1, "there is nothing that the check could not do")
 }
 
-// TestPrograms runs them all, on all paths between goroutine ranks. Under Go's race detector, those without races.
+// quiet are the programs that can run here: under Go's race detector those without races, since it sees real ones between
+// goroutine ranks itself.
+func quiet() []program {
+	all := programs()
+	if detector {
+		all = slices.DeleteFunc(all, func(p program) bool { return p.races != nil })
+	}
+	return all
+}
+
+// underCheck runs f as goroutine ranks and returns what was reported.
+func underCheck(t *testing.T, c pgastest.Config, f func(ctx context.Context, w *pgas.World) error) (said []string) {
+	t.Helper()
+	var mu sync.Mutex
+	c.Check = "races"
+	c.Say = func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, text)
+	}
+	pgastest.RunConfig(t, ranks, c, f)
+	return said
+}
+
+// TestPrograms runs each in a world of its own.
 func TestPrograms(t *testing.T) {
+	for _, p := range quiet() {
+		t.Run(p.name, func(t *testing.T) {
+			judge(t, p.races, underCheck(t, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error { return play(ctx, w, p) }))
+		})
+	}
+}
+
+// TestPaths runs them all one after the other, in a world of each path between goroutine ranks.
+func TestPaths(t *testing.T) {
 	for _, path := range pgastest.Paths() {
-		for _, p := range programs() {
-			if detector && p.races != nil {
-				continue
-			}
-			t.Run(path.Name+"/"+p.name, func(t *testing.T) {
-				var mu sync.Mutex
-				var said []string
-				c := path.Config
-				c.Check = "races"
-				c.Say = func(text string) {
-					mu.Lock()
-					defer mu.Unlock()
-					said = append(said, text)
-				}
-				pgastest.RunConfig(t, ranks, c, func(ctx context.Context, w *pgas.World) error { return play(ctx, w, p) })
-				judge(t, p.races, said)
-			})
+		t.Run(path.Name, func(t *testing.T) {
+			judge(t, labels(quiet()), underCheck(t, path.Config, func(ctx context.Context, w *pgas.World) error { return playAll(ctx, w, quiet()) }))
+		})
+	}
+}
+
+// labels are those of several programs.
+func labels(ps []program) (all [][2]string) {
+	for _, p := range ps {
+		all = append(all, p.races...)
+	}
+	return all
+}
+
+func playAll(ctx context.Context, w *pgas.World, ps []program) error {
+	for _, p := range ps {
+		if err := play(ctx, w, p); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
+	return nil
 }
 
 // TestSimulated runs them all in virtual time. With the same seed the reports are the same, word for word.
@@ -139,23 +174,14 @@ func TestSimulated(t *testing.T) {
 
 // TestProcesses runs them all one after the other, in one job of processes for each path.
 func TestProcesses(t *testing.T) {
-	var labels [][2]string
-	for _, p := range programs() {
-		labels = append(labels, p.races...)
-	}
 	for _, path := range pgastest.ProcPaths() {
 		t.Run(path.Name, func(t *testing.T) {
 			path.Env = append(path.Env, "PGAS_CHECK=races")
 			r, out := pgastest.StartProcs(t, ranks, path.Procs, 1, func(ctx context.Context, w *pgas.World) error {
-				for _, p := range programs() {
-					if err := play(ctx, w, p); err != nil {
-						return fmt.Errorf("%s: %w", p.name, err)
-					}
-				}
-				return nil
+				return playAll(ctx, w, programs())
 			})
 			require.Zero(t, r.Code, "%s\n%s", r.Cause, out)
-			judge(t, labels, reports(t, out))
+			judge(t, labels(programs()), reports(t, out))
 		})
 	}
 }
