@@ -7,6 +7,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/symheap"
 	pgsync "gopgas/sync"
 	"gopgas/transport/auto"
 )
@@ -31,7 +32,7 @@ func Describe(ctx context.Context, environ []string, ranks int) []Fact {
 	facts = append(facts, devices()...)
 	facts = append(facts, []Fact{
 		{"memory", "per rank, at the start", bytesText(perRank), fmt.Sprintf("control blocks in a world of %d ranks, in shared memory", ranks)},
-		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", bytesText(pgsync.FirstChunk))},
+		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", bytesText(symheap.FirstChunk))},
 		{"memory", "per peer", bytesText(perPeer), "flags and tables; one mapping for each chunk of the heap"},
 		{"memory", "per window", bytesText(ranks * (remote + slice)), fmt.Sprintf("%d bytes for each member, beside the elements", remote+slice)},
 		{"runtime", "Go", runtime.Version(), fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH)},

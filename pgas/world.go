@@ -240,7 +240,10 @@ func (w *World) Close(ctx context.Context) error {
 	if w.closed.Swap(true) {
 		return transport.NewOpError("close", -1, transport.ErrClosed)
 	}
-	err := w.team.Barrier(ctx)
+	err := w.team.DrainWorld(ctx) // what was started and not waited for
+	if err == nil {
+		err = w.team.Barrier(ctx)
+	}
 	var races error
 	if err == nil {
 		races, err = w.endCheck()
@@ -270,6 +273,7 @@ func (w *World) leaveAlone(cause proto.Cause) {
 	w.closed.Store(true)
 	w.check.End()
 	w.engine.Peers.MarkGone(w.Rank(), cause)
+	w.team.Quit()
 	for _, f := range w.stop {
 		f()
 	}

@@ -11,110 +11,163 @@ import (
 
 // Barrier returns when all members have called it. What a member stored into memory of its own before is there for the
 // gets and views of the others after it; puts into others' memory need a Window.Fence or Flush. A barrier whose context
-// ended is continued by the next call.
+// ended is continued by the next collective call.
 //
 // It is a dissemination barrier (Hensgen, Finkel, Manber 1988): in round k a member tells the one 2^k after it
-// and hears from the one 2^k before it; ceil(log2 n) rounds, no root, no atomics.
+// and hears from the one 2^k before it; ceil(log2 n) rounds with a message of each member, no root, no atomics. Where members
+// share nodes and map each other's memory it is three of them: of a node, of the nodes' first members, of a node.
 func (t *Team) Barrier(ctx context.Context) error {
 	return t.meet(ctx, "barrier", 0)
 }
 
 // meet is a barrier that all members make for the same purpose.
 func (t *Team) meet(ctx context.Context, op string, purpose call) error {
-	if err := t.begin(ctx, op); err != nil {
+	if err := t.enter(ctx, op); err != nil {
 		return err
 	}
 	defer t.leave()
-	err := t.barrier(ctx, op, uint64(purpose))
-	if errors.Is(err, ErrMismatch) {
-		t.broken = err
+	if t.pending && t.cur.purpose == uint64(purpose) && t.cur.op == op {
+		return t.proceed(ctx, &t.cur)
 	}
-	return err
-}
-
-// A flag holds the number of the barrier, and in its low bits the sum over all calls up to it, by which two members
-// see that they did not make the same ones.
-const (
-	sumBits  = 16
-	sumMul   = 0x9e3779b97f4a7c15
-	wrongSum = 0 // no member's sum: whoever sends it has found that the members disagree
-)
-
-func (t *Team) barrier(ctx context.Context, op string, purpose uint64) error {
-	return t.disseminate(ctx, op, purpose, nil)
-}
-
-// disseminate is the barrier. In each round, when this member has heard from the one dist before it, heard is called:
-// what that member wrote before its round can be read now. heard may be nil. A member that finds that it does not make
-// the same calls as another goes on through all rounds, so that the rest learn it too, from wrongSum.
-func (t *Team) disseminate(ctx context.Context, op string, purpose uint64, heard func(from, dist int) error) error {
-	if !t.pending {
-		t.gen++
-		t.sum = max(((t.sum^purpose)*sumMul+sumMul)>>(64-sumBits), wrongSum+1)
-		t.board.Enter()
+	c, err := t.open(ctx, op)
+	if err != nil {
+		return err
 	}
+	c.purpose = uint64(purpose)
 	t.pending = true
-	n := len(t.ranks)
-	var wrong error
-	for k, dist := 0, 1; dist < n; k, dist = k+1, 2*dist {
-		to := t.me + dist
-		if to >= n {
-			to -= n
-		}
-		sum := t.sum
-		if wrong != nil {
-			sum = wrongSum
-		}
-		if err := t.e.Store64(&t.peers[to], k*flagStride, t.gen<<sumBits|sum); err != nil {
-			return first(wrong, err)
-		}
-		from := t.me - dist
-		if from < 0 {
-			from += n
-		}
-		have, err := t.hear(ctx, op, k, from, to)
-		if err != nil {
-			return first(wrong, err)
-		}
-		if err := t.compare(op, from, have); err != nil && wrong == nil {
-			wrong = err
-		}
-		if heard == nil || wrong != nil {
-			continue
-		}
-		if err := heard(from, dist); errors.Is(err, ErrMismatch) {
-			wrong = err
-		} else if err != nil {
-			return err
-		}
+	return t.proceed(ctx, c)
+}
+
+// proceed goes on with the barrier that is pending.
+func (t *Team) proceed(ctx context.Context, c *turns) error {
+	if err := t.core.failure(); err != nil {
+		return transport.NewOpError(c.op, -1, fmt.Errorf("%w: %w", ErrAbandoned, err))
+	}
+	err := c.await(ctx)
+	if err == nil {
+		err = c.barrier(ctx, c.purpose, visitor{})
+	}
+	if errors.Is(err, ErrMismatch) {
+		t.core.fail(err)
+	} else if err != nil {
+		return err
 	}
 	t.pending = false
-	if wrong == nil {
-		t.board.Leave()
-	}
-	return wrong
+	c.release()
+	return err
 }
 
-// first returns why a barrier ends that err stops: where the members disagree already, err is likely to follow from that.
-func first(wrong, err error) error {
-	if wrong != nil {
-		return wrong
+// A flag holds the number of the barrier on its lane, and in its low bits the sum over all calls up to it, by which two
+// members see that they did not make the same ones.
+const (
+	sumBits = 16
+	sumMul  = 0x9e3779b97f4a7c15
+)
+
+// visitor has something done in a barrier. Both functions may be nil.
+type visitor struct {
+	// begin is called when this member begins a phase: those of the phase before have all come.
+	begin func(p *phase) error
+	// heard is called when this member has heard from the one dist places before it in p: what that one wrote before its
+	// round can be read now.
+	heard func(p *phase, from, dist int) error
+}
+
+// barrier is one barrier on the call's lane. After an error it can be called again: it does the same once more.
+func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
+	t, l := c.t, c.l
+	if !c.opened {
+		l.next(purpose, c.number)
+		c.opened, c.purpose = true, purpose
+		l.board.Enter()
+	}
+	for i := range t.shape.phases {
+		p := &t.shape.phases[i]
+		if v.begin != nil {
+			if err := v.begin(p); err != nil {
+				return err
+			}
+		}
+		n := len(p.members)
+		flags := headBytes + l.number*flagBytes + p.area*maxRounds*flagStride
+		for k, dist := 0, 1; dist < n; k, dist = k+1, 2*dist {
+			to, from := p.members[(p.me+dist)%n], p.members[behind(p.me, dist, n)]
+			flag := flags + k*flagStride
+			if err := t.e.Store64(&t.peers[to], flag, l.gen<<sumBits|l.sum); err != nil {
+				return t.instead(c.op, err)
+			}
+			have, err := c.hear(ctx, flag, from, to)
+			if err != nil {
+				return err
+			}
+			if err := c.compare(from, have); err != nil {
+				return err
+			}
+			if v.heard == nil {
+				continue
+			}
+			if err := v.heard(p, from, dist); err != nil {
+				return t.instead(c.op, err)
+			}
+		}
+	}
+	c.opened = false
+	l.board.Leave()
+	return nil
+}
+
+// next begins the lane's next barrier.
+func (l *lane) next(purpose, number uint64) {
+	l.gen++
+	l.sum = ((l.sum^purpose^number)*sumMul + sumMul) >> (64 - sumBits)
+}
+
+// The numbers of started calls differ from those of blocking ones, and their ends from other purposes.
+const (
+	startedCall = 1 << 63
+	endOfCall   = 1<<64 - 1
+)
+
+// endStarted closes a started call on its lane: it takes the place of one more barrier, but nobody waits for it. Who goes on
+// in the call when the one before it has ended it sees that they do not agree.
+func (t *Team) endStarted() error {
+	l := t.lane
+	l.next(endOfCall, t.call)
+	for i := range t.shape.phases {
+		p := &t.shape.phases[i]
+		if p.area == phaseRelease || len(p.members) == 1 {
+			continue
+		}
+		to := p.members[(p.me+1)%len(p.members)]
+		flag := headBytes + l.number*flagBytes + p.area*maxRounds*flagStride
+		if err := t.e.Store64(&t.peers[to], flag, l.gen<<sumBits|l.sum); err != nil {
+			return t.instead("start", err)
+		}
+	}
+	return nil
+}
+
+// instead returns what ends a barrier that err has stopped: where members disagree, err is likely to follow from that.
+func (t *Team) instead(op string, err error) error {
+	if wrong := t.poisoned(); wrong != nil && !errors.Is(err, ErrMismatch) {
+		return transport.NewOpError(op, -1, wrong)
 	}
 	return err
 }
 
-// hear waits for the flag of round k and returns it.
-func (t *Team) hear(ctx context.Context, op string, k, from, to int) (uint64, error) {
-	flag := t.local.Word64(k * flagStride)
-	if have := flag.Load(); have>>sumBits >= t.gen {
+// hear waits for the flag of a round and returns it.
+func (c *turns) hear(ctx context.Context, off, from, to int) (uint64, error) {
+	t := c.t
+	flag := t.local.Word64(off)
+	if have := flag.Load(); have>>sumBits >= c.l.gen {
 		t.e.Sched.Seen()
 		return have, nil
 	}
-	sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: t.ranks[from]}, t)
-	for flag.Load()>>sumBits < t.gen {
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: t.ranks[from]}, t)
+	for flag.Load()>>sumBits < c.l.gen {
 		if err := sp.Step(); err != nil {
 			sp.End()
-			return 0, t.waitError(op, t.ranks[from], err)
+			return 0, t.waitError(c.op, t.ranks[from], err)
 		}
 	}
 	sp.End()
@@ -124,10 +177,41 @@ func (t *Team) hear(ctx context.Context, op string, k, from, to int) (uint64, er
 
 // compare looks whether the member behind a flag has made the same calls. A flag that is ahead is compared when this rank
 // gets there: sums that once differ go on to differ.
-func (t *Team) compare(op string, member int, flag uint64) error {
-	if flag>>sumBits != t.gen || flag&(1<<sumBits-1) == t.sum {
+func (c *turns) compare(member int, flag uint64) error {
+	if flag>>sumBits != c.l.gen || flag&(1<<sumBits-1) == c.l.sum {
 		return nil
 	}
-	return transport.NewOpError(op, t.ranks[member], fmt.Errorf("%w: rank %d does not make the same collective calls as this rank, "+
-		"which is in a %s now", ErrMismatch, t.ranks[member], op))
+	return c.t.poison(c.op, member, fmt.Errorf("%w: rank %d does not make the same collective calls as this rank, which is in a %s now",
+		ErrMismatch, c.t.ranks[member], c.op))
+}
+
+// poison tells all members, once, that this one and another do not agree: their calls end. Who finds a mismatch goes no
+// further, so that nobody else gets through the barrier. It returns err as an error of op.
+func (t *Team) poison(op string, member int, err error) error {
+	word := uint64(t.me+1)<<32 | uint64(member+1)
+	if t.local.Word64(poisonWord).CompareAndSwap(0, word) {
+		for m := range t.peers {
+			if m == t.me {
+				continue
+			}
+			// A member that is gone needs no news; the others' errors are told by their own calls.
+			if t.e.Store64(&t.peers[m], poisonWord, word) == nil {
+				_ = t.e.Flush(&t.peers[m])
+			}
+		}
+	}
+	return transport.NewOpError(op, t.ranks[member], err)
+}
+
+// poisoned returns the error that some member has found, or nil.
+func (t *Team) poisoned() error {
+	word := t.local.Word64(poisonWord).Load()
+	if word == 0 {
+		return nil
+	}
+	finder, other := int(word>>32)-1, int(word&0xffffffff)-1
+	if finder < 0 || other < 0 || finder >= len(t.ranks) || other >= len(t.ranks) {
+		return ErrMismatch
+	}
+	return fmt.Errorf("%w: rank %d has found that rank %d does not make the same collective calls", ErrMismatch, t.ranks[finder], t.ranks[other])
 }

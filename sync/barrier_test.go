@@ -76,6 +76,38 @@ func TestBarrierGoesOnAfterItsContext(t *testing.T) {
 	}, 2, 3, 5)
 }
 
+// TestDataAfterABarrierThatWasLeft: another collective first brings the barrier to its end.
+func TestDataAfterABarrierThatWasLeft(t *testing.T) {
+	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		gate, err := pgsync.NewSignals(ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			if _, err := gate.Signal(0).WaitUntil(ctx, pgsync.Equal, uint64(w.Size()-1)); err != nil {
+				return err
+			}
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+		} else {
+			short, cancel := context.WithTimeout(ctx, time.Millisecond)
+			err := w.Barrier(short)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			if err := gate.Signal(0).Add(0, 1); err != nil {
+				return err
+			}
+		}
+		sum := []int{w.Rank()}
+		if err := pgsync.AllReduce(ctx, w.Team(), sum, sum, pgsync.Sum); err != nil {
+			return err
+		}
+		require.Equal(t, w.Size()*(w.Size()-1)/2, sum[0])
+		return errors.Join(w.Barrier(ctx), gate.Free(ctx))
+	}, 2, 3, 5)
+}
+
 // TestTeamsAtOnce: barriers and reductions of different teams by different goroutines of a rank do not meet.
 func TestTeamsAtOnce(t *testing.T) {
 	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {

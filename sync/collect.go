@@ -29,10 +29,10 @@ type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64
 }
 
-// rounds calls f for each piece of n elements that fits an outbox; at least once, so that empty collectives
-// still synchronise.
-func rounds(n, elemBytes int, f func(lo, hi int) error) error {
-	step := payloadBytes / elemBytes
+// rounds calls f for each piece of n elements of elemBytes that fits in payload bytes; at least once, so that empty
+// collectives still synchronise.
+func rounds(n, elemBytes, payload int, f func(lo, hi int) error) error {
+	step := payload / elemBytes
 	for lo := 0; ; lo += step {
 		if err := f(lo, min(lo+step, n)); err != nil {
 			return err
@@ -48,163 +48,253 @@ func checkData[T any](t *Team, op string, root int) error {
 	if err := mem.CheckElem[T](); err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
-	if mem.SizeOf[T]() > payloadBytes {
-		return transport.NewOpError(op, -1, fmt.Errorf("%w: elements of %d bytes; the largest is %d", ErrMismatch, mem.SizeOf[T](), payloadBytes))
-	}
 	if root < 0 || root >= t.Size() {
 		return transport.NewOpError(op, root, fmt.Errorf("%w: root %d of a team of %d", ErrMember, root, t.Size()))
 	}
 	return nil
 }
 
-// Broadcast copies root's buf to every member's buf, which has the same length everywhere. Collective.
+// Broadcast copies root's buf to every member's buf, which has the same length everywhere. Collective. For each
+// outbox-full (16 KiB) it takes a barrier; among up to 8 members all read from the root, in larger teams each from one that
+// has the bytes already, in ceil(log2 n) steps; on a node only one member reads from another node.
 func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	const op = "broadcast"
 	if err := checkData[T](t, op, root); err != nil {
+		return t.Refuse(ctx, op, err)
+	}
+	c, err := t.begin(ctx, op)
+	if err != nil {
 		return err
 	}
-	if err := t.begin(ctx, op); err != nil {
-		return err
-	}
-	return t.end(rounds(len(buf), mem.SizeOf[T](), func(lo, hi int) error {
-		part := mem.Of(buf[lo:hi])
-		if t.me == root {
-			t.write(part)
+	how := choose(op, t.Size(), len(buf)*mem.SizeOf[T](), c.Slot(), t.shape.levels())
+	whole, what := mem.Of(buf), callOf(op, mem.SizeOf[T](), 0, len(buf))
+	return c.End(rounds(whole.Bytes, 1, c.Payload(), func(lo, hi int) error {
+		if part := whole.Slice(lo, hi-lo); how == relayed {
+			return c.relay(ctx, what, part, root)
+		} else {
+			return c.cast(ctx, what, part, root)
 		}
-		r, err := t.turn(ctx, callOf(callBroadcast, mem.SizeOf[T](), len(buf)), root)
-		if err != nil || t.me == root {
-			return err
-		}
-		return t.read(r, root, part)
 	}))
 }
 
+// cast is a turn in which all read from the root.
+func (c *turns) cast(ctx context.Context, what call, part mem.Range, root int) error {
+	if c.t.me == root {
+		c.Write(0, part)
+	}
+	if err := c.turn(ctx, what, root, visitor{}); err != nil || c.t.me == root {
+		return err
+	}
+	return c.Read(root, 0, part)
+}
+
+// relay is a turn in which root's bytes go from outbox to outbox. In the round in which a member hears from the one dist
+// places before it, that one has them if it lies less than dist places behind the root.
+func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) error {
+	t := c.t
+	if t.me == root {
+		c.Write(0, part)
+	}
+	mine := c.Box(0, part.Bytes)
+	home := t.shape.nodeOf(root) // in a flat team the only one
+	have := t.me == root
+	take := func(from int) error { have = true; return c.Read(from, 0, mine) }
+	v := visitor{
+		begin: func(p *phase) error {
+			if p.area == phaseLeaders && home == t.shape.mine && !have {
+				return take(root) // the root's node has met, so the root has written
+			}
+			return nil
+		},
+		heard: func(p *phase, from, dist int) error {
+			origin := -1
+			switch {
+			case p.area == phaseLeaders:
+				origin = home
+			case !t.shape.levels():
+				origin = root
+			}
+			if far := behind(p.me, origin, len(p.members)); origin >= 0 && far >= dist && far < 2*dist {
+				return take(from)
+			}
+			return nil
+		},
+	}
+	if err := c.turn(ctx, what, root, v); err != nil || t.me == root {
+		return err
+	}
+	if !have { // some member of a node, not the first: that one has them
+		return c.Read(t.shape.leader(), 0, part)
+	}
+	copy(part.Data(), mine.Data())
+	return nil
+}
+
 // AllGather concatenates every member's src, in the order of ranks, into every member's dst. All src have the
-// same length, and dst has Size times that; otherwise an error before anything moves. Collective.
+// same length, and dst has Size times that; otherwise all members get an error. Collective. Short ones in teams of more than 8
+// take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full (16 KiB) of src.
 func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	const op = "allgather"
-	if err := checkData[T](t, op, 0); err != nil {
-		return err
-	}
-	if len(dst) != len(src)*t.Size() {
-		return transport.NewOpError(op, -1, fmt.Errorf("%w: dst has %d elements, needs %d (%d members of %d)",
+	err := checkData[T](t, op, 0)
+	if err == nil && len(dst) != len(src)*t.Size() {
+		err = transport.NewOpError(op, -1, fmt.Errorf("%w: dst has %d elements, needs %d (%d members of %d)",
 			ErrMismatch, len(dst), len(src)*t.Size(), t.Size(), len(src)))
 	}
-	if err := t.begin(ctx, op); err != nil {
+	if err != nil {
+		return t.Refuse(ctx, op, err)
+	}
+	c, err := t.begin(ctx, op)
+	if err != nil {
 		return err
 	}
-	if t.gathers(len(src) * mem.SizeOf[T]()) {
-		return t.end(gatherAll(ctx, t, callOf(callAllGather, mem.SizeOf[T](), len(src)), dst, src))
+	all, mine, what := mem.Of(dst), mem.Of(src), callOf(op, mem.SizeOf[T](), 0, len(src))
+	if choose(op, t.Size(), mine.Bytes, c.Slot(), t.shape.levels()) == gathered {
+		return c.End(c.gather(ctx, what, mine.Data(), all.Data()))
 	}
-	return t.end(rounds(len(src), mem.SizeOf[T](), func(lo, hi int) error {
-		t.write(mem.Of(src[lo:hi]))
-		r, err := t.turn(ctx, callOf(callAllGather, mem.SizeOf[T](), len(src)), 0)
-		for m := 0; m < t.Size() && err == nil; m++ {
-			err = t.read(r, m, mem.Of(dst[m*len(src)+lo:m*len(src)+hi]))
+	return c.End(rounds(mine.Bytes, 1, c.Payload(), func(lo, hi int) error {
+		c.Write(0, mine.Slice(lo, hi-lo))
+		if err := c.turn(ctx, what, 0, visitor{}); err != nil {
+			return err
 		}
-		return err
+		return c.ReadAll(all, func(m int) (from, to, bytes int) { return 0, m*mine.Bytes + lo, hi - lo })
 	}))
 }
 
 // Reduce combines the members' src element by element into root's dst, in the order of ranks; dst is not looked
-// at elsewhere. dst and src may be the same slice. Collective.
+// at elsewhere. dst and src may be the same slice. Collective. Up to 8 KiB among up to 8 members root reads all src after one
+// barrier; else there are two barriers for each outbox-full, and members read n parts each.
 func Reduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op, root int) error {
 	if err := checkData[T](t, "reduce", root); err != nil {
-		return err
+		return t.Refuse(ctx, "reduce", err)
 	}
 	return reduce(ctx, t, "reduce", dst, src, op, root)
 }
 
-// AllReduce is Reduce with the result, bit by bit the same, on every member. Collective.
+// AllReduce is Reduce with the result, bit by bit the same, on every member. Collective. Short ones in teams of more than
+// 8 take one barrier with ceil(log2 n) reads; others as Reduce.
 func AllReduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op) error {
-	if err := checkData[T](t, "allreduce", 0); err != nil {
-		return err
-	}
 	return reduce(ctx, t, "allreduce", dst, src, op, everyone)
-}
-
-// reduceGathered is AllReduce of a few elements: every member gets all members' and combines them.
-func reduceGathered[T Number](ctx context.Context, t *Team, dst, src []T, op Op) error {
-	n := len(src)
-	all := make([]T, n*t.Size())
-	if err := gatherAll(ctx, t, callOf(callReduce+int(op), mem.SizeOf[T](), n), all, src); err != nil {
-		return err
-	}
-	copy(dst, all[:n])
-	for m := 1; m < t.Size(); m++ {
-		fold(op, dst, all[m*n:(m+1)*n])
-	}
-	return nil
 }
 
 // everyone is the root of a reduction whose result goes to all.
 const everyone = -1
 
-func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, op Op, root int) error {
-	want := root == everyone || root == t.me
-	if want && len(dst) != len(src) {
-		return transport.NewOpError(name, -1, fmt.Errorf("%w: dst has %d elements and src %d", ErrMismatch, len(dst), len(src)))
+// CheckReduction returns an error where a reduction of dst and src by op is not possible. want says whether dst counts.
+func (t *Team) CheckReduction(name string, kind proto.Elem, op Op, dst, src int, want bool) error {
+	if want && dst != src {
+		return transport.NewOpError(name, -1, fmt.Errorf("%w: dst has %d elements and src %d", ErrMismatch, dst, src))
 	}
-	if err := proto.ElemOf[T]().Check(op); err != nil || op >= Replace {
+	if err := kind.Check(op); err != nil || op >= Replace {
 		if err == nil {
 			err = fmt.Errorf("%w: %s is not a reduction", proto.ErrAtomic, op)
 		}
 		return transport.NewOpError(name, -1, err)
 	}
-	if err := t.begin(ctx, name); err != nil {
+	return nil
+}
+
+func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, op Op, root int) error {
+	want := root == everyone || root == t.me
+	if err := t.CheckReduction(name, proto.ElemOf[T](), op, len(dst), len(src), want); err != nil {
+		return t.Refuse(ctx, name, err)
+	}
+	c, err := t.begin(ctx, name)
+	if err != nil {
 		return err
 	}
-	if root == everyone && t.gathers(len(src)*mem.SizeOf[T]()) {
-		return t.end(reduceGathered(ctx, t, dst, src, op))
+	r := reduction[T]{c: c, what: callOf(name, mem.SizeOf[T](), int(op), len(src)), op: op, root: root, want: want}
+	how := choose(name, t.Size(), len(src)*mem.SizeOf[T](), c.Slot(), t.shape.levels())
+	if how == gathered {
+		return c.End(r.gathered(ctx, dst, src))
 	}
-	var other []T
-	return t.end(rounds(len(src), mem.SizeOf[T](), func(lo, hi int) error {
-		t.write(mem.Of(src[lo:hi]))
-		r, err := t.turn(ctx, callOf(callReduce+int(op), mem.SizeOf[T](), len(src)), root)
-		if err != nil || !want {
-			return err
+	return c.End(rounds(len(src), mem.SizeOf[T](), c.Payload(), func(lo, hi int) error {
+		var part []T
+		if want {
+			part = dst[lo:hi]
 		}
-		if err := t.read(r, 0, mem.Of(dst[lo:hi])); err != nil {
-			return err
+		if how == segmented {
+			return r.segmented(ctx, part, src[lo:hi])
 		}
-		for m := 1; m < t.Size(); m++ {
-			if t.peers[m].Mapped.Bytes == 0 && other == nil {
-				other = make([]T, hi-lo)
-			}
-			from, err := t.see(r, m, mem.Of(other[:min(hi-lo, len(other))]), (hi-lo)*mem.SizeOf[T]())
-			if err != nil {
-				return err
-			}
-			fold(op, dst[lo:hi], mem.Slice[T](from))
-		}
-		return nil
+		return r.direct(ctx, part, src[lo:hi])
 	}))
 }
 
-// fold combines b into a, element by element.
-func fold[T Number](op Op, a, b []T) {
-	switch op {
-	case Sum:
-		for i := range a {
-			a[i] += b[i]
-		}
-	case Prod:
-		for i := range a {
-			a[i] *= b[i]
-		}
-	case Min:
-		for i := range a {
-			a[i] = min(a[i], b[i])
-		}
-	case Max:
-		for i := range a {
-			a[i] = max(a[i], b[i])
-		}
-	default:
-		e := proto.ElemOf[T]()
-		for i := range a {
-			x, y := mem.Of(a[i:i+1]), mem.Of(b[i:i+1])
-			x.SetBits(proto.Combine(op, e.Kind, x.Bits(), y.Bits(), 0))
-		}
+// reduction is a Reduce or AllReduce while it goes on.
+type reduction[T Number] struct {
+	c     *turns
+	what  call
+	op    Op
+	root  int
+	want  bool // the result here
+	other []T  // a member's elements, where they must be fetched
+}
+
+// gathered has every member get all members' elements and combine them.
+func (r *reduction[T]) gathered(ctx context.Context, dst, src []T) error {
+	n := len(src)
+	all := make([]T, n*r.c.t.Size())
+	if err := r.c.gather(ctx, r.what, mem.Of(src).Data(), mem.Of(all).Data()); err != nil {
+		return err
 	}
+	copy(dst, all[:n])
+	for m := 1; m < r.c.t.Size(); m++ {
+		proto.Fold(r.op, dst, all[m*n:(m+1)*n])
+	}
+	return nil
+}
+
+// direct has whoever wants the result read everybody's elements and combine them.
+func (r *reduction[T]) direct(ctx context.Context, dst, src []T) error {
+	r.c.Write(0, mem.Of(src))
+	if err := r.c.turn(ctx, r.what, r.root, visitor{}); err != nil || !r.want {
+		return err
+	}
+	return r.combine(dst, 0)
+}
+
+// segmented has each member combine a part, and whoever wants the result read the parts.
+func (r *reduction[T]) segmented(ctx context.Context, dst, src []T) error {
+	c, n, width := r.c, r.c.t.Size(), mem.SizeOf[T]()
+	c.Write(0, mem.Of(src))
+	if err := c.turn(ctx, r.what, r.root, visitor{}); err != nil {
+		return err
+	}
+	lo, hi := segment(len(src), n, c.t.me)
+	sum := make([]T, hi-lo)
+	if err := r.combine(sum, lo); err != nil {
+		return err
+	}
+	c.Write(0, mem.Of(sum))
+	if err := c.turn(ctx, r.what, r.root, visitor{}); err != nil || !r.want {
+		return err
+	}
+	return c.ReadAll(mem.Of(dst), func(m int) (from, to, bytes int) {
+		lo, hi := segment(len(src), n, m)
+		return 0, lo * width, (hi - lo) * width
+	})
+}
+
+// segment is the part of n elements that is member m's of many.
+func segment(n, many, m int) (lo, hi int) { return n * m / many, n * (m + 1) / many }
+
+// combine makes dst the combination of what the members' outboxes hold from element lo on.
+func (r *reduction[T]) combine(dst []T, lo int) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	c, off, bytes := r.c, lo*mem.SizeOf[T](), len(dst)*mem.SizeOf[T]()
+	if err := c.Read(0, off, mem.Of(dst)); err != nil {
+		return err
+	}
+	for m := 1; m < c.t.Size(); m++ {
+		if !c.Mapped(m) && len(r.other) < len(dst) {
+			r.other = make([]T, len(dst))
+		}
+		from, err := c.See(m, off, bytes, mem.Of(r.other[:min(len(dst), len(r.other))]))
+		if err != nil {
+			return err
+		}
+		proto.Fold(r.op, dst, mem.Slice[T](from))
+	}
+	return nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // lengths are odd, empty, as large as an outbox, and larger.
-const outbox = 32<<10 - 64
+const outbox = 16<<10 - 64
 
 func broadcasts[T any](ctx context.Context, t *testing.T, w *pgas.World, n, root int) error {
 	buf := make([]T, n)

@@ -1,33 +1,49 @@
-// Package pgsync synchronises ranks: teams, barriers, collectives, locks, signals and counters. It lives in the
-// folder sync and is called pgsync, so that a file can use it beside the standard library's sync.
+// Package pgsync synchronises ranks: teams, barriers, collectives, locks, signals, events and counters. It lives in the
+// folder sync and is called pgsync, so that a file can use it beside the standard library's sync. Further data collectives are
+// in package coll, in the folder below.
 //
 // # Terms
 //
 //   - Team: an ordered set of ranks. A member has a rank in the team, from 0, and one in the world.
 //   - Collective: a call that all members of a team make, in the same order.
+//   - Started call: a collective, or several, that go on beside the program (Team.Start).
 //   - Signal: a 64-bit word on each member that others set or add to, and that its owner waits on.
+//   - Event: a count on each member that others post to, and that its owner takes from.
+//   - Lane: a set of flags and outboxes on every member, on which one call at a time goes on.
 //
 // # What blocks
 //
-// Collectives, Lock.Lock and Signal.WaitUntil wait for other ranks and take a context. Ending the context ends
-// the wait, not the operation: the next Barrier on the team goes on with the same barrier; a data collective
+// Collectives, locks, events and Signal.WaitUntil wait for other ranks and take a context. Ending the context ends
+// the wait, not the operation: the next collective of the team goes on with a barrier that was left; a data collective
 // that was abandoned leaves the team unusable for collectives, and they say so. A member that is gone ends
-// every wait of its team with an error wrapping transport.ErrPeerGone that names it. Nothing hangs.
+// every wait of its team with an error wrapping transport.ErrPeerGone that names it; those who live go on with
+// Team.Survivors. Members that do not make the same call all get an error wrapping ErrMismatch. Nothing hangs.
 //
 // # Concurrency
 //
 // Any goroutine of a rank may call anything; collectives of one team wait for each other within the rank, but
 // the order in which a rank's goroutines reach them must be the same on all members, which only one goroutine
-// at a time can promise.
+// at a time can promise. Started calls are the way to have several under way.
 //
 // # How collectives move data
 //
-// Each member has two outboxes in its control block. A round is: write to one's outbox, barrier, read from the
-// others' outboxes by one-sided gets. The outboxes alternate, so that the barrier of the next round is also what
+// A team has four lanes; its calls, blocking or started, take them in turn. Each member has two outboxes for each lane in its
+// control block. A turn is: write to one's outbox, barrier, read from the
+// others' outboxes by one-sided gets. The outboxes alternate, so that the barrier of the next turn is also what
 // allows this one to be overwritten; a get needs no buffer and no flow control at the target, on any transport. Where
-// everybody needs a little from everybody (Exchange, and in teams of more than 8 short AllGather and AllReduce) the
-// reading takes place between the rounds of the barrier, in log2 n steps instead of n.
-// Reductions are computed by every member in the order of ranks, so all get the same bits.
+// everybody needs a little from everybody (Exchange, and in teams of more than 8 short AllGather and AllReduce), or all
+// something from one (Broadcast there), the reading takes place between the rounds of the barrier, in log2 n steps instead of n.
+// Long reductions are divided: each member combines a part, and all read the parts. Where ranks share nodes and map
+// each other's memory, barriers and what takes place between their rounds have two levels, and one member of a node talks to
+// other nodes. Function choose has the choices and where they come from.
+// Reductions are computed in the order of ranks, whatever the method, so all get the same bits.
+//
+// # Life of a call
+//
+// It is numbered, which gives it its lane and its place in that lane's queue; it waits for its place; its turns take place,
+// and each barrier adds what the call is to a sum that travels with its flags, so that members see when they differ. Who sees
+// that tells all members, by a word in their control blocks that every wait of the team looks at. A started call is closed
+// by a last flag that nobody waits for.
 //
 // # Invariants
 //
@@ -35,4 +51,20 @@
 //   - Y2: a barrier's flags travel after the puts that the member made before it to the same rank.
 //   - Y3: a lock is handed over to a living waiter, in order of ranks after the holder's; when its holder is
 //     gone the lock is lost, and all who want it are told who held it.
+//   - Y4: who finds a mismatch goes no further in its barrier, so nobody else gets through it.
+//   - Y5: members agree on survivors by words that each writes in memory of its own only, so nothing that a dead
+//     member has sent can change what was agreed.
+//   - Y6: an RWLock's words change under its guard only, and its waiters hold it in the order of their places.
+//
+// # Lock order
+//
+//	Team.busy (a flag; waits go through package sched)
+//		core.mu (short, nothing is called under it)
+//	RWLock.busy
+//		RWLock.guard (a Lock)
+//
+// # Limits
+//
+// An outbox holds 16 KiB, or 32 bytes for each member of a large team: a member's control block takes 145 KiB for up to 512
+// members and 256 bytes more for each further one. A team has at most 2^20 members on a node and as many nodes.
 package pgsync

@@ -1,74 +1,93 @@
 package pgsync
 
-import (
-	"context"
-	"fmt"
-
-	"gopgas/internal/mem"
-	"gopgas/transport"
-)
+import "context"
 
 // A gather is a turn in which every member gets a slot of bytes from every member in log2 n steps (Bruck et al. 1997),
 // on the rounds of the barrier that the turn is made of. A member's outbox begins with its own slot; behind it come
 // those of the members before it, in descending order. After round k it holds 2^(k+1) of them: its own 2^k, and as many
 // that it has read from the member 2^k before it. What has been written is not changed any more, so a late reader
 // finds it.
+//
+// Where the barrier has levels, the members of a node gather among themselves first; then their first members do, with a
+// node's slots in place of a member's; then the rest of a node read what its first member has got.
 
 // largestSlot bounds what one gather moves for each member. More would be read by nobody who could not read it from
 // its owner at once.
 const largestSlot = 512
 
 // leastSlot is the smallest slot there may be: the outboxes grow with the team so that one gather has room for it.
-const leastSlot = 64
+const leastSlot = 32
 
 // slotBytes is the slot for which the outboxes of a team of n have room.
 func slotBytes(n int) int { return min(boxPayload(n)/n&^7, largestSlot) }
 
-// gather gives every member's mine, of equal lengths that slotBytes allows, to all: member m's is all[m*len(mine):].
-// When the members do not make the same call, all of them learn of it.
-func (t *Team) gather(ctx context.Context, c call, mine, all []byte) error {
-	n, s := len(t.ranks), len(mine)
-	off := t.outbox()
+// Gather gives every member's mine, of equal lengths that Slot allows, to all: member m's is all[m*len(mine):]. It is a
+// turn; the members agree on elemBytes, detail and n.
+func (c *turns) Gather(ctx context.Context, elemBytes, detail, n int, mine, all []byte) error {
+	return c.gather(ctx, callOf(c.op, elemBytes, detail, n), mine, all)
+}
+
+func (c *turns) gather(ctx context.Context, what call, mine, all []byte) error {
+	t, n, s := c.t, len(c.t.ranks), len(mine)
+	off := c.box()
 	slots := t.local.Slice(off+outboxHeader, n*s)
-	word := t.local.Word64(off)
 	copy(slots.Data(), mine)
-	word.Store(uint64(c))
-	t.round++
-	err := t.disseminate(ctx, c.name(), uint64(c), func(from, dist int) error {
-		theirs, err := t.e.Load64(&t.peers[from], off)
-		if err != nil {
+	v := visitor{heard: func(p *phase, from, dist int) error {
+		if p.area == phaseRelease {
+			return nil
+		}
+		if err := c.check(from); err != nil {
 			return err
 		}
-		if call(theirs) != c {
-			return t.mismatch(c, from, call(theirs))
-		}
-		return t.e.Get(&t.peers[from], off+outboxHeader, slots.Slice(dist*s, min(dist, n-dist)*s))
-	})
-	if err != nil {
+		at, bytes := t.shape.gathered(p, dist)
+		return t.e.Get(&t.peers[from], off+outboxHeader, slots.Slice(at*s, bytes*s))
+	}}
+	if err := c.turn(ctx, what, 0, v); err != nil {
 		return err
 	}
-	have := slots.Data()
-	for i := range n {
-		m := t.me - i
-		if m < 0 {
-			m += n
+	if leader := t.shape.leader(); t.shape.levels() && leader != t.me {
+		if err := c.Read(leader, 0, slots); err != nil {
+			return err
 		}
+	}
+	have := slots.Data()
+	for i, m := range t.shape.order(t.me) {
 		copy(all[m*s:(m+1)*s], have[i*s:])
 	}
 	return nil
 }
 
-// mismatch is the error of a member that makes call c and has found theirs in the outbox of another.
-func (t *Team) mismatch(c call, from int, theirs call) error {
-	return transport.NewOpError(c.name(), t.ranks[from], fmt.Errorf("%w: this rank is in a %s, rank %d in a %s",
-		ErrMismatch, c, t.ranks[from], theirs))
+// gathered returns how many slots a member has of p before it hears from the one dist places before it, and how many
+// that one has then.
+func (s *shape) gathered(p *phase, dist int) (have, more int) {
+	n := len(p.members)
+	if p.area != phaseLeaders {
+		return dist, min(dist, n-dist)
+	}
+	for i := range dist {
+		have += len(s.nodes[behind(p.me, i, n)])
+	}
+	for i := dist; i < min(2*dist, n); i++ {
+		more += len(s.nodes[behind(p.me, i, n)])
+	}
+	return have, more
 }
 
-// gathers reports whether a collective of so many bytes for each member is made by a gather: where few members, or
-// long data, are better read from their owners.
-func (t *Team) gathers(bytes int) bool { return len(t.ranks) > 8 && bytes <= slotBytes(len(t.ranks)) }
-
-// gatherAll is gather of elements: dst has room for all members' src.
-func gatherAll[T any](ctx context.Context, t *Team, c call, dst, src []T) error {
-	return t.gather(ctx, c, mem.Of(src).Data(), mem.Of(dst).Data())
+// order lists the members in the order in which a gather leaves their slots.
+func (s *shape) order(me int) []int {
+	var out []int
+	if !s.levels() {
+		all := s.nodes[0]
+		for i := range all {
+			out = append(out, behind(me, i, len(all)))
+		}
+		return out
+	}
+	for i := range s.nodes {
+		local := s.nodes[behind(s.mine, i, len(s.nodes))]
+		for j := range local {
+			out = append(out, local[behind(0, j, len(local))]) // as its first member has them
+		}
+	}
+	return out
 }

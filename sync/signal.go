@@ -76,7 +76,7 @@ func (t *Team) alloc(ctx context.Context, bytes int) (*symheap.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	return block, t.meet(ctx, "allocate", callOf(callAlloc, 1, bytes))
+	return block, t.meet(ctx, "allocate", callOf("allocate", 1, 0, bytes))
 }
 
 // free gives a block back when all members are done with it and nothing is on its way to it.
@@ -86,7 +86,7 @@ func (t *Team) free(ctx context.Context, block *symheap.Block) error {
 			return err
 		}
 	}
-	if err := t.meet(ctx, "free", callOf(callFree, 1, block.Bytes())); err != nil {
+	if err := t.meet(ctx, "free", callOf("free", 1, 0, block.Bytes())); err != nil {
 		return err
 	}
 	return block.Free()

@@ -2,7 +2,6 @@ package pgsync
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,29 +15,6 @@ import (
 	"gopgas/transport"
 )
 
-// The control block of a team, in bytes per member: flags of the barrier's rounds, one cache line each, then
-// the two outboxes.
-const (
-	maxRounds    = 32
-	flagStride   = 64
-	outboxOff    = maxRounds * flagStride
-	outboxBytes  = 32 << 10 // or more: see boxBytes
-	outboxHeader = 64       // the call that the member is in
-	payloadBytes = outboxBytes - outboxHeader
-)
-
-// boxBytes is the size of an outbox in a team of n.
-func boxBytes(n int) int { return max(outboxBytes, outboxHeader+leastSlot*n) }
-
-// boxPayload is what an outbox holds beside its header.
-func boxPayload(n int) int { return boxBytes(n) - outboxHeader }
-
-// controlBytes is the size of the control block in a team of n.
-func controlBytes(n int) int { return outboxOff + 2*boxBytes(n) }
-
-// boardOff is where the clocks of a race check follow.
-func boardOff(n int) int { return (controlBytes(n) + 7) &^ 7 }
-
 // Sentinels; match with errors.Is.
 var (
 	// ErrAbandoned: an earlier collective of this team ended early on this rank.
@@ -51,25 +27,25 @@ var (
 	ErrState = errors.New("not allowed now")
 )
 
-// Team is an ordered set of ranks. World.Team is the team of all; Split makes others.
+// Team is an ordered set of ranks. World.Team is the team of all; Split, Sub, Strided and Survivors make others. A team that
+// a started call is given is a view of the one that Start was called on.
 type Team struct {
 	e     *proto.Engine
 	ranks []int // the members' ranks in the world
 	me    int
+	shape shape
 	heap  *symheap.Heap
 	peers []proto.Remote // the control blocks, by member
 	local mem.Range      // this member's
+	core  *core
+	races *racecheck.Checker // nil: they are not looked for
+
+	lane *lane  // of a view: what its calls go on
+	call uint64 // of a view: the number of the started call
 
 	busy    atomic.Bool // a goroutine of this rank is in a collective
-	gen     uint64      // barriers begun
-	sum     uint64      // over the purposes of all barriers up to gen
-	pending bool        // barrier gen was left before its end
-	round   uint64      // rounds of outboxes so far
-	broken  error       // why collectives no longer work
-	freed   atomic.Bool
-
-	races *racecheck.Checker // nil: they are not looked for
-	board *racecheck.Board
+	cur     turns       // that call; the fields here and below are whose goroutine made busy true
+	pending bool        // cur is a barrier that was left before its end
 }
 
 // NewWorld returns the team of all ranks: its control block and the ranks' doorbells are set up over x, the
@@ -85,7 +61,7 @@ func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger, check *ra
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTeam(ctx, e, heap, ranks, e.Rank, check)
+	t, err := newTeam(ctx, e, heap, ranks, e.Rank, new(running), check)
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +70,24 @@ func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger, check *ra
 }
 
 // newTeam allocates the control block from heap, which has an exchange of its own until the team can serve.
-func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []int, me int, check *racecheck.Checker) (*Team, error) {
-	control, err := heap.Alloc(ctx, boardOff(len(ranks))+check.BoardBytes())
+func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []int, me int, all *running, check *racecheck.Checker) (*Team, error) {
+	control, err := heap.Alloc(ctx, controlBytes(len(ranks))+laneCount*check.BoardBytes())
 	if err != nil {
 		return nil, err
 	}
-	t := &Team{e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local(), races: check}
-	t.board = check.Board(t.peers, t.local, boardOff(len(ranks)))
+	t := &Team{
+		e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local(),
+		core: &core{running: all}, races: check,
+	}
+	for i := range t.core.lanes {
+		t.core.lanes[i].number = i
+		t.core.lanes[i].board = check.Board(t.peers, t.local, controlBytes(len(ranks))+i*check.BoardBytes())
+	}
+	node := make([]int, len(ranks))
+	for m, r := range ranks {
+		node[m] = e.Nodes[r]
+	}
+	t.shape = shapeOf(node, me, e.Mapper() != nil)
 	heap.SetExchanger(t)
 	return t, nil
 }
@@ -129,8 +116,14 @@ func (t *Team) RaceCheck() *racecheck.Checker { return t.races }
 // Heap returns the team's symmetric heap.
 func (t *Team) Heap() *symheap.Heap { return t.heap }
 
-// Interrupted implements sched.Watch: a team's wait ends when a member is gone, or this rank's NIC.
+// Interrupted implements sched.Watch: a team's wait ends when members disagree, when one is gone, or this rank's NIC.
 func (t *Team) Interrupted() error {
+	if err := t.poisoned(); err != nil {
+		return err
+	}
+	if t.core.running.quit.Load() {
+		return fmt.Errorf("this rank has left the world: %w", transport.ErrClosed)
+	}
 	if _, err := t.e.Peers.CheckAny(t.ranks); err != nil {
 		return err
 	}
@@ -149,7 +142,7 @@ func (t *Team) waitError(op string, rank int, err error) error {
 
 // enter keeps other goroutines of this rank out of the team's collectives until leave.
 func (t *Team) enter(ctx context.Context, op string) error {
-	if t.freed.Load() {
+	if t.core.freed.Load() {
 		return fmt.Errorf("%s: team: %w", op, transport.ErrClosed)
 	}
 	if t.busy.CompareAndSwap(false, true) {
@@ -166,107 +159,3 @@ func (t *Team) enter(ctx context.Context, op string) error {
 }
 
 func (t *Team) leave() { t.busy.Store(false) }
-
-// Split divides the team by color: members that give the same color form a new team, ordered by key and then
-// by rank. A negative color joins none and gets nil. Collective over t.
-func (t *Team) Split(ctx context.Context, color, key int) (*Team, error) {
-	var mine [16]byte
-	binary.LittleEndian.PutUint64(mine[:], uint64(color))
-	binary.LittleEndian.PutUint64(mine[8:], uint64(key))
-	cards, err := t.Exchange(ctx, mine[:])
-	if err != nil {
-		return nil, err
-	}
-	type entry struct{ key, member int }
-	var same []entry
-	for m, c := range cards {
-		if len(c) != 16 {
-			return nil, fmt.Errorf("split: member %d: %w", m, ErrMismatch)
-		}
-		if int(int64(binary.LittleEndian.Uint64(c))) == color {
-			same = append(same, entry{int(int64(binary.LittleEndian.Uint64(c[8:]))), m})
-		}
-	}
-	if color < 0 {
-		same = nil
-	}
-	slices.SortFunc(same, func(a, b entry) int {
-		if a.key != b.key {
-			if a.key < b.key {
-				return -1
-			}
-			return 1
-		}
-		return a.member - b.member
-	})
-	members := make([]int, len(same))
-	ranks := make([]int, len(same))
-	me := 0
-	for i, s := range same {
-		members[i], ranks[i] = s.member, t.ranks[s.member]
-		if s.member == t.me {
-			me = i
-		}
-	}
-	// All members of t take part in the two exchanges of an allocation, whatever team they land in.
-	x := &subset{t, members}
-	if color < 0 {
-		for range 2 {
-			if _, err := x.Exchange(ctx, nil); err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil
-	}
-	return newTeam(ctx, t.e, symheap.New(t.e, x, ranks, me), ranks, me, t.races)
-}
-
-// SplitNode returns the team of t's members on this rank's node, in t's order. Collective over t.
-func (t *Team) SplitNode(ctx context.Context) (*Team, error) {
-	return t.Split(ctx, t.e.Nodes[t.e.Rank], t.me)
-}
-
-// subset is the exchange of a part of a team while the new team has none of its own.
-type subset struct {
-	t       *Team
-	members []int
-}
-
-// Exchange implements proto.Exchanger.
-func (s *subset) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
-	all, err := s.t.Exchange(ctx, card)
-	if err != nil {
-		return nil, err
-	}
-	out := make([][]byte, len(s.members))
-	for i, m := range s.members {
-		out[i] = all[m]
-	}
-	return out, nil
-}
-
-// Free gives the team's memory back. Collective; the team cannot be used afterwards.
-func (t *Team) Free(ctx context.Context) error {
-	if err := t.Barrier(ctx); err != nil {
-		return err
-	}
-	if t.board != nil {
-		t.board = nil // the others may still be reading it
-		if err := t.Barrier(ctx); err != nil {
-			return err
-		}
-	}
-	if t.freed.Swap(true) {
-		return nil
-	}
-	return t.heap.Close()
-}
-
-// FirstChunk is the size of a heap's first chunk, in bytes per member.
-const FirstChunk = symheap.FirstChunk
-
-// Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, and how
-// many of them come with each further rank.
-func Footprint(size int) (perRank, perPeer int) {
-	return proto.RankBlockBytes(size) + controlBytes(size), proto.RankBlockBytes(1) - proto.RankBlockBytes(0) + mem.SizeOf[proto.Remote]()
-}

@@ -1,0 +1,229 @@
+package pgsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// turns is a collective call of this member while it goes on. A turn is: write to one's outbox, meet all others, read
+// from theirs. It belongs to the goroutine that makes the call. Its exported methods are for the collectives of other packages.
+type turns struct {
+	t       *Team
+	l       *lane
+	op      string
+	number  uint64 // of the call
+	ticket  uint64 // its place in the lane's queue; a view has the lane to itself
+	opened  bool   // the lane's present barrier is this call's
+	purpose uint64 // of that barrier
+	off     int    // the outbox of the present turn
+	call    call
+}
+
+// Collective begins a collective call, of a kind that the table of kinds lists. End must follow.
+func (t *Team) Collective(ctx context.Context, op string) (*turns, error) { return t.begin(ctx, op) }
+
+// begin opens a data collective; end closes it.
+func (t *Team) begin(ctx context.Context, op string) (*turns, error) {
+	if err := t.enter(ctx, op); err != nil {
+		return nil, err
+	}
+	c, err := t.open(ctx, op)
+	if err == nil {
+		err = c.await(ctx)
+		if err == nil {
+			return c, nil
+		}
+		return nil, c.End(err) // its number is taken: the others will wait for it
+	}
+	t.leave()
+	return nil, err
+}
+
+// open numbers a call. A barrier that was left before its end is brought to it first.
+func (t *Team) open(ctx context.Context, op string) (*turns, error) {
+	if err := t.core.failure(); err != nil {
+		return nil, transport.NewOpError(op, -1, fmt.Errorf("%w: %w", ErrAbandoned, err))
+	}
+	c := &t.cur
+	if t.pending {
+		if err := t.proceed(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	*c = turns{t: t, op: op, l: t.lane, number: t.call}
+	if t.lane == nil {
+		c.number, c.l, c.ticket = t.core.next()
+	}
+	return c, nil
+}
+
+// await waits until the lane is this call's.
+func (c *turns) await(ctx context.Context) error {
+	if c.t.lane != nil || c.l.serving.Load() == c.ticket {
+		return nil
+	}
+	sp := c.t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: -1}, c.t)
+	defer sp.End()
+	for c.l.serving.Load() != c.ticket {
+		err := c.t.core.failure() // whoever had the lane before may have left it for good
+		if err == nil {
+			err = sp.Step()
+		}
+		if err != nil {
+			return c.t.waitError(c.op, -1, err)
+		}
+	}
+	return nil
+}
+
+// release lets the next call use the lane.
+func (c *turns) release() {
+	if c.t.lane == nil && c.l.serving.CompareAndSwap(c.ticket, c.ticket+1) {
+		c.t.e.Sched.Ring()
+	}
+}
+
+// End closes a data collective; an error that left it half done spoils the team for further ones.
+func (c *turns) End(err error) error {
+	if err != nil {
+		err = c.t.instead(c.op, err)
+		c.t.core.fail(err)
+	}
+	c.release()
+	c.t.leave()
+	return err
+}
+
+// call is what a member does in a turn, so that the others can tell when they do not do the same.
+type call uint64
+
+// kinds are the collectives. Those behind reduce belong to other packages.
+var kinds = [...]string{
+	"barrier", "exchange", "broadcast", "allgather", "reduce", "allreduce", "allocate", "free", "refused call",
+	"scan", "exscan", "gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "allgatherv",
+}
+
+// callOf packs kind, the width of an element, a detail of 4 bits (such as how to reduce), and a number of elements.
+func callOf(op string, elemBytes, detail, n int) call {
+	kind := max(slices.Index(kinds[:], op), 0)
+	return call(uint64(kind)<<56 | uint64(detail&15)<<52 | uint64(elemBytes&0xfff)<<40 | uint64(n)&(1<<40-1))
+}
+
+func (c call) name() string { return kinds[min(int(c>>56), len(kinds)-1)] }
+
+func (c call) String() string {
+	return fmt.Sprintf("%s of %d elements of %d bytes", c.name(), c&(1<<40-1), c>>40&0xfff)
+}
+
+// box is the offset of the outbox of the coming turn.
+func (c *turns) box() int { return boxOff(len(c.t.ranks), c.l.number, int(c.l.round&1)) }
+
+// Payload is how many bytes an outbox holds.
+func (c *turns) Payload() int { return boxPayload(len(c.t.ranks)) }
+
+// Slot is how many bytes of each member a Gather can move.
+func (c *turns) Slot() int { return slotBytes(len(c.t.ranks)) }
+
+// Write fills byte off and following of the coming turn's outbox.
+func (c *turns) Write(off int, data mem.Range) {
+	copy(c.Box(off, data.Bytes).Data(), data.Data())
+	c.t.e.Sched.ChargeCopy(data.Bytes, data.Bytes)
+}
+
+// Box is n bytes from off on of this member's outbox of the coming turn, to be written in place.
+func (c *turns) Box(off, n int) mem.Range {
+	return c.t.local.Slice(c.box()+outboxHeader+off, n)
+}
+
+// Turn ends the writing half of a turn, in which all members handle n elements of elemBytes in the way that detail says,
+// and begins the reading half. root is part of what all must agree on.
+func (c *turns) Turn(ctx context.Context, elemBytes, detail, n, root int) error {
+	return c.turn(ctx, callOf(c.op, elemBytes, detail, n), root, visitor{})
+}
+
+func (c *turns) turn(ctx context.Context, what call, root int, v visitor) error {
+	c.off, c.call = c.box(), what
+	c.t.local.Word64(c.off).Store(uint64(what))
+	c.l.round++
+	return c.barrier(ctx, uint64(what)^uint64(root)*sumMul, v)
+}
+
+// check verifies that member makes the same call as this rank.
+func (c *turns) check(member int) error {
+	theirs, err := c.t.e.Load64(&c.t.peers[member], c.off)
+	if err != nil {
+		return err
+	}
+	if call(theirs) != c.call {
+		return c.Mismatch(member, fmt.Sprintf("this rank is in a %s, rank %d in a %s", c.call, c.t.ranks[member], call(theirs)))
+	}
+	return nil
+}
+
+// Mismatch tells all members that this one and another do not agree, and returns the error.
+func (c *turns) Mismatch(member int, what string) error {
+	return c.t.poison(c.op, member, fmt.Errorf("%w: %s", ErrMismatch, what))
+}
+
+// Read copies from byte off of a member's outbox.
+func (c *turns) Read(member, off int, dst mem.Range) error {
+	if err := c.check(member); err != nil {
+		return err
+	}
+	return c.t.e.Get(&c.t.peers[member], c.off+outboxHeader+off, dst)
+}
+
+// See is Read without a copy where the member is mapped; elsewhere it reads into buf.
+func (c *turns) See(member, off, bytes int, buf mem.Range) (mem.Range, error) {
+	if box := c.t.peers[member].Mapped; box.Bytes != 0 {
+		return box.Slice(c.off+outboxHeader+off, bytes), c.check(member)
+	}
+	return buf, c.Read(member, off, buf)
+}
+
+// Mapped reports whether this rank maps the member's memory.
+func (c *turns) Mapped(member int) bool { return c.t.peers[member].Mapped.Bytes != 0 }
+
+// ReadAll reads a piece from every member's outbox, all at once, beginning with the next member's, so that not all
+// members read the same one's at the same time. What comes next to each other may travel as one.
+func (c *turns) ReadAll(dst mem.Range, of func(member int) (from, to, bytes int)) error {
+	n := len(c.t.ranks)
+	words := make([]uint64, n)
+	member := func(i int) int { return (c.t.me + i + 1) % n }
+	err := c.t.e.GetRuns(c.op, n, func(i int) proto.Run {
+		m := member(i)
+		r := proto.Run{To: &c.t.peers[m], Far: c.off, Near: 8 * m}
+		if _, _, bytes := of(m); bytes > 0 {
+			r.Bytes = 8
+		}
+		return r
+	}, mem.Of(words))
+	if err != nil {
+		return err
+	}
+	for m, w := range words {
+		if w != 0 && call(w) != c.call {
+			return c.Mismatch(m, fmt.Sprintf("this rank is in a %s, rank %d in a %s", c.call, c.t.ranks[m], call(w)))
+		}
+	}
+	return c.t.e.GetRuns(c.op, n, func(i int) proto.Run {
+		from, to, bytes := of(member(i))
+		return proto.Run{To: &c.t.peers[member(i)], Far: c.off + outboxHeader + from, Near: to, Bytes: bytes}
+	}, dst)
+}
+
+// Refuse reports err, which is about this member's arguments, after all members have had a chance to notice: where all
+// refuse, the team stays whole; where others make the call, all of them get an error and nobody waits for ever.
+func (t *Team) Refuse(ctx context.Context, op string, err error) error {
+	if meeting := t.meet(ctx, op, callOf("refused call", 0, 0, 0)); errors.Is(meeting, ErrMismatch) {
+		t.core.fail(err)
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+package coll
+
+import (
+	"context"
+	"fmt"
+
+	"gopgas/internal/mem"
+	pgsync "gopgas/sync"
+)
+
+// Gather concatenates every member's src, in the order of members, into root's dst, which has Size times the length; dst is
+// not looked at elsewhere. All src have the same length. Collective. For each outbox-full of src it takes a barrier and n reads
+// by root, all at once.
+func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) error {
+	const op = "gather"
+	err := checked[T](t, op, root)
+	if err == nil && t.Rank() == root && len(dst) != len(src)*t.Size() {
+		err = wrongLength(op, "dst", len(dst), len(src)*t.Size())
+	}
+	if err != nil {
+		return t.Refuse(ctx, op, err)
+	}
+	c, err := t.Collective(ctx, op)
+	if err != nil {
+		return err
+	}
+	all, mine, width := mem.Of(dst), mem.Of(src), mem.SizeOf[T]()
+	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
+		c.Write(0, mine.Slice(lo, hi-lo))
+		if err := c.Turn(ctx, width, 0, len(src), root); err != nil || t.Rank() != root {
+			return err
+		}
+		return c.ReadAll(all, func(m int) (from, to, bytes int) { return 0, m*mine.Bytes + lo, hi - lo })
+	}))
+}
+
+// GatherV is Gather of different lengths: counts[m] elements of member m. counts and dst are looked at on root only, and each
+// member's src must have the length that counts gives it, else all members get an error. Collective. One barrier in which
+// members tell their lengths (ceil(log2 n) reads), and then as Gather for the longest src.
+func GatherV[T any](ctx context.Context, t *pgsync.Team, dst []T, counts []int, src []T, root int) error {
+	return gatherV(ctx, t, "gatherv", dst, counts, src, root)
+}
+
+// AllGatherV is GatherV to all members: all give counts, which agree. Collective.
+func AllGatherV[T any](ctx context.Context, t *pgsync.Team, dst []T, counts []int, src []T) error {
+	return gatherV(ctx, t, "allgatherv", dst, counts, src, everyone)
+}
+
+// everyone is the root of what all members get.
+const everyone = -1
+
+func gatherV[T any](ctx context.Context, t *pgsync.Team, op string, dst []T, counts []int, src []T, root int) error {
+	wants := root == everyone || root == t.Rank()
+	err := checked[T](t, op, max(root, 0))
+	if root < everyone {
+		err = checked[T](t, op, root)
+	}
+	if err == nil && wants {
+		err = checkCounts(t, op, "dst", counts, len(dst))
+	}
+	if err != nil {
+		return t.Refuse(ctx, op, err)
+	}
+	c, err := t.Collective(ctx, op)
+	if err != nil {
+		return err
+	}
+	return c.End(gatherTurns(ctx, t, c, mem.Of(dst), counts, mem.Of(src), mem.SizeOf[T](), root))
+}
+
+// gatherTurns moves elements of width bytes; the caller has checked the arguments of this member alone.
+func gatherTurns(ctx context.Context, t *pgsync.Team, c turns, dst mem.Range, counts []int, src mem.Range, width, root int) error {
+	wants := root == everyone || root == t.Rank()
+	mine, all := []uint64{uint64(src.Bytes)}, make([]uint64, t.Size())
+	if err := c.Gather(ctx, width, 0, root+1, mem.Of(mine).Data(), mem.Of(all).Data()); err != nil {
+		return err
+	}
+	longest := 0
+	for m, bytes := range all {
+		longest = max(longest, int(bytes))
+		if wants && uint64(counts[m]*width) != bytes {
+			return c.Mismatch(m, fmt.Sprintf("rank %d gives %d elements, counts on this rank say %d", t.WorldRank(m), int(bytes)/width, counts[m]))
+		}
+	}
+	var at []int
+	if wants {
+		at = begins(counts, width)
+	}
+	return rounds(longest, c.Payload(), func(lo, hi int) error {
+		begin, end := overlap(lo, hi, 0, src.Bytes)
+		if end > begin {
+			c.Write(0, src.Slice(begin, end-begin))
+		}
+		if err := c.Turn(ctx, width, 0, longest, root); err != nil || !wants {
+			return err
+		}
+		return c.ReadAll(dst, func(m int) (from, to, bytes int) {
+			begin, end := overlap(lo, hi, 0, counts[m]*width)
+			return 0, at[m] + min(begin, counts[m]*width), end - begin
+		})
+	})
+}

@@ -1,0 +1,52 @@
+package coll_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
+
+type body = func(ctx context.Context, w *pgas.World) error
+
+// everywhere runs f in worlds of 1 to 17 ranks on every path, the larger ones where NICs are fast, and in virtual time: 70
+// ranks on nodes of their own, and 66 on nodes of 1 to 4 whose ranks map each other's memory.
+func everywhere(t *testing.T, f body) {
+	t.Helper()
+	for _, p := range pgastest.Paths() {
+		for n := 1; n <= 17; n++ {
+			slow := p.Over != "" || p.Fabric.MaxPost+int(p.Fabric.Jitter)+int(p.Fabric.MaxPinned) != 0
+			if slow && n > 3 && n != 9 {
+				continue // nothing new, and long
+			}
+			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
+				p.TimeLimit = 30 * time.Second
+				pgastest.RunConfig(t, n, p.Config, f)
+			})
+		}
+	}
+	for _, c := range sims() {
+		t.Run(fmt.Sprintf("simulated %d by %d", c.Ranks, c.RanksPerNode), func(t *testing.T) { pgastest.RunSim(t, c, f) })
+	}
+}
+
+// sims are worlds in virtual time.
+func sims() []pgastest.SimConfig {
+	return []pgastest.SimConfig{
+		{Ranks: 70, Seed: 1},
+		{Ranks: 66, RanksPerNode: 4, Mapped: true, Seed: 2},
+		{Ranks: 7, RanksPerNode: 3, Mapped: true, Seed: 3},
+	}
+}
+
+// each runs f in worlds of ns ranks on every path.
+func each(t *testing.T, f func(ctx context.Context, w *pgas.World, t *testing.T) error, ns ...int) {
+	t.Helper()
+	pgastest.Each(t, ns, f)
+}

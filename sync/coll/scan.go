@@ -1,0 +1,172 @@
+package coll
+
+import (
+	"context"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	pgsync "gopgas/sync"
+)
+
+// Scan combines, element by element, the src of the members up to and with this one, in the order of members, into dst
+// (an inclusive prefix: Blelloch 1990). dst and src have the same length, the same on all members, and may be the same slice.
+// Collective. Short ones in teams of more than 8 take one barrier with ceil(log2 n) reads; up to 8 KiB among few a barrier and
+// a read of each earlier member; longer ones two barriers for each outbox-full, and 2 n reads of an n-th part each.
+func Scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, dst, src []T, op pgsync.Op) error {
+	return scan(ctx, t, "scan", dst, src, op, 0)
+}
+
+// ExScan is Scan without this member's own src (an exclusive prefix). Member 0 has none before it: its dst stays as it is.
+func ExScan[T pgsync.Number](ctx context.Context, t *pgsync.Team, dst, src []T, op pgsync.Op) error {
+	return scan(ctx, t, "exscan", dst, src, op, 1)
+}
+
+// method is how a prefix is computed.
+type method int
+
+const (
+	direct    method = iota // each member reads from all before it
+	gathered                // everybody gets everything between the rounds of a barrier
+	segmented               // each member computes an n-th part of all members' prefixes
+)
+
+func (m method) String() string { return [...]string{"direct", "gathered", "segmented"}[m] }
+
+// Where methods change: as for reductions.
+const (
+	few            = 8
+	leastSegmented = 8 << 10
+)
+
+// choose picks the method for n members with bytes each, of which a gather can carry slot. Direct reads cost the last member
+// n·bytes, segmented ones every member 2·bytes and a second barrier.
+func choose(n, bytes, slot int) method {
+	switch {
+	case n > few && bytes <= slot:
+		return gathered
+	case n > few, n > 2 && bytes >= leastSegmented:
+		return segmented
+	}
+	return direct
+}
+
+// prefix is a Scan, or with less 1 an ExScan, while it goes on.
+type prefix[T pgsync.Number] struct {
+	t     *pgsync.Team
+	c     turns
+	op    pgsync.Op
+	n     int // elements of the whole call
+	less  int // of the last members of a prefix
+	other []T
+}
+
+func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst, src []T, op pgsync.Op, less int) error {
+	if err := t.CheckReduction(name, proto.ElemOf[T](), op, len(dst), len(src), true); err != nil {
+		return t.Refuse(ctx, name, err)
+	}
+	c, err := t.Collective(ctx, name)
+	if err != nil {
+		return err
+	}
+	p := &prefix[T]{t: t, c: c, op: op, n: len(src), less: less}
+	width := mem.SizeOf[T]()
+	how := choose(t.Size(), len(src)*width, c.Slot())
+	if how == gathered {
+		return c.End(p.gathered(ctx, dst, src))
+	}
+	step := c.Payload() / width
+	if how == segmented {
+		step -= t.Size() // parts are rounded up, and each member keeps one of each
+	}
+	return c.End(rounds(len(src), step, func(lo, hi int) error {
+		if how == segmented {
+			return p.segmented(ctx, dst[lo:hi], src[lo:hi])
+		}
+		return p.direct(ctx, dst[lo:hi], src[lo:hi])
+	}))
+}
+
+// gathered combines what a gather has brought.
+func (p *prefix[T]) gathered(ctx context.Context, dst, src []T) error {
+	n := len(src)
+	all := make([]T, n*p.t.Size())
+	if err := p.c.Gather(ctx, mem.SizeOf[T](), int(p.op), p.n, mem.Of(src).Data(), mem.Of(all).Data()); err != nil {
+		return err
+	}
+	for m := range p.t.Rank() + 1 - p.less {
+		p.add(dst, all[m*n:(m+1)*n], m)
+	}
+	return nil
+}
+
+// add combines the elements of member m into dst, which member 0's begin.
+func (p *prefix[T]) add(dst, from []T, m int) {
+	if m == 0 {
+		copy(dst, from)
+	} else {
+		proto.Fold(p.op, dst, from)
+	}
+}
+
+// direct reads the outboxes of all members before this one.
+func (p *prefix[T]) direct(ctx context.Context, dst, src []T) error {
+	p.c.Write(0, mem.Of(src))
+	if err := p.c.Turn(ctx, mem.SizeOf[T](), int(p.op), p.n, 0); err != nil {
+		return err
+	}
+	for m := range p.t.Rank() + 1 - p.less {
+		from, err := p.see(m, 0, len(dst))
+		if err != nil {
+			return err
+		}
+		p.add(dst, from, m)
+	}
+	return nil
+}
+
+// see returns n elements of member m's outbox from element lo on.
+func (p *prefix[T]) see(m, lo, n int) ([]T, error) {
+	if !p.c.Mapped(m) && len(p.other) < n {
+		p.other = make([]T, n)
+	}
+	width := mem.SizeOf[T]()
+	from, err := p.c.See(m, lo*width, n*width, mem.Of(p.other[:min(n, len(p.other))]))
+	return mem.Slice[T](from), err
+}
+
+// segmented has each member compute a part of the prefixes of all, and then read its own prefix from all.
+func (p *prefix[T]) segmented(ctx context.Context, dst, src []T) error {
+	me, n, width := p.t.Rank(), p.t.Size(), mem.SizeOf[T]()
+	p.c.Write(0, mem.Of(src))
+	if err := p.c.Turn(ctx, width, int(p.op), p.n, 0); err != nil {
+		return err
+	}
+	lo, hi := len(src)*me/n, len(src)*(me+1)/n
+	sums := make([]T, (hi-lo)*n) // of each member, one behind the other
+	for m := range n {
+		if lo == hi {
+			break
+		}
+		from, err := p.see(m, lo, hi-lo)
+		if err != nil {
+			return err
+		}
+		sum := sums[m*(hi-lo) : (m+1)*(hi-lo)]
+		if m > 0 {
+			copy(sum, sums[(m-1)*(hi-lo):])
+		}
+		p.add(sum, from, m)
+	}
+	p.c.Write(0, mem.Of(sums))
+	if err := p.c.Turn(ctx, width, int(p.op), p.n, 0); err != nil {
+		return err
+	}
+	last := me - p.less
+	if last < 0 {
+		return nil
+	}
+	return p.c.ReadAll(mem.Of(dst), func(m int) (from, to, bytes int) {
+		lo, hi := len(src)*m/n, len(src)*(m+1)/n
+		return last * (hi - lo) * width, lo * width, (hi - lo) * width
+	})
+}

@@ -1,0 +1,113 @@
+package pgsync
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
+	"gopgas/internal/sched"
+	"gopgas/internal/symheap"
+	"gopgas/transport"
+)
+
+// Event is a counting semaphore on every member of a team: others post to it, and its owner waits for posts and takes
+// them. (The events of Fortran 2018, section 11.6.8.) The count is a word that only grows, beside one of the owner's for what
+// was taken, so a post is one atomic and a wait touches this rank's memory only.
+type Event struct {
+	t     *Team
+	block *symheap.Block
+	peers []proto.Remote
+	local mem.Range
+	taken atomic.Uint64
+	race  *racecheck.Shelf // nil: races are not looked for
+}
+
+// NewEvent returns an event that nobody has posted to. Collective.
+func NewEvent(ctx context.Context, t *Team) (*Event, error) {
+	block, err := t.alloc(ctx, signalBytes+t.races.ShelfBytes(1, 0))
+	if err != nil {
+		return nil, err
+	}
+	e := &Event{t: t, block: block, peers: block.Remotes(), local: block.Local()}
+	e.race = t.races.Shelf(e.peers, signalBytes, 1, 0)
+	return e, nil
+}
+
+// Post adds n posts to target's event, after all earlier puts of this rank to that rank: who takes them sees what was put.
+// It is one atomic, which it waits for.
+func (e *Event) Post(target int, n uint64) error {
+	const op = "post"
+	if e.peers == nil {
+		return transport.NewOpError(op, target, transport.ErrClosed)
+	}
+	if target < 0 || target >= len(e.peers) {
+		return transport.NewOpError(op, target, fmt.Errorf("%w: target %d of a team of %d", ErrMember, target, len(e.peers)))
+	}
+	r := &e.peers[target]
+	if err := e.t.e.Order(r); err != nil {
+		return err
+	}
+	e.race.Release(target, 0, racecheck.CarryAll)
+	_, err := e.t.e.Atomic(proto.Sum, proto.Word64(), r, 0, n, 0)
+	e.t.e.Peers.Ring(r.Rank)
+	return err
+}
+
+// Count returns how many posts to this rank are there to be taken.
+func (e *Event) Count() uint64 {
+	if e.peers == nil {
+		return 0
+	}
+	taken := e.taken.Load() // before the word, which is never less
+	return e.local.Word64(0).Load() - taken
+}
+
+// TryWait takes n posts if there are as many, and reports whether it did.
+func (e *Event) TryWait(n uint64) bool {
+	for e.peers != nil {
+		taken := e.taken.Load()
+		if e.local.Word64(0).Load()-taken < n {
+			return false
+		}
+		if e.taken.CompareAndSwap(taken, taken+n) {
+			e.t.e.Sched.Seen()
+			e.race.Acquire(e.t.me, 0)
+			return true
+		}
+	}
+	return false
+}
+
+// Wait waits until there are n posts and takes them. Several goroutines may wait; who finds enough takes, whoever came first.
+// It fails when a member of the team is gone, since any member might be the one to post.
+func (e *Event) Wait(ctx context.Context, n uint64) error {
+	const op = "wait for an event"
+	if e.peers == nil {
+		return transport.NewOpError(op, -1, transport.ErrClosed)
+	}
+	if e.TryWait(n) {
+		return nil
+	}
+	sp := e.t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: -1}, e.t)
+	defer sp.End()
+	for !e.TryWait(n) {
+		if err := sp.Step(); err != nil {
+			return e.t.waitError(op, -1, err)
+		}
+	}
+	e.t.e.NoteWait(&sp, &e.peers[e.t.me])
+	return nil
+}
+
+// Free gives the event back. Collective.
+func (e *Event) Free(ctx context.Context) error {
+	if e.block == nil {
+		return transport.NewOpError("free", -1, transport.ErrClosed)
+	}
+	err := e.t.free(ctx, e.block)
+	e.block, e.peers = nil, nil
+	return err
+}

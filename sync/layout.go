@@ -1,0 +1,114 @@
+package pgsync
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
+)
+
+// The control block of a team, in bytes on each member: words for trouble, the flags of all lanes, two outboxes for each
+// lane, and what members need that have lost others (see agree.go).
+const (
+	poisonWord = 0   // not 0: members disagree, and who found that; see poison
+	agreeWords = 64  // of agree.go
+	headBytes  = 256 // behind them the flags
+
+	laneCount  = 4  // collectives of one team that can go on at once
+	areas      = 3  // sets of flags in a lane, one for each phase of a barrier
+	maxRounds  = 20 // of a phase: a million members
+	flagStride = 64 // a cache line for each flag
+	flagBytes  = areas * maxRounds * flagStride
+
+	boxesOff     = headBytes + laneCount*flagBytes
+	outboxBytes  = 16 << 10 // or more: see boxBytes
+	outboxHeader = 64       // the call that the member is in
+)
+
+// boxBytes is the size of an outbox in a team of n.
+func boxBytes(n int) int { return max(outboxBytes, (outboxHeader+leastSlot*n+63)&^63) }
+
+// boxPayload is what an outbox holds beside its header.
+func boxPayload(n int) int { return boxBytes(n) - outboxHeader }
+
+// boxOff is where outbox number i of a lane lies.
+func boxOff(n, lane, i int) int { return boxesOff + (2*lane+i)*boxBytes(n) }
+
+// newsOff is where the words for survivors begin: one for each member, and behind them a set of members.
+func newsOff(n int) int { return boxOff(n, laneCount, 0) }
+
+// setOff is where the agreed set of members lies, of setBytes.
+func setOff(n int) int { return newsOff(n) + 8*n }
+
+func setBytes(n int) int { return (n + 63) / 64 * 8 }
+
+// controlBytes is the size of the control block in a team of n.
+func controlBytes(n int) int { return setOff(n) + setBytes(n) }
+
+// lane is a set of flags and outboxes on every member, in which one call's rounds take place at a time. Only who has
+// been served may use it.
+type lane struct {
+	number  int
+	gen     uint64           // barriers begun
+	sum     uint64           // over the purposes of all barriers up to gen
+	round   uint64           // rounds of outboxes so far
+	tickets uint64           // given out; under core.mu
+	serving atomic.Uint64    // tickets that are done with the lane
+	board   *racecheck.Board // nil: races are not looked for
+}
+
+// core is what a team shares with the views of it that started calls work on.
+type core struct {
+	lanes   [laneCount]lane
+	running *running
+	freed   atomic.Bool
+
+	mu      sync.Mutex // guards the fields below, and lane.tickets; never held while waiting
+	calls   uint64     // begun
+	broken  error      // why collectives no longer work
+	started int        // calls begun by Start that have not ended
+	epoch   uint64     // of agreements among survivors
+}
+
+// running is shared by all teams of a world.
+type running struct {
+	started atomic.Int64 // calls begun by Start that have not ended
+	quit    atomic.Bool  // the world ends without the others
+}
+
+// next numbers a call and gives it its place in the queue of its lane: calls take the lanes in turn, so that all
+// members use the same lane for the same call.
+func (c *core) next() (call uint64, l *lane, ticket uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls++
+	l = &c.lanes[c.calls%laneCount]
+	ticket = l.tickets
+	l.tickets++
+	return c.calls, l, ticket
+}
+
+// fail makes the team unusable for collectives because of err, the first time.
+func (c *core) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = err
+	}
+}
+
+// failure returns why collectives do not work any more, or nil.
+func (c *core) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
+// Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, and how
+// many of them come with each further rank.
+func Footprint(size int) (perRank, perPeer int) {
+	perPeer = proto.RankBlockBytes(1) - proto.RankBlockBytes(0) + mem.SizeOf[proto.Remote]() + 8
+	return proto.RankBlockBytes(size) + controlBytes(size), perPeer
+}

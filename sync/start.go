@@ -1,0 +1,162 @@
+package pgsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"gopgas/internal/sched"
+	"gopgas/internal/symheap"
+	"gopgas/transport"
+)
+
+// Request is a call that Start has begun. Any goroutine of the rank may ask it.
+type Request struct {
+	t    *Team
+	done atomic.Bool
+	err  error // valid when done
+}
+
+// Start begins f beside the program and returns at once: it makes any collective calls non-blocking.
+//
+//	r := team.Start(func(ctx context.Context, t *pgsync.Team) error {
+//		return pgsync.AllReduce(ctx, t, sum, part, pgsync.Sum)
+//	})
+//	compute()
+//	err := r.Wait(ctx)
+//
+// f runs in a goroutine of its own and makes its calls on t, a view of the team that has the same members. It goes on while
+// the program computes, over every transport. Start itself is a collective call: it takes its place in the order of the
+// team's calls, in which all members start the same; a started call does not match a blocking one. Up to four calls of
+// a team go on at once, further ones wait for the one four before them. Collectives on the team itself go on meanwhile.
+// Beside what f does, a started call costs a message of each member.
+//
+// f must not touch the team that Start was called on, nor allocate on t (windows, locks, signals): that is an error. The
+// context that f is given does not end. An error that f returns spoils the team for further collectives, since some of its
+// turns may not have taken place. Start costs a goroutine and some allocations.
+func (t *Team) Start(f func(ctx context.Context, t *Team) error) *Request {
+	r := &Request{t: t}
+	var err error
+	switch {
+	case t.lane != nil:
+		err = fmt.Errorf("%w: a started call starts another one", ErrState)
+	case t.core.freed.Load():
+		err = fmt.Errorf("team: %w", transport.ErrClosed)
+	}
+	if err != nil {
+		r.end(transport.NewOpError("start", -1, err))
+		return r
+	}
+	v := &Team{e: t.e, ranks: t.ranks, me: t.me, shape: t.shape, peers: t.peers, local: t.local, core: t.core, races: t.races}
+	v.heap = symheap.New(t.e, noExchange{}, t.ranks, t.me)
+	t.core.add(1)
+	queue := turns{t: t, op: "start"}
+	queue.number, queue.l, queue.ticket = t.core.next()
+	v.lane, v.call = queue.l, queue.number|startedCall
+	t.e.Sched.Go(func() { r.run(v, queue, f) })
+	return r
+}
+
+// BarrierNB is a Barrier that is started: members go on, and learn from the request when all have come. Collective.
+func (t *Team) BarrierNB() *Request {
+	return t.Start(func(ctx context.Context, t *Team) error { return t.Barrier(ctx) })
+}
+
+// add counts calls that go on beside the program.
+func (c *core) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.started += n
+	c.running.started.Add(int64(n))
+}
+
+// errUnended: f did not return.
+var errUnended = errors.New("the started function has ended its goroutine")
+
+// run is the life of the goroutine.
+func (r *Request) run(v *Team, queue turns, f func(context.Context, *Team) error) {
+	err := errUnended
+	defer func() {
+		if err != nil {
+			// Its turns may not all have taken place, and the others may wait for them.
+			v.core.fail(err)
+		}
+		r.end(err)
+		queue.release()
+		v.core.add(-1)
+		v.e.Sched.Ring()
+	}()
+	ctx := context.Background()
+	if err = queue.await(ctx); err != nil {
+		return
+	}
+	if broken := v.core.failure(); broken != nil {
+		err = transport.NewOpError("start", -1, fmt.Errorf("%w: %w", ErrAbandoned, broken))
+		return
+	}
+	err = errUnended
+	if err = f(ctx, v); err == nil {
+		err = v.endStarted()
+	}
+}
+
+func (r *Request) end(err error) {
+	r.err = err
+	r.done.Store(true)
+}
+
+// Done reports whether the call has ended, in success or in error.
+func (r *Request) Done() bool { return r.done.Load() }
+
+// Wait returns when the call has ended, with what its function returned, whenever it is asked. When ctx ends first it
+// returns ctx's cause, and the call goes on: its buffers stay the call's until Done.
+func (r *Request) Wait(ctx context.Context) error {
+	if err := r.t.wait(ctx, "wait for a started call", r.done.Load); err != nil {
+		return err
+	}
+	return r.err
+}
+
+// wait steps until cond holds.
+func (t *Team) wait(ctx context.Context, op string, cond func() bool) error {
+	if cond() {
+		return nil
+	}
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: -1}, nil)
+	defer sp.End()
+	for !cond() {
+		if err := sp.Step(); err != nil {
+			return transport.NewOpError(op, -1, err)
+		}
+	}
+	return nil
+}
+
+// Drain waits for all calls that this rank has started on the team. It is not collective.
+func (t *Team) Drain(ctx context.Context) error {
+	return t.wait(ctx, "drain", func() bool {
+		t.core.mu.Lock()
+		defer t.core.mu.Unlock()
+		return t.core.started == 0
+	})
+}
+
+// DrainWorld is Drain for all teams of the world that t belongs to. It is for the composition root, as is Quit.
+func (t *Team) DrainWorld(ctx context.Context) error {
+	return t.wait(ctx, "drain", func() bool { return t.core.running.started.Load() == 0 })
+}
+
+// Quit ends the waits of all teams of the world that t belongs to: this rank leaves without the others.
+func (t *Team) Quit() {
+	t.core.running.quit.Store(true)
+	t.e.Sched.Ring()
+}
+
+// noExchange keeps views from allocating: members could not agree on the order of allocations that go on at once.
+type noExchange struct{}
+
+// Exchange implements proto.Exchanger.
+func (noExchange) Exchange(context.Context, []byte) ([][]byte, error) {
+	return nil, fmt.Errorf("%w: a started call allocates on its team; allocate before Start", ErrState)
+}

@@ -1,0 +1,149 @@
+package pgsync
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// Survivors returns the team of t's members that live, in t's order: the way to go on after a collective has
+// ended with transport.ErrPeerGone. All living members call it and get teams of the same members; members that die
+// meanwhile are left out, and nobody waits for them. It works on a team whose collectives do so no more, and waits for those
+// that this rank has started. The team t itself is of no more use than before. When ctx ends first, call it again.
+//
+// It takes two agreements (see agree.go), and between them an exchange of a message between any two members, twice.
+func (t *Team) Survivors(ctx context.Context) (*Team, error) {
+	const op = "survivors"
+	if t.lane != nil {
+		return nil, transport.NewOpError(op, -1, fmt.Errorf("%w: in a started call", ErrState))
+	}
+	if err := t.Drain(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.enter(ctx, op); err != nil {
+		return nil, err
+	}
+	defer t.leave()
+	for failures := 0; ; {
+		nt, made, died, err := t.survive(ctx)
+		if nt != nil || err != nil {
+			return nt, transport.NewOpError(op, -1, err)
+		}
+		if died {
+			continue
+		}
+		// All members count alike. The end of one may be known too late to be part of the agreement.
+		if failures++; failures == maxFailures {
+			return nil, transport.NewOpError(op, -1, made)
+		}
+	}
+}
+
+// maxFailures is how often survivors try to make a team when none of them is known to have died in between.
+const maxFailures = 3
+
+// survive makes one attempt. Without a team and err, made says why there is none, and died whether a member has died in
+// between, on which all agree.
+func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, err error) {
+	alive, err := t.agree(ctx, true)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if !alive.has(t.me) {
+		return nil, nil, false, errTakenForGone
+	}
+	members := alive.members(len(t.ranks))
+	x := &survivors{t: t, members: members, turn: t.core.epoch << 8}
+	for _, m := range members {
+		x.ranks = append(x.ranks, t.ranks[m])
+	}
+	nt, made = t.found(ctx, x, members, slices.Index(members, t.me))
+	// Who could not make its part says so, and then nobody keeps his.
+	still, err := t.agree(ctx, made == nil)
+	if err == nil && still.vote && slices.Equal(still.set, alive.set) {
+		return nt, nil, false, nil
+	}
+	if nt != nil {
+		err = errors.Join(err, nt.heap.Close())
+	}
+	if made == nil {
+		made = fmt.Errorf("%w: some member could not make its part of the team", ErrState)
+	}
+	return nil, made, !slices.Equal(still.set, alive.set), err
+}
+
+// survivors is an exchange among members that live. They meet by a word that each sets at each of the others.
+type survivors struct {
+	t       *Team
+	members []int
+	ranks   []int
+	turn    uint64
+}
+
+// Interrupted implements sched.Watch: the exchange ends when another one of its members is gone.
+func (x *survivors) Interrupted() error {
+	if x.t.core.running.quit.Load() {
+		return transport.ErrClosed
+	}
+	if _, err := x.t.e.Peers.CheckAny(x.ranks); err != nil {
+		return err
+	}
+	return x.t.e.Alive()
+}
+
+// Exchange implements proto.Exchanger. The cards lie in the outboxes of a lane, in which nothing goes on: all members are
+// in Survivors.
+func (x *survivors) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
+	t, n := x.t, len(x.t.ranks)
+	if len(card) > boxPayload(n)-8 {
+		return nil, fmt.Errorf("%w: a card of %d bytes, the largest is %d", transport.ErrLimit, len(card), boxPayload(n)-8)
+	}
+	x.turn++
+	off := boxOff(n, 0, int(x.turn&1)) + outboxHeader
+	box := t.local.Slice(off, 8+len(card)).Data()
+	binary.LittleEndian.PutUint64(box, uint64(len(card)))
+	copy(box[8:], card)
+	for _, m := range x.members {
+		if err := t.e.Store64(&t.peers[m], newsOff(n)+8*t.me, x.turn); err != nil {
+			return nil, err
+		}
+	}
+	out := make([][]byte, len(x.members))
+	for i, m := range x.members {
+		if err := x.hear(ctx, m); err != nil {
+			return nil, err
+		}
+		bytes, err := t.e.Load64(&t.peers[m], off)
+		if err != nil {
+			return nil, err
+		}
+		if bytes > uint64(boxPayload(n)-8) {
+			return nil, fmt.Errorf("card of rank %d: %w", t.ranks[m], ErrMismatch)
+		}
+		out[i] = make([]byte, bytes)
+		if err := t.e.Get(&t.peers[m], off+8, mem.Of(out[i])); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// hear waits until member has come to this turn.
+func (x *survivors) hear(ctx context.Context, member int) error {
+	t := x.t
+	word := t.local.Word64(newsOff(len(t.ranks)) + 8*member)
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: "survivors", Peer: t.ranks[member]}, x)
+	defer sp.End()
+	for word.Load() < x.turn {
+		if err := sp.Step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package pgsync
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"gopgas/internal/proto"
+	"gopgas/internal/symheap"
+	"gopgas/transport"
+)
+
+// Split divides the team by color: members that give the same color form a new team, ordered by key and then
+// by rank. A negative color joins none and gets nil. Collective over t.
+func (t *Team) Split(ctx context.Context, color, key int) (*Team, error) {
+	var mine [16]byte
+	binary.LittleEndian.PutUint64(mine[:], uint64(color))
+	binary.LittleEndian.PutUint64(mine[8:], uint64(key))
+	cards, err := t.Exchange(ctx, mine[:])
+	if err != nil {
+		return nil, err
+	}
+	type entry struct{ key, member int }
+	var same []entry
+	for m, c := range cards {
+		if len(c) != 16 {
+			return nil, fmt.Errorf("split: member %d: %w", m, ErrMismatch)
+		}
+		if int(int64(binary.LittleEndian.Uint64(c))) == color {
+			same = append(same, entry{int(int64(binary.LittleEndian.Uint64(c[8:]))), m})
+		}
+	}
+	if color < 0 {
+		same = nil
+	}
+	slices.SortFunc(same, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.member, b.member))
+	})
+	members := make([]int, len(same))
+	for i, s := range same {
+		members[i] = s.member
+	}
+	return t.form(ctx, members)
+}
+
+// SplitNode returns the team of t's members on this rank's node, in t's order. Collective over t.
+func (t *Team) SplitNode(ctx context.Context) (*Team, error) {
+	return t.Split(ctx, t.e.Nodes[t.e.Rank], t.me)
+}
+
+// Sub returns the team of the given members of t, in that order; who is not among them gets nil. Collective over t: all
+// give the same list, else all get an error.
+func (t *Team) Sub(ctx context.Context, members []int) (*Team, error) {
+	const op = "sub-team"
+	refusal := t.checkList(members)
+	list := []byte{1}
+	for _, m := range members {
+		list = binary.AppendVarint(list, int64(m))
+	}
+	if refusal != nil {
+		list = []byte{0}
+	}
+	lists, err := t.Exchange(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	if refusal != nil {
+		return nil, transport.NewOpError(op, -1, refusal)
+	}
+	for m, theirs := range lists {
+		if !slices.Equal(theirs, list) {
+			return nil, transport.NewOpError(op, t.ranks[m], fmt.Errorf("%w: rank %d gives other members than this rank, or none that can be",
+				ErrMismatch, t.ranks[m]))
+		}
+	}
+	return t.form(ctx, slices.Clone(members))
+}
+
+// checkList refuses lists that no team can have.
+func (t *Team) checkList(members []int) error {
+	seen := make([]bool, t.Size())
+	for _, m := range members {
+		if m < 0 || m >= t.Size() {
+			return fmt.Errorf("%w: member %d of a team of %d", ErrMember, m, t.Size())
+		}
+		if seen[m] {
+			return fmt.Errorf("%w: member %d stands twice in the list", ErrMember, m)
+		}
+		seen[m] = true
+	}
+	return nil
+}
+
+// Strided returns the team of n members of t: first, first+stride, first+2·stride, and so on; stride may be negative.
+// Who is not among them gets nil. Collective over t: all give the same numbers, else all get an error.
+func (t *Team) Strided(ctx context.Context, first, stride, n int) (*Team, error) {
+	// A list that is too long is refused with the same words whatever its length.
+	members := make([]int, max(0, min(n, t.Size()+1)))
+	for i := range members {
+		members[i] = first + i*stride
+	}
+	return t.Sub(ctx, members)
+}
+
+// form makes the team of members, which all members of t agree on.
+func (t *Team) form(ctx context.Context, members []int) (*Team, error) {
+	// All members of t take part in the two exchanges of an allocation, whatever team they land in.
+	x := &subset{t, members}
+	me := slices.Index(members, t.me)
+	if me < 0 {
+		for range 2 {
+			if _, err := x.Exchange(ctx, nil); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}
+	return t.found(ctx, x, members, me)
+}
+
+// found makes a team over x, in which this member is number me.
+func (t *Team) found(ctx context.Context, x proto.Exchanger, members []int, me int) (*Team, error) {
+	ranks := make([]int, len(members))
+	for i, m := range members {
+		ranks[i] = t.ranks[m]
+	}
+	return newTeam(ctx, t.e, symheap.New(t.e, x, ranks, me), ranks, me, t.core.running, t.races)
+}
+
+// subset is the exchange of a part of a team while the new team has none of its own.
+type subset struct {
+	t       *Team
+	members []int
+}
+
+// Exchange implements proto.Exchanger.
+func (s *subset) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
+	all, err := s.t.Exchange(ctx, card)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(s.members))
+	for i, m := range s.members {
+		out[i] = all[m]
+	}
+	return out, nil
+}
+
+// Free gives the team's memory back. Collective; the team cannot be used afterwards. It waits for calls that this rank has
+// started on the team.
+func (t *Team) Free(ctx context.Context) error {
+	if err := t.Drain(ctx); err != nil {
+		return err
+	}
+	if err := t.Barrier(ctx); err != nil {
+		return err
+	}
+	if t.races != nil {
+		for i := range t.core.lanes {
+			t.core.lanes[i].board = nil // the others may still be reading them
+		}
+		if err := t.Barrier(ctx); err != nil {
+			return err
+		}
+	}
+	if t.core.freed.Swap(true) {
+		return nil
+	}
+	return t.heap.Close()
+}
