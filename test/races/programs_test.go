@@ -368,6 +368,52 @@ var orders = []program{
 	}, pair("team a", "team b")},
 }
 
+// later are orders that take objects of their own.
+var later = []program{
+	{"read-write lock", func(r *rig) error {
+		return r.withRW(func(l *pgsync.RWLock) error {
+			if r.Rank() == 0 {
+				return seq(func() error { return l.Lock(r.ctx) }, func() error { return r.win.Put(1, 3, one) }, l.Unlock)
+			}
+			return seq(func() error { return l.RLock(r.ctx) }, func() error { return r.win.Get(1, 3, make([]int64, 1)) }, l.RUnlock)
+		})
+	}, nil},
+	{"a put by readers", func(r *rig) error {
+		return r.withRW(func(l *pgsync.RWLock) error {
+			return seq(func() error { return l.RLock(r.ctx) }, func() error {
+				return r.win.Put(1, 3, one) // mark: readers
+			}, l.RUnlock)
+		})
+	}, pair("readers", "readers")},
+	{"event", func(r *rig) error {
+		e, err := pgsync.NewEvent(r.ctx, r.Team())
+		if err != nil {
+			return err
+		}
+		if r.Rank() == 1 {
+			err = seq(func() error { return e.Wait(r.ctx, 2) }, func() error { return r.win.CheckRead(0, 4) })
+		} else {
+			err = seq(func() error { return r.win.Put(1, r.Rank(), one) }, func() error { return e.Post(1, 1) })
+		}
+		return errors.Join(err, e.Free(r.ctx))
+	}, nil},
+	{"a barrier that is started", func(r *rig) error {
+		return seq(func() error { return r.is(0, func() error { return r.win.Put(1, 3, one) }) },
+			func() error { return r.win.FlushAll() },
+			func() error { return r.Team().BarrierNB().Wait(r.ctx) },
+			func() error { return r.is(2, func() error { return r.win.Get(1, 3, make([]int64, 1)) }) })
+	}, nil},
+}
+
+// withRW runs f with a lock of its own.
+func (r *rig) withRW(f func(l *pgsync.RWLock) error) error {
+	l, err := pgsync.NewRWLock(r.ctx, r.Team())
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(l), l.Free(r.ctx))
+}
+
 // own are programs of one rank alone.
 var own = []program{
 	{"put and get without a flush", func(r *rig) error {
