@@ -62,6 +62,9 @@ type Config struct {
 	// IdleCores says which ranks have a helper under the policy predictive: "none", "conservative", "aggressive" or "auto" by
 	// the cores on which no rank computes, or "always"; empty: "auto".
 	IdleCores string
+	// Check is what is looked for while the program runs: "races" (docs/racecheck.md), or "races,fatal", with which rank 0's Close
+	// fails if there were any. All operations go through the engine then, and are slower. Empty: nothing.
+	Check string
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration
 	// Environ is the environment in which the launcher's word is looked for. nil: the process's.
@@ -83,6 +86,7 @@ const (
 	envTrace     = "PGAS_TRACE"
 	envTimeline  = "PGAS_TIMELINE"
 	envProfile   = "PGAS_PROFILE"
+	envCheck     = "PGAS_CHECK"
 	envStart     = "PGAS_START_TIMEOUT"
 	envFailure   = "PGAS_FAILURE_TIMEOUT"
 	envPinned    = "PGAS_MAX_PINNED"
@@ -107,6 +111,7 @@ func Variables(environ []string) []Variable {
 		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
 		{Name: envTimeline, Meaning: "a directory: each rank writes what it did when (set by pgasrun --trace, which makes one file of them)"},
 		{Name: envProfile, Meaning: "labels: of operation and target in pprof profiles; regions: in runtime/trace; or both"},
+		{Name: envCheck, Meaning: "races: report accesses that nothing orders (docs/racecheck.md); races,fatal: fail the job then"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
 		{Name: envFailure, Default: "5s", Meaning: "how long a rank may be silent before it is called gone; a death on this node is noticed at once"},
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
@@ -167,6 +172,7 @@ func FromEnvironment(environ []string) (Config, error) {
 	c.Trace, _ = lookup(environ, envTrace)
 	c.Timeline, _ = lookup(environ, envTimeline)
 	c.Profile, _ = lookup(environ, envProfile)
+	c.Check, _ = lookup(environ, envCheck)
 	for name, to := range map[string]*time.Duration{envStart: &c.StartTimeout, envFailure: &c.FailureTimeout} {
 		if v, _ := lookup(environ, name); v != "" {
 			d, err := time.ParseDuration(v)
@@ -241,6 +247,9 @@ func (c *Config) validate() error {
 			return fmt.Errorf("%w: %s=%q: %w", ErrConfig, envTransport, c.Transport, err)
 		}
 	}
+	if _, _, err := c.checks(); err != nil {
+		return err
+	}
 	if c.FailureTimeout != 0 && c.FailureTimeout < leastFailureTimeout {
 		return fmt.Errorf("%w: %s=%v: want %v or more: a busy machine is silent for that long", ErrConfig, envFailure, c.FailureTimeout, leastFailureTimeout)
 	}
@@ -262,7 +271,7 @@ const leastFailureTimeout = 100 * time.Millisecond
 
 // shared is what must be equal on all ranks.
 func (c *Config) shared() string {
-	return fmt.Sprint(c.Transport, c.NoLocal, c.Stats, c.FailureTimeout)
+	return fmt.Sprint(c.Transport, c.NoLocal, c.Stats, c.FailureTimeout, c.Check)
 }
 
 // nics are the settings of the NICs for ranks on that many nodes.

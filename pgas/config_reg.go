@@ -105,7 +105,7 @@ func (w *World) KeepRegistered(b []byte) (*regmgr.Lifetime, error) { return w.en
 func (w *World) extra() map[string]float64 {
 	s, _, ok := w.engine.Registered()
 	if !ok {
-		return nil
+		return w.checkStats(nil)
 	}
 	out := map[string]float64{
 		"reg.bytes": float64(s.Bytes), "reg.peak": float64(s.PeakBytes), "reg.average": s.AverageBytes,
@@ -127,5 +127,5 @@ func (w *World) extra() map[string]float64 {
 		}
 	}
 	w.addFirehoses(out)
-	return out
+	return w.checkStats(out)
 }

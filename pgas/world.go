@@ -12,6 +12,7 @@ import (
 
 	"gopgas/bootstrap"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
@@ -39,12 +40,15 @@ type World struct {
 	job      bootstrap.Job
 	engine   *proto.Engine
 	team     *Team
-	cards    []rankCard // by rank; made of what the ranks told each other at the start
-	secret   []byte     // shared by the ranks of this job and by nobody else
-	recorder *recorder  // nil: no trace is recorded
-	shower   *shower    // nil: nobody wants a timeline
-	stop     []func()   // what runs beside the program, in the order to end it
+	cards    []rankCard         // by rank; made of what the ranks told each other at the start
+	secret   []byte             // shared by the ranks of this job and by nobody else
+	recorder *recorder          // nil: no trace is recorded
+	shower   *shower            // nil: nobody wants a timeline
+	check    *racecheck.Checker // nil: races are not looked for
+	say      func(string)
+	stop     []func() // what runs beside the program, in the order to end it
 	closed   atomic.Bool
+	left     bool // in good order: nothing is to be ended any more
 }
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
@@ -59,6 +63,7 @@ type Parts struct {
 	Choose func(nodes int, fabrics []string) (transport.Provider, error)
 	Host   bootstrap.Host // where the rank runs; zero: where this process does
 	Slots  int            // bounce buffers of the NIC path; 0: the engine's own number
+	Say    func(string)   // is given the reports of the race check, a line each; nil: they are printed to stderr
 }
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
@@ -139,7 +144,10 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, err
 	}
 	w.engine = proto.New(c)
-	if w.team, err = pgsync.NewWorld(ctx, w.engine, p.Job); err != nil {
+	if err := w.startCheck(p.Say); err != nil {
+		return nil, err
+	}
+	if w.team, err = pgsync.NewWorld(ctx, w.engine, p.Job, w.check); err != nil {
 		return nil, err
 	}
 	return w, w.team.Barrier(ctx)
@@ -234,6 +242,10 @@ func (w *World) Close(ctx context.Context) error {
 	if err == nil {
 		err = w.team.Barrier(ctx)
 	}
+	var races error
+	if err == nil {
+		races, err = w.endCheck()
+	}
 	if err == nil {
 		// The barrier's own flags may still be in flight: no NIC closes before all have seen all of theirs done.
 		err = errors.Join(w.engine.Quiet(), w.job.Barrier(ctx))
@@ -246,13 +258,18 @@ func (w *World) Close(ctx context.Context) error {
 	for _, f := range w.stop {
 		f()
 	}
+	w.left = true
 	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
-	return errors.Join(w.recorder.close(), w.shower.close(), w.job.Close(), w.team.Heap().Close(), w.engine.Close())
+	return errors.Join(races, w.recorder.close(), w.shower.close(), w.job.Close(), w.team.Heap().Close(), w.engine.Close())
 }
 
 // leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading.
 func (w *World) leaveAlone(cause proto.Cause) {
+	if w.left {
+		return // and found afterwards that the program has races
+	}
 	w.closed.Store(true)
+	w.check.End()
 	w.engine.Peers.MarkGone(w.Rank(), cause)
 	w.team.Quit()
 	for _, f := range w.stop {

@@ -79,6 +79,7 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 	if !c.opened {
 		l.next(purpose, c.number)
 		c.opened, c.purpose = true, purpose
+		l.board.Enter()
 	}
 	for i := range t.shape.phases {
 		p := &t.shape.phases[i]
@@ -111,6 +112,7 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 		}
 	}
 	c.opened = false
+	l.board.Leave()
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
 )
@@ -13,15 +14,21 @@ type Counter struct {
 	t     *Team
 	block *symheap.Block
 	home  []proto.Remote
+	race  *racecheck.Shelf // nil: races are not looked for
 }
+
+// counterBytes keeps what follows on another cache line.
+const counterBytes = 64
 
 // NewCounter returns a counter at 0. Collective.
 func NewCounter(ctx context.Context, t *Team) (*Counter, error) {
-	block, err := t.alloc(ctx, 8)
+	block, err := t.alloc(ctx, counterBytes+t.races.ShelfBytes(1, 0))
 	if err != nil {
 		return nil, err
 	}
-	return &Counter{t: t, block: block, home: block.Remotes()}, nil
+	c := &Counter{t: t, block: block, home: block.Remotes()}
+	c.race = t.races.Shelf(c.home, counterBytes, 1, 0)
+	return c, nil
 }
 
 // Next adds n and returns the value before: the caller owns [v, v+n).
@@ -29,7 +36,11 @@ func (c *Counter) Next(n int64) (int64, error) {
 	if c.home == nil {
 		return 0, transport.NewOpError("counter", -1, transport.ErrClosed)
 	}
+	if n != 0 {
+		c.race.Release(0, 0, racecheck.CarryDone)
+	}
 	v, err := c.t.e.Atomic(proto.Sum, proto.Word64(), &c.home[0], 0, uint64(n), 0)
+	c.race.Acquire(0, 0)
 	return int64(v), err
 }
 

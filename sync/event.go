@@ -7,6 +7,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
@@ -21,15 +22,18 @@ type Event struct {
 	peers []proto.Remote
 	local mem.Range
 	taken atomic.Uint64
+	race  *racecheck.Shelf // nil: races are not looked for
 }
 
 // NewEvent returns an event that nobody has posted to. Collective.
 func NewEvent(ctx context.Context, t *Team) (*Event, error) {
-	block, err := t.alloc(ctx, 8)
+	block, err := t.alloc(ctx, signalBytes+t.races.ShelfBytes(1, 0))
 	if err != nil {
 		return nil, err
 	}
-	return &Event{t: t, block: block, peers: block.Remotes(), local: block.Local()}, nil
+	e := &Event{t: t, block: block, peers: block.Remotes(), local: block.Local()}
+	e.race = t.races.Shelf(e.peers, signalBytes, 1, 0)
+	return e, nil
 }
 
 // Post adds n posts to target's event, after all earlier puts of this rank to that rank: who takes them sees what was put.
@@ -46,6 +50,7 @@ func (e *Event) Post(target int, n uint64) error {
 	if err := e.t.e.Order(r); err != nil {
 		return err
 	}
+	e.race.Release(target, 0, racecheck.CarryAll)
 	_, err := e.t.e.Atomic(proto.Sum, proto.Word64(), r, 0, n, 0)
 	e.t.e.Peers.Ring(r.Rank)
 	return err
@@ -69,6 +74,7 @@ func (e *Event) TryWait(n uint64) bool {
 		}
 		if e.taken.CompareAndSwap(taken, taken+n) {
 			e.t.e.Sched.Seen()
+			e.race.Acquire(e.t.me, 0)
 			return true
 		}
 	}

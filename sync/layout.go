@@ -6,6 +6,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 )
 
 // The control block of a team, in bytes on each member: words for trouble, the flags of all lanes, two outboxes for each
@@ -50,11 +51,12 @@ func controlBytes(n int) int { return setOff(n) + setBytes(n) }
 // been served may use it.
 type lane struct {
 	number  int
-	gen     uint64        // barriers begun
-	sum     uint64        // over the purposes of all barriers up to gen
-	round   uint64        // rounds of outboxes so far
-	tickets uint64        // given out; under core.mu
-	serving atomic.Uint64 // tickets that are done with the lane
+	gen     uint64           // barriers begun
+	sum     uint64           // over the purposes of all barriers up to gen
+	round   uint64           // rounds of outboxes so far
+	tickets uint64           // given out; under core.mu
+	serving atomic.Uint64    // tickets that are done with the lane
+	board   *racecheck.Board // nil: races are not looked for
 }
 
 // core is what a team shares with the views of it that started calls work on.

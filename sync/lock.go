@@ -8,6 +8,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
@@ -23,7 +24,8 @@ type Lock struct {
 	local  mem.Range
 	busy   atomic.Bool // a goroutine of this rank holds the lock or waits for it
 	held   atomic.Bool
-	ticket uint64 // number of this rank's latest wait
+	ticket uint64           // number of this rank's latest wait
+	race   *racecheck.Shelf // nil: races are not looked for
 }
 
 // The lock's block, in bytes.
@@ -35,11 +37,14 @@ const (
 
 // NewLock returns a lock that nobody holds. Collective.
 func NewLock(ctx context.Context, t *Team) (*Lock, error) {
-	block, err := t.alloc(ctx, lockWants+8*t.Size())
+	bytes := (lockWants + 8*t.Size() + 63) &^ 63
+	block, err := t.alloc(ctx, bytes+t.races.ShelfBytes(1, 0))
 	if err != nil {
 		return nil, err
 	}
-	return &Lock{t: t, block: block, peers: block.Remotes(), local: block.Local()}, nil
+	l := &Lock{t: t, block: block, peers: block.Remotes(), local: block.Local()}
+	l.race = t.races.Shelf(l.peers, bytes, 1, 0)
+	return l, nil
 }
 
 // Free gives the lock back. Collective.
@@ -63,7 +68,9 @@ func (l *Lock) TryLock() (bool, error) {
 	ok, err := l.take()
 	if !ok {
 		l.busy.Store(false)
+		return ok, err
 	}
+	l.race.Acquire(0, 0)
 	return ok, err
 }
 
@@ -99,16 +106,15 @@ func (l *Lock) Lock(ctx context.Context) error {
 	}
 	sp.End()
 	ok, err := l.take()
-	if ok {
-		return nil
-	}
-	if err == nil {
+	if !ok && err == nil {
 		err = l.wait(ctx)
 	}
 	if err != nil {
 		l.busy.Store(false)
+		return err
 	}
-	return err
+	l.race.Acquire(0, 0)
+	return nil
 }
 
 // wait announces this member as a waiter and sleeps until the lock is handed to it.
@@ -209,6 +215,8 @@ func (l *Lock) Unlock() error {
 	}
 	// A put that failed, perhaps to a rank that is gone, is reported; the lock is released all the same.
 	var errs []error
+	l.t.races.FlushedAll(l.peers)
+	l.race.Release(0, 0, racecheck.CarryDone)
 	for m := range l.peers {
 		if err := l.t.e.Flush(&l.peers[m]); err != nil {
 			errs = append(errs, err)

@@ -8,6 +8,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
@@ -26,9 +27,10 @@ type RWLock struct {
 	block *symheap.Block
 	peers []proto.Remote
 	local mem.Range
-	busy  atomic.Bool   // a goroutine of this rank holds the lock or waits for it
-	held  atomic.Uint64 // rwRead or rwWrite while this rank holds it
-	turns uint64        // waits of this rank, by which grants are told apart
+	busy  atomic.Bool      // a goroutine of this rank holds the lock or waits for it
+	held  atomic.Uint64    // rwRead or rwWrite while this rank holds it
+	turns uint64           // waits of this rank, by which grants are told apart
+	race  *racecheck.Shelf // by how the lock was held, from rwRead on; nil: races are not looked for
 }
 
 // The block: on every member the grant, on member 0 the next place in the queue and a word for each member.
@@ -57,11 +59,14 @@ func NewRWLock(ctx context.Context, t *Team) (*RWLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	block, err := t.alloc(ctx, rwWords+8*t.Size())
+	bytes := (rwWords + 8*t.Size() + 63) &^ 63
+	block, err := t.alloc(ctx, bytes+t.races.ShelfBytes(2, 0))
 	if err != nil {
 		return nil, err
 	}
-	return &RWLock{t: t, guard: guard, block: block, peers: block.Remotes(), local: block.Local()}, nil
+	l := &RWLock{t: t, guard: guard, block: block, peers: block.Remotes(), local: block.Local()}
+	l.race = t.races.Shelf(l.peers, bytes, 2, 0)
+	return l, nil
 }
 
 // Free gives the lock back. Collective.
@@ -100,6 +105,10 @@ func (l *RWLock) lock(ctx context.Context, op string, how uint64) error {
 		l.busy.Store(false)
 	} else {
 		l.held.Store(how)
+		l.race.Acquire(0, rwWrite-rwRead)
+		if how == rwWrite {
+			l.race.Acquire(0, 0)
+		}
 	}
 	l.t.e.Sched.Ring()
 	return err
@@ -164,6 +173,8 @@ func (l *RWLock) unlock(op string, how uint64) error {
 	}
 	// A put that failed is reported; the lock is released all the same.
 	var errs []error
+	l.t.races.FlushedAll(l.peers)
+	l.race.Release(0, int(how-rwRead), racecheck.CarryDone)
 	for m := range l.peers {
 		errs = append(errs, l.t.e.Flush(&l.peers[m]))
 	}

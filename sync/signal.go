@@ -6,6 +6,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
@@ -48,6 +49,7 @@ type Signals struct {
 	peers []proto.Remote
 	local mem.Range
 	n     int
+	race  *racecheck.Shelf // nil: races are not looked for
 }
 
 // signalBytes keeps signals on cache lines of their own: different ranks set different ones.
@@ -58,11 +60,14 @@ func NewSignals(ctx context.Context, t *Team, n int) (*Signals, error) {
 	if n < 1 {
 		return nil, transport.NewOpError("signals", -1, fmt.Errorf("%w: %d signals asked for, needed at least 1", ErrState, n))
 	}
-	block, err := t.alloc(ctx, n*signalBytes)
+	clocks := t.races.Clocks(n)
+	block, err := t.alloc(ctx, n*signalBytes+t.races.ShelfBytes(clocks, 0))
 	if err != nil {
 		return nil, err
 	}
-	return &Signals{t: t, block: block, peers: block.Remotes(), local: block.Local(), n: n}, nil
+	s := &Signals{t: t, block: block, peers: block.Remotes(), local: block.Local(), n: n}
+	s.race = t.races.Shelf(s.peers, n*signalBytes, clocks, 0)
+	return s, nil
 }
 
 // alloc is a collective allocation that nobody can touch before all have zeroed it.
@@ -118,6 +123,7 @@ func (g Signal) Set(target int, v uint64) error {
 	if err != nil {
 		return err
 	}
+	g.s.race.Release(target, g.off/signalBytes, racecheck.CarryAll)
 	return g.s.t.e.Store64(r, g.off, v)
 }
 
@@ -132,6 +138,7 @@ func (g Signal) Add(target int, v uint64) error {
 	if err := e.Order(r); err != nil {
 		return err
 	}
+	g.s.race.Release(target, g.off/signalBytes, racecheck.CarryAll)
 	_, err = e.Atomic(proto.Sum, proto.Word64(), r, g.off, v, 0)
 	e.Peers.Ring(r.Rank)
 	return err
@@ -155,8 +162,15 @@ func (g Signal) at(op string, target int) (*proto.Remote, error) {
 
 // Load returns this rank's word.
 func (g Signal) Load() uint64 {
-	defer g.s.t.e.Sched.Seen()
-	return g.s.local.Word64(g.off).Load()
+	v := g.s.local.Word64(g.off).Load()
+	g.seen()
+	return v
+}
+
+// seen tells those that look for races that this rank comes after who has set its word.
+func (g Signal) seen() {
+	g.s.t.e.Sched.Seen()
+	g.s.race.Acquire(g.s.t.me, g.off/signalBytes)
 }
 
 // Store sets this rank's own word, to use the signal again.
@@ -171,13 +185,14 @@ func (g Signal) WaitUntil(ctx context.Context, c Cmp, v uint64) (uint64, error) 
 	word := g.s.local.Word64(g.off)
 	t := g.s.t
 	if have := word.Load(); c.holds(have, v) {
-		t.e.Sched.Seen()
+		g.seen()
 		return have, nil
 	}
 	sp := t.e.Sched.Begin(ctx, sched.What{Op: "wait-until", Peer: -1}, t)
 	defer sp.End()
 	for {
 		if have := word.Load(); c.holds(have, v) {
+			g.seen()
 			t.e.NoteWait(&sp, &g.s.peers[t.me])
 			return have, nil
 		}

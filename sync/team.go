@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
@@ -37,6 +38,7 @@ type Team struct {
 	peers []proto.Remote // the control blocks, by member
 	local mem.Range      // this member's
 	core  *core
+	races *racecheck.Checker // nil: they are not looked for
 
 	lane *lane  // of a view: what its calls go on
 	call uint64 // of a view: the number of the started call
@@ -48,8 +50,9 @@ type Team struct {
 }
 
 // NewWorld returns the team of all ranks: its control block and the ranks' doorbells are set up over x, the
-// launcher's exchange. It is for the composition root; programs get their team from the world.
-func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger) (*Team, error) {
+// launcher's exchange. check may be nil: races are not looked for. It is for the composition root; programs get their
+// team from the world.
+func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger, check *racecheck.Checker) (*Team, error) {
 	ranks := make([]int, e.Size)
 	for r := range ranks {
 		ranks[r] = r
@@ -59,26 +62,27 @@ func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger) (*Team, e
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTeam(ctx, e, heap, ranks, e.Rank, new(running))
+	t, err := newTeam(ctx, e, heap, ranks, e.Rank, new(running), check)
 	if err != nil {
 		return nil, err
 	}
 	e.Join(block.Local(), block.Remotes())
-	return t, nil
+	return t, check.Join(ctx, heap)
 }
 
 // newTeam allocates the control block from heap, which has an exchange of its own until the team can serve.
-func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []int, me int, all *running) (*Team, error) {
-	control, err := heap.Alloc(ctx, controlBytes(len(ranks)))
+func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []int, me int, all *running, check *racecheck.Checker) (*Team, error) {
+	control, err := heap.Alloc(ctx, controlBytes(len(ranks))+laneCount*check.BoardBytes())
 	if err != nil {
 		return nil, err
 	}
 	t := &Team{
 		e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local(),
-		core: &core{running: all},
+		core: &core{running: all}, races: check,
 	}
 	for i := range t.core.lanes {
 		t.core.lanes[i].number = i
+		t.core.lanes[i].board = check.Board(t.peers, t.local, controlBytes(len(ranks))+i*check.BoardBytes())
 	}
 	node := make([]int, len(ranks))
 	for m, r := range ranks {
@@ -106,6 +110,9 @@ func (t *Team) Member(worldRank int) (member int, ok bool) {
 
 // Engine and Heap are for the layers above that share the team's memory.
 func (t *Team) Engine() *proto.Engine { return t.e }
+
+// RaceCheck returns the check for races, nil if there is none. It is for the layers above, too.
+func (t *Team) RaceCheck() *racecheck.Checker { return t.races }
 
 // Heap returns the team's symmetric heap.
 func (t *Team) Heap() *symheap.Heap { return t.heap }

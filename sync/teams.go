@@ -126,7 +126,7 @@ func (t *Team) found(ctx context.Context, x proto.Exchanger, members []int, me i
 	for i, m := range members {
 		ranks[i] = t.ranks[m]
 	}
-	return newTeam(ctx, t.e, symheap.New(t.e, x, ranks, me), ranks, me, t.core.running)
+	return newTeam(ctx, t.e, symheap.New(t.e, x, ranks, me), ranks, me, t.core.running, t.races)
 }
 
 // subset is the exchange of a part of a team while the new team has none of its own.
@@ -156,6 +156,14 @@ func (t *Team) Free(ctx context.Context) error {
 	}
 	if err := t.Barrier(ctx); err != nil {
 		return err
+	}
+	if t.races != nil {
+		for i := range t.core.lanes {
+			t.core.lanes[i].board = nil // the others may still be reading them
+		}
+		if err := t.Barrier(ctx); err != nil {
+			return err
+		}
 	}
 	if t.core.freed.Swap(true) {
 		return nil

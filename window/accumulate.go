@@ -7,6 +7,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
 )
@@ -135,6 +136,9 @@ func (w *core) accumulate(target, disp int, src mem.Range, n int, op Op) error {
 	if err := w.accumulable(op); err != nil || n == 0 {
 		return transport.NewOpError("accumulate", w.remotes[target].Rank, err)
 	}
+	if w.race != nil {
+		return w.checkedUpdate("accumulate", op, target, disp, src, mem.Range{}, racecheck.ByFlush)
+	}
 	return w.e.Accumulate(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, src)
 }
 
@@ -151,6 +155,9 @@ func GetAccumulate[T pgsync.Number](w *Window[T], target, disp int, src, old []T
 	}
 	if err := w.accumulable(op); err != nil || len(src) == 0 {
 		return transport.NewOpError(name, r.Rank, err)
+	}
+	if w.race != nil {
+		return w.checkedUpdate(name, op, target, disp, mem.Of(src), mem.Of(old), racecheck.AtReturn)
 	}
 	return w.e.GetAccumulate(op, w.elem, r, disp*w.elem.Bytes, mem.Of(src), mem.Of(old))
 }

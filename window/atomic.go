@@ -25,6 +25,9 @@ func (w *core) atomic(op proto.Atom, target, disp int, x, y uint64) (uint64, err
 	if err := w.check(op.String(), target, disp, 1); err != nil {
 		return 0, err
 	}
+	if w.race != nil {
+		return w.checkedAtomic(op, target, disp, x, y)
+	}
 	return w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
 }
 

@@ -61,6 +61,11 @@
 // No data-path call allocates. A one-element Put to a mapped part is a bounds check and a store. Atomics on
 // elements of 4 and 8 bytes are single instructions where the processor has them.
 //
+// # Races
+//
+// With PGAS_CHECK=races every access passes the race check (internal/racecheck, docs/racecheck.md), parts are not used directly, and there are
+// no views. What a program does with Local it can declare: CheckRead, CheckWrite.
+//
 // # Invariants
 //
 //   - W1: a part is used directly if and only if its slice in the table of parts is not empty; the empty slice means:

@@ -162,6 +162,7 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 		w.local = own.Local
 	}
 	w.open()
+	d.team.RaceCheck().NoWindow()
 	return w, nil
 }
 

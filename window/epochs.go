@@ -130,6 +130,7 @@ func (w *core) tell(op string, members []int, counts []uint64, which int) error 
 		counts[m]++
 		n := counts[m]
 		p.mu.Unlock()
+		w.race.Told(m, which)
 		if err := w.e.Store64(&p.ctl[m], groupOff+groupWords*w.team.Rank()+which, n); err != nil {
 			return transport.NewOpError(op, p.ctl[m].Rank, err)
 		}
@@ -183,6 +184,9 @@ func (w *core) await(ctx context.Context, op string, members []int, counts []uin
 			return transport.NewOpError(op, p.ctl[m].Rank, err)
 		}
 	}
+	for _, m := range members {
+		w.race.Heard(m, which)
+	}
 	return p.enter(func(s epoch) (epoch, error) {
 		next, err := done(s)
 		for _, m := range members {
@@ -231,6 +235,7 @@ func (w *Window[T]) Complete() error {
 		return transport.NewOpError(op, -1, err)
 	}
 	for _, m := range targets {
+		w.team.RaceCheck().Flushed(w.remotes[m].Rank)
 		if err := w.e.Flush(&w.remotes[m]); err != nil {
 			return err
 		}

@@ -48,6 +48,9 @@ func (w *Window[T]) PutIndexed(target int, disps []int, src []T) error {
 		}
 		return nil
 	}
+	if w.race != nil {
+		w.checkRuns(true, op, len(disps), w.shares(target, disps, block), mem.Of(src))
+	}
 	return w.e.PutRuns(op, len(disps), w.shares(target, disps, block), mem.Of(src))
 }
 
@@ -68,6 +71,9 @@ func (w *Window[T]) GetIndexed(target int, disps []int, dst []T) error {
 			}
 		}
 		return nil
+	}
+	if w.race != nil {
+		w.checkRuns(false, op, len(disps), w.shares(target, disps, block), mem.Of(dst))
 	}
 	return w.e.GetRuns(op, len(disps), w.shares(target, disps, block), mem.Of(dst))
 }
@@ -95,6 +101,9 @@ func (w *Window[T]) Scatter(src []T, at func(i int) (target, disp int)) error {
 		}
 		return nil
 	}
+	if w.race != nil {
+		w.checkRuns(true, op, len(src), w.spread(at), mem.Of(src))
+	}
 	return w.e.PutRuns(op, len(src), w.spread(at), mem.Of(src))
 }
 
@@ -112,6 +121,9 @@ func (w *Window[T]) Gather(dst []T, at func(i int) (target, disp int)) error {
 			dst[i] = w.parts[target].s[disp]
 		}
 		return nil
+	}
+	if w.race != nil {
+		w.checkRuns(false, op, len(dst), w.spread(at), mem.Of(dst))
 	}
 	return w.e.GetRuns(op, len(dst), w.spread(at), mem.Of(dst))
 }

@@ -82,6 +82,7 @@ func (w *Window[T]) Lock(ctx context.Context, target int, kind LockKind) error {
 		_ = p.enter(func(s epoch) (epoch, error) { return s.unlock(target) }) // it was not opened
 		return err
 	}
+	w.race.LockTaken(target, kind == LockExclusive)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kinds[target] = kind
@@ -110,6 +111,8 @@ func (w *Window[T]) Unlock(target int) error {
 	if err != nil {
 		return transport.NewOpError(op, w.remotes[target].Rank, err)
 	}
+	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
+	w.race.LockGiven(target, kind == LockExclusive)
 	// A transfer that failed is reported; the lock is released all the same.
 	err = w.e.Flush(&w.remotes[target])
 	return errors.Join(err, w.unlockOne(target, kind))
@@ -129,6 +132,9 @@ func (w *Window[T]) LockAll(ctx context.Context) error {
 	if err := w.lockEach(ctx); err != nil {
 		_ = p.enter(epoch.unlockAll) // it was not opened
 		return err
+	}
+	for m := range w.remotes {
+		w.race.LockTaken(m, false)
 	}
 	return nil
 }
@@ -172,7 +178,9 @@ func (w *Window[T]) UnlockAll() error {
 		return transport.NewOpError(op, -1, err)
 	}
 	var errs []error
+	w.team.RaceCheck().FlushedAll(w.remotes)
 	for m := range w.remotes {
+		w.race.LockGiven(m, false)
 		errs = append(errs, w.e.Flush(&w.remotes[m]), w.unlockOne(m, LockShared))
 	}
 	return errors.Join(errs...)

@@ -30,6 +30,9 @@ func (w *Window[T]) put(op string, target, disp int, src []T) error {
 	if err := w.check(op, target, disp, len(src)); err != nil || len(src) == 0 {
 		return err
 	}
+	if w.race != nil {
+		w.race.Put(op, target, disp, len(src), mem.Of(src), false)
+	}
 	return w.e.Put(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
 }
 
@@ -51,6 +54,9 @@ func (w *Window[T]) Get(target, disp int, dst []T) error {
 func (w *Window[T]) get(target, disp int, dst []T) error {
 	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
 		return err
+	}
+	if w.race != nil {
+		w.race.Get("get", target, disp, len(dst), mem.Of(dst), false)
 	}
 	return w.e.Get(&w.remotes[target], disp*w.elem.Bytes, mem.Of(dst))
 }
@@ -80,7 +86,14 @@ func (w *Window[T]) putNB(target, disp int, src []T) (Handle, error) {
 	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
 		return Handle{}, err
 	}
-	return w.e.PutNB(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
+	return w.startPut(target, disp, mem.Of(src))
+}
+
+func (w *core) startPut(target, disp int, src mem.Range) (Handle, error) {
+	if w.race != nil {
+		return w.checkedNB(true, target, disp, src)
+	}
+	return w.e.PutNB(&w.remotes[target], disp*w.elem.Bytes, src)
 }
 
 // GetNB begins a Get. dst belongs to the library until the handle is done.
@@ -94,7 +107,14 @@ func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
 		return Handle{}, err
 	}
-	return w.e.GetNB(&w.remotes[target], disp*w.elem.Bytes, mem.Of(dst))
+	return w.startGet(target, disp, mem.Of(dst))
+}
+
+func (w *core) startGet(target, disp int, dst mem.Range) (Handle, error) {
+	if w.race != nil {
+		return w.checkedNB(false, target, disp, dst)
+	}
+	return w.e.GetNB(&w.remotes[target], disp*w.elem.Bytes, dst)
 }
 
 // Flush returns when all earlier puts and accumulates of this rank to target are visible there. Its error may be
@@ -116,6 +136,7 @@ func (w *core) flush(target int) error {
 	if err := w.check("flush", target, 0, 0); err != nil {
 		return err
 	}
+	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
 	return w.e.Flush(&w.remotes[target])
 }
 
@@ -132,6 +153,7 @@ func (w *core) flushAll() error {
 	if w.freed {
 		return transport.NewOpError("flush", -1, fmt.Errorf("window: %w", transport.ErrClosed))
 	}
+	w.team.RaceCheck().FlushedAll(w.remotes)
 	for m := range w.remotes {
 		if err := w.e.Flush(&w.remotes[m]); err != nil {
 			return err
@@ -154,6 +176,7 @@ func (w *core) order(target int) error {
 	if err := w.check("order", target, 0, 0); err != nil {
 		return err
 	}
+	w.team.RaceCheck().Ordered(w.remotes[target].Rank)
 	return w.e.Order(&w.remotes[target])
 }
 
@@ -215,13 +238,15 @@ func (w *Window[T]) FlushLocal(target int) error {
 	if err := w.check("flush-local", target, 0, 0); err != nil {
 		return err
 	}
+	w.team.RaceCheck().FlushedLocal(w.remotes[target].Rank)
 	return w.e.FlushLocal(&w.remotes[target])
 }
 
 // Shared returns target's part as ordinary memory, to be used like Local between synchronisations; ok is false where it
-// is not mapped here. Unlike a View it says nothing about atomics. It must not be used after Free.
+// is not mapped here, and while races are looked for. Unlike a View it says nothing about atomics. It must not be used
+// after Free.
 func (w *Window[T]) Shared(target int) (part []T, ok bool) {
-	if w.freed || w.strict() || target < 0 || target >= len(w.remotes) || w.remotes[target].Mapped.Bytes == 0 {
+	if w.freed || w.strict() || w.race != nil || target < 0 || target >= len(w.remotes) || w.remotes[target].Mapped.Bytes == 0 {
 		return nil, false
 	}
 	return mem.Slice[T](w.remotes[target].Mapped), true

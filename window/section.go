@@ -132,7 +132,11 @@ func (w *Window[T]) PutSection(target, disp int, src []T, s Section) error {
 		move(s.Rows, s.Cols, p, disp, s.Stride, s.Step, src, 0, s.NearStride, s.NearStep)
 		return nil
 	}
-	return w.e.PutRuns(op, s.runs(), func(i int) proto.Run { return w.run(target, disp, 0, s, i) }, mem.Of(src))
+	run := func(i int) proto.Run { return w.run(target, disp, 0, s, i) }
+	if w.race != nil {
+		w.checkRuns(true, op, s.runs(), run, mem.Of(src))
+	}
+	return w.e.PutRuns(op, s.runs(), run, mem.Of(src))
 }
 
 // GetSection copies a section of target's part, whose first element is disp, to dst, and returns when it is there.
@@ -145,7 +149,11 @@ func (w *Window[T]) GetSection(target, disp int, dst []T, s Section) error {
 		move(s.Rows, s.Cols, dst, 0, s.NearStride, s.NearStep, p, disp, s.Stride, s.Step)
 		return nil
 	}
-	return w.e.GetRuns(op, s.runs(), func(i int) proto.Run { return w.run(target, disp, 0, s, i) }, mem.Of(dst))
+	run := func(i int) proto.Run { return w.run(target, disp, 0, s, i) }
+	if w.race != nil {
+		w.checkRuns(false, op, s.runs(), run, mem.Of(dst))
+	}
+	return w.e.GetRuns(op, s.runs(), run, mem.Of(dst))
 }
 
 // Piece is a section of one member's part in a transfer that has several: its first element is Disp there, and Near in
@@ -168,6 +176,10 @@ func (w *Window[T]) PutSections(src []T, pieces []Piece) error {
 		}
 		return nil
 	}
+	if w.race != nil {
+		c := cursor{pieces: pieces}
+		w.checkRuns(true, op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(src))
+	}
 	c := cursor{pieces: pieces}
 	return w.e.PutRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(src))
 }
@@ -184,6 +196,10 @@ func (w *Window[T]) GetSections(dst []T, pieces []Piece) error {
 			move(p.Rows, p.Cols, dst, p.Near, p.NearStride, p.NearStep, w.parts[p.Target].s, p.Disp, p.Stride, p.Step)
 		}
 		return nil
+	}
+	if w.race != nil {
+		c := cursor{pieces: pieces}
+		w.checkRuns(false, op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(dst))
 	}
 	c := cursor{pieces: pieces}
 	return w.e.GetRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(dst))

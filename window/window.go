@@ -11,6 +11,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/symheap"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
@@ -43,12 +44,14 @@ type core struct {
 	remotes []proto.Remote // by member
 	local   mem.Range
 	elem    proto.Elem
-	direct  uint            // the number of members if every part is used directly and the window is not freed, else 0
-	cpu     bool            // atomics are the CPU's
-	block   *symheap.Block  // of Allocate
-	xp      *proto.Exposure // of Create
-	ep      *epochs         // nil: made without
-	reached bool            // made by Dynamic.Reach: Free is local
+	direct  uint              // the number of members if every part is used directly and the window is not freed, else 0
+	cpu     bool              // atomics are the CPU's
+	block   *symheap.Block    // of Allocate
+	xp      *proto.Exposure   // of Create
+	ep      *epochs           // nil: made without
+	race    *racecheck.Window // nil: races are not looked for
+	shadow  *symheap.Block    // of race
+	reached bool              // made by Dynamic.Reach: Free is local
 	freed   bool
 }
 
@@ -85,6 +88,9 @@ func AllocateConfig[T any](ctx context.Context, t *pgsync.Team, n int, c Config)
 	if err := w.openEpochs(ctx, c); err != nil {
 		return nil, transport.NewOpError(op, -1, err)
 	}
+	if err := w.openRaceCheck(ctx, n, reflect.TypeFor[T]().String()); err != nil {
+		return nil, transport.NewOpError(op, -1, err)
+	}
 	w.open()
 	return w, t.Barrier(ctx)
 }
@@ -117,8 +123,11 @@ func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Confi
 	if err := w.openEpochs(ctx, c); err != nil {
 		return nil, transport.NewOpError(op, -1, err)
 	}
+	if err := w.openRaceCheck(ctx, w.longest(), reflect.TypeFor[T]().String()); err != nil {
+		return nil, transport.NewOpError(op, -1, err)
+	}
 	w.open()
-	if w.ep == nil {
+	if w.ep == nil && w.race == nil {
 		return w, nil
 	}
 	return w, t.Barrier(ctx) // nobody uses a control block that another member has yet to clear
@@ -160,7 +169,7 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, c Confi
 // open fills the table of parts.
 func (w *Window[T]) open() {
 	w.parts = make([]part[T], len(w.remotes))
-	direct := !w.e.CountsMapped() && !w.strict()
+	direct := !w.e.CountsMapped() && !w.strict() && w.race == nil
 	use := direct
 	for m := range w.remotes {
 		r := &w.remotes[m]
@@ -200,10 +209,11 @@ func (w *Window[T]) Free(ctx context.Context) error {
 		w.parts[m].s = nil // W2
 	}
 	w.freed, w.direct, w.local = true, 0, mem.Range{}
-	var errs [2]error
+	var errs [3]error
 	if w.ep != nil {
 		errs[0] = w.ep.block.Free()
 	}
+	errs[2] = w.closeRaceCheck()
 	switch {
 	case w.block != nil:
 		errs[1] = w.block.Free()

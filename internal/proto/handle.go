@@ -2,6 +2,7 @@ package proto
 
 import (
 	"context"
+	"sync/atomic"
 
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -15,11 +16,29 @@ type Handle struct {
 	rank int
 	id   int32
 	gen  uint32
+	end  *ending
+}
+
+// ending is who wants to know when the program has learned that a transfer has ended.
+type ending struct {
+	told atomic.Bool
+	f    func()
+}
+
+// Watched returns a handle that is done, and calls f when Done or Wait first says so.
+func Watched(f func()) Handle { return Handle{end: &ending{f: f}} }
+
+// over tells who wants to know of the end.
+func (h Handle) over() {
+	if h.end != nil && !h.end.told.Swap(true) {
+		h.end.f()
+	}
 }
 
 // Done reports whether the transfer has ended, in success or in error.
 func (h Handle) Done() bool {
 	if h.n == nil {
+		h.over()
 		return true
 	}
 	if h.n.transfer[h.id].gen.Load() != h.gen {
@@ -33,6 +52,7 @@ func (h Handle) Done() bool {
 // returns ctx's cause, and the transfer goes on: its buffers stay the engine's until Done. ctx may be nil.
 func (h Handle) Wait(ctx context.Context) error {
 	if h.n == nil {
+		h.over()
 		return nil
 	}
 	t := &h.n.transfer[h.id]

@@ -323,7 +323,7 @@ func (n *nic) tryBegin(op string, rank int) (h Handle, ok bool) {
 	n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
 	t := &n.transfer[id]
 	t.left, t.rank, t.op = 1, rank, op
-	return Handle{n, op, rank, id, t.gen.Load()}, true
+	return Handle{n, op, rank, id, t.gen.Load(), nil}, true
 }
 
 func (n *nic) partDone(t int32, err error) {

@@ -82,6 +82,12 @@ func (r *registry) list(now time.Duration) []Wait {
 	return out
 }
 
+// Caller returns the innermost call above its caller's that is not the library's own, as folder/file:line.
+func Caller() string {
+	var pcs [64]uintptr
+	return Where(pcs[:runtime.Callers(3, pcs[:])])
+}
+
 func (r *record) where() string { return Where(r.pcs[:r.n]) }
 
 // Where returns file:line of the innermost call that is not the library's own, of return addresses as runtime.Callers gives

@@ -33,6 +33,8 @@ type Config struct {
 	RegLimit  int64                       // and
 	RegLeast  int64                       // RegThreshold
 	IdleCores string                      // pgas.Config.IdleCores; empty: always, since the ranks of a test compute little
+	Check     string                      // pgas.Config.Check
+	Say       func(string)                // is given its reports, by all ranks; nil: they are printed
 	TimeLimit time.Duration               // 0: 60 s
 }
 
@@ -79,7 +81,7 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 	var mu sync.Mutex // guards worlds
 	var wg sync.WaitGroup
 	for r := range n {
-		parts := pgas.Parts{Job: jobs[r], Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
+		parts := pgas.Parts{Job: jobs[r], Say: c.Say, Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
 		if c.NIC && c.Over != "" {
 			var err error
 			if parts.Provider, err = provider(c.Over); err != nil {
@@ -127,7 +129,7 @@ func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *
 	}
 	config := pgas.Config{
 		IdleCores: c.IdleCores, Stats: c.Stats, Trace: c.Trace, Timeline: c.Timeline, Profile: c.Profile,
-		Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast,
+		Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast, Check: c.Check,
 	}
 	w, err := pgas.Assemble(ctx, config, p)
 	if err != nil {

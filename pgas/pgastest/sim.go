@@ -33,6 +33,8 @@ type SimConfig struct {
 	Reg       string        // policy of registered memory: pgas.Config.Reg
 	Slots     int           // bounce buffers of each rank; 0: the engine's own number
 	TimeLimit time.Duration // of real time; 0: 60 s
+	Check     string        // pgas.Config.Check
+	Say       func(string)  // is given its reports; nil: they are printed
 	// MeasureHeap fills SimResult.Heap, which takes two collections.
 	MeasureHeap bool
 }
@@ -178,7 +180,7 @@ func (s *simWorld) parts() []simParts {
 		p := pgas.Parts{
 			Job: &simJob{m: meeting, rank: r}, Sched: func(int, int) *sched.Sched { return scheds[r] }, Provider: s.fabric.Provider(r),
 			Host:  bootstrap.Host{Name: fmt.Sprintf("node%d", s.fabric.Node(r)), PID: r + 1},
-			Slots: s.c.Slots,
+			Slots: s.c.Slots, Say: s.c.Say,
 		}
 		if s.c.Mapped {
 			if r%s.c.RanksPerNode == 0 {
@@ -194,7 +196,7 @@ func (s *simWorld) parts() []simParts {
 // rank is the life of one rank.
 func (s *simWorld) rank(ctx context.Context, r int, p pgas.Parts, f func(context.Context, *pgas.World) error) {
 	s.errs[r] = ErrKilled // unless it gets to its end
-	w, err := pgas.Assemble(ctx, pgas.Config{Stats: s.c.Mapped, Reg: s.c.Reg, IdleCores: always}, p)
+	w, err := pgas.Assemble(ctx, pgas.Config{Stats: s.c.Mapped, Reg: s.c.Reg, IdleCores: always, Check: s.c.Check}, p)
 	if err != nil {
 		s.errs[r] = errors.Join(err, p.Job.Close())
 		return

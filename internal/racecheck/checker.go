@@ -1,0 +1,178 @@
+package racecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/internal/symheap"
+	"gopgas/transport"
+)
+
+// errGone ends the check: the shelf that is waited for may have been locked by the rank that is gone.
+var errGone = errors.New("a rank is gone")
+
+// Checker is the race check of one rank: its clock, and what it has found. All methods may be called by any goroutine,
+// and those of a nil Checker do nothing.
+type Checker struct {
+	e    *proto.Engine
+	n    int
+	say  func(text string)
+	off  atomic.Bool // nothing is checked any more
+	root []proto.Remote
+
+	mu      sync.Mutex // guards what follows; it is not held while this rank waits
+	time    *state
+	sites   sites
+	windows []*Window
+	waits   []*Transfer
+	told    [notes]bool
+	known   map[string]bool // the races that this rank has seen reported
+	stats   Stats
+}
+
+// Stats counts what a rank has checked.
+type Stats struct {
+	Accesses int // one-sided and declared ones of this rank
+	Elements int // of those accesses
+	Races    int // that this rank reported
+	Lost     int // accesses that were forgotten: there was no room for them
+}
+
+// New returns the check of the engine's rank. say is given each report, a line without its end, by any goroutine.
+func New(e *proto.Engine, say func(text string)) (*Checker, error) {
+	if e.Size > MaxRanks {
+		return nil, fmt.Errorf("%w: a race check of %d ranks; at most %d can be checked: run with fewer", transport.ErrUnsupported, e.Size, MaxRanks)
+	}
+	c := &Checker{e: e, n: e.Size, say: say, time: newState(e.Size, e.Rank), known: make(map[string]bool)}
+	c.sites.ids = make(map[caller]Site)
+	c.sites.known = make(map[string]Site)
+	return c, nil
+}
+
+// Join gives the check the memory that all ranks share: the texts of call sites, and on rank 0 the list of the races that
+// were found. Collective over the world, whose heap it is; a barrier follows. Of a nil Checker it does nothing.
+func (c *Checker) Join(ctx context.Context, heap *symheap.Heap) error {
+	if c == nil {
+		return nil
+	}
+	block, err := heap.Alloc(ctx, worldBytes)
+	if err != nil {
+		return fmt.Errorf("memory for the race check: %w", err)
+	}
+	c.root = block.Remotes()
+	c.sites.table = block.Local().Slice(sitesAt, siteSlots*siteSlotBytes)
+	return nil
+}
+
+// The memory that Join takes of each rank, in bytes.
+const (
+	foundAt    = 0 // on rank 0: how many races were found
+	keysAt     = 8 // on rank 0: the keys of those that were reported
+	keySlots   = 1023
+	sitesAt    = keysAt + keySlots*8
+	worldBytes = sitesAt + siteSlots*siteSlotBytes
+)
+
+// End ends the check: nothing is looked at any more.
+func (c *Checker) End() {
+	if c != nil {
+		c.off.Store(true)
+	}
+}
+
+// give ends the check because of an error of its own transfers. The program's operations go on, and will meet it too.
+func (c *Checker) give(err error) {
+	if c.off.Swap(true) {
+		return
+	}
+	c.say(fmt.Sprintf("race check: rank %d checks no further: %v", c.e.Rank, err))
+}
+
+// Stats returns what was counted so far.
+func (c *Checker) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// Found returns how many races all ranks have found.
+func (c *Checker) Found() (int, error) {
+	n, err := c.e.Load64(&c.root[0], foundAt)
+	return int(n), err
+}
+
+// Flushed says that this rank's puts to a rank are done there. Called before the flush, whose return it stands for.
+func (c *Checker) Flushed(rank int) {
+	if c != nil {
+		c.flushed(rank)
+	}
+}
+
+func (c *Checker) flushed(rank int) {
+	c.mu.Lock()
+	c.time.flushed(rank)
+	ended := c.takeWaits(func(w *Transfer) bool { return w.put && w.rank == rank })
+	c.mu.Unlock()
+	c.settle(ended, "flush")
+}
+
+// FlushedAll is Flushed for the ranks of members.
+func (c *Checker) FlushedAll(members []proto.Remote) {
+	if c == nil {
+		return
+	}
+	for m := range members {
+		c.flushed(members[m].Rank)
+	}
+}
+
+// FlushedLocal says that this rank's memory is free of transfers with a rank.
+func (c *Checker) FlushedLocal(rank int) {
+	if c != nil {
+		c.flushedLocal(rank)
+	}
+}
+
+func (c *Checker) flushedLocal(rank int) {
+	c.mu.Lock()
+	ended := c.takeWaits(func(w *Transfer) bool { return w.rank == rank })
+	c.mu.Unlock()
+	c.settle(ended, "flush-local")
+}
+
+// Ordered says that this rank's earlier puts to a rank come before its later ones.
+func (c *Checker) Ordered(rank int) {
+	if c != nil {
+		c.order(rank)
+	}
+}
+
+func (c *Checker) order(rank int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.time.order(rank)
+}
+
+// text is a fixed-size text in exposed memory: its length in the first byte.
+func text(b []byte) string { return string(b[1 : 1+min(int(b[0]), len(b)-1)]) }
+
+// siteOf returns the text of a call site of a rank.
+func (c *Checker) siteOf(rank int, s Site) string {
+	slot := make([]byte, siteSlotBytes)
+	r := &c.root[rank]
+	off := sitesAt + int(s)*siteSlotBytes
+	if rank == c.e.Rank {
+		c.mu.Lock()
+		copy(slot, c.sites.table.Slice(off-sitesAt, siteSlotBytes).Data())
+		c.mu.Unlock()
+	} else if err := c.e.Get(r, off, mem.Of(slot)); err != nil {
+		c.give(err)
+		return "?"
+	}
+	return text(slot)
+}

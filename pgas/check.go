@@ -1,0 +1,83 @@
+package pgas
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"gopgas/internal/racecheck"
+)
+
+// errRaces: the race check has found races, and Config.Check says that they are fatal. It is rank 0's error of Close.
+var errRaces = errors.New("the program has races")
+
+// checks returns what Config.Check asks for.
+func (c *Config) checks() (races, fatal bool, err error) {
+	for word := range strings.SplitSeq(c.Check, ",") {
+		switch {
+		case word == "races":
+			races = true
+		case word == "fatal" && races:
+			fatal = true
+		case c.Check != "":
+			return false, false, fmt.Errorf("%w: %s=%q: want races or races,fatal", ErrConfig, envCheck, c.Check)
+		}
+	}
+	return races, fatal, nil
+}
+
+// startCheck makes the race check that the configuration asks for. say is given its reports.
+func (w *World) startCheck(say func(string)) error {
+	races, _, err := w.cfg.checks()
+	if err != nil || !races {
+		return err
+	}
+	if w.say = say; say == nil {
+		// One write for a line, so that lines of several ranks do not mix.
+		w.say = func(text string) { _, _ = os.Stderr.WriteString("pgas: " + text + "\n") }
+	}
+	w.check, err = racecheck.New(w.engine, w.say)
+	return err
+}
+
+// endCheck ends the race check when all ranks have come to an end. Rank 0 says what it has found, and if that is fatal.
+func (w *World) endCheck() (races, err error) {
+	if w.check == nil {
+		return nil, nil
+	}
+	w.check.End()
+	if w.Rank() != 0 {
+		return nil, nil
+	}
+	n, err := w.check.Found()
+	if err != nil {
+		return nil, fmt.Errorf("count the races: %w", err)
+	}
+	switch n {
+	case 0:
+		w.say("race check: no races found")
+	case 1:
+		w.say("race check: 1 race found")
+	default:
+		w.say(fmt.Sprintf("race check: %d races found", n))
+	}
+	if _, fatal, _ := w.cfg.checks(); fatal && n > 0 {
+		races = fmt.Errorf("%w: %d, reported above", errRaces, n)
+	}
+	return races, nil
+}
+
+// checkStats adds what the race check has counted to out, which may be nil.
+func (w *World) checkStats(out map[string]float64) map[string]float64 {
+	if w.check == nil {
+		return out
+	}
+	if out == nil {
+		out = make(map[string]float64)
+	}
+	s := w.check.Stats()
+	out["race.accesses"], out["race.elements"] = float64(s.Accesses), float64(s.Elements)
+	out["race.found"], out["race.forgotten"] = float64(s.Races), float64(s.Lost)
+	return out
+}

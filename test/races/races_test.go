@@ -1,0 +1,226 @@
+// Package races_test runs small programs under the race check, each with a label: the lines that race, or none.
+package races_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
+	"gopgas/window"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
+
+// marks finds the lines of programs_test.go that end in a mark.
+func marks(t *testing.T) map[string]string {
+	t.Helper()
+	f, err := os.Open("programs_test.go")
+	require.NoError(t, err)
+	defer f.Close()
+	out := make(map[string]string)
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		if _, mark, ok := strings.Cut(lines.Text(), "// mark: "); ok {
+			require.NotContains(t, out, mark)
+			out[mark] = fmt.Sprintf("races/programs_test.go:%d", n)
+		}
+	}
+	require.NoError(t, lines.Err())
+	return out
+}
+
+// play runs a program as a rank does.
+func play(ctx context.Context, w *pgas.World, p program) error {
+	win, err := window.AllocateConfig[int64](ctx, w.Team(), 16, window.Config{Epochs: true})
+	if err != nil {
+		return err
+	}
+	sig, err := pgsync.NewSignals(ctx, w.Team(), 3)
+	if err != nil {
+		return err
+	}
+	lock, err := pgsync.NewLock(ctx, w.Team())
+	if err != nil {
+		return err
+	}
+	r := &rig{World: w, ctx: ctx, win: win, sig: sig, lock: lock, buf: make([]int64, 16)}
+	return seq(func() error { return p.run(r) }, func() error { return win.Free(ctx) },
+		func() error { return sig.Free(ctx) }, func() error { return lock.Free(ctx) })
+}
+
+// programs are all of them.
+func programs() []program { return slices.Concat(conflicts, orders, later, own) }
+
+// judge compares reports with labels.
+func judge(t *testing.T, races [][2]string, said []string) {
+	t.Helper()
+	lines := marks(t)
+	var found []string
+	for _, s := range said {
+		if !strings.HasPrefix(s, "race: ") {
+			continue
+		}
+		hit := slices.IndexFunc(races, func(r [2]string) bool {
+			a, b := lines[r[0]], lines[r[1]]
+			require.NotEmpty(t, a, r[0])
+			require.NotEmpty(t, b, r[1])
+			at := strings.Index(s, a+" ")
+			if at < 0 {
+				at = strings.Index(s, a+":")
+			}
+			if at < 0 {
+				return false
+			}
+			rest := s[:at] + s[at+len(a):]
+			return slices.ContainsFunc([]string{" ", ":", ")"}, func(end string) bool { return strings.Contains(rest, b+end) })
+		})
+		require.GreaterOrEqual(t, hit, 0, "no such race: %s", s)
+		found = append(found, s)
+	}
+	require.Len(t, found, len(races), "%s", strings.Join(said, "\n"))
+	end := "race check: no races found"
+	if n := len(found); n == 1 {
+		end = "race check: 1 race found"
+	} else if n > 1 {
+		end = fmt.Sprintf("race check: %d races found", n)
+	}
+	require.Contains(t, said, end)
+	require.Len(t, said, len(found)+1, "there is nothing that the check could not do")
+}
+
+// quiet are the programs that can run here: under Go's race detector those without races, since it sees real ones between
+// goroutine ranks itself.
+func quiet() []program {
+	all := programs()
+	if detector {
+		all = slices.DeleteFunc(all, func(p program) bool { return p.races != nil })
+	}
+	return all
+}
+
+// underCheck runs f as goroutine ranks and returns what was reported.
+func underCheck(t *testing.T, c pgastest.Config, f func(ctx context.Context, w *pgas.World) error) (said []string) {
+	t.Helper()
+	var mu sync.Mutex
+	c.Check = "races"
+	c.Say = func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, text)
+	}
+	pgastest.RunConfig(t, ranks, c, f)
+	return said
+}
+
+// TestPrograms runs each in a world of its own.
+func TestPrograms(t *testing.T) {
+	for _, p := range quiet() {
+		t.Run(p.name, func(t *testing.T) {
+			judge(t, p.races, underCheck(t, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error { return play(ctx, w, p) }))
+		})
+	}
+}
+
+// TestPaths runs them all one after the other, in a world of each path between goroutine ranks.
+func TestPaths(t *testing.T) {
+	for _, path := range pgastest.Paths() {
+		t.Run(path.Name, func(t *testing.T) {
+			judge(t, labels(quiet()), underCheck(t, path.Config, func(ctx context.Context, w *pgas.World) error { return playAll(ctx, w, quiet()) }))
+		})
+	}
+}
+
+// labels are those of several programs.
+func labels(ps []program) (all [][2]string) {
+	for _, p := range ps {
+		all = append(all, p.races...)
+	}
+	return all
+}
+
+func playAll(ctx context.Context, w *pgas.World, ps []program) error {
+	for _, p := range ps {
+		if err := play(ctx, w, p); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// TestSimulated runs them all in virtual time. With the same seed the reports are the same, word for word.
+func TestSimulated(t *testing.T) {
+	for _, p := range programs() {
+		t.Run(p.name, func(t *testing.T) {
+			var said [2][]string
+			for i := range said {
+				c := pgastest.SimConfig{Ranks: ranks, Seed: 3, Check: "races", Say: func(text string) { said[i] = append(said[i], text) }}
+				pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error { return play(ctx, w, p) })
+			}
+			judge(t, p.races, said[0])
+			require.Equal(t, said[0], said[1])
+		})
+	}
+}
+
+// TestProcesses runs them all one after the other, in one job of processes for each path.
+func TestProcesses(t *testing.T) {
+	for _, path := range pgastest.ProcPaths() {
+		t.Run(path.Name, func(t *testing.T) {
+			path.Env = append(path.Env, "PGAS_CHECK=races")
+			r, out := pgastest.StartProcs(t, ranks, path.Procs, 1, func(ctx context.Context, w *pgas.World) error {
+				return playAll(ctx, w, programs())
+			})
+			require.Zero(t, r.Code, "%s\n%s", r.Cause, out)
+			judge(t, labels(programs()), reports(t, out))
+		})
+	}
+}
+
+// reports are the lines of a job's output that the check has printed.
+func reports(t *testing.T, out string) (said []string) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if _, report, ok := strings.Cut(strings.TrimSpace(line), "pgas: race"); ok {
+			said = append(said, "race"+report)
+		}
+	}
+	return said
+}
+
+// TestFatal: a job with races fails if it is asked to, after it has ended in good order; one without does not.
+func TestFatal(t *testing.T) {
+	for name, want := range map[string]int{"put and put": 1, "get and get": 0} {
+		t.Run(name, func(t *testing.T) {
+			all := programs()
+			p := all[slices.IndexFunc(all, func(p program) bool { return p.name == name })]
+			c := pgastest.Procs{Env: []string{"PGAS_CHECK=races,fatal"}}
+			r, out := pgastest.StartProcs(t, ranks, c, 1, func(ctx context.Context, w *pgas.World) error { return play(ctx, w, p) })
+			require.Equal(t, want, r.Code, "%s\n%s", r.Cause, out)
+			judge(t, p.races, reports(t, out))
+			require.Equal(t, want, strings.Count(out, "the program has races: 1, reported above"), out)
+		})
+	}
+}
+
+// TestRefused: what cannot be checked is an error at the start.
+func TestRefused(t *testing.T) {
+	for _, v := range []string{"race", "fatal", "races,fatal,more", "races fatal"} {
+		_, err := pgas.FromEnvironment([]string{"PGAS_CHECK=" + v})
+		require.ErrorIs(t, err, pgas.ErrConfig, v)
+		require.ErrorContains(t, err, "want races or races,fatal")
+	}
+	for _, err := range pgastest.Errors(t, 65, pgastest.Config{Check: "races"}, func(context.Context, *pgas.World) error { return nil }) {
+		require.ErrorIs(t, err, pgas.ErrUnsupported)
+		require.ErrorContains(t, err, "at most 64")
+	}
+}

@@ -1,0 +1,137 @@
+package window
+
+import (
+	"context"
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
+	"gopgas/transport"
+)
+
+// openRaceCheck allocates what the race check needs on every member, whose longest part has n elements. Collective; a
+// barrier follows before anybody reaches another.
+func (w *core) openRaceCheck(ctx context.Context, n int, typ string) error {
+	check := w.team.RaceCheck()
+	if check == nil || n == 0 {
+		return nil
+	}
+	bytes := check.WindowBytes(w.team.Size(), n)
+	block, err := w.team.Heap().Alloc(ctx, bytes)
+	if err != nil {
+		return fmt.Errorf("%d bytes for the race check of %d elements: %w", bytes, n, err)
+	}
+	w.shadow = block
+	w.race = check.Window(block.Remotes(), n, w.team.Rank(), w.elem.Bytes, w.local, typ)
+	return nil
+}
+
+// longest returns the length of the longest part.
+func (w *core) longest() int {
+	n := 0
+	for m := range w.remotes {
+		n = max(n, w.remotes[m].Bytes/w.elem.Bytes)
+	}
+	return n
+}
+
+// closeRaceCheck gives it back.
+func (w *core) closeRaceCheck() error {
+	if w.race == nil {
+		return nil
+	}
+	w.race.Close()
+	w.race = nil
+	return w.shadow.Free()
+}
+
+// checkedNB makes a transfer that is done at once, of which the check learns when the program waits for it.
+func (w *core) checkedNB(put bool, target, disp int, near mem.Range) (Handle, error) {
+	r, off, n := &w.remotes[target], disp*w.elem.Bytes, near.Bytes/w.elem.Bytes
+	var t *racecheck.Transfer
+	var err error
+	if put {
+		t = w.race.Put("put-nb", target, disp, n, near, true)
+		err = w.e.Put(r, off, near)
+	} else {
+		t = w.race.Get("get-nb", target, disp, n, near, true)
+		err = w.e.Get(r, off, near)
+	}
+	if err != nil {
+		return Handle{}, err
+	}
+	t.Begun()
+	return proto.Watched(t.Ended), nil
+}
+
+// checkRuns checks a transfer of many pieces.
+func (w *core) checkRuns(put bool, op string, count int, run func(i int) proto.Run, near mem.Range) {
+	for i := range count {
+		r := run(i)
+		target, _ := w.team.Member(r.To.Rank)
+		part := near.Slice(r.Near, r.Bytes)
+		if put {
+			w.race.Put(op, target, r.Far/w.elem.Bytes, r.Bytes/w.elem.Bytes, part, false)
+		} else {
+			w.race.Get(op, target, r.Far/w.elem.Bytes, r.Bytes/w.elem.Bytes, part, false)
+		}
+	}
+}
+
+// checkedAtomic is an atomic, and the order that it makes.
+func (w *core) checkedAtomic(op proto.Atom, target, disp int, x, y uint64) (old uint64, err error) {
+	a := racecheck.Access{Kind: racecheck.Update, Site: w.team.RaceCheck().Site(op.String())}
+	err = w.race.Atomic(a, target, disp, 1, func() (changed bool, err error) {
+		old, err = w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
+		return proto.Combine(op, w.elem.Kind, old, x, y) != old, err
+	})
+	return old, err
+}
+
+// checkedUpdate is a bulk atomic with the operands src. old is where a fetching one, whose accesses are done AtReturn,
+// stores what was there.
+func (w *core) checkedUpdate(name string, op Op, target, disp int, src, old mem.Range, done racecheck.Done) error {
+	c := w.team.RaceCheck()
+	site, r, off := c.Site(name), &w.remotes[target], disp*w.elem.Bytes
+	c.Near(racecheck.Access{Kind: racecheck.Read, Site: site}, src.Addr(), src.Bytes)
+	c.Near(racecheck.Access{Kind: racecheck.Write, Site: site}, old.Addr(), old.Bytes)
+	a := racecheck.Access{Kind: racecheck.Update, Done: done, Site: site}
+	return w.race.Atomic(a, target, disp, src.Bytes/w.elem.Bytes, func() (changed bool, err error) {
+		if done == racecheck.ByFlush {
+			return true, w.e.Accumulate(op, w.elem, r, off, src)
+		}
+		return true, w.e.GetAccumulate(op, w.elem, r, off, src, old)
+	})
+}
+
+// CheckRead tells the race check (PGAS_CHECK=races) that the program reads elements [lo, hi) of this rank's own part now,
+// as ordinary memory, which the library does not see. Where nothing is checked it does nothing, at the price of a
+// comparison.
+func (w *Window[T]) CheckRead(lo, hi int) error {
+	if w.race == nil {
+		return nil
+	}
+	return w.declare("read", racecheck.Read, lo, hi)
+}
+
+// CheckWrite is CheckRead for elements that the program writes.
+func (w *Window[T]) CheckWrite(lo, hi int) error {
+	if w.race == nil {
+		return nil
+	}
+	return w.declare("write", racecheck.Write, lo, hi)
+}
+
+// declare checks an access to this rank's own part that the program has told of.
+func (w *core) declare(op string, kind racecheck.Kind, lo, hi int) error {
+	me := w.team.Rank()
+	if hi < lo {
+		return transport.NewOpError(op, w.remotes[me].Rank, fmt.Errorf("%w: elements [%d, %d)", ErrRange, lo, hi))
+	}
+	if err := w.check(op, me, lo, hi-lo); err != nil {
+		return err
+	}
+	w.race.Touch(racecheck.Access{Kind: kind, Site: w.team.RaceCheck().Site(op)}, me, lo, hi-lo)
+	return nil
+}
