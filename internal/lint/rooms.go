@@ -31,14 +31,15 @@ var rooms = []room{
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.
 	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/auto transport/sim transport/shm transport/transporttest transport leaves"},
 	{"pgas", "window sync internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
-		"internal/bounce regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
+		"internal/bounce internal/selector regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
 	{"internal/launch", "internal/pmiserver internal/control internal/pmi leaves"},
 
 	// The column of one-sided access, each on the one below.
 	{"window", "sync internal/symheap internal/proto transport leaves"},
 	{"sync", "internal/symheap internal/proto transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose transport leaves"},
+	{"internal/proto", "internal/selector eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose transport leaves"},
+	{"internal/selector", "internal/superpipe transport leaves"},
 	{"eager", "internal/bounce regmgr transport leaves"},
 	{"internal/superpipe", "internal/bounce regmgr transport leaves"},
 	{"internal/zcopy", "regmgr transport leaves"},
