@@ -3,6 +3,7 @@ package regmgr
 import (
 	"sync/atomic"
 
+	"gopgas/internal/mem"
 	"gopgas/transport"
 )
 
@@ -75,6 +76,18 @@ func (x *index) find(lo, hi uint64, a transport.Access) *Region {
 			return other
 		}
 	}
+}
+
+// Known says what a transfer of m may expect without asking for a registration: whether m is registered with the rights, and
+// whether a registration of it would stay for the next transfer. It takes no lock and no reference, so that what it says
+// may have changed when the transfer asks.
+func (m *Manager) Known(r mem.Range, a transport.Access) (covered, stays bool) {
+	lo := r.Addr()
+	hi := lo + uint64(r.Bytes)
+	if o := m.index.find(lo, hi, a); o != nil && o.state() == ready {
+		return true, !o.once
+	}
+	return false, m.keeps.Load() && mem.OriginOf(r) == mem.Heap
 }
 
 // each calls f for the regions that share bytes with [lo, hi), each at least once, until f returns false.

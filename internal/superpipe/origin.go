@@ -22,6 +22,7 @@ type Origin struct {
 	ackTo transport.Region // of the words
 
 	fallbacks atomic.Int64
+	model     atomic.Pointer[Model] // nil: the paper's defaults
 
 	mu      sync.Mutex // guards what follows
 	pool    *bounce.Pool
@@ -41,6 +42,7 @@ func NewOrigin(c Config) (*Origin, error) {
 		return nil, err
 	}
 	o := &Origin{c: c, caps: c.NIC.Caps(), way: wayOf(c.NIC.Caps())}
+	o.model.Store(c.Model)
 	slots, key, err := c.workspace("to other ranks", c.Slots, transport.LocalWrite)
 	if err != nil {
 		return nil, err
@@ -197,12 +199,29 @@ func (o *Origin) Completed(c *transport.Completion) bool {
 	if !o.c.owns(c) {
 		return false
 	}
-	at := c.Cookie - o.c.Cookies
-	if p := o.table[at/mostFold%mostPipes].Load(); p != nil {
-		p.complete(int(at%mostFold), c.Status)
-	}
+	o.report(c.Cookie, c.Status, nil)
 	return true
 }
+
+// Reported is Completed for a caller who has looked at the completion of an operation, perhaps has posted it again, and
+// knows how it ended: err is nil, or says why it failed.
+func (o *Origin) Reported(cookie uint64, err error) {
+	status := transport.StatusOK
+	if err != nil {
+		status = transport.StatusFlushed
+	}
+	o.report(cookie, status, err)
+}
+
+func (o *Origin) report(cookie uint64, s transport.Status, err error) {
+	at := cookie - o.c.Cookies
+	if p := o.table[at/mostFold%mostPipes].Load(); p != nil {
+		p.complete(int(at%mostFold), s, err)
+	}
+}
+
+// Calibrate makes transfers that begin from now on follow m. nil: the paper's defaults.
+func (o *Origin) Calibrate(m *Model) { o.model.Store(m) }
 
 // Progress moves every transfer along and reports whether any moved. Whoever polls calls it, so that a transfer whose
 // caller has stopped waiting comes to its end.

@@ -29,6 +29,7 @@ type Pipe struct {
 	posted   int
 	settled  int // chunks that are acknowledged; of a get: copied out
 	seq      int // blocks sealed
+	moved    int // bytes copied by the step under way
 	op       [1]transport.Op
 
 	sourced atomic.Bool
@@ -102,7 +103,7 @@ func (p *Pipe) choose() {
 
 // cut plans the chunks by the policy.
 func (p *Pipe) cut(r Rules) {
-	t, c := &p.t, &p.o.c
+	t, c, m := &p.t, &p.o.c, p.o.model.Load()
 	n := t.Local.Bytes
 	switch {
 	case p.how == byDirect && !t.Lease:
@@ -114,21 +115,21 @@ func (p *Pipe) cut(r Rules) {
 		if c.Policy == Naive {
 			p.fold = 1
 		}
-	case c.Model == nil && c.Policy == Flat:
+	case m == nil && c.Policy == Flat:
 		p.plan = PlanWith(n, defaultFirst, 1, r)
-	case c.Model == nil:
+	case m == nil:
 		p.plan = PlanWith(n, defaultFirst, defaultRatio, r)
 		p.plan.shrink = t.Get
 	case c.Policy == Flat:
-		p.plan = PlanFlat(c.Model, n, r)
+		p.plan = PlanFlat(m, n, r)
 	case t.Get:
-		p.plan = PlanGet(c.Model, n, r)
+		p.plan = PlanGet(m, n, r)
 	case t.Behind > 0:
-		p.plan = PlanBehind(c.Model, n, t.Behind, r)
+		p.plan = PlanBehind(m, n, t.Behind, r)
 	case t.Lease:
-		p.plan = PlanBehind(c.Model, n, 2*c.Model.Latency, r)
+		p.plan = PlanBehind(m, n, 2*m.Latency, r)
 	default:
-		p.plan = PlanPut(c.Model, n, r)
+		p.plan = PlanPut(m, n, r)
 	}
 }
 
@@ -277,11 +278,15 @@ func (p *Pipe) Err() error {
 	return p.err
 }
 
-// complete notes what the NIC reported for the chunk in a place.
-func (p *Pipe) complete(place int, s transport.Status) {
+// complete notes what the NIC reported for the chunk in a place. err says why it has failed, if that is known better than
+// by the status.
+func (p *Pipe) complete(place int, s transport.Status, err error) {
 	c := &p.chunks[place]
 	if s != transport.StatusOK {
-		p.Fail(statusError(s))
+		if err == nil {
+			err = statusError(s)
+		}
+		p.Fail(err)
 	}
 	c.status = s
 	c.state.Store(chunkLanded)
@@ -298,14 +303,24 @@ func (p *Pipe) target() (g Grant, reached, deserted bool, err error) {
 }
 
 // Step moves the transfer along by at most one chunk's copy and reports whether it moved. It never waits.
-func (p *Pipe) Step() (moved bool) {
+func (p *Pipe) Step() bool {
 	if p.done.Load() || !p.stepping.TryLock() {
 		return false
 	}
-	defer p.stepping.Unlock()
-	if p.done.Load() {
-		return false
+	moved, copied := p.step()
+	p.stepping.Unlock()
+	if copied > 0 && p.o.c.Copied != nil {
+		p.o.c.Copied(copied, p.t.Local.Bytes)
 	}
+	return moved
+}
+
+// step is Step with the lock held. It also returns how many bytes it has copied.
+func (p *Pipe) step() (moved bool, copied int) {
+	if p.done.Load() {
+		return false, 0
+	}
+	p.moved = 0
 	g, reached, deserted, err := p.target()
 	moved = p.retire(deserted)
 	switch {
@@ -324,9 +339,9 @@ func (p *Pipe) Step() (moved bool) {
 	if p.ended(err) {
 		p.done.Store(true)
 		p.o.release(p, err != nil)
-		return true
+		return true, p.moved
 	}
-	return moved
+	return moved, p.moved
 }
 
 // ended reports whether nothing is left to do or to wait for.
