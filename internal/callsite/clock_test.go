@@ -65,7 +65,7 @@ func TestStacksTellCallSitesApart(t *testing.T) {
 
 // TestHereIsMark: the same stack; and hashes tell stacks apart.
 func TestHereIsMark(t *testing.T) {
-	c := Plain(since())
+	c := New(since())
 	hashes := map[uint64]bool{}
 	for skip := range 3 {
 		var by, here Stack
