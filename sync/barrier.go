@@ -103,6 +103,7 @@ func first(wrong, err error) error {
 func (t *Team) hear(ctx context.Context, op string, k, from, to int) (uint64, error) {
 	flag := t.local.Word64(k * flagStride)
 	if have := flag.Load(); have>>sumBits >= t.gen {
+		t.e.Sched.Seen()
 		return have, nil
 	}
 	sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: t.ranks[from]}, t)

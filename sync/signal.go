@@ -154,7 +154,10 @@ func (g Signal) at(op string, target int) (*proto.Remote, error) {
 }
 
 // Load returns this rank's word.
-func (g Signal) Load() uint64 { return g.s.local.Word64(g.off).Load() }
+func (g Signal) Load() uint64 {
+	defer g.s.t.e.Sched.Seen()
+	return g.s.local.Word64(g.off).Load()
+}
 
 // Store sets this rank's own word, to use the signal again.
 func (g Signal) Store(v uint64) { g.s.local.Word64(g.off).Store(v) }
@@ -166,10 +169,11 @@ func (g Signal) WaitUntil(ctx context.Context, c Cmp, v uint64) (uint64, error) 
 		return 0, err
 	}
 	word := g.s.local.Word64(g.off)
+	t := g.s.t
 	if have := word.Load(); c.holds(have, v) {
+		t.e.Sched.Seen()
 		return have, nil
 	}
-	t := g.s.t
 	sp := t.e.Sched.Begin(ctx, sched.What{Op: "wait-until", Peer: -1}, t)
 	defer sp.End()
 	for {

@@ -75,8 +75,10 @@ func TestStrictEpochs(t *testing.T) {
 		other := 1 - w.Rank()
 		buf := []int64{77}
 		all := func(target int) map[string]error {
-			_, getNB := win.GetNB(target, w.Rank(), buf)
-			_, putNB := win.PutNB(target, w.Rank(), buf)
+			get, getNB := win.GetNB(target, w.Rank(), make([]int64, 1))
+			put, putNB := win.PutNB(target, w.Rank(), []int64{77})
+			require.NoError(t, get.Wait(ctx))
+			require.NoError(t, put.Wait(ctx))
 			_, add := window.FetchAdd(win, target, w.Rank(), 1)
 			_, swap := window.Swap(win, target, w.Rank(), 1)
 			_, cas := window.CompareSwap(win, target, w.Rank(), 1, 1)

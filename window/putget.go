@@ -61,10 +61,22 @@ type Handle = proto.Handle
 // PutNB begins a Put. src belongs to the library until the handle is done. Through a NIC, small puts wait for more of
 // their kind: they set out together, at the latest with this rank's next flush, wait, or other operation.
 func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
-	// A put whose source is copied on the way is done with it at once.
-	if uint(target) < uint(len(w.parts)) && w.parts[target].s != nil {
-		return Handle{}, w.Put(target, disp, src)
+	// A put whose source is copied on the way is done with it at once. This repeats Put, since a call of it would take as
+	// long as the copy.
+	if uint(target) < uint(len(w.parts)) {
+		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp {
+			if len(src) == 1 {
+				p[disp] = src[0]
+			} else {
+				copy(p[disp:], src)
+			}
+			return Handle{}, nil
+		}
 	}
+	return w.putNB(target, disp, src)
+}
+
+func (w *Window[T]) putNB(target, disp int, src []T) (Handle, error) {
 	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
 		return Handle{}, err
 	}

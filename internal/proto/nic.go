@@ -236,6 +236,7 @@ func (n *nic) pollOnce() bool {
 	for i := range n.cq[:k] {
 		n.finish(&n.cq[i])
 	}
+	n.e.Sched.Served() // messages were handled
 	if n.am != nil {
 		if n.am.Holds() {
 			n.am.Again(n.route)

@@ -19,6 +19,7 @@ type Sched struct {
 	waits  registry
 	help   atomic.Pointer[func() bool]
 	epoch  time.Time
+	served atomic.Uint32 // of the race detector alone
 }
 
 // Phases of a wait. An answer from a core that runs takes well under a microsecond; one from a process that

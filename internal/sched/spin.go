@@ -135,6 +135,7 @@ func (sp *Spin) sleep() {
 
 // End closes the wait.
 func (sp *Spin) End() {
+	sp.s.Seen()
 	if sp.began == 0 {
 		return
 	}

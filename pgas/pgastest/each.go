@@ -4,13 +4,9 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"gopgas/pgas"
 )
-
-// eachLimit is how long one world of Each may take.
-const eachLimit = 20 * time.Second
 
 // Each runs f in a world of each number of ranks on every one of Paths, each in a subtest of its own.
 func Each(t *testing.T, ranks []int, f func(ctx context.Context, w *pgas.World, t *testing.T) error) {
@@ -18,7 +14,6 @@ func Each(t *testing.T, ranks []int, f func(ctx context.Context, w *pgas.World, 
 	for _, p := range Paths() {
 		for _, n := range ranks {
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
-				p.TimeLimit = eachLimit
 				RunConfig(t, n, p.Config, func(ctx context.Context, w *pgas.World) error { return f(ctx, w, t) })
 			})
 		}

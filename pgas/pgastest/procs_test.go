@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,13 +64,12 @@ func TestCreateBetweenProcesses(t *testing.T) {
 			return err
 		}
 		for i := range 20 {
-			// What orders this after the other process's operation is out of the race detector's sight.
-			if v := atomic.LoadInt32(&mine[i]); v != int32(i) {
-				return fmt.Errorf("element %d is %d", i, v)
+			if mine[i] != int32(i) {
+				return fmt.Errorf("element %d is %d", i, mine[i])
 			}
 		}
-		if a, b := atomic.LoadInt32(&mine[500]), atomic.LoadInt32(&mine[502]); a != 8 || b != 10 {
-			return fmt.Errorf("elements 500 and 502 are %d and %d", a, b)
+		if mine[500] != 8 || mine[502] != 10 {
+			return fmt.Errorf("elements 500 to 502 are %v", mine[500:503])
 		}
 		got := make([]int32, 3)
 		if err := win.Get(other, 500, got); err != nil || got[1] != 9 {

@@ -42,6 +42,7 @@ func jobPrograms(t *testing.T) string {
 	for _, pkg := range []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank"} {
 		require.NoError(t, os.Rename(Program(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
 	}
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("../../window/testdata")))
 	genome, err := os.ReadFile("../../examples/kmer/lambda.fa")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "lambda.fa"), genome, 0o644))
@@ -68,7 +69,7 @@ func openToAll(t *testing.T, dir string) string {
 // boot for all.
 func TestJobs(t *testing.T) { testJobs(t, "short", 4*time.Minute) }
 
-// TestVerbsJobs is TestJobs with the whole suites, four ranks, and ten thousand windows.
+// TestVerbsJobs is TestJobs with the whole suites, four ranks, flaps of the link, and two thousand windows.
 func TestVerbsJobs(t *testing.T) {
 	long(t)
 	testJobs(t, "long", 14*time.Minute)
@@ -120,6 +121,9 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	}
 	if length == "long" {
 		passed("proto")
+		for i := range 8 {
+			well(fmt.Sprintf("flap%d", i+1), "rank 0 worked for", "rank 1 worked for")
+		}
 	}
 	var sent int
 	_, err := fmt.Sscanf(all["counters"].text, "sent %d", &sent)

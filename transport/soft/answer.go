@@ -41,7 +41,9 @@ func (e *engine) answer(p *peer) (worked, blocked bool) {
 		worked = true
 		status, result := transport.StatusFlushed, uint64(0)
 		if live {
-			if status, result = e.fulfil(p, m, &r); status != transport.StatusOK {
+			status, result = e.fulfil(p, m, &r)
+			e.d.sched.Served()
+			if status != transport.StatusOK {
 				e.breakLink(p, r.inc) // before the answer: what is behind it must not happen
 			}
 		}

@@ -9,12 +9,12 @@ import (
 // whether it was handed over or finished. Requests of one rank are performed in their order, so several may
 // be under way; a write or read behind them waits for their answers.
 func (e *engine) request(s *seat, p *peer, sl *slot) bool {
-	if s.sent-s.head >= mailSlots {
+	if s.sent.Load()-s.head >= mailSlots {
 		return false
 	}
 	op := sl
 	if !e.covered(op) {
-		if s.head != s.sent {
+		if s.head != s.sent.Load() {
 			return false // its error is reported when its turn has come
 		}
 		e.breakLink(p, op.EP.Incarnation)
@@ -48,7 +48,7 @@ func (e *engine) request(s *seat, p *peer, sl *slot) bool {
 	m.word(mailArg1).Store(op.Arg1)
 	m.word(mailLen).Store(uint64(n))
 	m.word(mailState).Store(mailWord(sl.seq, mailPending))
-	s.sent++
+	s.sent.Add(1)
 	setBit(p.board.askedBy(e.d.job.Rank), e.d.job.Rank)
 	p.bell.Ring()
 	return true
@@ -57,7 +57,7 @@ func (e *engine) request(s *seat, p *peer, sl *slot) bool {
 // harvest finishes the requests that the peer's engine has answered, in their order. When the connection is no
 // more it takes back what was not begun; what was begun is waited for, as long as somebody is there to end it.
 func (e *engine) harvest(s *seat, p *peer) (worked bool) {
-	for s.head != s.sent {
+	for s.head != s.sent.Load() {
 		sl := &s.ring[s.head&s.mask]
 		m := p.board.mail(e.d.job.Rank, int(sl.seq%mailSlots))
 		switch w := m.word(mailState).Load(); {
@@ -115,7 +115,7 @@ func (e *engine) answered(s *seat, p *peer, sl *slot, m mail) {
 // engine may still answer.
 func (e *engine) bury(s *seat, p *peer) bool {
 	e.harvest(s, p)
-	if s.head != s.sent {
+	if s.head != s.sent.Load() {
 		return false
 	}
 	for {

@@ -155,10 +155,14 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 		ops := []transport.Op{r.op(kind, 1, 0, 0, 8), r.op(kind, 0, 8, 0, 8)}
 		ops[0].Flags = 0
 		n := testing.AllocsPerRun(300, func() {
-			if k, err := r.d.Post(ops); k != 2 || err != nil {
-				t.Error(k, err)
-			}
+			posted := 0
 			for done := false; !done; { // as spin, but AllocsPerRun leaves Go one processor
+				if posted < 2 { // the first one's answer comes from another process, and there is room for so many
+					k, err := r.d.Post(ops[posted:])
+					if posted += k; err != nil {
+						t.Error(err)
+					}
+				}
 				k, err := r.d.Poll(cq)
 				if done = k > 0; err != nil || done && cq[0].Status != transport.StatusOK {
 					t.Error(err, cq[:k])

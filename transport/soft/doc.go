@@ -7,7 +7,8 @@
 //
 //   - Board: one rank's shared memory, which its peers map: a doorbell, the key table, and for each peer a link
 //     (the lower rank's board holds it), a hazard, a record and a mailbox.
-//   - Engine: the thread that performs a rank's operations. A goroutine locked to it; started by Open, ended by Close.
+//   - Engine: what performs a rank's operations, and its thread: a goroutine locked to it; started by Open, ended by Close.
+//     Others do its work too, one at a time (help.go): who posts a few bytes, and who polls and finds nothing.
 //   - Seat: a rank's place in a domain, with the ring of operations posted to it. Peer: one opening of that
 //     rank's domain; when the rank is opened anew, another peer takes the seat.
 //   - Hazard: the word by which an engine says which region of a peer it is inside.
@@ -17,7 +18,7 @@
 // # Life of a write
 //
 // Post checks the operation, puts it into the ring of its seat and rings the bell, a load if the engine is
-// awake. The engine sees the link up and the local keys right, sets its hazard in the peer's board, and looks
+// awake; or, if it is short and the engine has nothing else to do, performs it at once. The engine sees the link up and the local keys right, sets its hazard in the peer's board, and looks
 // the remote key up there. If the table allows it, the bytes move: a system call into the other process, an
 // ordinary copy within this one. The hazard is cleared, and a completion goes into the queue that Poll empties.
 // Nothing of the target's takes part, not even its engine. Long operations move in chunks of 1 MiB, so that
@@ -55,6 +56,8 @@
 //     sending go back to the queue, its seat is flushed.
 //   - F6: Post, the engine and Poll allocate nothing (but when the completion queue must hold more than ever before).
 //   - F7: an engine sleeps when it has nothing to do, on a futex in its board that Post and peers ring.
+//   - F8: the engine is held by one thread at a time, and never across a wait; a domain's memory goes when its engine's
+//     thread has ended, which holds it for that.
 //
 // # Order of bytes
 //

@@ -37,7 +37,8 @@ type domain struct {
 	hot    atomic.Int64    // the rank whose ring the engine looks at without being told by posted
 	events atomic.Uint64   // counts what else the engine should look at: connections made, ended, peers dead
 
-	poll      sched.Bell // wakes Wait
+	poll      sched.Bell   // wakes Wait
+	bulk      atomic.Int64 // operations that are not brief, posted and not finished
 	woken     atomic.Bool
 	pollWords [2]atomic.Uint32
 
@@ -188,6 +189,9 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 		return 0, transport.ErrClosed
 	}
 	n, recvs := d.cq.pop(cq)
+	if n == 0 && d.engine.help() {
+		n, recvs = d.cq.pop(cq)
+	}
 	if recvs > 0 {
 		d.recvs.polled(recvs)
 	}

@@ -23,24 +23,34 @@ const (
 	spinSlack = 60 * time.Microsecond  // a sleep shorter than this is spun instead
 )
 
-// engine is the state of the thread that performs a rank's operations. Nobody else touches it.
+// engine is what performs a rank's operations, one thread at a time: its own, or one that helps (help.go).
 type engine struct {
 	d      *domain
-	mover  mover
-	part   [4]transport.SGE // the pieces of one chunk
-	whole  [4]transport.SGE // those of an operation
-	busy   []*seat          // with operations that are not finished
-	hot    *seat            // the one posted to most: its tail is looked at always
-	others int              // how often in a row it was another one
-	events uint64           // of domain.events, seen
-	window time.Duration    // how long it looks for work before it sleeps
-	pure   time.Duration    // how much of that without letting others run
+	held   atomic.Uint32 // 1: somebody performs
+	open   atomic.Int32  // seats in busy, as last left
+	helped atomic.Uint32 // how often a poller has performed
 
-	patience time.Duration // until when a closing engine waits for peers
+	// The thread's own.
+	relied  uint32     // helped, as last seen
+	rest    sched.Bell // nobody rings it
+	restMem [2]atomic.Uint32
+	window  time.Duration // how long it looks for work before it sleeps
+	pure    time.Duration // how much of that without letting others run
+
+	// Of whoever performs.
+	mover    mover
+	part     [4]transport.SGE // the pieces of one chunk
+	whole    [4]transport.SGE // those of an operation
+	busy     []*seat          // with operations that are not finished
+	hot      *seat            // the one posted to most: its tail is looked at always
+	others   int              // how often in a row it was another one
+	events   atomic.Uint64    // of domain.events, seen
+	patience time.Duration    // until when a closing engine waits for peers
 }
 
 func (e *engine) init(d *domain) {
 	e.d = d
+	e.rest = sched.NewBell(&e.restMem[0], &e.restMem[1])
 	e.busy = make([]*seat, 0, len(d.seats))
 	e.hot = &d.seats[d.job.Rank]
 	e.window = d.cfg.Spin
@@ -64,7 +74,7 @@ func (d *domain) runEngine() {
 	sharpenTimers()
 	e := &d.engine
 	for !d.stop.Load() || !e.wound() {
-		if worked, _ := e.round(); !worked {
+		if worked, _ := e.turn(); !worked {
 			e.idle()
 		}
 	}
@@ -75,14 +85,20 @@ func (d *domain) runEngine() {
 // back may be performed. The while grows when work came right after the engine fell asleep.
 func (e *engine) idle() {
 	d := e.d
+	if n := e.helped.Load(); n != e.relied {
+		e.relied = n
+		e.rest.Wait(e.rest.Arm(), nap)
+		e.rest.Disarm()
+		return
+	}
 	began := d.sched.Now()
 	until, polite := began+e.window, began+e.pure
-	if e.waiting() {
-		polite = began + spinReply
+	if e.open.Load() > 0 {
+		polite = began + spinReply // a peer's engine may have something of this one's
 	}
 	yield := false
 	for n := 1; ; n++ {
-		worked, next := e.round()
+		worked, next := e.turn()
 		if worked {
 			return
 		}
@@ -108,7 +124,11 @@ func (e *engine) idle() {
 	}
 	seq := d.bell.Arm()
 	// S2 of package sched: look once more after the announcement.
-	worked, next := e.round()
+	worked, next := false, int64(0)
+	if e.hold() {
+		worked, next = e.round()
+		e.let()
+	}
 	if !worked && !d.stop.Load() {
 		asleep := d.sched.Now()
 		limit := sleepMax
@@ -121,16 +141,6 @@ func (e *engine) idle() {
 		}
 	}
 	d.bell.Disarm()
-}
-
-// waiting reports whether a peer's engine has something of this one's.
-func (e *engine) waiting() bool {
-	for _, s := range e.busy {
-		if s.head != s.sent {
-			return true
-		}
-	}
-	return false
 }
 
 // adapt chooses the next window from how long a sleep was.
@@ -147,7 +157,7 @@ func (e *engine) adapt(rung bool, slept time.Duration) {
 // round looks at everything once. Where it could do nothing it says when to look again at what is held back.
 func (e *engine) round() (worked bool, next int64) {
 	d := e.d
-	if s := e.hot; s.sent != s.tail.Load() {
+	if s := e.hot; s.sent.Load() != s.tail.Load() {
 		e.enlist(s)
 		e.others = 0
 	}
@@ -170,8 +180,8 @@ func (e *engine) round() (worked bool, next int64) {
 			}
 		}
 	}
-	if n := d.events.Load(); n != e.events {
-		e.events = n
+	if n := d.events.Load(); n != e.events.Load() {
+		e.events.Store(n)
 		for r := range d.seats {
 			e.look(r)
 		}
@@ -202,7 +212,7 @@ func (e *engine) favour(s *seat) {
 	old := e.hot
 	e.hot, e.others = s, 0
 	e.d.hot.Store(int64(s.rank))
-	if old.sent != old.tail.Load() {
+	if old.sent.Load() != old.tail.Load() {
 		e.enlist(old)
 	}
 }
@@ -261,11 +271,15 @@ func take(w *atomic.Uint64) uint64 {
 // wound reports whether nothing of this rank is in a peer's hands any more, so that the engine may end. A peer
 // that has claimed a request and is stopped in the middle of it is not waited for longer than FailureTimeout.
 func (e *engine) wound() bool {
+	if !e.hold() {
+		return false
+	}
+	defer e.let()
 	if e.patience == 0 {
 		e.patience = e.d.sched.Now() + e.d.cfg.FailureTimeout
 	}
 	for r := range e.d.seats {
-		if s := &e.d.seats[r]; s.head != s.sent && e.d.sched.Now() < e.patience {
+		if s := &e.d.seats[r]; s.head != s.sent.Load() && e.d.sched.Now() < e.patience {
 			return false
 		}
 	}

@@ -33,15 +33,15 @@ type seat struct {
 
 	_ [lineBytes]byte
 
-	// The engine's own.
-	head    uint64 // operations finished
-	sent    uint64 // operations handed to the peer's engine or finished
-	offset  int    // bytes moved of the operation at sent
-	moved   bool   // the operation at sent has been performed and waits for its time
-	inBusy  bool   // in the engine's list
-	inboxed bool   // the peer may have asked for something
-	served  *peer  // whom sawGone is about
-	sawGone bool   // the first operation after the peer's end has been reported as such
+	// Of whoever performs; see help.go.
+	head    uint64        // operations finished
+	sent    atomic.Uint64 // operations handed to the peer's engine or finished
+	offset  int           // bytes moved of the operation at sent
+	moved   bool          // the operation at sent has been performed and waits for its time
+	inBusy  bool          // in the engine's list
+	inboxed bool          // the peer may have asked for something
+	served  *peer         // whom sawGone is about
+	sawGone bool          // the first operation after the peer's end has been reported as such
 }
 
 // slot is one operation in a ring: a transport.Op, with what most operations need on its first two cache lines.
@@ -49,6 +49,7 @@ type slot struct {
 	Kind  transport.Kind
 	Flags uint8
 	NSGE  uint8
+	bulk  bool // more than a poster or a poller moves itself
 	EP    transport.EP
 	Imm   uint32
 

@@ -9,10 +9,10 @@ import (
 func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
 	worked = e.harvest(s, p)
 	for range burst {
-		if s.sent == s.tail.Load() {
+		if s.sent.Load() == s.tail.Load() {
 			break
 		}
-		sl := &s.ring[s.sent&s.mask]
+		sl := &s.ring[s.sent.Load()&s.mask]
 		if sl.due != 0 && !e.stopping() {
 			now := int64(e.d.sched.Now())
 			at := sl.begin
@@ -24,7 +24,7 @@ func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
 			}
 		}
 		if s.offset == 0 && !s.moved && e.broken(p, sl) {
-			if s.head != s.sent {
+			if s.head != s.sent.Load() {
 				break // what the peer's engine has is reported first
 			}
 			e.finish(s, s.flushed(p), 0)
@@ -33,7 +33,7 @@ func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
 		}
 		var done bool
 		if sl.Kind == transport.OpWrite || sl.Kind == transport.OpRead {
-			done = s.head == s.sent && e.copied(s, p, sl)
+			done = s.head == s.sent.Load() && e.copied(s, p, sl)
 		} else {
 			done = e.request(s, p, sl)
 		}
@@ -101,8 +101,11 @@ func (e *engine) finish(s *seat, status transport.Status, bytes int) {
 	c := transport.Completion{Cookie: sl.Cookie, EP: sl.EP, Kind: sl.Kind, Status: status, Bytes: uint32(bytes)}
 	silent := status == transport.StatusOK && sl.Flags&transport.FlagSignaled == 0
 	sl.clear()
+	if sl.bulk {
+		e.d.bulk.Add(-1)
+	}
 	s.head++
-	s.sent = max(s.sent, s.head)
+	s.sent.Store(max(s.sent.Load(), s.head))
 	s.offset, s.moved = 0, false
 	if silent {
 		s.inflight.Add(-1)

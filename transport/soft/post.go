@@ -10,16 +10,36 @@ import (
 	"gopgas/transport"
 )
 
-// Post checks and queues operations; the engine performs them. Only what can be seen from the operation alone
+// Post checks and queues operations; the engine performs them, or the caller what is short. Only what can be seen from the operation alone
 // is refused here.
 func (d *domain) Post(ops []transport.Op) (int, error) {
+	if !d.enter() {
+		return 0, transport.ErrClosed
+	}
+	defer d.leave()
+	if d.brief(ops) && d.engine.hold() {
+		n, err := d.queue(ops)
+		done := n == 0 || d.engine.atOnce(&d.seats[ops[0].EP.Index])
+		d.engine.let()
+		if !done {
+			d.bell.Ring()
+		}
+		return n, err
+	}
+	n, err := d.queue(ops)
+	if n > 0 {
+		d.bell.Ring()
+	}
+	return n, err
+}
+
+// queue puts operations into the rings of their seats.
+func (d *domain) queue(ops []transport.Op) (n int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stop.Load() {
 		return 0, transport.ErrClosed
 	}
-	var err error
-	n := 0
 	for n < len(ops) {
 		op := &ops[n]
 		var bytes int
@@ -30,9 +50,6 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 			break
 		}
 		n++
-	}
-	if n > 0 {
-		d.bell.Ring()
 	}
 	return n, err
 }
@@ -58,6 +75,9 @@ func (d *domain) pushLocked(s *seat, op *transport.Op, bytes int) bool {
 	}
 	if d.cfg.Latency > 0 || d.cfg.Bandwidth > 0 {
 		sl.begin, sl.due = d.pace.plan(d.sched.Now(), bytes, &d.cfg)
+	}
+	if sl.bulk = bytes > atOnceBytes; sl.bulk {
+		d.bulk.Add(1)
 	}
 	s.tail.Store(tail + 1)
 	if d.hot.Load() != int64(s.rank) {

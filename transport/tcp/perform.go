@@ -85,6 +85,7 @@ func (l *link) returnedLocked(regions int) {
 
 // did takes the request under way as done. The peer hears of it when the batch is.
 func (l *link) did() {
+	l.d.sched.Served()
 	l.in.expect++
 	l.in.wanted = l.in.wanted || l.in.h.Flags&wire.AckWanted != 0
 }

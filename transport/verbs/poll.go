@@ -149,8 +149,12 @@ func (p *pair) fail() {
 	if routeless || (f == faultLocal || f == faultSilent) && !p.d.linked() {
 		f, why = faultPort, faultPort.words(p.peer.rank)
 	}
+	device := p.device
+	if f == faultPort {
+		p.device = ibv.StatusOK // the operation is not at fault, even if the peer has noticed first and ended the pair
+	}
 	p.end(f, &StatusError{
-		Op: kindName(rec.kind), Peer: p.peer.rank, Status: ibv.StatusText(p.device), Code: p.device, Vendor: p.vendor, Cause: why,
+		Op: kindName(rec.kind), Peer: p.peer.rank, Status: ibv.StatusText(device), Code: device, Vendor: p.vendor, Cause: why,
 	})
 }
 

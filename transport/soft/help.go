@@ -1,0 +1,93 @@
+package soft
+
+import (
+	"time"
+
+	"gopgas/internal/softnic"
+	"gopgas/transport"
+)
+
+// An engine's work is done by whoever holds it. Mostly that is its thread. But a few bytes are written sooner than another
+// thread hears of them, so a poster does that itself, as a card takes them by programmed I/O; and who polls an empty queue has
+// nothing better to do, while on a machine with fewer cores than threads the engine would have to be scheduled first.
+
+const (
+	atOnceBytes = 8 << 10               // a poster moves as much itself
+	atOnceOps   = 4                     // in so many operations
+	nap         = 50 * time.Microsecond // how long the thread leaves the work to pollers before it looks again
+)
+
+// hold makes the caller the one who performs, if nobody is; let ends that.
+func (e *engine) hold() bool { return e.held.Load() == 0 && e.held.CompareAndSwap(0, 1) }
+
+func (e *engine) let() {
+	e.open.Store(int32(len(e.busy)))
+	e.held.Store(0)
+}
+
+// turn is a round of the engine's own thread, if there may be something to do and nobody else does it.
+func (e *engine) turn() (worked bool, next int64) {
+	if !e.due() || !e.hold() {
+		return false, never
+	}
+	defer e.let()
+	return e.round()
+}
+
+// due reports whether a round may find something. Anybody may ask.
+func (e *engine) due() bool {
+	d := e.d
+	if s := &d.seats[d.hot.Load()]; e.open.Load() > 0 || s.tail.Load() != s.sent.Load() || d.events.Load() != e.events.Load() {
+		return true
+	}
+	for w := range d.posted {
+		if d.posted[w].Load()|d.board.news(w).Load()|d.board.asked(w).Load() != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// brief reports whether operations, all to one seat, are better performed by who posts them.
+func (d *domain) brief(ops []transport.Op) bool {
+	if len(ops) == 0 || len(ops) > atOnceOps || d.cfg.Latency > 0 || d.cfg.Bandwidth > 0 {
+		return false
+	}
+	bytes := 0
+	for i := range ops {
+		op := &ops[i]
+		if op.Kind != transport.OpWrite && op.Kind != transport.OpRead || op.EP.Index != ops[0].EP.Index || int(op.NSGE) > len(op.SGE) {
+			return false
+		}
+		bytes += softnic.Total(op.SGE[:op.NSGE])
+	}
+	return bytes <= atOnceBytes && int(ops[0].EP.Index) < len(d.seats)
+}
+
+// atOnce performs what was just posted to s; the caller holds the engine. It reports false where that is left to the
+// engine's thread: there is other work, or something must be waited for.
+func (e *engine) atOnce(s *seat) bool {
+	if e.stopping() || len(e.busy) > 0 || s.p.Load() == nil {
+		return false
+	}
+	_, _, rest := e.serve(s)
+	if !rest {
+		e.enlist(s)
+	}
+	return rest
+}
+
+// help is a round of somebody who polls and found nothing. Long copies are left to the thread: the poller's has a processor of
+// Go's, which others of the rank may need.
+func (e *engine) help() bool {
+	if e.d.bulk.Load() > 0 || !e.hold() {
+		return false
+	}
+	defer e.let()
+	if e.stopping() || !e.due() { // the board goes when the domain is closed, which waits for who holds the engine
+		return false
+	}
+	worked, _ := e.round()
+	e.helped.Add(1)
+	return worked
+}
