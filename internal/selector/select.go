@@ -165,7 +165,7 @@ func (s *Selector) sample(i int) (q Query, ok bool) {
 	place := i % places
 	i /= places
 	q.Moves, q.Never = place == 1, place == 2
-	q.Uses = [...]uint8{1, 4, 16}[i%reuses]
+	q.Uses = [...]uint8{1, 4, 255}[i%reuses]
 	i /= reuses
 	q.Get, q.Waited, q.Covered = i&4 != 0, i&2 != 0, i&1 != 0
 	low, high := classStart(c), classStart(c+1)-1
@@ -202,10 +202,7 @@ func (s *Selector) cheapest(q Query) Protocol {
 // waited for, until the source is free where it is not. It is infinite where the protocol cannot do it.
 func (s *Selector) Cost(p Protocol, q Query) float64 {
 	m, n := &s.m, float64(q.Bytes)
-	wire, trip := m.Model.Wire(n), 2*m.Model.Latency
-	if q.Get {
-		wire += m.Model.Latency // the request
-	}
+	wire, trip := m.Model.Wire(n)+m.Model.Latency, 2*m.Model.Latency // a get's request, or the way back of a put's completion
 	move := 0.0
 	if q.Moves {
 		move = trip
@@ -251,7 +248,7 @@ func (s *Selector) Cost(p Protocol, q Query) float64 {
 		if q.Bytes > m.Payload {
 			return cannot
 		}
-		return copying + m.Post + done(q, wire+m.Handler+copying+m.Model.Latency)
+		return copying + m.Post + done(q, wire+m.Handler+copying)
 	case Lease:
 		if q.Get || !m.Lease {
 			return cannot
@@ -288,9 +285,23 @@ func (s *Selector) piped(q Query, move float64) float64 {
 		p = superpipe.PlanBehind(m, q.Bytes, move, s.rules())
 	}
 	if q.Waited {
-		return move + p.Time(m, move) + s.m.Post
+		return move + p.Time(m, move) + m.Latency + s.m.Post
 	}
 	return move + p.Busy(m, s.m.Fold) + float64(p.Chunks)*s.m.Post
+}
+
+// Head is how many bytes of an unregistered transfer are copied while the others are being registered: as many as the
+// slower of wire and copying moves in that time. It is at least a slot; 0: what would be left is not worth a helper.
+func (s *Selector) Head(bytes int) int {
+	m, n := &s.m.Model, float64(bytes)
+	if bytes == 0 || s.m.BulkSlot == 0 {
+		return 0
+	}
+	head := m.Register(n) / (max(1/m.Net, 1/m.Copy(n)) + 1/m.Reg)
+	if head = max(head, float64(s.m.BulkSlot)); 2*head > n {
+		return 0
+	}
+	return int(head)
 }
 
 // hybrid is the cost of a head that travels by the superpipeline for as long as the tail takes to register, and of the
@@ -300,12 +311,12 @@ func (s *Selector) hybrid(q Query, move float64) float64 {
 	if q.Covered || s.m.BulkSlot == 0 || q.Bytes == 0 {
 		return math.Inf(1)
 	}
-	head := m.Register(n) / (max(1/m.Net, 1/m.Copy(n)) + 1/m.Reg)
-	if head = max(head, float64(s.m.BulkSlot)); 2*head > n {
+	h := q
+	h.Bytes, h.Waited = s.Head(q.Bytes), true
+	if h.Bytes == 0 {
 		return s.piped(q, move) + s.m.Lookup // nothing is left for the helper: a superpipeline that has asked for one
 	}
-	h := q
-	h.Bytes, h.Waited = int(head), true
+	head := float64(h.Bytes)
 	return max(s.piped(h, move), m.Register(n-head)) + (n-head)/m.Net + m.Gap + s.m.Lookup
 }
 

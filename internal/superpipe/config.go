@@ -77,8 +77,11 @@ const CookieSpan = 1 << 40
 const (
 	mostFold   = 8
 	mostLeases = 1 << 10
-	mostPipes  = 64
+	mostPipes  = Most
 )
+
+// Most is how many transfers of one origin can be under way.
+const Most = 64
 
 func (c Config) withDefaults() Config {
 	set := func(p *int, v int) {

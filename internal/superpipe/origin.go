@@ -30,6 +30,7 @@ type Origin struct {
 	tag     uint64
 	closed  error
 	retired []retired
+	spare   []*Pipe // that can be used again
 
 	live  atomic.Int32                    // pipes that are not done
 	table [mostPipes]atomic.Pointer[Pipe] // pipes, for completions
@@ -109,8 +110,6 @@ func (o *Origin) Begin(t Transfer) (p *Pipe, ok bool, err error) {
 			return nil, false, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, t.Local.Bytes, maxCopied)
 		}
 	}
-	p = &Pipe{o: o, t: t}
-	p.choose()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed != nil {
@@ -119,14 +118,26 @@ func (o *Origin) Begin(t Transfer) (p *Pipe, ok bool, err error) {
 	if len(o.free) == 0 {
 		return nil, false, nil
 	}
-	p.index = o.free[len(o.free)-1]
+	if k := len(o.spare); k > 0 {
+		p, o.spare = o.spare[k-1], o.spare[:k-1]
+	} else {
+		p = &Pipe{o: o}
+	}
+	index := o.free[len(o.free)-1]
 	o.free = o.free[:len(o.free)-1]
 	o.tag = o.tag%lastGeneration + 1
-	p.tag = o.tag
+	p.begin(t, index, o.tag)
 	o.words.Word64(int(p.index) * 8).Store(0)
 	o.table[p.index].Store(p)
 	o.live.Add(1)
 	return p, true, nil
+}
+
+// Reuse gives a pipe that is done to a later transfer. Its holder asks it nothing any more.
+func (o *Origin) Reuse(p *Pipe) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.spare = append(o.spare, p)
 }
 
 // release takes a pipe that is done out of the table. A transfer with a lease that has failed leaves its word behind until
@@ -242,8 +253,8 @@ func (o *Origin) Progress() (moved bool) {
 // flight is being reported. Slots come back as it is.
 func (o *Origin) Lost(rank int, err error) {
 	for i := range o.table {
-		if p := o.table[i].Load(); p != nil && p.t.Rank == rank {
-			p.lose(err)
+		if p := o.table[i].Load(); p != nil {
+			p.lose(rank, err)
 		}
 	}
 	o.revive(rank)

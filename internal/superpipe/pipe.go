@@ -19,7 +19,8 @@ type Pipe struct {
 	how  carriage
 	fold int // chunks in slots at once
 
-	stepping sync.Mutex // try-lock only: guards what follows
+	missed   atomic.Bool // somebody has come to step
+	stepping sync.Mutex  // try-lock only: guards what follows
 	plan     Plan
 	from     int // the plan is for the chunks from this one on, and the bytes behind base
 	base     int
@@ -73,6 +74,21 @@ const (
 	byDirect                 // from registered memory
 	byPin                    // from memory that is registered for it
 )
+
+// begin makes p the pipe of a transfer. Others may still hold it as the pipe of an older one, which is done: they find
+// that out by done, under a lock, or get past it when all here is set.
+func (p *Pipe) begin(t Transfer, index int32, tag uint64) {
+	p.stepping.Lock()
+	defer p.stepping.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.t, p.index, p.tag = t, index, tag
+	p.how, p.from, p.base, p.copied, p.posted, p.settled, p.seq = byCopy, 0, 0, 0, 0, 0, 0
+	p.late, p.grant, p.err, p.deserted, p.lost = pinned{}, Grant{}, nil, false, false
+	p.choose()
+	p.sourced.Store(false)
+	p.done.Store(false)
+}
 
 // choose decides how the transfer travels and cuts it. A plan for a lease is made before the grant, from this rank's
 // settings, which are the target's too.
@@ -241,12 +257,15 @@ func (p *Pipe) Fail(err error) {
 	}
 }
 
-// lose is Fail where the connection has ended.
-func (p *Pipe) lose(err error) {
-	p.Fail(err)
+// lose is Fail where the connection with a rank has ended, if the transfer is with that rank.
+func (p *Pipe) lose(rank int, err error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lost = true
+	ours := p.t.Rank == rank && !p.done.Load()
+	p.lost = p.lost || ours
+	p.mu.Unlock()
+	if ours {
+		p.Fail(err)
+	}
 }
 
 func (p *Pipe) isLost() bool {
@@ -302,15 +321,20 @@ func (p *Pipe) target() (g Grant, reached, deserted bool, err error) {
 	return p.grant, p.reached, p.deserted, p.err
 }
 
-// Step moves the transfer along by at most one chunk's copy and reports whether it moved. It never waits.
-func (p *Pipe) Step() bool {
-	if p.done.Load() || !p.stepping.TryLock() {
-		return false
-	}
-	moved, copied := p.step()
-	p.stepping.Unlock()
-	if copied > 0 && p.o.c.Copied != nil {
-		p.o.c.Copied(copied, p.t.Local.Bytes)
+// Step moves the transfer along, by one chunk's copy unless others ask for more meanwhile, and reports whether it moved.
+// It never waits. Where another goroutine is at it, that one sees what this one has seen before it lets go: so whoever
+// has handed a completion in and called Step may go to sleep.
+func (p *Pipe) Step() (moved bool) {
+	p.missed.Store(true) // before the attempt, so that whoever makes it fail finds it
+	for p.missed.Load() && !p.done.Load() && p.stepping.TryLock() {
+		p.missed.Store(false)
+		some, copied := p.step()
+		whole := p.t.Local.Bytes
+		p.stepping.Unlock()
+		moved = moved || some
+		if copied > 0 && p.o.c.Copied != nil {
+			p.o.c.Copied(copied, whole)
+		}
 	}
 	return moved
 }
@@ -337,8 +361,8 @@ func (p *Pipe) step() (moved bool, copied int) {
 		}
 	}
 	if p.ended(err) {
-		p.done.Store(true)
 		p.o.release(p, err != nil)
+		p.done.Store(true) // from here on Reuse may come: nothing is locked any more
 		return true, p.moved
 	}
 	return moved, p.moved
