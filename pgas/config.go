@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gopgas/internal/cost"
+	"gopgas/internal/proto"
 	"gopgas/regmgr"
 	"gopgas/transport"
 	"gopgas/transport/auto"
@@ -49,6 +50,14 @@ type Config struct {
 	RegLimit int64
 	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: above 64 KiB.
 	RegThreshold int64
+	// Eager forces how transfers below RegThreshold travel over a NIC: inline, bounce (through a slot), bypass (from and to the
+	// program's memory, registered at its first use). Empty or auto: by measured costs, and by how often a buffer is used.
+	Eager string
+	// EagerPercent is after what part of the uses that repay a registration a small buffer is registered, 1 to 100. 0: 25.
+	EagerPercent int
+	// Bulk forces how larger transfers travel whose memory is not registered: register (as Reg says), superpipe, copy, flat,
+	// onthefly, pipelined. Empty or auto: where Reg is leavepinned by costs, and by how often the memory was used; else register.
+	Bulk string
 	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
 	// the name of a paper whose constants to take. Empty: measured where it must be known.
 	Calibration string
@@ -77,6 +86,9 @@ const (
 	envReg       = "PGAS_REG"
 	envRegLimit  = "PGAS_REG_LIMIT"
 	envRegLeast  = "PGAS_REG_THRESHOLD"
+	envEager     = "PGAS_EAGER"
+	envPercent   = "PGAS_EAGER_PERCENT"
+	envBulk      = "PGAS_BULK"
 	envCosts     = "PGAS_CALIBRATION"
 	envLatency   = "PGAS_SOFT_LATENCY"
 	envBandwidth = "PGAS_SOFT_BANDWIDTH"
@@ -99,6 +111,9 @@ func Variables(environ []string) []Variable {
 		{Name: envReg, Default: "leavepinned", Meaning: "the memory of large transfers: " + regmgr.Policies()},
 		{Name: envRegLimit, Default: "0", Meaning: "the part of " + envPinned + " for this rank's own transfers, such as 64M; 0: 3/4 of it"},
 		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
+		{Name: envEager, Default: "auto", Meaning: "small transfers over a NIC: inline, bounce, bypass, or auto: by measured costs and use"},
+		{Name: envPercent, Default: "25", Meaning: "a small buffer is registered after so many percent of the uses that repay it, such as 50 or 100"},
+		{Name: envBulk, Default: "auto", Meaning: "large transfers over a NIC of memory that is not registered: " + proto.Bulks()},
 		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: "GOMAXPROCS", Default: fmt.Sprint(runtime.NumCPU() + 1), Meaning: "threads that run Go code in a rank"},
 		{Name: "PMI_FD", Meaning: "the process manager's connection (set by pgasrun, mpiexec.hydra, srun --mpi=pmi2)"},
@@ -174,6 +189,9 @@ func FromEnvironment(environ []string) (Config, error) {
 	if err := c.registrationFrom(environ); err != nil {
 		return c, err
 	}
+	if err := c.protocolsFrom(environ); err != nil {
+		return c, err
+	}
 	if v, ok := lookup(environ, envPinned); ok && v != "" {
 		n, err := parseBytes(v)
 		if err != nil {
@@ -226,6 +244,9 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: %s=%v: want %v or more: a busy machine is silent for that long", ErrConfig, envFailure, c.FailureTimeout, leastFailureTimeout)
 	}
 	if _, err := c.registration(); err != nil {
+		return err
+	}
+	if _, _, err := c.protocols(); err != nil {
 		return err
 	}
 	if c.NoLocal && c.Transport == "shm" {

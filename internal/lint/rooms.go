@@ -22,7 +22,7 @@ const (
 var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
-	{"cmd/pgasbench", "pgas window sync regmgr internal/replay internal/predict transport/auto transport leaves"},
+	{"cmd/pgasbench", "pgas window sync internal/selector regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""},                   // a test that runs them all as processes
 	{"examples/*", "pgas window sync"}, // a learner's program sees what a user sees
 	{"test/vm", "test/* leaves"},       // installs what it needs as other tests do

@@ -48,6 +48,9 @@ type Config struct {
 	CountMapped bool
 	// Registration is how the memory of large transfers over the NIC is registered.
 	Registration Registration
+	// Eager and Bulk say how small and large transfers over the NIC travel; the zero values leave it to the costs.
+	Eager Eager
+	Bulk  Bulk
 	// Record takes down all transfers, those on mapped memory too, which go through the engine then. nil: none.
 	Record *Recording
 }
@@ -233,7 +236,7 @@ func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 		return Handle{}, e.get(r, off, dst) // the handle is done already
 	}
 	n := e.nic()
-	h, begun, err := n.startUser(journey{"get", transport.OpRead, r, off}, dst)
+	h, begun, err := n.startUser(journey{"get", transport.OpRead, r, off, PathDirect}, dst)
 	if begun || err != nil {
 		return h, err
 	}
@@ -273,7 +276,7 @@ func (e *Engine) Order(r *Remote) error {
 		mem.StoreFence()
 		return nil
 	}
-	if n.caps.OrderedWrites && n.ends[r.Rank].asked.Load() == 0 {
+	if end := &n.ends[r.Rank]; n.caps.OrderedWrites && end.asked.Load() == 0 && end.piped.Load() == 0 {
 		return nil
 	}
 	return n.flush(r.Rank)

@@ -62,7 +62,7 @@ func newHoses(n *nic) (*hoses, error) {
 		return nil, nil
 	}
 	page := int64(os.Getpagesize())
-	fixed := int64(n.am.Footprint() + slots*slotBytes + pieces*scratchBytes)
+	fixed := int64(n.am.Footprint() + slots*slotBytes + pieces*scratchBytes + n.bulk.footprint())
 	l := firehose.Limits{Ranks: n.e.Size, Pinnable: max(0, limit-fixed-8*page), Page: page, Unit: max(32<<10, page)}
 	for n.caps.MaxRegions > 0 && l.Pinnable/l.Unit > int64(n.caps.MaxRegions)/2 {
 		l.Unit *= 2 // each bucket is a registration

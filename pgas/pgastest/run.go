@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -30,6 +31,8 @@ type Config struct {
 	Reg       string                      // policy of registered memory, and its limits: pgas.Config.Reg, RegLimit
 	RegLimit  int64                       // and
 	RegLeast  int64                       // RegThreshold
+	Eager     string                      // what is forced of the ways over a NIC: pgas.Config.Eager
+	Bulk      string                      // and Bulk
 	TimeLimit time.Duration               // 0: 60 s
 }
 
@@ -116,7 +119,13 @@ var errGoexit = errors.New("the rank's goroutine was ended: t.FailNow, t.SkipNow
 
 // rank is the life of one rank. What it returned is left in out, which also holds when f never returns.
 func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *pgas.World) error, out *error, made func(*pgas.World)) {
-	config := pgas.Config{Stats: c.Stats, Trace: c.Trace, Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast}
+	if err := c.force(os.Getenv(ProtocolsVariable)); err != nil {
+		*out = errors.Join(err, p.Job.Close())
+		return
+	}
+	config := pgas.Config{
+		Stats: c.Stats, Trace: c.Trace, Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast, Eager: c.Eager, Bulk: c.Bulk,
+	}
 	w, err := pgas.Assemble(ctx, config, p)
 	if err != nil {
 		*out = errors.Join(err, p.Job.Close())
