@@ -166,13 +166,19 @@ func TestBulkMends(t *testing.T) {
 			src, back := memoryOf(n, 3), memoryOf(n, 5)
 			for range 15 {
 				fill(src, rng)
-				// A chunk that is cut off twice is an error, so there is one cut for each wait.
+				// A chunk that is cut off twice is an error, so the connection works before each transfer that is cut.
+				works := func() {
+					_, err := e.Load64(to, 0)
+					require.NoError(t, err)
+				}
+				works()
 				h, err := e.PutNB(to, 0, src)
 				require.NoError(t, err)
 				require.NoError(t, cutter.cut(1))
 				require.NoError(t, h.Wait(context.Background()))
 				require.NoError(t, e.Flush(to))
 				require.Equal(t, src.Data(), tm.mem[1].Data())
+				works()
 				h, err = e.GetNB(to, 0, back)
 				require.NoError(t, err)
 				require.NoError(t, cutter.cut(1))
