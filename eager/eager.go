@@ -157,6 +157,16 @@ func New(c Config) (*Chooser, error) {
 	return e, nil
 }
 
+// Least is the smallest size that can be registered for being frequent; ok is false where none can be. Transfers below it
+// need not be told to a chooser that nothing forces.
+func (e *Chooser) Least() (bytes int, ok bool) { return e.n.least, e.table != nil }
+
+// Other notes an operation that is neither Put, Get nor a flush: what a flush then follows is that one.
+func (e *Chooser) Other() { e.sites.other() }
+
+// Awaiting reports whether the last operation was a put, of which a flush would be news.
+func (e *Chooser) Awaiting() bool { return e.sites.pending }
+
 // Put chooses for a put from the buffer at addr, by a call site, whose completion is waited for by a handle if waited.
 func (e *Chooser) Put(addr uint64, bytes int, site uint64, waited, covered bool) Choice {
 	flushed := e.sites.put(site)

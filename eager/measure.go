@@ -33,6 +33,7 @@ const (
 	registrations = 4
 	smallest      = 64 // bytes
 	unknownWire   = 1e15
+	measureBits   = 12 // of the table that is looked up: few buffers touch few lines of a large one too
 )
 
 // Measure measures the costs of small transfers on this machine and NIC, at powers of two up to the largest. It takes a
@@ -45,7 +46,7 @@ func Measure(m Measurement) (Costs, error) {
 	users := mem.Of(make([]uint64, sources*stride/8+8))
 	clear(users.Data())
 	source := func(i, bytes int) mem.Range { return users.Slice(i%sources*stride+8, bytes) }
-	table := NewTable()
+	table := newTable(measureBits)
 	for i := range sources {
 		table.Use(source(i, 0).Addr(), never)
 	}

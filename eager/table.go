@@ -25,6 +25,7 @@ type Table struct {
 	next  []uint32 // by bucket: index into chained, plus one
 	chain []link
 
+	bits           uint // of a bucket's number
 	size, frequent int
 	refused        uint64
 }
@@ -36,15 +37,17 @@ type link struct {
 }
 
 // NewTable returns an empty table of about 12 MiB, most of it untouched until it is used.
-func NewTable() *Table {
-	return &Table{first: make([]uint64, 1<<bucketBits), next: make([]uint32, 1<<bucketBits)}
+func NewTable() *Table { return newTable(bucketBits) }
+
+func newTable(bits uint) *Table {
+	return &Table{first: make([]uint64, 1<<bits), next: make([]uint32, 1<<bits), bits: bits}
 }
 
 // bucket is the multiplicative hash by the golden ratio's fraction, which spreads consecutive numbers best. What is
 // consecutive in the addresses of buffers are page numbers; the offset in the page, spread likewise, is mixed in.
-func bucket(addr uint64) uint64 {
-	page := addr >> pageBits * 0x9e3779b97f4a7c15 >> (64 - bucketBits)
-	offset := uint32(addr) << (32 - pageBits) >> (32 - pageBits) * 0x9e3779b1 >> (32 - bucketBits)
+func bucket(addr uint64, bits uint) uint64 {
+	page := addr >> pageBits * 0x9e3779b97f4a7c15 >> (64 - bits)
+	offset := uint32(addr) << (32 - pageBits) >> (32 - pageBits) * 0x9e3779b1 >> (32 - bits)
 	return page ^ uint64(offset)
 }
 
@@ -58,7 +61,7 @@ func (t *Table) Use(addr uint64, threshold uint32) bool {
 	if addr == 0 || addr>>addressBits != 0 {
 		return false // no address of a program: it could not be told from another
 	}
-	b := bucket(addr)
+	b := bucket(addr, t.bits)
 	w := &t.first[b]
 	if *w>>countBits == addr {
 		return t.count(w, threshold)

@@ -13,6 +13,7 @@ import (
 
 	"gopgas/internal/cost"
 	"gopgas/internal/profile"
+	"gopgas/internal/proto"
 	"gopgas/regmgr"
 	"gopgas/transport"
 	"gopgas/transport/auto"
@@ -56,6 +57,14 @@ type Config struct {
 	RegLimit int64
 	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: above 64 KiB.
 	RegThreshold int64
+	// Eager forces how transfers below RegThreshold travel over a NIC: inline, bounce (through a slot), bypass (from and to the
+	// program's memory, registered at its first use). Empty or auto: by measured costs, and by how often a buffer is used.
+	Eager string
+	// EagerPercent is after what part of the uses that repay a registration a small buffer is registered, 1 to 100. 0: 25.
+	EagerPercent int
+	// Bulk forces how larger transfers travel whose memory is not registered: register (as Reg says), superpipe, copy, flat,
+	// onthefly, pipelined. Empty or auto: where Reg is leavepinned by costs, and by how often the memory was used; else register.
+	Bulk string
 	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
 	// the name of a paper whose constants to take. Empty: measured where it must be known.
 	Calibration string
@@ -93,6 +102,9 @@ const (
 	envReg       = "PGAS_REG"
 	envRegLimit  = "PGAS_REG_LIMIT"
 	envRegLeast  = "PGAS_REG_THRESHOLD"
+	envEager     = "PGAS_EAGER"
+	envPercent   = "PGAS_EAGER_PERCENT"
+	envBulk      = "PGAS_BULK"
 	envCosts     = "PGAS_CALIBRATION"
 	envIdle      = "PGAS_IDLE_CORES"
 	envLatency   = "PGAS_SOFT_LATENCY"
@@ -119,6 +131,9 @@ func Variables(environ []string) []Variable {
 		{Name: envReg, Default: "leavepinned", Meaning: "the memory of large transfers: " + regmgr.Policies()},
 		{Name: envRegLimit, Default: "0", Meaning: "the part of " + envPinned + " for transfers and for buckets of exposed memory, such as 64M; 0: all but buffers"},
 		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
+		{Name: envEager, Default: "auto", Meaning: "small transfers over a NIC: inline, bounce, bypass, or auto: by measured costs and use"},
+		{Name: envPercent, Default: "25", Meaning: "a small buffer is registered after so many percent of the uses that repay it, such as 50 or 100"},
+		{Name: envBulk, Default: "auto", Meaning: "large transfers over a NIC of memory that is not registered: " + proto.Bulks()},
 		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: envIdle, Default: "auto", Meaning: "who has a registration helper under PGAS_REG=predictive where cores are short: none, conservative " +
 			"(one for each idle core), aggressive (all, they share the idle cores), auto, always (whatever the cores)"},
@@ -199,6 +214,9 @@ func FromEnvironment(environ []string) (Config, error) {
 	if err := c.registrationFrom(environ); err != nil {
 		return c, err
 	}
+	if err := c.protocolsFrom(environ); err != nil {
+		return c, err
+	}
 	if v, ok := lookup(environ, envPinned); ok && v != "" {
 		n, err := parseBytes(v)
 		if err != nil {
@@ -258,6 +276,9 @@ func (c *Config) validate() error {
 	}
 	if _, err := profile.Parse(c.Profile); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrConfig, envProfile, err)
+	}
+	if _, _, err := c.protocols(); err != nil {
+		return err
 	}
 	if c.NoLocal && c.Transport == "shm" {
 		return fmt.Errorf("%w: %s=off leaves no way between the ranks of one node; set %s to one of: %s", ErrConfig, envLocal,

@@ -101,7 +101,7 @@ func (w *World) Registered() (regmgr.Stats, error) {
 // Where no NIC is in use the lifetime is nil; ending a nil one does nothing.
 func (w *World) KeepRegistered(b []byte) (*regmgr.Lifetime, error) { return w.engine.KeepRegistered(b) }
 
-// extra are the counters of registered memory under the names that pgasrun --stats prints.
+// extra are the counters of registered memory, and of the usage table of small buffers, under the names that pgasrun --stats prints.
 func (w *World) extra() map[string]float64 {
 	s, _, ok := w.engine.Registered()
 	if !ok {
@@ -115,6 +115,10 @@ func (w *World) extra() map[string]float64 {
 		"reg.copied.policy": float64(s.CopiedPolicy), "reg.copied.origin": float64(s.CopiedOrigin),
 		"reg.copied.budget": float64(s.CopiedBudget), "reg.copied.refused": float64(s.CopiedRefused), "reg.refused": float64(s.Refused),
 		"reg.evicted": float64(s.Evicted), "reg.collected": float64(s.Collected), "reg.shed": float64(s.Shed), "reg.lent": float64(s.Lent),
+	}
+	if e, ok := w.engine.Bypasses(); ok {
+		out["eager.buffers"], out["eager.frequent"], out["eager.chained"] = float64(e.Buffers), float64(e.Frequent), float64(e.Chained)
+		out["eager.refused"], out["eager.bypassed"], out["eager.bounced"] = float64(e.Refused), float64(e.Bypass), float64(e.Bounce)
 	}
 	if s.Policy == regmgr.Predictive.String() {
 		out["reg.ahead"] = float64(s.Ahead)

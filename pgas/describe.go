@@ -7,8 +7,10 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
 	pgsync "gopgas/sync"
+	"gopgas/transport"
 	"gopgas/transport/auto"
 )
 
@@ -30,6 +32,9 @@ func Describe(ctx context.Context, environ []string, ranks int) []Fact {
 		facts = append(facts, describeNIC(ctx, n, &cfg))
 	}
 	facts = append(facts, devices()...)
+	for _, n := range auto.NICs() {
+		facts = append(facts, protocolsOf(ctx, n.Name, &cfg)...)
+	}
 	facts = append(facts, []Fact{
 		{"memory", "per rank, at the start", bytesText(perRank), fmt.Sprintf("control blocks in a world of %d ranks, in shared memory", ranks)},
 		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", bytesText(symheap.FirstChunk))},
@@ -62,6 +67,39 @@ func devices() []Fact {
 				d.Link, d.MTU, bytesText(d.MaxMessage), d.MaxRegions, d.MaxPairs, d.MaxCQE, atomics)
 		}
 		facts = append(facts, Fact{section, d.Name, value, note})
+	}
+	return facts
+}
+
+// protocolsOf tells what is chosen for transfers over a NIC, by costs measured now; nothing where it cannot be used, which the
+// list of transports has explained.
+func protocolsOf(ctx context.Context, name string, cfg *Config) []Fact {
+	p, err := auto.Provider(name, cfg.nics(1))
+	if err != nil {
+		return nil
+	}
+	s := sched.Process(1)
+	e := proto.New(proto.Config{
+		Size: 1, Sched: s, Peers: proto.NewPeers(1), Nodes: []int{0}, NICName: name,
+		OpenNIC: func(ctx context.Context) (transport.Domain, error) {
+			return p.Open(ctx, transport.Config{Size: 1, Job: "info", Secret: []byte("info"), Device: cfg.Device, Sched: s})
+		},
+	})
+	section := "protocols over " + name + ", by costs measured between this process and itself"
+	rows, unmeasured, err := e.Protocols(ctx)
+	if err != nil {
+		return nil
+	}
+	var facts []Fact
+	if unmeasured != nil {
+		section = "protocols over " + name + ", by published costs"
+		facts = append(facts, Fact{section, "not measured", "", unmeasured.Error()})
+	}
+	for _, r := range rows {
+		facts = append(facts, Fact{section, r.Case, "", r.Sizes})
+	}
+	if err := e.Close(); err != nil {
+		facts = append(facts, Fact{section, "close", "", err.Error()})
 	}
 	return facts
 }

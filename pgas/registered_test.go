@@ -137,7 +137,28 @@ func transfers(ctx context.Context, t *testing.T, w *pgas.World, whole int, mayF
 // transfer, or with its lifetime; a stack is copied.
 func TestMemoryThatIsNotGos(t *testing.T) {
 	const n = 200_000
-	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Bulk: "superpipe"}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[byte](ctx, w.Team(), n)
+		if err != nil {
+			return err
+		}
+		m, err := unix.Mmap(-1, 0, n, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			return err
+		}
+		other := 1 - w.Rank()
+		require.NoError(t, win.Put(other, 0, m))
+		require.NoError(t, win.Fence(ctx))
+		require.ErrorIs(t, win.Get(other, 0, m), regmgr.ErrReadOnly)
+		_, err = win.GetNB(other, 0, m)
+		require.ErrorIs(t, err, regmgr.ErrReadOnly)
+		require.NoError(t, unix.Munmap(m)) // nothing looks at it any more
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Bulk: "register"}, func(ctx context.Context, w *pgas.World) error {
 		win, err := window.Allocate[byte](ctx, w.Team(), n)
 		if err != nil {
 			return err
@@ -186,7 +207,27 @@ func TestMemoryThatIsNotGos(t *testing.T) {
 
 // TestLargePutAllocatesNothing: from registered memory as from the bounce buffers.
 func TestLargePutAllocatesNothing(t *testing.T) {
-	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Bulk: "superpipe"}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[byte](ctx, w.Team(), 1<<20)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 && !raceEnabled {
+			src := make([]byte, 1<<20)
+			require.NoError(t, win.Put(1, 0, src))
+			got := testing.AllocsPerRun(50, func() {
+				_ = win.Put(1, 0, src)
+				_ = win.Get(1, 0, src)
+			})
+			require.Less(t, got, 1.0)
+			require.EqualValues(t, 103, w.Stats()["loopback"]["superpipe"].Ops)
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Bulk: "register"}, func(ctx context.Context, w *pgas.World) error {
 		win, err := window.Allocate[byte](ctx, w.Team(), 1<<20)
 		if err != nil {
 			return err
@@ -223,6 +264,18 @@ func TestRegistrationSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "helper-threads", c.Calibration)
 	for _, bad := range []string{"PGAS_CALIBRATION=nonexistent", "PGAS_CALIBRATION=" + file, "PGAS_REG=magic", "PGAS_REG_LIMIT=much", "PGAS_REG_THRESHOLD=-1"} {
+		_, err := pgas.FromEnvironment([]string{bad})
+		require.ErrorIs(t, err, pgas.ErrConfig, bad)
+	}
+}
+
+func TestProtocolSettings(t *testing.T) {
+	c, err := pgas.FromEnvironment([]string{"PGAS_EAGER=bypass", "PGAS_EAGER_PERCENT=50", "PGAS_BULK=flat"})
+	require.NoError(t, err)
+	require.Equal(t, "bypass", c.Eager)
+	require.Equal(t, 50, c.EagerPercent)
+	require.Equal(t, "flat", c.Bulk)
+	for _, bad := range []string{"PGAS_EAGER=magic", "PGAS_EAGER_PERCENT=0", "PGAS_EAGER_PERCENT=101", "PGAS_EAGER_PERCENT=half", "PGAS_BULK=magic"} {
 		_, err := pgas.FromEnvironment([]string{bad})
 		require.ErrorIs(t, err, pgas.ErrConfig, bad)
 	}

@@ -136,6 +136,9 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, err
 	}
 	c.Registration.Idle.Cores = cores
+	if c.Eager, c.Bulk, err = cfg.protocols(); err != nil {
+		return nil, err
+	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
 		c.OpenNIC = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }

@@ -111,7 +111,53 @@ func TestStatsAreExact(t *testing.T) {
 		})
 		return win.Free(ctx)
 	})
-	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Eager: "inline", Bulk: "superpipe"}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int32](ctx, w.Team(), 50_000)
+		if err != nil {
+			return err
+		}
+		buf := make([]int32, 25_000)
+		at := w.Rank() * 25_000
+		expect(t, w, "loopback", "superpipe", 2, 200_000, func() error {
+			return errors.Join(win.Put(1-w.Rank(), at, buf), win.Get(1-w.Rank(), at, buf))
+		})
+		expect(t, w, "loopback", "inline", 1, 40, func() error { return win.Put(1-w.Rank(), at, buf[:10]) })
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Eager: "bypass", Bulk: "register"}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int32](ctx, w.Team(), 100)
+		if err != nil {
+			return err
+		}
+		buf := make([]int32, 25*w.Size()) // on the heap: what is on a stack is never registered
+		at := w.Rank() * 50
+		expect(t, w, "loopback", "bypass", 2, 400, func() error {
+			return errors.Join(win.Put(1-w.Rank(), at, buf), win.Get(1-w.Rank(), at, buf))
+		})
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Eager: "bounce"}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int32](ctx, w.Team(), 100)
+		if err != nil {
+			return err
+		}
+		buf := make([]int32, 50)
+		at := w.Rank() * 50
+		expect(t, w, "loopback", "bounce", 2, 204, func() error {
+			return errors.Join(win.Put(1-w.Rank(), at, buf), win.Put(1-w.Rank(), at, buf[:1]))
+		})
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Bulk: "register"}, func(ctx context.Context, w *pgas.World) error {
 		win, err := window.Allocate[int32](ctx, w.Team(), 50_000)
 		if err != nil {
 			return err

@@ -1,8 +1,10 @@
 package regmgr
 
 import (
+	"fmt"
 	"sync/atomic"
 
+	"gopgas/internal/mem"
 	"gopgas/transport"
 )
 
@@ -75,6 +77,35 @@ func (x *index) find(lo, hi uint64, a transport.Access) *Region {
 			return other
 		}
 	}
+}
+
+// Known says what a transfer of m may expect without asking for a registration: whether m is registered with the rights, and
+// whether a registration of it would stay for the next transfer. It takes no reference, so that what it says may have
+// changed when the transfer asks.
+func (m *Manager) Known(r mem.Range, a transport.Access) (covered, stays bool) {
+	lo := r.Addr()
+	hi := lo + uint64(r.Bytes)
+	if o := m.index.find(lo, hi, a); o != nil && o.state() == ready {
+		return true, !o.once
+	}
+	switch mem.OriginOf(r) {
+	case mem.Heap:
+		return false, m.keeps.Load()
+	case mem.Foreign:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return false, m.keeps.Load() && m.lifetimeLocked(&Region{lo: lo, hi: hi}) != nil
+	}
+	return false, false
+}
+
+// Destination returns an error that wraps ErrReadOnly if r cannot be written, for who copies into it without registering it. It
+// asks the kernel about memory that is not Go's, which takes some microseconds.
+func (m *Manager) Destination(r mem.Range) error {
+	if mem.OriginOf(r) == mem.Foreign && !writable(r, m.page) {
+		return fmt.Errorf("%d bytes at %#x: %w; give a destination that this process may write", r.Bytes, r.Addr(), ErrReadOnly)
+	}
+	return nil
 }
 
 // each calls f for the regions that share bytes with [lo, hi), each at least once, until f returns false.

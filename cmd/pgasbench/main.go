@@ -6,6 +6,7 @@
 //	pgasrun -n 2 pgasbench bw --op get         one operation over a range of sizes
 //	pgasrun -n 2 pgasbench passive             operations that the target serves while it computes
 //	pgasrun -n 2 pgasbench sets                working sets of a window, part of which may be registered at a time
+//	pgasrun -n 2 -x PGAS_LOCAL=off pgasbench --explain  the protocols of a transfer: estimated and measured cost
 //	pgasbench list                             the rows, without measuring
 //	pgasbench reg accuracy                     a figure of the papers on registered memory; reg --help lists them
 //	pgasbench replay --shape bt                policies of registration over a trace, in virtual time
@@ -68,6 +69,9 @@ func app(out io.Writer) *cli.App {
 				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, reg, replay, list, merge (options come first)", c.Args().First())
 			}
 			s := settingsOf(c)
+			if c.Bool("explain") {
+				return explainRanks(s, out)
+			}
 			rows := selectRows(allRows(), s.only)
 			if len(rows) == 0 {
 				return fmt.Errorf("no row contains %q; `pgasbench list` shows them all", s.only)
@@ -109,6 +113,7 @@ func flags() []cli.Flag {
 		&cli.DurationFlag{Name: "target-time", Value: 50 * time.Millisecond, Usage: "how long one repeat takes"},
 		&cli.StringFlag{Name: "pin", Value: pinAuto, Usage: "process, thread or off: what is bound to core rank%cores; " +
 			"auto is process where every rank of the node has a core of its own"},
+		&cli.BoolFlag{Name: "explain", Usage: "instead of rows: what each protocol of a transfer over the NIC is estimated to cost, and costs"},
 		&cli.BoolFlag{Name: "csv", Usage: "comma-separated values, with every repeat"},
 		&cli.BoolFlag{Name: "json", Usage: "JSON, with every repeat"},
 		&cli.StringFlag{Name: "plot", Usage: "draw the figures to `FILE.svg` too; where there are several units, FILE-UNIT.svg each"},
@@ -203,6 +208,27 @@ func measureRanks(s settings, rows []row, out io.Writer) error {
 			}
 		}
 		return b.print(out, head)
+	})
+	return nil
+}
+
+// explainRanks runs the comparison of protocols and prints it.
+func explainRanks(s settings, out io.Writer) error {
+	if err := s.validate(); err != nil {
+		return err
+	}
+	pgas.Main(func(ctx context.Context, w *pgas.World) error {
+		pinned, err := pin(s.pin, w)
+		if err != nil {
+			return err
+		}
+		defer pinned.release()
+		b := newBench(w, s, os.Stderr)
+		all, err := b.explain(ctx, explainMost)
+		if err != nil || w.Rank() != 0 {
+			return err
+		}
+		return writeExplained(out, w.Transport(b.peer), all)
 	})
 	return nil
 }

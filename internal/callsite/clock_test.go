@@ -63,6 +63,21 @@ func TestStacksTellCallSitesApart(t *testing.T) {
 	}
 }
 
+// TestHereIsMark: the same stack; and hashes tell stacks apart.
+func TestHereIsMark(t *testing.T) {
+	c := New(since())
+	hashes := map[uint64]bool{}
+	for skip := range 3 {
+		var by, here Stack
+		c.Mark(&by, skip)
+		Here(&here, skip)
+		require.Equal(t, by, here, "skip %d", skip)
+		require.Equal(t, by.Hash(), here.Hash())
+		hashes[here.Hash()] = true
+	}
+	require.Len(t, hashes, 3)
+}
+
 func TestSkipDropsFrames(t *testing.T) {
 	for name, c := range clocks() {
 		t.Run(name, func(t *testing.T) {

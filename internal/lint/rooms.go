@@ -22,7 +22,7 @@ const (
 var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/dashboard internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
-	{"cmd/pgasbench", "cmd/pgasbench/figures pgas window sync sync/coll regmgr internal/replay internal/predict transport/auto transport leaves"},
+	{"cmd/pgasbench", "cmd/pgasbench/figures pgas window sync sync/coll internal/selector regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"cmd/pgasbench/figures", "pgas window regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""}, // a test that runs them all as processes
 	{"examples/*", "pgas window sync sync/coll"}, // a learner's program sees what a user sees
@@ -33,7 +33,7 @@ var rooms = []room{
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.
 	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/auto transport/sim transport/shm transport/transporttest transport leaves"},
 	{"pgas", "window sync internal/racecheck internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
-		"internal/bounce regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
+		"internal/bounce internal/selector regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
 	{"internal/launch", "internal/pmiserver internal/control internal/pmi leaves"},
 	{"internal/dashboard", "internal/control"}, // what the launcher shows
 
@@ -43,7 +43,8 @@ var rooms = []room{
 	{"sync", "internal/racecheck internal/symheap internal/proto transport leaves"},
 	{"internal/racecheck", "internal/symheap internal/proto transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose transport leaves"},
+	{"internal/proto", "internal/selector eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose transport leaves"},
+	{"internal/selector", "internal/superpipe transport leaves"},
 	{"eager", "internal/bounce regmgr transport leaves"},
 	{"internal/superpipe", "internal/bounce regmgr transport leaves"},
 	{"internal/zcopy", "regmgr transport leaves"},

@@ -7,6 +7,7 @@ import (
 
 	"gopgas/internal/cost"
 	"gopgas/internal/mem"
+	"gopgas/internal/selector"
 	"gopgas/internal/trace"
 	"gopgas/regmgr"
 	"gopgas/transport"
@@ -25,6 +26,7 @@ type Registration struct {
 type direct struct {
 	reg   *regmgr.Manager
 	costs cost.Model          // what the policy was told; zero: nothing
+	least int                 // bytes from which transfers are large
 	holds [pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight
 }
 
@@ -45,6 +47,7 @@ func (n *nic) prepareDirect(r Registration) (err error) {
 			c.Threshold = r.Costs.LeastRegistered(regmgr.LeastRegistered)
 		}
 	}
+	n.direct.least = c.Threshold
 	if c.Costs, err = n.costs(r); err != nil {
 		return err
 	}
@@ -83,22 +86,36 @@ func (n *nic) landed(id int32) {
 	}
 }
 
-// putUser is a put of a user's memory: a large one without a copy, if its memory may be registered.
+// putUser is a put of a user's memory.
 func (n *nic) putUser(r *Remote, off int, src mem.Range) error {
-	plan := n.direct.reg.Plan(src.Bytes)
-	if !plan.Register || r.hosed != nil {
-		return n.put(opPut, r, off, src)
+	t := journey{opPut, transport.OpWrite, r, off, PathDirect}
+	switch p := n.choose(&t, false, src); p {
+	case selector.Direct:
+		return n.whole(t, src, n.planFor(t, src.Bytes))
+	case selector.Pipe, selector.Hybrid:
+		return n.piped(t, src, p)
 	}
-	return n.whole(journey{opPut, transport.OpWrite, r, off}, src, plan)
+	return n.put(opPut, r, off, src)
 }
 
 // getUser is putUser's inverse.
 func (n *nic) getUser(r *Remote, off int, dst mem.Range) error {
-	plan := n.direct.reg.Plan(dst.Bytes)
-	if !plan.Register {
-		return n.get(r, off, dst)
+	t := journey{"get", transport.OpRead, r, off, PathDirect}
+	switch p := n.choose(&t, true, dst); p {
+	case selector.Direct:
+		return n.whole(t, dst, n.planFor(t, dst.Bytes))
+	case selector.Pipe, selector.Hybrid:
+		return n.piped(t, dst, p)
 	}
-	return n.whole(journey{"get", transport.OpRead, r, off}, dst, plan)
+	return n.get(r, off, dst)
+}
+
+// planFor is how the memory of a direct transfer is registered.
+func (n *nic) planFor(t journey, bytes int) regmgr.Plan {
+	if p := n.direct.reg.Plan(bytes); p.Register && t.path != PathBypass {
+		return p
+	}
+	return regmgr.Plan{Register: true, Fragment: bytes, Depth: 1}
 }
 
 // journey is what all parts of a direct transfer have in common.
@@ -107,6 +124,7 @@ type journey struct {
 	kind transport.Kind
 	r    *Remote
 	off  int // of the target's memory where the user's begins
+	path Path
 }
 
 func (t journey) rights() transport.Access {
@@ -150,10 +168,8 @@ func (n *nic) whole(t journey, user mem.Range, plan regmgr.Plan) (err error) {
 			h, err = n.start(t, at, part)
 		}
 		switch {
-		case errors.Is(err, regmgr.ErrCopy) && t.kind == transport.OpRead:
-			err = n.get(t.r, t.off+at, part)
 		case errors.Is(err, regmgr.ErrCopy):
-			err = n.put(t.name, t.r, t.off+at, part)
+			err = n.copied(t, at, part)
 		case err == nil:
 			flying[begun%depth] = h
 			begun++
@@ -165,6 +181,19 @@ func (n *nic) whole(t journey, user mem.Range, plan regmgr.Plan) (err error) {
 		}
 	}
 	return err
+}
+
+// copied carries out the part of a transfer, at byte at of the user's memory, that could not be registered.
+func (n *nic) copied(t journey, at int, part mem.Range) error {
+	t.off += at
+	switch {
+	case n.pipes(part):
+		return n.piped(t, part, selector.Pipe)
+	case t.kind == transport.OpRead:
+		return n.get(t.r, t.off, part)
+	default:
+		return n.put(t.name, t.r, t.off, part)
+	}
 }
 
 // start begins the transfer of part, at byte at of the user's memory. The error wraps regmgr.ErrCopy where part cannot be
@@ -196,7 +225,7 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 				n.direct.reg.Release(&hold)
 				return Handle{}, err
 			}
-			n.e.counts.add(PathDirect, t.r.Rank, part.Bytes)
+			n.e.counts.add(t.path, t.r.Rank, part.Bytes)
 		}
 		var id int32
 		if id, err = n.acquire(t.name, t.r.Rank, false); err != nil {
@@ -229,14 +258,21 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 // startUser begins a transfer whose handle is done when the user's memory is his again. begun is false where nothing has
 // begun, since the memory cannot be registered or is too little for that.
 func (n *nic) startUser(t journey, user mem.Range) (h Handle, begun bool, err error) {
-	// A pipelined transfer would need somebody to go on with it, so all of it is registered at once.
-	if t.r.hosed != nil || !n.direct.reg.Plan(user.Bytes).Register {
+	p := n.choose(&t, true, user)
+	if p == selector.Direct {
+		// A pipelined transfer would need somebody to go on with it, so all of it is registered at once.
+		if h, err = n.start(t, 0, user); !errors.Is(err, regmgr.ErrCopy) {
+			return h, true, err
+		}
+		p, err = selector.Bounce, nil
+		if n.pipes(user) {
+			p = selector.Pipe
+		}
+	}
+	if p == selector.Bounce {
 		return h, false, nil
 	}
-	h, err = n.start(t, 0, user)
-	if errors.Is(err, regmgr.ErrCopy) {
-		return h, false, nil
-	}
+	h, err = n.startPipe(t, user, p)
 	return h, true, err
 }
 
@@ -257,7 +293,7 @@ func (e *Engine) putNB(r *Remote, off int, src mem.Range) (Handle, error) {
 		return Handle{}, e.put(r, off, src)
 	}
 	n := e.nic()
-	h, begun, err := n.startUser(journey{opPut, transport.OpWrite, r, off}, src)
+	h, begun, err := n.startUser(journey{opPut, transport.OpWrite, r, off, PathDirect}, src)
 	if begun || err != nil {
 		return h, err
 	}

@@ -5,7 +5,9 @@
 //
 //   - Exposure: memory that each member of a group exposes to the others, and how this rank reaches every part.
 //   - Mapped: the part is in this process's address space; operations are loads, stores and CPU atomics.
-//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, zero-copy, atomic.
+//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, bypass, zero-copy, superpipe, atomic.
+//   - Small, large: less than a threshold, or not; the first may go through a bounce slot, the second is registered or piped.
+//   - Flight: a large transfer in a pipe of package superpipe.
 //   - Request: one operation that the NIC has not finished.
 //
 // # Life of a put through the NIC
@@ -16,9 +18,19 @@
 // the poller's place if that is free, hands completions out, and steps its scheduler otherwise. Flush waits until
 // nothing is counted against the target.
 //
-// A large put or get of the user's memory is direct: regmgr registers the memory, or finds it registered, the NIC reads or
-// writes it, and the registration's reference is given back by the poller before the piece is settled. What cannot be
-// registered goes through slots.
+// # How the way is chosen
+//
+// Each put and get of the user's memory asks choose. A small one goes inline or through a slot, unless package eager finds
+// that its buffer is used so often that registering it pays, and that its completion is waited for anyway (a get, a handle,
+// a put that a flush follows: learned by call site) or costs less than the copy. A large one asks package selector, by what is
+// registered, how often the memory has been seen, and what this NIC costs. The first of many such transfers measure that,
+// between this rank and itself; before, published constants decide. Eager and Bulk of Config force either choice.
+//
+// A direct transfer has regmgr register the memory, or find it registered; the NIC reads or writes it, and the reference
+// is given back by the poller before the piece is settled. A piped one is a flight: its chunks are copied by whoever
+// polls, and each is a piece, so that a mended connection carries it again. A put's handle is done when all is copied; the
+// flight counts against its target until all has arrived. A hybrid is a flight whose tail a helper registers meanwhile. What
+// may lie on a stack is neither registered nor piped; it goes through slots.
 //
 // # Memory larger than what may be registered
 //
@@ -48,12 +60,16 @@
 //     is not. A write that was done and not acknowledged is then done twice, which only somebody can notice who has seen
 //     it before its flush and has changed the memory since.
 //   - P6: nothing is posted that the NICs would answer by breaking the connection: bounds, alignment and keys are checked.
+//   - P7: when a poller lets go, each flight waits for something that the NIC will report, so everybody may sleep.
 //
 // # Lock order
 //
 //	poll         (at most one poller; try-lock only)
 //	  later.mu   (small puts that are held; not held while they are posted)
-//	    nic.mu   (requests, slots, endpoints, the firehose Holder; never held across a wait)
+//	    nic.mu   (requests, slots, endpoints, flights, the firehose Holder; never held across a wait)
+//	      superpipe's Origin.mu, Pipe.mu
+//	  superpipe's Pipe.stepping (try-lock; chunks are posted under it, which takes later.mu and nic.mu)
+//	  small.mu, recent.mu, gauge.mu (short; nothing is taken under them)
 //	  exposing   (for reading, while a handler runs)
 //	      regmgr's aheader.mu
 //	  firehose.Server, hoses.mu  (nothing but regmgr's budget is taken under them)

@@ -28,8 +28,9 @@ type endpoint struct {
 
 	seq     atomic.Uint64 // of the newest operation
 	posted  atomic.Int64  // operations that the NIC has or is being given, and has not reported
-	pending atomic.Int64  // pieces in flight
+	pending atomic.Int64  // pieces and pipes in flight
 	asked   atomic.Int64  // of these, requests that the target's CPU performs
+	piped   atomic.Int64  // large transfers in pipes, not all of which has been posted
 	refused atomic.Bool   // the last attempt to connect has failed
 	wanted  atomic.Bool   // a message waits for the connection
 	redo    []int32       // flushed pieces to post again; under nic.mu

@@ -77,6 +77,12 @@ func newTeam(t *testing.T, n int, c transporttest.FabricConfig, wrap func(transp
 // newTeamOf is newTeam with bytes of memory each.
 func newTeamOf(t *testing.T, n, bytes int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain) *team {
 	t.Helper()
+	return newTeamWith(t, n, bytes, c, wrap, func(*Config) {})
+}
+
+// newTeamWith is newTeamOf with settings that change changes.
+func newTeamWith(t *testing.T, n, bytes int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain, change func(*Config)) *team {
+	t.Helper()
 	tm := &team{
 		fabric: transporttest.NewFabric(n, c), e: make([]*Engine, n), of: make([][]Remote, n), mem: make([]mem.Range, n),
 		xp: make([]*Exposure, n),
@@ -104,10 +110,12 @@ func newTeamOf(t *testing.T, n, bytes int, c transporttest.FabricConfig, wrap fu
 	for r := range n {
 		wg.Go(func() {
 			errs[r] = func() error {
-				e := New(Config{
+				config := Config{
 					Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: NewPeers(n), NICName: "loopback", Nodes: make([]int, n),
 					OpenNIC: func(context.Context) (transport.Domain, error) { return domains[r], nil },
-				})
+				}
+				change(&config)
+				e := New(config)
 				ranks := make([]int, n)
 				for i := range ranks {
 					ranks[i] = i

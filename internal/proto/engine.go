@@ -51,6 +51,9 @@ type Config struct {
 	CountMapped bool
 	// Registration is how the memory of large transfers over the NIC is registered.
 	Registration Registration
+	// Eager and Bulk say how small and large transfers over the NIC travel; the zero values leave it to the costs.
+	Eager Eager
+	Bulk  Bulk
 	// Record takes down what the engine does, on mapped memory too: it all goes through the engine then. nil: nothing.
 	Record *Recording
 }
@@ -255,7 +258,7 @@ func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 		return Handle{}, e.get(r, off, dst) // the handle is done already
 	}
 	n := e.nic()
-	h, begun, err := n.startUser(journey{"get", transport.OpRead, r, off}, dst)
+	h, begun, err := n.startUser(journey{"get", transport.OpRead, r, off, PathDirect}, dst)
 	if begun || err != nil {
 		return h, err
 	}
@@ -301,7 +304,7 @@ func (e *Engine) Order(r *Remote) error {
 		mem.StoreFence()
 		return nil
 	}
-	if n.caps.OrderedWrites && n.ends[r.Rank].asked.Load() == 0 {
+	if end := &n.ends[r.Rank]; n.caps.OrderedWrites && end.asked.Load() == 0 && end.piped.Load() == 0 {
 		return nil
 	}
 	return n.flush(r.Rank)

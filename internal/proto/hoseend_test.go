@@ -147,7 +147,8 @@ func TestMendDirect(t *testing.T) {
 	const n = 1 << 20
 	var cutter *cutting
 	c := transporttest.FabricConfig{MaxMessage: 100_000, Jitter: 20 * time.Microsecond, Seed: 2}
-	tm := newTeamOf(t, 2, n, c, func(d transport.Domain) transport.Domain { cutter = newCutting(d); return cutter })
+	tm := newTeamWith(t, 2, n, c, func(d transport.Domain) transport.Domain { cutter = newCutting(d); return cutter },
+		forcedBulk(t, "register", 0))
 	e, to := tm.e[0], &tm.of[0][1]
 	require.NoError(t, e.Put(to, 0, filled(8)))
 	for i := range 100 {

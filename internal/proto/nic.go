@@ -38,6 +38,10 @@ type nic struct {
 	ends []endpoint // by rank
 
 	direct direct // transfers from and to the user's memory
+	small  small  // those that are small
+	bulk   bulk   // those that are large and not registered
+	gauge  gauge
+	forced atomic.Uint32 // a selector.Protocol, or None
 
 	am       *am.AM // nil: the NIC has no sends
 	hoses    *hoses // nil: the NIC has no limit, or cannot do without whole registrations
@@ -75,11 +79,13 @@ type nic struct {
 // piece is one operation in flight.
 type piece struct {
 	rank     int
-	slot     int32  // of the bounce pool, or -1
-	transfer int32  // that it is part of, or -1
-	keep     bool   // the waiter takes the result from the piece and frees it
-	hosed    bool   // it has a firehose
-	again    bool   // it was flushed before
+	slot     int32 // of the bounce pool, or -1
+	transfer int32 // that it is part of, or -1
+	keep     bool  // the waiter takes the result from the piece and frees it
+	hosed    bool  // it has a firehose
+	again    bool  // it was flushed before
+	piped    bool  // it is a pipe's, or a measurement's, who calls it inner
+	inner    uint64
 	seq      uint64 // among the operations to its rank
 	dst      mem.Range
 }
@@ -119,6 +125,9 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
+	if err := n.prepareBulk(e.config.Bulk); err != nil {
+		return nil, err
+	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
 		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
@@ -128,6 +137,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if err := n.prepareMemory(e.config.Registration); err != nil {
 		return nil, err
 	}
+	n.prepareSmall(e.config.Eager)
 	e.Sched.SetProgress(n.progress)
 	e.Sched.Go(func() { n.attend(n.ctx) })
 	return n, nil
@@ -139,6 +149,7 @@ func (n *nic) close() error {
 	if cerr := n.d.Close(); cerr != nil {
 		err = cerr
 	}
+	n.closeBulk()
 	n.direct.reg.Forget()
 	return err
 }
@@ -180,7 +191,8 @@ func (n *nic) attend(ctx context.Context) {
 		if err := n.d.Wait(ctx); err != nil {
 			return
 		}
-		n.progress()
+		for n.progress() {
+		}
 	}
 }
 
@@ -217,7 +229,8 @@ func (n *nic) progress() bool {
 	return some
 }
 
-// pollOnce hands out completions if nobody else does so; it reports whether there were any.
+// pollOnce hands out completions and moves large transfers along if nobody else does so; it reports whether there was
+// anything to do.
 func (n *nic) pollOnce() bool {
 	if n.closed.Load() {
 		return false
@@ -243,14 +256,15 @@ func (n *nic) pollOnce() bool {
 	if n.hoses != nil {
 		n.hoses.progress()
 	}
+	moved := n.advance()
 	n.poll.Unlock()
 	if n.closed.Load() {
 		n.e.Sched.Ring() // quit waits for the lock
 	}
-	if k > 0 {
+	if k > 0 || moved {
 		n.e.Sched.Ring() // others of this rank may sleep for one of these
 	}
-	return k > 0 && err == nil
+	return (k > 0 || moved) && err == nil
 }
 
 // spread tells every other rank who is gone: only those that were connected to a rank hear of its end from the NIC.
@@ -285,6 +299,9 @@ func (n *nic) lost(rank int) {
 
 // giveUp ends the requests to a rank with err: no answer will come.
 func (n *nic) giveUp(rank int, err error) {
+	if n.bulk.origin != nil {
+		n.bulk.origin.Lost(rank, err)
+	}
 	if n.am == nil {
 		return
 	}
@@ -348,14 +365,22 @@ func (n *nic) finish(c *transport.Completion) {
 
 // settle ends a piece.
 func (n *nic) settle(id int32, err error) {
+	if inner, piped := n.settleOwn(id, err); piped {
+		n.reported(inner, err)
+	}
+}
+
+// settleOwn ends a piece, but for the pipe that it may be of.
+func (n *nic) settleOwn(id int32, err error) (inner uint64, piped bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := &n.piece[id]
 	ep := &n.ends[p.rank]
+	inner, piped = p.inner, p.piped
 	n.releaseLocked(id)
 	if p.transfer >= 0 {
 		n.partDoneLocked(p.transfer, err)
-	} else if err != nil && ep.err == nil {
+	} else if err != nil && !piped && ep.err == nil {
 		ep.err = err
 		ep.bad.Store(true)
 	}
@@ -363,6 +388,7 @@ func (n *nic) settle(id int32, err error) {
 		n.freeLocked(id)
 	}
 	ep.pending.Add(-1)
+	return inner, piped
 }
 
 // freeLocked returns a piece and its slot.
@@ -371,7 +397,7 @@ func (n *nic) freeLocked(id int32) {
 	if p.slot >= 0 {
 		n.pool.Give(p.slot)
 	}
-	p.dst, p.slot, p.keep, p.again = mem.Range{}, -1, false, false
+	p.dst, p.slot, p.keep, p.again, p.piped = mem.Range{}, -1, false, false, false
 	n.freePiece = append(n.freePiece, id)
 }
 

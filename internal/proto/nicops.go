@@ -363,6 +363,7 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure.
 func (n *nic) flush(rank int) error {
 	ep := &n.ends[rank]
+	n.small.flushed()
 	if ep.pending.Load() != 0 {
 		if err := n.waitUntil("flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
 			return err

@@ -18,12 +18,14 @@ const (
 	PathNICAtomic
 	PathMessage
 	PathDirect // from or to the user's own memory
+	PathBypass // the same, of a small transfer: its buffer is used often
+	PathPipe   // through slots, in chunks
 	numPaths
 )
 
 // String names the path as statistics do.
 func (p Path) String() string {
-	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message", "zero-copy"}[p]
+	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message", "zero-copy", "bypass", "superpipe"}[p]
 }
 
 // OverNIC reports whether the path uses the NIC.

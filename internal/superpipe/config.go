@@ -62,8 +62,12 @@ type Config struct {
 	Leases    int // transfers that a target takes in at once, each Fold slots; 0: 2
 	PerOrigin int // of them, to one origin; 0: half, rounded up
 
-	Model  *Model // what was measured; nil: the defaults of the paper
+	Model  *Model // what was measured; nil: the defaults of the paper. See Origin.Calibrate
 	Policy Policy
+
+	// Copied is told of each chunk that an origin has copied, as a part of a transfer of whole bytes: in virtual time
+	// somebody has to let that time pass. It is called with no lock held. nil: nobody asks.
+	Copied func(bytes, whole int)
 }
 
 // CookieSpan is how many cookies, counted from Config.Cookies, belong to an origin or a target.
@@ -73,8 +77,11 @@ const CookieSpan = 1 << 40
 const (
 	mostFold   = 8
 	mostLeases = 1 << 10
-	mostPipes  = 64
+	mostPipes  = Most
 )
+
+// Most is how many transfers of one origin can be under way.
+const Most = 64
 
 func (c Config) withDefaults() Config {
 	set := func(p *int, v int) {

@@ -45,10 +45,11 @@
 // # Lock order
 //
 //	Pipe.stepping, lease.mu   (try-lock where it is long: the copy of one chunk is made under them)
-//	  Pipe.mu, inbox.mu
 //	  Origin.mu, Target.mu    (short)
+//	    Pipe.mu, inbox.mu
 //
-// The NIC's Post, Register and Deregister are called under the first two.
+// The NIC's Post, Register and Deregister are called under the first two. Begin takes a reused pipe's stepping under
+// Origin.mu: whoever else has it sees that the older transfer is done, and lets go.
 //
 // # Limits
 //

@@ -22,6 +22,7 @@ type Origin struct {
 	ackTo transport.Region // of the words
 
 	fallbacks atomic.Int64
+	model     atomic.Pointer[Model] // nil: the paper's defaults
 
 	mu      sync.Mutex // guards what follows
 	pool    *bounce.Pool
@@ -29,6 +30,7 @@ type Origin struct {
 	tag     uint64
 	closed  error
 	retired []retired
+	spare   []*Pipe // that can be used again
 
 	live  atomic.Int32                    // pipes that are not done
 	table [mostPipes]atomic.Pointer[Pipe] // pipes, for completions
@@ -41,6 +43,7 @@ func NewOrigin(c Config) (*Origin, error) {
 		return nil, err
 	}
 	o := &Origin{c: c, caps: c.NIC.Caps(), way: wayOf(c.NIC.Caps())}
+	o.model.Store(c.Model)
 	slots, key, err := c.workspace("to other ranks", c.Slots, transport.LocalWrite)
 	if err != nil {
 		return nil, err
@@ -107,8 +110,6 @@ func (o *Origin) Begin(t Transfer) (p *Pipe, ok bool, err error) {
 			return nil, false, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, t.Local.Bytes, maxCopied)
 		}
 	}
-	p = &Pipe{o: o, t: t}
-	p.choose()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed != nil {
@@ -117,14 +118,26 @@ func (o *Origin) Begin(t Transfer) (p *Pipe, ok bool, err error) {
 	if len(o.free) == 0 {
 		return nil, false, nil
 	}
-	p.index = o.free[len(o.free)-1]
+	if k := len(o.spare); k > 0 {
+		p, o.spare = o.spare[k-1], o.spare[:k-1]
+	} else {
+		p = &Pipe{o: o}
+	}
+	index := o.free[len(o.free)-1]
 	o.free = o.free[:len(o.free)-1]
 	o.tag = o.tag%lastGeneration + 1
-	p.tag = o.tag
+	p.begin(t, index, o.tag)
 	o.words.Word64(int(p.index) * 8).Store(0)
 	o.table[p.index].Store(p)
 	o.live.Add(1)
 	return p, true, nil
+}
+
+// Reuse gives a pipe that is done to a later transfer. Its holder asks it nothing any more.
+func (o *Origin) Reuse(p *Pipe) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.spare = append(o.spare, p)
 }
 
 // release takes a pipe that is done out of the table. A transfer with a lease that has failed leaves its word behind until
@@ -197,12 +210,29 @@ func (o *Origin) Completed(c *transport.Completion) bool {
 	if !o.c.owns(c) {
 		return false
 	}
-	at := c.Cookie - o.c.Cookies
-	if p := o.table[at/mostFold%mostPipes].Load(); p != nil {
-		p.complete(int(at%mostFold), c.Status)
-	}
+	o.report(c.Cookie, c.Status, nil)
 	return true
 }
+
+// Reported is Completed for a caller who has looked at the completion of an operation, perhaps has posted it again, and
+// knows how it ended: err is nil, or says why it failed.
+func (o *Origin) Reported(cookie uint64, err error) {
+	status := transport.StatusOK
+	if err != nil {
+		status = transport.StatusFlushed
+	}
+	o.report(cookie, status, err)
+}
+
+func (o *Origin) report(cookie uint64, s transport.Status, err error) {
+	at := cookie - o.c.Cookies
+	if p := o.table[at/mostFold%mostPipes].Load(); p != nil {
+		p.complete(int(at%mostFold), s, err)
+	}
+}
+
+// Calibrate makes transfers that begin from now on follow m. nil: the paper's defaults.
+func (o *Origin) Calibrate(m *Model) { o.model.Store(m) }
 
 // Progress moves every transfer along and reports whether any moved. Whoever polls calls it, so that a transfer whose
 // caller has stopped waiting comes to its end.
@@ -223,8 +253,8 @@ func (o *Origin) Progress() (moved bool) {
 // flight is being reported. Slots come back as it is.
 func (o *Origin) Lost(rank int, err error) {
 	for i := range o.table {
-		if p := o.table[i].Load(); p != nil && p.t.Rank == rank {
-			p.lose(err)
+		if p := o.table[i].Load(); p != nil {
+			p.lose(rank, err)
 		}
 	}
 	o.revive(rank)

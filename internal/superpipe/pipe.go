@@ -19,7 +19,8 @@ type Pipe struct {
 	how  carriage
 	fold int // chunks in slots at once
 
-	stepping sync.Mutex // try-lock only: guards what follows
+	missed   atomic.Bool // somebody has come to step
+	stepping sync.Mutex  // try-lock only: guards what follows
 	plan     Plan
 	from     int // the plan is for the chunks from this one on, and the bytes behind base
 	base     int
@@ -29,6 +30,7 @@ type Pipe struct {
 	posted   int
 	settled  int // chunks that are acknowledged; of a get: copied out
 	seq      int // blocks sealed
+	moved    int // bytes copied by the step under way
 	op       [1]transport.Op
 
 	sourced atomic.Bool
@@ -73,6 +75,21 @@ const (
 	byPin                    // from memory that is registered for it
 )
 
+// begin makes p the pipe of a transfer. Others may still hold it as the pipe of an older one, which is done: they find
+// that out by done, under a lock, or get past it when all here is set.
+func (p *Pipe) begin(t Transfer, index int32, tag uint64) {
+	p.stepping.Lock()
+	defer p.stepping.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.t, p.index, p.tag = t, index, tag
+	p.how, p.from, p.base, p.copied, p.posted, p.settled, p.seq = byCopy, 0, 0, 0, 0, 0, 0
+	p.late, p.grant, p.err, p.deserted, p.lost = pinned{}, Grant{}, nil, false, false
+	p.choose()
+	p.sourced.Store(false)
+	p.done.Store(false)
+}
+
 // choose decides how the transfer travels and cuts it. A plan for a lease is made before the grant, from this rank's
 // settings, which are the target's too.
 func (p *Pipe) choose() {
@@ -102,7 +119,7 @@ func (p *Pipe) choose() {
 
 // cut plans the chunks by the policy.
 func (p *Pipe) cut(r Rules) {
-	t, c := &p.t, &p.o.c
+	t, c, m := &p.t, &p.o.c, p.o.model.Load()
 	n := t.Local.Bytes
 	switch {
 	case p.how == byDirect && !t.Lease:
@@ -114,21 +131,21 @@ func (p *Pipe) cut(r Rules) {
 		if c.Policy == Naive {
 			p.fold = 1
 		}
-	case c.Model == nil && c.Policy == Flat:
+	case m == nil && c.Policy == Flat:
 		p.plan = PlanWith(n, defaultFirst, 1, r)
-	case c.Model == nil:
+	case m == nil:
 		p.plan = PlanWith(n, defaultFirst, defaultRatio, r)
 		p.plan.shrink = t.Get
 	case c.Policy == Flat:
-		p.plan = PlanFlat(c.Model, n, r)
+		p.plan = PlanFlat(m, n, r)
 	case t.Get:
-		p.plan = PlanGet(c.Model, n, r)
+		p.plan = PlanGet(m, n, r)
 	case t.Behind > 0:
-		p.plan = PlanBehind(c.Model, n, t.Behind, r)
+		p.plan = PlanBehind(m, n, t.Behind, r)
 	case t.Lease:
-		p.plan = PlanBehind(c.Model, n, 2*c.Model.Latency, r)
+		p.plan = PlanBehind(m, n, 2*m.Latency, r)
 	default:
-		p.plan = PlanPut(c.Model, n, r)
+		p.plan = PlanPut(m, n, r)
 	}
 }
 
@@ -240,12 +257,15 @@ func (p *Pipe) Fail(err error) {
 	}
 }
 
-// lose is Fail where the connection has ended.
-func (p *Pipe) lose(err error) {
-	p.Fail(err)
+// lose is Fail where the connection with a rank has ended, if the transfer is with that rank.
+func (p *Pipe) lose(rank int, err error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lost = true
+	ours := p.t.Rank == rank && !p.done.Load()
+	p.lost = p.lost || ours
+	p.mu.Unlock()
+	if ours {
+		p.Fail(err)
+	}
 }
 
 func (p *Pipe) isLost() bool {
@@ -277,11 +297,15 @@ func (p *Pipe) Err() error {
 	return p.err
 }
 
-// complete notes what the NIC reported for the chunk in a place.
-func (p *Pipe) complete(place int, s transport.Status) {
+// complete notes what the NIC reported for the chunk in a place. err says why it has failed, if that is known better than
+// by the status.
+func (p *Pipe) complete(place int, s transport.Status, err error) {
 	c := &p.chunks[place]
 	if s != transport.StatusOK {
-		p.Fail(statusError(s))
+		if err == nil {
+			err = statusError(s)
+		}
+		p.Fail(err)
 	}
 	c.status = s
 	c.state.Store(chunkLanded)
@@ -297,15 +321,30 @@ func (p *Pipe) target() (g Grant, reached, deserted bool, err error) {
 	return p.grant, p.reached, p.deserted, p.err
 }
 
-// Step moves the transfer along by at most one chunk's copy and reports whether it moved. It never waits.
+// Step moves the transfer along, by one chunk's copy unless others ask for more meanwhile, and reports whether it moved.
+// It never waits. Where another goroutine is at it, that one sees what this one has seen before it lets go: so whoever
+// has handed a completion in and called Step may go to sleep.
 func (p *Pipe) Step() (moved bool) {
-	if p.done.Load() || !p.stepping.TryLock() {
-		return false
+	p.missed.Store(true) // before the attempt, so that whoever makes it fail finds it
+	for p.missed.Load() && !p.done.Load() && p.stepping.TryLock() {
+		p.missed.Store(false)
+		some, copied := p.step()
+		whole := p.t.Local.Bytes
+		p.stepping.Unlock()
+		moved = moved || some
+		if copied > 0 && p.o.c.Copied != nil {
+			p.o.c.Copied(copied, whole)
+		}
 	}
-	defer p.stepping.Unlock()
+	return moved
+}
+
+// step is Step with the lock held. It also returns how many bytes it has copied.
+func (p *Pipe) step() (moved bool, copied int) {
 	if p.done.Load() {
-		return false
+		return false, 0
 	}
+	p.moved = 0
 	g, reached, deserted, err := p.target()
 	moved = p.retire(deserted)
 	switch {
@@ -322,11 +361,11 @@ func (p *Pipe) Step() (moved bool) {
 		}
 	}
 	if p.ended(err) {
-		p.done.Store(true)
 		p.o.release(p, err != nil)
-		return true
+		p.done.Store(true) // from here on Reuse may come: nothing is locked any more
+		return true, p.moved
 	}
-	return moved
+	return moved, p.moved
 }
 
 // ended reports whether nothing is left to do or to wait for.

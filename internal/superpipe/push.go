@@ -64,8 +64,10 @@ func (p *Pipe) ready(c *chunk) bool {
 		switch p.how {
 		case byCopy, byPin:
 			copy(p.o.slot(c.slot).Data(), p.part(c).Data())
+			p.moved += c.bytes
 		case bySeal:
 			layOut(p.o.slot(c.slot), p.part(c))
+			p.moved += c.bytes
 		}
 	}
 	c.state.Store(chunkReady)
@@ -199,6 +201,7 @@ func (p *Pipe) pull(g Grant, reached bool) (moved bool) {
 	}
 	if c.slot >= 0 {
 		copy(p.part(c).Data(), p.o.slot(c.slot).Slice(0, c.bytes).Data())
+		p.moved += c.bytes
 	}
 	p.freeChunk(c)
 	p.settled++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -35,6 +36,8 @@ type Config struct {
 	IdleCores string                      // pgas.Config.IdleCores; empty: always, since the ranks of a test compute little
 	Check     string                      // pgas.Config.Check
 	Say       func(string)                // is given its reports, by all ranks; nil: they are printed
+	Eager     string                      // what is forced of the ways over a NIC: pgas.Config.Eager
+	Bulk      string                      // and Bulk
 	TimeLimit time.Duration               // 0: 60 s
 }
 
@@ -127,9 +130,14 @@ func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *
 	if c.IdleCores == "" {
 		c.IdleCores = always
 	}
+	if err := c.force(os.Getenv(ProtocolsVariable)); err != nil {
+		*out = errors.Join(err, p.Job.Close())
+		return
+	}
 	config := pgas.Config{
 		IdleCores: c.IdleCores, Stats: c.Stats, Trace: c.Trace, Timeline: c.Timeline, Profile: c.Profile,
 		Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast, Check: c.Check,
+		Eager: c.Eager, Bulk: c.Bulk,
 	}
 	w, err := pgas.Assemble(ctx, config, p)
 	if err != nil {

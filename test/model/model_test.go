@@ -92,6 +92,41 @@ func TestTracesUnderEveryPolicy(t *testing.T) {
 	}
 }
 
+// TestTracesUnderEveryProtocol forces each way of small and of large transfers in turn, with a random size between the two,
+// on every NIC; and leaves the choice to the costs there.
+func TestTracesUnderEveryProtocol(t *testing.T) {
+	first := max(1, *seed)
+	rnd := rand.New(rand.NewPCG(first, 0xfade))
+	bulks := strings.Split("auto, register, superpipe, copy, flat, onthefly, pipelined", ", ")
+	eagers := strings.Split("auto, inline, bounce, bypass", ", ")
+	for _, path := range pgastest.Paths() {
+		if !path.NIC {
+			continue
+		}
+		t.Run(path.Name, func(t *testing.T) {
+			for i, bulk := range bulks {
+				c := path.Config
+				c.Bulk, c.Eager, c.RegLeast = bulk, eagers[(i+int(first))%len(eagers)], int64(1+rnd.IntN(400))
+				pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error { return trace(ctx, w, first+uint64(i)) })
+				if t.Failed() {
+					t.Fatalf("bulk=%s,eager=%s,least=%d: replay with -model.seed=%d", c.Bulk, c.Eager, c.RegLeast, first)
+				}
+			}
+			for _, eager := range eagers {
+				if raceEnabled {
+					break // the same code again, with thresholds that are not random
+				}
+				c := path.Config
+				c.Eager = eager
+				pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error { return trace(ctx, w, first) })
+				if t.Failed() {
+					t.Fatalf("eager=%s: replay with -model.seed=%d", eager, first)
+				}
+			}
+		})
+	}
+}
+
 // TestTracesBetweenProcesses is the same with ranks that are processes, over every path between processes.
 func TestTracesBetweenProcesses(t *testing.T) {
 	first := max(1, *seed)

@@ -1,4 +1,4 @@
-package proto
+package selector
 
 import (
 	"flag"
@@ -52,13 +52,13 @@ func table(s *Selector) string {
 	for i := range 2 * 2 * 2 * reuses * places {
 		q := Query{
 			Get: i&1 != 0, Waited: i&2 != 0, Covered: i&4 != 0,
-			Uses: []uint8{1, 4, 16}[i/8%reuses], Moves: i/8/reuses == 1, Never: i/8/reuses == 2,
+			Uses: []uint8{1, 4, 255}[i/8%reuses], Moves: i/8/reuses == 1, Never: i/8/reuses == 2,
 		}
 		if q.Covered && q.Uses > 1 || q.Get && q.Waited {
 			continue // nothing to register; a get is always waited for
 		}
 		fmt.Fprintf(&b, "%s:", describe(q))
-		last := protocols
+		last := Protocols
 		sizes := []int{s.limits[0] + 1, s.limits[1] + 1, s.limits[2] + 1}
 		for c := range classes {
 			sizes = append(sizes, classStart(c))
@@ -109,16 +109,16 @@ func TestSelectIsCheapest(t *testing.T) {
 		for range 3000 {
 			q := Query{
 				Bytes: int(math.Exp(rng.Float64() * math.Log(1<<31))), Get: rng.IntN(2) == 0, Waited: rng.IntN(2) == 0,
-				Covered: rng.IntN(2) == 0, Uses: []uint8{0, 1, 4, 16}[rng.IntN(4)], Moves: rng.IntN(3) == 0, Never: rng.IntN(3) == 0,
+				Covered: rng.IntN(2) == 0, Uses: []uint8{0, 1, 4, 255}[rng.IntN(4)], Moves: rng.IntN(3) == 0, Never: rng.IntN(3) == 0,
 			}
-			got, best, least := Select(q, s), protoNone, math.Inf(1)
-			for p := protoInline; p < protocols; p++ {
+			got, best, least := Select(q, s), None, math.Inf(1)
+			for p := Inline; p < Protocols; p++ {
 				if c := s.Cost(p, q); c < least {
 					best, least = p, c
 				}
 			}
-			if best == protoNone {
-				require.Equal(t, protoNone, got, "%+v", q)
+			if best == None {
+				require.Equal(t, None, got, "%+v", q)
 				continue
 			}
 			require.LessOrEqual(t, s.Cost(got, q), 1.3*least, "%+v: %v, not %v", q, got, best)
@@ -135,24 +135,24 @@ func TestSelectKeepsLimits(t *testing.T) {
 		q.Bytes = n
 		return Select(q, s)
 	}
-	require.Equal(t, protoInline, at(m.Caps.MaxInline))
-	require.NotEqual(t, protoInline, at(m.Caps.MaxInline+1))
+	require.Equal(t, Inline, at(m.Caps.MaxInline))
+	require.NotEqual(t, Inline, at(m.Caps.MaxInline+1))
 	q.Never = true
-	require.Equal(t, protoMessage, at(m.Payload))
-	require.Equal(t, protoLease, at(m.Payload+1))
+	require.Equal(t, Message, at(m.Payload))
+	require.Equal(t, Lease, at(m.Payload+1))
 	q.Get = true
-	require.Equal(t, protoMessage, at(m.Payload))
-	require.Equal(t, protoNone, at(m.Payload+1), "nothing one-sided reads unregistered memory")
+	require.Equal(t, Message, at(m.Payload))
+	require.Equal(t, None, at(m.Payload+1), "nothing one-sided reads unregistered memory")
 }
 
 // TestSelectForced: each protocol is taken wherever it can do it, and only where others cannot another is.
 func TestSelectForced(t *testing.T) {
 	m := cluster()
 	free := m.Selector(0)
-	for p := protoInline; p < protocols; p++ {
+	for p := Inline; p < Protocols; p++ {
 		s := m.Selector(1 << p)
 		taken := 0
-		for i := range s.answer {
+		for i := range entries {
 			q, ok := s.sample(i)
 			if !ok {
 				continue
@@ -173,7 +173,7 @@ func TestSelectForced(t *testing.T) {
 func TestSamplesFindTheirPlace(t *testing.T) {
 	s := cluster().Selector(0)
 	n := 0
-	for i := range s.answer {
+	for i := range entries {
 		if q, ok := s.sample(i); ok {
 			require.Equal(t, i, s.index(q), "%+v", q)
 			n++
@@ -185,7 +185,7 @@ func TestSamplesFindTheirPlace(t *testing.T) {
 		require.Equal(t, c, class(classStart(c+1)-1))
 	}
 	require.Equal(t, classes-1, class(math.MaxInt))
-	for p := range protocols {
+	for p := range Protocols {
 		require.NotEmpty(t, p.String())
 	}
 }
@@ -194,7 +194,7 @@ func TestSelectAllocatesNothing(t *testing.T) {
 	s := cluster().Selector(0)
 	var p Protocol
 	require.Zero(t, testing.AllocsPerRun(100, func() { p = Select(Query{Bytes: 70_000, Waited: true}, s) }))
-	require.NotEqual(t, protoNone, p)
+	require.NotEqual(t, None, p)
 }
 
 func BenchmarkSelect(b *testing.B) {
@@ -207,8 +207,15 @@ func BenchmarkSelect(b *testing.B) {
 	}
 }
 
-func BenchmarkNewSelector(b *testing.B) {
+// BenchmarkFirst asks for answers that nobody has asked for.
+func BenchmarkFirst(b *testing.B) {
+	s := cluster().Selector(0)
+	b.ReportAllocs()
+	n := 0
 	for b.Loop() {
-		cluster().Selector(0)
+		if n = (n + 997) % entries; n < 997 {
+			clear(s.answer[:])
+		}
+		_ = s.at(n)
 	}
 }

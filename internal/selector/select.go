@@ -1,8 +1,9 @@
-package proto
+package selector
 
 import (
 	"math"
 	"math/bits"
+	"sync/atomic"
 
 	"gopgas/internal/superpipe"
 	"gopgas/transport"
@@ -13,22 +14,22 @@ type Protocol uint8
 
 // The protocols, in the order in which the first of equals is taken.
 const (
-	protoNone     Protocol = iota // no protocol can do it
-	protoInline                   // the payload goes with the operation
-	protoDirect                   // the NIC uses the caller's memory, which is registered
-	protoBounce                   // through a bounce slot
-	protoRegister                 // registered now and kept, then direct
-	protoPipe                     // superpipeline to or from the target's registered memory
-	protoHybrid                   // superpipeline for the head while the tail is being registered
-	protoMessage                  // an active message: the target's CPU copies
-	protoLease                    // superpipeline into workspace of the target, whose CPU copies
-	protocols                     // how many there are
+	None      Protocol = iota // no protocol can do it
+	Inline                    // the payload goes with the operation
+	Direct                    // the NIC uses the caller's memory, which is registered
+	Bounce                    // through a bounce slot
+	Register                  // registered now and kept, then direct
+	Pipe                      // superpipeline to or from the target's registered memory
+	Hybrid                    // superpipeline for the head while the tail is being registered
+	Message                   // an active message: the target's CPU copies
+	Lease                     // superpipeline into workspace of the target, whose CPU copies
+	Protocols                 // how many there are
 )
 
 var protocolNames = [...]string{"none", "inline", "direct", "bounce", "register", "superpipe", "hybrid", "message", "lease"}
 
 // String names the protocol as statistics and pgasrun info print it.
-func (p Protocol) String() string { return protocolNames[min(p, protocols-1)] }
+func (p Protocol) String() string { return protocolNames[min(p, Protocols-1)] }
 
 // Query is what is known of one put or get. The zero Query is a put of nothing to registered memory.
 type Query struct {
@@ -59,11 +60,13 @@ type Machine struct {
 	Lease    bool // the NIC has a way for copied chunks
 }
 
-// Selector holds the answers of Select for one machine; Machine.Selector makes it. It never changes, so any goroutine may use it.
+// Selector holds the answers of Select for one machine; Machine.Selector makes it. Any goroutine may use it.
 type Selector struct {
-	m      Machine
-	limits [regions - 1]int // largest sizes of the regions but the last
-	answer [2 * 2 * 2 * reuses * places * regions * classes]Protocol
+	m       Machine
+	allowed uint32
+	limits  [regions - 1]int // largest sizes of the regions but the last
+	// Eight bits for each answer: the protocol plus one, or 0 until somebody has asked. What is computed twice is equal.
+	answer [entries / 4]atomic.Uint32
 }
 
 // A query's size falls into a class, four to a factor of two, and into a region between the limits at which protocols
@@ -73,49 +76,39 @@ const (
 	regions = 4 // inline, message, slot, more
 	reuses  = 3 // 1, 2 to 15, more
 	places  = 3 // registered, movable, never
+	entries = 2 * 2 * 2 * reuses * places * regions * classes
 )
 
-// Selector computes the answers for the machine, which takes some milliseconds. Protocols not in allowed, a set of bits
-// (0: all), are left out wherever another can do it.
+// Selector returns the answers for the machine. Each is computed when it is first asked for, which takes some
+// microseconds. Protocols not in allowed, a set of bits (0: all), are left out wherever another can do it.
 func (m Machine) Selector(allowed uint32) *Selector {
-	s := &Selector{m: m}
+	s := &Selector{m: m, allowed: allowed}
 	inline := m.Caps.MaxInline
 	s.limits = [...]int{inline, max(inline, min(m.Payload, m.Slot)), max(inline, m.Payload, m.Slot)}
-	known := planned{}
-	for i := range s.answer {
-		q, ok := s.sample(i)
-		if ok {
-			s.answer[i] = s.cheapest(q, allowed, known)
-		}
-	}
 	return s
 }
 
-// planned remembers costs that need a plan: they do not depend on what a registration here would be worth.
-type planned map[plannedKey]float64
+// Machine returns what the costs are computed from.
+func (s *Selector) Machine() Machine { return s.m }
 
-type plannedKey struct {
-	q Query
-	p Protocol
-}
+// Select chooses the protocol of a put or get: the one with the least cost for this machine. Its answer depends on
+// nothing but its arguments; it neither waits nor allocates.
+func Select(q Query, s *Selector) Protocol { return s.at(s.index(q)) }
 
-func (k planned) cost(s *Selector, p Protocol, q Query) float64 {
-	if p != protoPipe && p != protoLease && p != protoHybrid {
-		return s.Cost(p, q)
+// at is entry i of the table.
+func (s *Selector) at(i int) Protocol {
+	word, shift := &s.answer[i/4], 8*(i%4)
+	if known := uint8(word.Load() >> shift); known != 0 {
+		return Protocol(known - 1)
 	}
-	key := plannedKey{q, p}
-	key.q.Uses, key.q.Covered = 1, q.Covered && p == protoHybrid
-	c, ok := k[key]
+	q, ok := s.sample(i)
 	if !ok {
-		c = s.Cost(p, key.q)
-		k[key] = c
+		return None
 	}
-	return c
+	p := s.cheapest(q)
+	word.Or(uint32(p+1) << shift)
+	return p
 }
-
-// Select chooses the protocol of a put or get: the one with the least cost for this machine. It is a pure function of
-// its arguments, and neither waits nor allocates.
-func Select(q Query, s *Selector) Protocol { return s.answer[s.index(q)] }
 
 // index is the place of a query's answer.
 func (s *Selector) index(q Query) int {
@@ -172,7 +165,7 @@ func (s *Selector) sample(i int) (q Query, ok bool) {
 	place := i % places
 	i /= places
 	q.Moves, q.Never = place == 1, place == 2
-	q.Uses = [...]uint8{1, 4, 16}[i%reuses]
+	q.Uses = [...]uint8{1, 4, 255}[i%reuses]
 	i /= reuses
 	q.Get, q.Waited, q.Covered = i&4 != 0, i&2 != 0, i&1 != 0
 	low, high := classStart(c), classStart(c+1)-1
@@ -187,18 +180,18 @@ func (s *Selector) sample(i int) (q Query, ok bool) {
 }
 
 // cheapest compares the costs of all protocols.
-func (s *Selector) cheapest(q Query, allowed uint32, known planned) Protocol {
-	best, least := protoNone, math.Inf(1)
+func (s *Selector) cheapest(q Query) Protocol {
+	best, least := None, math.Inf(1)
 	for pass := range 2 {
-		for p := protoInline; p < protocols; p++ {
-			if pass == 0 && allowed != 0 && allowed>>p&1 == 0 {
+		for p := Inline; p < Protocols; p++ {
+			if pass == 0 && s.allowed != 0 && s.allowed>>p&1 == 0 {
 				continue
 			}
-			if c := known.cost(s, p, q); c < least {
+			if c := s.Cost(p, q); c < least {
 				best, least = p, c
 			}
 		}
-		if best != protoNone {
+		if best != None {
 			break
 		}
 	}
@@ -209,10 +202,7 @@ func (s *Selector) cheapest(q Query, allowed uint32, known planned) Protocol {
 // waited for, until the source is free where it is not. It is infinite where the protocol cannot do it.
 func (s *Selector) Cost(p Protocol, q Query) float64 {
 	m, n := &s.m, float64(q.Bytes)
-	wire, trip := m.Model.Wire(n), 2*m.Model.Latency
-	if q.Get {
-		wire += m.Model.Latency // the request
-	}
+	wire, trip := m.Model.Wire(n)+m.Model.Latency, 2*m.Model.Latency // a get's request, or the way back of a put's completion
 	move := 0.0
 	if q.Moves {
 		move = trip
@@ -223,21 +213,21 @@ func (s *Selector) Cost(p Protocol, q Query) float64 {
 	}
 	uses := float64(max(1, q.Uses))
 	cannot := math.Inf(1)
-	if q.Never != (p == protoMessage || p == protoLease) {
+	if q.Never != (p == Message || p == Lease) {
 		return cannot
 	}
 	switch p {
-	case protoInline:
+	case Inline:
 		if q.Get || q.Bytes > m.Caps.MaxInline {
 			return cannot
 		}
 		return move + m.Post + done(q, wire)
-	case protoDirect:
+	case Direct:
 		if !q.Covered {
 			return cannot
 		}
 		return move + m.Lookup + m.Post + wire
-	case protoBounce:
+	case Bounce:
 		switch {
 		case q.Bytes > m.Slot:
 			return cannot
@@ -245,21 +235,21 @@ func (s *Selector) Cost(p Protocol, q Query) float64 {
 			return move + m.Post + wire + copying
 		}
 		return max(move, copying) + m.Post + done(q, wire)
-	case protoRegister:
+	case Register:
 		if q.Covered {
 			return cannot
 		}
 		return max(move, m.Model.Register(n)/uses) + m.Lookup + m.Post + wire
-	case protoPipe:
+	case Pipe:
 		return s.piped(q, move)
-	case protoHybrid:
+	case Hybrid:
 		return s.hybrid(q, move)
-	case protoMessage:
+	case Message:
 		if q.Bytes > m.Payload {
 			return cannot
 		}
-		return copying + m.Post + done(q, wire+m.Handler+copying+m.Model.Latency)
-	case protoLease:
+		return copying + m.Post + done(q, wire+m.Handler+copying)
+	case Lease:
 		if q.Get || !m.Lease {
 			return cannot
 		}
@@ -295,9 +285,23 @@ func (s *Selector) piped(q Query, move float64) float64 {
 		p = superpipe.PlanBehind(m, q.Bytes, move, s.rules())
 	}
 	if q.Waited {
-		return move + p.Time(m, move) + s.m.Post
+		return move + p.Time(m, move) + m.Latency + s.m.Post
 	}
 	return move + p.Busy(m, s.m.Fold) + float64(p.Chunks)*s.m.Post
+}
+
+// Head is how many bytes of an unregistered transfer are copied while the others are being registered: as many as the
+// slower of wire and copying moves in that time. It is at least a slot; 0: what would be left is not worth a helper.
+func (s *Selector) Head(bytes int) int {
+	m, n := &s.m.Model, float64(bytes)
+	if bytes == 0 || s.m.BulkSlot == 0 {
+		return 0
+	}
+	head := m.Register(n) / (max(1/m.Net, 1/m.Copy(n)) + 1/m.Reg)
+	if head = max(head, float64(s.m.BulkSlot)); 2*head > n {
+		return 0
+	}
+	return int(head)
 }
 
 // hybrid is the cost of a head that travels by the superpipeline for as long as the tail takes to register, and of the
@@ -307,12 +311,12 @@ func (s *Selector) hybrid(q Query, move float64) float64 {
 	if q.Covered || s.m.BulkSlot == 0 || q.Bytes == 0 {
 		return math.Inf(1)
 	}
-	head := m.Register(n) / (max(1/m.Net, 1/m.Copy(n)) + 1/m.Reg)
-	if head = max(head, float64(s.m.BulkSlot)); 2*head > n {
+	h := q
+	h.Bytes, h.Waited = s.Head(q.Bytes), true
+	if h.Bytes == 0 {
 		return s.piped(q, move) + s.m.Lookup // nothing is left for the helper: a superpipeline that has asked for one
 	}
-	h := q
-	h.Bytes, h.Waited = int(head), true
+	head := float64(h.Bytes)
 	return max(s.piped(h, move), m.Register(n-head)) + (n-head)/m.Net + m.Gap + s.m.Lookup
 }
 

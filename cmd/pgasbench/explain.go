@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+	"time"
+
+	"gopgas/internal/selector"
+	"gopgas/window"
+)
+
+// The sizes that are explained, and how long one candidate at one size may take.
+const (
+	explainLeast = 64
+	explainMost  = 16 << 20
+	explainStep  = 4
+	explainMax   = 400 // operations
+	explainFresh = 24  // buffers, for candidates whose first use counts
+	explainBytes = 128 << 20
+	explainTime  = 200 * time.Millisecond
+)
+
+// close25 is how near an estimate is to be to the median that is measured.
+const close25 = 0.25
+
+// explained is one candidate for transfers of one size.
+type explained struct {
+	get       bool
+	bytes     int
+	protocol  selector.Protocol
+	estimated float64 // seconds
+	measured  float64
+	n         int
+	chosen    bool
+}
+
+// explain measures every protocol that can carry a put with its flush, and a get, beside what the selector thinks it costs.
+// Direct uses one buffer, which is registered; the others a buffer that has not been used before, as far as there are some.
+func (b *bench) explain(ctx context.Context, most int) ([]explained, error) {
+	win, err := window.Allocate[byte](ctx, b.w.Team(), most)
+	if err != nil {
+		return nil, err
+	}
+	if b.w.Transport(b.peer) == "shm" {
+		return nil, errors.New("the ranks map each other's memory, so that nothing is chosen; set PGAS_LOCAL=off")
+	}
+	var all []explained
+	if b.w.Rank() == 0 {
+		all, err = b.explainAll(win, most)
+	}
+	if err := b.agree(ctx, err); err != nil {
+		return nil, err
+	}
+	return all, win.Free(ctx)
+}
+
+func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained, err error) {
+	e := b.w.Team().Engine()
+	defer e.Force(selector.None)
+	for _, get := range []bool{false, true} {
+		for n := explainLeast; n <= most; n *= explainStep {
+			list, err := e.Estimates(selector.Query{Bytes: n, Get: get, Waited: true, Uses: 1})
+			if err != nil {
+				return nil, err
+			}
+			inline := false
+			for _, c := range list {
+				inline = inline || c.Protocol == selector.Inline
+				if inline && c.Protocol == selector.Bounce {
+					continue // what fits goes inline, through slots or not
+				}
+				x := explained{get: get, bytes: n, protocol: c.Protocol, estimated: c.Seconds, chosen: c.Chosen}
+				e.Force(c.Protocol)
+				if x.measured, x.n, err = b.explainOne(win, &x); err != nil {
+					return nil, fmt.Errorf("%v of %d bytes: %w", c.Protocol, n, err)
+				}
+				all = append(all, x)
+			}
+		}
+	}
+	return all, nil
+}
+
+// explainOne returns the median time of one operation, and of how many.
+func (b *bench) explainOne(win *window.Window[byte], x *explained) (float64, int, error) {
+	count := max(2, min(explainFresh, explainBytes/x.bytes))
+	if x.protocol == selector.Direct {
+		count = 1
+	}
+	bufs := make([][]byte, count)
+	for i := range bufs {
+		bufs[i] = make([]byte, x.bytes)
+		for k := 0; k < x.bytes; k += 64 {
+			bufs[i][k] = byte(i + k/64 + 1) // touched
+		}
+	}
+	do := func(buf []byte) error {
+		if x.get {
+			return win.Get(b.peer, 0, buf)
+		}
+		if err := win.Put(b.peer, 0, buf); err != nil {
+			return err
+		}
+		return win.Flush(b.peer)
+	}
+	rounds := 1
+	if x.protocol != selector.Register && x.protocol != selector.Hybrid {
+		rounds = explainMax / count // what they do leaves nothing behind
+		if err := do(bufs[0]); err != nil {
+			return 0, 0, err
+		}
+	}
+	var times []float64
+	for began := time.Now(); rounds > 0 && time.Since(began) < explainTime; rounds-- {
+		for _, buf := range bufs {
+			start := time.Now()
+			if err := do(buf); err != nil {
+				return 0, 0, err
+			}
+			times = append(times, time.Since(start).Seconds())
+		}
+	}
+	last := bufs[count-1]
+	b.w.Team().Engine().Force(selector.Bounce)
+	there := make([]byte, x.bytes)
+	if err := win.Get(b.peer, 0, there); err != nil {
+		return 0, 0, err
+	}
+	if !bytes.Equal(there, last) {
+		return 0, 0, errors.New("wrong result: the bytes at the target differ")
+	}
+	return summarize(times).median, len(times), nil
+}
+
+// writeExplained prints a line for each candidate, and how many estimates were near.
+func writeExplained(w io.Writer, transport string, all []explained) error {
+	fmt.Fprintf(w, "Estimated and measured cost over %s: the median of n operations. A put is put and flush, to memory that its target has\n"+
+		"registered. * is chosen for a first use; direct is chosen where the memory is registered. The estimate of register\n"+
+		"includes giving the registration back some time, which is not in the measurement.\n", transport)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "op\tbytes\tprotocol\testimated us\tmeasured us\toff by\tn\t\t")
+	near := 0
+	for _, x := range all {
+		op, star := "put", ""
+		if x.get {
+			op = "get"
+		}
+		if x.chosen {
+			star = "*"
+		}
+		off := x.estimated/x.measured - 1
+		if math.Abs(off) <= close25 {
+			near++
+		}
+		fmt.Fprintf(t, "%s\t%d\t%v\t%.2f\t%.2f\t%+.0f %%\t%d\t%s\t\n", op, x.bytes, x.protocol, x.estimated*1e6, x.measured*1e6, 100*off, x.n, star)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d of %d estimates are within %.0f %% of the median\n", near, len(all), 100*close25)
+	return err
+}

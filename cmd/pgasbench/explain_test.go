@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/selector"
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+)
+
+// TestExplain: every candidate is measured, carries its bytes, and travels as it says; one is chosen of those for a first use.
+func TestExplain(t *testing.T) {
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		b := newBench(w, settings{reps: 1}, io.Discard)
+		all, err := b.explain(ctx, 1<<20)
+		if err != nil || w.Rank() != 0 {
+			return err
+		}
+		type size struct {
+			get   bool
+			bytes int
+		}
+		chosen, seen := map[size]int{}, map[selector.Protocol]bool{}
+		for _, x := range all {
+			require.Positive(t, x.estimated, "%+v", x)
+			require.Positive(t, x.measured, "%+v", x)
+			require.Positive(t, x.n, "%+v", x)
+			seen[x.protocol] = true
+			n := chosen[size{x.get, x.bytes}]
+			if x.chosen && x.protocol != selector.Direct {
+				n++
+			}
+			chosen[size{x.get, x.bytes}] = n
+		}
+		for s, n := range chosen {
+			require.Equal(t, 1, n, "%+v", s)
+		}
+		for _, p := range []selector.Protocol{selector.Inline, selector.Bounce, selector.Direct, selector.Register, selector.Pipe, selector.Hybrid} {
+			require.True(t, seen[p], "%v", p)
+		}
+		stats := w.Stats()["loopback"]
+		require.Positive(t, stats["superpipe"].Ops)
+		require.Positive(t, stats["zero-copy"].Ops)
+		var text bytes.Buffer
+		require.NoError(t, writeExplained(&text, "loopback", all))
+		require.Contains(t, text.String(), "estimates are within 25 % of the median")
+		return nil
+	})
+}

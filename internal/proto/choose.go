@@ -1,0 +1,174 @@
+package proto
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/selector"
+	"gopgas/internal/superpipe"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// Bulk forces how large transfers travel whose memory is not registered, or leaves it to the costs. The zero Bulk does that.
+type Bulk struct {
+	kind   bulkKind
+	policy superpipe.Policy
+}
+
+type bulkKind uint8
+
+const (
+	bulkAuto     bulkKind = iota
+	bulkRegister          // as the policy of registration says
+	bulkPiped             // never registered
+)
+
+const (
+	bulkAutoName     = "auto"
+	bulkRegisterName = "register"
+)
+
+// ParseBulk returns what PGAS_BULK calls name; the empty name is auto.
+func ParseBulk(name string) (Bulk, error) {
+	switch name {
+	case "", bulkAutoName:
+		return Bulk{}, nil
+	case bulkRegisterName:
+		return Bulk{kind: bulkRegister}, nil
+	}
+	p, err := superpipe.ParsePolicy(name)
+	if err != nil {
+		return Bulk{}, fmt.Errorf("%q: want one of: %s", name, Bulks())
+	}
+	return Bulk{bulkPiped, p}, nil
+}
+
+// Bulks lists the names that ParseBulk knows.
+func Bulks() string {
+	names := []string{bulkAutoName, bulkRegisterName}
+	for p := superpipe.Super; p <= superpipe.PipelinedPins; p++ {
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// choose says how a put or get of the user's memory travels: Direct (t.path says of which kind), Pipe, Hybrid, or Bounce for
+// everything that is copied through the pool or goes inline. waited: for its completion somebody waits anyway.
+func (n *nic) choose(t *journey, waited bool, user mem.Range) selector.Protocol {
+	get := t.kind == transport.OpRead
+	if t.r.hosed != nil || user.Bytes == 0 {
+		return selector.Bounce
+	}
+	if p, ok := n.forcedChoice(); ok {
+		if (p == selector.Pipe || p == selector.Hybrid) && !n.mayPipe(user) {
+			return selector.Bounce
+		}
+		return p
+	}
+	switch {
+	case user.Bytes >= n.direct.least:
+		n.small.other()
+		return n.chooseLarge(t, waited, user)
+	case n.bypasses(get, waited, user):
+		t.path = PathBypass
+		return selector.Direct
+	default:
+		return selector.Bounce
+	}
+}
+
+// chooseLarge is choose for what is not small.
+func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Protocol {
+	b := &n.bulk
+	if b.how.kind == bulkPiped {
+		if n.mayPipe(user) {
+			return selector.Pipe
+		}
+		return selector.Bounce
+	}
+	reg := n.direct.reg
+	if b.how.kind == bulkRegister || reg.Policy() != regmgr.LeavePinned {
+		if reg.Plan(user.Bytes).Register {
+			return selector.Direct
+		}
+		return selector.Bounce
+	}
+	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
+	if user.Bytes > bulkFold*n.bulkSlot() {
+		q.Waited = true // no put of so much returns long before its end: what counts is the wire
+	}
+	seen := b.recent.use(user.Addr())
+	stays := false
+	if q.Covered, stays = reg.Known(user, t.rights()); stays {
+		q.Uses = usesExpected(seen)
+	}
+	if seen == enough {
+		n.measure()
+	}
+	switch p := selector.Select(q, n.prices().selector); p {
+	case selector.Direct, selector.Register:
+		return selector.Direct
+	case selector.Hybrid, selector.Pipe:
+		switch {
+		case !n.mayPipe(user):
+			return selector.Bounce
+		case p == selector.Hybrid && stays && mem.OriginOf(user) == mem.Heap: // its owner may not unmap it meanwhile
+			return p
+		}
+		return selector.Pipe
+	}
+	return selector.Bounce
+}
+
+// many is as many uses as a query can tell of.
+const many = 255
+
+// usesExpected is how many transfers a registration will serve of memory that has been seen so often, this time included:
+// the first time nothing speaks for another one.
+func usesExpected(seen uint8) uint8 {
+	switch seen {
+	case 0, 1:
+		return 1
+	case 2:
+		return 4
+	default:
+		return many
+	}
+}
+
+// pipes reports whether what could not be registered is to go through a pipe.
+func (n *nic) pipes(user mem.Range) bool {
+	return n.bulk.how.kind != bulkRegister && n.direct.reg.Policy() == regmgr.LeavePinned && user.Bytes >= n.direct.least &&
+		user.Bytes > n.pool.SlotBytes() && n.mayPipe(user)
+}
+
+// mayPipe reports whether a pipe can carry memory: it outlives the call, so it must not lie on a stack.
+func (n *nic) mayPipe(user mem.Range) bool {
+	return n.bulk.origin != nil && mem.OriginOf(user) != mem.Unknown
+}
+
+// recent counts the uses of large buffers by address. Buffers that share a place forget each other, which costs time only.
+type recent struct {
+	mu     sync.Mutex
+	places [256]struct {
+		addr uint64
+		uses uint8
+	}
+}
+
+// use counts a use and returns how many there were, this one included, up to 255.
+func (s *recent) use(addr uint64) uint8 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &s.places[addr*0x9e3779b97f4a7c15>>56]
+	if p.addr != addr {
+		p.addr, p.uses = addr, 0
+	}
+	if p.uses < 255 {
+		p.uses++
+	}
+	return p.uses
+}

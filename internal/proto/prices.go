@@ -1,0 +1,204 @@
+package proto
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gopgas/eager"
+	"gopgas/internal/mem"
+	"gopgas/internal/selector"
+	"gopgas/internal/superpipe"
+	"gopgas/transport"
+)
+
+// gauge measures what transfers cost on this machine and NIC, once.
+type gauge struct {
+	begun  atomic.Bool
+	prices atomic.Pointer[prices]
+
+	flying atomic.Int64 // operations that the NIC has
+	memory mem.Range    // that they may still use
+
+	mu     sync.Mutex
+	done   int // operations reported and not yet taken
+	failed error
+}
+
+// prices are what choices are made by.
+type prices struct {
+	selector *selector.Selector
+	measured bool
+	why      error // nothing was measured
+}
+
+// Costs in seconds that are not measured.
+const (
+	assumedHandler = 2e-6 // of an active message at its target
+	assumedLookup  = 60e-9
+	nanosecond     = 1e-9
+)
+
+// published are the constants of A. Denis, Euro-Par 2011, or derived from them: for as long as nothing has been measured, and in
+// virtual time, where the machine is no more than its constants. Gap and copies in the caches are assumed.
+func published() superpipe.Model {
+	return superpipe.Model{
+		Gap: 0.2e-6, Latency: 1.2e-6, Net: 2e9, RegLatency: 68e-6, Reg: 4096 / 200e-9,
+		Copy: func(bytes float64) float64 {
+			if bytes <= 32<<10 {
+				return 8e9
+			}
+			return 5.2e9
+		},
+	}
+}
+
+// prices returns what is known of the costs now.
+func (n *nic) prices() *prices {
+	if p := n.gauge.prices.Load(); p != nil {
+		return p
+	}
+	n.gauge.prices.CompareAndSwap(nil, &prices{selector: n.selectorOf(published(), assumedLookup)})
+	return n.gauge.prices.Load()
+}
+
+func (n *nic) selectorOf(m superpipe.Model, lookup float64) *selector.Selector {
+	machine := selector.Machine{
+		Caps: n.caps, Model: m, Post: m.Gap, Lookup: lookup, Handler: assumedHandler,
+		Slot: n.pool.SlotBytes(), BulkSlot: n.bulkSlot(), Fold: bulkFold,
+	}
+	if n.am != nil {
+		machine.Payload = n.am.MaxPayload()
+	}
+	return machine.Selector(0)
+}
+
+// gaugeBytes is the longest transfer that is measured.
+const gaugeBytes = 256 << 10
+
+// gaugeCookie marks the operations of a measurement.
+const gaugeCookie = 1 << 62
+
+// measure measures what transfers cost, the first time it is called, between this rank and itself. It takes about ten
+// milliseconds, beside whatever else the rank does; others go on with what was known before.
+func (n *nic) measure() {
+	if n.gauge.begun.Swap(true) {
+		return
+	}
+	if n.e.Sched.Virtual() {
+		n.small.choose(nil)
+		return
+	}
+	m, costs, err := n.gaugeAll()
+	if err != nil {
+		n.prices()
+		old := *n.gauge.prices.Load()
+		old.why = err
+		n.gauge.prices.Store(&old)
+		n.small.choose(nil)
+		return
+	}
+	if n.bulk.origin != nil {
+		n.bulk.origin.Calibrate(m)
+	}
+	c, err := eager.New(eager.Config{
+		Limits: eager.Limits{Inline: n.inline, Slot: n.pool.SlotBytes()}, Costs: costs, Percent: n.small.how.Percent,
+	})
+	if err != nil {
+		c = nil
+	}
+	n.small.choose(c)
+	n.gauge.prices.Store(&prices{
+		selector: n.selectorOf(*m, costs.At(gaugeBytes).Lookup*nanosecond), measured: true, why: err,
+	})
+}
+
+// gaugeAll measures the model of large transfers and the costs of small ones.
+func (n *nic) gaugeAll() (*superpipe.Model, eager.Costs, error) {
+	both := mem.Of(make([]uint64, 2*gaugeBytes/8))
+	clear(both.Data())
+	reg, err := n.d.Register(both, transport.LocalWrite|transport.RemoteWrite)
+	if err != nil {
+		return nil, nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
+	}
+	m, err := n.gaugeModel(both, reg)
+	if n.gauge.flying.Load() != 0 {
+		n.gauge.memory = both // P2: a wait has ended before the operations did
+		return nil, nil, err
+	}
+	if derr := n.d.Deregister(reg); err == nil {
+		err = derr
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	costs, err := eager.Measure(eager.Measurement{
+		Now: n.e.Sched.Now, Registrar: n.d, Largest: n.pool.SlotBytes(),
+		Lookup: func(r mem.Range) { n.direct.reg.Known(r, 0) },
+		Wire: func(bytes int) time.Duration {
+			return time.Duration((m.Wire(float64(bytes)) + m.Latency) / nanosecond)
+		},
+	})
+	return m, costs, err
+}
+
+// gaugeModel measures between both halves of memory that this rank can reach through its NIC.
+func (n *nic) gaugeModel(both mem.Range, reg transport.Region) (*superpipe.Model, error) {
+	if _, err := n.enter("measure", n.e.Rank); err != nil {
+		return nil, err
+	}
+	n.ends[n.e.Rank].leave()
+	n.pollers.Add(1) // the attending goroutine keeps out of the way
+	defer n.pollers.Add(-1)
+	n.waits.Add(1)
+	far := both.Slice(gaugeBytes, gaugeBytes)
+	return superpipe.Measure(n.ctx, superpipe.Bench{
+		Sched: n.e.Sched, NIC: gaugeLane{lane{n}}, Poll: n.pollGauge, EP: transport.EP{Index: uint32(n.e.Rank)},
+		Local: transport.SGE{Mem: both.Slice(0, gaugeBytes), LKey: reg.LKey}, RAddr: far.Addr(), RKey: reg.RKey,
+	})
+}
+
+// gaugeLane is the NIC as a measurement sees it.
+type gaugeLane struct{ lane }
+
+// Post marks the operations as a measurement's.
+func (l gaugeLane) Post(ops []transport.Op) (int, error) {
+	for i := range ops {
+		ops[i].Cookie = gaugeCookie
+	}
+	g := &l.n.gauge
+	g.flying.Add(int64(len(ops)))
+	k, err := l.lane.Post(ops)
+	g.flying.Add(int64(k - len(ops)))
+	return k, err
+}
+
+// reported notes the end of an operation of the measurement.
+func (g *gauge) reported(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flying.Add(-1)
+	g.done++
+	if g.failed == nil {
+		g.failed = err
+	}
+}
+
+// pollGauge takes the completions of the measurement.
+func (n *nic) pollGauge(cq []transport.Completion) (int, error) {
+	n.progress()
+	g := &n.gauge
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.failed != nil:
+		return 0, g.failed
+	case n.closed.Load():
+		return 0, errOwnEnd
+	}
+	k := min(g.done, len(cq))
+	clear(cq[:k])
+	g.done -= k
+	return k, nil
+}

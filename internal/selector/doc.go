@@ -1,0 +1,29 @@
+// Package selector chooses how a put or get over a NIC travels: the protocol that costs its caller least, by one cost
+// model, out of a table.
+//
+// # Terms
+//
+//   - Protocol: one way to carry out a transfer, from inline to a lease of the target's workspace.
+//   - Query: what is known of a transfer when it is called: its size, who waits, what is registered at either end, and
+//     how many transfers a registration would serve.
+//   - Machine: the capabilities and measured costs of a NIC and of the memory around it.
+//   - Class: sizes that share an answer, four to a factor of two; the limits at which a protocol ends divide classes.
+//
+// # Life of an answer
+//
+// Select turns a query into the number of an entry. The first who asks for an entry has it computed: each protocol's
+// Cost in the middle of the class, from the equations of package superpipe and of A. Denis (Euro-Par 2011) for what is
+// cut into chunks. Everybody else reads it.
+//
+// # Invariants
+//
+//   - C1: Select is a pure function: equal queries to selectors of equal machines have equal answers, whoever asks and when.
+//   - C2: an answer can carry the query out; None is given only where nothing can.
+//   - C3: a limit (inline payload, message, slot) is exact: no size of a class beyond one shares the answer below it.
+//   - C4: neither Select nor Cost waits, takes a lock, or allocates.
+//
+// # Limits
+//
+// Within a class the answer is that of its middle: it costs up to 30 % more than the best. What a transfer is worth to
+// later ones is known in three steps only: this one alone, some (2 to 15), many.
+package selector

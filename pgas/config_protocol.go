@@ -1,0 +1,38 @@
+package pgas
+
+import (
+	"fmt"
+	"strconv"
+
+	"gopgas/eager"
+	"gopgas/internal/proto"
+)
+
+// protocolsFrom reads what is forced of the ways in which transfers travel over a NIC.
+func (c *Config) protocolsFrom(environ []string) error {
+	c.Eager, _ = lookup(environ, envEager)
+	c.Bulk, _ = lookup(environ, envBulk)
+	if v, _ := lookup(environ, envPercent); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%w: %s=%q: want 1 to 100", ErrConfig, envPercent, v)
+		}
+		c.EagerPercent = n
+	}
+	return nil
+}
+
+// protocols checks what is forced and gives it the engine's form.
+func (c *Config) protocols() (e proto.Eager, b proto.Bulk, err error) {
+	if e.Mode, err = eager.ParseMode(c.Eager); err != nil {
+		return e, b, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envEager, c.Eager, err)
+	}
+	if c.EagerPercent < 0 || c.EagerPercent > 100 {
+		return e, b, fmt.Errorf("%w: %s=%d: want 1 to 100", ErrConfig, envPercent, c.EagerPercent)
+	}
+	e.Percent = c.EagerPercent
+	if b, err = proto.ParseBulk(c.Bulk); err != nil {
+		return e, b, fmt.Errorf("%w: %s=%w", ErrConfig, envBulk, err)
+	}
+	return e, b, nil
+}
