@@ -58,12 +58,12 @@ type Config struct {
 	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: above 64 KiB.
 	RegThreshold int64
 	// Eager forces how transfers below RegThreshold travel over a NIC: inline, bounce (through a slot), bypass (from and to the
-	// program's memory, registered at its first use). Empty or auto: by measured costs, and by how often a buffer is used.
+	// program's memory, registered at its first use), or auto: by measured costs, and by how often a buffer is used. Empty: inline.
 	Eager string
 	// EagerPercent is after what part of the uses that repay a registration a small buffer is registered, 1 to 100. 0: 25.
 	EagerPercent int
 	// Bulk forces how larger transfers travel whose memory is not registered: register (as Reg says), superpipe, copy, flat,
-	// onthefly, pipelined. Empty or auto: where Reg is leavepinned by costs, and by how often the memory was used; else register.
+	// onthefly, pipelined, or auto: where Reg is leavepinned by costs, and by how often the memory was used. Empty: register.
 	Bulk string
 	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
 	// the name of a paper whose constants to take. Empty: measured where it must be known.
@@ -131,9 +131,9 @@ func Variables(environ []string) []Variable {
 		{Name: envReg, Default: "leavepinned", Meaning: "the memory of large transfers: " + regmgr.Policies()},
 		{Name: envRegLimit, Default: "0", Meaning: "the part of " + envPinned + " for transfers and for buckets of exposed memory, such as 64M; 0: all but buffers"},
 		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
-		{Name: envEager, Default: "auto", Meaning: "small transfers over a NIC: inline, bounce, bypass, or auto: by measured costs and use"},
+		{Name: envEager, Default: defaultEager, Meaning: "small transfers over a NIC: inline (bounce where too long for that), bounce, bypass, or auto: by measured costs and use"},
 		{Name: envPercent, Default: "25", Meaning: "a small buffer is registered after so many percent of the uses that repay it, such as 50 or 100"},
-		{Name: envBulk, Default: "auto", Meaning: "large transfers over a NIC of memory that is not registered: " + proto.Bulks()},
+		{Name: envBulk, Default: defaultBulk, Meaning: "large transfers over a NIC of memory that is not registered: " + proto.Bulks()},
 		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: envIdle, Default: "auto", Meaning: "who has a registration helper under PGAS_REG=predictive where cores are short: none, conservative " +
 			"(one for each idle core), aggressive (all, they share the idle cores), auto, always (whatever the cores)"},

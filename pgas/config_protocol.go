@@ -1,11 +1,19 @@
 package pgas
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
 	"gopgas/eager"
 	"gopgas/internal/proto"
+)
+
+// What travels how unless somebody says otherwise. The choice by costs is made on request until it has been measured to lose
+// nowhere.
+const (
+	defaultEager = "inline"
+	defaultBulk  = "register"
 )
 
 // protocolsFrom reads what is forced of the ways in which transfers travel over a NIC.
@@ -24,14 +32,14 @@ func (c *Config) protocolsFrom(environ []string) error {
 
 // protocols checks what is forced and gives it the engine's form.
 func (c *Config) protocols() (e proto.Eager, b proto.Bulk, err error) {
-	if e.Mode, err = eager.ParseMode(c.Eager); err != nil {
+	if e.Mode, err = eager.ParseMode(cmp.Or(c.Eager, defaultEager)); err != nil {
 		return e, b, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envEager, c.Eager, err)
 	}
 	if c.EagerPercent < 0 || c.EagerPercent > 100 {
 		return e, b, fmt.Errorf("%w: %s=%d: want 1 to 100", ErrConfig, envPercent, c.EagerPercent)
 	}
 	e.Percent = c.EagerPercent
-	if b, err = proto.ParseBulk(c.Bulk); err != nil {
+	if b, err = proto.ParseBulk(cmp.Or(c.Bulk, defaultBulk)); err != nil {
 		return e, b, fmt.Errorf("%w: %s=%w", ErrConfig, envBulk, err)
 	}
 	return e, b, nil

@@ -38,7 +38,6 @@ func (t *Team) begin(ctx context.Context, op string) (*turns, error) {
 	if err == nil {
 		err = c.await(ctx)
 		if err == nil {
-			t.visit = t.e.Enter(ctx, op)
 			return c, nil
 		}
 		return nil, c.End(err) // its number is taken: the others will wait for it

@@ -146,16 +146,16 @@ func (t *Team) enter(ctx context.Context, op string) error {
 	if t.core.freed.Load() {
 		return fmt.Errorf("%s: team: %w", op, transport.ErrClosed)
 	}
-	if t.busy.CompareAndSwap(false, true) {
-		return nil
-	}
-	sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: -1}, nil)
-	defer sp.End()
-	for !t.busy.CompareAndSwap(false, true) {
-		if err := sp.Step(); err != nil {
-			return transport.NewOpError(op, -1, err)
+	if !t.busy.CompareAndSwap(false, true) {
+		sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: -1}, nil)
+		defer sp.End()
+		for !t.busy.CompareAndSwap(false, true) {
+			if err := sp.Step(); err != nil {
+				return transport.NewOpError(op, -1, err)
+			}
 		}
 	}
+	t.visit = t.e.Enter(ctx, op)
 	return nil
 }
 
