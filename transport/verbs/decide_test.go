@@ -174,6 +174,8 @@ func TestGhostStatus(t *testing.T) {
 	}{
 		// The target refused: nothing behind has happened.
 		{write, faultRefused, true, true, false, ibv.StatusRemAccess, transport.StatusRemoteAccess},
+		{write, faultRefused, true, true, true, ibv.StatusRemAccess, transport.StatusPeerGone},
+		{write, faultLost, true, true, true, ibv.StatusRemAccess, transport.StatusPeerGone},
 		{add, faultRefused, true, true, false, ibv.StatusRemAccess, transport.StatusRemoteAccess},
 		{send, faultRefused, true, true, false, ibv.StatusRemInvReq, transport.StatusTooLong},
 		{send, faultRefused, true, true, false, ibv.StatusRemOp, transport.StatusTooLong},

@@ -36,6 +36,17 @@ flap() { # flap SECONDS COMMAND...: the interface goes down for so long once the
 	cat "$log"
 	return $status
 }
+# shellcheck disable=SC2329 # called by part
+bare() { # stale.run bare, again where the runtime has not allocated at the same place
+	local out status
+	for _ in $(seq 10); do
+		out=$(./stale.run bare)
+		status=$?
+		[[ $status = 0 && $out != *"did: true"* ]] || break
+	done
+	echo "$out"
+	return $status
+}
 before=$(sent)
 
 part info ./pgasrun.run info
@@ -48,7 +59,7 @@ PGAS_MAX_PINNED=16M part budget job 2 ./rank.run create 20000000
 limited 64 memlock64K ./pgasrun.run -n 2 ./rank.run hello
 limited 8192 memlock8M ./pgasrun.run -n 2 ./rank.run create 10000000
 part stalepinned ./stale.run pinned
-part stalebare ./stale.run bare
+part stalebare bare
 part flap flap 0.7 job 2 ./rank.run flow 3000
 part keys ./proto.run -test.v -test.run='^(TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 if [ "$length" = short ]; then
