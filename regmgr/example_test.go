@@ -140,3 +140,115 @@ func ExampleAhead() {
 	m.Forget()
 	// Output: predictive <nil>
 }
+
+// lent is memory that was registered for others, who have let go of it.
+type lent struct {
+	m    *regmgr.Manager
+	mem  mem.Range
+	key  transport.Region
+	uses uint64
+}
+
+func (l *lent) Oldest() (uint64, bool) { return l.uses, l.mem.Bytes > 0 }
+
+func (l *lent) Shed(int64) int64 {
+	freed := int64(l.mem.Bytes)
+	if l.m.Return(l.key, l.mem) != nil {
+		return 0
+	}
+	l.mem = mem.Range{}
+	return freed
+}
+
+// What others do not use any more goes when a transfer needs the room.
+func ExampleVictims() {
+	m, err := regmgr.New(regmgr.Config{
+		Policy: regmgr.LeavePinned, Registrar: &counting{}, Sched: sched.Goroutine(1), Bytes: 1 << 20, Quiet: true,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	theirs := &lent{m: m, mem: mem.Of(make([]byte, 768<<10)), uses: m.Uses()}
+	var victims regmgr.Victims = theirs
+	m.Share(victims)
+	if theirs.key, err = m.Lend(theirs.mem, transport.AllAccess); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.Stats().Lent, "bytes are lent")
+	var hold regmgr.Hold
+	if err := m.Acquire(&hold, regmgr.Request{Mem: mem.Of(make([]byte, 512<<10))}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.Stats().Lent, "bytes are lent; given up:", m.Stats().Shed)
+	m.Release(&hold)
+	fmt.Println(m.Close())
+	m.Forget()
+	// Output:
+	// 786432 bytes are lent
+	// 0 bytes are lent; given up: 1
+	// <nil>
+}
+
+// held is a bucket of another rank that this one may use at once while it holds it.
+type held struct {
+	has   atomic.Bool
+	asked chan uint64
+}
+
+func (h *held) Has(uint64) bool { return h.has.Load() }
+
+func (h *held) Ask(bucket uint64, _ int64) error {
+	h.has.Store(true)
+	select {
+	case h.asked <- bucket:
+	default: // the example has seen one
+	}
+	return nil
+}
+
+func (h *held) Yield(uint64) bool {
+	h.has.Store(false)
+	return true
+}
+
+func (h *held) Expect(uint64, int64) {}
+
+// A bucket that is used again and again is asked for before its next use.
+func ExampleRemote() {
+	costs, err := cost.Named("helper-threads")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := regmgr.New(regmgr.Config{
+		Policy: regmgr.Predictive, Registrar: &counting{}, Sched: sched.Goroutine(1), Quiet: true, Costs: costs,
+		Ahead: &regmgr.Ahead{},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	buckets := &held{asked: make(chan uint64, 1)}
+	var remote regmgr.Remote = buckets
+	fmt.Println("a helper looks after it:", m.Foresee(remote))
+	for asked := false; !asked; {
+		var use regmgr.RemoteUse
+		m.RemoteCalled(&use, 7, false, 0)
+		m.RemoteDone(&use, 50_000) // what it takes to get the bucket back
+		select {
+		case b := <-buckets.asked:
+			fmt.Println("asked for bucket", b)
+			asked = true
+		case <-time.After(20 * time.Millisecond): // the program computes
+		}
+	}
+	fmt.Println(m.Close())
+	m.Forget()
+	// Output:
+	// a helper looks after it: true
+	// asked for bucket 7
+	// <nil>
+}

@@ -181,7 +181,7 @@ func (c *turns) compare(member int, flag uint64) error {
 	if flag>>sumBits != c.l.gen || flag&(1<<sumBits-1) == c.l.sum {
 		return nil
 	}
-	return c.t.poison(c.op, member, fmt.Errorf("%w: rank %d does not make the same collective calls as this rank, which is in a %s now",
+	return c.t.poison(c.op, member, fmt.Errorf("%w: rank %d does not make the same collective calls as this rank, which is in %s now",
 		ErrMismatch, c.t.ranks[member], c.op))
 }
 

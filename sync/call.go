@@ -162,7 +162,7 @@ func (c *turns) check(member int) error {
 		return err
 	}
 	if call(theirs) != c.call {
-		return c.Mismatch(member, fmt.Sprintf("this rank is in a %s, rank %d in a %s", c.call, c.t.ranks[member], call(theirs)))
+		return c.Mismatch(member, fmt.Sprintf("this rank is in %s, rank %d in %s", c.call, c.t.ranks[member], call(theirs)))
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (c *turns) ReadAll(dst mem.Range, of func(member int) (from, to, bytes int)
 	}
 	for m, w := range words {
 		if w != 0 && call(w) != c.call {
-			return c.Mismatch(m, fmt.Sprintf("this rank is in a %s, rank %d in a %s", c.call, c.t.ranks[m], call(w)))
+			return c.Mismatch(m, fmt.Sprintf("this rank is in %s, rank %d in %s", c.call, c.t.ranks[m], call(w)))
 		}
 	}
 	return c.t.e.GetRuns(c.op, n, func(i int) proto.Run {

@@ -150,3 +150,82 @@ func ExampleSignals() {
 	})
 	// Output: back with 102
 }
+
+// The owner takes posts, whoever they are from; what was put before a post is there.
+func ExampleEvent() {
+	pgastest.Example(3, func(ctx context.Context, w *pgas.World) error {
+		var filled *pgsync.Event
+		filled, err := pgsync.NewEvent(ctx, w.Team())
+		if err != nil {
+			return err
+		}
+		p, err := pgas.Alloc[int](ctx, w.Team(), w.Size())
+		if err != nil {
+			return err
+		}
+		if w.Rank() != 0 {
+			err = errors.Join(p.On(0).Add(w.Rank()).Store(10*w.Rank()), filled.Post(0, 1))
+		} else if err = filled.Wait(ctx, 2); err == nil {
+			mine, _ := p.Local()
+			fmt.Println(mine, filled.Count(), filled.TryWait(1))
+		}
+		return errors.Join(err, p.Free(ctx), filled.Free(ctx))
+	})
+	// Output: [0 10 20] 0 false
+}
+
+// Readers share the lock, a writer has it alone.
+func ExampleRWLock() {
+	pgastest.Example(4, func(ctx context.Context, w *pgas.World) error {
+		var lock *pgsync.RWLock
+		lock, err := pgsync.NewRWLock(ctx, w.Team())
+		if err != nil {
+			return err
+		}
+		p, err := pgas.Alloc[int](ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		if err := lock.Lock(ctx); err != nil {
+			return err
+		}
+		n, err := p.On(0).Load()
+		if err := errors.Join(err, p.On(0).Store(n+1), lock.Unlock()); err != nil { // Unlock flushes
+			return err
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if err := lock.RLock(ctx); err != nil {
+			return err
+		}
+		if err := w.Barrier(ctx); err != nil { // all four hold it now
+			return err
+		}
+		n, err = p.On(0).Load()
+		if w.Rank() == 2 {
+			fmt.Println("written", n, "times")
+		}
+		return errors.Join(err, lock.RUnlock(), p.Free(ctx), lock.Free(ctx))
+	})
+	// Output: written 4 times
+}
+
+// A sum over all ranks is on its way while each computes.
+func ExampleRequest() {
+	pgastest.Example(4, func(ctx context.Context, w *pgas.World) error {
+		sum := []int{w.Rank() + 1}
+		r := w.Team().Start(func(ctx context.Context, t *pgsync.Team) error {
+			return pgsync.AllReduce(ctx, t, sum, sum, pgsync.Sum)
+		})
+		square := (w.Rank() + 1) * (w.Rank() + 1) // and whatever else does not touch sum
+		if err := r.Wait(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 3 {
+			fmt.Println(square, sum[0], r.Done())
+		}
+		return nil
+	})
+	// Output: 16 10 true
+}
