@@ -56,9 +56,10 @@
 //   - P2: a request's buffers belong to the NIC until its completion was polled, whoever has stopped waiting.
 //   - P3: an asynchronous error is reported once, by the first Flush of its target that follows.
 //   - P4: a rank known to be gone ends every wait that needs it within one slow step of the waiter.
-//   - P5: what was flushed is posted again once, in its order and before anything newer; an atomic whose effect is unknown
-//     is not. A write that was done and not acknowledged is then done twice, which only somebody can notice who has seen
-//     it before its flush and has changed the memory since.
+//   - P5: what was flushed is posted again, at most three times, in its order and before anything newer; an atomic whose
+//     effect is unknown is not. One break flushes an operation once, so what meets no more than three breaks is done. A
+//     write that was done and not acknowledged is then done again, which only somebody can notice who has seen it before
+//     its flush and has changed the memory since.
 //   - P6: nothing is posted that the NICs would answer by breaking the connection: bounds, alignment and keys are checked.
 //   - P7: when a poller lets go, each flight waits for something that the NIC will report, so everybody may sleep.
 //

@@ -16,8 +16,9 @@ import (
 
 // endpoint is the way to one rank.
 //
-// A connection that breaks is made again, once for each operation: what was flushed is posted again in its order
-// before anything newer, and what is flushed a second time fails. For that the end of a connection must be exact:
+// A connection that breaks is made again: what was flushed is posted again in its order before anything newer, and what
+// was posted again mostTries times fails when it is flushed once more. Once would not do: a connection that breaks while
+// nothing is in flight is noticed by the next operation, which a break of its own can still meet. For all that the end of a connection must be exact:
 // whoever posts first counts itself in posted and then looks at state, and the mender first changes state and then
 // waits until posted is 0.
 type endpoint struct {
@@ -45,6 +46,9 @@ const (
 	epUp
 	epBroken // a mender is at work
 )
+
+// mostTries is how often one operation is posted again: as often as package am sends a request again.
+const mostTries = 3
 
 func pack(ep transport.EP) uint64 { return uint64(ep.Index)<<32 | uint64(ep.Incarnation) }
 
@@ -254,7 +258,7 @@ func (n *nic) mended(e *endpoint, state uint32) {
 
 // postAgain posts a flushed piece on the new connection. It is called by the mender only, in order.
 func (n *nic) postAgain(e *endpoint, id int32) error {
-	n.piece[id].again = true
+	n.piece[id].tries++
 	n.ops[id].EP = e.now()
 	e.posted.Add(1)
 	for {

@@ -145,6 +145,7 @@ type cutting struct {
 	mu   sync.Mutex
 	last map[int]transport.EP
 	dead error // what Connect says, if not nil
+	weak int   // how many connections will be cut when they are made
 }
 
 func newCutting(d transport.Domain) *cutting {
@@ -160,6 +161,10 @@ func (c *cutting) Connect(ctx context.Context, peer int, addr []byte) (transport
 	ep, err := c.Domain.Connect(ctx, peer, addr)
 	if err == nil {
 		c.last[peer] = ep
+	}
+	if err == nil && c.weak > 0 {
+		c.weak--
+		err = c.Domain.Disconnect(ep)
 	}
 	return ep, err
 }
@@ -218,6 +223,39 @@ func TestMend(t *testing.T) {
 			require.Equal(t, sum, last)
 			require.NoError(t, e.Put(&tm.of[0][2], 0, mem.Of(word[:])))
 			require.NoError(t, e.Quiet())
+		})
+	}
+}
+
+// TestMostTries: what meets breaks as often as P5 says is done, and one break more fails it.
+func TestMostTries(t *testing.T) {
+	for weak := range mostTries + 2 {
+		t.Run(fmt.Sprint(weak), func(t *testing.T) {
+			var cutter *cutting
+			tm := newTeam(t, 2, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { cutter = newCutting(d); return cutter })
+			e, to := tm.e[0], &tm.of[0][1]
+			word, got := [1]uint64{1}, [1]uint64{}
+			require.NoError(t, e.Put(to, 0, mem.Of(word[:])))
+			require.NoError(t, e.Flush(to))
+			for name, op := range map[string]func() error{
+				"put": func() error { return errors.Join(e.Put(to, 8, mem.Of(word[:])), e.Flush(to)) },
+				"get": func() error { return e.Get(to, 0, mem.Of(got[:])) },
+			} {
+				cutter.mu.Lock()
+				cutter.weak = weak
+				cutter.mu.Unlock()
+				require.NoError(t, cutter.cut(1))
+				err := op() // on the connection that is cut, and then on the weak ones
+				if weak < mostTries {
+					require.NoError(t, err, name)
+				} else {
+					require.ErrorIs(t, err, errConnectionLost, name)
+				}
+				cutter.mu.Lock()
+				cutter.weak = 0
+				cutter.mu.Unlock()
+				require.NoError(t, op(), "%s, afterwards", name)
+			}
 		})
 	}
 }

@@ -98,7 +98,7 @@ func (h *hoses) forget(r am.Request) (int, uint8) {
 	return 0, statusOK
 }
 
-var errUnanswered = fmt.Errorf("the owner could not deliver its answer: %w", am.ErrLost)
+var errUnanswered = fmt.Errorf("the owner could not deliver its answer: %w: %w", errConnectionLost, am.ErrLost)
 
 // lost ends everything with a rank that is gone.
 func (h *hoses) lost(rank int) {

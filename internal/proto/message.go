@@ -2,6 +2,7 @@ package proto
 
 import (
 	"encoding/binary"
+	"fmt"
 	"reflect"
 
 	"gopgas/internal/am"
@@ -37,6 +38,9 @@ func (n *nic) arrived(c *transport.Completion) {
 	r, ok, err := n.am.Arrived(c)
 	if !ok {
 		return // a request, done; or one that is nobody's, which is the sender's fault
+	}
+	if err != nil && c.Status == transport.StatusFlushed {
+		err = fmt.Errorf("%w: %w", errConnectionLost, err) // it was sent before: it may have arrived
 	}
 	if r.Cookie&hoseCookie != 0 {
 		n.hoses.answered(r, err)

@@ -83,7 +83,7 @@ type piece struct {
 	transfer int32 // that it is part of, or -1
 	keep     bool  // the waiter takes the result from the piece and frees it
 	hosed    bool  // it has a firehose
-	again    bool  // it was flushed before
+	tries    int8  // how often it was posted again
 	piped    bool  // it is a pipe's, or a measurement's, who calls it inner
 	inner    uint64
 	seq      uint64 // among the operations to its rank
@@ -344,7 +344,7 @@ func (n *nic) finish(c *transport.Completion) {
 	p := &n.piece[id]
 	e := &n.ends[p.rank]
 	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
-	if c.Status == transport.StatusFlushed && !p.again && n.e.Peers.Check(p.rank) == nil {
+	if c.Status == transport.StatusFlushed && p.tries < mostTries && n.e.Peers.Check(p.rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
 		n.mu.Unlock()
@@ -397,7 +397,7 @@ func (n *nic) freeLocked(id int32) {
 	if p.slot >= 0 {
 		n.pool.Give(p.slot)
 	}
-	p.dst, p.slot, p.keep, p.again, p.piped = mem.Range{}, -1, false, false, false
+	p.dst, p.slot, p.keep, p.tries, p.piped = mem.Range{}, -1, false, 0, false
 	n.freePiece = append(n.freePiece, id)
 }
 
