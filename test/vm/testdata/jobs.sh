@@ -74,6 +74,7 @@ else
 	done
 	part kmer job 4 --stats ./kmer.run ./genome.fa
 	part churn job 2 ./rank.run churn 2000
+	export PGAS_TEST_RANKS=4
 	# An emulated processor is too slow for a million calls, and so long at one that others' allocations are counted.
 	part window ./window.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing|TestGigabyte)$'
 	part sync ./sync.run -test.v
