@@ -32,6 +32,9 @@ func everywhere(t *testing.T, f body) {
 		}
 	}
 	for _, c := range sims() {
+		if raceEnabled && c.Ranks > 20 {
+			continue // nothing is concurrent in a simulated world, and the detector makes it long
+		}
 		t.Run(fmt.Sprintf("simulated %d by %d", c.Ranks, c.RanksPerNode), func(t *testing.T) { pgastest.RunSim(t, c, f) })
 	}
 }

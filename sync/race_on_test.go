@@ -1,0 +1,5 @@
+//go:build race
+
+package pgsync_test
+
+const raceEnabled = true
