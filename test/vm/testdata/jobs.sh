@@ -80,8 +80,9 @@ else
 	part window ./window.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing|TestGigabyte|TestGigabyteOfGoroutines)$'
 	part sync ./sync.run -test.v
 	limited 8192 gigabyte ./window.run -test.v -test.run='^TestGigabyte$'
-	# A superuser's memory is not limited, and churn makes windows: parts above do these two.
-	part pgas ./pgas.run -test.v -test.skip='^(TestLittleLockedMemory|TestTenThousandWindows)$'
+	# A superuser's memory is not limited, and churn makes windows: parts above do these two. The others want PGAS_LOCAL or
+	# PGAS_TRANSPORT for themselves, and parts auto and killed are about what they are about.
+	part pgas ./pgas.run -test.v -test.skip='^(TestLittleLockedMemory|TestTenThousandWindows|TestNamedTransport|TestNodes|TestNearTransportBetweenNodes|TestDeathOnAnotherNode)$'
 	part proto ./proto.run -test.v -test.run='^(TestMend|TestInDoubt|TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 fi
 echo "=== part counters"
