@@ -289,12 +289,16 @@ func (d *domain) peerDown(p *pair) {
 	d.tell(transport.Completion{EP: p.ep, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone})
 }
 
-// judge finds out whether the peer of a pair that broke without a word is there, by connecting once more. A peer that
-// cannot be reached may be behind a link that is down: there it goes on trying while patience lasts.
+// judge finds out whether the peer of a pair that broke without a word is there, by connecting once more, or by a knock
+// where its NIC has answered. A peer that cannot be reached may be behind a link that is down: there it goes on trying
+// while patience lasts.
 func (p *pair) judge() {
 	d := p.d
 	gone := p.fault == faultSilent && p.peer.suspect.Swap(true)
-	if !gone {
+	switch {
+	case p.fault == faultRefused:
+		gone = p.deserted()
+	case !gone:
 		p.peer.mu.Lock()
 		addr := p.peer.addr
 		p.peer.mu.Unlock()

@@ -176,6 +176,7 @@ func TestGhostStatus(t *testing.T) {
 		{write, faultRefused, true, true, false, ibv.StatusRemAccess, transport.StatusRemoteAccess},
 		{write, faultRefused, true, true, true, ibv.StatusRemAccess, transport.StatusPeerGone},
 		{write, faultLost, true, true, true, ibv.StatusRemAccess, transport.StatusPeerGone},
+		{send, faultRefused, true, true, true, ibv.StatusRemOp, transport.StatusPeerGone},
 		{add, faultRefused, true, true, false, ibv.StatusRemAccess, transport.StatusRemoteAccess},
 		{send, faultRefused, true, true, false, ibv.StatusRemInvReq, transport.StatusTooLong},
 		{send, faultRefused, true, true, false, ibv.StatusRemOp, transport.StatusTooLong},

@@ -120,6 +120,38 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, transport.StatusOK, b.do(b.write(again, a.mem.Addr(), a.reg.RKey)).Status)
 }
 
+// TestRefusedByTheDead is the moment in which a killed process has lost its registrations and its listener, and its queue pair
+// still refuses: the peer is gone, whatever the operation.
+func TestRefusedByTheDead(t *testing.T) {
+	for _, kind := range []transport.Kind{transport.OpWrite, transport.OpFetchAdd, transport.OpSend} {
+		t.Run(kindName(kind), func(t *testing.T) {
+			all := ranks(t, 2)
+			a, b := all[0], all[1]
+			ep := a.dial(b)
+			if kind == transport.OpSend {
+				n, err := b.PostRecv([]transport.Recv{{Buf: transport.SGE{Mem: b.mem, LKey: b.reg.LKey}}})
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+			}
+			require.NoError(t, b.Deregister(b.reg))
+			require.NoError(t, b.listener.Close())
+			op := a.write(ep, b.mem.Addr(), b.reg.RKey)
+			op.Kind, op.Arg0 = kind, 1
+			n, err := a.Post([]transport.Op{op, a.write(ep, b.mem.Addr(), b.reg.RKey)})
+			require.NoError(t, err)
+			require.Equal(t, 2, n)
+			require.Equal(t, transport.Completion{EP: ep, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone}, a.next(10*time.Second))
+			c := a.next(10 * time.Second)
+			require.Equal(t, transport.StatusPeerGone, c.Status)
+			require.ErrorIs(t, a.Explain(c), transport.ErrPeerGone)
+			require.ErrorContains(t, a.Explain(c), "rank 1 has ended, and its registrations with it")
+			require.Equal(t, transport.StatusFlushed, a.next(10*time.Second).Status)
+			_, err = a.Connect(t.Context(), 1, b.Address())
+			require.ErrorIs(t, err, transport.ErrPeerGone)
+		})
+	}
+}
+
 // TestRebuild breaks the target's queue pair behind everybody's back: the initiator's NIC gets no answer, the
 // connection is rebuilt, and nobody is called gone.
 func TestRebuild(t *testing.T) {

@@ -27,7 +27,8 @@
 // A peer is called gone when it says goodbye, or when its link breaks, or its NIC does not answer, and the
 // connection cannot be made again: at the first attempt where somebody answers that the peer is not there, within
 // Provider.FailureTimeout where nobody answers or this rank's own port has no link. A rebuilt connection over which
-// nothing gets through is the same as none. The records of the broken pair wait for that verdict.
+// nothing gets through is the same as none. It is called gone too when its NIC has refused an operation and nobody
+// is there any more to answer for it (knock.go). The records of the broken pair wait for that verdict.
 //
 // # Life of an operation
 //

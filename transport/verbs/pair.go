@@ -143,9 +143,9 @@ func (p *pair) endLocked(posted uint32, f fault, why *StatusError) {
 	if p.why == nil {
 		p.why = &StatusError{Op: "connection", Peer: p.peer.rank, Status: "ended", Cause: f.words(p.peer.rank)}
 	}
-	switch f {
-	case faultSilent, faultLost, faultPort:
-	case faultPeerClosed:
+	switch {
+	case f == faultSilent, f == faultLost, f == faultPort, f == faultRefused && p.link != nil:
+	case f == faultPeerClosed:
 		p.verdict.Store(verdictGone)
 	default:
 		p.verdict.Store(verdictAlive)

@@ -113,7 +113,7 @@ func ghostStatus(k transport.Kind, f fault, first, posted, gone bool, device uin
 			return transport.StatusInDoubt
 		case s == transport.StatusPeerGone && !gone:
 			return transport.StatusFlushed
-		case s == transport.StatusRemoteAccess && gone:
+		case (s == transport.StatusRemoteAccess || s == transport.StatusTooLong) && gone:
 			return transport.StatusPeerGone // a process that is killed loses its registrations before its queue pairs
 		case s != transport.StatusFlushed:
 			return s

@@ -81,8 +81,8 @@ else
 	part sync ./sync.run -test.v
 	limited 8192 gigabyte ./window.run -test.v -test.run='^TestGigabyte$'
 	# A superuser's memory is not limited, and churn makes windows: parts above do these two. The others want PGAS_LOCAL or
-	# PGAS_TRANSPORT for themselves, and parts auto and killed are about what they are about.
-	part pgas ./pgas.run -test.v -test.skip='^(TestLittleLockedMemory|TestTenThousandWindows|TestNamedTransport|TestNodes|TestNearTransportBetweenNodes|TestDeathOnAnotherNode)$'
+	# PGAS_TRANSPORT for themselves, and part auto is about what they are about.
+	part pgas ./pgas.run -test.v -test.skip='^(TestLittleLockedMemory|TestTenThousandWindows|TestNamedTransport|TestNodes|TestNearTransportBetweenNodes)$'
 	part proto ./proto.run -test.v -test.run='^(TestMend|TestInDoubt|TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 fi
 echo "=== part counters"

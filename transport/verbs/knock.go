@@ -1,0 +1,31 @@
+package verbs
+
+import "context"
+
+// A process that is killed loses its registrations before its queue pairs and its listener: for some milliseconds its NIC
+// refuses what it would have done just before. The refusal looks like that of a wrong key, so the program is asked: a
+// live one proves itself, and the refusal stands; a dead one has its listener closed by the kernel, and is gone.
+
+// deserted reports whether nobody is there any more behind the NIC that refused an operation of p. Where no answer comes
+// in time the peer's process is stopped, or the network is cut: neither is a death, and the refusal stands.
+func (p *pair) deserted() bool {
+	d := p.d
+	p.peer.mu.Lock()
+	at := p.peer.addr
+	p.peer.mu.Unlock()
+	err := d.knock(d.ctx, at)
+	return err != nil && !d.mayPass(err)
+}
+
+// knock has whoever listens at a prove that it knows the job's secret, and says nothing more: no connection comes of it,
+// and none is touched at either end. It waits for dialLimit and handshakeLimit at most.
+func (d *domain) knock(ctx context.Context, a address) error {
+	conn, err := d.dials.dial(ctx, d.zone(a.at))
+	if err != nil {
+		return err
+	}
+	defer d.dials.forget(conn)
+	defer conn.Close()
+	_, err = d.auth.greet(conn, &hello{from: d.self, toRank: a.rank, toInstance: a.instance})
+	return err
+}
