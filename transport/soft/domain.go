@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,9 @@ type domain struct {
 	hot    atomic.Int64    // the rank whose ring the engine looks at without being told by posted
 	events atomic.Uint64   // counts what else the engine should look at: connections made, ended, peers dead
 
+	vain    uint32 // polls in a row that found nothing; the poller's
+	crowded bool   // the threads of all ranks and engines are more than there are processors
+
 	poll      sched.Bell   // wakes Wait
 	bulk      atomic.Int64 // operations that are not brief, posted and not finished
 	woken     atomic.Bool
@@ -64,6 +68,8 @@ func newDomain(cfg Config, c transport.Config, table *softnic.Table, mapper tran
 		seats:  make([]seat, c.Size),
 		posted: make([]atomic.Uint64, (c.Size+63)/64),
 		recvs:  recvQueue{ring: make([]transport.Recv, cfg.MaxRecv)},
+
+		crowded: 2*c.Size > runtime.NumCPU(),
 	}
 	for r := range d.seats {
 		d.seats[r].rank = r
@@ -194,6 +200,11 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 	}
 	if recvs > 0 {
 		d.recvs.polled(recvs)
+	}
+	if n > 0 {
+		d.vain = 0
+	} else if d.vain++; d.crowded && d.vain%courtesy == 0 {
+		sched.Yield() // what would bring something may need this processor
 	}
 	return n, nil
 }

@@ -55,8 +55,8 @@ func (e *engine) init(d *domain) {
 	e.hot = &d.seats[d.job.Rank]
 	e.window = d.cfg.Spin
 	e.pure = spinPure
-	if 2*d.job.Size > runtime.NumCPU() {
-		e.pure = spinMin // a program and an engine for each rank are more than there are processors
+	if d.crowded {
+		e.pure = spinMin
 	}
 	if e.window == 0 {
 		e.window = spinMax / 4

@@ -10,11 +10,17 @@ import (
 // An engine's work is done by whoever holds it. Mostly that is its thread. But a few bytes are written sooner than another
 // thread hears of them, so a poster does that itself, as a card takes them by programmed I/O; and who polls an empty queue has
 // nothing better to do, while on a machine with fewer cores than threads the engine would have to be scheduled first.
+//
+// A request to a peer is answered by whoever polls there, or by the peer's engine, which naps as long as its pollers do the work.
+// A poller that only spins keeps both off its processor until its time is up, and the scheduler likes to put two programs that
+// spin on one processor and their two engines, which seem to do as much, on the other. So a poller that has found nothing for
+// a while lets others run.
 
 const (
 	atOnceBytes = 8 << 10               // a poster moves as much itself
 	atOnceOps   = 4                     // in so many operations
 	nap         = 50 * time.Microsecond // how long the thread leaves the work to pollers before it looks again
+	courtesy    = 32                    // polls in vain before others have the processor, where there are not enough: some 3 us
 )
 
 // hold makes the caller the one who performs, if nobody is; let ends that.

@@ -47,6 +47,8 @@ func (r *rank) obey(word string, args []string) (string, error) {
 		return "", r.storm(transport.Kind(n[0]), n[1], n[2])
 	case "traffic": // peer, operations, the rank that will die
 		return r.traffic(n[0], n[1], n[2])
+	case "polls": // peer, operations
+		return r.polls(n[0], n[1])
 	case "vandal": // seed, milliseconds
 		return "", r.vandal(uint64(n[0]), time.Duration(n[1])*time.Millisecond)
 	case "close":
@@ -117,6 +119,30 @@ func (r *rank) litmus(off, rounds int) error {
 }
 
 func litmusBytes(k int) int { return []int{8, 64, 256, 1000, 4096}[k%5] }
+
+// polls adds to a peer's word, one operation at a time, and answers how often it has polled for that.
+func (r *rank) polls(peer, operations int) (string, error) {
+	if err := r.connect(peer); err != nil {
+		return "", err
+	}
+	var cq [1]transport.Completion
+	count := 0
+	for range operations {
+		if err := r.post(r.op(transport.OpFetchAdd, peer, 0, 0, 8)); err != nil {
+			return "", err
+		}
+		for n := 0; n == 0; count++ {
+			var err error
+			if n, err = r.d.Poll(cq[:]); err != nil {
+				return "", err
+			}
+		}
+		if cq[0].Status != transport.StatusOK {
+			return "", fmt.Errorf("status %d", cq[0].Status)
+		}
+	}
+	return fmt.Sprint(count), nil
+}
 
 // postRecvs posts buffers whose cookies are their offsets.
 func (r *rank) postRecvs(count, bytes int) error {

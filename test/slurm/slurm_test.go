@@ -1,0 +1,72 @@
+package slurm
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// build compiles a program of this module.
+func build(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), filepath.Base(name))
+	out, err := exec.Command("go", "build", "-o", path, "gopgas/"+name).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+// TestSrun runs examples, and one that fails, as steps of one cluster.
+func TestSrun(t *testing.T) {
+	c := start(t)
+	hello, kmer, rank := build(t, "examples/hello"), build(t, "examples/kmer"), build(t, "test/failure/testdata/rank")
+	genome, err := filepath.Abs("../../examples/kmer/lambda.fa")
+	require.NoError(t, err)
+
+	t.Run("hello", func(t *testing.T) {
+		// Three tasks on the first node and one on the second: what a list of tasks for each node is good at getting wrong.
+		for _, how := range [][]string{{"--mpi=pmi2", "-N2", "-n4"}, {"--mpi=pmi2", "-N1", "-n1"}, {"--mpi=pmi2", "-N2", "-n5", "-m", "cyclic"}} {
+			out, errOut, code := c.srun(t, nil, append(how, hello)...)
+			require.Zero(t, code, "%v: %s%s", how, out, errOut)
+			ranks := strings.TrimPrefix(how[2], "-n")
+			lines := regexp.MustCompile(`(?m)^rank \d of `+ranks+` on node 0 `).FindAllString(out, -1)
+			require.Len(t, lines, int(ranks[0]-'0'), out)
+			require.Contains(t, out, "all "+ranks+" ranks are on the roll")
+		}
+	})
+	t.Run("by variable", func(t *testing.T) {
+		out, errOut, code := c.srun(t, []string{"SLURM_MPI_TYPE=pmi2"}, "-n2", hello)
+		require.Zero(t, code, "%s%s", out, errOut)
+		require.Contains(t, out, "all 2 ranks are on the roll")
+	})
+	t.Run("kmer", func(t *testing.T) {
+		for _, env := range [][]string{nil, {"PGAS_LOCAL=off", "PGAS_TRANSPORT=tcp"}} {
+			out, errOut, code := c.srun(t, env, "--mpi=pmi2", "-N2", "-n3", kmer, genome)
+			require.Zero(t, code, "%v: %s%s", env, out, errOut)
+			require.Contains(t, out, "48472 k-mers of 31 letters, 48472 of them distinct, counted by 3 ranks")
+			require.Contains(t, out, "verified by a serial count")
+		}
+	})
+	t.Run("without PMI", func(t *testing.T) {
+		out, errOut, code := c.srun(t, nil, "--mpi=none", "-n2", hello)
+		require.NotZero(t, code, "%s%s", out, errOut)
+		require.Empty(t, out)
+		for _, task := range []string{"task 0 of 2", "task 1 of 2"} {
+			require.Contains(t, errOut, "started by srun as "+task+" without PMI")
+		}
+		require.Contains(t, errOut, "start it with srun --mpi=pmi2, or set SLURM_MPI_TYPE=pmi2")
+		// A step of one task without PMI is a world of one rank.
+		out, errOut, code = c.srun(t, nil, "--mpi=none", "-n1", hello)
+		require.Zero(t, code, "%s%s", out, errOut)
+		require.Contains(t, out, "all 1 ranks are on the roll")
+	})
+	t.Run("a rank dies", func(t *testing.T) {
+		// Slurm by itself lets the others wait: it is the library that tells them.
+		out, errOut, code := c.srun(t, nil, "--mpi=pmi2", "-N2", "-n4", rank, "kill", "barrier")
+		require.NotZero(t, code, "%s%s", out, errOut)
+		require.Equal(t, 3, strings.Count(out, "was told"), "%s%s", out, errOut)
+	})
+}
