@@ -1,7 +1,7 @@
 TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business
-HOST = $$(go list ./... | grep -v test/vm)# what runs in the virtual machine is the same program each time
+HOST = $$(go list ./... | grep -v -e test/vm -e test/slurm)# what runs there is the same program each time
 .PHONY: help deps test check bench figures fmt
 
 help: ## list the targets

@@ -1,8 +1,9 @@
 #!/bin/sh
 # install-test-deps.sh   installs the Debian packages that the tests need and this machine lacks: a C compiler
 # (the race detector and the verbs shim are C), MPICH (real MPI programs run under our launcher, and ours
-# under theirs), the header of libibverbs (our declarations are compared with it), gdb (the page on debugging) and a browser
-# without a screen (the launcher's page is looked at). It asks nothing and touches no network when everything is there.
+# under theirs), Slurm (ours run under its srun), the header of libibverbs (our declarations are compared with it),
+# gdb (the page on debugging) and a browser without a screen (the launcher's page is looked at). It asks nothing and
+# touches no network when everything is there.
 set -eu
 
 missing=
@@ -21,6 +22,11 @@ need mpich command -v mpiexec.hydra
 need libmpich-dev command -v mpicc.mpich
 need gdb command -v gdb
 need chromium-headless-shell browser
+need slurmctld test -e /usr/sbin/slurmctld
+need slurmd test -e /usr/sbin/slurmd
+need slurm-client command -v srun
+need slurm-wlm-basic-plugins test -e "$(dpkg -L slurm-wlm-basic-plugins 2>/dev/null | grep -m1 mpi_pmi2.so)"
+need munge test -e /usr/sbin/munged
 need libibverbs-dev test -e /usr/include/infiniband/verbs.h
 
 [ -n "$missing" ] || exit 0

@@ -41,7 +41,8 @@ func Install(t testing.TB, packages ...string) {
 }
 
 func apt(args []string) ([]byte, error) {
-	cmd := exec.Command("apt-get", args...)
+	// Tests of several packages may install at once: each waits for the others.
+	cmd := exec.Command("apt-get", append([]string{"-o", "DPkg::Lock::Timeout=180"}, args...)...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	return cmd.CombinedOutput()
 }

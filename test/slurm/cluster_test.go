@@ -83,6 +83,7 @@ func configuration(dir, host string, port []int) string {
 		"SlurmctldPidFile=" + dir + "/slurmctld.pid", "SlurmdPidFile=" + dir + "/slurmd.%n.pid",
 		"ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none", "SwitchType=switch/none", "MpiDefault=none",
 		"SelectType=select/cons_tres", "SelectTypeParameters=CR_Core", "SchedulerType=sched/builtin",
+		"SchedulerParameters=batch_sched_delay=0,sched_min_interval=100000",
 		"SlurmdParameters=config_overrides", "ReturnToService=2", "KillWait=2", "InactiveLimit=0",
 		"JobAcctGatherType=jobacct_gather/none", "AccountingStorageType=accounting_storage/none",
 	}
