@@ -188,7 +188,7 @@ func TestDeathOnAnotherNode(t *testing.T) {
 	moveAway(t, "12")
 	for _, how := range []string{"killed", "stopped"} {
 		t.Run(how, func(t *testing.T) {
-			c := pgastest.Procs{NoKill: true, Env: []string{"PGAS_FAILURE_TIMEOUT=1s"}, TimeLimit: 20 * time.Second}
+			c := pgastest.Procs{NoKill: true, Env: []string{"PGAS_FAILURE_TIMEOUT=1s"}, TimeLimit: time.Minute}
 			r, out := pgastest.StartProcs(t, 3, c, 1, func(ctx context.Context, w *pgas.World) error {
 				win, err := window.Allocate[byte](ctx, w.Team(), 1<<20)
 				if err != nil {

@@ -43,15 +43,20 @@ func jobPrograms(t *testing.T) string {
 		require.NoError(t, os.Rename(Program(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
 	}
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("../../window/testdata")))
-	genome, err := os.ReadFile("../../examples/kmer/lambda.fa")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "lambda.fa"), genome, 0o644))
-	lines := bytes.SplitAfter(genome, []byte("\n"))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "genome.fa"), bytes.Join(lines[:15], nil), 0o644))
+	begin(t, filepath.Join(dir, "genome.fa"))
 	script, err := os.ReadFile("testdata/jobs.sh")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "jobs.sh"), script, 0o755))
 	return openToAll(t, dir)
+}
+
+// begin writes the first lines of a genome.
+func begin(t *testing.T, name string) {
+	t.Helper()
+	genome, err := os.ReadFile("../../examples/kmer/lambda.fa")
+	require.NoError(t, err)
+	lines := bytes.SplitAfter(genome, []byte("\n"))
+	require.NoError(t, os.WriteFile(name, bytes.Join(lines[:15], nil), 0o644))
 }
 
 // openToAll lets any user go into dir, which the folders of tests do not.

@@ -2,6 +2,8 @@ package vm
 
 import (
 	"flag"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -9,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/test/debtest"
 )
 
 // longFlag adds the tests that take a minute or two machines.
@@ -85,18 +89,25 @@ func TestVerbsRegionLimit(t *testing.T) {
 	requirePassed(t, r, "TestRegionLimit")
 }
 
-// TestVerbsTwoMachines runs one rank on each of two machines.
+// TestVerbsTwoMachines runs one rank on each of two machines: of the transport's own test, then of jobs that Hydra starts.
 func TestVerbsTwoMachines(t *testing.T) {
 	long(t)
-	link, shared := t.TempDir(), t.TempDir()
+	debtest.Need(t, "mpiexec.hydra", "mpich")
+	link, shared, programs := t.TempDir(), t.TempDir(), t.TempDir()
 	program := Build(t, verbsPackage)
+	for _, name := range []string{"hello", "kmer", "heat"} {
+		require.NoError(t, os.Rename(Program(t, "gopgas/examples/"+name), filepath.Join(programs, name+".run")))
+	}
+	begin(t, filepath.Join(programs, "genome.fa"))
+	script, err := filepath.Abs("testdata/pair.sh")
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	var results [2]Result
 	for node := range results {
 		wg.Go(func() {
 			results[node] = Run(t, Machine{Link: link, Node: node, CPUs: 1, Share: shared, Timeout: 3 * time.Minute}, "bash", "-c",
-				`PGAS_REQUIRE=verbs VERBS_TEST_NODE=$1 VERBS_TEST_FOLDER=$2 exec "$3" -test.v -test.run='^TestTwoMachines$'`,
-				"bash", []string{"0", "1"}[node], shared, program)
+				`PGAS_REQUIRE=verbs VERBS_TEST_NODE=$1 VERBS_TEST_FOLDER=$2 "$3" -test.v -test.run='^TestTwoMachines$' && exec bash "$4" "$1" "$2" "$5"`,
+				"bash", []string{"0", "1"}[node], shared, program, script, programs)
 		})
 	}
 	wg.Wait()
@@ -104,4 +115,16 @@ func TestVerbsTwoMachines(t *testing.T) {
 		requirePassed(t, r, "TestTwoMachines")
 	}
 	require.FileExists(t, shared+"/end0")
+	all := parts(t, results[0].Stdout)
+	for job, words := range map[string][]string{
+		"hello": {`rank 0 of 2 on node 0 \(vm\), reaches rank 1 over verbs`, `rank 1 of 2 on node 1 \(vm\), reaches rank 0 over verbs`},
+		"kmer":  {"counted by 2 ranks", "verified by a serial count"},
+		"heat":  {"on 2 ranks"},
+	} {
+		require.Contains(t, all, job, results[0].Stdout)
+		require.Zero(t, all[job].code, all[job].text)
+		for _, w := range words {
+			require.Regexp(t, w, all[job].text)
+		}
+	}
 }
