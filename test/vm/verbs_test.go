@@ -105,7 +105,7 @@ func TestVerbsTwoMachines(t *testing.T) {
 	var results [2]Result
 	for node := range results {
 		wg.Go(func() {
-			results[node] = Run(t, Machine{Link: link, Node: node, CPUs: 1, Share: shared, Timeout: 3 * time.Minute}, "bash", "-c",
+			results[node] = Run(t, Machine{Link: link, Node: node, CPUs: 1, Share: shared, Timeout: 5 * time.Minute}, "bash", "-c",
 				`PGAS_REQUIRE=verbs VERBS_TEST_NODE=$1 VERBS_TEST_FOLDER=$2 "$3" -test.v -test.run='^TestTwoMachines$' && exec bash "$4" "$1" "$2" "$5"`,
 				"bash", []string{"0", "1"}[node], shared, program, script, programs)
 		})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -203,6 +204,15 @@ func TestGhostStatus(t *testing.T) {
 	} {
 		got := ghostStatus(c.kind, c.fault, c.first, c.posted, c.gone, c.device)
 		require.Equal(t, c.want, got, "%+v", c)
+	}
+}
+
+// TestAckTimeout: a queue pair gives up after half a second, or after a tenth of a longer patience.
+func TestAckTimeout(t *testing.T) {
+	for patience, want := range map[time.Duration]uint8{
+		0: 14, time.Second: 14, defaultPatience: 14, 9 * time.Second: 14, 10 * time.Second: 15, time.Minute: 17, time.Hour: 20, 1 << 62: 20,
+	} {
+		require.Equal(t, want, ackTimeout(patience), "%v", patience)
 	}
 }
 

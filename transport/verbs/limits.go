@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
@@ -167,4 +168,21 @@ func size(n int64) string {
 	default:
 		return fmt.Sprintf("%d bytes", n)
 	}
+}
+
+// Codes of a queue pair's timeout: 4.096 us times two to its power (InfiniBand specification, volume 1, section 9.7.6.1.3).
+const (
+	leastAckTimeout = 14 // 67 ms
+	mostAckTimeout  = 20 // 4.3 s
+)
+
+// ackTimeout is the code of how long a queue pair waits for an answer before it sends anew. All its tries take a tenth of the
+// patience with a silent peer, so that a connection can be made again, but half a second at least: less is no sign of a
+// death, since a machine may be busy for that long.
+func ackTimeout(patience time.Duration) uint8 {
+	code := uint8(leastAckTimeout)
+	for code < mostAckTimeout && (retries+1)*4096*time.Nanosecond<<(code+1) <= patience/10 {
+		code++
+	}
+	return code
 }

@@ -62,14 +62,12 @@ const (
 // drainBit marks the ID of a pair's last operation; beside it, as in that of a record, stands the pair's slot.
 const drainBit = 1 << 62
 
-// Settings of a queue pair. Some devices take 7 retries for ever, so it is 6, and a packet is repeated after 67 ms:
-// a dead peer is noticed after half a second. A message waits for ever for a receive buffer; the link tells if the
-// peer has died meanwhile.
+// Settings of a queue pair. Some devices take 7 retries for ever, so it is 6. A message waits for ever for a receive
+// buffer; the link tells if the peer has died meanwhile.
 const (
-	timeoutCode = 14
-	retries     = 6
-	rnrForEver  = 7
-	rnrTimer    = 12 // 0.64 ms
+	retries    = 6
+	rnrForEver = 7
+	rnrTimer   = 12 // 0.64 ms
 )
 
 // newPair makes a queue pair for a connection with peer. It waits while too many old pairs are being drained.
@@ -102,7 +100,7 @@ func (p *pair) connect(remote *card) error {
 		GID: remote.gid, RemoteNumber: remote.number, RemotePSN: remote.psn, LocalPSN: p.psn,
 		MTU: min(d.port.state.MTU, uint32(remote.mtu)), RemoteLID: uint32(remote.lid), Port: uint8(d.port.number),
 		GIDIndex: uint8(d.port.gid.Index), Reads: uint8(min(d.sizes.reads, int(remote.reads))), DestReads: uint8(d.sizes.reads),
-		Timeout: timeoutCode, Retries: retries, RNRRetries: rnrForEver, RNRTimer: rnrTimer, PKeyIndex: uint16(d.port.pkey),
+		Timeout: ackTimeout(d.patience), Retries: retries, RNRRetries: rnrForEver, RNRTimer: rnrTimer, PKeyIndex: uint16(d.port.pkey),
 	}
 	if d.port.state.LinkLayer == ibv.LinkEthernet {
 		path.Global = 1
