@@ -20,7 +20,8 @@
 // # Tests
 //
 // TestVerbs is the transport by itself; TestJobs is jobs of processes and the suites above it (testdata/jobs.sh). The flag
-// -vm.long adds the whole suites, two devices, two machines, two thousand windows and all registrations of a device;
+// -vm.long adds the whole suites, two devices, two machines and jobs across them (testdata/pair.sh), two thousand windows and
+// all registrations of a device;
 // -vm.numbers measures instead (testdata/numbers.sh).
 //
 // # Rules

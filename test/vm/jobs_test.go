@@ -3,9 +3,11 @@ package vm
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +52,17 @@ func jobPrograms(t *testing.T) string {
 	return openToAll(t, dir)
 }
 
+// seconds says what took how long, of what took some.
+func seconds(all map[string]part) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if m := regexp.MustCompile(`(?m)^took ([1-9]\d*) s$`).FindStringSubmatch(all[name].text); m != nil {
+			list = append(list, name+" "+m[1]+" s")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // begin writes the first lines of a genome.
 func begin(t *testing.T, name string) {
 	t.Helper()
@@ -84,6 +97,7 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	dir := jobPrograms(t)
 	r := Run(t, Machine{Timeout: limit}, "bash", filepath.Join(dir, "jobs.sh"), length, dir)
 	all := parts(t, r.Stdout)
+	t.Log(seconds(all))
 	well := func(name string, words ...string) {
 		t.Helper()
 		p, ok := all[name]

@@ -116,6 +116,7 @@ func TestVerbsTwoMachines(t *testing.T) {
 	}
 	require.FileExists(t, shared+"/end0")
 	all := parts(t, results[0].Stdout)
+	t.Log(seconds(all))
 	for job, words := range map[string][]string{
 		"hello": {`rank 0 of 2 on node 0 \(vm\), reaches rank 1 over verbs`, `rank 1 of 2 on node 1 \(vm\), reaches rank 0 over verbs`},
 		"kmer":  {"counted by 2 ranks", "verified by a serial count"},

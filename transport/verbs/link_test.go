@@ -242,6 +242,57 @@ func TestReplay(t *testing.T) {
 	require.ErrorIs(t, err, errMAC)
 }
 
+// cutter writes so many bytes and then closes.
+type cutter struct {
+	net.Conn
+	left int
+}
+
+func (c *cutter) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b[:min(len(b), c.left)])
+	if c.left -= n; c.left == 0 {
+		c.Close()
+	}
+	return n, err
+}
+
+// TestCutOff ends a dialer's connection within what it says, at every place that matters, or has it say too much: what was whole
+// is heard, the rest is not.
+func TestCutOff(t *testing.T) {
+	a := newAuthority([]byte("secret"), "job")
+	const whole = helloBytes + frameBytes
+	for _, bytes := range []int{1, 4, helloBytes - 1, helloBytes, helloBytes + 1, whole - 1, whole, whole + 1, whole + frameBytes - 1, whole + frameBytes} {
+		here, there := net.Pipe()
+		dialed := make(chan error, 1)
+		go func() {
+			defer here.Close()
+			c := &cutter{here, bytes}
+			h := sampleHello()
+			l, err := a.greet(c, &h)
+			if err == nil {
+				err = l.send(sampleFrame())
+			}
+			if err == nil {
+				_, err = c.Write(make([]byte, frameBytes)) // nobody has made a code for these
+			}
+			dialed <- err
+		}()
+		heard := 0
+		l, _, err := a.answer(there)
+		for err == nil {
+			if _, err = l.receive(); err == nil {
+				heard++
+			}
+		}
+		there.Close()
+		<-dialed
+		require.Equal(t, bytes >= whole, heard == 1, "%d bytes: %d frames were heard", bytes, heard)
+		if bytes == whole+frameBytes {
+			require.ErrorIs(t, err, errMAC)
+		}
+	}
+}
+
 type recorder struct {
 	net.Conn
 	to *[]byte
