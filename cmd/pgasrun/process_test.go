@@ -117,6 +117,35 @@ func TestInterruptFromOutside(t *testing.T) {
 	}
 }
 
+// TestInterruptWhileJoining: a rank that waits for another one to join ends at once, and nobody complains of its end.
+func TestInterruptWhileJoining(t *testing.T) {
+	var out, errs locked
+	const script = `echo up; if [ $PGAS_RANK = 1 ]; then exec sleep 100; fi; exec "$0"`
+	cmd := exec.Command(pgasrun, "-n", "2", "sh", "-c", script, traffic)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return strings.Count(out.String(), "up") == 2 }, 30*time.Second, time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait()
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
+	require.Equal(t, "pgasrun: ended by SIGINT, which the launcher received and forwarded\n", errs.String())
+}
+
+// TestInterruptThatIsIgnored: the launcher says how to end a job that goes on after Ctrl-C.
+func TestInterruptThatIsIgnored(t *testing.T) {
+	var out, errs locked
+	cmd := exec.Command(pgasrun, "--grace", "10ms", "sh", "-c", `trap "" INT; echo up; exec sleep 100`)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "up") }, 30*time.Second, time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.Eventually(t, func() bool { return strings.Contains(errs.String(), "another one (Ctrl-C) kills them") }, 30*time.Second, time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait()
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
+	require.Contains(t, errs.String(), "second SIGINT: killing all ranks")
+}
+
 func TestStandardInput(t *testing.T) {
 	cmd := exec.Command(pgasrun, "-n", "2", rank, "stdin")
 	cmd.Stdin = strings.NewReader("some input")

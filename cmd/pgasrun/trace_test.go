@@ -88,7 +88,7 @@ func TestTraceOfAJobThatFails(t *testing.T) {
 		says string
 	}{
 		"not ours":     {[]string{"--trace", file, "true"}, codeTrouble, "no rank wrote anything"},
-		"no such path": {[]string{"--trace", filepath.Join(dir, "no", "x.json"), "true"}, codeUsage, "--trace: open "},
+		"no such path": {[]string{"--trace", filepath.Join(dir, "no", "x.json"), "true"}, codeUsage, "the file cannot be made: open "},
 		"no name":      {[]string{"--trace", "", "true"}, codeUsage, "--trace without a file"},
 	} {
 		t.Run(name, func(t *testing.T) {
