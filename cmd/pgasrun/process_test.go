@@ -183,6 +183,53 @@ func TestTerminal(t *testing.T) {
 	require.Equal(t, 130, cmd.ProcessState.ExitCode(), out.String())
 }
 
+// TestWrappedRankHasTheTerminal: a debugger finds a terminal in all three places, is in the foreground, and gets Ctrl-C alone; then
+// the terminal is pgasrun's again, as it was.
+func TestWrappedRankHasTheTerminal(t *testing.T) {
+	debugger := filepath.Join(t.TempDir(), "debugger")
+	require.NoError(t, os.WriteFile(debugger, []byte(`#!/bin/sh
+[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo three terminals
+trap 'c=1; echo caught' INT
+stty -echo
+echo ready
+while [ -z "$c" ]; do sleep 0.02; done
+read line
+echo "read $line"
+`), 0o755))
+	cmd := exec.Command("script", "-qec", "stty echo; "+pgasrun+" -n 2 --wrap 1:"+debugger+" "+rank+" sleep; code=$?; stty -a; exit $code", "/dev/null")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	var out locked
+	cmd.Stdout = &out
+	require.NoError(t, cmd.Start())
+	says := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(out.String(), text) }, 30*time.Second, 5*time.Millisecond, "%s", text)
+	}
+	says("three terminals")
+	says("ready")
+	says("sleeping") // rank 0
+	_, err = in.Write([]byte{3})
+	require.NoError(t, err)
+	says("caught")
+	_, err = in.Write([]byte("typed\n"))
+	require.NoError(t, err)
+	says("read typed")
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	require.Eventually(t, func() bool { // rank 0 still runs; Ctrl-C ends it as soon as the debugger has ended
+		_, _ = in.Write([]byte{3})
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}, 30*time.Second, 20*time.Millisecond)
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), out.String())
+	require.Regexp(t, `(?m)[^-]\becho\b`, out.String()[strings.Index(out.String(), "read typed"):], "the debugger had switched it off")
+}
+
 func TestStatistics(t *testing.T) {
 	_, errs, code := call(t, "-n", "2", "--stats=json", rank, "stats")
 	require.Zero(t, code, errs)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/timeline"
 )
 
 // span is a complete event of a file for Perfetto.
@@ -42,6 +44,13 @@ func TestTraceOfProcesses(t *testing.T) {
 	require.Regexp(t, `(?m)^pgasrun: .*out\.json: \d+ spans of 4 ranks; open it with https://ui\.perfetto\.dev$`, errs)
 	requireEmpty(t, tmp)
 	all := spansOf(t, file)
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	counts, err := timeline.Verify(f)
+	require.NoError(t, err)
+	require.Equal(t, 4, counts.Processes)
+	require.Equal(t, len(all), counts.Spans)
 
 	var barriers [4][]span // the program's collective calls, by rank
 	puts := map[string]int{}

@@ -38,7 +38,7 @@ type action struct {
 type judge struct {
 	host    string
 	noKill  bool
-	wrapped bool // a debugger or the like runs a rank
+	wrapped map[int]bool // the ranks that a debugger or the like runs
 	timeout time.Duration
 	grace   time.Duration
 
@@ -64,6 +64,7 @@ func (j *judge) decide(code int, cause string) bool {
 
 // rankEnded judges the end of a rank that had come as far as state.
 func (j *judge) rankEnded(e RankEnd, state pmiserver.State) []action {
+	delete(j.wrapped, e.Rank)
 	how, failed := howEnded(e, state)
 	if !failed {
 		return nil
@@ -127,7 +128,7 @@ func (j *judge) aborted(rank, code int, text string, after time.Duration) []acti
 
 // signalled judges a signal that the launcher received.
 func (j *judge) signalled(sig syscall.Signal) []action {
-	if sig == syscall.SIGINT && j.wrapped {
+	if sig == syscall.SIGINT && len(j.wrapped) > 0 {
 		return []action{{do: interrupt}} // it is how one talks to a debugger, as often as one likes
 	}
 	switch sig {

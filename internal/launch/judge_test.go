@@ -72,6 +72,12 @@ func TestJudgeOfAbortAndSignals(t *testing.T) {
 	require.Equal(t, []deed{say, killAll}, deeds(j.signalled(syscall.SIGTERM)))
 	require.Equal(t, 143, j.code)
 
+	j = judge{wrapped: map[int]bool{1: true}}
+	require.Equal(t, []deed{interrupt}, deeds(j.signalled(syscall.SIGINT)))
+	require.Equal(t, []deed{interrupt}, deeds(j.signalled(syscall.SIGINT)), "as often as one likes")
+	require.Empty(t, j.rankEnded(RankEnd{Rank: 1}, pmiserver.Silent))
+	require.Equal(t, []deed{forward, remindSoon}, deeds(j.signalled(syscall.SIGINT)), "nobody is debugged any more")
+
 	j = judge{grace: 2 * time.Second}
 	j.signalled(syscall.SIGINT)
 	require.Equal(t, []action{{do: say, text: "ranks still run 2.00 s after SIGINT; another one (Ctrl-C) kills them"}}, j.stillRunning())

@@ -64,6 +64,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	}
 	err = j.loop(ctx)
 	j.clear()
+	j.tty.takeBack()
 	close(j.over)
 	err = errors.Join(err, j.routes.close(), j.outlet.lost())
 	res := Result{Job: j.name, Code: j.judge.code, Cause: j.judge.cause, Elapsed: time.Since(begin)}
@@ -150,6 +151,9 @@ func (j *job) loop(ctx context.Context) (err error) {
 			case evEnd:
 				alive--
 				j.ranks[e.rank].end = &e.end
+				if j.tty.of(e.rank) {
+					j.tty.takeBack()
+				}
 				state := j.server.State(e.rank)
 				act(j.judge.rankEnded(e.end, state))
 				how, _ := howEnded(e.end, state)
@@ -263,8 +267,7 @@ func (j *job) drain(drained <-chan struct{}) {
 		}
 	}
 	for _, p := range j.ranks { // a process outside of the groups holds a pipe and is silent
-		p.out.Close()
-		p.err.Close()
+		p.closeOutput()
 	}
 }
 
