@@ -144,6 +144,20 @@ func (w *Window[T]) CheckWrite(lo, hi int) error {
 	return w.declare("write", racecheck.Write, lo, hi)
 }
 
+// Reading returns elements [lo, hi) of Local, to be read until this rank's next synchronisation, and tells the race check so, as
+// CheckRead does. It is the way to use Local in a program that is to be checked.
+func (w *Window[T]) Reading(lo, hi int) ([]T, error) { return w.using("read", racecheck.Read, lo, hi) }
+
+// Writing is Reading for elements that the program writes, or reads and writes.
+func (w *Window[T]) Writing(lo, hi int) ([]T, error) { return w.using("write", racecheck.Write, lo, hi) }
+
+func (w *Window[T]) using(op string, kind racecheck.Kind, lo, hi int) ([]T, error) {
+	if err := w.declare(op, kind, lo, hi); err != nil {
+		return nil, err
+	}
+	return w.Local()[lo:hi:hi], nil
+}
+
 // declare checks an access to this rank's own part that the program has told of.
 func (w *core) declare(op string, kind racecheck.Kind, lo, hi int) error {
 	me := w.team.Rank()

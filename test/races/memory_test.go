@@ -2,6 +2,7 @@ package races_test
 
 import (
 	"errors"
+	"fmt"
 
 	"gopgas/window"
 )
@@ -42,6 +43,67 @@ func (r *rig) withLent(f func(l *lent) error) error {
 	}
 	return seq(func() error { return f(l) }, func() error { return l.win.Fence(r.ctx) }, func() error { return l.win.Free(r.ctx) },
 		func() error { return r.Barrier(r.ctx) }, func() error { return d.Free(r.ctx) }, func() error { return refs.Free(r.ctx) })
+}
+
+// declared are programs that say what they do with memory of their own by the way they get at it.
+var declared = []program{
+	{"a get beside a part that is being written", func(r *rig) error {
+		return errors.Join(
+			r.is(0, func() error { return r.win.Get(2, 3, make([]int64, 1)) }), // mark: writing a
+			r.is(2, func() error {
+				part, err := r.win.Writing(0, 8) // mark: writing b
+				if err == nil {
+					part[4] = 7
+				}
+				return err
+			}))
+	}, pair("writing a", "writing b")},
+	{"a put beside a part that is being read", func(r *rig) error {
+		return errors.Join(
+			r.is(0, func() error { return r.win.Put(2, 3, one) }),               // mark: reading a
+			r.is(2, func() error { _, err := r.win.Reading(3, 4); return err })) // mark: reading b
+	}, pair("reading a", "reading b")},
+	{"gets beside a part that is being read", func(r *rig) error {
+		_, err := r.win.Reading(0, 16)
+		return errors.Join(err, r.win.Get(2, 0, make([]int64, 16)))
+	}, nil},
+	{"phases of puts and of work on the own part", func(r *rig) error {
+		for range 3 {
+			part, err := r.win.Writing(0, 16)
+			if err != nil {
+				return err
+			}
+			for i := range part {
+				part[i]++
+			}
+			err = seq(r.fence, func() error { return r.win.Put((r.Rank()+1)%ranks, 2, one) }, r.fence)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil},
+	{"elements that are not there", func(r *rig) error {
+		for _, at := range [][2]int{{-1, 2}, {0, 17}, {3, 2}} {
+			if _, err := r.win.Reading(at[0], at[1]); !errors.Is(err, window.ErrRange) {
+				return fmt.Errorf("elements %v: %v", at, err)
+			}
+		}
+		return nil
+	}, nil},
+	{"sections without waiting", func(r *rig) error {
+		return errors.Join(
+			r.is(0, func() error {
+				hs, err := r.win.PutSectionNB(2, 0, four, window.Packed(2, 2, 8)) // mark: begun a
+				return errors.Join(err, hs.Wait(r.ctx))
+			}),
+			r.is(1, func() error { return r.win.Put(2, 9, one) }), // mark: begun b
+			r.fence(),
+			r.is(0, func() error {
+				hs, err := r.win.GetSectionNB(2, 0, r.buf[:4], window.Packed(2, 2, 8))
+				return errors.Join(err, hs.Wait(r.ctx), r.win.Put(1, 0, r.buf[:4]))
+			}))
+	}, pair("begun a", "begun b")},
 }
 
 // attachments are programs with memory that a rank attaches and detaches.
