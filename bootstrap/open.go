@@ -64,5 +64,8 @@ func Open(ctx context.Context, environ []string) (Job, error) {
 		return nil, fmt.Errorf("join the job: started by srun as task %s of %s without PMI: %w; start it with srun --mpi=pmi2, or set "+
 			"SLURM_MPI_TYPE=pmi2 in the environment of srun", env["SLURM_PROCID"], env["SLURM_STEP_NUM_TASKS"], ErrNoRendezvous)
 	}
-	return newAlone(), ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("join the job: %w", err)
+	}
+	return newAlone(), nil
 }

@@ -1,6 +1,9 @@
 package eager
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Mode forces how small transfers travel, or leaves it to the costs.
 type Mode uint8
@@ -33,7 +36,7 @@ func ParseMode(name string) (Mode, error) {
 			return Mode(m), nil
 		}
 	}
-	return 0, fmt.Errorf("eager mode %q: there are %v", name, modeNames)
+	return 0, fmt.Errorf("eager mode %q: want one of: %s", name, strings.Join(modeNames[:], ", "))
 }
 
 // Choice is how one small transfer travels.

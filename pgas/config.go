@@ -315,7 +315,8 @@ func (c *Config) chooseNIC(ctx context.Context, nodes int, fabrics []string) (tr
 			err = auto.Probe(ctx, name, c.Device, c.nics(nodes))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s=%s cannot be used here: %w", ErrConfig, envTransport, name, err)
+			return nil, fmt.Errorf("%w: %s=%s cannot be used here: %w; without %s the library takes what works (pgasrun info lists that)",
+				ErrConfig, envTransport, name, err, envTransport)
 		}
 	}
 	if name == "shm" {

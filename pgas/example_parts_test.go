@@ -123,3 +123,30 @@ func ExampleWait() {
 	})
 	// Output: wait-until true
 }
+
+// Every second column of a matrix, whoever owns it, is on its way while this rank does something else.
+func ExampleMatrix_GetNB() {
+	pgastest.Example(4, func(ctx context.Context, w *pgas.World) error {
+		m, err := pgas.NewMatrix[int](ctx, w.Team(), 2, 6, pgas.Grid{})
+		if err != nil {
+			return err
+		}
+		if err := m.Apply(ctx, func(i, j, _ int) int { return 10*i + j }); err != nil {
+			return err
+		}
+		columns := make([]int, 2*3)
+		handles, err := m.GetNB(pgas.Area{Rows: 2, Cols: 3, ColStep: 2}, columns)
+		if err != nil {
+			return err
+		}
+		// Here it computes.
+		if err := handles.Wait(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 3 {
+			fmt.Println(columns)
+		}
+		return m.Free(ctx)
+	})
+	// Output: [0 2 4 10 12 14]
+}

@@ -35,7 +35,9 @@ func run(f func(ctx context.Context, w *World) error) int {
 	}()
 	w, err := Init(ctx, nil)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "pgas: %v\n", err)
+		if err = stopped(ctx, err); !errors.As(err, new(errSignal)) {
+			fmt.Fprintf(os.Stderr, "pgas: %v\n", err)
+		}
 		return exitCode(err)
 	}
 	if err = f(ctx, w); err == nil {
@@ -44,6 +46,7 @@ func run(f func(ctx context.Context, w *World) error) int {
 	if err == nil {
 		return 0
 	}
+	err = stopped(ctx, err)
 	code := exitCode(err)
 	if errors.Is(err, flag.ErrHelp) {
 		code = 0 // the usage was printed by package flag
@@ -52,6 +55,14 @@ func run(f func(ctx context.Context, w *World) error) int {
 	}
 	w.leaveAlone(proto.Exited(code)) // and no farewell to the launcher, which takes that for a failure
 	return code
+}
+
+// stopped returns the signal that ended ctx, where err says no more than that it has ended.
+func stopped(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), new(errSignal)) {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 func exitCode(err error) int {

@@ -12,6 +12,7 @@ import (
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
+	"gopgas/window"
 )
 
 // plain is a matrix in ordinary memory.
@@ -99,7 +100,14 @@ func TestMatrixAreas(t *testing.T) {
 					i := 0
 					want.elements(a, func(x *int32) { *x = src[i]; i++ })
 					if round%w.Size() == w.Rank() {
-						if err := m.Put(a, src); err != nil {
+						if round%2 == 0 {
+							err = m.Put(a, src)
+						} else if hs, nerr := m.PutNB(a, src); nerr == nil {
+							err = hs.Wait(ctx)
+						} else {
+							err = nerr
+						}
+						if err != nil {
 							return err
 						}
 					}
@@ -108,7 +116,14 @@ func TestMatrixAreas(t *testing.T) {
 					}
 					b := randomArea(rng, rows, cols)
 					got := make([]int32, b.Rows*b.Cols)
-					if err := errors.Join(m.Get(b, got), m.Fence(ctx)); err != nil {
+					if round%3 == 0 {
+						var hs window.Handles
+						hs, err = m.GetNB(b, got)
+						err = errors.Join(err, hs.Wait(ctx))
+					} else {
+						err = m.Get(b, got)
+					}
+					if err := errors.Join(err, m.Fence(ctx)); err != nil {
 						return err
 					}
 					i = 0
@@ -130,6 +145,10 @@ func TestMatrixAreas(t *testing.T) {
 					n := bad.Rows * bad.Cols
 					require.ErrorIs(t, m.Get(bad, make([]int32, n)), pgas.ErrRange)
 					require.ErrorIs(t, m.Put(bad, make([]int32, n)), pgas.ErrRange)
+					_, err = m.GetNB(bad, make([]int32, n))
+					require.ErrorIs(t, err, pgas.ErrRange)
+					_, err = m.PutNB(bad, make([]int32, n))
+					require.ErrorIs(t, err, pgas.ErrRange)
 				}
 				require.ErrorIs(t, m.Get(pgas.Area{}, make([]int32, 1)), pgas.ErrRange)
 				require.Panics(t, func() { m.Owner(rows, 0) })

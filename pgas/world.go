@@ -82,7 +82,7 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	defer cancel()
 	job, err := bootstrap.Open(start, cfg.Environ)
 	if err != nil {
-		return nil, fmt.Errorf("join the job: %w", err)
+		return nil, err
 	}
 	var mapper transport.Mapper
 	if !cfg.NoLocal {

@@ -211,6 +211,41 @@ func ExampleRWLock() {
 	// Output: written 4 times
 }
 
+// A reader does something else as long as somebody writes.
+func ExampleRWLock_TryRLock() {
+	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {
+		lock, err := pgsync.NewRWLock(ctx, w.Team())
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			if err := lock.Lock(ctx); err != nil {
+				return err
+			}
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			ok, err := lock.TryRLock()
+			if err != nil {
+				return err
+			}
+			fmt.Println("may read:", ok)
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			if err := lock.Unlock(); err != nil {
+				return err
+			}
+		}
+		return lock.Free(ctx)
+	})
+	// Output: may read: false
+}
+
 // A sum over all ranks is on its way while each computes.
 func ExampleRequest() {
 	pgastest.Example(4, func(ctx context.Context, w *pgas.World) error {

@@ -57,7 +57,8 @@ func (l *Lock) Free(ctx context.Context) error {
 	return err
 }
 
-// TryLock takes the lock if nobody holds it.
+// TryLock takes the lock if nobody holds it, and returns whether it did. It waits for nobody. Where the holder is gone it
+// returns the error of Lock, so that a loop over it ends.
 func (l *Lock) TryLock() (bool, error) {
 	if l.peers == nil {
 		return false, transport.NewOpError("lock", -1, transport.ErrClosed)
@@ -66,12 +67,19 @@ func (l *Lock) TryLock() (bool, error) {
 		return false, nil
 	}
 	ok, err := l.take()
+	if !ok && err == nil {
+		w := lockWatch{l}
+		if err = w.Interrupted(); errors.Is(err, errMine) { // the granter died between making this rank the holder and telling it
+			err = nil
+		}
+		err = l.t.waitError("lock", -1, err)
+	}
 	if !ok {
 		l.busy.Store(false)
-		return ok, err
+		return false, err
 	}
 	l.race.Acquire(0, 0)
-	return ok, err
+	return true, nil
 }
 
 // take tries to become the holder.

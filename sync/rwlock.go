@@ -104,11 +104,7 @@ func (l *RWLock) lock(ctx context.Context, op string, how uint64) error {
 	if err != nil {
 		l.busy.Store(false)
 	} else {
-		l.held.Store(how)
-		l.race.Acquire(0, rwWrite-rwRead)
-		if how == rwWrite {
-			l.race.Acquire(0, 0)
-		}
+		l.got(how)
 	}
 	l.t.e.Sched.Ring()
 	return err

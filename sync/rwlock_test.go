@@ -235,3 +235,94 @@ func TestDeadHolderOfARWLock(t *testing.T) {
 		}
 	}
 }
+
+// TestRWTry: who tries gets the lock where nobody stands in the way, and waits for nobody.
+func TestRWTry(t *testing.T) {
+	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		l, err := pgsync.NewRWLock(ctx, w.Team())
+		if err != nil {
+			return err
+		}
+		first, last := w.Rank() == 0, w.Rank() == w.Size()-1
+		try := func(f func() (bool, error), want bool, text string) {
+			ok, err := f()
+			require.NoError(t, err, text)
+			require.Equal(t, want, ok, text)
+		}
+		// All read at once; nobody may write then, not even one who reads.
+		try(l.TryRLock, true, "beside readers")
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		try(l.TryLock, false, "while others read")
+		if err := errors.Join(w.Barrier(ctx), l.RUnlock(), w.Barrier(ctx)); err != nil {
+			return err
+		}
+		// One writes.
+		if first {
+			try(l.TryLock, true, "free")
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		try(l.TryRLock, false, "while one writes")
+		try(l.TryLock, false, "while one writes")
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if first {
+			if err := l.Unlock(); err != nil {
+				return err
+			}
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		// A reader that tries does not pass a writer that waits.
+		if w.Size() > 2 {
+			if first {
+				try(l.TryRLock, true, "free")
+			}
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			switch {
+			case last:
+				if err := l.Lock(ctx); err != nil {
+					return err
+				}
+			case first: // a try succeeds until the writer stands in the queue, or has the lock
+				for ok := true; ok; {
+					if err := l.RUnlock(); err != nil {
+						return err
+					}
+					var err error
+					if ok, err = l.TryRLock(); err != nil {
+						return err
+					}
+				}
+			}
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			if last {
+				if err := l.Unlock(); err != nil {
+					return err
+				}
+			}
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			try(l.TryRLock, true, "after the writer")
+			if err := l.RUnlock(); err != nil {
+				return err
+			}
+		}
+		if err := l.Free(ctx); err != nil {
+			return err
+		}
+		_, err = l.TryLock()
+		require.ErrorIs(t, err, pgas.ErrClosed)
+		return nil
+	}, 1, 2, 3)
+}

@@ -64,7 +64,7 @@
 // # Races
 //
 // With PGAS_CHECK=races every access passes the race check (internal/racecheck, docs/racecheck.md), parts are not used directly, and there are
-// no views. What a program does with Local it can declare: CheckRead, CheckWrite.
+// no views. What a program does with Local it can declare: Reading, Writing, CheckRead, CheckWrite.
 //
 // # Invariants
 //

@@ -2,11 +2,13 @@ package window
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/symheap"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
 )
@@ -18,8 +20,10 @@ type Dynamic[T any] struct {
 	team *pgsync.Team
 	cpu  bool
 
+	shelf *symheap.Block // nil: races are not looked for
+
 	mu    sync.Mutex
-	mine  map[uint64]*proto.Exposure // by the number of the Ref
+	mine  map[uint64]*attached // by the number of the Ref
 	next  uint64
 	freed bool
 }
@@ -39,15 +43,15 @@ func NewDynamic[T any](ctx context.Context, t *pgsync.Team) (*Dynamic[T], error)
 	if err := agree[T](ctx, t, op, 0, Config{}); err != nil {
 		return nil, err
 	}
-	ranks := make([]int, t.Size())
-	for m := range ranks {
-		ranks[m] = t.WorldRank(m)
-	}
-	cpu, err := t.Engine().Meet(ctx, t, ranks)
-	if err != nil {
+	d := &Dynamic[T]{team: t, mine: make(map[uint64]*attached)}
+	var err error
+	if d.cpu, err = t.Engine().Meet(ctx, t, d.ranks()); err != nil {
 		return nil, transport.NewOpError(op, -1, err)
 	}
-	return &Dynamic[T]{team: t, cpu: cpu, mine: make(map[uint64]*proto.Exposure)}, nil
+	if err := d.openShelf(ctx); err != nil {
+		return nil, transport.NewOpError(op, -1, err)
+	}
+	return d, nil
 }
 
 // Attach makes local, which has at least one element, reachable for the others until Detach; the window keeps it alive.
@@ -73,10 +77,17 @@ func (d *Dynamic[T]) attach(op string, local mem.Range, n int) (Ref, error) {
 		return Ref{}, transport.NewOpError(op, -1, err)
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.next++
-	d.mine[d.next] = xp
-	ref := Ref{Member: d.team.Rank(), Len: n, id: d.next, bytes: uint8(len(card))}
+	id, a := d.next, &attached{xp: xp}
+	d.mine[id] = a
+	d.mu.Unlock()
+	if err := d.check(a, id, n); err != nil {
+		d.mu.Lock()
+		delete(d.mine, id)
+		d.mu.Unlock()
+		return Ref{}, transport.NewOpError(op, -1, errors.Join(err, xp.Free()))
+	}
+	ref := Ref{Member: d.team.Rank(), Len: n, id: id, bytes: uint8(len(card))}
 	copy(ref.card[:], card)
 	return ref, nil
 }
@@ -92,7 +103,7 @@ func (d *Dynamic[T]) open(op string) error {
 }
 
 // own returns what this rank has attached as r; nil if r is another's, or detached.
-func (d *Dynamic[T]) own(r Ref) *proto.Exposure {
+func (d *Dynamic[T]) own(r Ref) *attached {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.Member != d.team.Rank() {
@@ -103,8 +114,8 @@ func (d *Dynamic[T]) own(r Ref) *proto.Exposure {
 
 // Local returns what this rank has attached; nil if r is another's, or detached.
 func (d *Dynamic[T]) Local(r Ref) []T {
-	if xp := d.own(r); xp != nil {
-		return mem.Slice[T](xp.Local)
+	if a := d.own(r); a != nil {
+		return mem.Slice[T](a.xp.Local)
 	}
 	return nil
 }
@@ -114,18 +125,19 @@ func (d *Dynamic[T]) Local(r Ref) []T {
 func (d *Dynamic[T]) Detach(r Ref) error {
 	const op = "detach"
 	d.mu.Lock()
-	xp := d.mine[r.id]
+	a := d.mine[r.id]
 	if r.Member != d.team.Rank() {
-		xp = nil
+		a = nil
 	}
-	if xp != nil {
+	if a != nil {
 		delete(d.mine, r.id)
 	}
 	d.mu.Unlock()
-	if xp == nil {
+	if a == nil {
 		return transport.NewOpError(op, -1, fmt.Errorf("%w: not attached by this rank", ErrRange))
 	}
-	return transport.NewOpError(op, -1, xp.Free())
+	d.leaving(a)
+	return transport.NewOpError(op, -1, errors.Join(d.uncheck(a, r.id), a.xp.Free()))
 }
 
 // Reach returns a window over what r names: the part of r.Member has its elements, the others' parts are empty. All
@@ -143,7 +155,11 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 	if own == nil && r.Member == d.team.Rank() {
 		return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: it is detached", ErrRange))
 	}
-	xp, err := e.Reach(rank, r.card[:r.bytes], own)
+	var mine *proto.Exposure
+	if own != nil {
+		mine = own.xp
+	}
+	xp, err := e.Reach(rank, r.card[:r.bytes], mine)
 	if err != nil {
 		return nil, transport.NewOpError(op, rank, err)
 	}
@@ -159,10 +175,11 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 		return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: %d bytes are not %d elements", ErrRange, xp.Of[0].Bytes, r.Len))
 	}
 	if own != nil {
-		w.local = own.Local
+		w.local, w.race = own.xp.Local, own.race
+	} else if err := d.reachCheck(&w.core, r); err != nil {
+		return nil, transport.NewOpError(op, rank, errors.Join(err, xp.Free()))
 	}
 	w.open()
-	d.team.RaceCheck().NoWindow()
 	return w, nil
 }
 
@@ -181,10 +198,13 @@ func (d *Dynamic[T]) Free(ctx context.Context) error {
 	d.mine, d.freed = nil, true
 	d.mu.Unlock()
 	var first error
-	for _, xp := range rest {
-		if err := xp.Free(); first == nil {
+	for id, a := range rest {
+		if err := errors.Join(d.uncheck(a, id), a.xp.Free()); first == nil {
 			first = err
 		}
+	}
+	if err := d.freeShelf(); first == nil {
+		first = err
 	}
 	return transport.NewOpError(op, -1, first)
 }

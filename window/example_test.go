@@ -433,3 +433,36 @@ func ExampleLockKind() {
 	})
 	// Output: both or none: true
 }
+
+// A block of a matrix is on its way while this rank computes.
+func ExampleHandles() {
+	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int](ctx, w.Team(), 3*4) // three rows of four
+		if err != nil {
+			return err
+		}
+		for i := range win.Local() {
+			win.Local()[i] = 100*w.Rank() + i
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		block := make([]int, 6)
+		var hs window.Handles
+		if hs, err = win.GetSectionNB(1-w.Rank(), 1, block, window.Packed(3, 2, 4)); err != nil {
+			return err
+		}
+		sum := 0
+		for _, v := range win.Local() {
+			sum += v
+		}
+		if err := hs.Wait(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			fmt.Println(sum, block)
+		}
+		return win.Free(ctx)
+	})
+	// Output: 66 [101 102 105 106 109 110]
+}

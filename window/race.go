@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gopgas/internal/mem"
@@ -38,11 +39,16 @@ func (w *core) longest() int {
 
 // closeRaceCheck gives it back.
 func (w *core) closeRaceCheck() error {
-	if w.race == nil {
-		return nil
-	}
-	w.race.Close()
+	race := w.race
 	w.race = nil
+	switch {
+	case race == nil || w.reached && w.way == nil: // what this rank has attached itself is checked on
+		return nil
+	case w.reached:
+		race.Close()
+		return w.way.Free()
+	}
+	race.Close()
 	return w.shadow.Free()
 }
 
@@ -63,6 +69,21 @@ func (w *core) checkedNB(put bool, target, disp int, near mem.Range) (Handle, er
 	}
 	t.Begun()
 	return proto.Watched(t.Ended), nil
+}
+
+// checkedRunsNB is checkedNB for a transfer of many pieces.
+func (w *core) checkedRunsNB(put bool, count int, run func(i int) proto.Run, near mem.Range) (Handles, error) {
+	hs := make(Handles, 0, count)
+	for i := range count {
+		r := run(i)
+		target, _ := w.team.Member(r.To.Rank)
+		h, err := w.checkedNB(put, target, r.Far/w.elem.Bytes, near.Slice(r.Near, r.Bytes))
+		if err != nil {
+			return nil, errors.Join(err, hs.Wait(context.Background()))
+		}
+		hs = append(hs, h)
+	}
+	return hs, nil
 }
 
 // checkRuns checks a transfer of many pieces.
@@ -121,6 +142,20 @@ func (w *Window[T]) CheckWrite(lo, hi int) error {
 		return nil
 	}
 	return w.declare("write", racecheck.Write, lo, hi)
+}
+
+// Reading returns elements [lo, hi) of Local, to be read until this rank's next synchronisation, and tells the race check so, as
+// CheckRead does. It is the way to use Local in a program that is to be checked.
+func (w *Window[T]) Reading(lo, hi int) ([]T, error) { return w.using("read", racecheck.Read, lo, hi) }
+
+// Writing is Reading for elements that the program writes, or reads and writes.
+func (w *Window[T]) Writing(lo, hi int) ([]T, error) { return w.using("write", racecheck.Write, lo, hi) }
+
+func (w *Window[T]) using(op string, kind racecheck.Kind, lo, hi int) ([]T, error) {
+	if err := w.declare(op, kind, lo, hi); err != nil {
+		return nil, err
+	}
+	return w.Local()[lo:hi:hi], nil
 }
 
 // declare checks an access to this rank's own part that the program has told of.

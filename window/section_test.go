@@ -65,9 +65,9 @@ func sections[T comparable](ctx context.Context, t *testing.T, w *pgas.World, n,
 			src[i] = value(round*m + i)
 		}
 		far, near, ok := places(s, disp, n, m)
-		perr := win.PutSection(next, disp, src, s)
+		perr := putSection(ctx, win, round%2 == 1, next, disp, src, s)
 		dst, want := make([]T, m), make([]T, m)
-		gerr := win.GetSection(next, disp, dst, s)
+		gerr := getSection(ctx, win, round%2 == 1, next, disp, dst, s)
 		if !ok {
 			require.ErrorIs(t, perr, window.ErrRange, "%+v at %d of %d, slice of %d", s, disp, n, m)
 			require.ErrorIs(t, gerr, window.ErrRange)
@@ -85,7 +85,7 @@ func sections[T comparable](ctx context.Context, t *testing.T, w *pgas.World, n,
 			want[near[k]] = theirs[far[k]]
 		}
 		clear(dst)
-		if err := win.GetSection(next, disp, dst, s); err != nil {
+		if err := getSection(ctx, win, round%4 > 1, next, disp, dst, s); err != nil {
 			return err
 		}
 		require.Equal(t, want, dst, "%+v at %d", s, disp)
@@ -111,6 +111,24 @@ func sections[T comparable](ctx context.Context, t *testing.T, w *pgas.World, n,
 	require.NoError(t, win.PutSection(next, 0, nil, window.Section{}))
 	require.ErrorIs(t, win.PutSection(w.Size(), 0, nil, window.Section{}), window.ErrTarget)
 	return win.Free(ctx)
+}
+
+// putSection is PutSection, blocking or not.
+func putSection[T any](ctx context.Context, w *window.Window[T], nb bool, target, disp int, src []T, s window.Section) error {
+	if !nb {
+		return w.PutSection(target, disp, src, s)
+	}
+	hs, err := w.PutSectionNB(target, disp, src, s)
+	return errors.Join(err, hs.Wait(ctx))
+}
+
+// getSection is GetSection, blocking or not.
+func getSection[T any](ctx context.Context, w *window.Window[T], nb bool, target, disp int, dst []T, s window.Section) error {
+	if !nb {
+		return w.GetSection(target, disp, dst, s)
+	}
+	hs, err := w.GetSectionNB(target, disp, dst, s)
+	return errors.Join(err, hs.Wait(ctx))
 }
 
 func TestSections(t *testing.T) {
@@ -149,6 +167,19 @@ func TestSectionsLargerThanAnything(t *testing.T) {
 				return err
 			}
 			require.True(t, slices.Equal(src, dst))
+			// The same without waiting, both ways at once, into another window's worth of memory.
+			back := make([]byte, len(src))
+			hs, err := win.GetSectionNB(1-w.Rank(), 0, back, s)
+			if err != nil {
+				return err
+			}
+			more, err := win.PutSectionNB(1-w.Rank(), 0, src, s)
+			if err := errors.Join(err, more.Wait(ctx), hs.Wait(ctx)); err != nil {
+				return err
+			}
+			require.True(t, hs.Done() && more.Done())
+			require.NoError(t, hs.Wait(ctx), "a second time")
+			require.True(t, slices.Equal(src, back))
 			if err := win.Free(ctx); err != nil {
 				return err
 			}
@@ -178,6 +209,11 @@ func TestSectionsOutOfReason(t *testing.T) {
 		} {
 			require.ErrorIs(t, win.PutSection(0, 5, buf, s), window.ErrRange, "%+v", s)
 			require.ErrorIs(t, win.GetSection(0, 5, buf, s), window.ErrRange, "%+v", s)
+			hs, err := win.GetSectionNB(0, 5, buf, s)
+			require.ErrorIs(t, err, window.ErrRange, "%+v", s)
+			require.Empty(t, hs)
+			_, err = win.PutSectionNB(0, 5, buf, s)
+			require.ErrorIs(t, err, window.ErrRange, "%+v", s)
 		}
 		return win.Free(ctx)
 	})

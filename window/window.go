@@ -52,6 +52,7 @@ type core struct {
 	race    *racecheck.Window // nil: races are not looked for
 	shadow  *symheap.Block    // of race
 	reached bool              // made by Dynamic.Reach: Free is local
+	way     *proto.Exposure   // of race, where another member attached the memory
 	freed   bool
 }
 

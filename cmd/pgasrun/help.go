@@ -22,7 +22,7 @@ import path, or a .go file; Go code is built first.
   --bind-to WHAT        bind each rank to a core or to a numa node; none is the default
   --report-bindings     say which processors each rank may use
   --wrap RANKS:COMMAND  run these ranks under COMMAND: --wrap 0:'dlv exec --'. It reads the standard input (one rank, no --stdin),
-                        its output is shown as it comes, and INT goes to it alone
+                        which, if it is the terminal, it has for itself; its output is shown as it comes, and INT goes to it alone
 
   --timeout TIME        after TIME (30s, 5m, or seconds) say what every rank waits for and end the job with code 124
   --grace TIME          time between SIGTERM, ours or one that pgasrun is sent, and SIGKILL (default 2s)

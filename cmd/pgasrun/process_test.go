@@ -117,6 +117,35 @@ func TestInterruptFromOutside(t *testing.T) {
 	}
 }
 
+// TestInterruptWhileJoining: a rank that waits for another one to join ends at once, and nobody complains of its end.
+func TestInterruptWhileJoining(t *testing.T) {
+	var out, errs locked
+	const script = `echo up; if [ $PGAS_RANK = 1 ]; then exec sleep 100; fi; exec "$0"`
+	cmd := exec.Command(pgasrun, "-n", "2", "sh", "-c", script, traffic)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return strings.Count(out.String(), "up") == 2 }, 30*time.Second, time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait()
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
+	require.Equal(t, "pgasrun: ended by SIGINT, which the launcher received and forwarded\n", errs.String())
+}
+
+// TestInterruptThatIsIgnored: the launcher says how to end a job that goes on after Ctrl-C.
+func TestInterruptThatIsIgnored(t *testing.T) {
+	var out, errs locked
+	cmd := exec.Command(pgasrun, "--grace", "10ms", "sh", "-c", `trap "" INT; echo up; exec sleep 100`)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "up") }, 30*time.Second, time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.Eventually(t, func() bool { return strings.Contains(errs.String(), "another one (Ctrl-C) kills them") }, 30*time.Second, time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait()
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
+	require.Contains(t, errs.String(), "second SIGINT: killing all ranks")
+}
+
 func TestStandardInput(t *testing.T) {
 	cmd := exec.Command(pgasrun, "-n", "2", rank, "stdin")
 	cmd.Stdin = strings.NewReader("some input")
@@ -152,6 +181,53 @@ func TestTerminal(t *testing.T) {
 	require.NoError(t, err)
 	_ = cmd.Wait()
 	require.Equal(t, 130, cmd.ProcessState.ExitCode(), out.String())
+}
+
+// TestWrappedRankHasTheTerminal: a debugger finds a terminal in all three places, is in the foreground, and gets Ctrl-C alone; then
+// the terminal is pgasrun's again, as it was.
+func TestWrappedRankHasTheTerminal(t *testing.T) {
+	debugger := filepath.Join(t.TempDir(), "debugger")
+	require.NoError(t, os.WriteFile(debugger, []byte(`#!/bin/sh
+[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo three terminals
+trap 'c=1; echo caught' INT
+stty -echo
+echo ready
+while [ -z "$c" ]; do sleep 0.02; done
+read line
+echo "read $line"
+`), 0o755))
+	cmd := exec.Command("script", "-qec", "stty echo; "+pgasrun+" -n 2 --wrap 1:"+debugger+" "+rank+" sleep; code=$?; stty -a; exit $code", "/dev/null")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	var out locked
+	cmd.Stdout = &out
+	require.NoError(t, cmd.Start())
+	says := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(out.String(), text) }, 30*time.Second, 5*time.Millisecond, "%s", text)
+	}
+	says("three terminals")
+	says("ready")
+	says("sleeping") // rank 0
+	_, err = in.Write([]byte{3})
+	require.NoError(t, err)
+	says("caught")
+	_, err = in.Write([]byte("typed\n"))
+	require.NoError(t, err)
+	says("read typed")
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	require.Eventually(t, func() bool { // rank 0 still runs; Ctrl-C ends it as soon as the debugger has ended
+		_, _ = in.Write([]byte{3})
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}, 30*time.Second, 20*time.Millisecond)
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), out.String())
+	require.Regexp(t, `(?m)[^-]\becho\b`, out.String()[strings.Index(out.String(), "read typed"):], "the debugger had switched it off")
 }
 
 func TestStatistics(t *testing.T) {

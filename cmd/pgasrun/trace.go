@@ -34,7 +34,7 @@ func openPicture(c *cli.Context) (picture, error) {
 	}
 	f, err := os.Create(name)
 	if err != nil {
-		return picture{}, usage("--trace: %w", err)
+		return picture{}, usage("--trace %s: the file cannot be made: %w; wanted a file in a folder that is there and that you may write to", name, err)
 	}
 	return picture{file: f}, nil
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/timeline"
 )
 
 // span is a complete event of a file for Perfetto.
@@ -42,6 +44,13 @@ func TestTraceOfProcesses(t *testing.T) {
 	require.Regexp(t, `(?m)^pgasrun: .*out\.json: \d+ spans of 4 ranks; open it with https://ui\.perfetto\.dev$`, errs)
 	requireEmpty(t, tmp)
 	all := spansOf(t, file)
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	counts, err := timeline.Verify(f)
+	require.NoError(t, err)
+	require.Equal(t, 4, counts.Processes)
+	require.Equal(t, len(all), counts.Spans)
 
 	var barriers [4][]span // the program's collective calls, by rank
 	puts := map[string]int{}
@@ -88,7 +97,7 @@ func TestTraceOfAJobThatFails(t *testing.T) {
 		says string
 	}{
 		"not ours":     {[]string{"--trace", file, "true"}, codeTrouble, "no rank wrote anything"},
-		"no such path": {[]string{"--trace", filepath.Join(dir, "no", "x.json"), "true"}, codeUsage, "--trace: open "},
+		"no such path": {[]string{"--trace", filepath.Join(dir, "no", "x.json"), "true"}, codeUsage, "the file cannot be made: open "},
 		"no name":      {[]string{"--trace", "", "true"}, codeUsage, "--trace without a file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,8 +43,10 @@ func Listen(address string) (*Server, error) {
 		return nil, fmt.Errorf("%s: port %s is in use by another program; name another one, or :0 for any that is free", address, port)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("%s: port %s is for root; name one above 1023: %w", address, port, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%s: %s is no address of this machine; name one that is, or 0.0.0.0 for all, or none for this machine alone", address, host)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", address, err)
+		return nil, fmt.Errorf("%s: wanted :PORT or HOST:PORT with a port from 0 (any that is free) to 65535: %w", address, err)
 	}
 	return &Server{at: at, done: make(chan struct{})}, nil
 }

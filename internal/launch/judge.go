@@ -20,6 +20,7 @@ const (
 	forward                // send sig to every group
 	interrupt              // send SIGINT to the wrapped ranks
 	startGrace             // SIGKILL to every group after the grace time
+	remindSoon             // ask whether ranks still run after the grace time
 	endAll                 // SIGTERM to every group, then startGrace
 	killAll                // SIGKILL to every group
 	report                 // print the hang report
@@ -37,7 +38,7 @@ type action struct {
 type judge struct {
 	host    string
 	noKill  bool
-	wrapped bool // a debugger or the like runs a rank
+	wrapped map[int]bool // the ranks that a debugger or the like runs
 	timeout time.Duration
 	grace   time.Duration
 
@@ -63,6 +64,7 @@ func (j *judge) decide(code int, cause string) bool {
 
 // rankEnded judges the end of a rank that had come as far as state.
 func (j *judge) rankEnded(e RankEnd, state pmiserver.State) []action {
+	delete(j.wrapped, e.Rank)
 	how, failed := howEnded(e, state)
 	if !failed {
 		return nil
@@ -73,8 +75,8 @@ func (j *judge) rankEnded(e RankEnd, state pmiserver.State) []action {
 	}
 	acts := []action{{do: tellGone, rank: e.Rank, text: how}}
 	cause := fmt.Sprintf("rank %d on %s %s after %s", e.Rank, j.host, how, seconds(e.After))
-	if e.Signal != 0 && e.Signal == j.forwarded {
-		cause = fmt.Sprintf("ended by %s, which the launcher received and forwarded", unix.SignalName(e.Signal))
+	if j.forwarded != 0 && code == 128+int(j.forwarded) { // killed by it, or ended because of it, as Main and shells do
+		cause = fmt.Sprintf("ended by %s, which the launcher received and forwarded", unix.SignalName(j.forwarded))
 	}
 	if !j.ending && !j.killing || !j.decided {
 		if j.decide(code, cause) {
@@ -126,7 +128,7 @@ func (j *judge) aborted(rank, code int, text string, after time.Duration) []acti
 
 // signalled judges a signal that the launcher received.
 func (j *judge) signalled(sig syscall.Signal) []action {
-	if sig == syscall.SIGINT && j.wrapped {
+	if sig == syscall.SIGINT && len(j.wrapped) > 0 {
 		return []action{{do: interrupt}} // it is how one talks to a debugger, as often as one likes
 	}
 	switch sig {
@@ -149,7 +151,18 @@ func (j *judge) signalled(sig syscall.Signal) []action {
 	if sig == syscall.SIGTERM && !j.ending {
 		acts = append(acts, action{do: startGrace}) // whoever sends it, a batch system say, wants an end
 	}
+	if sig == syscall.SIGINT && !j.ending {
+		acts = append(acts, action{do: remindSoon})
+	}
 	return acts
+}
+
+// stillRunning judges a job that still runs some time after a SIGINT, as a program may that saves its work, or ignores it.
+func (j *judge) stillRunning() []action {
+	if j.ending || j.killing || j.stops > 1 {
+		return nil
+	}
+	return []action{{do: say, text: fmt.Sprintf("ranks still run %s after SIGINT; another one (Ctrl-C) kills them", seconds(j.grace))}}
 }
 
 // timedOut judges the end of the time limit, after the hang report.

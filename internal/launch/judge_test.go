@@ -68,9 +68,23 @@ func TestJudgeOfAbortAndSignals(t *testing.T) {
 	require.Equal(t, []action{{do: forward, sig: syscall.SIGUSR1}}, j.signalled(syscall.SIGUSR1))
 	require.Equal(t, []deed{report}, deeds(j.signalled(syscall.SIGQUIT)))
 	require.Equal(t, []action{{do: forward, sig: syscall.SIGQUIT}}, j.signalled(syscall.SIGQUIT))
-	require.Equal(t, []deed{forward}, deeds(j.signalled(syscall.SIGINT)))
+	require.Equal(t, []deed{forward, remindSoon}, deeds(j.signalled(syscall.SIGINT)))
 	require.Equal(t, []deed{say, killAll}, deeds(j.signalled(syscall.SIGTERM)))
 	require.Equal(t, 143, j.code)
+
+	j = judge{wrapped: map[int]bool{1: true}}
+	require.Equal(t, []deed{interrupt}, deeds(j.signalled(syscall.SIGINT)))
+	require.Equal(t, []deed{interrupt}, deeds(j.signalled(syscall.SIGINT)), "as often as one likes")
+	require.Empty(t, j.rankEnded(RankEnd{Rank: 1}, pmiserver.Silent))
+	require.Equal(t, []deed{forward, remindSoon}, deeds(j.signalled(syscall.SIGINT)), "nobody is debugged any more")
+
+	j = judge{grace: 2 * time.Second}
+	j.signalled(syscall.SIGINT)
+	require.Equal(t, []action{{do: say, text: "ranks still run 2.00 s after SIGINT; another one (Ctrl-C) kills them"}}, j.stillRunning())
+	require.Equal(t, []deed{tellGone, say, endAll}, deeds(j.rankEnded(RankEnd{Exit: 130}, pmiserver.Begun)))
+	require.Equal(t, "ended by SIGINT, which the launcher received and forwarded", j.cause, "of a program that says so by its code")
+	require.Equal(t, 130, j.code)
+	require.Empty(t, j.stillRunning(), "they are being ended")
 
 	j = judge{grace: time.Second}
 	require.Equal(t, []action{{do: forward, sig: syscall.SIGTERM}, {do: startGrace}}, j.signalled(syscall.SIGTERM))

@@ -2,11 +2,14 @@ package launch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // MaxOutputLine is the longest line that is kept whole; a longer one is broken with a newline.
@@ -18,6 +21,16 @@ type outlet struct {
 	mu     sync.Mutex
 	failed error         // of the first write that did
 	writes atomic.Uint64 // begun and ended: odd while somebody waits for the reader
+}
+
+// lost returns why some of the ranks' output was not written: a full disk, for instance. That nobody reads any more is no mistake.
+func (o *outlet) lost() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failed == nil || errors.Is(o.failed, syscall.EPIPE) || errors.Is(o.failed, os.ErrClosed) || errors.Is(o.failed, io.ErrClosedPipe) {
+		return nil
+	}
+	return fmt.Errorf("the ranks' output is not complete: %w", o.failed)
 }
 
 // sink is where whole lines go.

@@ -170,3 +170,19 @@ func TestInputThatNobodyReads(t *testing.T) {
 		require.Less(t, r.took, 2*time.Second)
 	}
 }
+
+// TestOutputThatIsLost: a job whose output does not fit anywhere says so; one that nobody listens to any more does not.
+func TestOutputThatIsLost(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	res, err := Run(t.Context(), Spec{N: 2, Argv: []string{"echo", "x"}, Stdout: full})
+	require.ErrorContains(t, err, "the ranks' output is not complete: write /dev/full: no space left on device")
+	require.Zero(t, res.Code, "the ranks did their part")
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer out.Close()
+	require.NoError(t, in.Close())
+	_, err = Run(t.Context(), Spec{N: 2, Argv: []string{"echo", "x"}, Stdout: out})
+	require.NoError(t, err)
+}

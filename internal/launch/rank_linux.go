@@ -20,7 +20,7 @@ type process struct {
 	proc    *os.Process
 	started time.Time
 
-	out, err *os.File // our ends of its output pipes
+	out, err *os.File // our ends of its output pipes; nil where it writes to the terminal itself
 	pmi      net.Conn
 	ctl      net.Conn
 	client   *control.Client
@@ -35,8 +35,8 @@ type process struct {
 func (p *process) pid() int { return p.proc.Pid }
 
 // startRank starts one rank. It must be called from a thread that lives as long as the job: the kernel sends the
-// parent-death signal when the thread ends.
-func startRank(s *Spec, path, job string, rank int, in *os.File) (*process, error) {
+// parent-death signal when the thread ends. What it prints goes to screen, or, where that is nil, to pipes.
+func startRank(s *Spec, path, job string, rank int, in *os.File, screen [2]*os.File) (*process, error) {
 	p := &process{rank: rank}
 	var theirs []*os.File // ours to close after the start
 	defer func() {
@@ -49,23 +49,27 @@ func startRank(s *Spec, path, job string, rank int, in *os.File) (*process, erro
 		return nil, fmt.Errorf("rank %d: %s: %w%s", rank, what, err, cureFor(err, s.N))
 	}
 	var err error
-	for _, end := range []**os.File{&p.out, &p.err} {
+	files := []*os.File{in, screen[0], screen[1]}
+	for i, end := range []**os.File{&p.out, &p.err} {
+		if screen[i] != nil {
+			continue
+		}
 		var w *os.File
 		if *end, w, err = os.Pipe(); err != nil {
 			return fail("make a pipe for its output", err)
 		}
-		theirs = append(theirs, w)
+		theirs, files[1+i] = append(theirs, w), w
 	}
 	for _, end := range []*net.Conn{&p.pmi, &p.ctl} {
 		var far *os.File
 		if *end, far, err = socketPair(); err != nil {
 			return fail("make a socket to it", err)
 		}
-		theirs = append(theirs, far)
+		theirs, files = append(theirs, far), append(files, far)
 	}
 	p.started = time.Now()
 	p.proc, err = os.StartProcess(path, s.argv(rank), &os.ProcAttr{
-		Dir: s.Dir, Env: rankEnv(s, job, rank), Files: append([]*os.File{in}, theirs...),
+		Dir: s.Dir, Env: rankEnv(s, job, rank), Files: files,
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
@@ -101,13 +105,18 @@ func socketPair() (net.Conn, *os.File, error) {
 	return near, far, nil
 }
 
-// closeAll closes our ends.
-func (p *process) closeAll() {
+// closeOutput closes our ends of the output pipes.
+func (p *process) closeOutput() {
 	for _, f := range []*os.File{p.out, p.err} {
 		if f != nil {
 			f.Close()
 		}
 	}
+}
+
+// closeAll closes our ends.
+func (p *process) closeAll() {
+	p.closeOutput()
 	for _, c := range []net.Conn{p.pmi, p.ctl} {
 		if c != nil {
 			c.Close()

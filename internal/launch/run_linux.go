@@ -64,8 +64,9 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	}
 	err = j.loop(ctx)
 	j.clear()
+	j.tty.takeBack()
 	close(j.over)
-	err = errors.Join(err, j.routes.close())
+	err = errors.Join(err, j.routes.close(), j.outlet.lost())
 	res := Result{Job: j.name, Code: j.judge.code, Cause: j.judge.cause, Elapsed: time.Since(begin)}
 	for _, p := range j.ranks {
 		res.Ranks = append(res.Ranks, *p.end)
@@ -94,10 +95,11 @@ func unset() *time.Timer {
 // loop runs until every leader has ended, or could not be made to. It returns ctx's error if that ended the job.
 func (j *job) loop(ctx context.Context) (err error) {
 	begin := time.Now()
-	limit, grace, hopeless := unset(), unset(), unset()
+	limit, grace, hopeless, remind := unset(), unset(), unset(), unset()
 	defer limit.Stop()
 	defer grace.Stop()
 	defer hopeless.Stop()
+	defer remind.Stop()
 	if j.spec.Timeout > 0 {
 		limit.Reset(j.spec.Timeout)
 	}
@@ -132,6 +134,8 @@ func (j *job) loop(ctx context.Context) (err error) {
 				grace.Reset(j.spec.Grace)
 			case startGrace:
 				grace.Reset(j.spec.Grace)
+			case remindSoon:
+				remind.Reset(j.spec.Grace)
 			case killAll:
 				j.signal(syscall.SIGKILL)
 				hopeless.Reset(killPatience)
@@ -147,6 +151,9 @@ func (j *job) loop(ctx context.Context) (err error) {
 			case evEnd:
 				alive--
 				j.ranks[e.rank].end = &e.end
+				if j.tty.of(e.rank) {
+					j.tty.takeBack()
+				}
 				state := j.server.State(e.rank)
 				act(j.judge.rankEnded(e.end, state))
 				how, _ := howEnded(e.end, state)
@@ -175,6 +182,8 @@ func (j *job) loop(ctx context.Context) (err error) {
 			act(j.judge.stopped(err))
 		case <-grace.C:
 			act(j.judge.graceOver())
+		case <-remind.C:
+			act(j.judge.stillRunning())
 		case <-hopeless.C:
 			for _, p := range j.ranks {
 				if p.end == nil {
@@ -258,8 +267,7 @@ func (j *job) drain(drained <-chan struct{}) {
 		}
 	}
 	for _, p := range j.ranks { // a process outside of the groups holds a pipe and is silent
-		p.out.Close()
-		p.err.Close()
+		p.closeOutput()
 	}
 }
 

@@ -200,6 +200,9 @@ func (s *Spec) argv(rank int) []string {
 	return append(slices.Clone(s.Wrap[rank]), s.Argv...)
 }
 
+// wantedProgram ends the sentences of Lookup.
+const wantedProgram = "; wanted the name of a program in PATH, or a path to one, such as ./heat"
+
 // Lookup finds a program: with a slash in its name it is a path, seen from the launcher's folder; without, it is searched
 // in PATH. The path returned is absolute. Errors wrap ErrNotFound or ErrNotExecutable.
 func Lookup(program string) (string, error) {
@@ -211,20 +214,20 @@ func Lookup(program string) (string, error) {
 			if _, err := os.Stat(program); err == nil {
 				hint = fmt.Sprintf("; the file in this folder is called ./%s", program)
 			}
-			return "", fmt.Errorf("%w: %q is in no folder of PATH%s", ErrNotFound, program, hint)
+			return "", fmt.Errorf("%w: %q is in no folder of PATH%s%s", ErrNotFound, program, hint, wantedProgram)
 		}
 		path = found
 	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return "", fmt.Errorf("%w: there is no file %s", ErrNotFound, path)
+		return "", fmt.Errorf("%w: there is no file %s%s", ErrNotFound, path, wantedProgram)
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", ErrNotExecutable, err)
 	case info.IsDir():
 		return "", fmt.Errorf("%w: %s is a folder", ErrNotExecutable, path)
 	case info.Mode()&0o111 == 0:
-		return "", fmt.Errorf("%w: %s has mode %v; chmod +x %s makes it one", ErrNotExecutable, path, info.Mode().Perm(), path)
+		return "", fmt.Errorf("%w: %s has mode %v; if it is a program, chmod +x %s lets it run", ErrNotExecutable, path, info.Mode().Perm(), path)
 	}
 	return filepath.Abs(path)
 }

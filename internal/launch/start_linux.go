@@ -24,6 +24,7 @@ type job struct {
 	judge  judge
 	ranks  []*process
 	in     *stdin
+	tty    *terminal // of a wrapped rank; nil: nobody's
 	guard  *guard
 	events chan event
 
@@ -52,10 +53,13 @@ func newJob(s *Spec) (*job, error) {
 	out := new(outlet)
 	j := &job{
 		spec: s, name: "pgas-" + hex.EncodeToString(id[:]),
-		judge:  judge{host: host, noKill: s.NoKill, wrapped: s.Wrap != nil, timeout: s.Timeout, grace: s.Grace},
+		judge:  judge{host: host, noKill: s.NoKill, wrapped: map[int]bool{}, timeout: s.Timeout, grace: s.Grace},
 		events: make(chan event, s.N+16), over: make(chan struct{}),
 		outlet: out, stdout: sink{out, s.Stdout}, stderr: sink{out, s.Stderr}, log: sink{out, s.Log},
 		stats: map[int]control.Stats{},
+	}
+	for r := range s.Wrap {
+		j.judge.wrapped[r] = true
 	}
 	j.server, err = pmiserver.New(pmiserver.Config{
 		Size: s.N, KVSName: j.name, Linger: time.Second,
@@ -68,7 +72,8 @@ func newJob(s *Spec) (*job, error) {
 	if err := j.prepare(host); err != nil {
 		return nil, errors.Join(err, j.routes.close())
 	}
-	j.in, err = openStdin(s)
+	j.tty = openTerminal(s)
+	j.in, err = openStdin(s, j.tty)
 	return j, err
 }
 
@@ -118,10 +123,17 @@ func (j *job) start(path string) error {
 			if err = bindThread(j.bound[r]); err != nil {
 				break
 			}
-			if p, err = startRank(j.spec, at, j.name, r, j.in.files[r]); err != nil {
+			screen := [2]*os.File{j.tty.output(r, j.spec.Stdout, j.taps[r][0]), j.tty.output(r, j.spec.Stderr, j.taps[r][1])}
+			if p, err = startRank(j.spec, at, j.name, r, j.in.files[r], screen); err != nil {
 				break
 			}
 			j.ranks = append(j.ranks, p)
+			if j.tty.of(r) {
+				if err = j.tty.give(p); err != nil {
+					err = fmt.Errorf("give rank %d the terminal: %w", r, err)
+					break
+				}
+			}
 		}
 		started <- err
 		<-j.over
@@ -137,6 +149,7 @@ func (j *job) start(path string) error {
 		p.reap(&RankEnd{})
 		p.closeAll()
 	}
+	j.tty.takeBack()
 	j.in.end()
 	close(j.over)
 	if errors.Is(err, syscall.ENOENT) {
@@ -159,6 +172,9 @@ func (j *job) attach() {
 			j.stats[r] = s
 		})
 		for from, taps := range map[*os.File][]tap{p.out: j.taps[r][0], p.err: j.taps[r][1]} {
+			if from == nil { // it writes to the terminal itself
+				continue
+			}
 			p.output.Go(func() {
 				if j.spec.Wrap[r] != nil {
 					copyAsItComes(taps, from)

@@ -16,8 +16,8 @@ type stdin struct {
 }
 
 // openStdin prepares the inputs of all ranks. A file or pipe that one rank reads is inherited as it is. A terminal is not: a
-// process group in the background may not read it.
-func openStdin(s *Spec) (*stdin, error) {
+// process group in the background may not read it; unless the rank has the terminal.
+func openStdin(s *Spec, tty *terminal) (*stdin, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func openStdin(s *Spec) (*stdin, error) {
 		wanted := s.Stdin != nil && (s.StdinTo == StdinAll || s.StdinTo == r)
 		switch {
 		case !wanted:
-		case s.StdinTo == r && !isTerminal(s.Stdin):
+		case s.StdinTo == r && (tty.of(r) || !isTerminal(s.Stdin)):
 			in.files[r] = s.Stdin
 		default:
 			rd, wr, err := os.Pipe()

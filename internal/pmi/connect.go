@@ -154,7 +154,7 @@ func envNumber(name string, lookup func(string) (string, bool)) (int, error) {
 
 func number(name, v string, set bool) (int, error) {
 	if !set {
-		return 0, fmt.Errorf("%s is not set although the other PMI variables are", name)
+		return 0, fmt.Errorf("%s is not set although other PMI variables are: start this program by the launcher, or unset those to run it alone", name)
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {

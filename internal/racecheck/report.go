@@ -98,7 +98,7 @@ type note int
 const (
 	noteShared  note = iota // several things had one clock
 	noteLost                // accesses were forgotten
-	noteDynamic             // a window without cells
+	noteDynamic             // attached memory without cells
 	notes
 )
 
@@ -114,7 +114,7 @@ func (c *Checker) tell(n note) {
 	why := [notes]string{
 		"more elements or signals order ranks than have a clock of their own; those that share one hide races that they do not order",
 		fmt.Sprintf("more than %d accesses to an element are in no order and in no conflict; the oldest were forgotten, and races with them go unseen", width(c.n)),
-		"windows over attached memory (Dynamic) are not checked",
+		"a member has more memory attached to a Dynamic at once than can be checked; what goes beyond is not",
 	}[n]
 	c.say(fmt.Sprintf("race check: rank %d: %s", c.e.Rank, why))
 }

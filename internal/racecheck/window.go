@@ -44,18 +44,37 @@ func (c *Checker) Window(shelves []proto.Remote, n, me, elem int, local mem.Rang
 	if c == nil {
 		return nil
 	}
-	atoms := c.Clocks(n)
-	w := &Window{
-		c: c, name: "the window of " + typ + " made at " + sched.Caller(), me: me, elem: elem, local: local, atoms: atoms,
-		shelf: c.Shelf(shelves, 0, atoms+groups+2*len(shelves), n),
-	}
+	shelf := c.Shelf(shelves, 0, c.Clocks(n)+groups+2*len(shelves), n)
+	return c.watch(&Window{name: "the window of " + typ + " made at " + sched.Caller(), me: me, elem: elem, local: local, shelf: shelf}, n)
+}
+
+// watch completes a window whose longest part has n elements, and has the checker look at it.
+func (c *Checker) watch(w *Window, n int) *Window {
+	w.c, w.atoms = c, c.Clocks(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.windows = append(c.windows, w)
 	return w
 }
 
-// NoWindow notes that a window is not checked.
+// Attached returns the check of n elements that one member of a team, whose ranks those are, has attached: its cells and clocks lie in
+// shelf, of WindowBytes. local is the memory itself where it is this rank's. Of a nil Checker it is nil.
+func (c *Checker) Attached(shelf proto.Remote, ranks []int, member, n, me, elem int, local mem.Range, name string) *Window {
+	if c == nil {
+		return nil
+	}
+	shelves := make([]proto.Remote, len(ranks))
+	for m, r := range ranks {
+		shelves[m].Rank = r
+	}
+	clocks := c.Clocks(n) + groups + 2*len(ranks)
+	shelves[member] = shelf.At(0, c.ShelfBytes(clocks, n))
+	w := &Window{name: name, me: me, elem: elem, local: local}
+	w.shelf = &Shelf{c: c, at: shelves, clocks: clocks, rows: n}
+	return c.watch(w, n)
+}
+
+// NoWindow notes that attached memory is not checked.
 func (c *Checker) NoWindow() {
 	if c != nil {
 		c.tell(noteDynamic)
@@ -84,7 +103,7 @@ const chunk = 4096
 // Touch checks an access of this rank to n elements of the member's part, from disp on, and remembers it. It comes before
 // the access itself. It locks the shelf; while it waits for it others of this rank run.
 func (w *Window) Touch(a Access, member, disp, n int) {
-	if w == nil || w.c.off.Load() || n == 0 {
+	if w == nil || w.c.off.Load() || w.gone.Load() || n == 0 {
 		return
 	}
 	races, lost := w.touch(a, member, disp, n)
@@ -154,7 +173,7 @@ func cellsOf(words []uint64) []cell { return mem.Slice[cell](mem.Of(words)) }
 // AtReturn they fetch the old values: this rank comes after whoever changed the elements before. Else they are
 // accumulates, of which this rank learns nothing.
 func (w *Window) Atomic(a Access, member, disp, n int, f func() (changed bool, err error)) error {
-	if !w.shelf.lock(member) {
+	if w.gone.Load() || !w.shelf.lock(member) {
 		_, err := f()
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Nanos is a duration in nanoseconds.
@@ -31,7 +32,7 @@ func Parse(name string) (Policy, error) {
 	if i := slices.Index(policyNames[:], name); i >= 0 {
 		return Policy(i), nil
 	}
-	return 0, fmt.Errorf("idle-core policy %q: want one of %q", name, policyNames)
+	return 0, fmt.Errorf("idle-core policy %q: want one of: %s", name, strings.Join(policyNames[:], ", "))
 }
 
 // Post is what a rank tells the others of its node.

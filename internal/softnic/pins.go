@@ -28,7 +28,7 @@ func NewPins(limit int64) (*Pins, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the limit of locked memory: %w", err)
 	}
-	p.setting = "the NIC's own limit, MaxPinned in its configuration"
+	p.setting = "the NIC's own limit, PGAS_MAX_PINNED or MaxPinned in the configuration"
 	if limit <= 0 {
 		p.limit = kernel
 		p.setting = "ulimit -l unlimited, memlock in /etc/security/limits.conf, or LimitMEMLOCK of the service"

@@ -86,6 +86,8 @@ func merge(t testing.TB, sources ...Source) (merged, Summary) {
 	require.NoError(t, err)
 	var m merged
 	require.NoError(t, json.Unmarshal(out.Bytes(), &m), "%s", out.Bytes())
+	_, err = Verify(&out)
+	require.NoError(t, err)
 	return m, sum
 }
 
@@ -208,7 +210,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out bytes.Buffer
 		if _, err := Merge(&out, []Source{source(b)}); err == nil {
-			require.True(t, json.Valid(out.Bytes()))
+			_, err := Verify(&out)
+			require.NoError(t, err)
 		}
 	})
 }

@@ -2,7 +2,6 @@
 package races_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -21,21 +20,22 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
 
-// marks finds the lines of programs_test.go that end in a mark.
+// marks finds the lines of the programs that end in a mark.
 func marks(t *testing.T) map[string]string {
 	t.Helper()
-	f, err := os.Open("programs_test.go")
-	require.NoError(t, err)
-	defer f.Close()
 	out := make(map[string]string)
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
-		if _, mark, ok := strings.Cut(lines.Text(), "// mark: "); ok {
-			require.NotContains(t, out, mark)
-			out[mark] = fmt.Sprintf("races/programs_test.go:%d", n)
+	for _, name := range []string{"programs_test.go", "memory_test.go"} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			if _, mark, ok := strings.Cut(strings.TrimRight(line, "\n"), "// mark: "); ok {
+				require.NotContains(t, out, mark)
+				out[mark] = fmt.Sprintf("races/%s:%d", name, n)
+			}
 		}
 	}
-	require.NoError(t, lines.Err())
 	return out
 }
 
@@ -59,7 +59,7 @@ func play(ctx context.Context, w *pgas.World, p program) error {
 }
 
 // programs are all of them.
-func programs() []program { return slices.Concat(conflicts, orders, later, own) }
+func programs() []program { return slices.Concat(conflicts, orders, later, own, declared, attachments) }
 
 // judge compares reports with labels.
 func judge(t *testing.T, races [][2]string, said []string) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"gopgas/transport"
 )
@@ -100,7 +101,8 @@ func listenOn(device string, acrossNodes bool) ([]netip.Addr, error) {
 	} else {
 		i, err := net.InterfaceByName(device)
 		if err != nil {
-			return nil, fmt.Errorf("device %q is neither an address nor an interface of this machine: %w (%w)", device, transport.ErrUnsupported, err)
+			return nil, fmt.Errorf("device %q is neither an address nor an interface of this machine, which has %s: %w (%w)",
+				device, interfaces(), transport.ErrUnsupported, err)
 		}
 		all = append(all, *i)
 	}
@@ -129,4 +131,17 @@ func reachable(ips []netip.Addr) []netip.Addr {
 	})
 	slices.SortStableFunc(ips, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
 	return ips[:min(len(ips), maxPlaces)]
+}
+
+// interfaces names those of this machine, for a person.
+func interfaces() string {
+	all, err := net.Interfaces()
+	if err != nil || len(all) == 0 {
+		return "none that can be listed"
+	}
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return strings.Join(names, ", ")
 }

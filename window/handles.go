@@ -1,0 +1,87 @@
+package window
+
+import (
+	"context"
+	"errors"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+)
+
+// Handles are transfers in flight that belong together. None at all are done. They are used by one goroutine at a time.
+type Handles []Handle
+
+// Done reports whether all have ended, in success or in error.
+func (hs Handles) Done() bool {
+	for _, h := range hs {
+		if !h.Done() {
+			return false
+		}
+	}
+	return true
+}
+
+// Wait returns when all have ended, with their errors the first time it is asked. When ctx ends first it returns ctx's cause,
+// and the transfers go on: their buffers stay the library's until Done. ctx may be nil.
+func (hs Handles) Wait(ctx context.Context) error {
+	var errs []error
+	for _, h := range hs {
+		err := h.Wait(ctx)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if err != nil && ctx != nil && ctx.Err() != nil {
+			break // the others would only say so too
+		}
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// PutSectionNB begins a PutSection. src belongs to the library until the handles are done.
+func (w *Window[T]) PutSectionNB(target, disp int, src []T, s Section) (Handles, error) {
+	return w.PutSectionsNB(src, []Piece{{Target: target, Disp: disp, Section: s}})
+}
+
+// GetSectionNB begins a GetSection. dst belongs to the library until the handles are done.
+func (w *Window[T]) GetSectionNB(target, disp int, dst []T, s Section) (Handles, error) {
+	return w.GetSectionsNB(dst, []Piece{{Target: target, Disp: disp, Section: s}})
+}
+
+// PutSectionsNB begins a PutSections. src belongs to the library until the handles are done; what is short is copied on the way, so
+// that there is none for it. It may wait for room on the NIC, and allocates a handle for each long row.
+func (w *Window[T]) PutSectionsNB(src []T, pieces []Piece) (Handles, error) {
+	if w.direct != 0 {
+		return nil, w.PutSections(src, pieces)
+	}
+	return w.beginSections(true, "put-sections", mem.Of(src), pieces)
+}
+
+// GetSectionsNB begins a GetSections. dst belongs to the library until the handles are done. It may wait for room on the NIC, and
+// allocates a handle for each long row and each stretch of short ones from one target. On an error nothing is under way.
+func (w *Window[T]) GetSectionsNB(dst []T, pieces []Piece) (Handles, error) {
+	if w.direct != 0 {
+		return nil, w.GetSections(dst, pieces)
+	}
+	return w.beginSections(false, "get-sections", mem.Of(dst), pieces)
+}
+
+// beginSections begins the transfers of pieces, of which near is the caller's end.
+func (w *core) beginSections(put bool, op string, near mem.Range, pieces []Piece) (Handles, error) {
+	count, err := w.pieces(op, near.Bytes/w.elem.Bytes, pieces)
+	if err != nil || count == 0 {
+		return nil, err
+	}
+	c := cursor{pieces: pieces}
+	run := func(i int) proto.Run { return c.run(w, i) }
+	switch {
+	case w.race != nil:
+		return w.checkedRunsNB(put, count, run, near)
+	case put:
+		return w.e.PutRunsNB(op, count, run, near, nil)
+	default:
+		return w.e.GetRunsNB(op, count, run, near, nil)
+	}
+}
