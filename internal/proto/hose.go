@@ -137,19 +137,21 @@ func (h *hoses) expose(r mem.Range) (uint32, error) {
 }
 
 // withdraw ends what expose began, and this rank's use of the other members' parts. It returns when no peer holds
-// buckets any more; the members call it together.
+// buckets any more; the members call it together. Ranks that have parted (Engine.Part) have nothing in flight and send
+// nothing any more: then each takes back what was held of it by itself.
 func (h *hoses) withdraw(id uint32, others []Remote) error {
 	h.leave(others)
 	h.n.forget(hoseKey(id))
 	h.server.Withdraw(id)
+	parted := h.n.ctx.Err() != nil
 	err := h.n.waitAlone("free", func() bool {
 		for r := range h.n.e.Size {
-			if h.n.e.Peers.AnyGone() && h.n.e.Peers.Check(r) != nil {
+			if parted || h.n.e.Peers.AnyGone() && h.n.e.Peers.Check(r) != nil {
 				h.server.Lost(r)
 			}
 		}
 		// What this rank gives up must be on its way: when it waits no longer nobody may look after that for long.
-		return h.server.Withdrawn(id) && !h.work.Load()
+		return h.server.Withdrawn(id) && (parted || !h.work.Load())
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
