@@ -12,8 +12,8 @@ import (
 
 // attach gets a firehose for piece id on the bucket that n bytes at off of r lie in; it waits for a move. A put may
 // travel in that: then carried is true and nothing is left to do. If direct is false the bytes must go by message. On an
-// error, too, the piece holds nothing.
-func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put []byte) (key uint64, direct, carried bool, err error) {
+// error, too, the piece holds nothing. read: the bytes come here.
+func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put []byte, read bool) (key uint64, direct, carried bool, err error) {
 	q := &h.q[id]
 	h.n.mu.Lock()
 	v, err := h.holder.View(r.Rank, r.hosed.r)
@@ -22,7 +22,7 @@ func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put 
 		return 0, false, false, transport.NewOpError(name, r.Rank, err)
 	}
 	q.Put = put
-	h.noteLocked(id, v, r, off, put == nil)
+	h.noteLocked(id, v, r, off, read)
 	state := h.holder.Acquire(v, q, off, uint64(n))
 	h.n.mu.Unlock()
 	if state == firehose.Waiting {
@@ -117,9 +117,9 @@ func (n *nic) releaseLocked(id int32) {
 	}
 }
 
-// cut returns the next part of bytes at off of r that one operation can carry, and where in the range it is: no part
-// crosses the end of a bucket.
-func (h *hoses) cut(r *Remote, off, bytes int) (at uint64, n int, err error) {
+// cut returns the next part of bytes at off of r that one operation can carry, of at most most, and where in the range it
+// is: no part crosses the end of a bucket.
+func (h *hoses) cut(r *Remote, off, bytes, most int) (at uint64, n int, err error) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
 	v, err := h.holder.View(r.Rank, r.hosed.r)
@@ -127,7 +127,7 @@ func (h *hoses) cut(r *Remote, off, bytes int) (at uint64, n int, err error) {
 		return 0, 0, err
 	}
 	at = r.raddr + uint64(off) - r.hosed.r.Start
-	return at, min(bytes, h.n.pool.SlotBytes(), int(v.End(at)-at)), nil
+	return at, min(bytes, most, int(v.End(at)-at)), nil
 }
 
 // hosedPut is put into memory that is registered in buckets.
@@ -140,7 +140,7 @@ func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
 		if fetched, err = n.ahead(op, r, off, src.Bytes, fetched); err != nil {
 			return err
 		}
-		at, bytes, err := n.hoses.cut(r, off, src.Bytes)
+		at, bytes, err := n.hoses.cut(r, off, src.Bytes, n.pool.SlotBytes())
 		if err != nil {
 			return transport.NewOpError(op, r.Rank, err)
 		}
@@ -174,7 +174,7 @@ func (n *nic) hosedPart(op string, r *Remote, at uint64, off int, part mem.Range
 	// A move carries the copy, not the caller's memory, which would have to be on the heap for that.
 	buf, lkey := n.buffer(id, part.Bytes)
 	copy(buf.Data(), part.Data())
-	key, direct, carried, err := n.hoses.attach(op, id, r, at, part.Bytes, buf.Data())
+	key, direct, carried, err := n.hoses.attach(op, id, r, at, part.Bytes, buf.Data(), false)
 	if err != nil || carried || !direct {
 		n.abandon(id)
 		if err == nil && carried {
@@ -258,7 +258,7 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 // hosedRead begins to read the first of dst's bytes, as many as lie in one bucket or, where no firehose is to be had, fit
 // into a message, and returns how many.
 func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool) (k kept, bytes int, err error) {
-	at, bytes, err := n.hoses.cut(r, off, dst.Bytes)
+	at, bytes, err := n.hoses.cut(r, off, dst.Bytes, n.pool.SlotBytes())
 	if err != nil {
 		return kept{}, 0, transport.NewOpError(op, r.Rank, err)
 	}
@@ -268,7 +268,7 @@ func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool)
 	var key uint64
 	var direct bool
 	if r.Rank != n.e.Rank {
-		key, direct, _, err = n.hoses.attach(op, k.id, r, at, bytes, nil)
+		key, direct, _, err = n.hoses.attach(op, k.id, r, at, bytes, nil, true)
 	}
 	switch {
 	case err != nil:

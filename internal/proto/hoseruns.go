@@ -3,6 +3,7 @@ package proto
 import (
 	"gopgas/firehose"
 	"gopgas/internal/mem"
+	"gopgas/internal/selector"
 	"gopgas/transport"
 )
 
@@ -118,7 +119,7 @@ func (c *chain) hosed(r *Remote, off int, src, base mem.Range, near, bytes int) 
 		return c.one(r, off, src, base, near, bytes) // asks for many buckets itself
 	}
 	for bytes > 0 {
-		at, k, err := n.hoses.cut(r, off, bytes)
+		at, k, err := n.hoses.cut(r, off, bytes, n.pool.SlotBytes())
 		if err != nil {
 			return transport.NewOpError(c.name, r.Rank, err)
 		}
@@ -144,10 +145,15 @@ func (c *chain) one(r *Remote, off int, src, base mem.Range, near, bytes int) er
 	if err := c.flush(base); err != nil {
 		return err
 	}
+	t, user := journey{c.name, transport.OpRead, r, off, PathDirect}, base
 	if near == nowhereBack {
-		return c.n.hosedPut(c.name, r, off, src.Slice(0, bytes))
+		t.kind, user, near = transport.OpWrite, src, 0
 	}
-	return c.n.hosedGet(c.name, r, off, base.Slice(near, bytes))
+	user = user.Slice(near, bytes)
+	if c.n.choose(&t, true, user) == selector.Direct {
+		return c.n.whole(t, user, c.n.planFor(t, bytes))
+	}
+	return c.n.copied(t, 0, user)
 }
 
 // addHeld adds the operation on bytes of one bucket, if that is held.

@@ -153,6 +153,9 @@ const window = 8
 // get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
 func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
+	if r.hosed != nil {
+		return n.hosedGet(name, r, off, dst)
+	}
 	err := n.reach(name, r, off, dst.Bytes)
 	if err != nil {
 		return err
