@@ -1,8 +1,8 @@
 #!/bin/sh
 # install-test-deps.sh   installs the Debian packages that the tests need and this machine lacks: a C compiler
 # (the race detector and the verbs shim are C), MPICH (real MPI programs run under our launcher, and ours
-# under theirs), the header of libibverbs (our declarations are compared with it), gdb (the page on debugging) and a browser
-# without a screen (the launcher's page is looked at). It asks nothing and touches no network when everything is there.
+# under theirs), the header of libibverbs (our declarations are compared with it), gdb (the page on debugging), a browser
+# without a screen (the launcher's page is looked at) and an emulator of arm64 processors (our assembly for them runs in it). It asks nothing and touches no network when everything is there.
 set -eu
 
 missing=
@@ -12,6 +12,7 @@ need() { # need PACKAGE COMMAND...: the package is missing unless the command su
 	"$@" >/dev/null 2>&1 || missing="$missing $package"
 }
 browser() { command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome; }
+emulator() { command -v qemu-aarch64 || command -v qemu-aarch64-static; }
 headers() { echo '#include <stdlib.h>' | gcc -E -; }
 
 need gcc command -v gcc
@@ -21,6 +22,7 @@ need mpich command -v mpiexec.hydra
 need libmpich-dev command -v mpicc.mpich
 need gdb command -v gdb
 need chromium-headless-shell browser
+[ "$(uname -m)" = aarch64 ] || need qemu-user emulator
 need libibverbs-dev test -e /usr/include/infiniband/verbs.h
 
 [ -n "$missing" ] || exit 0
