@@ -26,7 +26,10 @@ func saidTo(cookie uint64) (handler uint8, rank int) { return uint8(cookie >> 32
 func hoseKey(id uint32) uint64 { return 1<<63 | uint64(id) }
 
 // hosed is a member's part that is registered in buckets.
-type hosed struct{ r firehose.Range }
+type hosed struct {
+	r firehose.Range
+	v *firehose.View // what the holder knows of r, once it was asked; under nic.mu
+}
 
 // hoses is the part of a nic that reaches memory which is larger than what may be registered.
 type hoses struct {
@@ -40,6 +43,7 @@ type hoses struct {
 	asked  []bool // by rank: moves were sent there
 	ahead  *foresight
 	costs  firehose.Costs
+	fixed  int     // not 0: the order of the buckets of new views, plus one
 	known  bool    // costs were asked for
 	trip   float64 // the shortest move so far, without registrations, nanoseconds; 0: none
 
@@ -112,6 +116,20 @@ func newHoses(n *nic, budget int64) (*hoses, error) {
 		h.foresee()
 	}
 	return h, err
+}
+
+// viewLocked returns the view of r's memory.
+func (h *hoses) viewLocked(r *Remote) (v *firehose.View, err error) {
+	if v = r.hosed.v; v == nil {
+		v, err = h.holder.View(r.Rank, r.hosed.r)
+		if err == nil && h.fixed != 0 {
+			err = h.holder.Fix(v, uint8(h.fixed-1))
+		}
+		if err == nil {
+			r.hosed.v = v
+		}
+	}
+	return v, err
 }
 
 // lent is a bucket's registration.

@@ -13,7 +13,7 @@ import (
 // its parts, and each part has a firehose. The error wraps regmgr.ErrCopy where the memory cannot be registered; nothing
 // has begun then. Where a bucket is refused the rest goes as what is not registered does, and is done on return.
 func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
-	if err := n.connected(t.name, t.r, off, user.Bytes); err != nil {
+	if err := n.reach(t.name, t.r, off, user.Bytes); err != nil {
 		return Handle{}, err
 	}
 	var all regmgr.Hold // keeps the registration until the last part has its own reference
@@ -23,7 +23,14 @@ func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
 		}
 		return Handle{}, err
 	}
-	h, err := n.begin(t.name, t.r.Rank)
+	if h, hit, err := n.hosedStartHit(t, off, user, &all); hit {
+		return h, err
+	}
+	err := n.connected(t.name, t.r, off, user.Bytes)
+	var h Handle
+	if err == nil {
+		h, err = n.begin(t.name, t.r.Rank)
+	}
 	if err != nil {
 		n.direct.reg.Release(&all)
 		return Handle{}, err

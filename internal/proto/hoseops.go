@@ -16,7 +16,7 @@ import (
 func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put []byte, read bool) (key uint64, direct, carried bool, err error) {
 	q := &h.q[id]
 	h.n.mu.Lock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	if err != nil {
 		h.n.mu.Unlock()
 		return 0, false, false, transport.NewOpError(name, r.Rank, err)
@@ -74,7 +74,7 @@ func (h *hoses) await(name string, rank int, q *firehose.Request) error {
 func (h *hoses) fetch(name string, r *Remote, off, bytes int) (int, error) {
 	at := r.raddr + uint64(off) - r.hosed.r.Start
 	h.n.mu.Lock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	if err != nil {
 		h.n.mu.Unlock()
 		return 0, transport.NewOpError(name, r.Rank, err)
@@ -122,7 +122,7 @@ func (n *nic) releaseLocked(id int32) {
 func (h *hoses) cut(r *Remote, off, bytes, most int) (at uint64, n int, err error) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -132,6 +132,9 @@ func (h *hoses) cut(r *Remote, off, bytes, most int) (at uint64, n int, err erro
 
 // hosedPut is put into memory that is registered in buckets.
 func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
+	if hit, err := n.hosedPutHit(op, r, off, src); hit {
+		return err
+	}
 	err := n.connected(op, r, off, src.Bytes)
 	if err != nil {
 		return err
@@ -214,6 +217,9 @@ func (n *nic) byMessage(op string, r *Remote, off int, src mem.Range) error {
 
 // hosedGet is get from memory that is registered in buckets, with several parts of it under way at once.
 func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
+	if hit, err := n.hosedGetHit(op, r, off, dst); hit {
+		return err
+	}
 	err := n.connected(op, r, off, dst.Bytes)
 	if err != nil {
 		return err

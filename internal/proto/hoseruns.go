@@ -30,7 +30,7 @@ func (h *hoses) fetchRuns(op string, count, i int, run func(int) Run) (next int,
 		if r.To.hosed == nil || r.To.Mapped.Bytes != 0 || r.To.Rank == h.n.e.Rank || r.Bytes == 0 {
 			continue
 		}
-		v, verr := h.holder.View(r.To.Rank, r.To.hosed.r)
+		v, verr := h.viewLocked(r.To)
 		if verr != nil {
 			continue // the run itself will say so
 		}
@@ -195,7 +195,7 @@ func (c *chain) addHeld(r *Remote, at uint64, off int, src, base mem.Range, near
 func (h *hoses) holds(r *Remote, at uint64, bytes int) bool {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	return err == nil && h.holder.Held(v, at, uint64(bytes))
 }
 
@@ -203,7 +203,7 @@ func (h *hoses) holds(r *Remote, at uint64, bytes int) bool {
 func (h *hoses) hold(id int32, r *Remote, at uint64, bytes int, read bool) (key uint64, ok bool) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	q := &h.q[id]
 	q.Put = nil
 	if err != nil || !h.holder.Try(v, q, at, uint64(bytes)) {

@@ -28,6 +28,10 @@ func (n *nic) acquire(op string, rank int, wantSlot bool) (int32, error) {
 func (n *nic) tryAcquire(rank int, wantSlot bool) (id int32, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.tryAcquireLocked(rank, wantSlot)
+}
+
+func (n *nic) tryAcquireLocked(rank int, wantSlot bool) (id int32, ok bool) {
 	if len(n.freePiece) == 0 {
 		return 0, false
 	}
@@ -319,6 +323,10 @@ func (n *nic) begin(op string, rank int) (Handle, error) {
 func (n *nic) tryBegin(op string, rank int) (h Handle, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.tryBeginLocked(op, rank)
+}
+
+func (n *nic) tryBeginLocked(op string, rank int) (h Handle, ok bool) {
 	if len(n.freeTrans) == 0 {
 		return h, false
 	}
