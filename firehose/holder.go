@@ -137,6 +137,14 @@ func (h *Holder) Fix(v *View, order uint8) error {
 // Failed. Each Ready request must be given back with Release. Who holds one must be able to finish with it before a
 // further one is Ready: else two could wait for each other for ever.
 func (h *Holder) Acquire(v *View, q *Request, off, n uint64) State {
+	if h.single(v, q, off, n) {
+		return Ready
+	}
+	return h.acquire(v, q, off, n)
+}
+
+// single makes q Ready if its bytes lie in one bucket, which is held.
+func (h *Holder) single(v *View, q *Request, off, n uint64) bool {
 	first := (v.skew + off) >> v.shift
 	p := v.p
 	if n-1 < v.r.Bytes && off <= v.r.Bytes-n && p.first == nil && !v.closed && first == (v.skew+off+n-1)>>v.shift {
@@ -151,10 +159,10 @@ func (h *Holder) Acquire(v *View, q *Request, off, n uint64) State {
 			v.m.bytes += n
 			h.stats.Hits++
 			h.stats.BucketHits++
-			return Ready
+			return true
 		}
 	}
-	return h.acquire(v, q, off, n)
+	return false
 }
 
 // acquire is Acquire for everything but a hit on one bucket.
@@ -216,6 +224,9 @@ func (h *Holder) Piece(v *View, off, n uint64) uint64 {
 // Try is Acquire for who cannot wait: Ready if all buckets are held already, and else false with nothing changed. It
 // may say so although a moment later it would not.
 func (h *Holder) Try(v *View, q *Request, off, n uint64) bool {
+	if h.single(v, q, off, n) {
+		return true
+	}
 	if v.p.first != nil || !h.admit(v, q, off, n) {
 		return q.state == Ready
 	}

@@ -245,6 +245,7 @@ func (s *Server) Lost(rank int) {
 		}
 	}
 	s.late = kept
+	s.later.Store(int32(len(kept)))
 	s.overflow(&t)
 	s.takeOut(&t)
 }

@@ -3,6 +3,7 @@ package firehose
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Server keeps account of what peers hold of this rank's ranges, and registers accordingly. All methods may be called
@@ -24,6 +25,7 @@ type Server struct {
 	limit  int64 // of own: Victims, and what is registered for good
 	peers  []account
 	late   []deferred
+	later  atomic.Int32 // their number, for who asks without the lock
 	moving bool // a move is being carried out
 	stats  ServerStats
 }
@@ -113,6 +115,7 @@ func (s *Server) Serve(rank int, m *Move, r *Reply) (done bool) {
 	r.Status = s.judge(rank, m)
 	if r.Status != statusMalformed && s.mustWait(m) {
 		s.late = append(s.late, deferred{rank, m.clone()})
+		s.later.Store(int32(len(s.late)))
 		return false
 	}
 	s.perform(rank, m, r)
@@ -122,6 +125,9 @@ func (s *Server) Serve(rank int, m *Move, r *Reply) (done bool) {
 // Resume gives the answer to one move that Serve has kept, with the move and its origin; ok is false while there is
 // none. Whoever calls Serve calls it whenever it makes progress.
 func (s *Server) Resume(r *Reply) (rank int, m Move, ok bool) {
+	if s.later.Load() == 0 {
+		return 0, Move{}, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, d := range s.late {
@@ -130,6 +136,7 @@ func (s *Server) Resume(r *Reply) (rank int, m Move, ok bool) {
 			continue
 		}
 		s.late = append(s.late[:i], s.late[i+1:]...)
+		s.later.Store(int32(len(s.late)))
 		s.stats.Deferred++
 		*r = Reply{ID: d.m.ID, Keys: r.Keys[:0], Status: status}
 		s.perform(d.rank, &d.m, r)

@@ -15,6 +15,8 @@ for pinned in 24M 512M; do
 	PGAS_TRANSPORT=soft PGAS_LOCAL=off PGAS_MAX_PINNED=$pinned bin/pgasrun -n 2 bin/pgasbench sets --span 134217728 --csv \
 		--plot "$dir/sets-$pinned.svg" >"$dir/sets-$pinned.csv"
 done
+PGAS_TRANSPORT=soft PGAS_LOCAL=off PGAS_MAX_PINNED=128M bin/pgasrun -n 2 bin/pgasbench sets --buckets --span 1073741824 --target-time 1ms \
+	--csv --plot "$dir/buckets.svg" >"$dir/buckets.csv"
 
 # In virtual time: the same on every machine.
 reg --spikes 0.04 accuracy

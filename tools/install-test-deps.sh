@@ -2,8 +2,8 @@
 # install-test-deps.sh   installs the Debian packages that the tests need and this machine lacks: a C compiler
 # (the race detector and the verbs shim are C), MPICH (real MPI programs run under our launcher, and ours
 # under theirs), Slurm (ours run under its srun), the header of libibverbs (our declarations are compared with it),
-# gdb (the page on debugging) and a browser without a screen (the launcher's page is looked at). It asks nothing and
-# touches no network when everything is there.
+# gdb (the page on debugging), a browser without a screen (the launcher's page is looked at) and an emulator of arm64
+# processors (our assembly for them runs in it). It asks nothing and touches no network when everything is there.
 set -eu
 
 missing=
@@ -13,6 +13,7 @@ need() { # need PACKAGE COMMAND...: the package is missing unless the command su
 	"$@" >/dev/null 2>&1 || missing="$missing $package"
 }
 browser() { command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome; }
+emulator() { command -v qemu-aarch64 || command -v qemu-aarch64-static; }
 headers() { echo '#include <stdlib.h>' | gcc -E -; }
 
 need gcc command -v gcc
@@ -27,6 +28,7 @@ need slurmd test -e /usr/sbin/slurmd
 need slurm-client command -v srun
 need slurm-wlm-basic-plugins test -e "$(dpkg -L slurm-wlm-basic-plugins 2>/dev/null | grep -m1 mpi_pmi2.so)"
 need munge test -e /usr/sbin/munged
+[ "$(uname -m)" = aarch64 ] || need qemu-user emulator
 need libibverbs-dev test -e /usr/include/infiniband/verbs.h
 
 [ -n "$missing" ] || exit 0

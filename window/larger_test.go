@@ -310,3 +310,20 @@ func TestRunsInBuckets(t *testing.T) {
 		return errors.Join(win.Fence(ctx), win.Free(ctx))
 	})
 }
+
+// TestHeapLargerThanTheLimitIsLeft: a program may end without freeing a symmetric heap of which the others hold buckets.
+func TestHeapLargerThanTheLimitIsLeft(t *testing.T) {
+	const bytes = 8 << 20
+	pgastest.RunConfig(t, 3, tight(), func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[byte](ctx, w.Team(), bytes)
+		if err != nil {
+			return err
+		}
+		for at := w.Rank(); at < bytes; at += 1 << 17 {
+			if err := win.Put((w.Rank()+1)%3, at, []byte{1}); err != nil {
+				return err
+			}
+		}
+		return win.Fence(ctx)
+	})
+}

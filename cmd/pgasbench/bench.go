@@ -45,6 +45,10 @@ func (b *bench) run(ctx context.Context, rows []row) error {
 		}
 		b.progress.at(i+1, len(rows), r.title+" ("+r.api+")")
 		n, values, err := r.measure(ctx, b, r)
+		if errors.Is(err, errNotHere) {
+			b.skip(r, err.Error())
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("%s (%s): %w", r.name, r.api, err)
 		}
@@ -54,6 +58,9 @@ func (b *bench) run(ctx context.Context, rows []row) error {
 	}
 	return nil
 }
+
+// errNotHere: a row cannot be measured here, on any rank.
+var errNotHere = errors.New("not here")
 
 // counted reports whether operations on mapped memory are being counted, which takes the views away.
 func (b *bench) counted() bool { return b.w.Team().Engine().CountsMapped() }

@@ -171,9 +171,17 @@ func setsCommand(out io.Writer) *cli.Command {
 		Name: "sets", Usage: "latency over working sets; with PGAS_MAX_PINNED below --span memory is registered as it is needed",
 		Flags: append(flags(),
 			&cli.StringFlag{Name: "op", Value: "put", Usage: "put or get"},
-			&cli.BoolFlag{Name: "fine", Usage: "sets grow by 5 % instead of doubling"}),
+			&cli.BoolFlag{Name: "fine", Usage: "sets grow by 5 % instead of doubling"},
+			&cli.BoolFlag{Name: "buckets", Usage: "instead: bandwidth over sizes of buckets, of one put and of an exchange of keys"}),
 		Action: func(c *cli.Context) error {
 			s := settingsOf(c)
+			if c.Bool("buckets") {
+				rows, err := bucketRows(s.bytes)
+				if err != nil {
+					return err
+				}
+				return measureRanks(s, selectRows(rows, s.only), out)
+			}
 			rows, err := setRows(c.String("op"), s.bytes, c.Bool("fine"))
 			if err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	"gopgas/transport/transporttest"
 )
 
 func TestSummarize(t *testing.T) {
@@ -267,6 +268,28 @@ func TestWorkingSets(t *testing.T) {
 	}
 	_, err := setRows("copy", 1<<20, false)
 	require.Error(t, err)
+}
+
+func TestSizesOfBuckets(t *testing.T) {
+	rows, err := bucketRows(16 << 20)
+	require.NoError(t, err)
+	rows = append(rows[2:4:4], rows[len(rows)-4:]...) // of 128 KiB, of 128 MiB, and as chosen
+	b, errs := measured(t, 2, pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: 6 << 20}}, rows)
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	var names []string
+	for _, r := range b.results {
+		names = append(names, r.Row)
+	}
+	require.Equal(t, []string{"put_buckets_128K", "isx_buckets_128K", "put_buckets_auto", "isx_buckets_auto"}, names)
+	require.Len(t, b.skipped, 2, "no bucket of 128 MiB can be held")
+	require.Contains(t, b.skipped[0], "found room for powers of two from")
+	b, errs = measured(t, 2, pgastest.Config{NIC: true}, rows)
+	require.NoError(t, errs[0])
+	require.Contains(t, b.skipped[0], "no NIC here registers memory in buckets", "nothing is fixed where there are none")
+	_, err = bucketRows(1 << 20)
+	require.Error(t, err, "the pieces would lie on each other")
 }
 
 func TestPlotOfATable(t *testing.T) {

@@ -68,6 +68,12 @@ func draw(results []result, unit string, notes []string) ([]byte, error) {
 		sweep.Series[i].Points = append(sweep.Series[i].Points, p)
 	}
 	if len(sweep.Series) > 0 {
+		across := sweep.Series[0].Points
+		for _, l := range list.Lines { // what has no size is a line across all sizes
+			from, to := l.Point, l.Point
+			from.X, to.X = across[0].X, across[len(across)-1].X
+			sweep.Series = append(sweep.Series, plot.Series{Name: l.Name, Points: []plot.Point{from, to}})
+		}
 		return sweep.SVG()
 	}
 	return list.SVG()

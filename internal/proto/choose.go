@@ -58,10 +58,19 @@ func Bulks() string {
 // choose says how a put or get of the user's memory travels: Direct (t.path says of which kind), Pipe, Hybrid, or Bounce for
 // everything that is copied through the pool or goes inline. waited: for its completion somebody waits anyway.
 func (n *nic) choose(t *journey, waited bool, user mem.Range) selector.Protocol {
-	get := t.kind == transport.OpRead
-	if t.r.hosed != nil || user.Bytes == 0 {
+	if user.Bytes == 0 || t.r.hosed != nil && t.r.Rank == n.e.Rank {
 		return selector.Bounce
 	}
+	p := n.chooseAny(t, waited, user)
+	if t.r.hosed != nil && p != selector.Direct {
+		return selector.Bounce // a pipe writes by one key; buckets have many
+	}
+	return p
+}
+
+// chooseAny is choose for memory that one key opens.
+func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protocol {
+	get := t.kind == transport.OpRead
 	if p, ok := n.forcedChoice(); ok {
 		if (p == selector.Pipe || p == selector.Hybrid) && !n.mayPipe(user) {
 			return selector.Bounce

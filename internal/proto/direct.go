@@ -187,7 +187,7 @@ func (n *nic) whole(t journey, user mem.Range, plan regmgr.Plan) (err error) {
 func (n *nic) copied(t journey, at int, part mem.Range) error {
 	t.off += at
 	switch {
-	case n.pipes(part):
+	case t.r.hosed == nil && n.pipes(part):
 		return n.piped(t, part, selector.Pipe)
 	case t.kind == transport.OpRead:
 		return n.get(t.r, t.off, part)
@@ -199,6 +199,9 @@ func (n *nic) copied(t journey, at int, part mem.Range) error {
 // start begins the transfer of part, at byte at of the user's memory. The error wraps regmgr.ErrCopy where part cannot be
 // registered; nothing has begun then.
 func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
+	if t.r.hosed != nil {
+		return n.hosedStart(t, t.off+at, part)
+	}
 	err := n.reach(t.name, t.r, t.off+at, part.Bytes)
 	if err != nil {
 		return Handle{}, err
@@ -265,7 +268,7 @@ func (n *nic) startUser(t journey, user mem.Range) (h Handle, begun bool, err er
 			return h, true, err
 		}
 		p, err = selector.Bounce, nil
-		if n.pipes(user) {
+		if t.r.hosed == nil && n.pipes(user) {
 			p = selector.Pipe
 		}
 	}

@@ -75,13 +75,13 @@ func newTeam(t *testing.T, n int, c transporttest.FabricConfig, wrap func(transp
 }
 
 // newTeamOf is newTeam with bytes of memory each.
-func newTeamOf(t *testing.T, n, bytes int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain) *team {
+func newTeamOf(t testing.TB, n, bytes int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain) *team {
 	t.Helper()
 	return newTeamWith(t, n, bytes, c, wrap, func(*Config) {})
 }
 
 // newTeamWith is newTeamOf with settings that change changes.
-func newTeamWith(t *testing.T, n, bytes int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain, change func(*Config)) *team {
+func newTeamWith(t testing.TB, n, bytes int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain, change func(*Config)) *team {
 	t.Helper()
 	tm := &team{
 		fabric: transporttest.NewFabric(n, c), e: make([]*Engine, n), of: make([][]Remote, n), mem: make([]mem.Range, n),

@@ -219,9 +219,6 @@ func (e *Engine) get(r *Remote, off int, dst mem.Range) error {
 		e.note(PathMapped, r.Rank, dst.Bytes)
 		return nil
 	}
-	if r.hosed != nil {
-		return e.nic().hosedGet("get", r, off, dst)
-	}
 	return e.nic().getUser(r, off, dst)
 }
 
@@ -254,13 +251,13 @@ func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if r.Mapped.Bytes != 0 {
 		return Handle{}, e.get(r, off, dst)
 	}
-	if r.hosed != nil {
-		return Handle{}, e.get(r, off, dst) // the handle is done already
-	}
 	n := e.nic()
 	h, begun, err := n.startUser(journey{"get", transport.OpRead, r, off, PathDirect}, dst)
 	if begun || err != nil {
 		return h, err
+	}
+	if r.hosed != nil {
+		return Handle{}, n.get(r, off, dst) // the handle is done already
 	}
 	return n.getNB(r, off, dst)
 }

@@ -175,7 +175,7 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 			xp.e.nic().learn(r.Rank, c.addr)
 		}
 		if c.hosed != 0 {
-			r.hosed = &hosed{firehose.Range{ID: c.hosed, Start: c.raddr, Bytes: uint64(c.bytes)}}
+			r.hosed = &hosed{r: firehose.Range{ID: c.hosed, Start: c.raddr, Bytes: uint64(c.bytes)}}
 		}
 		switch {
 		case xp.e.mapper != nil && ranks[m] == xp.e.Rank:

@@ -26,7 +26,10 @@ func saidTo(cookie uint64) (handler uint8, rank int) { return uint8(cookie >> 32
 func hoseKey(id uint32) uint64 { return 1<<63 | uint64(id) }
 
 // hosed is a member's part that is registered in buckets.
-type hosed struct{ r firehose.Range }
+type hosed struct {
+	r firehose.Range
+	v *firehose.View // what the holder knows of r, once it was asked; under nic.mu
+}
 
 // hoses is the part of a nic that reaches memory which is larger than what may be registered.
 type hoses struct {
@@ -40,6 +43,7 @@ type hoses struct {
 	asked  []bool // by rank: moves were sent there
 	ahead  *foresight
 	costs  firehose.Costs
+	fixed  int     // not 0: the order of the buckets of new views, plus one
 	known  bool    // costs were asked for
 	trip   float64 // the shortest move so far, without registrations, nanoseconds; 0: none
 
@@ -114,6 +118,20 @@ func newHoses(n *nic, budget int64) (*hoses, error) {
 	return h, err
 }
 
+// viewLocked returns the view of r's memory.
+func (h *hoses) viewLocked(r *Remote) (v *firehose.View, err error) {
+	if v = r.hosed.v; v == nil {
+		v, err = h.holder.View(r.Rank, r.hosed.r)
+		if err == nil && h.fixed != 0 {
+			err = h.holder.Fix(v, uint8(h.fixed-1))
+		}
+		if err == nil {
+			r.hosed.v = v
+		}
+	}
+	return v, err
+}
+
 // lent is a bucket's registration.
 type lent struct {
 	key transport.Region
@@ -137,19 +155,21 @@ func (h *hoses) expose(r mem.Range) (uint32, error) {
 }
 
 // withdraw ends what expose began, and this rank's use of the other members' parts. It returns when no peer holds
-// buckets any more; the members call it together.
+// buckets any more; the members call it together. Ranks that have parted (Engine.Part) have nothing in flight and send
+// nothing any more: then each takes back what was held of it by itself.
 func (h *hoses) withdraw(id uint32, others []Remote) error {
 	h.leave(others)
 	h.n.forget(hoseKey(id))
 	h.server.Withdraw(id)
+	parted := h.n.ctx.Err() != nil
 	err := h.n.waitAlone("free", func() bool {
 		for r := range h.n.e.Size {
-			if h.n.e.Peers.AnyGone() && h.n.e.Peers.Check(r) != nil {
+			if parted || h.n.e.Peers.AnyGone() && h.n.e.Peers.Check(r) != nil {
 				h.server.Lost(r)
 			}
 		}
 		// What this rank gives up must be on its way: when it waits no longer nobody may look after that for long.
-		return h.server.Withdrawn(id) && !h.work.Load()
+		return h.server.Withdrawn(id) && (parted || !h.work.Load())
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()

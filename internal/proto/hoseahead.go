@@ -26,8 +26,9 @@ type foresight struct {
 // mostTargets is how many buckets are kept in mind. Beyond that all are forgotten: they are learnt anew.
 const mostTargets = 1 << 16
 
-// hosedFrames are the frames from note upwards that all transfers of bucketed memory have in common.
-const hosedFrames = 2
+// hosedFrames are the frames from note upwards to what calls hosedPut, hosedGet or hosedStart: further down a hit takes
+// another way than a miss, and both are the same use of a bucket.
+const hosedFrames = 4
 
 // foresee has the policy's helper look after firehoses, where there is one.
 func (h *hoses) foresee() {

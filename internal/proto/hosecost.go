@@ -1,11 +1,14 @@
 package proto
 
 import (
+	"fmt"
+	"math/bits"
 	"time"
 
 	"gopgas/firehose"
 	"gopgas/internal/cost"
 	"gopgas/regmgr"
+	"gopgas/transport"
 )
 
 // learn finds out what a miss costs here, once, before the first memory that is registered in buckets is used: the size of
@@ -63,4 +66,28 @@ func (h *hoses) timedLocked(took time.Duration, run firehose.Run) {
 		h.trip, h.costs.RoundTrip = trip, trip
 		h.holder.SetCosts(h.costs)
 	}
+}
+
+// FixBuckets has this rank ask for buckets of so many bytes, a power of two, in all memory that it reaches through buckets for the
+// first time from now on, instead of what suits its accesses; 0 ends that. It is for measurements. The error says that there
+// are no buckets, or none so small or large.
+func (e *Engine) FixBuckets(bytes int64) error {
+	n := e.nic()
+	if n == nil || n.hoses == nil {
+		return fmt.Errorf("fix the size of buckets: %w: no NIC here registers memory in buckets; bound what it may register (PGAS_MAX_PINNED)",
+			transport.ErrUnsupported)
+	}
+	h := n.hoses
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if h.fixed = 0; bytes == 0 {
+		return nil
+	}
+	order := bits.Len64(uint64(bytes)) - 1 - int(h.budget.Shift)
+	if bytes&(bytes-1) != 0 || order < 0 || order > int(h.budget.MaxOrder()) {
+		return fmt.Errorf("fix the size of buckets: %d bytes: found room for powers of two from %d to %d here (PGAS_MAX_PINNED)",
+			bytes, h.budget.Unit(), h.budget.Unit()<<h.budget.MaxOrder())
+	}
+	h.fixed = order + 1
+	return nil
 }

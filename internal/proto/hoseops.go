@@ -12,17 +12,17 @@ import (
 
 // attach gets a firehose for piece id on the bucket that n bytes at off of r lie in; it waits for a move. A put may
 // travel in that: then carried is true and nothing is left to do. If direct is false the bytes must go by message. On an
-// error, too, the piece holds nothing.
-func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put []byte) (key uint64, direct, carried bool, err error) {
+// error, too, the piece holds nothing. read: the bytes come here.
+func (h *hoses) attach(name string, id int32, r *Remote, off uint64, n int, put []byte, read bool) (key uint64, direct, carried bool, err error) {
 	q := &h.q[id]
 	h.n.mu.Lock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	if err != nil {
 		h.n.mu.Unlock()
 		return 0, false, false, transport.NewOpError(name, r.Rank, err)
 	}
 	q.Put = put
-	h.noteLocked(id, v, r, off, put == nil)
+	h.noteLocked(id, v, r, off, read)
 	state := h.holder.Acquire(v, q, off, uint64(n))
 	h.n.mu.Unlock()
 	if state == firehose.Waiting {
@@ -74,7 +74,7 @@ func (h *hoses) await(name string, rank int, q *firehose.Request) error {
 func (h *hoses) fetch(name string, r *Remote, off, bytes int) (int, error) {
 	at := r.raddr + uint64(off) - r.hosed.r.Start
 	h.n.mu.Lock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	if err != nil {
 		h.n.mu.Unlock()
 		return 0, transport.NewOpError(name, r.Rank, err)
@@ -117,21 +117,24 @@ func (n *nic) releaseLocked(id int32) {
 	}
 }
 
-// cut returns the next part of bytes at off of r that one operation can carry, and where in the range it is: no part
-// crosses the end of a bucket.
-func (h *hoses) cut(r *Remote, off, bytes int) (at uint64, n int, err error) {
+// cut returns the next part of bytes at off of r that one operation can carry, of at most most, and where in the range it
+// is: no part crosses the end of a bucket.
+func (h *hoses) cut(r *Remote, off, bytes, most int) (at uint64, n int, err error) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	if err != nil {
 		return 0, 0, err
 	}
 	at = r.raddr + uint64(off) - r.hosed.r.Start
-	return at, min(bytes, h.n.pool.SlotBytes(), int(v.End(at)-at)), nil
+	return at, min(bytes, most, int(v.End(at)-at)), nil
 }
 
 // hosedPut is put into memory that is registered in buckets.
 func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
+	if hit, err := n.hosedPutHit(op, r, off, src); hit {
+		return err
+	}
 	err := n.connected(op, r, off, src.Bytes)
 	if err != nil {
 		return err
@@ -140,7 +143,7 @@ func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
 		if fetched, err = n.ahead(op, r, off, src.Bytes, fetched); err != nil {
 			return err
 		}
-		at, bytes, err := n.hoses.cut(r, off, src.Bytes)
+		at, bytes, err := n.hoses.cut(r, off, src.Bytes, n.pool.SlotBytes())
 		if err != nil {
 			return transport.NewOpError(op, r.Rank, err)
 		}
@@ -174,7 +177,7 @@ func (n *nic) hosedPart(op string, r *Remote, at uint64, off int, part mem.Range
 	// A move carries the copy, not the caller's memory, which would have to be on the heap for that.
 	buf, lkey := n.buffer(id, part.Bytes)
 	copy(buf.Data(), part.Data())
-	key, direct, carried, err := n.hoses.attach(op, id, r, at, part.Bytes, buf.Data())
+	key, direct, carried, err := n.hoses.attach(op, id, r, at, part.Bytes, buf.Data(), false)
 	if err != nil || carried || !direct {
 		n.abandon(id)
 		if err == nil && carried {
@@ -214,6 +217,9 @@ func (n *nic) byMessage(op string, r *Remote, off int, src mem.Range) error {
 
 // hosedGet is get from memory that is registered in buckets, with several parts of it under way at once.
 func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
+	if hit, err := n.hosedGetHit(op, r, off, dst); hit {
+		return err
+	}
 	err := n.connected(op, r, off, dst.Bytes)
 	if err != nil {
 		return err
@@ -258,7 +264,7 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 // hosedRead begins to read the first of dst's bytes, as many as lie in one bucket or, where no firehose is to be had, fit
 // into a message, and returns how many.
 func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool) (k kept, bytes int, err error) {
-	at, bytes, err := n.hoses.cut(r, off, dst.Bytes)
+	at, bytes, err := n.hoses.cut(r, off, dst.Bytes, n.pool.SlotBytes())
 	if err != nil {
 		return kept{}, 0, transport.NewOpError(op, r.Rank, err)
 	}
@@ -268,7 +274,7 @@ func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool)
 	var key uint64
 	var direct bool
 	if r.Rank != n.e.Rank {
-		key, direct, _, err = n.hoses.attach(op, k.id, r, at, bytes, nil)
+		key, direct, _, err = n.hoses.attach(op, k.id, r, at, bytes, nil, true)
 	}
 	switch {
 	case err != nil:

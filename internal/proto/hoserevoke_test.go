@@ -67,6 +67,33 @@ func TestRevokeUnderPuts(t *testing.T) {
 	}
 }
 
+// TestFreeAfterParting: memory in buckets that is freed when its world ends, without a word to those who hold buckets of
+// it, is deregistered as it is when everybody works together.
+func TestFreeAfterParting(t *testing.T) {
+	const ranks = 3
+	tm := newTeamOf(t, ranks, tightBytes, transporttest.FabricConfig{MaxPinned: tightPins}, nil)
+	for r := range ranks {
+		to := &tm.of[r][(r+1)%ranks]
+		for off := 0; off < tightBytes; off += 1 << 20 {
+			require.NoError(t, tm.e[r].Put(to, off, filled(8)))
+		}
+		require.NoError(t, tm.e[r].Flush(to))
+	}
+	for r, e := range tm.e {
+		_, served := e.Firehoses()
+		require.Positive(t, served.Pinned, "rank %d", r)
+		e.Part()
+	}
+	for r, e := range tm.e {
+		require.NoError(t, tm.xp[r].Free())
+		_, served := e.Firehoses()
+		require.Zero(t, served.Pinned)
+		s, _, _ := e.Registered()
+		require.Zero(t, s.Lent)
+		require.NoError(t, e.Close())
+	}
+}
+
 // TestCostsOfBuckets: what a miss costs comes from the model of registrations and the shortest move, and sizes buckets.
 func TestCostsOfBuckets(t *testing.T) {
 	m := cost.Model{PageBytes: 4096, Register: cost.Line{A: 200, B: 3000}, Deregister: cost.Line{A: 100, B: 1000}}

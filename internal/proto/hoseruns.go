@@ -3,6 +3,7 @@ package proto
 import (
 	"gopgas/firehose"
 	"gopgas/internal/mem"
+	"gopgas/internal/selector"
 	"gopgas/transport"
 )
 
@@ -29,7 +30,7 @@ func (h *hoses) fetchRuns(op string, count, i int, run func(int) Run) (next int,
 		if r.To.hosed == nil || r.To.Mapped.Bytes != 0 || r.To.Rank == h.n.e.Rank || r.Bytes == 0 {
 			continue
 		}
-		v, verr := h.holder.View(r.To.Rank, r.To.hosed.r)
+		v, verr := h.viewLocked(r.To)
 		if verr != nil {
 			continue // the run itself will say so
 		}
@@ -118,7 +119,7 @@ func (c *chain) hosed(r *Remote, off int, src, base mem.Range, near, bytes int) 
 		return c.one(r, off, src, base, near, bytes) // asks for many buckets itself
 	}
 	for bytes > 0 {
-		at, k, err := n.hoses.cut(r, off, bytes)
+		at, k, err := n.hoses.cut(r, off, bytes, n.pool.SlotBytes())
 		if err != nil {
 			return transport.NewOpError(c.name, r.Rank, err)
 		}
@@ -144,10 +145,15 @@ func (c *chain) one(r *Remote, off int, src, base mem.Range, near, bytes int) er
 	if err := c.flush(base); err != nil {
 		return err
 	}
+	t, user := journey{c.name, transport.OpRead, r, off, PathDirect}, base
 	if near == nowhereBack {
-		return c.n.hosedPut(c.name, r, off, src.Slice(0, bytes))
+		t.kind, user, near = transport.OpWrite, src, 0
 	}
-	return c.n.hosedGet(c.name, r, off, base.Slice(near, bytes))
+	user = user.Slice(near, bytes)
+	if c.n.choose(&t, true, user) == selector.Direct {
+		return c.n.whole(t, user, c.n.planFor(t, bytes))
+	}
+	return c.n.copied(t, 0, user)
 }
 
 // addHeld adds the operation on bytes of one bucket, if that is held.
@@ -189,7 +195,7 @@ func (c *chain) addHeld(r *Remote, at uint64, off int, src, base mem.Range, near
 func (h *hoses) holds(r *Remote, at uint64, bytes int) bool {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	return err == nil && h.holder.Held(v, at, uint64(bytes))
 }
 
@@ -197,7 +203,7 @@ func (h *hoses) holds(r *Remote, at uint64, bytes int) bool {
 func (h *hoses) hold(id int32, r *Remote, at uint64, bytes int, read bool) (key uint64, ok bool) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	v, err := h.holder.View(r.Rank, r.hosed.r)
+	v, err := h.viewLocked(r)
 	q := &h.q[id]
 	q.Put = nil
 	if err != nil || !h.holder.Try(v, q, at, uint64(bytes)) {

@@ -28,6 +28,10 @@ func (n *nic) acquire(op string, rank int, wantSlot bool) (int32, error) {
 func (n *nic) tryAcquire(rank int, wantSlot bool) (id int32, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.tryAcquireLocked(rank, wantSlot)
+}
+
+func (n *nic) tryAcquireLocked(rank int, wantSlot bool) (id int32, ok bool) {
 	if len(n.freePiece) == 0 {
 		return 0, false
 	}
@@ -153,6 +157,9 @@ const window = 8
 // get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
 func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
+	if r.hosed != nil {
+		return n.hosedGet(name, r, off, dst)
+	}
 	err := n.reach(name, r, off, dst.Bytes)
 	if err != nil {
 		return err
@@ -316,6 +323,10 @@ func (n *nic) begin(op string, rank int) (Handle, error) {
 func (n *nic) tryBegin(op string, rank int) (h Handle, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.tryBeginLocked(op, rank)
+}
+
+func (n *nic) tryBeginLocked(op string, rank int) (h Handle, ok bool) {
 	if len(n.freeTrans) == 0 {
 		return h, false
 	}

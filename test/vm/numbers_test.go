@@ -30,3 +30,17 @@ func TestNumbers(t *testing.T) {
 	require.Contains(t, r.Stdout, "8 B put + flush")
 	fmt.Print(r.Stdout)
 }
+
+// TestCosts prints what registrations cost with the NIC of the machine, and copies, as docs/reproduction.md quotes it:
+// go test ./test/vm -run TestCosts -v -args -vm.numbers=1
+func TestCosts(t *testing.T) {
+	if *numbersFlag == 0 {
+		t.Skip("measures: run with -args -vm.numbers=1")
+	}
+	need(t)
+	program := Program(t, "gopgas/cmd/pgasbench")
+	r := Run(t, Machine{Timeout: 10 * time.Minute}, program, "reg", "--reps", fmt.Sprint(*numbersFlag), "--csv", "costs")
+	require.Zero(t, r.Code, "%s%s", r.Stdout, r.Stderr)
+	require.Contains(t, r.Stdout, "verbs,4096,")
+	fmt.Print(r.Stdout)
+}

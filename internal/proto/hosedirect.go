@@ -1,0 +1,105 @@
+package proto
+
+import (
+	"context"
+	"errors"
+
+	"gopgas/internal/mem"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// hosedStart begins a transfer between the user's memory and buckets without a copy: the memory is registered once, for all
+// its parts, and each part has a firehose. The error wraps regmgr.ErrCopy where the memory cannot be registered; nothing
+// has begun then. Where a bucket is refused the rest goes as what is not registered does, and is done on return.
+func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
+	if err := n.reach(t.name, t.r, off, user.Bytes); err != nil {
+		return Handle{}, err
+	}
+	var all regmgr.Hold // keeps the registration until the last part has its own reference
+	if err := n.direct.reg.Acquire(&all, regmgr.Request{Mem: user, Access: t.rights()}); err != nil {
+		if !errors.Is(err, regmgr.ErrCopy) {
+			err = transport.NewOpError(t.name, t.r.Rank, err)
+		}
+		return Handle{}, err
+	}
+	if h, hit, err := n.hosedStartHit(t, off, user, &all); hit {
+		return h, err
+	}
+	err := n.connected(t.name, t.r, off, user.Bytes)
+	var h Handle
+	if err == nil {
+		h, err = n.begin(t.name, t.r.Rank)
+	}
+	if err != nil {
+		n.direct.reg.Release(&all)
+		return Handle{}, err
+	}
+	done, fetched, direct := 0, 0, true
+	for done < user.Bytes && direct && err == nil {
+		left := user.Slice(done, user.Bytes-done)
+		if fetched, err = n.ahead(t.name, t.r, off+done, left.Bytes, fetched); err != nil {
+			break
+		}
+		var bytes int
+		bytes, direct, err = n.hosedStartPart(t, h, &all, off+done, left)
+		done, fetched = done+bytes, fetched-bytes
+	}
+	if all.Region() != nil {
+		n.direct.reg.Release(&all)
+	}
+	if done > 0 {
+		n.e.counts.add(t.path, t.r.Rank, done)
+	}
+	n.partDone(h.id, nil)
+	if err == nil && direct {
+		return h, nil
+	}
+	// What has been posted is on its way: the user's memory is not his before it has arrived.
+	if werr := h.Wait(context.Background()); err == nil {
+		err = werr
+	}
+	if err == nil {
+		t.off = off
+		err = n.copied(t, done, user.Slice(done, user.Bytes-done))
+	}
+	return Handle{}, err
+}
+
+// hosedStartPart posts the first of left's bytes, as many as one bucket and one operation carry, and returns how many. If
+// direct is false, or on an error, it has posted none. all becomes the part's if that is the last one.
+func (n *nic) hosedStartPart(t journey, h Handle, all *regmgr.Hold, off int, left mem.Range) (bytes int, direct bool, err error) {
+	at, bytes, err := n.hoses.cut(t.r, off, left.Bytes, n.caps.MaxMessage)
+	if err != nil {
+		return 0, false, transport.NewOpError(t.name, t.r.Rank, err)
+	}
+	id, err := n.acquire(t.name, t.r.Rank, false)
+	if err != nil {
+		return 0, false, err
+	}
+	key, direct, _, err := n.hoses.attach(t.name, id, t.r, at, bytes, nil, t.kind == transport.OpRead)
+	if err != nil || !direct {
+		n.abandon(id)
+		return 0, false, err
+	}
+	part := mem.Hidden(left.Slice(0, bytes)) // it is registered, so it is on no stack
+	var hold regmgr.Hold
+	if bytes == left.Bytes {
+		hold, *all = *all, regmgr.Hold{}
+	} else if err = n.direct.reg.Acquire(&hold, regmgr.Request{Mem: part, Access: t.rights(), Of: all}); err != nil {
+		n.abandon(id)
+		return 0, false, transport.NewOpError(t.name, t.r.Rank, err)
+	}
+	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(off), RKey: key}
+	op.SGE[0] = transport.SGE{Mem: part, LKey: hold.LKey()}
+	n.mu.Lock()
+	n.transfer[h.id].left++
+	n.piece[id].transfer = h.id
+	n.direct.holds[id] = hold // P2: the poller's from here on, or abandon's
+	n.mu.Unlock()
+	if err = n.post(t.name, id, op); err != nil {
+		n.partDone(h.id, nil)
+		return 0, false, err
+	}
+	return bytes, true, nil
+}
