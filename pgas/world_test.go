@@ -8,8 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/bootstrap"
+	"gopgas/internal/sched"
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	"gopgas/transport/shm"
 	"gopgas/window"
 )
 
@@ -47,6 +50,39 @@ func TestCloseTwice(t *testing.T) {
 }
 
 // TestHeapGrowsOnDemand: allocations far larger than what is there, and back.
+// slowEnd is a job whose launcher is slow at the end.
+type slowEnd struct {
+	bootstrap.Job
+	barriers int
+	gate     chan struct{}
+}
+
+func (j *slowEnd) Barrier(ctx context.Context) error {
+	if j.barriers++; j.barriers > 1 { // the first one is of the start
+		<-j.gate
+	}
+	return j.Job.Barrier(ctx)
+}
+
+// TestCloseIsSeenToWait: who waits for the launcher in Close does not look as if it computed.
+func TestCloseIsSeenToWait(t *testing.T) {
+	job := &slowEnd{Job: bootstrap.InProcess(1)[0], gate: make(chan struct{})}
+	w, err := pgas.Assemble(t.Context(), pgas.Config{}, pgas.Parts{
+		Job: job, Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) },
+		Mapper: shm.NewGroup(1, shm.Config{What: "symmetric heap"})[0],
+	})
+	require.NoError(t, err)
+	ended := make(chan error)
+	go func() { ended <- w.Close(context.Background()) }()
+	require.Eventually(t, func() bool {
+		waits := w.Waits()
+		return len(waits) == 1 && waits[0].Op == "close" && waits[0].Peer == -1
+	}, 20*time.Second, time.Millisecond)
+	close(job.gate)
+	require.NoError(t, <-ended)
+	require.Empty(t, w.Waits())
+}
+
 func TestHeapGrowsOnDemand(t *testing.T) {
 	worlds(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		reserved, used := w.HeapUsage()
