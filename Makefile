@@ -25,8 +25,7 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'gcassert' tools/gcassert.sh
 	$(STEP) 'internal/lint' go test -count=1 ./internal/lint
 	$(STEP) 'tests, race detector' go test -race -count=1 -timeout 8m $(HOST)
-	$(STEP) 'tests, invariants' go test -tags invariants -count=1 -timeout 5m $(HOST)
-	$(STEP) 'tests, no cgo' env CGO_ENABLED=0 go test -count=1 -timeout 5m $(HOST)
+	$(STEP) 'tests, invariants, no cgo' env CGO_ENABLED=0 go test -tags invariants -count=1 -timeout 8m $(HOST)
 	$(STEP) 'machines of their own' go test -count=1 -timeout 15m -run 'Verbs.|Yama' ./test/vm -args -vm.long
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
 	$(STEP) 'benchmarks, once' go test -run '^$$' -bench . -benchtime 1x ./...

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -117,7 +116,7 @@ func Variables(environ []string) []Variable {
 		{Name: envTransport, Default: "auto", Meaning: "the NIC for memory that is not mapped: " + auto.Names() + "; shm: none; auto: " +
 			auto.Choose(1, nil) + " on one node, between nodes verbs where all ranks have an RDMA port, else " + auto.Choose(2, nil)},
 		{Name: envDevice, Meaning: "the transport's device; verbs: such as mlx5_0:1; tcp: an interface such as eth0, or an address of this machine"},
-		{Name: envPinned, Default: "0", Meaning: "bytes that a rank may register with its NIC in all, such as 512M; 0: RLIMIT_MEMLOCK"},
+		{Name: envPinned, Default: "0", Meaning: "bytes that a rank may register with its NIC in all, such as 512M (K, M, G: 1024, its square, its cube, also below); 0: RLIMIT_MEMLOCK"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
 		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
@@ -225,22 +224,6 @@ func FromEnvironment(environ []string) (Config, error) {
 		c.MaxPinned = n
 	}
 	return c, c.validate()
-}
-
-// parseBytes reads a number with an optional decimal unit, K, M or G.
-func parseBytes(s string) (int64, error) {
-	unit := 1.0
-	for suffix, u := range map[string]float64{"K": 1e3, "M": 1e6, "G": 1e9} {
-		if rest, ok := strings.CutSuffix(s, suffix); ok {
-			s, unit = rest, u
-			break
-		}
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(f >= 0) || f*unit > 1e15 {
-		return 0, errors.New("want a number of bytes such as 800M or 1.5G")
-	}
-	return int64(f * unit), nil
 }
 
 // configOf completes a program's configuration; without one the environment decides.

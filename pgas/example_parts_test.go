@@ -22,7 +22,7 @@ func ExampleConfig() {
 	_, err = pgas.FromEnvironment([]string{"PGAS_FAILURE_TIMEOUT=soon"})
 	fmt.Println(err != nil)
 	// Output:
-	// tcp 512000000 2s <nil>
+	// tcp 536870912 2s <nil>
 	// true
 }
 

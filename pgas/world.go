@@ -147,13 +147,26 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, err
 	}
 	w.engine = proto.New(c)
-	if err := w.startCheck(p.Say); err != nil {
+	if err := w.join(ctx, p); err != nil {
+		w.leaveAlone(proto.Returned) // others may have got further, and wait for this rank
 		return nil, err
+	}
+	return w, nil
+}
+
+// join sets up what the ranks share.
+func (w *World) join(ctx context.Context, p Parts) (err error) {
+	if err = w.startCheck(p.Say); err != nil {
+		return err
 	}
 	if w.team, err = pgsync.NewWorld(ctx, w.engine, p.Job, w.check); err != nil {
-		return nil, err
+		return err
 	}
-	return w, w.team.Barrier(ctx)
+	// Only the launcher can tell of a rank that has failed before it could be reached: from here on all can.
+	if err = p.Job.Barrier(ctx); err != nil {
+		return fmt.Errorf("wait for all ranks to be ready: %w", err)
+	}
+	return w.team.Barrier(ctx)
 }
 
 // fabrics returns the kind of RDMA network that each rank is on, "" for none; nil where that decides nothing.
@@ -243,7 +256,7 @@ func (w *World) Close(ctx context.Context) error {
 	}
 	err := w.team.DrainWorld(ctx) // what was started and not waited for
 	if err == nil {
-		err = w.team.Barrier(ctx)
+		err = w.team.Meet(ctx, "close", 0)
 	}
 	var races error
 	if err == nil {
@@ -251,7 +264,10 @@ func (w *World) Close(ctx context.Context) error {
 	}
 	if err == nil {
 		// The barrier's own flags may still be in flight: no NIC closes before all have seen all of theirs done.
-		err = errors.Join(w.engine.Quiet(), w.job.Barrier(ctx))
+		err = w.engine.Quiet()
+		end := w.engine.Sched.Outside(sched.What{Op: "close", Peer: -1})
+		err = errors.Join(err, w.job.Barrier(ctx))
+		end()
 	}
 	if err != nil {
 		w.leaveAlone(proto.Returned)
@@ -274,7 +290,9 @@ func (w *World) leaveAlone(cause proto.Cause) {
 	w.closed.Store(true)
 	w.check.End()
 	w.engine.Peers.MarkGone(w.Rank(), cause)
-	w.team.Quit()
+	if w.team != nil {
+		w.team.Quit()
+	}
 	for _, f := range w.stop {
 		f()
 	}

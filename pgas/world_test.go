@@ -8,8 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/bootstrap"
+	"gopgas/internal/sched"
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	"gopgas/transport/shm"
 	"gopgas/window"
 )
 
@@ -47,6 +50,39 @@ func TestCloseTwice(t *testing.T) {
 }
 
 // TestHeapGrowsOnDemand: allocations far larger than what is there, and back.
+// slowEnd is a job whose launcher is slow at the end.
+type slowEnd struct {
+	bootstrap.Job
+	barriers int
+	gate     chan struct{}
+}
+
+func (j *slowEnd) Barrier(ctx context.Context) error {
+	if j.barriers++; j.barriers > 1 { // the first one is of the start
+		<-j.gate
+	}
+	return j.Job.Barrier(ctx)
+}
+
+// TestCloseIsSeenToWait: who waits for the launcher in Close does not look as if it computed.
+func TestCloseIsSeenToWait(t *testing.T) {
+	job := &slowEnd{Job: bootstrap.InProcess(1)[0], gate: make(chan struct{})}
+	w, err := pgas.Assemble(t.Context(), pgas.Config{}, pgas.Parts{
+		Job: job, Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) },
+		Mapper: shm.NewGroup(1, shm.Config{What: "symmetric heap"})[0],
+	})
+	require.NoError(t, err)
+	ended := make(chan error)
+	go func() { ended <- w.Close(context.Background()) }()
+	require.Eventually(t, func() bool {
+		waits := w.Waits()
+		return len(waits) == 1 && waits[0].Op == "close" && waits[0].Peer == -1
+	}, 20*time.Second, time.Millisecond)
+	close(job.gate)
+	require.NoError(t, <-ended)
+	require.Empty(t, w.Waits())
+}
+
 func TestHeapGrowsOnDemand(t *testing.T) {
 	worlds(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		reserved, used := w.HeapUsage()
@@ -203,7 +239,13 @@ func TestConfigFromEnvironment(t *testing.T) {
 		},
 		{env: []string{"PGAS_FAILURE_TIMEOUT=0s"}, bad: `PGAS_FAILURE_TIMEOUT="0s": want a time such as 90s`},
 		{env: []string{"PGAS_FAILURE_TIMEOUT=1ms"}, bad: "PGAS_FAILURE_TIMEOUT=1ms: want 100ms or more"},
-		{env: []string{"PGAS_SOFT_LATENCY=5us", "PGAS_SOFT_BANDWIDTH=1.5G"}, want: pgas.Config{SoftLatency: 5 * time.Microsecond, SoftBandwidth: 15e8, StartTimeout: time.Minute}},
+		{env: []string{"PGAS_SOFT_LATENCY=5us", "PGAS_SOFT_BANDWIDTH=1.5G"}, want: pgas.Config{SoftLatency: 5 * time.Microsecond, SoftBandwidth: 3 << 29, StartTimeout: time.Minute}},
+		{env: []string{"PGAS_MAX_PINNED=1.5KiB", "PGAS_REG_LIMIT=1Ki"}, want: pgas.Config{MaxPinned: 1536, RegLimit: 1024, StartTimeout: time.Minute}},
+		{env: []string{"PGAS_MAX_PINNED=2T", "PGAS_REG_THRESHOLD=65536"}, want: pgas.Config{MaxPinned: 2 << 40, RegThreshold: 65536, StartTimeout: time.Minute}},
+		{env: []string{"PGAS_MAX_PINNED=512MB"}, bad: `PGAS_MAX_PINNED="512MB": want a number of bytes such as 65536, 512M or 1.5G (K, M, G and T are powers of 1024)`},
+		{env: []string{"PGAS_MAX_PINNED=1i"}, bad: "want a number of bytes"},
+		{env: []string{"PGAS_REG_THRESHOLD=K"}, bad: "want a number of bytes"},
+		{env: []string{"PGAS_REG_LIMIT=1e30"}, bad: "want a number of bytes"},
 		{env: []string{"PGAS_LOCAL=Off"}, bad: `PGAS_LOCAL="Off": want on or off`},
 		{env: []string{"PGAS_STATS=yes"}, bad: `PGAS_STATS="yes": want 0 or 1`},
 		{env: []string{"PGAS_START_TIMEOUT=90"}, bad: "want a time such as 90s"},

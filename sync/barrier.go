@@ -20,6 +20,12 @@ func (t *Team) Barrier(ctx context.Context) error {
 	return t.meet(ctx, "barrier", 0)
 }
 
+// Meet is a Barrier that only meets the same one: op says what for, as the table of kinds lists it, and which is a number that
+// tells several such things of the team apart. Members that differ get ErrMismatch. It is for the layers above.
+func (t *Team) Meet(ctx context.Context, op string, which int) error {
+	return t.meet(ctx, op, callOf(op, 0, 0, which))
+}
+
 // meet is a barrier that all members make for the same purpose.
 func (t *Team) meet(ctx context.Context, op string, purpose call) error {
 	if err := t.enter(ctx, op); err != nil {
@@ -119,8 +125,17 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 // next begins the lane's next barrier.
 func (l *lane) next(purpose, number uint64) {
 	l.gen++
-	l.sum = ((l.sum^purpose^number)*sumMul + sumMul) >> (64 - sumBits)
+	l.before = l.sum
+	l.sum = mixed(l.sum, purpose, number)
 }
+
+// mixed is the sum with one more call.
+func mixed(sum, purpose, number uint64) uint64 {
+	return ((sum^purpose^number)*sumMul + sumMul) >> (64 - sumBits)
+}
+
+// turnPurpose is what the barrier of a turn is for.
+func turnPurpose(what call, root int) uint64 { return uint64(what) ^ uint64(root)*sumMul }
 
 // The numbers of started calls differ from those of blocking ones, and their ends from other purposes.
 const (
@@ -181,8 +196,7 @@ func (c *turns) compare(member int, flag uint64) error {
 	if flag>>sumBits != c.l.gen || flag&(1<<sumBits-1) == c.l.sum {
 		return nil
 	}
-	return c.t.poison(c.op, member, fmt.Errorf("%w: rank %d does not make the same collective calls as this rank, which is in %s now",
-		ErrMismatch, c.t.ranks[member], c.op))
+	return c.t.poison(c.op, member, c.differ(member, flag&(1<<sumBits-1)))
 }
 
 // poison tells all members, once, that this one and another do not agree: their calls end. Who finds a mismatch goes no

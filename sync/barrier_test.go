@@ -34,7 +34,7 @@ func TestBarrierSeparates(t *testing.T) {
 			}
 		}
 		return nil
-	}, upTo17...)
+	}, upTo17()...)
 }
 
 // TestBarrierGoesOnAfterItsContext: a barrier given up is continued by the next call, and is still one barrier.

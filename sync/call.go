@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
@@ -108,6 +109,7 @@ type call uint64
 var kinds = [...]string{
 	"barrier", "exchange", "broadcast", "allgather", "reduce", "allreduce", "allocate", "free", "refused call",
 	"scan", "exscan", "gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "allgatherv",
+	"fence", "close",
 }
 
 // callOf packs kind, the width of an element, a detail of 4 bits (such as how to reduce), and a number of elements.
@@ -118,8 +120,20 @@ func callOf(op string, elemBytes, detail, n int) call {
 
 func (c call) name() string { return kinds[min(int(c>>56), len(kinds)-1)] }
 
+// count is the number of elements, or which of several things a meeting is about.
+func (c call) count() int { return int(c & (1<<40 - 1)) }
+
 func (c call) String() string {
-	return fmt.Sprintf("%s of %d elements of %d bytes", c.name(), c&(1<<40-1), c>>40&0xfff)
+	width, op := int(c>>40&0xfff), Op(c>>52&15)
+	switch {
+	case width > 0 && op < Replace && (strings.Contains(c.name(), "reduce") || strings.Contains(c.name(), "scan")):
+		return fmt.Sprintf("%s (%v) of %d elements of %d bytes", c.name(), op, c.count(), width)
+	case width > 0:
+		return fmt.Sprintf("%s of %d elements of %d bytes", c.name(), c.count(), width)
+	case c.count() > 0:
+		return fmt.Sprintf("%s of the team's window %d", c.name(), c.count())
+	}
+	return c.name()
 }
 
 // box is the offset of the outbox of the coming turn.
@@ -152,7 +166,7 @@ func (c *turns) turn(ctx context.Context, what call, root int, v visitor) error 
 	c.off, c.call = c.box(), what
 	c.t.local.Word64(c.off).Store(uint64(what))
 	c.l.round++
-	return c.barrier(ctx, uint64(what)^uint64(root)*sumMul, v)
+	return c.barrier(ctx, turnPurpose(what, root), v)
 }
 
 // check verifies that member makes the same call as this rank.

@@ -55,7 +55,7 @@ func TestBroadcast(t *testing.T) {
 			}
 		}
 		return broadcasts[[3]uint16](ctx, t, w, outbox/5, 0)
-	}, upTo17...)
+	}, upTo17()...)
 }
 
 func TestAllGather(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAllGather(t *testing.T) {
 			}
 		}
 		return nil
-	}, upTo17...)
+	}, upTo17()...)
 }
 
 // inputs are one member's numbers, the same whoever computes them.
@@ -152,7 +152,7 @@ func TestReduceEveryTypeAndOperation(t *testing.T) {
 func TestReduceInManySizes(t *testing.T) {
 	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		return errors.Join(reduces[float32](ctx, t, w, 3), reduces[uint16](ctx, t, w, 1))
-	}, upTo17...)
+	}, upTo17()...)
 }
 
 func TestReduceNaN(t *testing.T) {

@@ -53,6 +53,7 @@ type lane struct {
 	number  int
 	gen     uint64           // barriers begun
 	sum     uint64           // over the purposes of all barriers up to gen
+	before  uint64           // the same without the last one
 	round   uint64           // rounds of outboxes so far
 	tickets uint64           // given out; under core.mu
 	serving atomic.Uint64    // tickets that are done with the lane
@@ -70,6 +71,7 @@ type core struct {
 	broken  error      // why collectives no longer work
 	started int        // calls begun by Start that have not ended
 	epoch   uint64     // of agreements among survivors
+	marks   int        // given out by Mark
 }
 
 // running is shared by all teams of a world.
@@ -88,6 +90,14 @@ func (c *core) next() (call uint64, l *lane, ticket uint64) {
 	ticket = l.tickets
 	l.tickets++
 	return c.calls, l, ticket
+}
+
+// mark gives out the next number.
+func (c *core) mark() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.marks++
+	return c.marks
 }
 
 // fail makes the team unusable for collectives because of err, the first time.

@@ -15,11 +15,11 @@ func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
 
 type body = func(ctx context.Context, w *pgas.World, t *testing.T) error
 
-// each runs f in worlds of ns ranks on every path.
+// each runs f in worlds of ns ranks on every path, but for those that pgastest.Named.Worlds leaves out.
 func each(t *testing.T, f body, ns ...int) {
 	t.Helper()
 	for _, p := range pgastest.Paths() {
-		for _, n := range ns {
+		for _, n := range p.Worlds(ns) {
 			if n > 9 && (p.Over != "" || p.Fabric.MaxPost+int(p.Fabric.Jitter) != 0) {
 				continue // many ranks on a slow NIC take long and show nothing new
 			}
@@ -32,4 +32,19 @@ func each(t *testing.T, f body, ns ...int) {
 }
 
 // upTo17 are world sizes: all that differ in the shape of a barrier, and odd ones.
-var upTo17 = []int{1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17}
+func upTo17() []int {
+	if raceEnabled {
+		return []int{1, 2, 3, 5, 8, 13} // each accesses memory in its own way
+	}
+	return []int{1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17}
+}
+
+// simulated runs f in virtual time. Nothing is concurrent there, and the race detector makes every switch long: it gets small
+// worlds only.
+func simulated(t *testing.T, c pgastest.SimConfig, f func(ctx context.Context, w *pgas.World) error) {
+	t.Helper()
+	if most := 8; raceEnabled {
+		c.Ranks = min(c.Ranks, most)
+	}
+	pgastest.RunSim(t, c, f)
+}

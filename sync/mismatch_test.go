@@ -2,6 +2,8 @@ package pgsync_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
+	"gopgas/window"
 )
 
 // TestDifferentCalls: members that do not make the same call get an error before anybody takes wrong data for right, and
@@ -119,4 +122,71 @@ func TestRefusedAlone(t *testing.T) {
 		require.Equal(t, w.Size(), v[0])
 		return nil
 	}, 2)
+}
+
+// TestMismatchIsNamed: meetings for different purposes do not match each other, and the error says what each member is in.
+func TestMismatchIsNamed(t *testing.T) {
+	type calls struct {
+		w       *pgas.World
+		windows [2]*window.Window[int]
+		v       []int32
+	}
+	type call func(ctx context.Context, c calls) error
+	barrier := func(ctx context.Context, c calls) error { return c.w.Barrier(ctx) }
+	fence := func(i int) call { return func(ctx context.Context, c calls) error { return c.windows[i].Fence(ctx) } }
+	reduce := func(op pgsync.Op) call {
+		return func(ctx context.Context, c calls) error { return pgsync.AllReduce(ctx, c.w.Team(), c.v, c.v, op) }
+	}
+	cast := func(root int) call {
+		return func(ctx context.Context, c calls) error { return pgsync.Broadcast(ctx, c.w.Team(), c.v, root) }
+	}
+	end := func(context.Context, calls) error { return nil } // the world is closed then
+	const sum, most, bytes = "allreduce (sum) of 3 elements of 4 bytes", "allreduce (max) of 3 elements of 4 bytes", "broadcast of 3 elements of 4 bytes"
+	for _, c := range []struct {
+		a, b       call
+		isIn, isAt string
+	}{
+		{barrier, fence(0), "barrier", "fence of the team's window 1"},
+		{barrier, end, "barrier", "close"},
+		{fence(0), end, "fence of the team's window 1", "close"},
+		{fence(0), fence(1), "fence of the team's window 1", "fence of the team's window 2"},
+		{reduce(pgsync.Sum), barrier, sum, "barrier"},
+		{reduce(pgsync.Sum), reduce(pgsync.Max), sum, most},
+		{cast(0), cast(1), bytes, bytes + " with root 1"},
+		{
+			func(ctx context.Context, c calls) error { return c.windows[0].Free(ctx) }, fence(0),
+			"free of the team's window 1", "fence of the team's window 1",
+		},
+		{
+			func(ctx context.Context, c calls) error { return c.w.Team().BarrierNB().Wait(ctx) }, barrier,
+			"barrier of a started call", "barrier",
+		},
+	} {
+		for _, path := range pgastest.Paths()[:3] {
+			t.Run(c.isIn+"/"+c.isAt+"/"+path.Name, func(t *testing.T) {
+				path.TimeLimit = 10 * time.Second
+				errs := pgastest.Errors(t, 2, path.Config, func(ctx context.Context, w *pgas.World) error {
+					made := calls{w: w, v: make([]int32, 3)}
+					for i := range made.windows {
+						var err error
+						if made.windows[i], err = window.Allocate[int](ctx, w.Team(), 8); err != nil {
+							return err
+						}
+					}
+					if w.Rank() == 0 {
+						return c.a(ctx, made)
+					}
+					return c.b(ctx, made)
+				})
+				said := errors.Join(errs...).Error()
+				require.True(t, anyMismatch(errs), said)
+				if !strings.Contains(said, "this rank is in "+c.isIn+", rank 1 in "+c.isAt) {
+					require.Contains(t, said, "this rank is in "+c.isAt+", rank 0 in "+c.isIn)
+				}
+				for rank, err := range errs {
+					require.Error(t, err, "rank %d has closed its world as if nothing was", rank)
+				}
+			})
+		}
+	}
 }

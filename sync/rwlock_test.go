@@ -70,7 +70,7 @@ func TestRWLockExcludes(t *testing.T) {
 	}
 	each(t, func(ctx context.Context, w *pgas.World, _ *testing.T) error { return f(ctx, w) }, 1, 2, 4)
 	t.Run("simulated", func(t *testing.T) {
-		pgastest.RunSim(t, pgastest.SimConfig{Ranks: 24, RanksPerNode: 4, Mapped: true, Seed: 7}, f)
+		simulated(t, pgastest.SimConfig{Ranks: 24, RanksPerNode: 4, Mapped: true, Seed: 7}, f)
 	})
 }
 
@@ -224,9 +224,9 @@ func TestDeadHolderOfARWLock(t *testing.T) {
 					switch {
 					case r == dead:
 					case how == "waits":
-						// Closing the world needs the dead one.
+						// Closing the world needs the dead one, which may also have been about to stand in line and hold the guard.
 						require.ErrorIs(t, err, pgas.ErrPeerGone, "rank %d", r)
-						require.ErrorContains(t, err, "close", "rank %d", r)
+						require.Regexp(t, "close|it held the lock", err.Error(), "rank %d", r)
 					default:
 						require.ErrorIs(t, err, pgas.ErrPeerGone, "rank %d", r)
 					}

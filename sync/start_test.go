@@ -72,10 +72,7 @@ func TestStartedCalls(t *testing.T) {
 	}
 	pgastest.Each(t, []int{1, 2, 3, 5}, func(ctx context.Context, w *pgas.World, _ *testing.T) error { return f(ctx, w) })
 	for _, c := range []pgastest.SimConfig{{Ranks: 20, Seed: 1}, {Ranks: 64, RanksPerNode: 8, Mapped: true, Seed: 2}} {
-		if raceEnabled && c.Ranks > 20 {
-			continue // nothing is concurrent in a simulated world, and the detector makes it long
-		}
-		t.Run(fmt.Sprintf("simulated %d", c.Ranks), func(t *testing.T) { pgastest.RunSim(t, c, f) })
+		t.Run(fmt.Sprintf("simulated %d", c.Ranks), func(t *testing.T) { simulated(t, c, f) })
 	}
 }
 

@@ -117,6 +117,10 @@ func (t *Team) RaceCheck() *racecheck.Checker { return t.races }
 // Heap returns the team's symmetric heap.
 func (t *Team) Heap() *symheap.Heap { return t.heap }
 
+// Mark numbers what the members make together, from 1 on: windows, by which Meet tells them apart. All members call it in the
+// same order. It is for the layers above.
+func (t *Team) Mark() int { return t.core.mark() }
+
 // Interrupted implements sched.Watch: a team's wait ends when members disagree, when one is gone, or this rank's NIC.
 func (t *Team) Interrupted() error {
 	if err := t.poisoned(); err != nil {

@@ -66,7 +66,7 @@ func TestWaitsOverSignals(t *testing.T) {
 		return s.Free(ctx)
 	}
 	each(t, func(ctx context.Context, w *pgas.World, _ *testing.T) error { return f(ctx, w) }, 1, 2, 5)
-	t.Run("simulated", func(t *testing.T) { pgastest.RunSim(t, pgastest.SimConfig{Ranks: 64, RanksPerNode: 4, Seed: 5}, f) })
+	t.Run("simulated", func(t *testing.T) { simulated(t, pgastest.SimConfig{Ranks: 64, RanksPerNode: 4, Seed: 5}, f) })
 }
 
 // TestWaitsOverHandles mixes transfers with started calls.
@@ -162,7 +162,7 @@ func TestEvents(t *testing.T) {
 		return errors.Join(win.Free(ctx), e.Free(ctx))
 	}
 	each(t, func(ctx context.Context, w *pgas.World, _ *testing.T) error { return f(ctx, w) }, 1, 2, 5)
-	t.Run("simulated", func(t *testing.T) { pgastest.RunSim(t, pgastest.SimConfig{Ranks: 64, Seed: 6}, f) })
+	t.Run("simulated", func(t *testing.T) { simulated(t, pgastest.SimConfig{Ranks: 64, Seed: 6}, f) })
 }
 
 // TestEventOrdersData: what was put before a post is there when the post is taken, on every transport.

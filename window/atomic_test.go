@@ -20,6 +20,9 @@ import (
 func contend[T window.Bits](ctx context.Context, t *testing.T, w *pgas.World) error {
 	const gos = 2
 	rounds := 60
+	if raceEnabled {
+		rounds = 20
+	}
 	if name := w.Transport(0); name == "soft" || name == "tcp" || name == "verbs" {
 		rounds = 12 // each of the many tries of the compare-and-swap is a real round trip
 	}

@@ -187,7 +187,7 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 // before.
 func (d *Dynamic[T]) Free(ctx context.Context) error {
 	const op = "free"
-	if err := d.team.Barrier(ctx); err != nil {
+	if err := d.team.Meet(ctx, op, 0); err != nil {
 		return err
 	}
 	if err := d.open(op); err != nil {

@@ -300,5 +300,5 @@ func (w *Window[T]) FenceEnd(ctx context.Context) error {
 			return transport.NewOpError("fence", -1, err)
 		}
 	}
-	return w.meet(ctx)
+	return w.meet(ctx, "fence")
 }

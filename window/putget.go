@@ -181,24 +181,25 @@ func (w *core) order(target int) error {
 }
 
 // Fence returns when everything that any member has done to the window before is visible to all. Collective. It is
-// a fence in the sense of MPI and a barrier; what OpenSHMEM calls a fence is Order.
+// a fence in the sense of MPI and a barrier; what OpenSHMEM calls a fence is Order. It meets only fences of the same window: a
+// member that is in another one's, or in a barrier, makes all get pgsync.ErrMismatch.
 func (w *Window[T]) Fence(ctx context.Context) error {
 	if w.ep != nil {
 		if err := w.ep.enter(epoch.fence); err != nil {
 			return transport.NewOpError("fence", -1, err)
 		}
 	}
-	return w.meet(ctx)
+	return w.meet(ctx, "fence")
 }
 
-// meet flushes everything and waits for all members.
-func (w *core) meet(ctx context.Context) error {
+// meet flushes everything and waits for all members, who must do the same with the same window.
+func (w *core) meet(ctx context.Context, op string) error {
 	if w.direct != 0 {
 		fullFence()
 	} else if err := w.flushAll(); err != nil {
 		return err
 	}
-	return w.team.Barrier(ctx)
+	return w.team.Meet(ctx, op, w.mark)
 }
 
 // PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait.

@@ -51,6 +51,7 @@ type core struct {
 	ep      *epochs           // nil: made without
 	race    *racecheck.Window // nil: races are not looked for
 	shadow  *symheap.Block    // of race
+	mark    int               // by which the team tells its windows apart
 	reached bool              // made by Dynamic.Reach: Free is local
 	way     *proto.Exposure   // of race, where another member attached the memory
 	freed   bool
@@ -68,7 +69,7 @@ func AllocateConfig[T any](ctx context.Context, t *pgsync.Team, n int, c Config)
 	if err := agree[T](ctx, t, op, n, c); err != nil {
 		return nil, err
 	}
-	w := &Window[T]{core: core{team: t, e: t.Engine(), elem: proto.ElemOf[T]()}}
+	w := &Window[T]{core: core{team: t, e: t.Engine(), elem: proto.ElemOf[T](), mark: t.Mark()}}
 	if n == 0 {
 		w.remotes = make([]proto.Remote, t.Size())
 		for m := range w.remotes {
@@ -118,7 +119,7 @@ func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Confi
 		return nil, transport.NewOpError(op, -1, err)
 	}
 	w := &Window[T]{core: core{
-		team: t, e: t.Engine(), elem: proto.ElemOf[T](),
+		team: t, e: t.Engine(), elem: proto.ElemOf[T](), mark: t.Mark(),
 		xp: xp, remotes: xp.Of, local: xp.Local, cpu: xp.CPU,
 	}}
 	if err := w.openEpochs(ctx, c); err != nil {
@@ -203,7 +204,7 @@ func (w *Window[T]) Free(ctx context.Context) error {
 		if err := w.FlushAll(); err != nil {
 			return err
 		}
-	} else if err := w.meet(ctx); err != nil {
+	} else if err := w.meet(ctx, op); err != nil {
 		return err
 	}
 	for m := range w.parts {

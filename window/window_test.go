@@ -261,7 +261,7 @@ func TestViews(t *testing.T) {
 // TestHeapReturns: windows allocated and freed leave the heap as it was.
 func TestHeapReturns(t *testing.T) {
 	rounds := 10_000
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		rounds = 1000
 	}
 	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {

@@ -52,6 +52,15 @@ func (r *registry) add(what What, began time.Duration) *record {
 	return rec
 }
 
+// Outside lists a wait that goes on outside of the scheduler, in a call to a launcher for instance, until end is called.
+func (s *Sched) Outside(what What) (end func()) {
+	if s.sim != nil {
+		return func() {} // whatever waits in virtual time does it in the scheduler
+	}
+	rec := s.waits.add(what, s.Now())
+	return func() { s.waits.remove(rec) }
+}
+
 func (r *registry) take() *record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

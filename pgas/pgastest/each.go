@@ -13,16 +13,43 @@ import (
 // mostRanksVariable bounds the worlds of Each where a machine is too small for the larger ones.
 const mostRanksVariable = "PGAS_TEST_RANKS"
 
-// Each runs f in a world of each number of ranks on every one of Paths, each in a subtest of its own. PGAS_TEST_RANKS=4 leaves
-// the worlds of more than 4 ranks out, but for the first number if all are larger.
+// manyRanks is the size of the larger worlds that race builds run on the paths that are like others.
+const manyRanks = 5
+
+// Worlds returns those of some numbers of ranks, ascending, in which a test of them all is to run on this path. PGAS_TEST_RANKS=4 leaves
+// out the worlds of more than 4 ranks, but for the first number if all are larger. Under the race detector, which makes everything
+// ten times as long, only mapped memory and one NIC get all numbers, and the other paths the largest up to five: the accesses of
+// further worlds are the same ones, and other builds compare their results.
+func (p Named) Worlds(ranks []int) []int {
+	most, err := strconv.Atoi(os.Getenv(mostRanksVariable))
+	return p.worlds(ranks, most, err == nil, raceEnabled)
+}
+
+func (p Named) worlds(ranks []int, most int, bounded, race bool) []int {
+	var out []int
+	for i, n := range ranks {
+		if !bounded || n <= most || i == 0 {
+			out = append(out, n)
+		}
+	}
+	if !race || p.Name == "mapped" || p.Name == "nic-good" || len(out) == 0 {
+		return out
+	}
+	last := 0
+	for i, n := range out {
+		if n <= manyRanks {
+			last = i
+		}
+	}
+	return out[last : last+1]
+}
+
+// Each runs f in a world of each number of ranks on every one of Paths, each in a subtest of its own, but for those that
+// Named.Worlds leaves out.
 func Each(t *testing.T, ranks []int, f func(ctx context.Context, w *pgas.World, t *testing.T) error) {
 	t.Helper()
-	most, err := strconv.Atoi(os.Getenv(mostRanksVariable))
 	for _, p := range Paths() {
-		for i, n := range ranks {
-			if err == nil && n > most && i > 0 {
-				continue
-			}
+		for _, n := range p.Worlds(ranks) {
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
 				RunConfig(t, n, p.Config, func(ctx context.Context, w *pgas.World) error { return f(ctx, w, t) })
 			})

@@ -39,6 +39,8 @@ type Config struct {
 	Eager     string                      // what is forced of the ways over a NIC: pgas.Config.Eager
 	Bulk      string                      // and Bulk
 	TimeLimit time.Duration               // 0: 60 s
+
+	wrap func(rank int, j bootstrap.Job) bootstrap.Job // of tests of the start; may be nil
 }
 
 // always gives each rank a registration helper.
@@ -94,6 +96,9 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 			parts.Provider = fabric.Provider(r)
 		} else {
 			parts.Mapper = mappers[r]
+		}
+		if c.wrap != nil {
+			parts.Job = c.wrap(r, parts.Job)
 		}
 		wg.Go(func() {
 			rank(ctx, c, parts, f, &errs[r], func(w *pgas.World) {

@@ -37,6 +37,8 @@ type SimConfig struct {
 	Say       func(string)  // is given its reports; nil: they are printed
 	// MeasureHeap fills SimResult.Heap, which takes two collections.
 	MeasureHeap bool
+
+	wrap func(rank int, j bootstrap.Job) bootstrap.Job // of tests of the start; may be nil
 }
 
 // SimResult is what came of a simulation.
@@ -187,6 +189,9 @@ func (s *simWorld) parts() []simParts {
 				node = shm.NewGroup(min(s.c.RanksPerNode, s.c.Ranks-r), shm.Config{What: "symmetric heap"})
 			}
 			p.Mapper = node[r%s.c.RanksPerNode]
+		}
+		if s.c.wrap != nil {
+			p.Job = s.c.wrap(r, p.Job)
 		}
 		all[r] = simParts{scheds[r], p}
 	}

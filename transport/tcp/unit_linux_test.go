@@ -125,7 +125,9 @@ func TestReadThenOverwrite(t *testing.T) {
 		add.Arg0 = 1
 		a.post(t, 3, read, over, add)
 		for i, got := range a.open.Slice(bytes, bytes).Data() {
-			require.Equal(t, byte(round), got, "round %d, byte %d of what was read", round, i)
+			if got != byte(round) {
+				require.Equal(t, byte(round), got, "round %d, byte %d of what was read", round, i)
+			}
 		}
 		require.Equal(t, byte(round+1), b.open.Data()[0])
 	}

@@ -29,9 +29,9 @@ type Options struct {
 	FailureTimeout time.Duration
 	// Timeout is how long one wait for a completion may last before the test fails. 0: 30 s.
 	Timeout time.Duration
-	// Rounds is how many rounds a litmus test has. 0: 10 000.
+	// Rounds is how many rounds a litmus test has. 0: 10 000, and 2 000 under the race detector.
 	Rounds int
-	// Ops is how many operations the tests with many operations make. 0: 4 000.
+	// Ops is how many operations the tests with many operations make. 0: 4 000, and 1 500 under the race detector.
 	Ops int
 	// MaxBytes bounds the largest operation tried, where Caps.MaxMessage is more than there is memory for. 0: 8 MiB.
 	MaxBytes int
@@ -57,8 +57,8 @@ func (o Options) withDefaults() Options {
 	}
 	setDuration(&o.FailureTimeout, 10*time.Second)
 	setDuration(&o.Timeout, 30*time.Second)
-	setInt(&o.Rounds, 10_000)
-	setInt(&o.Ops, 4_000)
+	setInt(&o.Rounds, defaultRounds)
+	setInt(&o.Ops, defaultOps)
 	setInt(&o.MaxBytes, 8<<20)
 	if o.Kill == nil {
 		o.Kill = func(t *testing.T, d transport.Domain) { require.NoError(t, d.Close()) }

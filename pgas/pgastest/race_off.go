@@ -1,0 +1,5 @@
+//go:build !race
+
+package pgastest
+
+const raceEnabled = false
