@@ -87,21 +87,32 @@ func (b *inbox) there(chunk int) (bytes int, ok bool) {
 	return int(b.bytes[chunk%mostFold]), true
 }
 
-// progress copies at most one chunk and acknowledges what is copied.
-func (l *lease) progress() (moved bool) {
+// copyOut copies at most one chunk: so many bytes of a transfer of whole bytes.
+func (l *lease) copyOut() (moved bool, copied, whole int) {
+	if !l.mu.TryLock() {
+		return false, 0, 0
+	}
+	defer l.mu.Unlock()
+	if l.t == nil || l.broken || l.at == l.dst.Bytes {
+		return false, 0, 0
+	}
+	before := l.at
+	if l.t.way == WayFlags {
+		moved = l.follow()
+	} else {
+		moved = l.whole()
+	}
+	return moved, l.at - before, l.dst.Bytes
+}
+
+// acknowledge tells the origin what is copied, and ends the lease when the last acknowledgement has left.
+func (l *lease) acknowledge() (moved bool) {
 	if !l.mu.TryLock() {
 		return false
 	}
 	defer l.mu.Unlock()
 	if l.t == nil || l.broken {
 		return false
-	}
-	if l.at < l.dst.Bytes {
-		if l.t.way == WayFlags {
-			moved = l.follow()
-		} else {
-			moved = l.whole()
-		}
 	}
 	if l.told < l.chunk && l.tell() {
 		moved = true
