@@ -9,6 +9,7 @@
 //	pgasrun -n 2 -x PGAS_LOCAL=off pgasbench --explain  the protocols of a transfer: estimated and measured cost
 //	pgasbench list                             the rows, without measuring
 //	pgasbench reg accuracy                     a figure of the papers on registered memory; reg --help lists them
+//	pgasbench eager ping                       a figure of the paper on small transfers; bulk and select likewise
 //	pgasbench replay --shape bt                policies of registration over a trace, in virtual time
 //	pgasbench merge ours=a.csv raw=b.csv       one markdown table from several --csv outputs
 //
@@ -62,11 +63,11 @@ and more) for ties.`
 func app(out io.Writer) *cli.App {
 	return &cli.App{
 		Name: "pgasbench", Usage: "measure one-sided operations between ranks",
-		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|reg|replay",
+		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|reg|eager|bulk|select|replay",
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, reg, replay, list, merge (options come first)", c.Args().First())
+				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, reg, eager, bulk, select, replay, list, merge (options come first)", c.Args().First())
 			}
 			s := settingsOf(c)
 			if c.Bool("explain") {
@@ -85,6 +86,9 @@ func app(out io.Writer) *cli.App {
 			setsCommand(out),
 			replayCommand(out),
 			regCommand(out),
+			eagerCommand(out),
+			bulkCommand(out),
+			selectCommand(out),
 			{
 				Name: "passive", Usage: "latency of operations that a rank must serve while it computes", Flags: flags(),
 				Action: func(c *cli.Context) error {
