@@ -18,6 +18,8 @@ const (
 // Bulk returns the figures of large transfers.
 func Bulk() []figures.Figure {
 	return []figures.Figure{
+		{Name: "bulk-soft", Paper: pipeline + "figures 6 and 7", Title: "first use and reuse on soft, slowed to the paper's network", Make: touchSoft},
+		{Name: "bulk-native", Paper: pipeline + "figures 6 and 7", Title: "the same on soft at its own speed", Make: touchNative},
 		{Name: "bulk-sim", Paper: pipeline + "figures 2, 4, 6 and 7", Title: "large transfers with the paper's constants", Make: simulated},
 	}
 }
