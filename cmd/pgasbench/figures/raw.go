@@ -49,3 +49,6 @@ func (r *Raw) Close() error {
 	runtime.KeepAlive(r.source)
 	return err
 }
+
+// NIC is the NIC itself, to measure registrations with.
+func (r *Raw) NIC() transport.Domain { return r.n.d }

@@ -25,7 +25,11 @@ func Bulk() []figures.Figure {
 }
 
 // Eager returns the figures of small transfers.
-func Eager() []figures.Figure { return nil }
+func Eager() []figures.Figure {
+	return []figures.Figure{
+		{Name: "eager-ping", Paper: frequent + "figure 6", Title: "put and flush, and get, with the copy and without", Make: ping},
+	}
+}
 
 // Select returns the figures of the choice between protocols.
 func Select() []figures.Figure { return nil }

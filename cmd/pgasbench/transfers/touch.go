@@ -22,6 +22,7 @@ var largeVariants = []variant{
 	{name: "register on the fly", bulk: "onthefly", force: selector.Pipe},
 	{name: "left pinned", bulk: "register", force: selector.Direct},
 	{name: "superpipeline", bulk: "superpipe", force: selector.Pipe},
+	{name: "superpipeline, 12 KB and 1.5", bulk: "superpipe", force: selector.Pipe, plain: true},
 	{name: "hybrid", bulk: "auto", force: selector.Hybrid},
 }
 
@@ -76,7 +77,7 @@ func touch(ctx context.Context, o *figures.Options, bandwidth int64) (*figures.R
 
 // touchOnce is one repeat: new worlds, so that nothing is registered.
 func touchOnce(ctx context.Context, o *figures.Options, bandwidth int64, sizes []int, all map[string]map[int]*uses) (err error) {
-	most := sizes[len(sizes)-1]
+	most := max(warmBytes, sizes[len(sizes)-1])
 	raw, err := figures.OpenRaw(ctx, o.Transport, most, auto.Config{MaxPinned: 4 * int64(most), SoftBandwidth: bandwidth})
 	if err != nil {
 		return err
