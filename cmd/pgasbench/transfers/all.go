@@ -28,11 +28,17 @@ func Bulk() []figures.Figure {
 func Eager() []figures.Figure {
 	return []figures.Figure{
 		{Name: "eager-ping", Paper: frequent + "figure 6", Title: "put and flush, and get, with the copy and without", Make: ping},
+		{Name: "eager-search", Paper: frequent + "figure 3", Title: "usage table: hash table against balanced tree", Make: search},
+		{Name: "eager-adapt", Paper: frequent + "section 3.4", Title: "a million buffers used once, and what the table does", Make: adapt},
 	}
 }
 
 // Select returns the figures of the choice between protocols.
-func Select() []figures.Figure { return nil }
+func Select() []figures.Figure {
+	return []figures.Figure{
+		{Name: "select-matrix", Paper: "of this library", Title: "the choice by costs against each fixed policy", Make: matrix},
+	}
+}
 
 // say tells how far a figure is.
 func say(o *figures.Options, format string, args ...any) {
