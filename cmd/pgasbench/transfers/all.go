@@ -28,6 +28,8 @@ func Bulk() []figures.Figure {
 func Eager() []figures.Figure {
 	return []figures.Figure{
 		{Name: "eager-ping", Paper: frequent + "figure 6", Title: "put and flush, and get, with the copy and without", Make: ping},
+		{Name: "eager-spectrum", Paper: frequent + "figure 7 and table 2", Title: "a thousand buffers used once to a thousand times", Make: spectrum},
+		{Name: "eager-tables", Paper: frequent + "tables 1 and 3", Title: "how often recorded programs use small buffers again", Make: profile},
 		{Name: "eager-search", Paper: frequent + "figure 3", Title: "usage table: hash table against balanced tree", Make: search},
 		{Name: "eager-adapt", Paper: frequent + "section 3.4", Title: "a million buffers used once, and what the table does", Make: adapt},
 	}
