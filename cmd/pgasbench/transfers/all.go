@@ -20,6 +20,7 @@ func Bulk() []figures.Figure {
 	return []figures.Figure{
 		{Name: "bulk-soft", Paper: pipeline + "figures 6 and 7", Title: "first use and reuse on soft, slowed to the paper's network", Make: touchSoft},
 		{Name: "bulk-native", Paper: pipeline + "figures 6 and 7", Title: "the same on soft at its own speed", Make: touchNative},
+		{Name: "bulk-isx", Paper: pipeline + "section 5, IS", Title: "a bucket sort with new buckets and with the same", Make: sorting},
 		{Name: "bulk-sim", Paper: pipeline + "figures 2, 4, 6 and 7", Title: "large transfers with the paper's constants", Make: simulated},
 	}
 }
