@@ -129,14 +129,22 @@ func (l *lease) acknowledge() (moved bool) {
 func (l *lease) follow() (moved bool) {
 	slot := l.slots.Slice(l.chunk%l.t.c.Fold*l.t.c.SlotBytes, l.t.c.SlotBytes)
 	for l.at < l.dst.Bytes {
-		here, end := landed(slot, l.block, l.generation, l.seq)
+		here, marks := landed(slot, l.block, l.generation, l.seq)
 		if !here {
 			return moved
 		}
-		n := min(Payload, l.dst.Bytes-l.at)
-		copy(l.dst.Slice(l.at, n).Data(), slot.Slice(l.block*Block, n).Data())
+		n, from := Payload, l.block*Block
+		if marks&shortFlag != 0 {
+			n = l.dst.Bytes % Payload
+			from += lead(n)
+		}
+		if n == 0 || n > l.dst.Bytes-l.at {
+			l.fail()
+			return true
+		}
+		copy(l.dst.Slice(l.at, n).Data(), slot.Slice(from, n).Data())
 		l.at, l.seq, l.block, moved = l.at+n, l.seq+1, l.block+1, true
-		if end || l.at == l.dst.Bytes {
+		if marks&endFlag != 0 || l.at == l.dst.Bytes {
 			l.chunk, l.block = l.chunk+1, 0
 			return true
 		}

@@ -3,7 +3,6 @@ package transfers
 import (
 	"fmt"
 
-	"gopgas/internal/superpipe"
 	"gopgas/transport/sim"
 )
 
@@ -20,11 +19,11 @@ func (d *drawing) points() error {
 		{"the same", fly, 92 << 10},
 		{"on the fly tends to 91 %", fly, long},
 		{"naive copy tends to 57 %", naive, long},
-		{"superpipeline within 15 % at 16 KB", hard, 16 << 10},
-		{"the same, a whole number of blocks", hard, 4 * superpipe.Payload},
+		{"superpipeline, 12 KB and 1.5, within 15 % at 16 KB", hard, 16 << 10},
 		{"superpipeline within 5 % above 64 KB", hard, 64 << 10},
-		{"the same, a whole number of blocks", hard, 16 * superpipe.Payload},
-		{"the same, planned from the constants", planned, 16 * superpipe.Payload},
+		{"the same, planned from the constants", planned, 64 << 10},
+		{"the same, 12 KB and 1.5, above", hard, 128 << 10},
+		{"the same, planned, above", planned, 128 << 10},
 		{"the same, far above", hard, 1 << 20},
 	} {
 		if p.bytes > long {
