@@ -51,7 +51,10 @@ type uses struct{ first, again []float64 }
 // touch times the first use of buffers, and a hundred uses of one, under every variant.
 func touch(ctx context.Context, o *figures.Options, bandwidth int64) (*figures.Result, error) {
 	sizes := figures.Sizes(4<<10, max(o.Most, 4<<10), o.Fine)
-	if o.Most == 0 {
+	switch {
+	case o.Bytes > 0:
+		sizes = []int{o.Bytes}
+	case o.Most == 0:
 		sizes = figures.Sizes(4<<10, 16<<20, o.Fine)
 	}
 	names := []string{rawName}
