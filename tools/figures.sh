@@ -18,6 +18,30 @@ done
 PGAS_TRANSPORT=soft PGAS_LOCAL=off PGAS_MAX_PINNED=128M bin/pgasrun -n 2 bin/pgasbench sets --buckets --span 1073741824 --target-time 1ms \
 	--csv --plot "$dir/buckets.svg" >"$dir/buckets.csv"
 
+# Small and large transfers, some two minutes. Two threads are busy at most: where other programs run,
+# "BUSY='chrt -f 10' tools/figures.sh DIR" keeps them out of it (root).
+figure() { ${BUSY:-} bin/pgasbench "$1" --out "$dir" --reps "$2" "$3"; }
+figure bulk 3 soft
+figure bulk 3 native
+figure bulk 3 isx
+figure eager 1 ping
+figure eager 3 spectrum
+figure eager 3 search
+figure eager 1 adapt
+figure select 2 matrix
+
+# Programs are recorded, and how they use their small buffers is counted.
+traces=$(mktemp -d)
+trap 'rm -rf "$traces"' EXIT
+set --
+for program in cg heat isx transpose histogram indexgather matmul; do
+	mkdir "$traces/$program"
+	PGAS_TRANSPORT=soft PGAS_LOCAL=off PGAS_TRACE=$traces/$program bin/pgasrun -n 4 "./examples/$program" >&2
+	set -- "$@" --trace "$program=$traces/$program"
+done
+bin/pgasbench eager --out "$dir" "$@" tables
+
 # In virtual time: the same on every machine.
 reg --spikes 0.04 accuracy
 reg windows jitter toolarge nas grouping scaling cores
+bin/pgasbench bulk --out "$dir" --fine sim

@@ -7,8 +7,10 @@
 //	pgasrun -n 2 pgasbench passive             operations that the target serves while it computes
 //	pgasrun -n 2 pgasbench sets                working sets of a window, part of which may be registered at a time
 //	pgasrun -n 2 -x PGAS_LOCAL=off pgasbench --explain  the protocols of a transfer: estimated and measured cost
+//	pgasrun -n 4 pgasbench collectives         broadcast and scatter from reused buffers
 //	pgasbench list                             the rows, without measuring
 //	pgasbench reg accuracy                     a figure of the papers on registered memory; reg --help lists them
+//	pgasbench eager ping                       a figure of the paper on small transfers; bulk and select likewise
 //	pgasbench replay --shape bt                policies of registration over a trace, in virtual time
 //	pgasbench merge ours=a.csv raw=b.csv       one markdown table from several --csv outputs
 //
@@ -43,6 +45,8 @@ type settings struct {
 	rounds  int
 	bytes   int
 	plot    string
+
+	collectives int // of a repeat
 }
 
 func main() {
@@ -62,11 +66,11 @@ and more) for ties.`
 func app(out io.Writer) *cli.App {
 	return &cli.App{
 		Name: "pgasbench", Usage: "measure one-sided operations between ranks",
-		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|reg|replay",
+		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|reg|eager|bulk|select|replay",
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, reg, replay, list, merge (options come first)", c.Args().First())
+				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, collectives, reg, eager, bulk, select, replay, list, merge (options come first)", c.Args().First())
 			}
 			s := settingsOf(c)
 			if c.Bool("explain") {
@@ -85,6 +89,21 @@ func app(out io.Writer) *cli.App {
 			setsCommand(out),
 			replayCommand(out),
 			regCommand(out),
+			eagerCommand(out),
+			bulkCommand(out),
+			selectCommand(out),
+			{
+				Name: "collectives", Usage: "broadcast and scatter from reused buffers; one run for each PGAS_EAGER, merged",
+				Flags: append(flags(), &cli.BoolFlag{Name: "fine", Usage: "sizes grow by 5 % instead of doubling"},
+					&cli.IntFlag{Name: "iterations", Value: 500, Usage: "collectives of a repeat"}),
+				Action: func(c *cli.Context) error {
+					s := settingsOf(c)
+					if s.collectives = c.Int("iterations"); s.collectives < 1 {
+						return fmt.Errorf("--iterations %d: want 1 or more", s.collectives)
+					}
+					return measureRanks(s, selectRows(collectiveRows(c.Bool("fine")), s.only), out)
+				},
+			},
 			{
 				Name: "passive", Usage: "latency of operations that a rank must serve while it computes", Flags: flags(),
 				Action: func(c *cli.Context) error {

@@ -78,6 +78,11 @@ func makeFigures(c *cli.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	return giveFigures(c, out, chosen, o)
+}
+
+// giveFigures makes figures and gives them to whoever asked.
+func giveFigures(c *cli.Context, out io.Writer, chosen []figures.Figure, o figures.Options) (err error) {
 	for _, f := range chosen {
 		began := time.Now()
 		m := &made{header: headerOf(1, "threads unbound", strings.Join(os.Args, " ")), Figure: f.Name, Paper: f.Paper, Title: f.Title}
@@ -134,10 +139,16 @@ func figureOptions(c *cli.Context) (o figures.Options, err error) {
 		Compute: c.Duration("compute"), Fine: c.Bool("fine"), Most: c.Int("max"), Cost: c.String("cost"), Noise: c.Float64("noise"),
 		Spikes: c.Float64("spikes"), Seed: c.Uint64("seed"), Progress: os.Stderr,
 	}
-	for _, t := range c.StringSlice("trace") {
+	o.Traces, err = tracesOf("reg", c.StringSlice("trace"))
+	return o, err
+}
+
+// tracesOf reads recorded traces that are named NAME=DIR.
+func tracesOf(command string, named []string) (all []figures.Trace, err error) {
+	for _, t := range named {
 		name, dir, ok := strings.Cut(t, "=")
 		if !ok || name == "" || dir == "" {
-			return o, fmt.Errorf("reg: --trace %q: want NAME=DIR", t)
+			return nil, fmt.Errorf("%s: --trace %q: want NAME=DIR", command, t)
 		}
 		files, err := trace.ReadDir(dir)
 		if errors.Is(err, trace.ErrCut) { // what there is can be replayed
@@ -145,11 +156,11 @@ func figureOptions(c *cli.Context) (o figures.Options, err error) {
 			err = nil
 		}
 		if err != nil {
-			return o, fmt.Errorf("reg: %w", err)
+			return nil, fmt.Errorf("%s: %w", command, err)
 		}
-		o.Traces = append(o.Traces, figures.Trace{Name: name, Files: files})
+		all = append(all, figures.Trace{Name: name, Files: files})
 	}
-	return o, nil
+	return all, nil
 }
 
 // give prints and writes what was asked for.

@@ -14,7 +14,7 @@ type grant struct {
 
 // The rooms at and above pgas, which the rules of the data path do not bind.
 const (
-	above    = "cmd/* cmd/pgasbench/figures examples/* docs/tutorial/* test/* pgas pgas/pgastest"
+	above    = "cmd/* cmd/pgasbench/figures cmd/pgasbench/transfers examples/* docs/tutorial/* test/* pgas pgas/pgastest"
 	launcher = "internal/launch internal/pmiserver internal/dashboard"
 	thisTest = "internal/lint"
 )

@@ -22,7 +22,9 @@ const (
 var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/dashboard internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
-	{"cmd/pgasbench", "cmd/pgasbench/figures pgas window sync sync/coll internal/selector regmgr internal/replay internal/predict transport/auto transport leaves"},
+	{"cmd/pgasbench", "cmd/pgasbench/transfers cmd/pgasbench/figures pgas window sync sync/coll internal/selector regmgr internal/replay internal/predict transport/auto transport leaves"},
+	{"cmd/pgasbench/transfers", "cmd/pgasbench/figures pgas window sync sync/coll internal/proto eager internal/superpipe internal/selector regmgr " +
+		"transport/auto transport/sim transport leaves"},
 	{"cmd/pgasbench/figures", "pgas window regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""}, // a test that runs them all as processes
 	{"examples/*", "pgas window sync sync/coll"}, // a learner's program sees what a user sees

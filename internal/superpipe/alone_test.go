@@ -174,7 +174,7 @@ func TestRunawayFlags(t *testing.T) {
 	dst := make([]byte, 3*Payload)
 	g, ok := tg.Lease(3, transport.EP{}, Offer{Bytes: uint64(len(dst)), Tag: 1}, mem.Of(dst))
 	require.True(t, ok)
-	tg.leases[g.Lease].slots.Word64(Payload).Store(flag(g.Generation, 0, false))
+	tg.leases[g.Lease].slots.Word64(Payload).Store(flag(g.Generation, 0, 0))
 	require.True(t, tg.Progress())
 	require.False(t, tg.Progress())
 	require.EqualValues(t, 1, tg.Broken())

@@ -65,8 +65,8 @@ type Config struct {
 	Model  *Model // what was measured; nil: the defaults of the paper. See Origin.Calibrate
 	Policy Policy
 
-	// Copied is told of each chunk that an origin has copied, as a part of a transfer of whole bytes: in virtual time
-	// somebody has to let that time pass. It is called with no lock held. nil: nobody asks.
+	// Copied is told of what an origin or a target has copied at once, as a part of a transfer of whole bytes: in virtual
+	// time somebody has to let that time pass. It is called with no lock held. nil: nobody asks.
 	Copied func(bytes, whole int)
 }
 

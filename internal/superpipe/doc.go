@@ -8,7 +8,8 @@
 //     full (model.go has the paper's equations, plan.go both regimes).
 //   - Slot: registered memory for a chunk. An Origin has a pool of them; a transfer uses N (Fold) in turn.
 //   - Lease: N slots of a Target's workspace, for one transfer into its unregistered memory.
-//   - Block, grid, flag: a chunk into a lease is 4096-byte blocks, each with a flag in its last word (grid.go).
+//   - Block, grid, flag: a chunk into a lease is 4096-byte blocks, each with a flag in its last word (grid.go);
+//     what makes no whole block is a short one, the first of the last chunk, which begins late instead of ending early.
 //   - Way: how a target learns of chunks in its workspace: flags where the NIC keeps data in order, else a write with
 //     immediate per chunk.
 //   - Acknowledgement: a word in the origin's memory into which the target writes how many chunks it has copied out.

@@ -61,8 +61,8 @@ func TestFlagsAndImmediates(t *testing.T) {
 	seen := map[uint64]bool{}
 	for _, g := range []uint64{1, 2, lastGeneration - 1, lastGeneration} {
 		for _, seq := range []int{0, 1, 1<<sequenceBits - 1} {
-			for _, end := range []bool{false, true} {
-				f := flag(g, seq, end)
+			for marks := range uint64(1 << markBits) {
+				f := flag(g, seq, marks)
 				require.NotZero(t, f)
 				require.False(t, seen[f], "one value for two places")
 				seen[f] = true

@@ -87,21 +87,32 @@ func (b *inbox) there(chunk int) (bytes int, ok bool) {
 	return int(b.bytes[chunk%mostFold]), true
 }
 
-// progress copies at most one chunk and acknowledges what is copied.
-func (l *lease) progress() (moved bool) {
+// copyOut copies at most one chunk: so many bytes of a transfer of whole bytes.
+func (l *lease) copyOut() (moved bool, copied, whole int) {
+	if !l.mu.TryLock() {
+		return false, 0, 0
+	}
+	defer l.mu.Unlock()
+	if l.t == nil || l.broken || l.at == l.dst.Bytes {
+		return false, 0, 0
+	}
+	before := l.at
+	if l.t.way == WayFlags {
+		moved = l.follow()
+	} else {
+		moved = l.whole()
+	}
+	return moved, l.at - before, l.dst.Bytes
+}
+
+// acknowledge tells the origin what is copied, and ends the lease when the last acknowledgement has left.
+func (l *lease) acknowledge() (moved bool) {
 	if !l.mu.TryLock() {
 		return false
 	}
 	defer l.mu.Unlock()
 	if l.t == nil || l.broken {
 		return false
-	}
-	if l.at < l.dst.Bytes {
-		if l.t.way == WayFlags {
-			moved = l.follow()
-		} else {
-			moved = l.whole()
-		}
 	}
 	if l.told < l.chunk && l.tell() {
 		moved = true
@@ -118,14 +129,22 @@ func (l *lease) progress() (moved bool) {
 func (l *lease) follow() (moved bool) {
 	slot := l.slots.Slice(l.chunk%l.t.c.Fold*l.t.c.SlotBytes, l.t.c.SlotBytes)
 	for l.at < l.dst.Bytes {
-		here, end := landed(slot, l.block, l.generation, l.seq)
+		here, marks := landed(slot, l.block, l.generation, l.seq)
 		if !here {
 			return moved
 		}
-		n := min(Payload, l.dst.Bytes-l.at)
-		copy(l.dst.Slice(l.at, n).Data(), slot.Slice(l.block*Block, n).Data())
+		n, from := Payload, l.block*Block
+		if marks&shortFlag != 0 {
+			n = l.dst.Bytes % Payload
+			from += lead(n)
+		}
+		if n == 0 || n > l.dst.Bytes-l.at {
+			l.fail()
+			return true
+		}
+		copy(l.dst.Slice(l.at, n).Data(), slot.Slice(from, n).Data())
 		l.at, l.seq, l.block, moved = l.at+n, l.seq+1, l.block+1, true
-		if end || l.at == l.dst.Bytes {
+		if marks&endFlag != 0 || l.at == l.dst.Bytes {
 			l.chunk, l.block = l.chunk+1, 0
 			return true
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
 )
 
 // sizes lists the chunks of a plan in the order of sending.
@@ -162,4 +164,34 @@ func TestPlanTimeByHand(t *testing.T) {
 	slow.Copy = func(float64) float64 { return 1e9 }
 	p = PlanWith(30000, 10000, 1, Rules{Slot: 1 << 20, Unit: 1})
 	require.InEpsilon(t, (30+5+3*0.1+1)*us, p.Time(slow, 0), 1e-9, "copying is the bottleneck, up to the last chunk's wire")
+}
+
+// TestShortBlockComesFirst: a chunk that does not fill its blocks begins with the short one, on a word, before its flag, and
+// the wire carries payload and flags only.
+func TestShortBlockComesFirst(t *testing.T) {
+	for _, n := range []int{1, 7, 8, 9, Payload - 1, Payload, Payload + 1, 4 * Payload, 4*Block - 3} {
+		payload := make([]byte, n)
+		for i := range payload {
+			payload[i] = byte(i%251 + 1)
+		}
+		slot := mem.Of(make([]uint64, 8*Block/8))
+		layOut(slot, mem.Of(payload))
+		seal(slot, n, 3, 5)
+		count, at := blocks(n), lead(n)
+		require.Zero(t, at%8)
+		require.Less(t, count*Block-at-n-8*count, 8, "no more than less than a word of nothing")
+		var got []byte
+		for b := range count {
+			here, marks := landed(slot, b, 3, 5+b)
+			require.True(t, here)
+			require.Equal(t, b == count-1, marks&endFlag != 0)
+			require.Equal(t, b == 0 && n%Payload != 0, marks&shortFlag != 0)
+			part := slot.Slice(b*Block, Payload)
+			if b == 0 {
+				part = slot.Slice(at, first(n))
+			}
+			got = append(got, part.Data()...)
+		}
+		require.Equal(t, payload, got)
+	}
 }

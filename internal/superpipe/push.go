@@ -115,9 +115,10 @@ func (p *Pipe) post(c *chunk, g Grant) bool {
 	}
 	switch p.how {
 	case bySeal:
-		n := blocks(c.bytes)
-		seal(p.o.slot(c.slot), n, g.Generation, p.seq)
-		op.SGE[0] = transport.SGE{Mem: p.o.slot(c.slot).Slice(0, n*Block), LKey: p.o.key.LKey}
+		at := lead(c.bytes)
+		seal(p.o.slot(c.slot), c.bytes, g.Generation, p.seq)
+		op.SGE[0] = transport.SGE{Mem: p.o.slot(c.slot).Slice(at, blocks(c.bytes)*Block-at), LKey: p.o.key.LKey}
+		op.RAddr += uint64(at)
 	case byGather:
 		p.gather(op, c, g)
 	default:
@@ -144,18 +145,21 @@ func (p *Pipe) sge(c *chunk) transport.SGE {
 	}
 }
 
-// gather lists two entries for each block: the caller's memory, and the flag from a slot. The flag of a short block
-// brings the unused bytes before it along, so that it stays on the grid.
+// gather lists two entries for each block: the caller's memory, and the flag from a slot. The flag of a short block brings
+// along what lies between it and the payload, less than a word.
 func (p *Pipe) gather(op *transport.Op, c *chunk, g Grant) {
 	slot, part := p.o.slot(c.slot), p.part(c)
 	n := blocks(c.bytes)
-	seal(slot, n, g.Generation, p.seq)
+	seal(slot, c.bytes, g.Generation, p.seq)
+	at, used, skip := 0, first(c.bytes), lead(c.bytes)
 	for b := range n {
-		used := min(Payload, c.bytes-b*Payload)
-		op.SGE[2*b] = transport.SGE{Mem: part.Slice(b*Payload, used), LKey: p.t.LKey}
-		op.SGE[2*b+1] = transport.SGE{Mem: slot.Slice(b*Block+used, Block-used), LKey: p.o.key.LKey}
+		op.SGE[2*b] = transport.SGE{Mem: part.Slice(at, used), LKey: p.t.LKey}
+		from := b*Block + skip + used
+		op.SGE[2*b+1] = transport.SGE{Mem: slot.Slice(from, (b+1)*Block-from), LKey: p.o.key.LKey}
+		at, used, skip = at+used, Payload, 0
 	}
 	op.NSGE = uint8(2 * n)
+	op.RAddr += uint64(lead(c.bytes))
 }
 
 // cookie names the place of chunk i.

@@ -275,7 +275,7 @@ func payload(kind, n int, rng *rand.Rand) []byte {
 	case 1:
 		generation := 1 + rng.Uint64N(8)
 		for i := 0; i+8 <= n; i += 8 {
-			mem.Of(b).Slice(i, 8).SetBits(flag(generation, i/Block+rng.IntN(2), rng.IntN(2) == 0))
+			mem.Of(b).Slice(i, 8).SetBits(flag(generation, i/Block+rng.IntN(2), rng.Uint64N(1<<markBits)))
 		}
 	}
 	return b

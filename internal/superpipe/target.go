@@ -164,9 +164,12 @@ func (t *Target) Progress() (moved bool) {
 		return false
 	}
 	for i := range t.leases {
-		if t.leases[i].progress() {
-			moved = true
+		l := &t.leases[i]
+		some, copied, whole := l.copyOut()
+		if copied > 0 && t.c.Copied != nil {
+			t.c.Copied(copied, whole)
 		}
+		moved = l.acknowledge() || some || moved
 	}
 	return moved
 }

@@ -12,6 +12,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/internal/plot"
 	"gopgas/transport"
+	"gopgas/transport/auto"
 )
 
 // costs is registration against copy by size, on every NIC that is here, with the lines that are fitted to it.
@@ -32,7 +33,7 @@ func costs(ctx context.Context, o *Options) (*Result, error) {
 	}
 	copied := plot.Series{Name: "copy"}
 	for _, name := range []string{"soft", "tcp", "verbs"} {
-		n, err := openNIC(ctx, name, 0, 1<<30)
+		n, err := openNIC(ctx, name, 0, auto.Config{MaxPinned: 1 << 30})
 		if err != nil {
 			res.Notes = append(res.Notes, fmt.Sprintf("not measured: %s: %v", name, err))
 			continue

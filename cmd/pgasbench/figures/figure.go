@@ -35,12 +35,12 @@ type Trace struct {
 	Files []*trace.File
 }
 
-// Figure is an experiment.
+// Figure is an experiment: Make carries it out with options that Run has completed.
 type Figure struct {
 	Name  string // what it is called on the command line
 	Paper string // which figures or tables of which paper it stands for
 	Title string
-	run   func(context.Context, *Options) (*Result, error)
+	Make  func(context.Context, *Options) (*Result, error)
 }
 
 // Result is what came out.
@@ -104,7 +104,7 @@ func (f Figure) Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	r, err := f.run(ctx, &o)
+	r, err := f.Make(ctx, &o)
 	if err != nil {
 		return nil, fmt.Errorf("figure %s: %w", f.Name, err)
 	}

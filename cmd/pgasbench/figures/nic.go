@@ -24,8 +24,8 @@ type nic struct {
 }
 
 // openNIC opens the NIC of that name, with a registered target of so many bytes.
-func openNIC(ctx context.Context, name string, target int, pinned int64) (n *nic, err error) {
-	p, err := auto.Provider(name, auto.Config{MaxPinned: pinned})
+func openNIC(ctx context.Context, name string, target int, c auto.Config) (n *nic, err error) {
+	p, err := auto.Provider(name, c)
 	if err != nil {
 		return nil, err
 	}

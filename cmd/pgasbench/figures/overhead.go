@@ -9,6 +9,7 @@ import (
 	"gopgas/internal/plot"
 	"gopgas/internal/predict"
 	"gopgas/regmgr"
+	"gopgas/transport/auto"
 )
 
 // overhead is what the operations of the predictor on the critical path cost: stamp, lock, context and call stack, with the
@@ -19,7 +20,7 @@ func overhead(ctx context.Context, o *Options) (*Result, error) {
 		sizes, paper = []int{o.Bytes}, []float64{0}
 	}
 	rounds := or(o.Iterations, 200*o.Reps)
-	n, err := openNIC(ctx, o.Transport, 16<<20, 1<<30)
+	n, err := openNIC(ctx, o.Transport, 16<<20, auto.Config{MaxPinned: 1 << 30})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"gopgas/cmd/pgasbench/figures"
+	"gopgas/cmd/pgasbench/transfers"
+)
+
+// family is a command that makes figures of protocols.
+type family struct {
+	name, usage, help string
+	all               []figures.Figure // their names begin with the command's and a dash, which may be left out
+	first             int              // the one that is made without a name
+}
+
+const alike = `
+
+Each figure says what it was measured on, or which constants it was simulated with, and what of them is assumed. Measured ones take
+turns between the variants within a repeat and have a control: the first variant once more, whose difference is what the machine
+adds by itself. On two cores, start them with "chrt -f 10" where other programs run. --out writes table, JSON and charts.
+
+It is no program of ranks: start it without a launcher.`
+
+func eagerCommand(out io.Writer) *cli.Command {
+	return family{
+		name: "eager", usage: "the figures of the paper on small transfers, as tables and plots",
+		help: "Small puts and gets through bounce slots against the frequent-buffer bypass." + alike, all: transfers.Eager(),
+	}.command(out)
+}
+
+func bulkCommand(out io.Writer) *cli.Command {
+	return family{
+		name: "bulk", usage: "the figures of the paper on large transfers, as tables and plots",
+		help: "Large transfers of memory that is not registered: copied in chunks, registered on the fly or for good." + alike, all: transfers.Bulk(),
+	}.command(out)
+}
+
+func selectCommand(out io.Writer) *cli.Command {
+	return family{
+		name: "select", usage: "the choice by costs against every fixed protocol, over a matrix fixed beforehand",
+		help: "What is chosen by costs against each fixed protocol, cell by cell of a matrix that is fixed beforehand." + alike, all: transfers.Select(),
+	}.command(out)
+}
+
+func (f family) command(out io.Writer) *cli.Command {
+	var list, short []string
+	for _, g := range f.all {
+		list = append(list, fmt.Sprintf("  %-12s %s (%s)", f.short(g), g.Title, g.Paper))
+		short = append(short, f.short(g))
+	}
+	return &cli.Command{
+		Name: f.name, Usage: f.usage, ArgsUsage: "[" + strings.Join(short, "|") + "|all]",
+		Description: f.help + "\n\n" + strings.Join(list, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "transport", Value: "soft", Usage: "`NIC` of measured figures"},
+			&cli.IntFlag{Name: "reps", Value: 1, Usage: "repeats of measured figures"},
+			&cli.IntFlag{Name: "iterations", Usage: "operations of a measured figure's round, or buffers; 0: the figure's own"},
+			&cli.IntFlag{Name: "bytes", Usage: "only transfers of so many; 0: the figure's own sizes"},
+			&cli.IntFlag{Name: "max", Usage: "largest size of a sweep in `BYTES`; 0: the figure's own"},
+			&cli.BoolFlag{Name: "fine", Usage: "sizes of a sweep grow by 5 % instead of doubling"},
+			&cli.StringSliceFlag{Name: "trace", Usage: "recorded `NAME=DIR`, for figures of recorded programs; may be repeated"},
+			&cli.Uint64Flag{Name: "seed", Value: 1},
+			&cli.BoolFlag{Name: "json", Usage: "JSON"},
+			&cli.BoolFlag{Name: "csv", Usage: "comma-separated values"},
+			&cli.StringFlag{Name: "plot", Usage: "write the charts to `FILE.svg`"},
+			&cli.StringFlag{Name: "out", Usage: "write everything to `DIR`"},
+		},
+		Action: func(c *cli.Context) error {
+			chosen, err := f.chosen(c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			o, err := f.options(c)
+			if err != nil {
+				return err
+			}
+			return giveFigures(c, out, chosen, o)
+		},
+	}
+}
+
+// short is a figure's name without the command's.
+func (f family) short(g figures.Figure) string { return strings.TrimPrefix(g.Name, f.name+"-") }
+
+func (f family) chosen(names []string) (all []figures.Figure, err error) {
+	switch {
+	case len(names) == 0:
+		return f.all[f.first : f.first+1], nil
+	case len(names) == 1 && names[0] == "all":
+		return f.all, nil
+	}
+	var there []string
+	for _, g := range f.all {
+		there = append(there, f.short(g))
+	}
+next:
+	for _, n := range names {
+		if strings.HasPrefix(n, "-") {
+			return nil, fmt.Errorf("%s: %q: options come before the figures", f.name, n)
+		}
+		for _, g := range f.all {
+			if n == g.Name || n == f.short(g) {
+				all = append(all, g)
+				continue next
+			}
+		}
+		return nil, fmt.Errorf("%s: figure %q: there are: %s", f.name, n, strings.Join(there, ", "))
+	}
+	return all, nil
+}
+
+func (f family) options(c *cli.Context) (o figures.Options, err error) {
+	for name, most := range map[string]int{"reps": 1000, "iterations": 1 << 24, "bytes": 1 << 30, "max": 1 << 30} {
+		if v := c.Int(name); v < 0 || v > most {
+			return o, fmt.Errorf("%s: --%s %d: want 0 to %d", f.name, name, v, most)
+		}
+	}
+	if c.Bool("json") && c.Bool("csv") {
+		return o, errors.New(f.name + ": --csv and --json: want one of them")
+	}
+	o = figures.Options{
+		Transport: c.String("transport"), Reps: c.Int("reps"), Iterations: c.Int("iterations"), Bytes: c.Int("bytes"), Fine: c.Bool("fine"),
+		Most: c.Int("max"), Seed: c.Uint64("seed"), Progress: os.Stderr,
+	}
+	o.Traces, err = tracesOf(f.name, c.StringSlice("trace"))
+	return o, err
+}

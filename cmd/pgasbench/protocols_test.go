@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func familyOut(t *testing.T, args string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := app(&out).Run(append([]string{"pgasbench"}, strings.Fields(args)...))
+	return out.String(), err
+}
+
+// figureRows makes a figure and returns its rows.
+func figureRows(t *testing.T, args string) []map[string]any {
+	t.Helper()
+	command, rest, _ := strings.Cut(args, " ")
+	text, err := familyOut(t, command+" --json "+rest)
+	require.NoError(t, err)
+	var doc struct {
+		Machine, Date, Load, Kind string
+		Notes                     []string
+		Rows                      []map[string]any
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &doc))
+	for _, v := range []string{doc.Machine, doc.Date, doc.Load, doc.Kind} {
+		require.NotEmpty(t, v)
+	}
+	require.NotEmpty(t, doc.Notes)
+	require.NotEmpty(t, doc.Rows)
+	return doc.Rows
+}
+
+// TestFiguresOfProtocols makes every measured figure once, small. What it measures is not looked at, but for what is counted.
+func TestFiguresOfProtocols(t *testing.T) {
+	for args, rows := range map[string]int{
+		"eager --bytes 4096 --iterations 3 ping":                   2,
+		"eager --bytes 4096 --iterations 6 spectrum":               2,
+		"eager --max 128 search":                                   2,
+		"bulk --max 4096 soft":                                     9,
+		"bulk --max 4096 native":                                   9,
+		"bulk --bytes 8192 --iterations 2 isx":                     16,
+		"select --bytes 4096":                                      18,
+		"eager --bytes 2048 --iterations 200 adapt":                6,
+		"eager --max 512 --reps 2 --iterations 2 --bytes 512 ping": 2,
+	} {
+		t.Run(args, func(t *testing.T) { require.Len(t, figureRows(t, args), rows) })
+	}
+}
+
+// TestSuperpipelineInVirtualTime: shape and stated points of the paper's figures, with its constants.
+func TestSuperpipelineInVirtualTime(t *testing.T) {
+	share := map[string]map[float64]float64{}
+	for _, r := range figureRows(t, "bulk --max 1048576 sim") {
+		key := r["figure"].(string) + " " + r["way"].(string)
+		if share[key] == nil {
+			share[key] = map[float64]float64{}
+		}
+		share[key][r["bytes"].(float64)] = r["percent_of_raw"].(float64)
+	}
+	fly, naive, flat := share["2 and 6 register on the fly"], share["2 and 6 naive copy"], share["2 and 6 flat pipeline, C_opt"]
+	super, hard := share["2 and 6 superpipeline, planned"], share["2 and 6 superpipeline, 12 KB and 1.5"]
+	require.InDelta(t, 40, fly[64<<10], 10, "the paper loses 60 % near 64 KB")
+	require.Greater(t, naive[8<<10], flat[8<<10], "below 16 KB the naive copy is ahead")
+	require.Less(t, naive[32<<10], flat[32<<10])
+	for n := 128 << 10; n <= 1<<20; n *= 2 {
+		for _, s := range []map[float64]float64{super, hard} {
+			require.Greater(t, s[float64(n)], 93.0, n)
+			require.Greater(t, s[float64(n)], naive[float64(n)], n)
+			require.Greater(t, s[float64(n)], fly[float64(n)], n)
+		}
+	}
+	first, best := share["7 registration cache, first"], share["7 registration cache, best"]
+	require.Greater(t, best[64<<10], 2*first[64<<10])
+	require.InDelta(t, share["7 superpipeline, best"][64<<10], share["7 superpipeline, first"][64<<10], 1)
+}
+
+// TestReuseProfile counts the uses of a trace that is made up.
+func TestReuseProfile(t *testing.T) {
+	_, err := familyOut(t, "eager tables")
+	require.ErrorContains(t, err, "PGAS_TRACE")
+	dir := t.TempDir()
+	_, err = replayOut(t, "--shape", "cg", "--iterations", "8", "--save", dir)
+	require.NoError(t, err)
+	rows := figureRows(t, "eager --trace mine="+dir+" tables")
+	require.Len(t, rows, 1)
+	require.Equal(t, "mine", rows[0]["program"])
+}
+
+func TestFamilyArguments(t *testing.T) {
+	for args, want := range map[string]string{
+		"eager nothing":              "there are: ping",
+		"bulk sim --csv":             "options come before",
+		"bulk --reps -1 sim":         "--reps",
+		"select --csv --json":        "one of them",
+		"eager --trace x tables":     "NAME=DIR",
+		"bulk --transport no native": "no",
+	} {
+		_, err := familyOut(t, args)
+		require.ErrorContains(t, err, want, args)
+	}
+	all := bulkCommand(nil)
+	require.Contains(t, all.Description, "without a launcher")
+	dir := filepath.Join(t.TempDir(), "new")
+	_, err := familyOut(t, "bulk --max 8192 --out "+dir+" bulk-sim")
+	require.NoError(t, err)
+	for _, name := range []string{"bulk-sim.csv", "bulk-sim.json", "bulk-sim-figure6.svg"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Contains(t, string(text), "simulated", name)
+	}
+}

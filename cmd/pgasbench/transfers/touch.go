@@ -1,0 +1,230 @@
+package transfers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"gopgas/cmd/pgasbench/figures"
+	"gopgas/internal/plot"
+	"gopgas/internal/selector"
+	"gopgas/pgas"
+	"gopgas/transport/auto"
+)
+
+// The variants of large transfers whose source is not registered. The target is.
+var largeVariants = []variant{
+	{name: "naive copy", bulk: "copy", force: selector.Pipe},
+	{name: "flat pipeline", bulk: "flat", force: selector.Pipe},
+	{name: "register on the fly", bulk: "onthefly", force: selector.Pipe},
+	{name: "left pinned", bulk: "register", force: selector.Direct},
+	{name: "superpipeline", bulk: "superpipe", force: selector.Pipe},
+	{name: "superpipeline, 12 KB and 1.5", bulk: "superpipe", force: selector.Pipe, plain: true},
+	{name: "hybrid", bulk: "auto", force: selector.Hybrid},
+}
+
+const (
+	rawName     = "raw write"
+	rawControl  = "raw write again"
+	paperNIC    = 1_500_000_000 // bytes per second, near the paper's
+	again       = 100           // uses of one buffer, as in figure 7
+	againTime   = 300 * time.Millisecond
+	freshMemory = 192 << 20
+	mostFresh   = 16
+	warmBytes   = 16 << 10 // of a transfer that wakes the NIC before one that is timed
+)
+
+func touchSoft(ctx context.Context, o *figures.Options) (*figures.Result, error) {
+	return touch(ctx, o, paperNIC)
+}
+
+func touchNative(ctx context.Context, o *figures.Options) (*figures.Result, error) {
+	return touch(ctx, o, 0)
+}
+
+// uses are the times of one variant at one size, in seconds.
+type uses struct{ first, again []float64 }
+
+// touch times the first use of buffers, and a hundred uses of one, under every variant.
+func touch(ctx context.Context, o *figures.Options, bandwidth int64) (*figures.Result, error) {
+	sizes := figures.Sizes(4<<10, max(o.Most, 4<<10), o.Fine)
+	switch {
+	case o.Bytes > 0:
+		sizes = []int{o.Bytes}
+	case o.Most == 0:
+		sizes = figures.Sizes(4<<10, 16<<20, o.Fine)
+	}
+	names := []string{rawName}
+	for _, v := range largeVariants {
+		names = append(names, v.name)
+	}
+	names = append(names, rawControl)
+	all := map[string]map[int]*uses{}
+	for _, n := range names {
+		all[n] = map[int]*uses{}
+		for _, size := range sizes {
+			all[n][size] = &uses{}
+		}
+	}
+	for rep := range o.Reps {
+		say(o, "repeat %d of %d, %d sizes", rep+1, o.Reps, len(sizes))
+		if err := touchOnce(ctx, o, bandwidth, sizes, all); err != nil {
+			return nil, err
+		}
+	}
+	return touchResult(o, bandwidth, sizes, names, all), nil
+}
+
+// touchOnce is one repeat: new worlds, so that nothing is registered.
+func touchOnce(ctx context.Context, o *figures.Options, bandwidth int64, sizes []int, all map[string]map[int]*uses) (err error) {
+	most := max(warmBytes, sizes[len(sizes)-1])
+	raw, err := figures.OpenRaw(ctx, o.Transport, most, auto.Config{MaxPinned: 4 * int64(most), SoftBandwidth: bandwidth})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, raw.Close()) }()
+	benches, err := openAll(ctx, o, largeVariants, most, int64(freshMemory)*3, pgas.Config{SoftBandwidth: bandwidth})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeAll(ctx, benches)) }()
+	warm := make([]byte, warmBytes)
+	for _, size := range sizes {
+		count := max(2, min(mostFresh, freshMemory/len(benches)/max(size, 4096)))
+		mem := newArena(count * len(benches) * ((size + 4095) &^ 4095))
+		runtime.GC()
+		percent := debug.SetGCPercent(-1)
+		for k := range count {
+			if err := touchRaw(raw, size, 1, &all[rawName][size].first); err != nil {
+				return err
+			}
+			for _, b := range benches {
+				if err := b.touchFirst(mem.take(size), warm, all[b.name][size]); err != nil {
+					return err
+				}
+			}
+			if k < count/2 {
+				err = touchRaw(raw, size, 1, &all[rawControl][size].first)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		err := touchAgain(raw, benches, size, all)
+		debug.SetGCPercent(percent)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func touchRaw(raw *figures.Raw, size, times int, to *[]float64) error {
+	if err := raw.Write(min(size, warmBytes)); err != nil {
+		return err
+	}
+	for range times {
+		t, err := timed(func() error { return raw.Write(size) })
+		if err != nil {
+			return err
+		}
+		*to = append(*to, t)
+	}
+	return raw.Check(size)
+}
+
+// touchFirst times the first use of a buffer.
+func (b *bench) touchFirst(src, warm []byte, u *uses) error {
+	if err := b.put(warm); err != nil {
+		return err
+	}
+	t, err := timed(func() error { return b.put(src) })
+	if err != nil {
+		return fmt.Errorf("%s, %d bytes: %w", b.name, len(src), err)
+	}
+	u.first = append(u.first, t)
+	return b.holds(src)
+}
+
+// touchAgain times a hundred uses of one buffer, or as many as fit into the time, in rounds of ten by turns.
+func touchAgain(raw *figures.Raw, benches []*bench, size int, all map[string]map[int]*uses) error {
+	bufs := newArena(len(benches) * ((size + 4095) &^ 4095))
+	mine := make([][]byte, len(benches))
+	for i, b := range benches {
+		mine[i] = bufs.take(size)
+		if err := b.put(mine[i]); err != nil {
+			return err
+		}
+	}
+	const rounds = 10
+	began := time.Now()
+	for round := range rounds {
+		if err := touchRaw(raw, size, again/rounds, &all[rawName][size].again); err != nil {
+			return err
+		}
+		for i, b := range benches {
+			if err := b.put(mine[i]); err != nil { // wakes the NIC
+				return err
+			}
+			u := all[b.name][size]
+			for range again / rounds {
+				t, err := timed(func() error { return b.put(mine[i]) })
+				if err != nil {
+					return err
+				}
+				u.again = append(u.again, t)
+			}
+			if err := b.holds(mine[i]); err != nil {
+				return err
+			}
+		}
+		if err := touchRaw(raw, size, again/rounds, &all[rawControl][size].again); err != nil {
+			return err
+		}
+		if round > 0 && time.Since(began) > againTime*time.Duration(len(benches)) {
+			break
+		}
+	}
+	return nil
+}
+
+// touchResult makes the tables and charts.
+func touchResult(o *figures.Options, bandwidth int64, sizes []int, names []string, all map[string]map[int]*uses) *figures.Result {
+	speed := "at its own speed"
+	if bandwidth > 0 {
+		speed = fmt.Sprintf("slowed to %.1f GB/s", float64(bandwidth)/1e9)
+	}
+	res := &figures.Result{
+		Kind: "measured on the " + o.Transport + " NIC of this machine " + speed + ", a process that puts to itself",
+		Columns: []string{
+			"way", "bytes", "first_us", "first_us_min", "first_us_max", "again_us", "again_us_min", "again_us_max", "first_percent_of_raw", "best_percent_of_raw",
+		},
+		Notes: []string{
+			"put and flush to registered memory; first: buffers never used before, touched, by turns; again: one buffer, up to 100 times by turns of ten; median [min, max]",
+			"before each timed transfer one of 16 KiB, or the same, wakes the NIC; percents compare medians of first uses, and least times, with the raw write's",
+			"naive copy and flat pipeline have the library's slots of 128 KiB: longer messages are cut",
+		},
+	}
+	first, best := bandwidthChart("first use, medians, "+speed), bandwidthChart("best of up to 100, "+speed)
+	for _, name := range names {
+		f, b := plot.Series{Name: name}, plot.Series{Name: name}
+		for _, n := range sizes {
+			u, raw := all[name][n], all[rawName][n]
+			one, many := spreadOf(u.first), spreadOf(u.again)
+			res.Rows = append(res.Rows, []any{
+				name, n, one.median * 1e6, one.least * 1e6, one.most * 1e6, many.median * 1e6, many.least * 1e6, many.most * 1e6,
+				100 * spreadOf(raw.first).median / one.median, 100 * spreadOf(raw.again).least / many.least,
+			})
+			f.Points = append(f.Points, plot.Point{X: float64(n), Y: float64(n) / one.median / 1e9})
+			b.Points = append(b.Points, plot.Point{X: float64(n), Y: float64(n) / many.least / 1e9})
+		}
+		if name != rawControl {
+			first.Series, best.Series = append(first.Series, f), append(best.Series, b)
+		}
+	}
+	res.Charts = []figures.Chart{{Name: "first", Chart: first}, {Name: "best", Chart: best}}
+	return res
+}
