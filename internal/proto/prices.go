@@ -84,7 +84,7 @@ func (n *nic) machine(m superpipe.Model, lookup float64) selector.Machine {
 // gaugeMost is the memory at either end that is measured with, and gaugeShare: of what the NIC may pin it takes at most so
 // small a part.
 const (
-	gaugeMost  = 4 << 20
+	gaugeMost  = 2 << 20
 	gaugeShare = 16
 	gaugeCold  = 4 // so small a part of it the longest transfer is, so that others find it in no cache
 )

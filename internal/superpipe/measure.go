@@ -35,6 +35,7 @@ const (
 	coldest   = 4                    // times the longest transfer is copied, and moved where there is memory for it
 	fewTries  = 3                    // of what is long
 	longTry   = 256 << 10            // bytes
+	enoughOf  = 5 * time.Millisecond // for the tries of one kind of thing: beyond that there are few
 )
 
 // Measure measures a Model on this machine and NIC: writes and reads at powers of four up to the longest, from which lambda_net
@@ -110,7 +111,11 @@ func bandwidth(c cost.Curve) float64 {
 // times tries all functions in turn and returns the lower quartile of each one's times.
 func (b *Bench) times(what ...task) ([]time.Duration, error) {
 	all := make([][]time.Duration, len(what))
+	first := b.Sched.Now()
 	for try := range attempts {
+		if try >= fewTries && b.Sched.Now()-first > enoughOf {
+			break
+		}
 		for i, t := range what {
 			if try >= fewTries && t.bytes >= longTry {
 				continue
