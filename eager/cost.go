@@ -64,8 +64,10 @@ func (c Cost) BreakEven() (n float64, ok bool) {
 }
 
 // Speculate returns the uses after which a buffer is registered: so many percent of its break-even count, rounded up,
-// in the hope of the others. The result is at least 1.
-func Speculate(n float64, percent int) float64 { return max(1, math.Ceil(n*float64(percent)/100)) }
+// in the hope of the others. It is at least 2 where n is: a first use gives no hope of another one.
+func Speculate(n float64, percent int) float64 {
+	return max(min(n, 2), math.Ceil(n*float64(percent)/100))
+}
 
 // classBits: thresholds are kept per 64 bytes.
 const classBits = 6

@@ -176,6 +176,9 @@ func (e *Chooser) Put(addr uint64, bytes int, site uint64, waited, covered bool)
 	return e.choose(Query{Bytes: bytes, Waited: waited || flushed, Covered: covered}, addr)
 }
 
+// Large notes a put that is not small, for which somebody else chooses, and predicts whether a flush follows it.
+func (e *Chooser) Large(site uint64) (flushed bool) { return e.sites.put(site) }
+
 // Get chooses for a get into the buffer at addr.
 func (e *Chooser) Get(addr uint64, bytes int, covered bool) Choice {
 	e.sites.other()

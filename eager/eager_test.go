@@ -48,7 +48,8 @@ func TestBreakEvenByHand(t *testing.T) {
 	require.InDelta(t, 15, Speculate(60, 25), 0)
 	require.InDelta(t, 30, Speculate(60, 50), 0)
 	require.InDelta(t, 60, Speculate(60, 100), 0)
-	require.InDelta(t, 1, Speculate(2, 25), 0)
+	require.InDelta(t, 2, Speculate(3, 25), 0, "never at the first use")
+	require.InDelta(t, 1, Speculate(1, 25), 0, "but where that repays it")
 }
 
 func TestCostsBetweenPoints(t *testing.T) {

@@ -1,5 +1,7 @@
 package eager
 
+import "gopgas/internal/mem"
+
 // Sizes of the usage table.
 const (
 	bucketBits  = 20 // Rashti and Afsahi, section 3.3.3: a million buckets
@@ -36,11 +38,14 @@ type link struct {
 	next uint32
 }
 
-// NewTable returns an empty table of about 12 MiB, most of it untouched until it is used.
+// NewTable returns an empty table of about 12 MiB.
 func NewTable() *Table { return newTable(bucketBits) }
 
 func newTable(bits uint) *Table {
-	return &Table{first: make([]uint64, 1<<bits), next: make([]uint32, 1<<bits), bits: bits}
+	t := &Table{first: make([]uint64, 1<<bits), next: make([]uint32, 1<<bits), bits: bits}
+	ready(mem.Of(t.first))
+	ready(mem.Of(t.next))
+	return t
 }
 
 // bucket is the multiplicative hash by the golden ratio's fraction, which spreads consecutive numbers best. What is

@@ -73,7 +73,7 @@ func TestTimeline(t *testing.T) {
 	for _, nic := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "made", "by it")
 		var waited atomic.Bool // until rank 0 is seen to wait in the barrier
-		pgastest.RunConfig(t, 2, pgastest.Config{NIC: nic, Timeline: dir}, func(ctx context.Context, w *pgas.World) error {
+		pgastest.RunConfig(t, 2, pgastest.Config{NIC: nic, Timeline: dir, Bulk: "register"}, func(ctx context.Context, w *pgas.World) error {
 			win, err := window.Allocate[byte](ctx, w.Team(), bytes)
 			if err != nil {
 				return err

@@ -1,9 +1,11 @@
 package cost
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -80,6 +82,21 @@ func (c Curve) At(bytes int) time.Duration {
 		last = s
 	}
 	return nanos(last.Nanos * float64(bytes) / float64(last.N))
+}
+
+// Seconds is At for a length that is no whole number of bytes, without rounding. Beyond the last sample the
+// line of the last two goes on.
+func (c Curve) Seconds(bytes float64) float64 {
+	k := len(c)
+	switch {
+	case k == 0:
+		return 0
+	case k == 1 || bytes <= float64(c[0].N):
+		return c[0].Nanos * 1e-9
+	}
+	i, _ := slices.BinarySearchFunc(c, bytes, func(s Sample, b float64) int { return cmp.Compare(float64(s.N), b) })
+	a, b := c[min(i, k-1)-1], c[min(i, k-1)]
+	return (a.Nanos + (bytes-float64(a.N))*(b.Nanos-a.Nanos)/float64(b.N-a.N)) * 1e-9
 }
 
 // Rate returns the bytes per second at a size.

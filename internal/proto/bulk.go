@@ -26,6 +26,7 @@ type bulk struct {
 	how    Bulk
 	origin *superpipe.Origin // nil: the NIC may register too little for a workspace
 	recent recent
+	chosen atomic.Int32 // transfers that were chosen for, up to enough
 
 	live    atomic.Int32 // flights, for who does not hold nic.mu
 	flights []flight     // under nic.mu

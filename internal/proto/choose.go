@@ -79,7 +79,6 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 	}
 	switch {
 	case user.Bytes >= n.direct.least:
-		n.small.other()
 		return n.chooseLarge(t, waited, user)
 	case n.bypasses(get, waited, user):
 		t.path = PathBypass
@@ -92,6 +91,9 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 // chooseLarge is choose for what is not small.
 func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Protocol {
 	b := &n.bulk
+	if b.how.kind != bulkAuto || waited {
+		n.small.other()
+	}
 	if b.how.kind == bulkPiped {
 		if n.mayPipe(user) {
 			return selector.Pipe
@@ -105,7 +107,8 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 		}
 		return selector.Bounce
 	}
-	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
+	t.flushed = !waited && n.small.flushFollows()
+	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited || t.flushed}
 	if user.Bytes > bulkFold*n.bulkSlot() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
@@ -114,10 +117,17 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 	if q.Covered, stays = reg.Known(user, t.rights()); stays {
 		q.Uses = usesExpected(seen)
 	}
-	if seen == enough {
+	if b.chosen.Load() < enough && b.chosen.Add(1) == enough {
 		n.measure()
 	}
-	switch p := selector.Select(q, n.prices().selector); p {
+	now := n.prices()
+	p := selector.None
+	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
+		p = selector.Select(q, now.selector)
+	} else if p, t.trial = now.learned.Choose(q, now.selector, t.blocking); t.trial.Wanted() {
+		t.begun = n.e.Sched.Now()
+	}
+	switch p {
 	case selector.Direct, selector.Register:
 		return selector.Direct
 	case selector.Hybrid, selector.Pipe:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gopgas/internal/cost"
 	"gopgas/internal/mem"
@@ -88,26 +89,34 @@ func (n *nic) landed(id int32) {
 
 // putUser is a put of a user's memory.
 func (n *nic) putUser(r *Remote, off int, src mem.Range) error {
-	t := journey{opPut, transport.OpWrite, r, off, PathDirect}
+	t := journey{name: opPut, kind: transport.OpWrite, r: r, off: off, path: PathDirect, blocking: true}
+	var err error
 	switch p := n.choose(&t, false, src); p {
 	case selector.Direct:
-		return n.whole(t, src, n.planFor(t, src.Bytes))
+		err = n.whole(t, src, n.planFor(t, src.Bytes))
 	case selector.Pipe, selector.Hybrid:
-		return n.piped(t, src, p)
+		err = n.piped(t, src, p)
+	default:
+		err = n.put(opPut, r, off, src)
 	}
-	return n.put(opPut, r, off, src)
+	n.took(&t, err)
+	return err
 }
 
 // getUser is putUser's inverse.
 func (n *nic) getUser(r *Remote, off int, dst mem.Range) error {
-	t := journey{"get", transport.OpRead, r, off, PathDirect}
+	t := journey{name: "get", kind: transport.OpRead, r: r, off: off, path: PathDirect, blocking: true}
+	var err error
 	switch p := n.choose(&t, true, dst); p {
 	case selector.Direct:
-		return n.whole(t, dst, n.planFor(t, dst.Bytes))
+		err = n.whole(t, dst, n.planFor(t, dst.Bytes))
 	case selector.Pipe, selector.Hybrid:
-		return n.piped(t, dst, p)
+		err = n.piped(t, dst, p)
+	default:
+		err = n.get(r, off, dst)
 	}
-	return n.get(r, off, dst)
+	n.took(&t, err)
+	return err
 }
 
 // planFor is how the memory of a direct transfer is registered.
@@ -125,6 +134,11 @@ type journey struct {
 	r    *Remote
 	off  int // of the target's memory where the user's begins
 	path Path
+
+	blocking bool           // it is over when the call returns, but for a flush
+	trial    selector.Trial // what its cost is noted under, if anything
+	flushed  bool           // a flush is likely to follow, whose time counts
+	begun    time.Duration  // of a trial
 }
 
 func (t journey) rights() transport.Access {
@@ -296,7 +310,7 @@ func (e *Engine) putNB(r *Remote, off int, src mem.Range) (Handle, error) {
 		return Handle{}, e.put(r, off, src)
 	}
 	n := e.nic()
-	h, begun, err := n.startUser(journey{opPut, transport.OpWrite, r, off, PathDirect}, src)
+	h, begun, err := n.startUser(journey{name: opPut, kind: transport.OpWrite, r: r, off: off, path: PathDirect}, src)
 	if begun || err != nil {
 		return h, err
 	}

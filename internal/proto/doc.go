@@ -23,8 +23,9 @@
 // Each put and get of the user's memory asks choose. A small one goes inline or through a slot, unless package eager finds
 // that its buffer is used so often that registering it pays, and that its completion is waited for anyway (a get, a handle,
 // a put that a flush follows: learned by call site) or costs less than the copy. A large one asks package selector, by what is
-// registered, how often the memory has been seen, and what this NIC costs. The first of many such transfers measure that,
-// between this rank and itself; before, published constants decide. Eager and Bulk of Config force either choice.
+// registered, how often the memory has been seen, and what this NIC costs. Once there have been some such
+// transfers that is measured, between this rank and itself; before, published constants decide. What transfers of a kind have
+// really cost is noted, that of a put with the flush that follows it, and counts more than the estimates. Eager and Bulk of Config force either choice.
 //
 // A direct transfer has regmgr register the memory, or find it registered; the NIC reads or writes it, and the reference
 // is given back by the poller before the piece is settled. A piped one is a flight: its chunks are copied by whoever

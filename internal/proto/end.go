@@ -305,6 +305,7 @@ func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
 	defer sp.End()
 	for !cond() {
 		if n.progress() {
+			sp.Moved()
 			continue
 		}
 		if n.closed.Load() {

@@ -252,7 +252,7 @@ func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 		return Handle{}, e.get(r, off, dst)
 	}
 	n := e.nic()
-	h, begun, err := n.startUser(journey{"get", transport.OpRead, r, off, PathDirect}, dst)
+	h, begun, err := n.startUser(journey{name: "get", kind: transport.OpRead, r: r, off: off, path: PathDirect}, dst)
 	if begun || err != nil {
 		return h, err
 	}

@@ -63,6 +63,7 @@ func (h Handle) Wait(ctx context.Context) error {
 		sp := h.n.e.Sched.Begin(ctx, sched.What{Op: h.op, Peer: h.rank}, nil)
 		for t.gen.Load() == h.gen {
 			if h.n.progress() {
+				sp.Moved()
 				continue
 			}
 			if h.n.closed.Load() {

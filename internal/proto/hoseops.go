@@ -307,6 +307,7 @@ func (n *nic) waitAlone(op string, cond func() bool) error {
 	defer sp.End()
 	for !cond() {
 		if n.progress() {
+			sp.Moved()
 			continue
 		}
 		if n.closed.Load() {

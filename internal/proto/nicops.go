@@ -374,7 +374,10 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure.
 func (n *nic) flush(rank int) error {
 	ep := &n.ends[rank]
-	n.small.flushed()
+	put := n.small.flushed()
+	if put.trial.Wanted() && put.rank == rank {
+		defer n.flushTook(put, n.e.Sched.Now())
+	}
 	if ep.pending.Load() != 0 {
 		if err := n.waitUntil("flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
 			return err
@@ -412,6 +415,7 @@ func (n *nic) explain(op string, rank int, err error) error {
 			return transport.NewOpError(op, rank, fmt.Errorf("%w; %w", gone, errConnectionLost))
 		}
 		if n.progress() {
+			sp.Moved()
 			continue
 		}
 		if sp.Step() != nil {

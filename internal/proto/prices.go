@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gopgas/eager"
+	"gopgas/internal/callsite"
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
@@ -29,6 +30,7 @@ type gauge struct {
 // prices are what choices are made by.
 type prices struct {
 	selector *selector.Selector
+	learned  *selector.Learned
 	measured bool
 	why      error // nothing was measured
 }
@@ -59,28 +61,46 @@ func (n *nic) prices() *prices {
 	if p := n.gauge.prices.Load(); p != nil {
 		return p
 	}
-	n.gauge.prices.CompareAndSwap(nil, &prices{selector: n.selectorOf(published(), assumedLookup)})
+	n.gauge.prices.CompareAndSwap(nil, &prices{selector: n.selectorOf(published(), assumedLookup), learned: new(selector.Learned)})
 	return n.gauge.prices.Load()
 }
 
 func (n *nic) selectorOf(m superpipe.Model, lookup float64) *selector.Selector {
+	return n.machine(m, lookup).Selector(0)
+}
+
+// machine is this NIC with a model of costs.
+func (n *nic) machine(m superpipe.Model, lookup float64) selector.Machine {
 	machine := selector.Machine{
 		Caps: n.caps, Model: m, Post: m.Gap, Lookup: lookup, Handler: assumedHandler,
-		Slot: n.pool.SlotBytes(), BulkSlot: n.bulkSlot(), Fold: bulkFold,
+		Slot: n.pool.SlotBytes(), Slots: n.pool.Bytes() / n.pool.SlotBytes(), BulkSlot: n.bulkSlot(), Fold: bulkFold,
 	}
 	if n.am != nil {
 		machine.Payload = n.am.MaxPayload()
 	}
-	return machine.Selector(0)
+	return machine
 }
 
-// gaugeBytes is the longest transfer that is measured.
-const gaugeBytes = 256 << 10
+// gaugeMost is the memory at either end that is measured with, and gaugeShare: of what the NIC may pin it takes at most so
+// small a part.
+const (
+	gaugeMost  = 2 << 20
+	gaugeShare = 16
+	gaugeCold  = 4 // so small a part of it the longest transfer is, so that others find it in no cache
+)
+
+// gaugeBytes is the memory at either end of what is measured on this NIC.
+func (n *nic) gaugeBytes() int {
+	if n.caps.MaxPinned <= 0 {
+		return gaugeMost
+	}
+	return int(min(gaugeMost, max(4*4096, n.caps.MaxPinned/gaugeShare/2&^4095)))
+}
 
 // gaugeCookie marks the operations of a measurement.
 const gaugeCookie = 1 << 62
 
-// measure measures what transfers cost, the first time it is called, between this rank and itself. It takes about ten
+// measure measures what transfers cost, the first time it is called, between this rank and itself. It takes about fifteen
 // milliseconds, beside whatever else the rank does; others go on with what was known before.
 func (n *nic) measure() {
 	if n.gauge.begun.Swap(true) {
@@ -90,7 +110,7 @@ func (n *nic) measure() {
 		n.small.choose(nil)
 		return
 	}
-	m, costs, err := n.gaugeAll()
+	machine, costs, err := n.gaugeAll()
 	if err != nil {
 		n.prices()
 		old := *n.gauge.prices.Load()
@@ -100,7 +120,7 @@ func (n *nic) measure() {
 		return
 	}
 	if n.bulk.origin != nil {
-		n.bulk.origin.Calibrate(m)
+		n.bulk.origin.Calibrate(&machine.Model)
 	}
 	c, err := eager.New(eager.Config{
 		Limits: eager.Limits{Inline: n.inline, Slot: n.pool.SlotBytes()}, Costs: costs, Percent: n.small.how.Percent,
@@ -109,38 +129,55 @@ func (n *nic) measure() {
 		c = nil
 	}
 	n.small.choose(c)
-	n.gauge.prices.Store(&prices{
-		selector: n.selectorOf(*m, costs.At(gaugeBytes).Lookup*nanosecond), measured: true, why: err,
-	})
+	n.gauge.prices.Store(&prices{selector: machine.Selector(0), learned: new(selector.Learned), measured: true, why: err})
 }
 
-// gaugeAll measures the model of large transfers and the costs of small ones.
-func (n *nic) gaugeAll() (*superpipe.Model, eager.Costs, error) {
-	both := mem.Of(make([]uint64, 2*gaugeBytes/8))
+// gaugeAll measures the costs of large transfers and of small ones.
+func (n *nic) gaugeAll() (selector.Machine, eager.Costs, error) {
+	var none selector.Machine
+	both := mem.Of(make([]uint64, 2*n.gaugeBytes()/8))
 	clear(both.Data())
-	reg, err := n.d.Register(both, transport.LocalWrite|transport.RemoteWrite)
+	reg, err := n.d.Register(both, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
 	if err != nil {
-		return nil, nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
+		return none, nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}
 	m, err := n.gaugeModel(both, reg)
-	if n.gauge.flying.Load() != 0 {
+	var machine selector.Machine
+	var costs eager.Costs
+	if err == nil {
+		costs, err = n.gaugeSmall(m)
+	}
+	if err == nil {
+		machine = n.machine(*m, costs.At(n.pool.SlotBytes()).Lookup*nanosecond)
+		err = n.tune(&machine, both, reg)
+	}
+	if n.gauge.flying.Load() != 0 || n.ends[n.e.Rank].pending.Load() != 0 && n.closed.Load() {
 		n.gauge.memory = both // P2: a wait has ended before the operations did
-		return nil, nil, err
+		return none, nil, err
 	}
 	if derr := n.d.Deregister(reg); err == nil {
 		err = derr
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	costs, err := eager.Measure(eager.Measurement{
+	return machine, costs, err
+}
+
+// gaugeSmall measures the costs of small transfers.
+func (n *nic) gaugeSmall(m *superpipe.Model) (eager.Costs, error) {
+	return eager.Measure(eager.Measurement{
 		Now: n.e.Sched.Now, Registrar: n.d, Largest: n.pool.SlotBytes(),
-		Lookup: func(r mem.Range) { n.direct.reg.Known(r, 0) },
-		Wire: func(bytes int) time.Duration {
-			return time.Duration((m.Wire(float64(bytes)) + m.Latency) / nanosecond)
+		// What a transfer past the slots does that one through them does not: its call site is found, the registration is
+		// looked up and referred to, and somebody waits for a transfer of its own.
+		Lookup: func(r mem.Range) {
+			var stack callsite.Stack
+			callsite.Here(&stack, framesBelow)
+			n.direct.reg.Known(r, 0)
+			n.direct.reg.Known(r, 0)
+			if h, ok := n.tryBegin("measure", n.e.Rank); ok {
+				n.partDone(h.id, nil)
+			}
 		},
+		Wire: func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
 	})
-	return m, costs, err
 }
 
 // gaugeModel measures between both halves of memory that this rank can reach through its NIC.
@@ -152,10 +189,11 @@ func (n *nic) gaugeModel(both mem.Range, reg transport.Region) (*superpipe.Model
 	n.pollers.Add(1) // the attending goroutine keeps out of the way
 	defer n.pollers.Add(-1)
 	n.waits.Add(1)
-	far := both.Slice(gaugeBytes, gaugeBytes)
+	half := both.Bytes / 2
+	far := both.Slice(half, half)
 	return superpipe.Measure(n.ctx, superpipe.Bench{
 		Sched: n.e.Sched, NIC: gaugeLane{lane{n}}, Poll: n.pollGauge, EP: transport.EP{Index: uint32(n.e.Rank)},
-		Local: transport.SGE{Mem: both.Slice(0, gaugeBytes), LKey: reg.LKey}, RAddr: far.Addr(), RKey: reg.RKey,
+		Local: transport.SGE{Mem: both.Slice(0, half), LKey: reg.LKey}, RAddr: far.Addr(), RKey: reg.RKey, Longest: half / gaugeCold,
 	})
 }
 

@@ -4,10 +4,12 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gopgas/eager"
 	"gopgas/internal/callsite"
 	"gopgas/internal/mem"
+	"gopgas/internal/selector"
 	"gopgas/regmgr"
 )
 
@@ -21,19 +23,42 @@ type Eager struct {
 type small struct {
 	how   Eager
 	least atomic.Int64 // bytes from which transfers are asked about
-	asked atomic.Int64 // before the costs were measured
+	asked atomic.Int64 // bytes, before the costs were measured
 
 	awaiting atomic.Bool // the last operation was a put that the chooser knows
 	mu       sync.Mutex
 	chooser  *eager.Chooser // nil: the costs are not measured yet
+	due      due
 }
 
-// enough is how many transfers of a kind travel before their costs are measured, so that who has few to make does not wait
-// for that.
-const enough = 2
+// due is a put whose cost is noted when the flush that is likely to follow it is over.
+type due struct {
+	trial selector.Trial
+	rank  int
+	took  time.Duration // by the put
+}
 
-// enoughSmall is enough for small transfers, which must be many for the bypass to pay.
-const enoughSmall = 16
+// took notes what a transfer that is over has cost, if anybody wants to know.
+func (n *nic) took(t *journey, err error) {
+	if !t.trial.Wanted() || err != nil {
+		return
+	}
+	took := n.e.Sched.Now() - t.begun
+	if !t.flushed {
+		n.prices().learned.Note(t.trial, took.Seconds())
+		return
+	}
+	n.small.mu.Lock()
+	defer n.small.mu.Unlock()
+	n.small.due = due{t.trial, t.r.Rank, took}
+}
+
+// enough is how many large transfers travel before their costs are measured, so that who has few to make does not wait for
+// that.
+const enough = 8
+
+// enoughSmall is how many bytes travel in small transfers before that: so many that the time is likely to come back.
+const enoughSmall = 4 << 20
 
 // leastAsked is the least size that could be registered for being used often: eager's authors found 128 bytes.
 const leastAsked = 128
@@ -54,6 +79,11 @@ func (n *nic) prepareSmall(how Eager) {
 	}
 }
 
+// flushTook notes what a put and its flush, which was called at begun, have cost.
+func (n *nic) flushTook(d due, begun time.Duration) {
+	n.prices().learned.Note(d.trial, (d.took + n.e.Sched.Now() - begun).Seconds())
+}
+
 // bypasses reports whether a small transfer is to use the caller's memory, registered, instead of a slot.
 func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
 	s := &n.small
@@ -64,7 +94,7 @@ func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
 		s.other()
 		return false
 	case s.asked.Load() < enoughSmall:
-		if s.asked.Add(1) == enoughSmall {
+		if s.asked.Add(int64(user.Bytes)) >= enoughSmall {
 			n.measure()
 		}
 		return false
@@ -91,15 +121,32 @@ func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
 	return choice == eager.Bypass
 }
 
-// flushed notes a flush: a put that it follows at once was one to wait for.
-func (s *small) flushed() {
+// flushFollows predicts whether a flush follows a large put for which nobody waits, by where it is called from.
+func (s *small) flushFollows() bool {
+	var stack callsite.Stack
+	callsite.Here(&stack, framesBelow)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.chooser == nil {
+		return false
+	}
+	flushed := s.chooser.Large(stack.Hash())
+	s.due = due{}
+	s.awaiting.Store(true)
+	return flushed
+}
+
+// flushed notes a flush: a put that it follows at once was one to wait for. What is due is noted when the flush is over.
+func (s *small) flushed() (d due) {
 	if !s.awaiting.Load() {
-		return
+		return d
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.chooser.Flushed()
 	s.awaiting.Store(false)
+	d, s.due = s.due, d
+	return d
 }
 
 // other notes an operation that is none of those that are asked about.
@@ -111,6 +158,7 @@ func (s *small) other() {
 	defer s.mu.Unlock()
 	s.chooser.Other()
 	s.awaiting.Store(false)
+	s.due = due{}
 }
 
 // choose begins to decide by the costs; nil says that nothing small is worth it.

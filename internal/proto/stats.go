@@ -57,6 +57,17 @@ func (c *counters) add(p Path, rank, bytes int) {
 	f.bytes.Add(uint64(bytes))
 }
 
+// forget takes an operation back that nobody has asked for.
+func (c *counters) forget(p Path, rank, bytes int) {
+	c.paths[p].ops.Add(^uint64(0))
+	c.paths[p].bytes.Add(-uint64(bytes))
+	if c.flows != nil {
+		f := &c.flows[rank][1]
+		f.ops.Add(^uint64(0))
+		f.bytes.Add(-uint64(bytes))
+	}
+}
+
 func (c *counters) waited(p Path) { c.paths[p].waits.Add(1) }
 
 // Stats returns the totals by path.

@@ -18,7 +18,8 @@
 // A wait goes through three phases. It spins, a pause instruction at a time, as long as an answer from another
 // core may take. Then it yields the processor: to other processes, or to other goroutine ranks. Then it parks
 // on the rank's bell, a word in memory that peers can reach: whoever makes a condition true rings the bell of
-// the rank that may wait for it. Where there are more ranks than cores the first two phases are short.
+// the rank that may wait for it. Where there are more ranks than cores the first two phases are short. Moved tells a
+// wait that has many parts that one is done, and it yields anew; no sleep is longer than a part of the time since.
 //
 // # Terms
 //

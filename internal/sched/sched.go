@@ -42,6 +42,9 @@ const (
 	parkFirst   = 200 * time.Microsecond
 	parkLongest = 2 * time.Millisecond
 
+	parkShortest = 50 * time.Microsecond
+	parkShare    = 4 // of the time since something happened, no sleep is longer than such a part
+
 	lastWordsTime = 30 * time.Millisecond
 )
 

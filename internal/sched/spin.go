@@ -23,7 +23,8 @@ type Spin struct {
 	what  What
 
 	n      int           // steps so far
-	began  time.Duration // when the slow phase began
+	began  time.Duration // when the slow phase began; 0: it has not
+	moved  time.Duration // when it began anew, since something had happened
 	park   time.Duration // the next park's limit
 	doomed time.Duration // when the watch was first interrupted
 	seq    uint32        // the bell's count when the wait was armed
@@ -65,13 +66,14 @@ func (sp *Spin) slow() error {
 		return err
 	}
 	if help := sp.s.help.Load(); help != nil && (*help)() {
+		sp.Moved()
 		return nil
 	}
 	now := sp.s.Now()
 	switch {
 	case sp.began == 0:
-		sp.began, sp.park = now, parkFirst
-	case now-sp.began < sp.s.yields:
+		sp.began, sp.moved, sp.park = now, now, parkFirst
+	case now-sp.moved < sp.s.yields:
 		// Yield below.
 	case !sp.armed:
 		// S2: announce, then let the caller look at its condition once more before the sleep.
@@ -83,6 +85,19 @@ func (sp *Spin) slow() error {
 	}
 	sp.s.yield()
 	return nil
+}
+
+// Moved tells a wait that has many parts that one of them is done: the next may be as near, so what is slow begins anew with
+// yielding. Without it all but the first parts of a long transfer would each be waited for asleep.
+func (sp *Spin) Moved() {
+	if sp.began == 0 || sp.s.sim != nil {
+		return
+	}
+	if sp.armed {
+		sp.s.bell.Load().Disarm()
+		sp.armed = false
+	}
+	sp.moved, sp.park = sp.s.Now(), parkFirst
 }
 
 // ended returns the cause of a context that has ended. ctx may be nil.
@@ -124,7 +139,9 @@ func (sp *Spin) arm() {
 
 func (sp *Spin) sleep() {
 	b := sp.s.bell.Load()
-	if b.Wait(sp.seq, sp.park) {
+	// Who waits for a NIC may have nobody to ring: then what is lost by sleeping is a part of what was waited already.
+	limit := min(sp.park, max(parkShortest, (sp.s.Now()-sp.moved)/parkShare))
+	if b.Wait(sp.seq, limit) {
 		sp.park = parkFirst
 	} else {
 		sp.park = min(2*sp.park, parkLongest)

@@ -15,12 +15,16 @@
 // Cost in the middle of the class, from the equations of package superpipe and of A. Denis (Euro-Par 2011) for what is
 // cut into chunks. Everybody else reads it.
 //
+// Learned stands before Select for large transfers: by kind of transfer it keeps what each protocol has cost, in place of its
+// estimate, and has one that may be cheaper than is believed tried at times.
+//
 // # Invariants
 //
 //   - C1: Select is a pure function: equal queries to selectors of equal machines have equal answers, whoever asks and when.
 //   - C2: an answer can carry the query out; None is given only where nothing can.
 //   - C3: a limit (inline payload, message, slot) is exact: no size of a class beyond one shares the answer below it.
-//   - C4: neither Select nor Cost waits, takes a lock, or allocates.
+//   - C4: neither Select nor Cost nor Learned waits, takes a lock, or allocates.
+//   - C5: what Learned chooses can carry the query out too. Trials of what is dearer add at most about 2 % in the long run.
 //
 // # Limits
 //

@@ -53,16 +53,36 @@ type Machine struct {
 	Lookup  float64 // in the registration cache
 	Handler float64 // between a message's arrival and the end of its handler, but for the copy
 
+	Slotted, Piped Tuning // of what goes through several slots, and of the superpipeline
+
 	Slot     int  // of the bounce pool, bytes
+	Slots    int  // how many it has
 	Payload  int  // of an active message, bytes; 0: there are none
 	BulkSlot int  // of the superpipeline, bytes
 	Fold     int  // slots that one of its transfers uses
 	Lease    bool // the NIC has a way for copied chunks
 }
 
+// Tuning is by how much what was measured of a protocol differs from its costs by the model: the model has copies and the NIC
+// work side by side, and where both are programs on the same cores they do not. The zero Tuning is none.
+type Tuning struct{ Put, Get float64 }
+
+// at is the factor for a query.
+func (t Tuning) at(q Query) float64 {
+	f := t.Put
+	if q.Get {
+		f = t.Get
+	}
+	if f <= 0 {
+		return 1
+	}
+	return f
+}
+
 // Selector holds the answers of Select for one machine; Machine.Selector makes it. Any goroutine may use it.
 type Selector struct {
 	m       Machine
+	reading superpipe.Model // of gets
 	allowed uint32
 	limits  [regions - 1]int // largest sizes of the regions but the last
 	// Eight bits for each answer: the protocol plus one, or 0 until somebody has asked. What is computed twice is equal.
@@ -82,7 +102,7 @@ const (
 // Selector returns the answers for the machine. Each is computed when it is first asked for, which takes some
 // microseconds. Protocols not in allowed, a set of bits (0: all), are left out wherever another can do it.
 func (m Machine) Selector(allowed uint32) *Selector {
-	s := &Selector{m: m, allowed: allowed}
+	s := &Selector{m: m, reading: *m.Model.Reading(), allowed: allowed}
 	inline := m.Caps.MaxInline
 	s.limits = [...]int{inline, max(inline, min(m.Payload, m.Slot)), max(inline, m.Payload, m.Slot)}
 	return s
@@ -202,7 +222,10 @@ func (s *Selector) cheapest(q Query) Protocol {
 // waited for, until the source is free where it is not. It is infinite where the protocol cannot do it.
 func (s *Selector) Cost(p Protocol, q Query) float64 {
 	m, n := &s.m, float64(q.Bytes)
-	wire, trip := m.Model.Wire(n)+m.Model.Latency, 2*m.Model.Latency // a get's request, or the way back of a put's completion
+	wire, trip := m.Model.Put(n), 2*m.Model.Latency
+	if q.Get {
+		wire = m.Model.Fetch(n)
+	}
 	move := 0.0
 	if q.Moves {
 		move = trip
@@ -230,7 +253,7 @@ func (s *Selector) Cost(p Protocol, q Query) float64 {
 	case Bounce:
 		switch {
 		case q.Bytes > m.Slot:
-			return cannot
+			return s.slotted(q, move)
 		case q.Get:
 			return move + m.Post + wire + copying
 		}
@@ -266,26 +289,61 @@ func done(q Query, cost float64) float64 {
 	return 0
 }
 
+// slotted is the cost of what goes through the bounce pool in parts: a flat pipeline. A put's parts are copied without a wait as
+// long as there are slots.
+func (s *Selector) slotted(q Query, move float64) float64 {
+	m := s.wires(q)
+	if s.m.Slot == 0 {
+		return math.Inf(1)
+	}
+	p := superpipe.PlanWith(q.Bytes, float64(s.m.Slot), 1, superpipe.Rules{Slot: s.m.Slot})
+	if q.Get || q.Waited {
+		return move + s.chunked(q, &p, 0)*s.m.Slotted.at(q)
+	}
+	return move + p.Busy(m, max(1, s.m.Slots)) + float64(p.Chunks)*s.m.Post
+}
+
+// wires is the model of the transfers in a query's direction.
+func (s *Selector) wires(q Query) *superpipe.Model {
+	if q.Get {
+		return &s.reading
+	}
+	return &s.m.Model
+}
+
+// chunked is what a plan takes until its last byte is there and is known to be: as long as one operation would take, and
+// what chunks cost beside; or, where copying is slower, the copies and the last chunk's wire.
+func (s *Selector) chunked(q Query, p *superpipe.Plan, hidden float64) float64 {
+	m, n := s.wires(q), float64(q.Bytes)
+	_, last := p.Piece(p.Chunks - 1)
+	if q.Get {
+		_, last = p.Piece(0)
+	}
+	copying := m.Copy(n)
+	wire := max(0, min(p.First, n)/copying-hidden) + m.Put(n)
+	copies := n/copying - hidden + m.Put(float64(last))
+	return max(wire, copies) + float64(p.Chunks)*(m.Gap+s.m.Post)
+}
+
 func (s *Selector) rules() superpipe.Rules {
 	return superpipe.Rules{Slot: min(s.m.BulkSlot, s.m.Caps.MaxMessage)}
 }
 
 // piped is the cost of the superpipeline.
 func (s *Selector) piped(q Query, move float64) float64 {
-	m := &s.m.Model
+	m := s.wires(q)
 	if q.Bytes == 0 || s.m.BulkSlot == 0 {
 		return math.Inf(1)
 	}
-	if q.Get {
-		p := superpipe.PlanGet(m, q.Bytes, s.rules())
-		return move + m.Latency + p.Time(m, 0) + s.m.Post
-	}
 	p := superpipe.PlanPut(m, q.Bytes, s.rules())
-	if move > 0 {
+	switch {
+	case q.Get:
+		p = superpipe.PlanGet(m, q.Bytes, s.rules())
+	case move > 0:
 		p = superpipe.PlanBehind(m, q.Bytes, move, s.rules())
 	}
-	if q.Waited {
-		return move + p.Time(m, move) + m.Latency + s.m.Post
+	if q.Get || q.Waited {
+		return move + s.chunked(q, &p, move)*s.m.Piped.at(q)
 	}
 	return move + p.Busy(m, s.m.Fold) + float64(p.Chunks)*s.m.Post
 }
@@ -307,7 +365,7 @@ func (s *Selector) Head(bytes int) int {
 // hybrid is the cost of a head that travels by the superpipeline for as long as the tail takes to register, and of the
 // tail's wire. A head's bytes cost what the slower of wire and copying takes.
 func (s *Selector) hybrid(q Query, move float64) float64 {
-	m, n := &s.m.Model, float64(q.Bytes)
+	m, n := s.wires(q), float64(q.Bytes)
 	if q.Covered || s.m.BulkSlot == 0 || q.Bytes == 0 {
 		return math.Inf(1)
 	}
@@ -317,7 +375,7 @@ func (s *Selector) hybrid(q Query, move float64) float64 {
 		return s.piped(q, move) + s.m.Lookup // nothing is left for the helper: a superpipeline that has asked for one
 	}
 	head := float64(h.Bytes)
-	return max(s.piped(h, move), m.Register(n-head)) + (n-head)/m.Net + m.Gap + s.m.Lookup
+	return max(s.piped(h, move), m.Register(n-head)) + m.Put(n) - m.Put(head) + m.Gap + s.m.Lookup
 }
 
 // leased is the cost of a superpipeline through the target's workspace: equation 9, in both of the plan's regimes.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -18,68 +19,133 @@ type Bench struct {
 	NIC         NIC
 	Poll        func(cq []transport.Completion) (int, error) // of the same NIC, which nobody else polls meanwhile
 	EP          transport.EP
-	Local       transport.SGE // as long as the longest write tried
+	Local       transport.SGE // four times as long as Longest, so that some of it is in no cache of a core
 	RAddr, RKey uint64        // as many bytes at the other end
+	Longest     int           // transfer to try, bytes; 0: all of Local
 }
 
-// How Measure works: each figure is the least of some attempts.
+// How Measure works: all is tried in turn, some times over, so that a disturbance of some length does not spoil all tries
+// of one thing; and of the tries of each the lower quartile counts, since what disturbs makes longer, never shorter.
 const (
 	attempts  = 7
 	burst     = 16
 	small     = 64                   // bytes
 	leastGap  = 20 * time.Nanosecond // between two messages: no NIC takes 50 million a second
 	disturbed = 4                    // a difference is at least so small a part of the longer time
+	coldest   = 4                    // times the longest transfer is copied, and moved where there is memory for it
+	fewTries  = 3                    // of what is long
+	longTry   = 256 << 10            // bytes
+	enoughOf  = 5 * time.Millisecond // for the tries of one kind of thing: beyond that there are few
 )
 
-// Measure measures a Model on this machine and NIC: g and lambda_net from small writes, B_net from the longest,
-// B_copy(L) at powers of two up to it, T_reg from one page and from all. It takes some milliseconds for a megabyte. An
-// operation that fails is its error. Every wait in it ends with ctx.
+// Measure measures a Model on this machine and NIC: writes and reads at powers of four up to the longest, from which lambda_net
+// and B_net follow; g from small writes at once; B_copy(L) at powers of two; T_reg from one page and from the longest. It takes some
+// milliseconds for a megabyte. An operation that fails is its error. Every wait in it ends with ctx.
 func Measure(ctx context.Context, b Bench) (*Model, error) {
 	longest := min(b.Local.Mem.Bytes, b.NIC.Caps().MaxMessage)
+	if b.Longest > 0 {
+		longest = min(longest, b.Longest)
+	}
 	count := max(2, min(burst, b.NIC.Caps().MaxPost))
-	one, err := b.least(func() error { return b.write(ctx, 1, small) })
+	var sizes []int
+	var what []task
+	for n := min(small, longest); ; n = min(4*n, longest) {
+		sizes = append(sizes, n)
+		what = append(what, task{n, func() error { return b.move(ctx, transport.OpWrite, 1, 0, n) }},
+			task{n, func() error { return b.move(ctx, transport.OpRead, 1, 0, n) }})
+		if n == longest {
+			break
+		}
+	}
+	// The same from place to place, which no cache of a core holds: so is what is longer.
+	cold := [2]int{}
+	for i, kind := range []transport.Kind{transport.OpWrite, transport.OpRead} {
+		what = append(what, task{longest, func() error {
+			cold[i] = (cold[i] + longest) % max(1, b.Local.Mem.Bytes-longest+1)
+			return b.move(ctx, kind, 1, cold[i]&^7, longest)
+		}})
+	}
+	what = append(what, task{count * small, func() error { return b.move(ctx, transport.OpWrite, count, 0, min(small, longest)) }})
+	took, err := b.times(what...)
 	if err != nil {
 		return nil, err
 	}
-	many, err := b.least(func() error { return b.write(ctx, count, small) })
-	if err != nil {
-		return nil, err
+	m := &Model{Copy: b.copies(max(Block, longest))}
+	for i, n := range sizes {
+		m.Writes = append(m.Writes, cost.Sample{N: n, Nanos: float64(took[2*i])})
+		m.Reads = append(m.Reads, cost.Sample{N: n, Nanos: float64(took[2*i+1])})
 	}
-	long, err := b.least(func() error { return b.write(ctx, 1, longest) })
-	if err != nil {
-		return nil, err
+	if k := 2 * len(sizes); b.Local.Mem.Bytes >= coldest*longest {
+		m.Writes = append(m.Writes, cost.Sample{N: coldest * longest, Nanos: coldest * float64(took[k])})
+		m.Reads = append(m.Reads, cost.Sample{N: coldest * longest, Nanos: coldest * float64(took[k+1])})
 	}
-	// A long write that seems to take hardly longer than a short one is a short one that was disturbed.
-	m := &Model{
-		Gap:     max(many-one, leastGap*time.Duration(count-1)).Seconds() / float64(count-1),
-		Latency: one.Seconds() / 2,
-		Net:     float64(longest-small) / max(long-one, long/disturbed, time.Nanosecond).Seconds(),
-		Copy:    b.copies(longest),
-	}
+	rising(m.Writes)
+	rising(m.Reads)
+	one, many := took[0], took[len(took)-1]
+	m.Gap = max(many-one, leastGap*time.Duration(count-1)).Seconds() / float64(count-1)
+	m.Latency = one.Seconds() / 2
+	m.Net = bandwidth(m.Writes)
 	if err := b.register(m, longest); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// least returns the shortest time of some attempts.
-func (b *Bench) least(f func() error) (time.Duration, error) {
-	best := time.Duration(1<<63 - 1)
-	for range attempts {
-		began := b.Sched.Now()
-		if err := f(); err != nil {
-			return 0, fmt.Errorf("measure large transfers: %w", err)
-		}
-		best = min(best, b.Sched.Now()-began)
+// rising makes a curve grow: what took longer than something larger was disturbed.
+func rising(c cost.Curve) {
+	for i := len(c) - 2; i >= 0; i-- {
+		c[i].Nanos = min(c[i].Nanos, c[i+1].Nanos)
 	}
-	return best, nil
 }
 
-// write makes n writes of some bytes and waits until all are reported.
-func (b *Bench) write(ctx context.Context, n, bytes int) error {
+// bandwidth is that of the end of a curve. A long transfer that seems to take hardly longer than a shorter one is no
+// faster: the shorter one was disturbed.
+func bandwidth(c cost.Curve) float64 {
+	k := len(c) - 1
+	if k == 0 {
+		return float64(c[0].N) / c[0].Nanos * 1e9
+	}
+	return float64(c[k].N-c[k-1].N) / max(c[k].Nanos-c[k-1].Nanos, c[k].Nanos/disturbed) * 1e9
+}
+
+// times tries all functions in turn and returns the lower quartile of each one's times.
+func (b *Bench) times(what ...task) ([]time.Duration, error) {
+	all := make([][]time.Duration, len(what))
+	first := b.Sched.Now()
+	for try := range attempts {
+		if try >= fewTries && b.Sched.Now()-first > enoughOf {
+			break
+		}
+		for i, t := range what {
+			if try >= fewTries && t.bytes >= longTry {
+				continue
+			}
+			began := b.Sched.Now()
+			if err := t.f(); err != nil {
+				return nil, fmt.Errorf("measure large transfers: %w", err)
+			}
+			all[i] = append(all[i], b.Sched.Now()-began)
+		}
+	}
+	took := make([]time.Duration, len(what))
+	for i := range all {
+		slices.Sort(all[i])
+		took[i] = max(all[i][len(all[i])/4], 1)
+	}
+	return took, nil
+}
+
+// task is something that moves so many bytes.
+type task struct {
+	bytes int
+	f     func() error
+}
+
+// move makes n writes or reads of some bytes at a place and waits until all are reported.
+func (b *Bench) move(ctx context.Context, kind transport.Kind, n, at, bytes int) error {
 	op := transport.Op{
-		Kind: transport.OpWrite, Flags: transport.FlagSignaled, NSGE: 1, EP: b.EP,
-		SGE: [4]transport.SGE{{Mem: b.Local.Mem.Slice(0, bytes), LKey: b.Local.LKey}}, RAddr: b.RAddr, RKey: b.RKey,
+		Kind: kind, Flags: transport.FlagSignaled, NSGE: 1, EP: b.EP,
+		SGE: [4]transport.SGE{{Mem: b.Local.Mem.Slice(at, bytes), LKey: b.Local.LKey}}, RAddr: b.RAddr + uint64(at), RKey: b.RKey,
 	}
 	ops := slices.Repeat([]transport.Op{op}, n)
 	var cq [burst]transport.Completion
@@ -109,27 +175,39 @@ func (b *Bench) write(ctx context.Context, n, bytes int) error {
 	return nil
 }
 
-// copies measures B_copy(L) at powers of two.
+// copies measures B_copy(L) at powers of two, as transfers copy: out of a long source into a slot.
 func (b *Bench) copies(longest int) func(bytes float64) float64 {
-	from, to := mem.Of(make([]uint64, longest/8+1)), mem.Of(make([]uint64, longest/8+1))
+	most := coldest * longest
+	from, to := mem.Of(make([]uint64, most/8+1)), mem.Of(make([]uint64, copySlot/8))
 	clear(from.Data())
 	clear(to.Data())
 	var sizes, speeds []float64
-	for n := min(Block, longest); ; n = min(2*n, longest) {
-		rounds := max(1, 64<<10/n) // enough for the clock
-		t, _ := b.least(func() error {
-			for range rounds {
-				copy(to.Slice(0, n).Data(), from.Slice(0, n).Data())
+	var what []task
+	var rounds []int
+	for n := min(Block, most); ; n = min(2*n, most) {
+		r := max(1, 64<<10/n) // enough for the clock
+		sizes, rounds = append(sizes, float64(n)), append(rounds, r)
+		what = append(what, task{n, func() error {
+			for range r {
+				for at := 0; at < n; at += to.Bytes {
+					copy(to.Data(), from.Slice(at, min(to.Bytes, n-at)).Data())
+				}
 			}
 			return nil
-		})
-		sizes = append(sizes, float64(n))
-		speeds = append(speeds, float64(n*rounds)/max(t, time.Nanosecond).Seconds())
-		if n == longest {
-			return func(bytes float64) float64 { return between(sizes, speeds, bytes) }
+		}})
+		if n == most {
+			break
 		}
 	}
+	took, _ := b.times(what...) // copies do not fail
+	for i, n := range sizes {
+		speeds = append(speeds, n*float64(rounds[i])/took[i].Seconds())
+	}
+	return func(bytes float64) float64 { return between(sizes, speeds, bytes) }
 }
+
+// copySlot is the size of what is copied into.
+const copySlot = 128 << 10
 
 // between is the straight line between the points around x, and beyond them the last one's value.
 func between(xs, ys []float64, x float64) float64 {
@@ -147,24 +225,21 @@ func between(xs, ys []float64, x float64) float64 {
 func (b *Bench) register(m *Model, longest int) error {
 	all := mem.Of(make([]uint64, longest/8+1))
 	clear(all.Data())
-	try := func(n int) (time.Duration, error) {
-		return b.least(func() error {
+	try := func(n int) task {
+		return task{n, func() error {
 			r, err := b.NIC.Register(all.Slice(0, n), transport.LocalWrite)
 			if err != nil {
 				return err
 			}
 			return b.NIC.Deregister(r)
-		})
+		}}
 	}
-	one, err := try(small)
+	took, err := b.times(try(min(small, longest)), try(longest))
 	if err != nil {
 		return err
 	}
-	whole, err := try(longest)
-	if err != nil {
-		return err
-	}
+	one, whole := took[0], took[1]
 	m.RegLatency = one.Seconds()
-	m.Reg = float64(longest-small) / max(whole-one, whole/disturbed, time.Nanosecond).Seconds()
+	m.Reg = float64(max(1, longest-small)) / max(whole-one, whole/disturbed, time.Nanosecond).Seconds()
 	return nil
 }

@@ -1,6 +1,10 @@
 package superpipe
 
-import "math"
+import (
+	"math"
+
+	"gopgas/internal/cost"
+)
 
 // Model is the cost model of Denis, "A High-Performance Superpipeline Protocol for InfiniBand" (Euro-Par 2011): the
 // constants of one machine and its network. Times are in seconds, bandwidths in bytes per second, lengths in bytes;
@@ -17,6 +21,36 @@ type Model struct {
 
 	RegLatency float64 // lambda_reg: of registering nothing
 	Reg        float64 // B_reg: of registering much
+
+	// Writes and Reads are what one write and one read between registered memory take until their completion is polled,
+	// which the paper has no term for: they bend where its wire is straight. Empty where nobody has measured: then Put and
+	// Fetch follow from the constants above.
+	Writes, Reads cost.Curve
+}
+
+// Put is the time of a raw write until its completion.
+func (m *Model) Put(length float64) float64 {
+	if len(m.Writes) == 0 {
+		return m.Wire(length) + m.Latency
+	}
+	return m.Writes.Seconds(length)
+}
+
+// Fetch is the time of a raw read until its data is there.
+func (m *Model) Fetch(length float64) float64 {
+	if len(m.Reads) == 0 {
+		return m.Wire(length) + m.Latency
+	}
+	return m.Reads.Seconds(length)
+}
+
+// Reading is the model of gets: that of puts, with the bandwidth and the latency of reads for the wire's.
+func (m *Model) Reading() *Model {
+	r := *m
+	if len(m.Reads) > 0 {
+		r.Writes, r.Net, r.Latency = m.Reads, bandwidth(m.Reads), m.Reads[0].Nanos/2*1e-9
+	}
+	return &r
 }
 
 // Wire is T_net(L) of section 3: a raw write from registered memory to registered memory.

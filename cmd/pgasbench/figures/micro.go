@@ -55,7 +55,7 @@ const headroom = 256 << 20
 func (m micro) run(ctx context.Context) (r *microRun, err error) {
 	bufs := m.memory()
 	w, err := pgas.Init(ctx, &pgas.Config{
-		Transport: m.transport, NoLocal: true, Reg: m.policy, RegThreshold: regmgr.LeastRegistered, RegLimit: m.limit,
+		Transport: m.transport, NoLocal: true, Bulk: "register", Reg: m.policy, RegThreshold: regmgr.LeastRegistered, RegLimit: m.limit,
 		MaxPinned: int64(m.bytes)*int64(len(bufs)+2) + headroom, Environ: []string{},
 	})
 	if err != nil {

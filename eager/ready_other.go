@@ -1,0 +1,7 @@
+//go:build !linux
+
+package eager
+
+import "gopgas/internal/mem"
+
+func ready(mem.Range) {}

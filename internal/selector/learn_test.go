@@ -1,0 +1,135 @@
+package selector
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLearnedIsNoWorseThanTheBest: whatever the model says and however noisy what is noted, in the long run transfers cost little
+// more than by the protocol that is really the cheapest.
+func TestLearnedIsNoWorseThanTheBest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	m := cluster()
+	s := m.Selector(0)
+	queries := []Query{
+		{Bytes: 1 << 20, Waited: true, Uses: 1},
+		{Bytes: 200_000, Uses: 1},
+		{Bytes: 4 << 20, Get: true, Waited: true},
+		{Bytes: 1 << 20, Waited: true, Covered: true},
+		{Bytes: 300_000, Waited: true, Uses: 255},
+	}
+	for _, q := range queries {
+		known := q.Covered || q.Uses > 1
+		for round := range 20 {
+			truth := map[Protocol]float64{}
+			best := 1.0
+			for _, p := range armsOf(known) {
+				as := q
+				as.Covered = p == Direct
+				truth[p] = s.Cost(p, as) * (0.8 + 2*rng.Float64()) // what the model says, or up to 2.8 times that
+				if p != None {
+					best = min(best, truth[p])
+				}
+			}
+			noise := func() float64 { // somebody else has the processor, at times for long
+				if rng.IntN(4) == 0 {
+					return 1 + 20*rng.Float64()
+				}
+				return 1 + 0.05*rng.Float64()
+			}
+			var l Learned
+			total, n := 0.0, 0
+			for i := range 4000 {
+				as := q
+				p, trial := l.Choose(as, s, true)
+				if p == Register && known {
+					q.Covered, p = true, Direct // from now on
+				}
+				l.Note(trial, truth[p]*noise())
+				if i >= 2000 { // learned by then
+					total, n = total+truth[p], n+1
+				}
+			}
+			require.Less(t, total/float64(n), 1.1*best, "%+v, round %d: %v", q, round, truth)
+		}
+	}
+}
+
+// TestLearnedFollows: a machine that has changed, or a calibration that was wrong, is forgotten.
+func TestLearnedFollows(t *testing.T) {
+	s := cluster().Selector(0)
+	q := Query{Bytes: 1 << 20, Waited: true, Uses: 1}
+	var l Learned
+	spend := func(n int, truth map[Protocol]float64) (last Protocol) {
+		for range n {
+			p, trial := l.Choose(q, s, true)
+			l.Note(trial, truth[p])
+		}
+		p, _ := l.Choose(q, s, false)
+		return p
+	}
+	require.Equal(t, Pipe, spend(100, map[Protocol]float64{Register: 9e-3, Bounce: 3e-3, Pipe: 1e-3, Hybrid: 2e-3}))
+	require.Equal(t, Register, spend(9000, map[Protocol]float64{Register: 1.2e-3, Bounce: 4e-3, Pipe: 9e-3, Hybrid: 2e-3}))
+}
+
+// TestPick: trials are rare, of what may be cheaper, and never of what cannot be.
+func TestPick(t *testing.T) {
+	inf := s0.Cost(Inline, Query{Get: true})
+	for _, c := range []struct {
+		name   string
+		prices [arms]price
+		n      uint32
+		want   int
+	}{
+		{"nothing can", [arms]price{{inf, 0}, {inf, 0}, {inf, 0}, {inf, 0}}, 100, -1},
+		{"the cheapest", [arms]price{{3, 0}, {2, 0}, {4, 0}, {inf, 0}}, 1, 1},
+		{"what is hoped of", [arms]price{{3, 0}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * pause, 0},
+		{"not each time", [arms]price{{3, 0}, {2.5, 9}, {9, 0}, {inf, 0}}, 2*pause + 1, 1},
+		{"not what is far off", [arms]price{{9, 0}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * pause, 1},
+		{"again, at times", [arms]price{{3, trials}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * againPause, 0},
+		{"not soon", [arms]price{{3, trials}, {2.5, 9}, {9, 0}, {inf, 0}}, againPause + 50, 1},
+		{"not what was dear", [arms]price{{5, trials}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * againPause, 1},
+		{"but once in a long time", [arms]price{{5, trials}, {2.5, 9}, {9, 0}, {inf, 0}}, farPause + againPause/2, 0},
+		{"a second time, since the first was dear", [arms]price{{50, 1}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * pause, 0},
+		{"not before anything is known", [arms]price{{3, 0}, {2.5, 9}, {9, 0}, {inf, 0}}, 0, 1},
+	} {
+		require.Equal(t, c.want, pick(c.prices, c.n), c.name)
+	}
+}
+
+var s0 = cluster().Selector(0)
+
+// TestLearnedKinds: what can be chosen can carry the transfer out, at any size; and choosing allocates nothing.
+func TestLearnedKinds(t *testing.T) {
+	s := cluster().Selector(0)
+	var l Learned
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 3000 {
+		q := Query{
+			Bytes: rng.IntN(1 << (1 + rng.IntN(30))), Get: rng.IntN(2) == 0, Waited: rng.IntN(2) == 0, Covered: rng.IntN(2) == 0,
+			Uses: []uint8{0, 1, 4, 255}[rng.IntN(4)], Never: rng.IntN(9) == 0, Moves: rng.IntN(9) == 0,
+		}
+		p, trial := l.Choose(q, s, true)
+		if p != None {
+			require.Less(t, s.Cost(p, q), 1e9, "%+v: %v", q, p)
+		}
+		l.Note(trial, 1e-3)
+		l.Note(Trial{}, 1e-3)
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { l.Note(second(l.Choose(Query{Bytes: 1 << 20, Waited: true}, s, true)), 1) }))
+}
+
+func second(_ Protocol, t Trial) Trial { return t }
+
+func BenchmarkChoose(b *testing.B) {
+	s := cluster().Selector(0)
+	var l Learned
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n += 12345
+		_, _ = l.Choose(Query{Bytes: 1<<20 + n&(1<<20-1), Waited: true}, s, true)
+	}
+}
