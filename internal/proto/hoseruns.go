@@ -145,7 +145,7 @@ func (c *chain) one(r *Remote, off int, src, base mem.Range, near, bytes int) er
 	if err := c.flush(base); err != nil {
 		return err
 	}
-	t, user := journey{c.name, transport.OpRead, r, off, PathDirect}, base
+	t, user := journey{name: c.name, kind: transport.OpRead, r: r, off: off, path: PathDirect}, base
 	if near == nowhereBack {
 		t.kind, user, near = transport.OpWrite, src, 0
 	}
