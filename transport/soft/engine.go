@@ -50,6 +50,7 @@ type engine struct {
 
 func (e *engine) init(d *domain) {
 	e.d = d
+	e.mover.prepare()
 	e.rest = sched.NewBell(&e.restMem[0], &e.restMem[1])
 	e.busy = make([]*seat, 0, len(d.seats))
 	e.hot = &d.seats[d.job.Rank]

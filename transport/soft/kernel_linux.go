@@ -16,6 +16,7 @@ import (
 type mover struct {
 	here  [4]unix.Iovec
 	there [4]unix.RemoteIovec
+	stays bool // copies in chunks are raw calls (copy_linux.go)
 }
 
 // list fills the local list and returns it with its bytes.
@@ -37,7 +38,7 @@ func (m *mover) push(pid int, addr uint64, pieces []transport.SGE) error {
 	here, n := m.list(pieces)
 	m.there[0] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
 	for {
-		got, err := unix.ProcessVMWritev(pid, here, m.there[:1], 0)
+		got, err := m.copyVM(true, pid, here, m.there[:1])
 		if got == n && err == nil {
 			return nil
 		}
@@ -52,7 +53,7 @@ func (m *mover) pull(pid int, addr uint64, pieces []transport.SGE) error {
 	here, n := m.list(pieces)
 	m.there[0] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
 	for {
-		got, err := unix.ProcessVMReadv(pid, here, m.there[:1], 0)
+		got, err := m.copyVM(false, pid, here, m.there[:1])
 		if got == n && err == nil {
 			return nil
 		}
@@ -62,7 +63,7 @@ func (m *mover) pull(pid int, addr uint64, pieces []transport.SGE) error {
 	}
 }
 
-// collect copies several pieces of process pid, one after another, to dst.
+// collect copies several pieces of process pid, one after another, to dst: a whole message, however long, so by an ordinary call.
 func (m *mover) collect(pid int, dst mem.Range, from []remotePiece) error {
 	m.here[0] = unix.Iovec{Base: &dst.Data()[0]}
 	m.here[0].SetLen(dst.Bytes)

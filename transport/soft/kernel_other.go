@@ -13,6 +13,7 @@ var errNotLinux = fmt.Errorf("copying between processes needs Linux: %w", transp
 
 type mover struct{}
 
+func (m *mover) prepare()                                    {}
 func (m *mover) push(int, uint64, []transport.SGE) error     { return errNotLinux }
 func (m *mover) pull(int, uint64, []transport.SGE) error     { return errNotLinux }
 func (m *mover) collect(int, mem.Range, []remotePiece) error { return errNotLinux }

@@ -21,7 +21,8 @@ type Provider struct {
 	// MaxPinned is how many bytes a domain may have registered at once; a page counts once for each registration.
 	// 0: what RLIMIT_MEMLOCK allows.
 	MaxPinned int64
-	// FailureTimeout is how long a peer that nothing tells to be dead may be out of reach before it is called gone.
+	// FailureTimeout is how long a peer that nothing tells to be dead may be out of reach before it is called gone. The NIC
+	// waits for an answer for a tenth of it, half a second at least.
 	// 0: 5 s.
 	FailureTimeout time.Duration
 }

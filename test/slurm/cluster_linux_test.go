@@ -59,6 +59,11 @@ func start(t *testing.T) *cluster {
 		"--pid-file="+dir+"/munge/pid", "--seed-file="+dir+"/munge/seed", "--log-file="+dir+"/munge/log")
 	require.Eventually(t, func() bool { _, err := os.Stat(dir + "/munge/socket"); return err == nil }, 30*time.Second, 10*time.Millisecond)
 	daemon(t, c, "slurmctld", "-D", "-c", "-f", c.conf)
+	// A node that finds nobody to report to tries again much later.
+	require.Eventually(t, func() bool {
+		out, _ := c.command(t.Context(), "scontrol", "ping").Output()
+		return strings.Contains(string(out), "is UP")
+	}, time.Minute, 50*time.Millisecond, "the controller does not come up")
 	for n := range nodes {
 		for _, name := range []string{"spool", "tmp"} {
 			require.NoError(t, os.Mkdir(fmt.Sprintf("%s/%s.n%d", dir, name, n+1), 0o755))
@@ -68,7 +73,7 @@ func start(t *testing.T) *cluster {
 	require.Eventually(t, func() bool {
 		out, _ := c.command(t.Context(), "sinfo", "--noheader", "--Node", "--format=%t").Output()
 		return strings.Count(string(out), "idle") == nodes
-	}, time.Minute, 50*time.Millisecond, "the nodes do not come up")
+	}, 2*time.Minute, 50*time.Millisecond, "the nodes do not come up")
 	return c
 }
 
