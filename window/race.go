@@ -149,7 +149,9 @@ func (w *Window[T]) CheckWrite(lo, hi int) error {
 func (w *Window[T]) Reading(lo, hi int) ([]T, error) { return w.using("read", racecheck.Read, lo, hi) }
 
 // Writing is Reading for elements that the program writes, or reads and writes.
-func (w *Window[T]) Writing(lo, hi int) ([]T, error) { return w.using("write", racecheck.Write, lo, hi) }
+func (w *Window[T]) Writing(lo, hi int) ([]T, error) {
+	return w.using("write", racecheck.Write, lo, hi)
+}
 
 func (w *Window[T]) using(op string, kind racecheck.Kind, lo, hi int) ([]T, error) {
 	if err := w.declare(op, kind, lo, hi); err != nil {

@@ -33,11 +33,12 @@
 // # Signals
 //
 // INT, TERM, HUP, USR1 and USR2 go to all process groups. After a TERM what has not ended within the grace is killed; a second
-// INT or TERM kills at once. The first QUIT prints the hang report
+// INT or TERM kills at once; who does not heed the first INT is told so after the grace. The first QUIT prints the hang report
 // and touches no rank; a second one is forwarded, so that Go programs print their stacks and end.
 //
 // # Limits
 //
 // One machine. A line of output is held until its newline comes, MaxOutputLine bytes at most. Stopping the launcher
-// from a terminal does not stop the ranks. Where standard input is a terminal it is copied to the rank through a pipe.
+// from a terminal does not stop the ranks. Where standard input is a terminal it is copied to the rank through a pipe; a single
+// wrapped rank has the terminal itself, and is in its foreground, until it ends.
 package launch

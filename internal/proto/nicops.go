@@ -214,25 +214,32 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
 	for dst.Bytes > 0 && err == nil {
 		part := dst.Slice(0, min(dst.Bytes, n.pool.SlotBytes()))
-		var id int32
-		if id, err = n.acquire(name, r.Rank, true); err != nil {
-			break
-		}
-		n.mu.Lock()
-		n.transfer[h.id].left++
-		n.piece[id].transfer, n.piece[id].dst = h.id, part
-		n.mu.Unlock()
-		buf, key := n.buffer(id, part.Bytes)
-		rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
-		rd.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-		if err = n.post(name, id, rd); err != nil {
-			n.partDone(h.id, nil)
-		}
+		err = n.getPart(h, r, off, part)
 		dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
 		off += part.Bytes
 	}
 	n.partDone(h.id, err)
 	return h, nil
+}
+
+// getPart adds a read of a slot's bytes, at most, to a transfer that is being begun: dst is the engine's until that is done.
+func (n *nic) getPart(h Handle, r *Remote, off int, dst mem.Range) error {
+	id, err := n.acquire(h.op, r.Rank, true)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.transfer[h.id].left++
+	n.piece[id].transfer, n.piece[id].dst = h.id, dst
+	n.mu.Unlock()
+	buf, key := n.buffer(id, dst.Bytes)
+	rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
+	rd.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+	if err := n.post(h.op, id, rd); err != nil {
+		n.partDone(h.id, nil)
+		return err
+	}
+	return nil
 }
 
 // kept is an operation whose result its waiter takes from the piece, and then gives the piece back.

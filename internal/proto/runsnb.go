@@ -5,7 +5,6 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/timeline"
-	"gopgas/transport"
 )
 
 // GetRunsNB begins what GetRuns does, and appends to hs the handles of what is under way: one for each stretch of short runs from
@@ -93,7 +92,10 @@ func (n *nic) getShort(op string, count int, run func(int) Run, dst mem.Range, h
 			}
 			hs = append(hs, open)
 		}
-		err = n.getPart(open, r.To, r.Far, dst.Slice(r.Near, r.Bytes))
+		if err = n.reach(op, r.To, r.Far, r.Bytes); err == nil {
+			n.e.counts.add(PathBounce, r.To.Rank, r.Bytes)
+			err = n.getPart(open, r.To, r.Far, dst.Slice(r.Near, r.Bytes))
+		}
 	}
 	n.partDone(open.id, nil)
 	return hs, err
@@ -108,30 +110,6 @@ func begun(hs []Handle, before int, err error) ([]Handle, error) {
 		_ = h.Wait(context.Background())
 	}
 	return hs[:before], err
-}
-
-// getPart adds a read of a slot's bytes, at most, to a transfer that is being begun: dst is the engine's until that is done.
-func (n *nic) getPart(h Handle, r *Remote, off int, dst mem.Range) error {
-	if err := n.reach(h.op, r, off, dst.Bytes); err != nil {
-		return err
-	}
-	id, err := n.acquire(h.op, r.Rank, true)
-	if err != nil {
-		return err
-	}
-	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
-	n.mu.Lock()
-	n.transfer[h.id].left++
-	n.piece[id].transfer, n.piece[id].dst = h.id, dst
-	n.mu.Unlock()
-	buf, key := n.buffer(id, dst.Bytes)
-	op := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
-	op.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	if err := n.post(h.op, id, op); err != nil {
-		n.partDone(h.id, nil)
-		return err
-	}
-	return nil
 }
 
 // PutRunsNB begins what PutRuns does: short runs are copied and done with src at once, and hs gets a handle for each long one, which
