@@ -26,7 +26,7 @@ type Server struct {
 	peers  []account
 	late   []deferred
 	later  atomic.Int32 // their number, for who asks without the lock
-	moving bool // a move is being carried out
+	moving bool         // a move is being carried out
 	stats  ServerStats
 }
 

@@ -2,6 +2,7 @@ package mem
 
 import (
 	"bytes"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -135,4 +136,7 @@ func TestBitsRoundTrip(t *testing.T) {
 
 func TestFencesReturn(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { FullFence(); StoreFence() }))
+	w := new(atomic.Uint64)
+	require.Zero(t, testing.AllocsPerRun(10, func() { Publish(w, w.Load()+1) }))
+	require.EqualValues(t, 11, w.Load())
 }

@@ -1,6 +1,10 @@
 package predict
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+)
 
 // Queue is the DQ: a bounded ring of uses from any number of producers to one consumer. Make one with NewQueue.
 //
@@ -51,7 +55,7 @@ func (q *Queue) Put(u *Use) bool {
 		case seq == at:
 			if q.head.CompareAndSwap(at, at+1) {
 				s.use = *u
-				s.seq.Store(at + 1)
+				mem.Publish(&s.seq, at+1)
 				return true
 			}
 		case seq < at: // what was put there a round ago has not been read
@@ -72,7 +76,7 @@ func (q *Queue) take(u *Use) bool {
 		return false
 	}
 	*u = s.use
-	s.seq.Store(q.tail + uint64(len(q.slots)))
+	mem.Publish(&s.seq, q.tail+uint64(len(q.slots)))
 	q.tail++
 	return true
 }

@@ -1,0 +1,11 @@
+//go:build !race
+
+package mem
+
+import "sync/atomic"
+
+// Publish stores v in w: whoever loads it sees all that this goroutine has stored before. Unlike w.Store it does not keep what
+// follows from being done before it is visible, which is what makes that an exchange, of 5 to 6 ns, on this processor.
+//
+//go:noescape
+func Publish(w *atomic.Uint64, v uint64)
