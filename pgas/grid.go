@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 
-	pgsync "gopgas/sync"
 	"gopgas/window"
 )
 
@@ -47,7 +46,8 @@ func (g Grid) fit(rows, cols, p int) (Grid, error) {
 		g.Cols = p / g.Rows
 	}
 	if g.Rows < 1 || g.Cols < 1 || g.Rows > p || g.Rows*g.Cols != p {
-		return g, fmt.Errorf("%w: %d by %d blocks on a team of %d; needed as many blocks as members", pgsync.ErrMismatch, g.Rows, g.Cols, p)
+		return g, fmt.Errorf("%w: a grid of %d by %d blocks for a team of %d members; needed: Rows times Cols is %d (one of them may be 0, if "+
+			"the other divides it)", ErrConfig, g.Rows, g.Cols, p, p)
 	}
 	return g, nil
 }

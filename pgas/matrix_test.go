@@ -167,7 +167,7 @@ func TestMatrixAreas(t *testing.T) {
 			}
 		}
 		_, err := pgas.NewMatrix[int32](ctx, w.Team(), 3, 3, pgas.Grid{Rows: w.Size() + 1})
-		require.ErrorIs(t, err, pgsync.ErrMismatch)
+		require.ErrorIs(t, err, pgas.ErrConfig)
 		if w.Size() > 1 {
 			_, err = pgas.NewMatrix[int32](ctx, w.Team(), 3, 3+w.Rank()%2, pgas.Grid{})
 			require.ErrorIs(t, err, pgsync.ErrMismatch)

@@ -271,6 +271,9 @@ func (w *World) Close(ctx context.Context) error {
 	}
 	if err != nil {
 		w.leaveAlone(proto.Returned)
+		if said := (*OpError)(nil); errors.As(err, &said) && said.Op == "close" {
+			return err
+		}
 		return transport.NewOpError("close", -1, err)
 	}
 	w.engine.Peers.Leave()

@@ -234,7 +234,8 @@ func ExampleRemote() {
 	buckets := &held{asked: make(chan uint64, 1)}
 	var remote regmgr.Remote = buckets
 	fmt.Println("a helper looks after it:", m.Foresee(remote))
-	for asked := false; !asked; {
+	asked := false
+	for deadline := time.Now().Add(time.Minute); !asked && time.Now().Before(deadline); {
 		var use regmgr.RemoteUse
 		m.RemoteCalled(&use, 7, false, 0)
 		m.RemoteDone(&use, 50_000) // what it takes to get the bucket back

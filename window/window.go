@@ -156,16 +156,32 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, c Confi
 		return transport.NewOpError(op, -1, bad)
 	}
 	for m, card := range cards {
-		switch {
-		case string(card) == string(mine[:]):
-		case len(card) == len(mine) && card[16] != 0:
-			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this member refused; its own error says why", pgsync.ErrMismatch))
-		default:
-			return transport.NewOpError(op, t.WorldRank(m),
-				fmt.Errorf("%w: this rank makes %d elements of %s, rank %d something else", pgsync.ErrMismatch, n, typ, t.WorldRank(m)))
+		if string(card) == string(mine[:]) {
+			continue
 		}
+		if len(card) == len(mine) && card[16] != 0 {
+			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this member refused; its own error says why", pgsync.ErrMismatch))
+		}
+		return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %d elements of %s (%+v), rank %d %d elements%s",
+			pgsync.ErrMismatch, n, typ, c, t.WorldRank(m), elements(card), other(card, mine[:])))
 	}
 	return nil
+}
+
+// elements is the number of elements in a member's card.
+func elements(card []byte) uint64 {
+	if len(card) < 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(card)
+}
+
+// other says what else than the number is not the same in a member's card: those are in it as a hash only.
+func other(card, mine []byte) string {
+	if len(card) < 16 || string(card[8:16]) != string(mine[8:16]) {
+		return " of another type, or with another Config, or by another call"
+	}
+	return ""
 }
 
 // open fills the table of parts.

@@ -171,6 +171,8 @@ func TestBrokenConnectionIsMended(t *testing.T) {
 	r := pgastest.SimErrors(t, c, smallHeat.run)
 	require.Nil(t, r.Stuck)
 	require.NoError(t, errors.Join(r.Errors...), "what was flushed is done over a new connection")
+	require.EqualValues(t, len(c.Faults.Break), r.NIC.Broken, "the connections were to break")
+	require.GreaterOrEqual(t, r.NIC.Failed, r.NIC.Broken, "no operation was lost with its connection")
 }
 
 func TestPanicAndFailNowOfARank(t *testing.T) {

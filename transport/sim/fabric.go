@@ -49,6 +49,7 @@ type Counts struct {
 	Writes, Reads, Atomics, Messages uint64
 	Bytes                            uint64 // payload
 	Failed                           uint64 // operations that ended in an error
+	Broken                           uint64 // connections that Faults.Break broke
 	Registrations, Deregistrations   uint64
 	Pinned, PeakPinned               int64  // bytes registered, of all ranks together
 	Trace                            uint64 // a hash of everything that happened, and when

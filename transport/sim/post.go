@@ -55,6 +55,7 @@ func (d *domain) faulty(op *transport.Op) bool {
 	for _, k := range d.f.cfg.Faults.Break {
 		if k.Rank == d.rank && k.Op == d.posted {
 			d.end(op.EP).breakUp(linkBroken, d.f.sim.Now())
+			d.f.counts.Broken++
 		}
 	}
 	for _, k := range d.f.cfg.Faults.Kill {
