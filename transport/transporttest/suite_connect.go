@@ -13,6 +13,7 @@ import (
 
 var connectChecks = []check{
 	{"Connect/twice is one endpoint", testConnectTwice},
+	{"Connect/by who was called", testConnectCalled},
 	{"Connect/all to all at once", testConnectAll},
 	{"Connect/by many goroutines", testConnectMany},
 	{"Connect/what is no address", testConnectGarbage},
@@ -32,6 +33,22 @@ func testConnectTwice(t *testing.T, s *suite) {
 	require.NotEqual(t, a.ep(0).Index, ep.Index)
 	a.must(a.op(transport.OpWrite, 1, 0, 0, 8))
 	b.must(b.op(transport.OpWrite, 0, 0, 0, 8))
+}
+
+// testConnectCalled has a rank that was connected to, and knows it by a message alone, connect in its turn: it gets the
+// endpoint that the message came on, however new that is.
+func testConnectCalled(t *testing.T, s *suite) {
+	need(t, s.caps.Sends, "sends")
+	a, b := s.pair(t, 64)
+	for round := range 30 {
+		b.postRecv(uint64(round), 0, 8)
+		a.redial(1)
+		a.must(a.op(transport.OpSend, 1, 0, 0, 8))
+		from := b.recv().EP
+		ep, err := b.d.Connect(t.Context(), 0, a.d.Address())
+		require.NoError(t, err)
+		require.Equal(t, from, ep, "round %d", round)
+	}
 }
 
 // testConnectAll has all ranks connect to all at the same moment, themselves included.

@@ -61,6 +61,32 @@ var (
 	errSelfAddr = errors.New("the address of this rank is not this domain's")
 )
 
+// step is what a Connect does next.
+type step int
+
+const (
+	stepDial step = iota
+	stepWait      // for what another is doing
+	stepUse       // the connection there is
+)
+
+// nextLocked decides on a peer whose newest pair is q. It looks at the pair's state once: a pair that comes up meanwhile
+// would else be neither up nor coming up, and would be dialed over.
+func (p *peer) nextLocked(q *pair) step {
+	state := uint32(pairEnded)
+	if q != nil {
+		state = q.state.Load()
+	}
+	switch {
+	case state == pairUp:
+		return stepUse
+	case p.dialing || state == pairOpening:
+		return stepWait
+	default:
+		return stepDial
+	}
+}
+
 // retryPause is how long a dial that yielded waits for the peer's before it dials again.
 const retryPause = 20 * time.Millisecond
 
@@ -87,17 +113,18 @@ func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.
 	began := d.sched.Now()
 	for {
 		p.mu.Lock()
-		if q := p.cur.Load(); q != nil && q.state.Load() == pairUp {
+		q, changed := p.cur.Load(), p.changed
+		switch p.nextLocked(q) {
+		case stepUse:
 			p.mu.Unlock()
 			return q.ep, nil
-		}
-		q, changed := p.cur.Load(), p.changed
-		if p.dialing || (q != nil && q.state.Load() == pairOpening) {
+		case stepWait:
 			p.mu.Unlock()
 			if err := d.await(ctx, changed, 0); err != nil {
 				return transport.EP{}, err
 			}
 			continue
+		case stepDial:
 		}
 		p.dialing, p.addr = true, a
 		last := p.serial
