@@ -2,13 +2,19 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 )
 
 func familyOut(t *testing.T, args string) (string, error) {
@@ -113,5 +119,24 @@ func TestFamilyArguments(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.Contains(t, string(text), "simulated", name)
+	}
+}
+
+func TestCollectives(t *testing.T) {
+	rows := selectRows(collectiveRows(false), "_1K")
+	require.Len(t, rows, 2)
+	own := quick
+	own.collectives = 3
+	for _, err := range pgastest.Errors(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		b := newBench(w, own, io.Discard)
+		if err := b.run(ctx, rows); err != nil {
+			return err
+		}
+		if w.Rank() == 0 && len(b.results) != len(rows) {
+			return fmt.Errorf("%d results of %d rows", len(b.results), len(rows))
+		}
+		return nil
+	}) {
+		require.NoError(t, err)
 	}
 }
