@@ -28,7 +28,7 @@ figure eager 1 ping
 figure eager 3 spectrum
 figure eager 3 search
 figure eager 1 adapt
-figure select 2 matrix
+BUSY= figure select 2 matrix # tcp has more busy threads than two
 
 # Programs are recorded, and how they use their small buffers is counted.
 traces=$(mktemp -d)

@@ -81,7 +81,7 @@ func TestGUPSPlaces(t *testing.T) {
 	require.Len(t, seen, 32)
 }
 
-var quick = settings{reps: 2, target: 200 * time.Microsecond, pin: pinOff, updates: 640, rounds: 20, bytes: 1 << 20, collectives: 3}
+var quick = settings{reps: 2, target: 200 * time.Microsecond, pin: pinOff, updates: 640, rounds: 20, bytes: 1 << 20}
 
 // measured runs rows on n goroutine ranks and returns rank 0's bench.
 func measured(t *testing.T, n int, c pgastest.Config, rows []row) (*bench, []error) {
@@ -290,15 +290,6 @@ func TestSizesOfBuckets(t *testing.T) {
 	require.Contains(t, b.skipped[0], "no NIC here registers memory in buckets", "nothing is fixed where there are none")
 	_, err = bucketRows(1 << 20)
 	require.Error(t, err, "the pieces would lie on each other")
-}
-
-func TestCollectives(t *testing.T) {
-	rows := selectRows(collectiveRows(false), "_1K")
-	require.Len(t, rows, 2)
-	b, errs := measured(t, 2, pgastest.Config{NIC: true}, rows)
-	require.NoError(t, errs[0])
-	require.NoError(t, errs[1])
-	require.Len(t, b.results, 2)
 }
 
 func TestPlotOfATable(t *testing.T) {

@@ -2,13 +2,19 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 )
 
 func familyOut(t *testing.T, args string) (string, error) {
@@ -41,15 +47,13 @@ func figureRows(t *testing.T, args string) []map[string]any {
 // TestFiguresOfProtocols makes every measured figure once, small. What it measures is not looked at, but for what is counted.
 func TestFiguresOfProtocols(t *testing.T) {
 	for args, rows := range map[string]int{
-		"eager --bytes 4096 --iterations 3 ping":                   2,
-		"eager --bytes 4096 --iterations 6 spectrum":               2,
-		"eager --max 128 search":                                   2,
-		"bulk --max 4096 soft":                                     9,
-		"bulk --max 4096 native":                                   9,
-		"bulk --bytes 8192 --iterations 2 isx":                     16,
-		"select --bytes 4096":                                      18,
-		"eager --bytes 2048 --iterations 200 adapt":                6,
-		"eager --max 512 --reps 2 --iterations 2 --bytes 512 ping": 2,
+		"eager --bytes 4096 --iterations 3 ping":     2,
+		"eager --bytes 4096 --iterations 6 spectrum": 2,
+		"eager --max 64 search":                      1,
+		"bulk --max 4096 soft":                       9,
+		"bulk --bytes 8192 --iterations 2 isx":       16,
+		"select --bytes 4096 --iterations 8":         18,
+		"eager --bytes 2048 --iterations 200 adapt":  6,
 	} {
 		t.Run(args, func(t *testing.T) { require.Len(t, figureRows(t, args), rows) })
 	}
@@ -58,7 +62,7 @@ func TestFiguresOfProtocols(t *testing.T) {
 // TestSuperpipelineInVirtualTime: shape and stated points of the paper's figures, with its constants.
 func TestSuperpipelineInVirtualTime(t *testing.T) {
 	share := map[string]map[float64]float64{}
-	for _, r := range figureRows(t, "bulk --max 1048576 sim") {
+	for _, r := range figureRows(t, "bulk --max 262144 sim") {
 		key := r["figure"].(string) + " " + r["way"].(string)
 		if share[key] == nil {
 			share[key] = map[float64]float64{}
@@ -70,7 +74,7 @@ func TestSuperpipelineInVirtualTime(t *testing.T) {
 	require.InDelta(t, 40, fly[64<<10], 10, "the paper loses 60 % near 64 KB")
 	require.Greater(t, naive[8<<10], flat[8<<10], "below 16 KB the naive copy is ahead")
 	require.Less(t, naive[32<<10], flat[32<<10])
-	for n := 128 << 10; n <= 1<<20; n *= 2 {
+	for n := 128 << 10; n <= 256<<10; n *= 2 {
 		for _, s := range []map[float64]float64{super, hard} {
 			require.Greater(t, s[float64(n)], 93.0, n)
 			require.Greater(t, s[float64(n)], naive[float64(n)], n)
@@ -115,5 +119,24 @@ func TestFamilyArguments(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.Contains(t, string(text), "simulated", name)
+	}
+}
+
+func TestCollectives(t *testing.T) {
+	rows := selectRows(collectiveRows(false), "_1K")
+	require.Len(t, rows, 2)
+	own := quick
+	own.collectives = 3
+	for _, err := range pgastest.Errors(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		b := newBench(w, own, io.Discard)
+		if err := b.run(ctx, rows); err != nil {
+			return err
+		}
+		if w.Rank() == 0 && len(b.results) != len(rows) {
+			return fmt.Errorf("%d results of %d rows", len(b.results), len(rows))
+		}
+		return nil
+	}) {
+		require.NoError(t, err)
 	}
 }

@@ -135,9 +135,13 @@ func (b *bench) learn() {
 // cell measures one cell.
 func (m *matrixRun) cell(benches []*bench, libs []*window.Window[byte], c cell) error {
 	whole := (c.bytes + 4095) &^ 4095
-	count, rounds := matrixReused, max(3, min(matrixAgain, matrixBytes/c.bytes)/matrixReused)
+	again := matrixAgain
+	if m.o.Iterations > 0 {
+		again = m.o.Iterations
+	}
+	count, rounds := matrixReused, max(3, min(again, matrixBytes/c.bytes)/matrixReused)
 	if c.uses == "fresh" {
-		count, rounds = max(matrixReused, min(matrixFresh, matrixMemory/whole/len(benches))), 1
+		count, rounds = max(matrixReused, min(matrixFresh, again, matrixMemory/whole/len(benches))), 1
 	}
 	bufs := make([][][]byte, len(benches))
 	mem := newArena(len(benches) * count * whole)
