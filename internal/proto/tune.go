@@ -9,12 +9,8 @@ import (
 	"gopgas/transport"
 )
 
-// Bounds of what tune believes, and how often it tries.
-const (
-	tuneLeast = 0.5
-	tuneMost  = 16
-	tuneTries = 3
-)
+// tuneTries is how often tune tries a transfer.
+const tuneTries = 3
 
 // tune finds out by how much transfers that are cut into chunks differ from their costs by the model: it makes some, between
 // both halves of memory that this rank can reach through its NIC, and takes the median of each.
@@ -46,8 +42,10 @@ func (n *nic) tune(m *selector.Machine, both mem.Range, reg transport.Region) er
 			took[i] = n.e.Sched.Now() - begun
 		}
 		slices.Sort(took[:])
-		want := s.Cost(c.p, selector.Query{Bytes: bytes, Get: c.get, Waited: true})
-		*c.to = min(max(took[tuneTries/2].Seconds()/want, tuneLeast), tuneMost)
+		q := selector.Query{Bytes: bytes, Get: c.get, Waited: true}
+		if more := s.Chunks(c.p, q) - 1; more > 0 {
+			*c.to = max(0, took[tuneTries/2].Seconds()-s.Cost(c.p, q)) / float64(more)
+		}
 	}
 	return nil
 }

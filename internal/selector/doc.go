@@ -24,7 +24,7 @@
 //   - C2: an answer can carry the query out; None is given only where nothing can.
 //   - C3: a limit (inline payload, message, slot) is exact: no size of a class beyond one shares the answer below it.
 //   - C4: neither Select nor Cost nor Learned waits, takes a lock, or allocates.
-//   - C5: what Learned chooses can carry the query out too. Trials of what is dearer add at most about 2 % in the long run.
+//   - C5: what Learned chooses can carry the query out too. Trials of what is dearer add some percent in the long run, more at first.
 //
 // # Limits
 //

@@ -57,6 +57,9 @@ const (
 	hope       = 0.75 // of its estimate is what it is hoped to cost
 	againPause = 64   // transfers from one trial of something else that was tried to the next
 	againBelow = 1.5  // of the cheapest: what costs more is tried more seldom
+	often      = 16   // uses from which on a registration is not lost if it was a trial
+	doubtPause = 16   // transfers from one trial of what seems far off by an estimate alone to the next
+	doubt      = 0.1  // of such an estimate is what it may cost: it was made in another state of the NIC
 	farPause   = 1024
 	farBelow   = 8
 )
@@ -77,7 +80,9 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 	}
 	if known && !q.Covered { // the registration is no part of what registered transfers cost, but its share is to be paid
 		prices[0].seconds += s.m.Model.Register(float64(q.Bytes)) / float64(q.Uses)
-		prices[0].noted = trials // it is not tried: that would be paid in vain
+		if q.Uses < often {
+			prices[0].noted = trials // it is not tried: that would be paid in vain
+		}
 	}
 	n := uint32(0)
 	if note {
@@ -110,6 +115,8 @@ func pick(prices [arms]price, n uint32) int {
 		switch {
 		case i == best:
 		case p.noted == 0 && n%pause == 0 && p.seconds*hope < least, 0 < p.noted && p.noted < trials && n%pause == 0:
+			return i
+		case p.noted == 0 && n > doubtPause && n%doubtPause == 0 && p.seconds*doubt < least:
 			return i
 		case p.noted >= trials && n%againPause == uint32(i) && p.seconds < againBelow*least:
 			return i

@@ -85,15 +85,16 @@ func TestPick(t *testing.T) {
 	}{
 		{"nothing can", [arms]price{{inf, 0}, {inf, 0}, {inf, 0}, {inf, 0}}, 100, -1},
 		{"the cheapest", [arms]price{{3, 0}, {2, 0}, {4, 0}, {inf, 0}}, 1, 1},
-		{"what is hoped of", [arms]price{{3, 0}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * pause, 0},
-		{"not each time", [arms]price{{3, 0}, {2.5, 9}, {9, 0}, {inf, 0}}, 2*pause + 1, 1},
-		{"not what is far off", [arms]price{{9, 0}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * pause, 1},
-		{"again, at times", [arms]price{{3, trials}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * againPause, 0},
-		{"not soon", [arms]price{{3, trials}, {2.5, 9}, {9, 0}, {inf, 0}}, againPause + 50, 1},
-		{"not what was dear", [arms]price{{5, trials}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * againPause, 1},
-		{"but once in a long time", [arms]price{{5, trials}, {2.5, 9}, {9, 0}, {inf, 0}}, farPause + againPause/2, 0},
-		{"a second time, since the first was dear", [arms]price{{50, 1}, {2.5, 9}, {9, 0}, {inf, 0}}, 2 * pause, 0},
-		{"not before anything is known", [arms]price{{3, 0}, {2.5, 9}, {9, 0}, {inf, 0}}, 0, 1},
+		{"what is hoped of", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * pause, 0},
+		{"not each time", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2*pause + 1, 1},
+		{"not what is far off", [arms]price{{9, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * pause, 1},
+		{"but after some time", [arms]price{{9, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * doubtPause, 0},
+		{"again, at times", [arms]price{{3, trials}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * againPause, 0},
+		{"not soon", [arms]price{{3, trials}, {2.5, 9}, {90, 0}, {inf, 0}}, againPause + 50, 1},
+		{"not what was dear", [arms]price{{5, trials}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * againPause, 1},
+		{"but once in a long time", [arms]price{{5, trials}, {2.5, 9}, {90, 0}, {inf, 0}}, farPause + againPause/2, 0},
+		{"a second time, since the first was dear", [arms]price{{50, 1}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * pause, 0},
+		{"not before anything is known", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 0, 1},
 	} {
 		require.Equal(t, c.want, pick(c.prices, c.n), c.name)
 	}

@@ -63,20 +63,17 @@ type Machine struct {
 	Lease    bool // the NIC has a way for copied chunks
 }
 
-// Tuning is by how much what was measured of a protocol differs from its costs by the model: the model has copies and the NIC
+// Tuning is what each chunk of a transfer but the first costs beside what the model says, in seconds: that has copies and the NIC
 // work side by side, and where both are programs on the same cores they do not. The zero Tuning is none.
 type Tuning struct{ Put, Get float64 }
 
-// at is the factor for a query.
-func (t Tuning) at(q Query) float64 {
-	f := t.Put
+// of is that cost for a transfer in so many chunks.
+func (t Tuning) of(q Query, chunks int) float64 {
+	each := t.Put
 	if q.Get {
-		f = t.Get
+		each = t.Get
 	}
-	if f <= 0 {
-		return 1
-	}
-	return f
+	return each * float64(max(0, chunks-1))
 }
 
 // Selector holds the answers of Select for one machine; Machine.Selector makes it. Any goroutine may use it.
@@ -298,9 +295,30 @@ func (s *Selector) slotted(q Query, move float64) float64 {
 	}
 	p := superpipe.PlanWith(q.Bytes, float64(s.m.Slot), 1, superpipe.Rules{Slot: s.m.Slot})
 	if q.Get || q.Waited {
-		return move + s.chunked(q, &p, 0)*s.m.Slotted.at(q)
+		return move + s.chunked(q, &p, 0) + s.m.Slotted.of(q, p.Chunks)
 	}
 	return move + p.Busy(m, max(1, s.m.Slots)) + float64(p.Chunks)*s.m.Post
+}
+
+// Chunks is into how many chunks the bounce pool or the superpipeline cuts a transfer.
+func (s *Selector) Chunks(p Protocol, q Query) int {
+	if p == Bounce {
+		return (q.Bytes + s.m.Slot - 1) / max(1, s.m.Slot)
+	}
+	plan := s.plan(q, 0)
+	return plan.Chunks
+}
+
+// plan is that of the superpipeline, whose first chunk hides behind so many seconds.
+func (s *Selector) plan(q Query, move float64) superpipe.Plan {
+	switch m := s.wires(q); {
+	case q.Get:
+		return superpipe.PlanGet(m, q.Bytes, s.rules())
+	case move > 0:
+		return superpipe.PlanBehind(m, q.Bytes, move, s.rules())
+	default:
+		return superpipe.PlanPut(m, q.Bytes, s.rules())
+	}
 }
 
 // wires is the model of the transfers in a query's direction.
@@ -335,15 +353,9 @@ func (s *Selector) piped(q Query, move float64) float64 {
 	if q.Bytes == 0 || s.m.BulkSlot == 0 {
 		return math.Inf(1)
 	}
-	p := superpipe.PlanPut(m, q.Bytes, s.rules())
-	switch {
-	case q.Get:
-		p = superpipe.PlanGet(m, q.Bytes, s.rules())
-	case move > 0:
-		p = superpipe.PlanBehind(m, q.Bytes, move, s.rules())
-	}
+	p := s.plan(q, move)
 	if q.Get || q.Waited {
-		return move + s.chunked(q, &p, move)*s.m.Piped.at(q)
+		return move + s.chunked(q, &p, move) + s.m.Piped.of(q, p.Chunks)
 	}
 	return move + p.Busy(m, s.m.Fold) + float64(p.Chunks)*s.m.Post
 }
