@@ -24,7 +24,7 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'staticcheck' $(TOOL) staticcheck -checks $(CHECKS) ./...
 	$(STEP) 'gcassert' tools/gcassert.sh
 	$(STEP) 'internal/lint' go test -count=1 ./internal/lint
-	$(STEP) 'tests, race detector' go test -race -count=1 -timeout 8m $(HOST)
+	$(STEP) 'tests, race detector' go test -race -count=1 -timeout 12m $(HOST)
 	$(STEP) 'tests, invariants, no cgo' env CGO_ENABLED=0 go test -tags invariants -count=1 -timeout 8m $(HOST)
 	$(STEP) 'machines of their own' go test -count=1 -timeout 15m -run 'Verbs.|Yama' ./test/vm -args -vm.long
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
