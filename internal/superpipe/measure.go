@@ -175,7 +175,8 @@ func (b *Bench) move(ctx context.Context, kind transport.Kind, n, at, bytes int)
 	return nil
 }
 
-// copies measures B_copy(L) at powers of two, as transfers copy: out of a long source into a slot.
+// copies measures B_copy(L) at powers of two, as the first transfer of a buffer copies: out of a source that is in no cache of
+// a core, since each copy goes on where the one before has ended, into a slot.
 func (b *Bench) copies(longest int) func(bytes float64) float64 {
 	most := coldest * longest
 	from, to := mem.Of(make([]uint64, most/8+1)), mem.Of(make([]uint64, copySlot/8))
@@ -184,14 +185,19 @@ func (b *Bench) copies(longest int) func(bytes float64) float64 {
 	var sizes, speeds []float64
 	var what []task
 	var rounds []int
+	start := 0 // of the next copy
 	for n := min(Block, most); ; n = min(2*n, most) {
 		r := max(1, 64<<10/n) // enough for the clock
 		sizes, rounds = append(sizes, float64(n)), append(rounds, r)
 		what = append(what, task{n, func() error {
 			for range r {
-				for at := 0; at < n; at += to.Bytes {
-					copy(to.Data(), from.Slice(at, min(to.Bytes, n-at)).Data())
+				if start+n > most {
+					start = 0
 				}
+				for at := 0; at < n; at += to.Bytes {
+					copy(to.Data(), from.Slice(start+at, min(to.Bytes, n-at)).Data())
+				}
+				start += n
 			}
 			return nil
 		}})

@@ -9,6 +9,10 @@ const (
 	defaultRatio = 1.5
 )
 
+// steepest is the largest ratio that is planned with. A copy that takes longer than was measured, out of memory or beside other
+// work, is exposed with all of a chunk that has grown too fast; growing slower costs a gap or two more.
+const steepest = 2
+
 // flattest is the smallest ratio that grows; below it the geometric sum divides by almost nothing, and growing from
 // chunk to chunk gains nothing either.
 const flattest = 1 + 1.0/64
@@ -118,10 +122,10 @@ func count(length int, first, q float64, slot int) int {
 	return int(math.Ceil(gaps(float64(length), first, q) - 1e-9))
 }
 
-// ratio is the planner's q: 1 where copying is not faster than the network.
+// ratio is the planner's q: 1 where copying is not faster than the network, steepest at most.
 func ratio(m *Model, length int) float64 {
 	if q := m.Ratio(float64(length)); q >= flattest && !math.IsInf(q, 1) && !math.IsNaN(q) {
-		return q
+		return min(q, steepest)
 	}
 	return 1
 }

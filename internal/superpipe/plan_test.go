@@ -35,7 +35,7 @@ func TestPlansGolden(t *testing.T) {
 		{"copying no faster than the wire: flat", PlanWith(10000, 4000, 1, Rules{Slot: 1 << 20, Unit: 1}), []int{3334, 3334, 3332}},
 		{"units of a block", PlanWith(100000, 12<<10, 1.5, Rules{Slot: 1 << 20, Unit: Payload}), []int{8176, 12264, 16352, 28616, 34592}},
 		{"the paper's hardwired values", PlanWith(1<<18, defaultFirst, defaultRatio, Rules{Slot: 64 << 10}), []int{9984, 14912, 22336, 33536, 50304, 65536, 65536}},
-		{"a rendezvous of 2 us", PlanBehind(m, 65000, 2*us, Rules{Slot: 1 << 20, Unit: 1}), []int{6667, 16667, 41666}},
+		{"a rendezvous of 2 us, and not as steep as copies allow", PlanBehind(m, 65000, 2*us, Rules{Slot: 1 << 20, Unit: 1}), []int{9286, 18572, 37142}},
 		{"shrinking", PlanGet(m, 100000, Rules{Slot: 1 << 20, Unit: 1}), nil},
 	} {
 		if c.want != nil {
