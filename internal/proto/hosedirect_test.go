@@ -20,6 +20,7 @@ func TestBucketsWithoutACopy(t *testing.T) {
 	for _, policy := range []regmgr.Policy{regmgr.LeavePinned, regmgr.OnDemand, regmgr.Pipelined, regmgr.Predictive, regmgr.Bounce} {
 		t.Run(policy.String(), func(t *testing.T) {
 			tm := newTeamWith(t, 2, tightBytes, transporttest.FabricConfig{MaxPinned: 6 << 20, MaxMessage: 100_000}, nil, func(c *Config) {
+				forcedBulk(t, "register", 0)(c)
 				c.Registration.Policy = policy
 			})
 			e, to := tm.e[0], &tm.of[0][1]

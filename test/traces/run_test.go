@@ -74,7 +74,7 @@ func play[T comparable](ctx context.Context, k kit[T], f fetching[T], w *pgas.Wo
 				return fmt.Errorf("phase %d, rank %d, step %d (%+v): %w", no, w.Rank(), i, o, err)
 			}
 		}
-		if err := p.fence(ctx, rng); err != nil {
+		if err := p.fence(ctx, no, rng); err != nil {
 			return fmt.Errorf("phase %d, rank %d: %w", no, w.Rank(), err)
 		}
 		if err := p.verify(no, &ph, rng); err != nil {
@@ -97,12 +97,12 @@ func play[T comparable](ctx context.Context, k kit[T], f fetching[T], w *pgas.Wo
 	return errors.Join(p.lock.Free(ctx), p.sigs.Free(ctx), p.win.Free(ctx))
 }
 
-// fence is one of the ways to end a phase; every rank may take another, since all are a flush and a barrier.
-func (p *player[T]) fence(ctx context.Context, rng *rand.Rand) error {
-	switch rng.IntN(3) {
-	case 0:
+// fence ends phase no: by a fence, in which all take part, or by a barrier behind whichever flushes a rank likes.
+func (p *player[T]) fence(ctx context.Context, no int, rng *rand.Rand) error {
+	switch {
+	case no%3 == 0:
 		return p.win.Fence(ctx)
-	case 1:
+	case rng.IntN(2) == 0:
 		return errors.Join(p.win.FlushAll(), p.w.Barrier(ctx))
 	}
 	for _, m := range rng.Perm(p.w.Size()) {
