@@ -9,9 +9,9 @@ help: ## list the targets
 
 deps: # Debian packages the tests need; does nothing if they are there
 	$(STEP) 'test dependencies' tools/install-test-deps.sh
-test: deps ## build everything and run all tests (at most 5 minutes)
+test: deps ## build everything and run all tests, with few rounds and worlds (at most 5 minutes)
 	$(STEP) 'go build' go build ./...
-	go test -count=1 -timeout 4m ./...
+	go test -short -count=1 -timeout 4m ./...
 
 check: deps ## everything else that must hold before a merge (at most 25 minutes)
 	$(STEP) 'gofumpt' tools/empty.sh $(TOOL) gofumpt -l .

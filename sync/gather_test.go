@@ -17,7 +17,7 @@ import (
 func everywhere(t *testing.T, n int, f func(ctx context.Context, w *pgas.World) error) {
 	t.Run(fmt.Sprint(n, " mapped"), func(t *testing.T) { pgastest.Run(t, n, f) })
 	t.Run(fmt.Sprint(n, " loopback"), func(t *testing.T) { pgastest.RunConfig(t, n, pgastest.Config{NIC: true}, f) })
-	if raceEnabled && n > 8 {
+	if (raceEnabled || testing.Short()) && n > 8 {
 		return // as simulated says
 	}
 	t.Run(fmt.Sprint(n, " simulated"), func(t *testing.T) { pgastest.RunSim(t, pgastest.SimConfig{Ranks: n, Seed: 3}, f) })
@@ -140,7 +140,7 @@ func TestAllLearnOfAMismatch(t *testing.T) {
 func TestMismatchIsNotHiddenByDepartures(t *testing.T) {
 	const n, odd = 13, 4
 	seeds := uint64(10)
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		seeds = 1
 	}
 	for seed := range seeds {

@@ -33,17 +33,17 @@ func each(t *testing.T, f body, ns ...int) {
 
 // upTo17 are world sizes: all that differ in the shape of a barrier, and odd ones.
 func upTo17() []int {
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		return []int{1, 2, 3, 5, 8, 13} // each accesses memory in its own way
 	}
 	return []int{1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17}
 }
 
 // simulated runs f in virtual time. Nothing is concurrent there, and the race detector makes every switch long: it gets small
-// worlds only.
+// worlds only, as does who is in a hurry.
 func simulated(t *testing.T, c pgastest.SimConfig, f func(ctx context.Context, w *pgas.World) error) {
 	t.Helper()
-	if most := 8; raceEnabled {
+	if most := 8; raceEnabled || testing.Short() {
 		c.Ranks = min(c.Ranks, most)
 	}
 	pgastest.RunSim(t, c, f)

@@ -184,7 +184,7 @@ func TestSurvivors(t *testing.T) {
 func TestSurvivorsOfManyDeaths(t *testing.T) {
 	const n = 24
 	seeds := uint64(12)
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		seeds = 1 // nothing is concurrent in a simulated world, and the detector makes it long
 	}
 	for seed := range seeds {

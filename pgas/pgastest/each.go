@@ -18,21 +18,21 @@ const manyRanks = 5
 
 // Worlds returns those of some numbers of ranks, ascending, in which a test of them all is to run on this path. PGAS_TEST_RANKS=4 leaves
 // out the worlds of more than 4 ranks, but for the first number if all are larger. Under the race detector, which makes everything
-// ten times as long, only mapped memory and one NIC get all numbers, and the other paths the largest up to five: the accesses of
+// ten times as long, and with -short, only mapped memory and one NIC get all numbers, and the other paths the largest up to five: the accesses of
 // further worlds are the same ones, and other builds compare their results.
 func (p Named) Worlds(ranks []int) []int {
 	most, err := strconv.Atoi(os.Getenv(mostRanksVariable))
-	return p.worlds(ranks, most, err == nil, raceEnabled)
+	return p.worlds(ranks, most, err == nil, raceEnabled || testing.Short())
 }
 
-func (p Named) worlds(ranks []int, most int, bounded, race bool) []int {
+func (p Named) worlds(ranks []int, most int, bounded, few bool) []int {
 	var out []int
 	for i, n := range ranks {
 		if !bounded || n <= most || i == 0 {
 			out = append(out, n)
 		}
 	}
-	if !race || p.Name == "mapped" || p.Name == "nic-good" || len(out) == 0 {
+	if !few || p.Name == "mapped" || p.Name == "nic-good" || len(out) == 0 {
 		return out
 	}
 	last := 0

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
 
 type body = func(ctx context.Context, w *pgas.World) error
 
-// everywhere runs f in worlds of 1 to 17 ranks on every path (fewer under the race detector), the larger ones where NICs are fast, and in virtual time: 70
+// everywhere runs f in worlds of 1 to 17 ranks on every path (fewer under the race detector and with -short), the larger ones where NICs are fast, and in virtual time: 70
 // ranks on nodes of their own, and 66 on nodes of 1 to 4 whose ranks map each other's memory.
 func everywhere(t *testing.T, f body) {
 	t.Helper()
@@ -32,7 +32,7 @@ func everywhere(t *testing.T, f body) {
 		}
 	}
 	for _, c := range sims() {
-		if raceEnabled && c.Ranks > 20 {
+		if (raceEnabled || testing.Short()) && c.Ranks > 20 {
 			continue // nothing is concurrent in a simulated world, and the detector makes it long
 		}
 		t.Run(fmt.Sprintf("simulated %d by %d", c.Ranks, c.RanksPerNode), func(t *testing.T) { pgastest.RunSim(t, c, f) })
@@ -41,7 +41,7 @@ func everywhere(t *testing.T, f body) {
 
 // upTo17 are the sizes of worlds.
 func upTo17() []int {
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		return []int{1, 2, 3, 5, 8, 13} // each accesses memory in its own way
 	}
 	all := make([]int, 17)

@@ -82,6 +82,9 @@ func TestSurvivorsAreTold(t *testing.T) {
 	how := map[string]int{"exit": 3, "error": 1, "panic": 2, "segv": 2, "kill": 137}
 	for _, wait := range []string{"barrier", "lock", "signal", "broadcast", "fence", "allocate"} {
 		for how, code := range how {
+			if testing.Short() && how != "kill" && wait != "barrier" {
+				continue
+			}
 			t.Run(wait+"/"+how, func(t *testing.T) {
 				o := run(t, []string{"--no-kill"}, how, wait)
 				require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)
@@ -101,6 +104,9 @@ func TestSurvivorsAreToldByNICs(t *testing.T) {
 	for _, nic := range []string{"soft", "tcp"} {
 		for _, wait := range []string{"barrier", "lock", "signal", "broadcast", "fence", "allocate"} {
 			for how, code := range map[string]int{"kill": 137, "error": 1} {
+				if testing.Short() && how != "kill" {
+					continue
+				}
 				t.Run(nic+"/"+wait+"/"+how, func(t *testing.T) {
 					o := run(t, []string{"--no-kill", "-x", "PGAS_LOCAL=off", "-x", "PGAS_TRANSPORT=" + nic}, how, wait)
 					require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)

@@ -56,6 +56,9 @@ func everywhere(t *testing.T, fewer int, words func(rounds int) int, f func(ctx 
 	t.Helper()
 	for _, path := range pgastest.ProcPaths() {
 		n := *rounds
+		if testing.Short() {
+			n /= 10
+		}
 		if path.Name != "mapped" {
 			n /= fewer
 		}

@@ -43,7 +43,7 @@ func TestConforms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opt := transporttest.Options{FailureTimeout: 6 * time.Second, Rounds: 2000, Ops: 1000, Held: descriptors}
-			if raceEnabled {
+			if raceEnabled || testing.Short() {
 				opt.Rounds, opt.Ops = 300, 400
 			}
 			transporttest.Run(t, inProcess(c), opt)
