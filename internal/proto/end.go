@@ -207,7 +207,7 @@ func (n *nic) mend(rank int) {
 		if n.closed.Load() {
 			return
 		}
-		if !n.pollOnce() && n.e.Sched.Sleep(n.ctx, mendPause) != nil {
+		if !n.progress() && n.e.Sched.Sleep(n.ctx, mendPause) != nil {
 			return
 		}
 	}
@@ -266,7 +266,7 @@ func (n *nic) postAgain(e *endpoint, id int32) error {
 		if k == 1 {
 			return nil
 		}
-		if err == nil && !n.pollOnce() {
+		if err == nil && !n.progress() {
 			err = n.e.Sched.Sleep(n.ctx, mendPause)
 		}
 		if err != nil {

@@ -218,20 +218,9 @@ func (n *nic) learn(rank int, addr []byte) {
 	}
 }
 
-// progress is pollOnce, and the spreading of news.
-func (n *nic) progress() bool {
-	some := n.pollOnce()
-	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
-		n.news.Store(false)
-		n.spread()
-		n.spreading.Store(false)
-	}
-	return some
-}
-
-// pollOnce hands out completions and moves large transfers along if nobody else does so; it reports whether there was
+// progress hands out completions and moves large transfers along if nobody else does so; it reports whether there was
 // anything to do.
-func (n *nic) pollOnce() bool {
+func (n *nic) progress() bool {
 	if n.closed.Load() {
 		return false
 	}
@@ -257,6 +246,10 @@ func (n *nic) pollOnce() bool {
 		n.hoses.progress()
 	}
 	moved := n.advance()
+	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
+		n.menders.Add(1) // while the poller's place is taken: quit looks when it has it
+		n.e.Sched.Go(n.spread)
+	}
 	n.poll.Unlock()
 	if n.closed.Load() {
 		n.e.Sched.Ring() // quit waits for the lock
@@ -268,8 +261,19 @@ func (n *nic) pollOnce() bool {
 }
 
 // spread tells every other rank who is gone: only those that were connected to a rank hear of its end from the NIC.
-// It runs outside the poller's place, since it posts and may wait.
+// It posts and may wait, for a connection that is being made for instance, perhaps by the very goroutine whose wait has polled:
+// so it runs beside.
 func (n *nic) spread() {
+	defer n.menders.Add(-1)
+	n.news.Store(false)
+	n.tellAll()
+	n.spreading.Store(false)
+	if n.news.Load() {
+		n.d.Wake() // somebody looks once more
+	}
+}
+
+func (n *nic) tellAll() {
 	p := n.e.Peers
 	first := p.block.Load().Word64(blockAny).Load()
 	for dead := range n.e.Size {
