@@ -2,6 +2,7 @@ TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business
 HOST = $$(go list ./... | grep -v -e test/vm -e test/slurm)# what runs there is the same program each time
+OURS = $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/failure -e test/docs -e test/peers)# and there, built without the detector
 .PHONY: help deps test check bench figures fmt
 
 help: ## list the targets
@@ -24,7 +25,7 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'staticcheck' $(TOOL) staticcheck -checks $(CHECKS) ./...
 	$(STEP) 'gcassert' tools/gcassert.sh
 	$(STEP) 'internal/lint' go test -count=1 ./internal/lint
-	$(STEP) 'tests, race detector' go test -race -count=1 -timeout 12m $(HOST)
+	$(STEP) 'tests, race detector' go test -race -short -count=1 -timeout 12m $(OURS)
 	$(STEP) 'tests, invariants, no cgo' env CGO_ENABLED=0 go test -tags invariants -count=1 -timeout 8m $(HOST)
 	$(STEP) 'machines of their own' go test -count=1 -timeout 15m -run 'Verbs.|Yama' ./test/vm -args -vm.long
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
