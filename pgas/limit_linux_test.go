@@ -99,6 +99,9 @@ func TestTenThousandWindows(t *testing.T) {
 			if p.Name != "mapped" && p.Name != "soft" {
 				rounds = 1000
 			}
+			if testing.Short() {
+				rounds /= 5
+			}
 			before := rounds / 2 // some things are made when many small transfers have been seen
 			if raceEnabled {
 				before, rounds = 20, 60

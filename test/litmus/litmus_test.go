@@ -22,7 +22,13 @@ import (
 
 var rounds = flag.Int("litmus.rounds", 1_000_000, "rounds of each litmus test")
 
-func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		*rounds /= 10
+	}
+	os.Exit(pgastest.Main(m))
+}
 
 // pair is what both ranks of a test have: a window for data and one for flags.
 type pair struct {
@@ -56,9 +62,6 @@ func everywhere(t *testing.T, fewer int, words func(rounds int) int, f func(ctx 
 	t.Helper()
 	for _, path := range pgastest.ProcPaths() {
 		n := *rounds
-		if testing.Short() {
-			n /= 10
-		}
 		if path.Name != "mapped" {
 			n /= fewer
 		}
