@@ -140,6 +140,7 @@ func TestMismatchIsNamed(t *testing.T) {
 	cast := func(root int) call {
 		return func(ctx context.Context, c calls) error { return pgsync.Broadcast(ctx, c.w.Team(), c.v, root) }
 	}
+	paths := pgastest.Paths()
 	end := func(context.Context, calls) error { return nil } // the world is closed then
 	const sum, most, bytes = "allreduce (sum) of 3 elements of 4 bytes", "allreduce (max) of 3 elements of 4 bytes", "broadcast of 3 elements of 4 bytes"
 	for _, c := range []struct {
@@ -162,7 +163,7 @@ func TestMismatchIsNamed(t *testing.T) {
 			"barrier of a started call", "barrier",
 		},
 	} {
-		for _, path := range pgastest.Paths()[:3] {
+		for _, path := range paths[:min(3, len(paths))] {
 			t.Run(c.isIn+"/"+c.isAt+"/"+path.Name, func(t *testing.T) {
 				path.TimeLimit = 10 * time.Second
 				errs := pgastest.Errors(t, 2, path.Config, func(ctx context.Context, w *pgas.World) error {

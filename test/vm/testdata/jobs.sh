@@ -78,7 +78,7 @@ else
 	# An emulated processor is too slow for a million calls, and so long at one that others' allocations are counted; ranks of a
 	# gigabyte each in one process are more than the machine has.
 	part window ./window.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing|TestGigabyte|TestGigabyteOfGoroutines)$'
-	part sync ./sync.run -test.v
+	part sync ./sync.run -test.v -test.skip='^TestLevelsOfRealNodes$' # it wants some ranks to share memory, and PGAS_LOCAL is off
 	limited 8192 gigabyte ./window.run -test.v -test.run='^TestGigabyte$'
 	# A superuser's memory is not limited, and churn makes windows: parts above do these two. The others want PGAS_LOCAL or
 	# PGAS_TRANSPORT for themselves, and part auto is about what they are about.
