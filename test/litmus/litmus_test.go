@@ -236,7 +236,7 @@ func storeBuffering(ctx context.Context, p *pair, n int, between func(target int
 			if n, _ := flag(); n > uint64(i) {
 				break
 			}
-			if spin > 1<<14 { // the other process may need this core
+			if spin > 1<<11 { // the other process may need this core
 				time.Sleep(time.Microsecond)
 				spin = 0
 			}
