@@ -40,10 +40,10 @@ func upTo17() []int {
 }
 
 // simulated runs f in virtual time. Nothing is concurrent there, and the race detector makes every switch long: it gets small
-// worlds only, as does who is in a hurry.
+// worlds only, as does who is in a hurry, or whose machine is too small for the larger ones.
 func simulated(t *testing.T, c pgastest.SimConfig, f func(ctx context.Context, w *pgas.World) error) {
 	t.Helper()
-	if most := 8; raceEnabled || testing.Short() {
+	if most := 8; raceEnabled || testing.Short() || os.Getenv("PGAS_TEST_RANKS") != "" {
 		c.Ranks = min(c.Ranks, most)
 	}
 	pgastest.RunSim(t, c, f)
