@@ -204,14 +204,16 @@ func TestAFileHoldsSoMuch(t *testing.T) {
 	require.EqualValues(t, 7, lost)
 }
 
+// FuzzRead: whatever files say, what is merged of them is JSON, or an error. Rows that a rank did not write may lie across each other or
+// have no name, so Verify may find fault with them.
 func FuzzRead(f *testing.F) {
 	f.Add(file(f, Head{Rank: 1, Node: "n"}, 3, Span{Op: "put", Took: 5, Bytes: 8, Kind: Transfer}))
 	f.Add([]byte(`{"rank":1}` + "\n" + `{"k":200,"t":-5,"d":-9}` + "\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out bytes.Buffer
 		if _, err := Merge(&out, []Source{source(b)}); err == nil {
-			_, err := Verify(&out)
-			require.NoError(t, err)
+			require.True(t, json.Valid(out.Bytes()))
+			_, _ = Verify(&out) // it does not crash
 		}
 	})
 }
