@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,13 +26,32 @@ var launchers = map[string]func(t *testing.T, n int) []string{
 	},
 }
 
-// build compiles the examples and returns their folder.
+// compiled is where the examples are, once somebody has asked.
+var compiled = struct {
+	sync.Once
+	dir, out string
+	err      error
+}{}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(compiled.dir)
+	os.Exit(code)
+}
+
+// build compiles the examples, once, and returns their folder.
 func build(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+string(filepath.Separator), "./...").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return dir
+	c := &compiled
+	c.Do(func() {
+		if c.dir, c.err = os.MkdirTemp("", "examples"); c.err == nil {
+			var out []byte
+			out, c.err = exec.Command("go", "build", "-o", c.dir+string(filepath.Separator), "./...").CombinedOutput()
+			c.out = string(out)
+		}
+	})
+	require.NoError(t, c.err, "%s", c.out)
+	return c.dir
 }
 
 // start runs a command to its end and returns what it wrote, and its exit code.
