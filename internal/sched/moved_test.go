@@ -33,20 +33,3 @@ func TestMovedBeginsAnew(t *testing.T) {
 	require.Equal(t, began, sp.began, "it is one wait still")
 	require.True(t, sp.Slept())
 }
-
-// TestHelpIsProgress: what a step does for the NIC counts as something that has happened.
-func TestHelpIsProgress(t *testing.T) {
-	s := Process(1)
-	s.spins, s.yields = 0, 0
-	sp := s.Begin(context.Background(), What{Op: "test", Peer: -1}, nil)
-	defer sp.End()
-	for !sp.armed {
-		require.NoError(t, sp.Step())
-	}
-	moved := sp.moved
-	s.SetProgress(func() bool { return true })
-	time.Sleep(time.Microsecond)
-	require.NoError(t, sp.Step())
-	require.Greater(t, sp.moved, moved)
-	require.False(t, sp.armed)
-}

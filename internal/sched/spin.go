@@ -66,7 +66,6 @@ func (sp *Spin) slow() error {
 		return err
 	}
 	if help := sp.s.help.Load(); help != nil && (*help)() {
-		sp.Moved()
 		return nil
 	}
 	now := sp.s.Now()
@@ -88,7 +87,8 @@ func (sp *Spin) slow() error {
 }
 
 // Moved tells a wait that has many parts that one of them is done: the next may be as near, so what is slow begins anew with
-// yielding. Without it all but the first parts of a long transfer would each be waited for asleep.
+// yielding. Without it all but the first parts of a long transfer would each be waited for asleep. What a wait has merely helped
+// with is no part of it: who wakes up for a peer's request goes back to sleep, and leaves the processor to the NIC's threads.
 func (sp *Spin) Moved() {
 	if sp.began == 0 || sp.s.sim != nil {
 		return
