@@ -196,7 +196,8 @@ while [ -z "$c" ]; do sleep 0.02; done
 read line
 echo "read $line"
 `), 0o755))
-	cmd := exec.Command("script", "-qec", "stty echo; "+pgasrun+" -n 2 --wrap 1:"+debugger+" "+rank+" sleep; code=$?; stty -a; exit $code", "/dev/null")
+	job := pgasrun + " -n 2 --wrap 1:" + debugger + " " + rank + " sleep"
+	cmd := exec.Command("script", "-qec", "trap : INT; stty echo; "+job+"; code=$?; stty -a; exit $code", "/dev/null")
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	var out locked
@@ -215,17 +216,15 @@ echo "read $line"
 	_, err = in.Write([]byte("typed\n"))
 	require.NoError(t, err)
 	says("read typed")
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	require.Eventually(t, func() bool { // rank 0 still runs; Ctrl-C ends it as soon as the debugger has ended
-		_, _ = in.Write([]byte{3})
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
+	for try := time.Now(); !strings.Contains(out.String(), "ended by SIGINT"); {
+		_, err = in.Write([]byte{3}) // rank 0 still runs; this ends it, unless the debugger, which is ending, still got it
+		require.NoError(t, err)
+		require.Less(t, time.Since(try), 30*time.Second, out.String())
+		for wait := 0; wait < 100 && !strings.Contains(out.String(), "ended by SIGINT"); wait++ {
+			time.Sleep(10 * time.Millisecond)
 		}
-	}, 30*time.Second, 20*time.Millisecond)
+	}
+	_ = cmd.Wait()
 	require.Equal(t, 130, cmd.ProcessState.ExitCode(), out.String())
 	require.Regexp(t, `(?m)[^-]\becho\b`, out.String()[strings.Index(out.String(), "read typed"):], "the debugger had switched it off")
 }
