@@ -197,6 +197,23 @@ func (n *nic) whole(t journey, user mem.Range, plan regmgr.Plan) (err error) {
 	return err
 }
 
+// postHeld posts a piece of transfer h, between part, which hold keeps registered, and the target's bytes at off under key. The hold and
+// the piece are given back by whoever sees the end of it, also on an error.
+func (n *nic) postHeld(t journey, h Handle, id int32, hold regmgr.Hold, part mem.Range, off int, key uint64) error {
+	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(off), RKey: key}
+	op.SGE[0] = transport.SGE{Mem: part, LKey: hold.LKey()}
+	n.mu.Lock()
+	n.transfer[h.id].left++
+	n.piece[id].transfer = h.id
+	n.direct.holds[id] = hold // P2: the poller's from here on, or abandon's
+	n.mu.Unlock()
+	err := n.post(t.name, id, op)
+	if err != nil {
+		n.partDone(h.id, nil)
+	}
+	return err
+}
+
 // copied carries out the part of a transfer, at byte at of the user's memory, that could not be registered.
 func (n *nic) copied(t journey, at int, part mem.Range) error {
 	t.off += at
@@ -249,15 +266,7 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 			n.direct.reg.Release(&hold)
 			break
 		}
-		op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(t.off+at+done), RKey: t.r.rkey}
-		op.SGE[0] = transport.SGE{Mem: piece, LKey: hold.LKey()}
-		n.mu.Lock()
-		n.transfer[h.id].left++
-		n.piece[id].transfer = h.id
-		n.direct.holds[id] = hold // P2: the poller's from here on, or abandon's
-		n.mu.Unlock()
-		if err = n.post(t.name, id, op); err != nil {
-			n.partDone(h.id, nil)
+		if err = n.postHeld(t, h, id, hold, piece, t.off+at+done, t.r.rkey); err != nil {
 			break
 		}
 		done += piece.Bytes

@@ -90,15 +90,7 @@ func (n *nic) hosedStartPart(t journey, h Handle, all *regmgr.Hold, off int, lef
 		n.abandon(id)
 		return 0, false, transport.NewOpError(t.name, t.r.Rank, err)
 	}
-	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(off), RKey: key}
-	op.SGE[0] = transport.SGE{Mem: part, LKey: hold.LKey()}
-	n.mu.Lock()
-	n.transfer[h.id].left++
-	n.piece[id].transfer = h.id
-	n.direct.holds[id] = hold // P2: the poller's from here on, or abandon's
-	n.mu.Unlock()
-	if err = n.post(t.name, id, op); err != nil {
-		n.partDone(h.id, nil)
+	if err = n.postHeld(t, h, id, hold, part, off, key); err != nil {
 		return 0, false, err
 	}
 	return bytes, true, nil
