@@ -58,20 +58,11 @@ func (f family) command(out io.Writer) *cli.Command {
 	return &cli.Command{
 		Name: f.name, Usage: f.usage, ArgsUsage: "[" + strings.Join(short, "|") + "|all]",
 		Description: f.help + "\n\n" + strings.Join(list, "\n"),
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "transport", Value: "soft", Usage: "`NIC` of measured figures"},
-			&cli.IntFlag{Name: "reps", Value: 1, Usage: "repeats of measured figures"},
+		Flags: append(figureFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "iterations", Usage: "operations of a measured figure's round, or buffers; 0: the figure's own"},
 			&cli.IntFlag{Name: "bytes", Usage: "only transfers of so many; 0: the figure's own sizes"},
-			&cli.IntFlag{Name: "max", Usage: "largest size of a sweep in `BYTES`; 0: the figure's own"},
-			&cli.BoolFlag{Name: "fine", Usage: "sizes of a sweep grow by 5 % instead of doubling"},
 			&cli.StringSliceFlag{Name: "trace", Usage: "recorded `NAME=DIR`, for figures of recorded programs; may be repeated"},
-			&cli.Uint64Flag{Name: "seed", Value: 1},
-			&cli.BoolFlag{Name: "json", Usage: "JSON"},
-			&cli.BoolFlag{Name: "csv", Usage: "comma-separated values"},
-			&cli.StringFlag{Name: "plot", Usage: "write the charts to `FILE.svg`"},
-			&cli.StringFlag{Name: "out", Usage: "write everything to `DIR`"},
-		},
+		}...),
 		Action: func(c *cli.Context) error {
 			chosen, err := f.chosen(c.Args().Slice())
 			if err != nil {

@@ -35,25 +35,31 @@ func regCommand(out io.Writer) *cli.Command {
 	return &cli.Command{
 		Name: "reg", Usage: "the papers' figures on registered memory, as tables and plots", ArgsUsage: "[FIGURE...|all]",
 		Description: regHelp + "\n\n" + strings.Join(list, "\n"),
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "transport", Value: "soft", Usage: "`NIC` of measured figures"},
-			&cli.IntFlag{Name: "reps", Value: 1, Usage: "repeats of measured figures"},
+		Flags: append(figureFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "bytes", Usage: "of a transfer; 0: the figure's own"},
 			&cli.IntFlag{Name: "iterations", Usage: "of the microbenchmark; 0: the figure's own"},
 			&cli.DurationFlag{Name: "compute", Usage: "after each call of the microbenchmark; 0: the figure's own"},
-			&cli.IntFlag{Name: "max", Usage: "largest size of a sweep in `BYTES`; 0: the figure's own"},
-			&cli.BoolFlag{Name: "fine", Usage: "sizes of a sweep grow by 5 % instead of doubling"},
 			&cli.StringFlag{Name: "cost", Value: "helper-threads", Usage: "cost model of replayed figures"},
 			&cli.StringSliceFlag{Name: "trace", Usage: "recorded `NAME=DIR` instead of shapes, for accuracy, windows and nas; may be repeated"},
 			&cli.Float64Flag{Name: "noise", Usage: "of a shape's computation, as a part; 0: the figure's own"},
 			&cli.Float64Flag{Name: "spikes", Usage: "part of a shape's phases that are disturbed; 0: the figure's own"},
-			&cli.Uint64Flag{Name: "seed", Value: 1},
-			&cli.BoolFlag{Name: "json", Usage: "JSON"},
-			&cli.BoolFlag{Name: "csv", Usage: "comma-separated values"},
-			&cli.StringFlag{Name: "plot", Usage: "write the charts to `FILE.svg`"},
-			&cli.StringFlag{Name: "out", Usage: "write everything to `DIR`"},
-		},
+		}...),
 		Action: func(c *cli.Context) error { return makeFigures(c, out) },
+	}
+}
+
+// figureFlags are the flags of all commands that make figures.
+func figureFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "transport", Value: "soft", Usage: "`NIC` of measured figures"},
+		&cli.IntFlag{Name: "reps", Value: 1, Usage: "repeats of measured figures"},
+		&cli.IntFlag{Name: "max", Usage: "largest size of a sweep in `BYTES`; 0: the figure's own"},
+		&cli.BoolFlag{Name: "fine", Usage: "sizes of a sweep grow by 5 % instead of doubling"},
+		&cli.Uint64Flag{Name: "seed", Value: 1},
+		&cli.BoolFlag{Name: "json", Usage: "JSON"},
+		&cli.BoolFlag{Name: "csv", Usage: "comma-separated values"},
+		&cli.StringFlag{Name: "plot", Usage: "write the charts to `FILE.svg`"},
+		&cli.StringFlag{Name: "out", Usage: "write everything to `DIR`"},
 	}
 }
 
