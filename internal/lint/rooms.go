@@ -42,8 +42,10 @@ var rooms = []room{
 	// The column of one-sided access, each on the one below.
 	{"window", "sync internal/racecheck internal/symheap internal/proto transport leaves"},
 	{"sync/coll", "sync internal/proto transport leaves"},
-	{"sync", "internal/lock internal/racecheck internal/symheap internal/proto transport leaves"},
+	{"sync", "internal/lock internal/agree internal/shape internal/racecheck internal/symheap internal/proto transport leaves"},
 	{"internal/lock", "internal/racecheck internal/proto transport leaves"},
+	{"internal/agree", "internal/proto transport leaves"},
+	{"internal/shape", ""}, // pure: where members lie
 	{"internal/racecheck", "internal/symheap internal/proto transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
 	{"internal/proto", "internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose transport leaves"},
