@@ -4,25 +4,25 @@ import (
 	"context"
 	"fmt"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
-	"gopgas/internal/proto"
 	"gopgas/internal/shape"
 	"gopgas/transport"
 )
 
 // Op is how elements are combined, by reductions and by window.Accumulate.
-type Op = proto.Atom
+type Op = atom.Op
 
 // The operations. And, Or, Xor are for integers only; Replace is for Accumulate only.
 const (
-	Sum     = proto.Sum
-	Prod    = proto.Prod
-	Min     = proto.Min
-	Max     = proto.Max
-	And     = proto.And
-	Or      = proto.Or
-	Xor     = proto.Xor
-	Replace = proto.Replace
+	Sum     = atom.Sum
+	Prod    = atom.Prod
+	Min     = atom.Min
+	Max     = atom.Max
+	And     = atom.And
+	Or      = atom.Or
+	Xor     = atom.Xor
+	Replace = atom.Replace
 )
 
 // Number is what can be reduced.
@@ -181,13 +181,13 @@ func AllReduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op) erro
 const everyone = -1
 
 // CheckReduction returns an error where a reduction of dst and src by op is not possible. want says whether dst counts.
-func (t *Team) CheckReduction(name string, kind proto.Elem, op Op, dst, src int, want bool) error {
+func (t *Team) CheckReduction(name string, kind atom.Elem, op Op, dst, src int, want bool) error {
 	if want && dst != src {
 		return transport.NewOpError(name, -1, fmt.Errorf("%w: dst has %d elements and src %d", ErrMismatch, dst, src))
 	}
 	if err := kind.Check(op); err != nil || op >= Replace {
 		if err == nil {
-			err = fmt.Errorf("%w: %s is not a reduction", proto.ErrAtomic, op)
+			err = fmt.Errorf("%w: %s is not a reduction", atom.ErrUndefined, op)
 		}
 		return transport.NewOpError(name, -1, err)
 	}
@@ -196,7 +196,7 @@ func (t *Team) CheckReduction(name string, kind proto.Elem, op Op, dst, src int,
 
 func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, op Op, root int) error {
 	want := root == everyone || root == t.me
-	if err := t.CheckReduction(name, proto.ElemOf[T](), op, len(dst), len(src), want); err != nil {
+	if err := t.CheckReduction(name, atom.ElemOf[T](), op, len(dst), len(src), want); err != nil {
 		return t.Refuse(ctx, name, err)
 	}
 	c, err := t.begin(ctx, name)
@@ -239,7 +239,7 @@ func (r *reduction[T]) gathered(ctx context.Context, dst, src []T) error {
 	}
 	copy(dst, all[:n])
 	for m := 1; m < r.c.t.Size(); m++ {
-		proto.Fold(r.op, dst, all[m*n:(m+1)*n])
+		atom.Fold(r.op, dst, all[m*n:(m+1)*n])
 	}
 	return nil
 }
@@ -295,7 +295,7 @@ func (r *reduction[T]) combine(dst []T, lo int) error {
 		if err != nil {
 			return err
 		}
-		proto.Fold(r.op, dst, mem.Slice[T](from))
+		atom.Fold(r.op, dst, mem.Slice[T](from))
 	}
 	return nil
 }

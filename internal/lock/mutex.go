@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -75,7 +76,7 @@ func (l *Mutex) TryLock() (bool, error) {
 
 // take tries to become the holder.
 func (l *Mutex) take() (bool, error) {
-	old, err := l.home(proto.CompareSwap, lockHolder, 0, uint64(l.g.Me)+1)
+	old, err := l.home(atom.CompareSwap, lockHolder, 0, uint64(l.g.Me)+1)
 	if err != nil || old != 0 {
 		return false, err
 	}
@@ -84,8 +85,8 @@ func (l *Mutex) take() (bool, error) {
 }
 
 // home performs an atomic on member 0's part.
-func (l *Mutex) home(op proto.Atom, off int, x, y uint64) (uint64, error) {
-	return l.g.Engine.Atomic(op, proto.Word64(), &l.peers[0], off, x, y)
+func (l *Mutex) home(op atom.Op, off int, x, y uint64) (uint64, error) {
+	return l.g.Engine.Atomic(op, atom.Word64(), &l.peers[0], off, x, y)
 }
 
 // Lock waits for the lock. When its holder is gone, the lock is lost: this and every later call returns an
@@ -114,13 +115,13 @@ func (l *Mutex) Lock(ctx context.Context) error {
 func (l *Mutex) wait(ctx context.Context) error {
 	wants := lockWants + 8*l.g.Me
 	l.ticket++
-	if _, err := l.home(proto.Replace, wants, l.ticket, 0); err != nil {
+	if _, err := l.home(atom.Replace, wants, l.ticket, 0); err != nil {
 		return err
 	}
 	// The holder may have looked for waiters before the announcement and found none.
 	ok, err := l.take()
 	if ok {
-		_, err := l.home(proto.Replace, wants, 0, 0)
+		_, err := l.home(atom.Replace, wants, 0, 0)
 		if err == nil {
 			return nil
 		}
@@ -147,7 +148,7 @@ func (l *Mutex) granted() bool { return l.local.Word64(lockGrant).Load() == l.ti
 
 // withdraw takes the announcement back. If the lock was handed over in between, it is handed on.
 func (l *Mutex) withdraw(wants int, cause error) error {
-	if old, err := l.home(proto.Replace, wants, 0, 0); err == nil && old == 0 {
+	if old, err := l.home(atom.Replace, wants, 0, 0); err == nil && old == 0 {
 		// Somebody has cleared it and is about to grant: the grant must not be lost.
 		w := mutexWatch{l: l}
 		sp := l.g.Engine.Sched.Begin(context.Background(), sched.What{Op: "lock", Peer: -1}, &w)
@@ -233,7 +234,7 @@ func (l *Mutex) unlock() error {
 	for holding := true; ; {
 		if !holding {
 			// Free, with somebody waiting who came too late to be seen: take it again to hand it on.
-			old, err := l.home(proto.CompareSwap, lockHolder, 0, me)
+			old, err := l.home(atom.CompareSwap, lockHolder, 0, me)
 			if err != nil || old != 0 {
 				return err
 			}
@@ -244,16 +245,16 @@ func (l *Mutex) unlock() error {
 			return err
 		}
 		if next >= 0 {
-			if _, err := l.home(proto.Replace, lockHolder, uint64(next)+1, 0); err != nil {
+			if _, err := l.home(atom.Replace, lockHolder, uint64(next)+1, 0); err != nil {
 				return err
 			}
-			if _, err := e.Atomic(proto.Replace, proto.Word64(), &l.peers[next], lockGrant, ticket, 0); err != nil {
+			if _, err := e.Atomic(atom.Replace, atom.Word64(), &l.peers[next], lockGrant, ticket, 0); err != nil {
 				return err
 			}
 			e.Peers.Ring(l.peers[next].Rank)
 			return nil
 		}
-		if _, err := l.home(proto.Replace, lockHolder, 0, 0); err != nil {
+		if _, err := l.home(atom.Replace, lockHolder, 0, 0); err != nil {
 			return err
 		}
 		holding = false
@@ -270,7 +271,7 @@ func (l *Mutex) nextWaiter() (member int, ticket uint64, err error) {
 		if err != nil || m < 0 {
 			return -1, 0, err
 		}
-		old, err := l.home(proto.CompareSwap, lockWants+8*m, ticket, 0)
+		old, err := l.home(atom.CompareSwap, lockWants+8*m, ticket, 0)
 		if err != nil {
 			return -1, 0, err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -88,7 +89,7 @@ func (l *RW) take(ctx context.Context, op string, how uint64) error {
 	l.turns = l.turns%rwTurn + 1 // never 0
 	turn := l.turns
 	l.local.Word64(rwGrant).Store(0) // an old grant may bear the same number
-	place, err := l.g.Engine.Atomic(proto.Sum, proto.Word64(), &l.peers[0], rwNext, 1, 0)
+	place, err := l.g.Engine.Atomic(atom.Sum, atom.Word64(), &l.peers[0], rwNext, 1, 0)
 	if err != nil {
 		return err
 	}
