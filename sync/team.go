@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"gopgas/internal/lock"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -24,7 +25,7 @@ var (
 	// ErrMismatch: members called a collective with different arguments.
 	ErrMismatch = errors.New("members disagree")
 	// ErrState: a call that the object's state does not allow, such as the release of a lock not held.
-	ErrState = errors.New("not allowed now")
+	ErrState = lock.ErrState
 )
 
 // Team is an ordered set of ranks. World.Team is the team of all; Split, Sub, Strided and Survivors make others. A team that

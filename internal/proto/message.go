@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"gopgas/internal/am"
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -18,12 +19,13 @@ const (
 	askAtomic        = iota + 1 // args: key, address, x, y; payload: operation, kind, bytes. Reply: the old value
 	askAccumulate               // args: key, address, operation | kind<<8 | bytes<<16; payload: elements
 	askGetAccumulate            // as askAccumulate. Reply: the old elements
-	askMove                     // payload: a firehose.Move. Reply: a firehose.Reply, or nothing: then it comes by itself
-	askMoved                    // payload: a firehose.Reply
-	askForget                   // what the receiver holds of the sender's memory it must give up: see hoseend.go
-	askForgotten                // the sender holds nothing of the receiver's memory any more
-	askStore                    // args: key, address; payload: bytes
-	askLoad                     // args: key, address, how many. Reply: the bytes
+	askHose                     // the first of those of package hose
+)
+
+// Handlers that come after those of package hose.
+const (
+	askStore = askHose + uint8(hose.Kinds) + iota // args: key, address; payload: bytes
+	askLoad                                       // args: key, address, how many. Reply: the bytes
 )
 
 // Statuses of replies.
@@ -42,8 +44,8 @@ func (n *nic) arrived(c *transport.Completion) {
 	if err != nil && c.Status == transport.StatusFlushed {
 		err = fmt.Errorf("%w: %w", errConnectionLost, err) // it was sent before: it may have arrived
 	}
-	if r.Cookie&hoseCookie != 0 {
-		n.hoses.answered(r, err)
+	if r.Cookie&hose.Cookie != 0 {
+		n.hoses.Answered(r.Cookie, r.Status, r.Payload, err)
 		_ = n.am.Release(r)
 		return
 	}
@@ -71,14 +73,12 @@ func (n *nic) capacity(id int32) int {
 
 // handle performs a request of a peer. It runs in the poller and waits for nothing.
 func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
-	switch {
-	case n.hoses == nil:
-	case r.Handler == askMove:
-		return n.hoses.serve(r, out) // which may register: not under a lock
-	case r.Handler == askMoved:
-		return n.hoses.moved(r)
-	case r.Handler == askForget || r.Handler == askForgotten:
-		return n.hoses.forget(r)
+	if k := r.Handler - askHose; k < uint8(hose.Kinds) && n.hoses != nil {
+		b, ok := n.hoses.Handle(hose.Kind(k), r.From, r.Payload, out) // which may register: not under a lock
+		if !ok {
+			return 0, statusMalformed
+		}
+		return b, statusOK
 	}
 	n.exposing.RLock()
 	defer n.exposing.RUnlock()

@@ -10,6 +10,7 @@ import (
 
 	"gopgas/internal/am"
 	"gopgas/internal/bounce"
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -43,8 +44,8 @@ type nic struct {
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM // nil: the NIC has no sends
-	hoses    *hoses // nil: the NIC has no limit, or cannot do without whole registrations
+	am       *am.AM    // nil: the NIC has no sends
+	hoses    *hose.Set // nil: the NIC has no limit, or cannot do without whole registrations
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -243,7 +244,7 @@ func (n *nic) progress() bool {
 		_ = n.am.Flush()
 	}
 	if n.hoses != nil {
-		n.hoses.progress()
+		n.hoses.Progress()
 	}
 	moved := n.advance()
 	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
@@ -311,7 +312,7 @@ func (n *nic) giveUp(rank int, err error) {
 	}
 	var hoses []uint64
 	for _, id := range n.am.Lost(rank) {
-		if id&hoseCookie != 0 {
+		if id&hose.Cookie != 0 {
 			hoses = append(hoses, id)
 			continue
 		}
@@ -321,9 +322,9 @@ func (n *nic) giveUp(rank int, err error) {
 	switch {
 	case n.hoses == nil:
 	case n.e.Peers.Check(rank) != nil:
-		n.hoses.lost(rank)
+		n.hoses.Lost(rank)
 	default:
-		n.hoses.part(rank, hoses, err)
+		n.hoses.End(rank, hoses, err)
 	}
 }
 
