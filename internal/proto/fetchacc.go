@@ -18,6 +18,9 @@ func (e *Engine) GetAccumulate(op Atom, t Elem, r *Remote, off int, src, old mem
 		return nil
 	}
 	n := e.nic()
+	if err := n.destination(name, r.Rank, old); err != nil {
+		return err
+	}
 	switch w := n.wayTo(r, op, t); {
 	case w == nowhere:
 		return transport.NewOpError(name, r.Rank, errNoAtomics)

@@ -348,7 +348,7 @@ func (n *nic) finish(c *transport.Completion) {
 	p := &n.piece[id]
 	e := &n.ends[p.rank]
 	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
-	if c.Status == transport.StatusFlushed && p.tries < mostTries && n.e.Peers.Check(p.rank) == nil {
+	if c.Status == transport.StatusFlushed && p.tries < am.MostTries && n.e.Peers.Check(p.rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
 		n.mu.Unlock()

@@ -157,11 +157,14 @@ const window = 8
 // get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
 func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
+	err := n.destination(name, r.Rank, dst)
+	if err != nil {
+		return err
+	}
 	if r.hosed != nil {
 		return n.hosedGet(name, r, off, dst)
 	}
-	err := n.reach(name, r, off, dst.Bytes)
-	if err != nil {
+	if err = n.reach(name, r, off, dst.Bytes); err != nil {
 		return err
 	}
 	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
@@ -205,6 +208,9 @@ func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	const name = "get"
 	if err := n.reach(name, r, off, dst.Bytes); err != nil {
+		return Handle{}, err
+	}
+	if err := n.destination(name, r.Rank, dst); err != nil {
 		return Handle{}, err
 	}
 	h, err := n.begin(name, r.Rank)

@@ -79,7 +79,7 @@ func (e *Engine) stretch(count, first int, run func(int) Run) (how pace, next in
 // getShort begins a stretch of short runs, with a transfer for each rank in turn.
 func (n *nic) getShort(op string, count int, run func(int) Run, dst mem.Range, hs []Handle) ([]Handle, error) {
 	var open Handle // the last of hs, kept open by a part that does not end by itself
-	var err error
+	err := n.destinations(op, count, run, dst)
 	for i := 0; i < count && err == nil; {
 		var r Run
 		r, i = whole(count, i, run)
@@ -97,7 +97,9 @@ func (n *nic) getShort(op string, count int, run func(int) Run, dst mem.Range, h
 			err = n.getPart(open, r.To, r.Far, dst.Slice(r.Near, r.Bytes))
 		}
 	}
-	n.partDone(open.id, nil)
+	if open.n != nil {
+		n.partDone(open.id, nil)
+	}
 	return hs, err
 }
 
