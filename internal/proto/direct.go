@@ -154,7 +154,7 @@ const opPut = "put"
 // failedPutLocked takes the failures of puts to rank that nobody has waited for, and returns one of them.
 func (n *nic) failedPutLocked(rank int) (err error) {
 	for h, ferr := range n.failed {
-		if h.rank == rank && h.op == opPut {
+		if of := (*transport.OpError)(nil); errors.As(ferr, &of) && of.Rank == rank && of.Op == opPut {
 			err = ferr
 			delete(n.failed, h)
 		}

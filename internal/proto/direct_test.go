@@ -2,6 +2,7 @@ package proto
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
@@ -184,4 +185,11 @@ func TestTransferKeepsItsRegistration(t *testing.T) {
 		require.NoError(t, refused)
 		require.Equal(t, uint64(1), s.Registrations)
 	}
+}
+
+// TestHandleStaysInRegisters: the compiler keeps structures of up to four fields and words there.
+func TestHandleStaysInRegisters(t *testing.T) {
+	h := reflect.TypeFor[Handle]()
+	require.LessOrEqual(t, h.NumField(), 4)
+	require.LessOrEqual(t, h.Size(), 4*reflect.TypeFor[uintptr]().Size())
 }

@@ -419,7 +419,7 @@ func (n *nic) partDoneLocked(t int32, err error) {
 		return
 	}
 	if tr.err != nil {
-		n.failed[Handle{n, tr.op, tr.rank, t, tr.gen.Load(), nil}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
 		if tr.op == opPut {
 			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
 		}

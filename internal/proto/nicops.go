@@ -220,7 +220,7 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
 	for dst.Bytes > 0 && err == nil {
 		part := dst.Slice(0, min(dst.Bytes, n.pool.SlotBytes()))
-		err = n.getPart(h, r, off, part)
+		err = n.getPart(name, h, r, off, part)
 		dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
 		off += part.Bytes
 	}
@@ -229,8 +229,8 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 }
 
 // getPart adds a read of a slot's bytes, at most, to a transfer that is being begun: dst is the engine's until that is done.
-func (n *nic) getPart(h Handle, r *Remote, off int, dst mem.Range) error {
-	id, err := n.acquire(h.op, r.Rank, true)
+func (n *nic) getPart(name string, h Handle, r *Remote, off int, dst mem.Range) error {
+	id, err := n.acquire(name, r.Rank, true)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (n *nic) getPart(h Handle, r *Remote, off int, dst mem.Range) error {
 	buf, key := n.buffer(id, dst.Bytes)
 	rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
 	rd.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	if err := n.post(h.op, id, rd); err != nil {
+	if err := n.post(name, id, rd); err != nil {
 		n.partDone(h.id, nil)
 		return err
 	}
@@ -347,7 +347,7 @@ func (n *nic) tryBeginLocked(op string, rank int) (h Handle, ok bool) {
 	n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
 	t := &n.transfer[id]
 	t.left, t.rank, t.op = 1, rank, op
-	return Handle{n, op, rank, id, t.gen.Load(), nil}, true
+	return Handle{n: n, id: id, gen: t.gen.Load()}, true
 }
 
 func (n *nic) partDone(t int32, err error) {
