@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"gopgas/eager"
 	"gopgas/internal/selector"
 	"gopgas/transport"
 )
@@ -39,6 +40,19 @@ func (e *Engine) Estimates(q selector.Query) ([]Estimate, error) {
 		}
 	}
 	return all, nil
+}
+
+// SmallCosts returns what small puts, or gets, cost on this machine and NIC, as it was measured; nil: nothing has been.
+func (e *Engine) SmallCosts(get bool) eager.Costs {
+	n := e.nic()
+	switch {
+	case n == nil:
+		return nil
+	case get:
+		return n.prices().small[1]
+	default:
+		return n.prices().small[0]
+	}
 }
 
 // Force makes this rank's puts and gets of memory over the NIC travel by p from now on, wherever p can carry them; None

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"gopgas/eager"
-	"gopgas/internal/callsite"
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
@@ -31,6 +29,7 @@ type gauge struct {
 type prices struct {
 	selector *selector.Selector
 	learned  *selector.Learned
+	small    [2]eager.Costs // of puts, of gets
 	measured bool
 	why      error // nothing was measured
 }
@@ -110,7 +109,7 @@ func (n *nic) measure() {
 		n.small.choose(nil)
 		return
 	}
-	machine, costs, err := n.gaugeAll()
+	machine, costs, gets, err := n.gaugeAll()
 	if err != nil {
 		n.prices()
 		old := *n.gauge.prices.Load()
@@ -123,29 +122,29 @@ func (n *nic) measure() {
 		n.bulk.origin.Calibrate(&machine.Model)
 	}
 	c, err := eager.New(eager.Config{
-		Limits: eager.Limits{Inline: n.inline, Slot: n.pool.SlotBytes()}, Costs: costs, Percent: n.small.how.Percent,
+		Limits: eager.Limits{Inline: n.inline, Slot: n.pool.SlotBytes()}, Costs: costs, Gets: gets, Percent: n.small.how.Percent,
 	})
 	if err != nil {
 		c = nil
 	}
 	n.small.choose(c)
-	n.gauge.prices.Store(&prices{selector: machine.Selector(0), learned: new(selector.Learned), measured: true, why: err})
+	n.gauge.prices.Store(&prices{
+		selector: machine.Selector(0), learned: new(selector.Learned), small: [2]eager.Costs{costs, gets}, measured: true, why: err,
+	})
 }
 
 // gaugeAll measures the costs of large transfers and of small ones.
-func (n *nic) gaugeAll() (selector.Machine, eager.Costs, error) {
+func (n *nic) gaugeAll() (machine selector.Machine, costs, gets eager.Costs, err error) {
 	var none selector.Machine
 	both := mem.Of(make([]uint64, 2*n.gaugeBytes()/8))
 	clear(both.Data())
 	reg, err := n.d.Register(both, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
 	if err != nil {
-		return none, nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
+		return none, nil, nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}
 	m, err := n.gaugeModel(both, reg)
-	var machine selector.Machine
-	var costs eager.Costs
 	if err == nil {
-		costs, err = n.gaugeSmall(m)
+		costs, gets, err = n.gaugeSmall(m, both, reg)
 	}
 	if err == nil {
 		machine = n.machine(*m, costs.At(n.pool.SlotBytes()).Lookup*nanosecond)
@@ -153,31 +152,12 @@ func (n *nic) gaugeAll() (selector.Machine, eager.Costs, error) {
 	}
 	if n.gauge.flying.Load() != 0 || n.ends[n.e.Rank].pending.Load() != 0 && n.closed.Load() {
 		n.gauge.memory = both // P2: a wait has ended before the operations did
-		return none, nil, err
+		return none, nil, nil, err
 	}
 	if derr := n.d.Deregister(reg); err == nil {
 		err = derr
 	}
-	return machine, costs, err
-}
-
-// gaugeSmall measures the costs of small transfers.
-func (n *nic) gaugeSmall(m *superpipe.Model) (eager.Costs, error) {
-	return eager.Measure(eager.Measurement{
-		Now: n.e.Sched.Now, Registrar: n.d, Largest: n.pool.SlotBytes(),
-		// What a transfer past the slots does that one through them does not: its call site is found, the registration is
-		// looked up and referred to, and somebody waits for a transfer of its own.
-		Lookup: func(r mem.Range) {
-			var stack callsite.Stack
-			callsite.Here(&stack, framesBelow)
-			n.direct.reg.Known(r, 0)
-			n.direct.reg.Known(r, 0)
-			if h, ok := n.tryBegin("measure", n.e.Rank); ok {
-				n.partDone(h.id, nil)
-			}
-		},
-		Wire: func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
-	})
+	return machine, costs, gets, err
 }
 
 // gaugeModel measures between both halves of memory that this rank can reach through its NIC.

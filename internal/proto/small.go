@@ -22,8 +22,8 @@ type Eager struct {
 // small is the part of a NIC's transfers that fit into a slot: whether they go past it.
 type small struct {
 	how   Eager
-	least atomic.Int64 // bytes from which transfers are asked about
-	asked atomic.Int64 // bytes, before the costs were measured
+	least [2]atomic.Int64 // bytes from which puts, and gets, are asked about
+	asked atomic.Int64    // bytes, before the costs were measured
 
 	awaiting atomic.Bool // the last operation was a put that the chooser knows
 	mu       sync.Mutex
@@ -72,11 +72,21 @@ func (n *nic) prepareSmall(how Eager) {
 	if how.Mode == eager.OnlyBounce {
 		n.inline = 0
 	}
+	least := int64(leastAsked)
 	if how.Mode == eager.OnlyBounce || how.Mode == eager.OnlyInline || n.direct.reg.Policy() != regmgr.LeavePinned {
-		s.least.Store(nothing)
-	} else {
-		s.least.Store(leastAsked)
+		least = nothing
 	}
+	for i := range s.least {
+		s.least[i].Store(least)
+	}
+}
+
+// leastOf is the bytes from which puts, or gets, are asked about.
+func (s *small) leastOf(get bool) *atomic.Int64 {
+	if get {
+		return &s.least[1]
+	}
+	return &s.least[0]
 }
 
 // flushTook notes what a put and its flush, which was called at begun, have cost.
@@ -90,7 +100,7 @@ func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
 	switch {
 	case s.how.Mode == eager.OnlyBypass:
 		return true
-	case int64(user.Bytes) < s.least.Load() || user.Bytes > n.pool.SlotBytes() || !get && user.Bytes <= n.inline:
+	case int64(user.Bytes) < s.leastOf(get).Load() || user.Bytes > n.pool.SlotBytes() || !get && user.Bytes <= n.inline:
 		s.other()
 		return false
 	case s.asked.Load() < enoughSmall:
@@ -99,26 +109,33 @@ func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
 		}
 		return false
 	}
-	site := uint64(0)
-	if !get && !waited {
-		var stack callsite.Stack
-		callsite.Here(&stack, framesBelow)
-		site = stack.Hash()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.chooser
 	if c == nil {
 		return false // somebody measures
 	}
-	choice := eager.Bounce
+	var choice eager.Choice
 	if get {
 		choice = c.Get(user.Addr(), user.Bytes, false)
 	} else {
-		choice = c.Put(user.Addr(), user.Bytes, site, waited, false)
+		frequent, site := c.Used(false, user.Addr(), user.Bytes), uint64(0)
+		if frequent && !waited { // else the call site does not matter
+			var stack callsite.Stack
+			callsite.Here(&stack, framesBelow)
+			site = stack.Hash()
+		}
+		choice = c.PutOf(frequent, user.Bytes, site, waited, false)
 	}
-	s.awaiting.Store(c.Awaiting())
+	s.await(c.Awaiting())
 	return choice == eager.Bypass
+}
+
+// await notes whether a flush would be news.
+func (s *small) await(flush bool) {
+	if s.awaiting.Load() != flush { // a store costs more than a look
+		s.awaiting.Store(flush)
+	}
 }
 
 // flushFollows predicts whether a flush follows a large put for which nobody waits, by where it is called from.
@@ -166,14 +183,16 @@ func (s *small) choose(c *eager.Chooser) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.chooser = c
-	least := int64(nothing)
-	if c != nil {
-		if b, ok := c.Least(); ok {
-			least = max(leastAsked, int64(b))
+	for i := range s.least {
+		least := int64(nothing)
+		if c != nil {
+			if b, ok := c.Least(i == 1); ok {
+				least = max(leastAsked, int64(b))
+			}
 		}
-	}
-	if s.least.Load() != nothing {
-		s.least.Store(least)
+		if s.least[i].Load() != nothing {
+			s.least[i].Store(least)
+		}
 	}
 }
 
