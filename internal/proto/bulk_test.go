@@ -255,7 +255,9 @@ func TestHybrid(t *testing.T) {
 	slow := published()
 	slow.RegLatency, slow.Reg, slow.Net = 100e-6, 20e9, 4e9
 	m.gauge.begun.Store(true)
-	m.gauge.prices.Store(&prices{selector: m.selectorOf(slow, assumedLookup), learned: new(selector.Learned)})
+	machine := m.machine(slow, assumedLookup)
+	machine.Idle = true
+	m.gauge.prices.Store(&prices{selector: machine.Selector(0), learned: new(selector.Learned)})
 	require.Equal(t, selector.Hybrid, selector.Select(selector.Query{Bytes: n, Waited: true, Uses: 1}, m.prices().selector))
 	rng := rand.New(rand.NewPCG(1, 9))
 	for range 3 {

@@ -137,7 +137,6 @@ type journey struct {
 
 	blocking bool           // it is over when the call returns, but for a flush
 	trial    selector.Trial // what its cost is noted under, if anything
-	flushed  bool           // a flush is likely to follow, whose time counts
 	begun    time.Duration  // of a trial
 }
 

@@ -376,9 +376,8 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure.
 func (n *nic) flush(rank int) error {
 	ep := &n.ends[rank]
-	put := n.small.flushed()
-	if put.trial.Wanted() && put.rank == rank {
-		defer n.flushTook(put, n.e.Sched.Now())
+	if puts := n.small.flushed(rank); puts.trial.Wanted() && !puts.mixed {
+		defer n.flushTook(puts, n.e.Sched.Now())
 	}
 	if ep.pending.Load() != 0 {
 		if err := n.waitUntil("flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {

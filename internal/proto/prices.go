@@ -73,11 +73,24 @@ func (n *nic) machine(m superpipe.Model, lookup float64) selector.Machine {
 	machine := selector.Machine{
 		Caps: n.caps, Model: m, Post: m.Gap, Lookup: lookup, Handler: assumedHandler,
 		Slot: n.pool.SlotBytes(), Slots: n.pool.Bytes() / n.pool.SlotBytes(), BulkSlot: n.bulkSlot(), Fold: bulkFold,
+		Idle: n.idleCore(),
 	}
 	if n.am != nil {
 		machine.Payload = n.am.MaxPayload()
 	}
 	return machine
+}
+
+// idleCore reports whether each rank of this node has a core for the helper that registers a hybrid's tail, beside its own and,
+// where the NIC is a program, the NIC's. In virtual time each has.
+func (n *nic) idleCore() bool {
+	idle := n.e.config.Registration.Idle
+	busy := 2
+	if n.caps.Busy {
+		busy++
+	}
+	ranks, _ := n.e.here()
+	return n.e.Sched.Virtual() || idle.Always || busy*ranks <= idle.node().Cores
 }
 
 // gaugeMost is the memory at either end that is measured with, and gaugeShare: of what the NIC may pin it takes at most so

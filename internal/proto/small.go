@@ -11,6 +11,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 	"gopgas/regmgr"
+	"gopgas/transport"
 )
 
 // Eager forces how small transfers travel, or leaves it to the costs. The zero Eager does that.
@@ -28,29 +29,52 @@ type small struct {
 	awaiting atomic.Bool // the last operation was a put that the chooser knows
 	mu       sync.Mutex
 	chooser  *eager.Chooser // nil: the costs are not measured yet
-	due      due
+	run      run
 }
 
-// due is a put whose cost is noted when the flush that is likely to follow it is over.
-type due struct {
+// run is puts of one kind to one rank that no flush has followed yet. A put that returns early costs its flush the more, so what
+// is noted is the time of all of them and of the flush, by their number.
+type run struct {
 	trial selector.Trial
 	rank  int
-	took  time.Duration // by the put
+	puts  int
+	took  time.Duration // by the puts
+	mixed bool          // others came before that are not over either
 }
 
-// took notes what a transfer that is over has cost, if anybody wants to know.
+// longestRun is after how many puts a run is noted without a flush: by then they wait for each other.
+const longestRun = 256
+
+// took notes what a get that is over has cost, or a put for when its flush is over, if anybody wants to know.
 func (n *nic) took(t *journey, err error) {
-	if !t.trial.Wanted() || err != nil {
+	if t.trial == (selector.Trial{}) || err != nil {
 		return
 	}
-	took := n.e.Sched.Now() - t.begun
-	if !t.flushed {
+	took := time.Duration(0)
+	if t.trial.Wanted() {
+		took = n.e.Sched.Now() - t.begun
+	}
+	if t.kind == transport.OpRead {
 		n.prices().learned.Note(t.trial, took.Seconds())
 		return
 	}
-	n.small.mu.Lock()
-	defer n.small.mu.Unlock()
-	n.small.due = due{t.trial, t.r.Rank, took}
+	s := &n.small
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.chooser == nil {
+		return // flushes are not looked at yet
+	}
+	if s.run.trial != t.trial || s.run.rank != t.r.Rank || s.run.puts == 0 {
+		s.run = run{trial: t.trial, rank: t.r.Rank, mixed: s.run.puts > 0}
+	}
+	s.run.puts++
+	s.run.took += took
+	if s.run.puts == longestRun {
+		if t.trial.Wanted() && !s.run.mixed {
+			n.prices().learned.Note(t.trial, s.run.took.Seconds()/longestRun)
+		}
+		s.run = run{}
+	}
 }
 
 // enough is how many large transfers travel before their costs are measured, so that who has few to make does not wait for
@@ -89,9 +113,9 @@ func (s *small) leastOf(get bool) *atomic.Int64 {
 	return &s.least[0]
 }
 
-// flushTook notes what a put and its flush, which was called at begun, have cost.
-func (n *nic) flushTook(d due, begun time.Duration) {
-	n.prices().learned.Note(d.trial, (d.took + n.e.Sched.Now() - begun).Seconds())
+// flushTook notes what the puts of a run and their flush, which was called at begun, have cost.
+func (n *nic) flushTook(r run, begun time.Duration) {
+	n.prices().learned.Note(r.trial, (r.took+n.e.Sched.Now()-begun).Seconds()/float64(r.puts))
 }
 
 // bypasses reports whether a small transfer is to use the caller's memory, registered, instead of a slot.
@@ -127,7 +151,7 @@ func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
 		}
 		choice = c.PutOf(frequent, user.Bytes, site, waited, false)
 	}
-	s.await(c.Awaiting())
+	s.await(c.Awaiting() || s.run.puts > 0)
 	return choice == eager.Bypass
 }
 
@@ -138,32 +162,34 @@ func (s *small) await(flush bool) {
 	}
 }
 
-// flushFollows predicts whether a flush follows a large put for which nobody waits, by where it is called from.
-func (s *small) flushFollows() bool {
+// flushFollows predicts whether a flush follows a large put for which nobody waits, by where it is called from. It also returns
+// the run of puts that the last one belongs to.
+func (s *small) flushFollows() (flushed bool, r run) {
 	var stack callsite.Stack
 	callsite.Here(&stack, framesBelow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.chooser == nil {
-		return false
+	if s.chooser != nil {
+		flushed = s.chooser.Large(stack.Hash())
+		s.await(true)
 	}
-	flushed := s.chooser.Large(stack.Hash())
-	s.due = due{}
-	s.awaiting.Store(true)
-	return flushed
+	return flushed, s.run
 }
 
-// flushed notes a flush: a put that it follows at once was one to wait for. What is due is noted when the flush is over.
-func (s *small) flushed() (d due) {
+// flushed notes a flush of a rank: a put that it follows at once was one to wait for. The run that it ends is noted when the flush is
+// over.
+func (s *small) flushed(rank int) (r run) {
 	if !s.awaiting.Load() {
-		return d
+		return r
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.chooser.Flushed()
-	s.awaiting.Store(false)
-	d, s.due = s.due, d
-	return d
+	if s.run.rank == rank {
+		r, s.run = s.run, run{}
+	}
+	s.awaiting.Store(s.run.puts > 0)
+	return r
 }
 
 // other notes an operation that is none of those that are asked about.
@@ -174,8 +200,7 @@ func (s *small) other() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.chooser.Other()
-	s.awaiting.Store(false)
-	s.due = due{}
+	s.awaiting.Store(s.run.puts > 0)
 }
 
 // choose begins to decide by the costs; nil says that nothing small is worth it.
