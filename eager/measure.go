@@ -68,7 +68,7 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("measure small transfers past the slots: %w", err)
 		}
-		past[i] = max(0, float64(d))
+		past[i] = float64(d)
 	}
 	for bytes := smallest; ; bytes *= 2 {
 		bytes = min(bytes, m.Largest)
@@ -89,9 +89,9 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 		if m.Wire != nil {
 			c.Wire = float64(m.Wire(bytes))
 		}
-		c.Ask, c.Lookup = ask[0], ask[0]+past[0]
+		c.Ask, c.Lookup = ask[0], max(0, ask[0]+past[0])
 		puts = append(puts, c)
-		c.Ask, c.Lookup = ask[1], ask[1]+past[1]
+		c.Ask, c.Lookup = ask[1], max(0, ask[1]+past[1])
 		gets = append(gets, c)
 		if bytes == m.Largest {
 			return puts, gets, nil
