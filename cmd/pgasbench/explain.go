@@ -23,6 +23,7 @@ const (
 	explainFresh = 24  // buffers, for candidates whose first use counts
 	explainBytes = 128 << 20
 	explainTime  = 200 * time.Millisecond
+	explainAhead = 32       // transfers after which they are measured with nobody
 	explainRoom  = 64 << 20 // bytes to register beside four times the longest transfer
 )
 
@@ -65,6 +66,16 @@ func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained,
 	defer e.Force(selector.None)
 	if err := b.wholly(win, most); err != nil {
 		return nil, err
+	}
+	// The costs are measured with the first peer to whom large transfers are made.
+	buf := make([]byte, min(most, 1<<20))
+	for k := 0; k < explainAhead && !e.Measured(); k++ {
+		if err := win.Put(b.peer, 0, buf); err != nil {
+			return nil, err
+		}
+		if err := win.Flush(b.peer); err != nil {
+			return nil, err
+		}
 	}
 	for _, get := range []bool{false, true} {
 		for n := explainLeast; n <= most; n *= explainStep {

@@ -81,7 +81,7 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 	switch {
 	case user.Bytes >= n.direct.least || user.Bytes >= leastLearned && n.learns():
 		return n.chooseLarge(t, waited, user)
-	case n.bypasses(get, waited, user):
+	case n.bypasses(t.r, get, waited, user):
 		t.path = PathBypass
 		return selector.Direct
 	default:
@@ -132,7 +132,7 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 		q.Uses = usesExpected(seen)
 	}
 	if b.chosen.Load() < enough && b.chosen.Add(1) == enough {
-		n.measure()
+		n.measure(t.r)
 	}
 	switch p := n.cheapest(t, q, &last); p {
 	case selector.Direct, selector.Register:

@@ -26,7 +26,7 @@ func (e *Engine) Estimates(q selector.Query) ([]Estimate, error) {
 	if n == nil {
 		return nil, fmt.Errorf("estimate transfers: no NIC is in use: %w", transport.ErrUnsupported)
 	}
-	n.measure()
+	n.measure(nil)
 	p := n.prices()
 	if p.why != nil {
 		return nil, p.why
@@ -40,6 +40,13 @@ func (e *Engine) Estimates(q selector.Query) ([]Estimate, error) {
 		}
 	}
 	return all, nil
+}
+
+// Measured reports whether the costs have been measured, or cannot be: some large transfers to a rank have them measured with
+// that one.
+func (e *Engine) Measured() bool {
+	n := e.nic()
+	return n == nil || n.e.Sched.Virtual() || n.prices().measured || n.prices().why != nil
 }
 
 // SmallCosts returns what small puts, or gets, cost on this machine and NIC, as it was measured; nil: nothing has been.
@@ -95,7 +102,7 @@ func (e *Engine) Protocols(ctx context.Context) (rows []Row, measured, err error
 		return nil, nil, fmt.Errorf("choose protocols: there is no NIC: %w", transport.ErrUnsupported)
 	}
 	n.learn(e.Rank, n.d.Address())
-	n.measure()
+	n.measure(nil)
 	p := n.prices()
 	for _, c := range []struct {
 		name string

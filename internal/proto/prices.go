@@ -112,9 +112,10 @@ func (n *nic) gaugeBytes() int {
 // gaugeCookie marks the operations of a measurement.
 const gaugeCookie = 1 << 62
 
-// measure measures what transfers cost, the first time it is called, between this rank and itself. It takes about fifteen
+// measure measures what transfers cost, the first time it is called: between this rank and itself, and by reads of r's memory,
+// of which a transfer is about to be made, how much more they cost with a peer; r may be nil. It takes about fifteen
 // milliseconds, beside whatever else the rank does; others go on with what was known before.
-func (n *nic) measure() {
+func (n *nic) measure(r *Remote) {
 	if n.gauge.begun.Swap(true) {
 		return
 	}
@@ -122,7 +123,7 @@ func (n *nic) measure() {
 		n.small.choose(nil)
 		return
 	}
-	machine, costs, gets, err := n.gaugeAll()
+	machine, costs, gets, err := n.gaugeAll(r)
 	if err != nil {
 		n.prices()
 		old := *n.gauge.prices.Load()
@@ -147,7 +148,7 @@ func (n *nic) measure() {
 }
 
 // gaugeAll measures the costs of large transfers and of small ones.
-func (n *nic) gaugeAll() (machine selector.Machine, costs, gets eager.Costs, err error) {
+func (n *nic) gaugeAll(r *Remote) (machine selector.Machine, costs, gets eager.Costs, err error) {
 	var none selector.Machine
 	both := mem.Of(make([]uint64, 2*n.gaugeBytes()/8))
 	clear(both.Data())
@@ -155,7 +156,7 @@ func (n *nic) gaugeAll() (machine selector.Machine, costs, gets eager.Costs, err
 	if err != nil {
 		return none, nil, nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}
-	m, err := n.gaugeModel(both, reg)
+	m, err := n.gaugeModel(both, reg, r)
 	if err == nil {
 		costs, gets, err = n.gaugeSmall(m, both, reg)
 	}
@@ -173,8 +174,8 @@ func (n *nic) gaugeAll() (machine selector.Machine, costs, gets eager.Costs, err
 	return machine, costs, gets, err
 }
 
-// gaugeModel measures between both halves of memory that this rank can reach through its NIC.
-func (n *nic) gaugeModel(both mem.Range, reg transport.Region) (*superpipe.Model, error) {
+// gaugeModel measures between both halves of memory that this rank can reach through its NIC, and with r.
+func (n *nic) gaugeModel(both mem.Range, reg transport.Region, r *Remote) (*superpipe.Model, error) {
 	if _, err := n.enter("measure", n.e.Rank); err != nil {
 		return nil, err
 	}
@@ -184,10 +185,31 @@ func (n *nic) gaugeModel(both mem.Range, reg transport.Region) (*superpipe.Model
 	n.waits.Add(1)
 	half := both.Bytes / 2
 	far := both.Slice(half, half)
-	return superpipe.Measure(n.ctx, superpipe.Bench{
+	b := superpipe.Bench{
 		Sched: n.e.Sched, NIC: gaugeLane{lane{n}}, Poll: n.pollGauge, EP: transport.EP{Index: uint32(n.e.Rank)},
 		Local: transport.SGE{Mem: both.Slice(0, half), LKey: reg.LKey}, RAddr: far.Addr(), RKey: reg.RKey, Longest: half / gaugeCold,
-	})
+	}
+	m, err := superpipe.Measure(n.ctx, b)
+	if err != nil || !n.readable(r) {
+		return m, err
+	}
+	b.EP.Index, b.RAddr, b.RKey, b.Longest = uint32(r.Rank), r.raddr, r.rkey, min(b.Longest, r.room)
+	if err := m.Toward(n.ctx, b); err != nil && n.gauge.flying.Load() != 0 {
+		return nil, err // else the peer is gone, or its window is small: what is known of this rank remains
+	}
+	return m, nil
+}
+
+// readable reports whether a measurement may read r's memory.
+func (n *nic) readable(r *Remote) bool {
+	if raceEnabled || r == nil || r.Rank == n.e.Rank || !r.keyed || r.hosed != nil {
+		return false
+	}
+	_, err := n.enter("measure", r.Rank)
+	if err == nil {
+		n.ends[r.Rank].leave()
+	}
+	return err == nil
 }
 
 // gaugeLane is the NIC as a measurement sees it.

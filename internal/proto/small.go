@@ -119,7 +119,7 @@ func (n *nic) flushTook(r run, begun time.Duration) {
 }
 
 // bypasses reports whether a small transfer is to use the caller's memory, registered, instead of a slot.
-func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
+func (n *nic) bypasses(r *Remote, get, waited bool, user mem.Range) bool {
 	s := &n.small
 	switch {
 	case s.how.Mode == eager.OnlyBypass:
@@ -129,7 +129,7 @@ func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
 		return false
 	case s.asked.Load() < enoughSmall:
 		if s.asked.Add(int64(user.Bytes)) >= enoughSmall {
-			n.measure()
+			n.measure(r)
 		}
 		return false
 	}
