@@ -102,12 +102,13 @@ func (n *nic) what(h Handle) sched.What {
 
 // failure returns the error of a transfer that has ended, the first time it is asked.
 func (n *nic) failure(h Handle) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.failed) == 0 {
+	if !n.failures.Load() { // set before the transfer's generation grows
 		return nil
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	err := n.failed[h]
 	delete(n.failed, h)
+	n.failures.Store(len(n.failed) > 0)
 	return err
 }

@@ -70,6 +70,7 @@ type nic struct {
 	transfer  []transfer
 	freeTrans []int32
 	failed    map[Handle]error // transfers that ended in error and were not waited for yet
+	failures  atomic.Bool      // there are some, for who does not hold mu
 
 	poolKey, scratchKey transport.Region
 	scratch             mem.Range
@@ -421,6 +422,7 @@ func (n *nic) partDoneLocked(t int32, err error) {
 	}
 	if tr.err != nil {
 		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failures.Store(true)
 		if tr.op == opPut {
 			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
 		}
