@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/am"
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/peers"
@@ -231,7 +232,7 @@ func TestMend(t *testing.T) {
 
 // TestMostTries: what meets breaks as often as P5 says is done, and one break more fails it.
 func TestMostTries(t *testing.T) {
-	for weak := range mostTries + 2 {
+	for weak := range am.MostTries + 2 {
 		t.Run(fmt.Sprint(weak), func(t *testing.T) {
 			var cutter *cutting
 			tm := newTeam(t, 2, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { cutter = newCutting(d); return cutter })
@@ -248,7 +249,7 @@ func TestMostTries(t *testing.T) {
 				cutter.mu.Unlock()
 				require.NoError(t, cutter.cut(1))
 				err := op() // on the connection that is cut, and then on the weak ones
-				if weak < mostTries {
+				if weak < am.MostTries {
 					require.NoError(t, err, name)
 				} else {
 					require.ErrorIs(t, err, errConnectionLost, name)

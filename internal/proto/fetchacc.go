@@ -19,6 +19,9 @@ func (e *Engine) GetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src,
 		return nil
 	}
 	n := e.nic()
+	if err := n.destination(name, r.Rank, old); err != nil {
+		return err
+	}
 	switch w := n.wayTo(r, op, t); {
 	case w == nowhere:
 		return transport.NewOpError(name, r.Rank, errNoAtomics)

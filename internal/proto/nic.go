@@ -71,6 +71,7 @@ type nic struct {
 	transfer  []transfer
 	freeTrans []int32
 	failed    map[Handle]error // transfers that ended in error and were not waited for yet
+	failures  atomic.Bool      // there are some, for who does not hold mu
 
 	poolKey, scratchKey transport.Region
 	scratch             mem.Range
@@ -350,7 +351,7 @@ func (n *nic) finish(c *transport.Completion) {
 	p := &n.piece[id]
 	e := &n.ends[p.rank]
 	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
-	if c.Status == transport.StatusFlushed && p.tries < mostTries && n.e.Peers.Check(p.rank) == nil {
+	if c.Status == transport.StatusFlushed && p.tries < am.MostTries && n.e.Peers.Check(p.rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
 		n.mu.Unlock()
@@ -421,7 +422,8 @@ func (n *nic) partDoneLocked(t int32, err error) {
 		return
 	}
 	if tr.err != nil {
-		n.failed[Handle{n, tr.op, tr.rank, t, tr.gen.Load(), nil}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failures.Store(true)
 		if tr.op == opPut {
 			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
 		}
