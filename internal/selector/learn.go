@@ -54,8 +54,11 @@ func (t Trial) Again(q Query) (Protocol, bool) {
 	}
 	known := q.Covered || q.Uses > 1
 	at, i := int(t.place-1)/arms, int(t.place-1)%arms
-	if at != kindOf(q, known) || q.Moves || q.Never || known && !q.Covered && i == 0 {
+	if at != kindOf(q, known) || q.Moves || q.Never {
 		return None, false
+	}
+	if known && !q.Covered && i == 0 {
+		return Register, q.Uses >= often
 	}
 	return armsOf(known)[i], true
 }
@@ -116,11 +119,15 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		return Select(q, s), Trial{}
 	}
 	i := pick(prices, best, n)
-	if known && !q.Covered && i == 0 {
+	if known && !q.Covered && i == 0 && q.Uses < often {
 		return Register, Trial{}
 	}
 	quiet := n == 0 || i == best && n > noteAll && n%noteEach != 0
-	return all[i], Trial{int32(at*arms+i) + 1, quiet}
+	trial := Trial{int32(at*arms+i) + 1, quiet}
+	if known && !q.Covered && i == 0 { // what it costs the first time is soon forgotten, unless it is so each time
+		return Register, trial
+	}
+	return all[i], trial
 }
 
 // cheapest returns the place of the lowest price, -1 where nothing can do it.
