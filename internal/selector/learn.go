@@ -46,6 +46,12 @@ type Trial struct {
 // Wanted reports whether Note is to be called for it.
 func (t Trial) Wanted() bool { return t.place != 0 && !t.quiet }
 
+// Quiet is the trial without a wish for its cost.
+func (t Trial) Quiet() Trial { return Trial{t.place, true} }
+
+// Alike reports whether both are trials of the same protocol for the same kind of transfer.
+func (t Trial) Alike(o Trial) bool { return t.place == o.place }
+
 // Again reports whether a transfer q, which comes before that of the trial is known to be over, is to travel by the same
 // protocol, and by which: what is waited for together is tried together, so that the wait can be told to be one's.
 func (t Trial) Again(q Query) (Protocol, bool) {
@@ -122,12 +128,11 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 	if known && !q.Covered && i == 0 && q.Uses < often {
 		return Register, Trial{}
 	}
-	quiet := n == 0 || i == best && n > noteAll && n%noteEach != 0
-	trial := Trial{int32(at*arms+i) + 1, quiet}
-	if known && !q.Covered && i == 0 { // what it costs the first time is soon forgotten, unless it is so each time
-		return Register, trial
+	if known && !q.Covered && i == 0 { // with the registration it would cost more than what is compared
+		return Register, Trial{int32(at*arms+i) + 1, true}
 	}
-	return all[i], trial
+	quiet := n == 0 || i == best && n > noteAll && n%noteEach != 0
+	return all[i], Trial{int32(at*arms+i) + 1, quiet}
 }
 
 // cheapest returns the place of the lowest price, -1 where nothing can do it.
