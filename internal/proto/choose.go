@@ -126,7 +126,7 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 	if user.Bytes > bulkFold*n.bulkSlot() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
-	seen := b.recent.use(user.Addr())
+	seen := b.recent.use(user.Addr(), reg.Collections())
 	stays := false
 	if q.Covered, stays = reg.Known(user, t.rights()); stays {
 		q.Uses = usesExpected(seen)
@@ -159,6 +159,9 @@ func (n *nic) cheapest(t *journey, q selector.Query, last *run) (p selector.Prot
 	if t.blocking && last.puts > 0 && last.rank == t.r.Rank {
 		if p, again = last.trial.Again(q); again {
 			t.trial = last.trial
+			if p == selector.Register {
+				t.trial = t.trial.Quiet()
+			}
 		}
 	}
 	if !again {
@@ -203,18 +206,20 @@ const recentBits = 10
 type recent struct {
 	mu     sync.Mutex
 	places [1 << recentBits]struct {
-		addr uint64
-		uses uint8
+		addr  uint64
+		epoch uint32
+		uses  uint8
 	}
 }
 
-// use counts a use and returns how many there were, this one included, up to 255.
-func (s *recent) use(addr uint64) uint8 {
+// use counts a use and returns how many there were, this one included, up to 255, since the last garbage collection: behind
+// that another buffer may have the address.
+func (s *recent) use(addr, collections uint64) uint8 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.places[addr*0x9e3779b97f4a7c15>>(64-recentBits)]
-	if p.addr != addr {
-		p.addr, p.uses = addr, 0
+	if p.addr != addr || p.epoch != uint32(collections) {
+		p.addr, p.epoch, p.uses = addr, uint32(collections), 0
 	}
 	if p.uses < 255 {
 		p.uses++

@@ -64,8 +64,11 @@ func (n *nic) took(t *journey, err error) {
 	if s.chooser == nil {
 		return // flushes are not looked at yet
 	}
-	if s.run.trial != t.trial || s.run.rank != t.r.Rank || s.run.puts == 0 {
+	if !s.run.trial.Alike(t.trial) || s.run.rank != t.r.Rank || s.run.puts == 0 {
 		s.run = run{trial: t.trial, rank: t.r.Rank, mixed: s.run.puts > 0}
+	}
+	if !t.trial.Wanted() {
+		s.run.trial = t.trial // not all of it was timed
 	}
 	s.run.puts++
 	s.run.took += took
