@@ -50,6 +50,7 @@ type hoses struct {
 	fetchers sync.Pool // of *fetcher
 
 	work  atomic.Bool // moves may have to be sent
+	lends atomic.Bool // this rank has had memory in buckets
 	mu    sync.Mutex
 	parts map[uint32]mem.Range // under mu, with all below
 	next  uint32
@@ -144,6 +145,7 @@ func (h *hoses) expose(r mem.Range) (uint32, error) {
 	id := h.next
 	h.next++
 	h.parts[id] = r
+	h.lends.Store(true)
 	h.promiseLocked()
 	h.mu.Unlock()
 	h.n.direct.reg.KeepPromise()
