@@ -179,6 +179,13 @@ func (s *small) flushFollows() (flushed bool, r run) {
 	return flushed, s.run
 }
 
+// frequent counts a use of memory by a put whose completion is waited for, and reports whether it is to go past the slots.
+func (s *small) frequent(user mem.Range) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.chooser != nil && s.chooser.Used(false, user.Addr(), user.Bytes)
+}
+
 // flushed notes a flush of a rank: a put that it follows at once was one to wait for. The run that it ends is noted when the flush is
 // over.
 func (s *small) flushed(rank int) (r run) {

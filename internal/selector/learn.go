@@ -79,7 +79,7 @@ type price struct {
 const (
 	settled    = 4    // transfers of a kind before anything is
 	pause      = 4    // transfers from one trial of what is not believed yet to the next
-	trials     = 6    // until it is believed
+	trials     = 4    // until it is believed
 	hope       = 0.75 // of its estimate is what it is hoped to cost
 	againPause = 64   // transfers from one trial of something else that was tried to the next
 	againBelow = 1.5  // of the cheapest: what costs more is tried more seldom
