@@ -212,6 +212,7 @@ func TestCallsOfAWorldAllocateNothing(t *testing.T) {
 		}
 		if w.Rank() == 0 && !raceEnabled {
 			src, dst := make([]int64, 40), make([]int64, 40)
+			place := func(i int) (int, int) { return i % 2, i }
 			var failed error
 			note := func(err error) {
 				if err != nil && failed == nil {
@@ -222,12 +223,26 @@ func TestCallsOfAWorldAllocateNothing(t *testing.T) {
 				"put 1": func() { note(win.Put(1, 3, src[:1])) }, "put": func() { note(win.Put(1, 3, src)) },
 				"get 1": func() { note(win.Get(1, 3, dst[:1])) }, "get": func() { note(win.Get(1, 3, dst)) },
 				"flush": func() { note(win.Put(1, 3, src)); note(win.Flush(1)) }, "order": func() { note(win.Order(1)) },
-				"add":    func() { _, err := window.FetchAdd(win, 1, 3, 1); note(err) },
-				"swap":   func() { _, err := window.Swap(win, 1, 3, 1); note(err) },
-				"cas":    func() { _, err := window.CompareSwap(win, 1, 3, 1, 2); note(err) },
-				"or":     func() { _, err := window.FetchOr(win, 1, 3, 1); note(err) },
-				"acc":    func() { note(window.Accumulate(win, 1, 3, src[:4], pgsync.Max)) },
-				"get nb": func() { h, err := win.GetNB(1, 3, dst); note(err); note(h.Wait(context.Background())) },
+				"add":  func() { _, err := window.FetchAdd(win, 1, 3, 1); note(err) },
+				"swap": func() { _, err := window.Swap(win, 1, 3, 1); note(err) },
+				"cas":  func() { _, err := window.CompareSwap(win, 1, 3, 1, 2); note(err) },
+				"or":   func() { _, err := window.FetchOr(win, 1, 3, 1); note(err) },
+				"acc":  func() { note(window.Accumulate(win, 1, 3, src[:4], pgsync.Max)) },
+				"add nb": func() {
+					for i := range dst {
+						_, err := window.FetchAddNB(win, 1, i, 1, &dst[i])
+						note(err)
+					}
+					note(win.FlushLocal(1))
+				},
+				"xor nb": func() {
+					h, err := window.FetchXorNB(win, 1, 3, 1, &dst[0])
+					note(err)
+					note(h.Wait(context.Background()))
+				},
+				"scatter acc": func() { note(window.ScatterAccumulate(win, place, src, pgsync.Xor)); note(win.Flush(1)) },
+				"gather acc":  func() { note(window.GatherAccumulate(win, place, src, dst, pgsync.Sum)) },
+				"get nb":      func() { h, err := win.GetNB(1, 3, dst); note(err); note(h.Wait(context.Background())) },
 			} {
 				for range 32 { // what is measured once is measured
 					f()

@@ -27,6 +27,7 @@ type Engine struct {
 	config Config
 
 	chains  chains // of operations on their way to the NIC together
+	lists   lists  // of elements on their way to their owners together
 	opening sync.Mutex
 	count   bool // count operations on mapped memory too
 	record  *Recording

@@ -90,7 +90,7 @@ func (n *nic) failure(h Handle) error {
 	if len(n.failed) == 0 {
 		return nil
 	}
-	err := n.failed[h]
+	f := n.failed[h]
 	delete(n.failed, h)
-	return err
+	return f.err
 }

@@ -340,7 +340,7 @@ func (n *nic) tryBeginLocked(op string, rank int) (h Handle, ok bool) {
 	id := n.freeTrans[len(n.freeTrans)-1]
 	n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
 	t := &n.transfer[id]
-	t.left, t.rank, t.op = 1, rank, op
+	t.left, t.rank, t.op, t.told = 1, rank, op, op == opPut
 	return Handle{n, op, rank, id, t.gen.Load(), nil}, true
 }
 
@@ -396,7 +396,7 @@ func (n *nic) flush(rank int) error {
 	n.mu.Lock()
 	err := ep.err
 	if err == nil {
-		err = n.failedPutLocked(rank)
+		err = n.failedLocked(rank)
 	}
 	ep.err = nil
 	ep.bad.Store(false)
