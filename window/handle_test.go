@@ -108,6 +108,46 @@ func TestContextEndsTheWaitOnly(t *testing.T) {
 	})
 }
 
+// TestContextEndsAFlush: the put and the atomic go on, and another flush waits for them.
+func TestContextEndsAFlush(t *testing.T) {
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{Jitter: 60 * time.Millisecond, Seed: 4}}
+	pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int64](ctx, w.Team(), 2)
+		if err != nil {
+			return err
+		}
+		next, ended := 1-w.Rank(), 0
+		var old int64
+		for i := range int64(5) {
+			short, cancel := context.WithTimeout(ctx, time.Millisecond)
+			_, e := window.FetchAddNB(win, next, 1, 1, &old)
+			err := errors.Join(win.Put(next, 0, []int64{i}), e)
+			if err == nil {
+				err = win.FlushContext(short, next)
+			}
+			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				var oe *pgas.OpError
+				require.ErrorAs(t, err, &oe)
+				require.Equal(t, next, oe.Rank)
+				ended++
+				err = win.FlushContext(ctx, next)
+			}
+			if err != nil {
+				return err
+			}
+			require.Equal(t, i, old)
+		}
+		require.Positive(t, ended, "with a jitter of 60 ms some flush of 1 ms ends early")
+		require.ErrorIs(t, win.FlushContext(ctx, 2), window.ErrTarget)
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		require.Equal(t, []int64{4, 5}, win.Local())
+		return win.Free(ctx)
+	})
+}
+
 // TestManyGoroutinesGetLargely: blocking gets of many pieces by more goroutines than there are slots for.
 func TestManyGoroutinesGetLargely(t *testing.T) {
 	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {

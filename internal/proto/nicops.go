@@ -378,15 +378,15 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 	return n.take(k)
 }
 
-// flush waits until nothing of this rank is in flight to the target, and reports the first failure.
-func (n *nic) flush(rank int) error {
+// flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
+func (n *nic) flush(ctx context.Context, rank int) error {
 	ep := &n.ends[rank]
 	put := n.small.flushed()
 	if put.trial.Wanted() && put.rank == rank {
 		defer n.flushTook(put, n.e.Sched.Now())
 	}
 	if ep.pending.Load() != 0 {
-		if err := n.waitUntil("flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
+		if err := n.waitWithin(ctx, "flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
 			return err
 		}
 	}
