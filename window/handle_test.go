@@ -116,9 +116,9 @@ func TestContextEndsAFlush(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		next, ended := 1-w.Rank(), 0
+		next, ended, i := 1-w.Rank(), 0, int64(0)
 		var old int64
-		for i := range int64(5) {
+		for ; ended == 0 || i < 3; i++ { // with a jitter of 60 ms some flush of 1 ms ends early
 			short, cancel := context.WithTimeout(ctx, time.Millisecond)
 			_, e := window.FetchAddNB(win, next, 1, 1, &old)
 			err := errors.Join(win.Put(next, 0, []int64{i}), e)
@@ -138,12 +138,12 @@ func TestContextEndsAFlush(t *testing.T) {
 			}
 			require.Equal(t, i, old)
 		}
-		require.Positive(t, ended, "with a jitter of 60 ms some flush of 1 ms ends early")
 		require.ErrorIs(t, win.FlushContext(ctx, 2), window.ErrTarget)
-		if err := win.Fence(ctx); err != nil {
+		got := make([]int64, 2)
+		if err := win.Get(next, 0, got); err != nil {
 			return err
 		}
-		require.Equal(t, []int64{4, 5}, win.Local())
+		require.Equal(t, []int64{i - 1, i}, got)
 		return win.Free(ctx)
 	})
 }
