@@ -59,7 +59,7 @@ func play(ctx context.Context, w *pgas.World, p program) error {
 }
 
 // programs are all of them.
-func programs() []program { return slices.Concat(conflicts, orders, later, own, declared, attachments) }
+func programs() []program { return slices.Concat(conflicts, flights, orders, later, own, declared, attachments) }
 
 // judge compares reports with labels.
 func judge(t *testing.T, races [][2]string, said []string) {
