@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
-	"gopgas/internal/proto"
 	"gopgas/transport"
 )
 
@@ -26,7 +26,7 @@ func FetchAddNB[T Word](w *Window[T], target, disp int, v T, old *T) (Handle, er
 		*old = was
 		return Handle{}, err
 	}
-	return w.atomicNB(proto.Sum, target, disp, bits(v), 0, word(old))
+	return w.atomicNB(atom.Sum, target, disp, bits(v), 0, word(old))
 }
 
 // SwapNB begins a Swap.
@@ -35,17 +35,17 @@ func SwapNB[T Word](w *Window[T], target, disp int, v T, old *T) (Handle, error)
 		*old = swap(p, v)
 		return Handle{}, nil
 	}
-	return w.atomicNB(proto.Replace, target, disp, bits(v), 0, word(old))
+	return w.atomicNB(atom.Replace, target, disp, bits(v), 0, word(old))
 }
 
-// CompareSwapNB begins a CompareSwap, of expect and v: the swap took place if and only if *old is expect then.
+// CompareSwapNB begins a atom.CompareSwap, of expect and v: the swap took place if and only if *old is expect then.
 func CompareSwapNB[T Word](w *Window[T], target, disp int, expect, v T, old *T) (Handle, error) {
 	if w.cell(target, disp) != nil {
 		was, err := CompareSwap(w, target, disp, expect, v)
 		*old = was
 		return Handle{}, err
 	}
-	return w.atomicNB(proto.CompareSwap, target, disp, bits(expect), bits(v), word(old))
+	return w.atomicNB(atom.CompareSwap, target, disp, bits(expect), bits(v), word(old))
 }
 
 // FetchAndNB begins a FetchAnd.
@@ -54,7 +54,7 @@ func FetchAndNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, er
 		*old = fetchAnd(p, v)
 		return Handle{}, nil
 	}
-	return w.atomicNB(proto.And, target, disp, bits(v), 0, word(old))
+	return w.atomicNB(atom.And, target, disp, bits(v), 0, word(old))
 }
 
 // FetchOrNB begins a FetchOr.
@@ -63,7 +63,7 @@ func FetchOrNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, err
 		*old = fetchOr(p, v)
 		return Handle{}, nil
 	}
-	return w.atomicNB(proto.Or, target, disp, bits(v), 0, word(old))
+	return w.atomicNB(atom.Or, target, disp, bits(v), 0, word(old))
 }
 
 // FetchXorNB begins a FetchXor.
@@ -72,7 +72,7 @@ func FetchXorNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, er
 		*old = fetchXor(p, v)
 		return Handle{}, nil
 	}
-	return w.atomicNB(proto.Xor, target, disp, bits(v), 0, word(old))
+	return w.atomicNB(atom.Xor, target, disp, bits(v), 0, word(old))
 }
 
 // word is the memory of *p; none if p is nil.
@@ -84,7 +84,7 @@ func word[T any](p *T) mem.Range {
 }
 
 // atomicNB asks the engine.
-func (w *core) atomicNB(op proto.Atom, target, disp int, x, y uint64, old mem.Range) (Handle, error) {
+func (w *core) atomicNB(op atom.Op, target, disp int, x, y uint64, old mem.Range) (Handle, error) {
 	if err := w.check(op.String(), target, disp, 1); err != nil {
 		return Handle{}, err
 	}

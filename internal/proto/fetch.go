@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/timeline"
 	"gopgas/transport"
@@ -9,7 +10,7 @@ import (
 // AtomicNB begins what Atomic does. old, which is as large as the element, gets what was there, and belongs to the engine until
 // the handle is done. The path is that of Atomic. What the CPU does at once is over on return; so is what the NIC does not do by
 // itself and the target's CPU must not, since it is made of compare-swaps. It may wait for room.
-func (e *Engine) AtomicNB(op Atom, t Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+func (e *Engine) AtomicNB(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
 	if r.cpuAtomics() || e.record == nil {
 		return e.atomicNB(op, t, r, off, x, y, old)
 	}
@@ -19,10 +20,10 @@ func (e *Engine) AtomicNB(op Atom, t Elem, r *Remote, off int, x, y uint64, old 
 	return h, err
 }
 
-func (e *Engine) atomicNB(op Atom, t Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+func (e *Engine) atomicNB(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
 	if r.cpuAtomics() {
 		e.note(PathAtomic, r.Rank, t.Bytes)
-		old.SetBits(cpuAtomic(op, t, r.Mapped, off, x, y))
+		old.SetBits(atom.Do(op, t, r.Mapped, off, x, y))
 		return Handle{}, nil
 	}
 	switch n := e.nic(); n.wayTo(r, op, t) {
@@ -40,7 +41,7 @@ func (e *Engine) atomicNB(op Atom, t Elem, r *Remote, off int, x, y uint64, old 
 
 // fetch posts an atomic that the NIC performs. The only one in flight sets out at once, so that it is on its way while the
 // program does something else; the next ones go together, as small puts do.
-func (n *nic) fetch(op Atom, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+func (n *nic) fetch(op atom.Op, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
 	name := op.String()
 	if err := n.reachWord(name, r, off); err != nil {
 		return Handle{}, err
@@ -54,7 +55,7 @@ func (n *nic) fetch(op Atom, r *Remote, off int, x, y uint64, old mem.Range) (Ha
 		Kind: transport.OpFetchAdd, Flags: transport.FlagSignaled, NSGE: 1,
 		RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: x, Cookie: uint64(id),
 	}
-	if op == CompareSwap {
+	if op == atom.CompareSwap {
 		at.Kind, at.Arg1 = transport.OpCompareSwap, y
 	}
 	at.SGE[0] = transport.SGE{Mem: buf, LKey: key}
@@ -79,11 +80,11 @@ func (n *nic) postLater(name string, id int32, op *transport.Op) error {
 		return err
 	}
 	op.EP = e.now()
-	return n.hold(name, id, e, op)
+	return n.postpone(name, id, e, op)
 }
 
 // askFetch has the target's CPU perform an atomic.
-func (n *nic) askFetch(op Atom, t Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+func (n *nic) askFetch(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
 	name := op.String()
 	if err := n.reach(name, r, off, t.Bytes); err != nil {
 		return Handle{}, err

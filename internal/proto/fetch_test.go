@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/am"
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
@@ -26,7 +27,7 @@ func TestFetchesCrossTogether(t *testing.T) {
 	for range 100 { // a poll in between, by whoever serves the NIC, may send some earlier
 		calls, ops := count.calls.Load(), count.ops.Load()
 		for i := range hs {
-			h, err := e.AtomicNB(Sum, Word64(), to, 8, 1, 0, olds.Slice(8*i, 8))
+			h, err := e.AtomicNB(atom.Sum, atom.Word64(), to, 8, 1, 0, olds.Slice(8*i, 8))
 			require.NoError(t, err)
 			if i == 0 && e.nic().later.count.Load() != 0 {
 				t.Fatal("the only one is held")
@@ -57,14 +58,14 @@ func TestFetchesOverBreaks(t *testing.T) {
 			e, to := tm.e[0], &tm.of[0][1]
 			const rounds, flights = 20, 20
 			sums, xors := mem.Of(make([]uint64, flights)), mem.Of(make([]uint32, flights))
-			narrow := ElemOf[uint32]()
+			narrow := atom.ElemOf[uint32]()
 			var xor uint32
 			for round := range uint64(rounds) {
 				hs := make([]Handle, 0, 2*flights)
 				for i := range flights {
-					h, err := e.AtomicNB(Sum, Word64(), to, 8, 1, 0, sums.Slice(8*i, 8))
+					h, err := e.AtomicNB(atom.Sum, atom.Word64(), to, 8, 1, 0, sums.Slice(8*i, 8))
 					require.NoError(t, err)
-					k, err := e.AtomicNB(Xor, narrow, to, 20, 1<<i, 0, xors.Slice(4*i, 4))
+					k, err := e.AtomicNB(atom.Xor, narrow, to, 20, 1<<i, 0, xors.Slice(4*i, 4))
 					require.NoError(t, err)
 					if hs = append(hs, h, k); i == 7 {
 						require.NoError(t, cutter.cut(1))
@@ -89,7 +90,7 @@ func TestFetchesOverBreaks(t *testing.T) {
 
 // TestFailedFetchIsReportedOnce (P3): by whoever waits for it, or by the next flush if nobody does.
 func TestFailedFetchIsReportedOnce(t *testing.T) {
-	for name, elem := range map[string]Elem{"by the NIC": Word64(), "by message": ElemOf[uint32]()} {
+	for name, elem := range map[string]atom.Elem{"by the NIC": atom.Word64(), "by message": atom.ElemOf[uint32]()} {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t, 2, transporttest.FabricConfig{}, nil)
 			e, to := tm.e[0], &tm.of[0][1]
@@ -97,12 +98,12 @@ func TestFailedFetchIsReportedOnce(t *testing.T) {
 			bad.rkey++
 			old := mem.Of(make([]uint64, 1)).Slice(0, elem.Bytes)
 			old.SetBits(77)
-			h, err := e.AtomicNB(Sum, elem, &bad, 0, 1, 0, old)
+			h, err := e.AtomicNB(atom.Sum, elem, &bad, 0, 1, 0, old)
 			require.NoError(t, err)
 			require.ErrorIs(t, h.Wait(context.Background()), errRefused)
 			require.NoError(t, h.Wait(context.Background()), "once")
 			require.NoError(t, e.Flush(to), "once")
-			_, err = e.AtomicNB(Sum, elem, &bad, 0, 1, 0, old)
+			_, err = e.AtomicNB(atom.Sum, elem, &bad, 0, 1, 0, old)
 			require.NoError(t, err)
 			require.ErrorIs(t, e.Flush(to), errRefused)
 			require.NoError(t, e.Flush(to), "once")
@@ -127,7 +128,7 @@ func TestFetchInDoubt(t *testing.T) {
 		hs := make([]Handle, 24)
 		for i := range hs {
 			var err error
-			hs[i], err = e.AtomicNB(Sum, Word64(), to, 0, 1, 0, olds.Slice(8*i, 8))
+			hs[i], err = e.AtomicNB(atom.Sum, atom.Word64(), to, 0, 1, 0, olds.Slice(8*i, 8))
 			require.NoError(t, err)
 		}
 		done, seen := uint64(0), map[uint64]bool{}
@@ -155,20 +156,20 @@ func TestListsOnTheirWay(t *testing.T) {
 	bad.room += 8 // a rank that lies to itself about the target's memory
 	src, old := mem.Of([]uint32{1, 1, 1}), mem.Of(make([]uint32, 3))
 	at := func(i int) (*Remote, int) { return &bad, []int{0, 1 << 16, 4}[i] }
-	require.ErrorIs(t, e.AccumulateAt("gather", Sum, ElemOf[uint32](), 3, at, src, old), errRefused)
-	require.NoError(t, e.AccumulateAt("scatter", Sum, ElemOf[uint32](), 3, at, src, mem.Range{}))
+	require.ErrorIs(t, e.AccumulateAt("gather", atom.Sum, atom.ElemOf[uint32](), 3, at, src, old), errRefused)
+	require.NoError(t, e.AccumulateAt("scatter", atom.Sum, atom.ElemOf[uint32](), 3, at, src, mem.Range{}))
 	require.ErrorIs(t, e.Flush(to), errRefused)
 	v, err := e.Load64(to, 0)
 	require.NoError(t, err)
 	require.Zero(t, v, "part of it was done")
 	outside := func(int) (*Remote, int) { return to, 1 << 16 }
-	require.ErrorIs(t, e.AccumulateAt("gather", Sum, ElemOf[uint32](), 3, outside, src, old), errBounds)
+	require.ErrorIs(t, e.AccumulateAt("gather", atom.Sum, atom.ElemOf[uint32](), 3, outside, src, old), errBounds)
 }
 
 // FuzzListed: no message makes the handler touch what it may not, or write more than it says.
 func FuzzListed(f *testing.F) {
-	f.Add(uint64(Sum)|8<<16|fetches, []byte("12345678abcdefgh"))
-	f.Add(uint64(Max)|uint64(ElemOf[uint16]().Kind)<<8|2<<16, make([]byte, 20))
+	f.Add(uint64(atom.Sum)|8<<16|fetches, []byte("12345678abcdefgh"))
+	f.Add(uint64(atom.Max)|uint64(atom.ElemOf[uint16]().Kind)<<8|2<<16, make([]byte, 20))
 	f.Fuzz(func(t *testing.T, what uint64, payload []byte) {
 		memory := make([]uint64, 8)
 		out := make([]byte, 256)

@@ -43,12 +43,12 @@ func (n *nic) putLater(op string, r *Remote, off int, src mem.Range) error {
 		RAddr: r.raddr + uint64(off), RKey: r.rkey, Cookie: uint64(id),
 	}
 	wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	return n.hold(op, id, e, &wr)
+	return n.postpone(op, id, e, &wr)
 }
 
-// hold leaves the operation of piece id, whose endpoint has been entered, to the next push; it waits while there is no room
+// postpone leaves the operation of piece id, whose endpoint has been entered, to the next push; it waits while there is no room
 // for it. On an error the piece has been freed.
-func (n *nic) hold(name string, id int32, e *endpoint, op *transport.Op) error {
+func (n *nic) postpone(name string, id int32, e *endpoint, op *transport.Op) error {
 	n.ops[id] = *op
 	if n.later.add(op, &n.piece[id], e) {
 		return nil

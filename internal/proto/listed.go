@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"gopgas/internal/am"
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/timeline"
 )
@@ -18,7 +19,7 @@ import (
 // returns when that is there; with an empty one it is flushed and ordered like a put. The path is that of Accumulate;
 // through a NIC many elements travel together: in messages to each owner, or as a chain of atomics that cross into it at once.
 // at is asked in ascending order, once for each i.
-func (e *Engine) AccumulateAt(name string, op Atom, t Elem, count int, at func(i int) (r *Remote, off int), src, old mem.Range) error {
+func (e *Engine) AccumulateAt(name string, op atom.Op, t atom.Elem, count int, at func(i int) (r *Remote, off int), src, old mem.Range) error {
 	if e.record == nil {
 		return e.accumulateAt(name, op, t, count, at, src, old)
 	}
@@ -28,7 +29,7 @@ func (e *Engine) AccumulateAt(name string, op Atom, t Elem, count int, at func(i
 	return err
 }
 
-func (e *Engine) accumulateAt(name string, op Atom, t Elem, count int, at func(i int) (r *Remote, off int), src, old mem.Range) (err error) {
+func (e *Engine) accumulateAt(name string, op atom.Op, t atom.Elem, count int, at func(i int) (r *Remote, off int), src, old mem.Range) (err error) {
 	var c *chain
 	var l *list
 	for i := 0; i < count && err == nil; i++ {
@@ -37,7 +38,7 @@ func (e *Engine) accumulateAt(name string, op Atom, t Elem, count int, at func(i
 		var was uint64
 		if r.cpuAtomics() {
 			e.note(PathAtomic, r.Rank, t.Bytes)
-			was = cpuAtomic(op, t, r.Mapped, off, x, 0)
+			was = atom.Do(op, t, r.Mapped, off, x, 0)
 		} else {
 			n := e.nic()
 			switch w := n.wayTo(r, op, t); {
@@ -78,8 +79,8 @@ const mostListed = 2048
 type list struct {
 	n    *nic
 	name string
-	op   Atom
-	t    Elem
+	op   atom.Op
+	t    atom.Elem
 
 	len   int
 	to    [mostListed]*Remote
@@ -99,7 +100,7 @@ type lists struct {
 	free []*list
 }
 
-func (s *lists) take(n *nic, name string, op Atom, t Elem) *list {
+func (s *lists) take(n *nic, name string, op atom.Op, t atom.Elem) *list {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var l *list
@@ -258,9 +259,9 @@ func (l *list) pack(r *Remote, some []uint16, fetch bool) (args [4]uint64, paylo
 
 // listed performs a message of a list on whole, the memory that its key names: all of it, or nothing if it asks for what it may not.
 func listed(r *am.Request, whole mem.Range, out []byte) (int, uint8) {
-	op, t := Atom(r.Args[2]), Elem{Kind: reflect.Kind(r.Args[2] >> 8 & 0xff), Bytes: int(r.Args[2] >> 16 & 0xff)}
+	op, t := atom.Op(r.Args[2]), atom.Elem{Kind: reflect.Kind(r.Args[2] >> 8 & 0xff), Bytes: int(r.Args[2] >> 16 & 0xff)}
 	fetch := r.Args[2]&fetches != 0
-	if op >= CompareSwap || t.Check(op) != nil || !t.whole(0) || len(r.Payload)%(8+t.Bytes) != 0 {
+	if op >= atom.CompareSwap || t.Check(op) != nil || !t.Fits(0) || len(r.Payload)%(8+t.Bytes) != 0 {
 		return 0, statusMalformed
 	}
 	n := len(r.Payload) / (8 + t.Bytes)
@@ -269,14 +270,14 @@ func listed(r *am.Request, whole mem.Range, out []byte) (int, uint8) {
 	}
 	for j := range n {
 		addr := binary.LittleEndian.Uint64(r.Payload[8*j:])
-		if _, ok := within(whole, addr, t.Bytes); !ok || !t.whole(addr) {
+		if _, ok := within(whole, addr, t.Bytes); !ok || !t.Fits(addr) {
 			return 0, statusRefused
 		}
 	}
 	operands, olds := mem.Of(r.Payload[8*n:]), mem.Of(out)
 	for j := range n {
 		off := int(binary.LittleEndian.Uint64(r.Payload[8*j:]) - whole.Addr())
-		old := cpuAtomic(op, t, whole, off, operands.Slice(j*t.Bytes, t.Bytes).Bits(), 0)
+		old := atom.Do(op, t, whole, off, operands.Slice(j*t.Bytes, t.Bytes).Bits(), 0)
 		if fetch {
 			olds.Slice(j*t.Bytes, t.Bytes).SetBits(old)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"gopgas/internal/am"
 	"gopgas/internal/bounce"
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -43,8 +44,8 @@ type nic struct {
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM // nil: the NIC has no sends
-	hoses    *hoses // nil: the NIC has no limit, or cannot do without whole registrations
+	am       *am.AM    // nil: the NIC has no sends
+	hoses    *hose.Set // nil: the NIC has no limit, or cannot do without whole registrations
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -69,6 +70,7 @@ type nic struct {
 	transfer  []transfer
 	freeTrans []int32
 	failed    map[Handle]failure // transfers that ended in error and were not waited for yet
+	failures  atomic.Bool        // there are some, for who does not hold mu
 	fetching  atomic.Int32       // non-blocking atomics in flight
 
 	poolKey, scratchKey transport.Region
@@ -105,6 +107,7 @@ type transfer struct {
 // failure is how a transfer has failed, and whether a flush may tell.
 type failure struct {
 	err  error
+	rank int
 	told bool
 }
 
@@ -252,7 +255,7 @@ func (n *nic) progress() bool {
 		_ = n.am.Flush()
 	}
 	if n.hoses != nil {
-		n.hoses.progress()
+		n.hoses.Progress()
 	}
 	moved := n.advance()
 	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
@@ -320,7 +323,7 @@ func (n *nic) giveUp(rank int, err error) {
 	}
 	var hoses []uint64
 	for _, id := range n.am.Lost(rank) {
-		if id&hoseCookie != 0 {
+		if id&hose.Cookie != 0 {
 			hoses = append(hoses, id)
 			continue
 		}
@@ -330,9 +333,9 @@ func (n *nic) giveUp(rank int, err error) {
 	switch {
 	case n.hoses == nil:
 	case n.e.Peers.Check(rank) != nil:
-		n.hoses.lost(rank)
+		n.hoses.Lost(rank)
 	default:
-		n.hoses.part(rank, hoses, err)
+		n.hoses.End(rank, hoses, err)
 	}
 }
 
@@ -357,7 +360,7 @@ func (n *nic) finish(c *transport.Completion) {
 	p := &n.piece[id]
 	e := &n.ends[p.rank]
 	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
-	if c.Status == transport.StatusFlushed && p.tries < mostTries && n.e.Peers.Check(p.rank) == nil {
+	if c.Status == transport.StatusFlushed && p.tries < am.MostTries && n.e.Peers.Check(p.rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
 		n.mu.Unlock()
@@ -429,7 +432,8 @@ func (n *nic) partDoneLocked(t int32, err error) {
 		return
 	}
 	if tr.err != nil {
-		n.failed[Handle{n, tr.op, tr.rank, t, tr.gen.Load(), nil}] = failure{transport.NewOpError(tr.op, tr.rank, tr.err), tr.told}
+		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = failure{transport.NewOpError(tr.op, tr.rank, tr.err), tr.rank, tr.told}
+		n.failures.Store(true)
 		if tr.told {
 			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
 		}
