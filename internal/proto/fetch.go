@@ -26,7 +26,11 @@ func (e *Engine) atomicNB(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint
 		old.SetBits(atom.Do(op, t, r.Mapped, off, x, y))
 		return Handle{}, nil
 	}
-	switch n := e.nic(); n.wayTo(r, op, t) {
+	n := e.nic()
+	if err := n.destination(op.String(), r.Rank, old); err != nil {
+		return Handle{}, err
+	}
+	switch n.wayTo(r, op, t) {
 	case native:
 		return n.fetch(op, r, off, x, y, old)
 	case byMessage:

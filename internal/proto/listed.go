@@ -30,6 +30,11 @@ func (e *Engine) AccumulateAt(name string, op atom.Op, t atom.Elem, count int, a
 }
 
 func (e *Engine) accumulateAt(name string, op atom.Op, t atom.Elem, count int, at func(i int) (r *Remote, off int), src, old mem.Range) (err error) {
+	if n := e.nic(); n != nil {
+		if err := n.destination(name, nobody, old); err != nil {
+			return err
+		}
+	}
 	var c *chain
 	var l *list
 	for i := 0; i < count && err == nil; i++ {
