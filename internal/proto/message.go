@@ -25,8 +25,9 @@ const (
 
 // Handlers that come after those of package hose.
 const (
-	askStore = askHose + uint8(hose.Kinds) + iota // args: key, address; payload: bytes
-	askLoad                                       // args: key, address, how many. Reply: the bytes
+	askStore  = askHose + uint8(hose.Kinds) + iota // args: key, address; payload: bytes
+	askLoad                                        // args: key, address, how many. Reply: the bytes
+	askListed                                      // args: key, 0, operation | kind<<8 | bytes<<16 | fetches; payload: addresses, elements. Reply: the old elements, or nothing
 )
 
 // Statuses of replies.
@@ -53,6 +54,9 @@ func (n *nic) arrived(c *transport.Completion) {
 	id := int32(r.Cookie)
 	if err == nil && r.Status != statusOK {
 		err = errRefused
+	}
+	if err == nil && n.piece[id].fetch && len(r.Payload) == 8 {
+		n.piece[id].dst.SetBits(binary.LittleEndian.Uint64(r.Payload))
 	}
 	if err == nil && n.piece[id].keep {
 		// A reply that does not fit was not made by this program; what fits is as wrong as the rest.
@@ -112,6 +116,8 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		}
 		atom.Accumulate(op, t, part, mem.Of(r.Payload))
 		return 0, statusOK
+	case askListed:
+		return listed(&r, whole, out)
 	case askStore:
 		part, ok := within(whole, r.Args[1], len(r.Payload))
 		if !ok {
