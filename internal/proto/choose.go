@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"gopgas/eager"
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
@@ -78,9 +79,9 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 		return p
 	}
 	switch {
-	case user.Bytes >= n.direct.least:
+	case user.Bytes >= n.direct.least || user.Bytes >= leastLearned && n.learns():
 		return n.chooseLarge(t, waited, user)
-	case n.bypasses(get, waited, user):
+	case n.bypasses(t.r, get, waited, user):
 		t.path = PathBypass
 		return selector.Direct
 	default:
@@ -88,7 +89,17 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 	}
 }
 
-// chooseLarge is choose for what is not small.
+// leastLearned is the size in bytes from which what transfers cost is worth learning, where that is left to the costs: below it
+// asking the clock would be a good part of it.
+const leastLearned = 16 << 10
+
+// learns reports whether the costs decide of transfers that fit into a slot as they do of larger ones.
+func (n *nic) learns() bool {
+	return n.bulk.how.kind == bulkAuto && n.small.how.Mode == eager.Auto && n.direct.reg.Policy() == regmgr.LeavePinned &&
+		!n.e.Sched.Virtual() && n.prices().measured
+}
+
+// chooseLarge is choose for what is not small, and for smaller transfers of which the costs are learned.
 func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Protocol {
 	b := &n.bulk
 	if b.how.kind != bulkAuto || waited {
@@ -107,27 +118,23 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 		}
 		return selector.Bounce
 	}
-	t.flushed = !waited && n.small.flushFollows()
-	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited || t.flushed}
+	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
+	var last run
+	if !waited {
+		q.Waited, last = n.small.flushFollows()
+	}
 	if user.Bytes > bulkFold*n.bulkSlot() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
-	seen := b.recent.use(user.Addr())
+	seen := b.recent.use(user.Addr(), reg.Collections())
 	stays := false
 	if q.Covered, stays = reg.Known(user, t.rights()); stays {
 		q.Uses = usesExpected(seen)
 	}
 	if b.chosen.Load() < enough && b.chosen.Add(1) == enough {
-		n.measure()
+		n.measure(t.r)
 	}
-	now := n.prices()
-	p := selector.None
-	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
-		p = selector.Select(q, now.selector)
-	} else if p, t.trial = now.learned.Choose(q, now.selector, t.blocking); t.trial.Wanted() {
-		t.begun = n.e.Sched.Now()
-	}
-	switch p {
+	switch p := n.cheapest(t, q, &last); p {
 	case selector.Direct, selector.Register:
 		return selector.Direct
 	case selector.Hybrid, selector.Pipe:
@@ -140,6 +147,30 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 		return selector.Pipe
 	}
 	return selector.Bounce
+}
+
+// cheapest selects by what is estimated and what was learned. last are puts that may not be over.
+func (n *nic) cheapest(t *journey, q selector.Query, last *run) (p selector.Protocol) {
+	now := n.prices()
+	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
+		return selector.Select(q, now.selector)
+	}
+	again := false
+	if t.blocking && last.puts > 0 && last.rank == t.r.Rank {
+		if p, again = last.trial.Again(q); again {
+			t.trial = last.trial
+			if p == selector.Register {
+				t.trial = t.trial.Quiet()
+			}
+		}
+	}
+	if !again {
+		p, t.trial = now.learned.Choose(q, now.selector, t.blocking)
+	}
+	if t.trial.Wanted() {
+		t.begun = n.e.Sched.Now()
+	}
+	return p
 }
 
 // many is as many uses as a query can tell of.
@@ -169,22 +200,26 @@ func (n *nic) mayPipe(user mem.Range) bool {
 	return n.bulk.origin != nil && mem.OriginOf(user) != mem.Unknown
 }
 
+const recentBits = 10
+
 // recent counts the uses of large buffers by address. Buffers that share a place forget each other, which costs time only.
 type recent struct {
 	mu     sync.Mutex
-	places [256]struct {
-		addr uint64
-		uses uint8
+	places [1 << recentBits]struct {
+		addr  uint64
+		epoch uint32
+		uses  uint8
 	}
 }
 
-// use counts a use and returns how many there were, this one included, up to 255.
-func (s *recent) use(addr uint64) uint8 {
+// use counts a use and returns how many there were, this one included, up to 255, since the last garbage collection: behind
+// that another buffer may have the address.
+func (s *recent) use(addr, collections uint64) uint8 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := &s.places[addr*0x9e3779b97f4a7c15>>56]
-	if p.addr != addr {
-		p.addr, p.uses = addr, 0
+	p := &s.places[addr*0x9e3779b97f4a7c15>>(64-recentBits)]
+	if p.addr != addr || p.epoch != uint32(collections) {
+		p.addr, p.epoch, p.uses = addr, uint32(collections), 0
 	}
 	if p.uses < 255 {
 		p.uses++

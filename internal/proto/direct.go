@@ -137,7 +137,6 @@ type journey struct {
 
 	blocking bool           // it is over when the call returns, but for a flush
 	trial    selector.Trial // what its cost is noted under, if anything
-	flushed  bool           // a flush is likely to follow, whose time counts
 	begun    time.Duration  // of a trial
 }
 
@@ -159,6 +158,7 @@ func (n *nic) failedPutLocked(rank int) (err error) {
 			delete(n.failed, h)
 		}
 	}
+	n.failures.Store(len(n.failed) > 0)
 	return err
 }
 
@@ -168,6 +168,21 @@ const mostDepth = 4
 // whole carries out a transfer, a fragment at a time, with as many of them in flight as plan says; user may be reused, or
 // is filled, when it returns. Fragments that cannot be registered are copied.
 func (n *nic) whole(t journey, user mem.Range, plan regmgr.Plan) (err error) {
+	if plan.Fragment >= user.Bytes && n.isSingle(&t, user.Bytes) {
+		switch h, err := n.single(&t, 0, user); {
+		case err == nil:
+			return h.Wait(context.Background())
+		case errors.Is(err, regmgr.ErrCopy):
+			return n.copied(t, 0, user)
+		default:
+			return err
+		}
+	}
+	return n.inParts(t, user, plan)
+}
+
+// inParts is whole for what is more than one operation.
+func (n *nic) inParts(t journey, user mem.Range, plan regmgr.Plan) (err error) {
 	var flying [mostDepth]Handle
 	depth := min(plan.Depth, mostDepth)
 	begun, ended := 0, 0
@@ -288,7 +303,12 @@ func (n *nic) startUser(t journey, user mem.Range) (h Handle, begun bool, err er
 	p := n.choose(&t, true, user)
 	if p == selector.Direct {
 		// A pipelined transfer would need somebody to go on with it, so all of it is registered at once.
-		if h, err = n.start(t, 0, user); !errors.Is(err, regmgr.ErrCopy) {
+		if n.isSingle(&t, user.Bytes) {
+			h, err = n.single(&t, 0, user)
+		} else {
+			h, err = n.start(t, 0, user)
+		}
+		if !errors.Is(err, regmgr.ErrCopy) {
 			return h, true, err
 		}
 		p, err = selector.Bounce, nil

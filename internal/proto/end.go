@@ -317,3 +317,25 @@ func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
 	}
 	return nil
 }
+
+// waitAlone is waitUntil for a wait that concerns no single rank.
+func (n *nic) waitAlone(op string, cond func() bool) error {
+	n.pollers.Add(1)
+	defer n.pollers.Add(-1)
+	n.waits.Add(1)
+	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: -1}, nil)
+	defer sp.End()
+	for !cond() {
+		if n.progress() {
+			sp.Moved()
+			continue
+		}
+		if n.closed.Load() {
+			return transport.NewOpError(op, -1, errOwnEnd)
+		}
+		if err := sp.Step(); err != nil {
+			return transport.NewOpError(op, -1, err)
+		}
+	}
+	return nil
+}

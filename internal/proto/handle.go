@@ -84,6 +84,9 @@ func (h Handle) Wait(ctx context.Context) error {
 		}
 	}
 	err := h.n.failure(h)
+	if err == nil {
+		return nil // before what follows allocates
+	}
 	if of := (*transport.OpError)(nil); errors.As(err, &of) {
 		return h.n.explain(of.Op, of.Rank, err)
 	}
@@ -102,12 +105,13 @@ func (n *nic) what(h Handle) sched.What {
 
 // failure returns the error of a transfer that has ended, the first time it is asked.
 func (n *nic) failure(h Handle) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.failed) == 0 {
+	if !n.failures.Load() { // set before the transfer's generation grows
 		return nil
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	err := n.failed[h]
 	delete(n.failed, h)
+	n.failures.Store(len(n.failed) > 0)
 	return err
 }

@@ -10,7 +10,9 @@ import (
 
 	"gopgas/internal/am"
 	"gopgas/internal/bounce"
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -43,8 +45,9 @@ type nic struct {
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM // nil: the NIC has no sends
-	hoses    *hoses // nil: the NIC has no limit, or cannot do without whole registrations
+	am       *am.AM      // nil: the NIC has no sends
+	hoses    *hose.Set   // nil: the NIC has no limit, or cannot do without whole registrations
+	bucketed atomic.Bool // this rank has had memory in buckets
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -69,6 +72,7 @@ type nic struct {
 	transfer  []transfer
 	freeTrans []int32
 	failed    map[Handle]error // transfers that ended in error and were not waited for yet
+	failures  atomic.Bool      // there are some, for who does not hold mu
 
 	poolKey, scratchKey transport.Region
 	scratch             mem.Range
@@ -244,7 +248,7 @@ func (n *nic) progress() bool {
 		_ = n.am.Flush()
 	}
 	if n.hoses != nil {
-		n.hoses.progress()
+		n.hoses.Progress()
 	}
 	moved := n.advance()
 	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
@@ -264,7 +268,7 @@ func (n *nic) progress() bool {
 // tend is progress by a goroutine of the NIC itself. Where this rank's memory is in buckets it does nothing: a request may have
 // a bucket's registration ended, which waits for what the NIC's goroutines are sending from there.
 func (n *nic) tend() bool {
-	if n.hoses != nil && n.hoses.lends.Load() {
+	if n.bucketed.Load() {
 		return false
 	}
 	return n.progress()
@@ -285,19 +289,19 @@ func (n *nic) spread() {
 
 func (n *nic) tellAll() {
 	p := n.e.Peers
-	first := p.block.Load().Word64(blockAny).Load()
+	first := p.First()
 	for dead := range n.e.Size {
-		c := p.cause(dead)
+		c := p.Cause(dead)
 		if c == 0 {
 			continue
 		}
-		for r := range p.others {
-			to := &p.others[r]
-			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.cause(r) != 0 {
+		for r := range n.e.blocks {
+			to := &n.e.blocks[r]
+			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.Cause(r) != 0 {
 				continue
 			}
-			if n.store64("tell", to, blockGone+8*dead, uint64(c)) == nil {
-				_ = n.store64("tell", to, blockAny, first) // whoever cannot be told will find out for itself
+			if n.store64("tell", to, peers.GoneOff(dead), uint64(c)) == nil {
+				_ = n.store64("tell", to, peers.FirstOff, first) // whoever cannot be told will find out for itself
 			}
 		}
 	}
@@ -305,7 +309,7 @@ func (n *nic) tellAll() {
 
 // lost records that rank is gone, and leaves the telling to the next one who polls.
 func (n *nic) lost(rank int) {
-	if n.e.Peers.MarkGone(rank, Silent) {
+	if n.e.Peers.MarkGone(rank, peers.Silent) {
 		n.news.Store(true)
 	}
 	n.giveUp(rank, n.e.Peers.Check(rank))
@@ -321,7 +325,7 @@ func (n *nic) giveUp(rank int, err error) {
 	}
 	var hoses []uint64
 	for _, id := range n.am.Lost(rank) {
-		if id&hoseCookie != 0 {
+		if id&hose.Cookie != 0 {
 			hoses = append(hoses, id)
 			continue
 		}
@@ -331,9 +335,9 @@ func (n *nic) giveUp(rank int, err error) {
 	switch {
 	case n.hoses == nil:
 	case n.e.Peers.Check(rank) != nil:
-		n.hoses.lost(rank)
+		n.hoses.Lost(rank)
 	default:
-		n.hoses.part(rank, hoses, err)
+		n.hoses.End(rank, hoses, err)
 	}
 }
 
@@ -430,6 +434,7 @@ func (n *nic) partDoneLocked(t int32, err error) {
 	}
 	if tr.err != nil {
 		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failures.Store(true)
 		if tr.op == opPut {
 			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
 		}

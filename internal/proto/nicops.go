@@ -260,33 +260,28 @@ var errNoRoom = errors.New("no room")
 // keep takes a piece with a buffer of its own, and a transfer, for an operation to rank. Without leave to wait it fails
 // with errNoRoom where it would have to.
 func (n *nic) keep(name string, rank int, slot, wait bool) (kept, error) {
-	// The order of waiting is transfers, then pieces; whoever holds pieces that wait for him does not wait at all.
-	h, ok := n.tryBegin(name, rank)
-	if !ok && !wait {
+	// Whoever holds pieces that wait for him does not wait at all.
+	k, ok := n.tryKeep(name, rank, slot)
+	switch {
+	case ok:
+		return k, nil
+	case !wait:
 		return kept{}, errNoRoom
 	}
-	if !ok {
-		var err error
-		if h, err = n.begin(name, rank); err != nil {
-			return kept{}, err
-		}
-	}
-	id, ok := n.tryAcquire(rank, slot)
-	if !ok && !wait {
-		n.partDone(h.id, nil)
-		return kept{}, errNoRoom
-	}
-	if !ok {
-		var err error
-		if id, err = n.acquire(name, rank, slot); err != nil {
-			n.partDone(h.id, nil)
-			return kept{}, err
-		}
-	}
+	err := n.waitUntil(name, rank, func() bool {
+		k, ok = n.tryKeep(name, rank, slot)
+		return ok
+	})
+	return k, err
+}
+
+func (n *nic) tryKeep(name string, rank int, slot bool) (k kept, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.piece[id].transfer, n.piece[id].keep = h.id, true
-	return kept{h, id}, nil
+	if k.h, k.id, ok = n.tryBeginOneLocked(name, rank, slot); ok {
+		n.piece[k.id].keep = true
+	}
+	return k, ok
 }
 
 // postKept posts op with a kept piece for the result of bytes.
@@ -387,9 +382,8 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure.
 func (n *nic) flush(rank int) error {
 	ep := &n.ends[rank]
-	put := n.small.flushed()
-	if put.trial.Wanted() && put.rank == rank {
-		defer n.flushTook(put, n.e.Sched.Now())
+	if puts := n.small.flushed(rank); puts.trial.Wanted() && !puts.mixed {
+		defer n.flushTook(puts, n.e.Sched.Now())
 	}
 	if ep.pending.Load() != 0 {
 		if err := n.waitUntil("flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
