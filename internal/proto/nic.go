@@ -45,8 +45,9 @@ type nic struct {
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM    // nil: the NIC has no sends
-	hoses    *hose.Set // nil: the NIC has no limit, or cannot do without whole registrations
+	am       *am.AM      // nil: the NIC has no sends
+	hoses    *hose.Set   // nil: the NIC has no limit, or cannot do without whole registrations
+	bucketed atomic.Bool // this rank has had memory in buckets
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -277,7 +278,7 @@ func (n *nic) progress() bool {
 // tend is progress by a goroutine of the NIC itself. Where this rank's memory is in buckets it does nothing: a request may have
 // a bucket's registration ended, which waits for what the NIC's goroutines are sending from there.
 func (n *nic) tend() bool {
-	if n.hoses != nil && n.hoses.Lends() {
+	if n.bucketed.Load() {
 		return false
 	}
 	return n.progress()
