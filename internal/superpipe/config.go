@@ -62,6 +62,8 @@ type Config struct {
 	Leases    int // transfers that a target takes in at once, each Fold slots; 0: 2
 	PerOrigin int // of them, to one origin; 0: half, rounded up
 
+	Later bool // a target registers no workspace before Prepare
+
 	Model  *Model // what was measured; nil: the defaults of the paper. See Origin.Calibrate
 	Policy Policy
 

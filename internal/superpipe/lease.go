@@ -11,6 +11,7 @@ import (
 // lease is workspace in use by one transfer. The zero lease is free.
 type lease struct {
 	acknowledged atomic.Uint64 // generation of the newest last acknowledgement that the NIC has sent
+	unheard      atomic.Uint64 // generation of an acknowledgement that it could not send, plus one
 
 	mu         sync.Mutex // guards what follows; held for the copy of one chunk
 	t          *Target    // nil while the lease is free
@@ -27,6 +28,7 @@ type lease struct {
 	block  int  // blocks copied of the chunk
 	seq    int  // blocks copied of the transfer
 	at     int  // bytes copied of the transfer
+	whole  int  // of so many
 	broken bool // the origin did what it must not: nothing is copied any more
 	op     [1]transport.Op
 
@@ -51,8 +53,8 @@ const cookieGenerations = CookieSpan / mostLeases
 // open begins a lease; l.mu is held.
 func (l *lease) open(t *Target, slot int32, generation uint64, origin int, ep transport.EP, o Offer, dst mem.Range) {
 	l.t, l.slot, l.generation, l.origin, l.ep, l.offer, l.dst = t, slot, generation, origin, ep, o, dst
-	l.slots = t.pool.Range(slot)
-	l.chunk, l.told, l.block, l.seq, l.at, l.broken = 0, 0, 0, 0, 0, false
+	l.slots = t.space.pool.Range(slot)
+	l.chunk, l.told, l.block, l.seq, l.at, l.whole, l.broken = 0, 0, 0, 0, 0, dst.Bytes, false
 	l.inbox.open(slot, generation)
 }
 
@@ -100,7 +102,7 @@ func (l *lease) copyOut() (moved bool, copied, whole int) {
 	if l.t.way == WayFlags {
 		moved = l.follow()
 	} else {
-		moved = l.whole()
+		moved = l.take()
 	}
 	return moved, l.at - before, l.dst.Bytes
 }
@@ -111,8 +113,12 @@ func (l *lease) acknowledge() (moved bool) {
 		return false
 	}
 	defer l.mu.Unlock()
-	if l.t == nil || l.broken {
+	if l.t == nil || l.broken || l.offer.Tag == 0 {
 		return false
+	}
+	if last := l.generation % cookieGenerations; l.unheard.Load() == last+1 && l.acknowledged.Load() != last {
+		l.unheard.Store(0)
+		l.told = 0 // the next one says it all
 	}
 	if l.told < l.chunk && l.tell() {
 		moved = true
@@ -156,8 +162,8 @@ func (l *lease) follow() (moved bool) {
 	return moved
 }
 
-// whole copies a chunk whose immediate has come.
-func (l *lease) whole() bool {
+// take copies a chunk whose immediate has come.
+func (l *lease) take() bool {
 	n, ok := l.inbox.there(l.chunk)
 	if !ok {
 		return false
@@ -177,14 +183,14 @@ func (l *lease) whole() bool {
 func (l *lease) tell() bool {
 	t := l.t
 	value := ack(l.offer.Tag, l.chunk)
-	word := t.scratch.Slice(int(l.slot)*8, 8)
+	word := t.space.scratch.Slice(int(l.slot)*8, 8)
 	word.Word64(0).Store(value) // one still in flight may send the newer value, which is as good
 	op := &l.op[0]
 	*op = transport.Op{
 		Kind: transport.OpWrite, NSGE: 1, EP: l.ep, RAddr: l.offer.AckAddr, RKey: l.offer.AckKey,
 		Cookie: t.c.Cookies + l.generation%cookieGenerations*mostLeases + uint64(l.slot),
 	}
-	op.SGE[0] = transport.SGE{Mem: word, LKey: t.ackFrom.LKey}
+	op.SGE[0] = transport.SGE{Mem: word, LKey: t.space.ackFrom.LKey}
 	if t.inline {
 		op.Flags |= transport.FlagInline
 	}
@@ -216,6 +222,13 @@ func (l *lease) lost(origin int, generation uint64) {
 	if l.t != nil && (l.origin == origin || origin == anyOrigin) && (l.generation == generation || generation == 0) {
 		l.close()
 	}
+}
+
+// into reports whether the lease is for memory of r.
+func (l *lease) into(r mem.Range) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.t != nil && l.dst.Addr()-r.Addr() < uint64(r.Bytes)
 }
 
 // close takes the lease back; l.mu is held.

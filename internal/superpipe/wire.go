@@ -3,6 +3,8 @@ package superpipe
 import (
 	"encoding/binary"
 	"errors"
+
+	"gopgas/internal/mem"
 )
 
 // Offer is what an origin's rendezvous message tells the target, beside where the data is to go.
@@ -25,14 +27,14 @@ type Grant struct {
 
 // Sizes of the messages, in bytes.
 const (
-	offerBytes = 32
-	grantBytes = 35
+	OfferBytes = 32
+	GrantBytes = 35
 )
 
 // ErrMalformed is wrapped by the errors of ParseOffer and ParseGrant.
 var ErrMalformed = errors.New("superpipe: malformed rendezvous message")
 
-// Append appends the offer's offerBytes bytes to b.
+// Append appends the offer's OfferBytes bytes to b.
 func (o Offer) Append(b []byte) []byte {
 	for _, w := range [...]uint64{o.Bytes, o.AckAddr, o.AckKey, o.Tag} {
 		b = binary.LittleEndian.AppendUint64(b, w)
@@ -42,7 +44,7 @@ func (o Offer) Append(b []byte) []byte {
 
 // ParseOffer is the inverse of Append.
 func ParseOffer(b []byte) (Offer, error) {
-	if len(b) != offerBytes {
+	if len(b) != OfferBytes {
 		return Offer{}, ErrMalformed
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
@@ -53,7 +55,12 @@ func ParseOffer(b []byte) (Offer, error) {
 	return o, nil
 }
 
-// Append appends the grant's grantBytes bytes to b.
+// fits reports whether the offer is one for a transfer into dst.
+func (o Offer) fits(dst mem.Range) bool {
+	return o.Bytes == uint64(dst.Bytes) && o.Bytes > 0 && o.Bytes <= maxCopied && o.Tag > 0 && o.Tag <= lastGeneration
+}
+
+// Append appends the grant's GrantBytes bytes to b.
 func (g Grant) Append(b []byte) []byte {
 	for _, w := range [...]uint64{g.Generation, g.Addr, g.Key} {
 		b = binary.LittleEndian.AppendUint64(b, w)
@@ -66,7 +73,7 @@ func (g Grant) Append(b []byte) []byte {
 
 // ParseGrant is the inverse of Append.
 func ParseGrant(b []byte) (Grant, error) {
-	if len(b) != grantBytes {
+	if len(b) != GrantBytes {
 		return Grant{}, ErrMalformed
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
