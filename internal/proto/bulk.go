@@ -227,8 +227,9 @@ func (n *nic) unhelp() {
 // landLocked ends a flight's handle when the user's memory is his again, and what a flush waits for when it is over.
 func (n *nic) landLocked(f *flight, done bool) {
 	e := &n.ends[f.h.rank]
-	over := f.pipe.Done()
-	if !f.ended && (over || !f.get && f.pipe.Sourced()) {
+	sourced := !f.get && f.pipe.Sourced()
+	over := f.pipe.Done() // asked last: a pipe that has failed counts as sourced, and its error must be told
+	if !f.ended && (over || sourced) {
 		f.ended, f.told = true, over
 		var err error
 		if over {
