@@ -24,11 +24,13 @@ const (
 	bulkAuto     bulkKind = iota
 	bulkRegister          // as the policy of registration says
 	bulkPiped             // never registered
+	bulkLeased            // nor is the target's
 )
 
 const (
 	bulkAutoName     = "auto"
 	bulkRegisterName = "register"
+	bulkLeaseName    = "lease"
 )
 
 // ParseBulk returns what PGAS_BULK calls name; the empty name is auto.
@@ -38,6 +40,8 @@ func ParseBulk(name string) (Bulk, error) {
 		return Bulk{}, nil
 	case bulkRegisterName:
 		return Bulk{kind: bulkRegister}, nil
+	case bulkLeaseName:
+		return Bulk{kind: bulkLeased}, nil
 	}
 	p, err := superpipe.ParsePolicy(name)
 	if err != nil {
@@ -48,7 +52,7 @@ func ParseBulk(name string) (Bulk, error) {
 
 // Bulks lists the names that ParseBulk knows.
 func Bulks() string {
-	names := []string{bulkAutoName, bulkRegisterName}
+	names := []string{bulkAutoName, bulkRegisterName, bulkLeaseName}
 	for p := superpipe.Super; p <= superpipe.PipelinedPins; p++ {
 		names = append(names, p.String())
 	}
@@ -56,10 +60,16 @@ func Bulks() string {
 }
 
 // choose says how a put or get of the user's memory travels: Direct (t.path says of which kind), Pipe, Hybrid, or Bounce for
-// everything that is copied through the pool or goes inline. waited: for its completion somebody waits anyway.
+// everything that is copied through the pool, goes inline or by message; Lease. waited: for its completion somebody waits anyway.
 func (n *nic) choose(t *journey, waited bool, user mem.Range) selector.Protocol {
 	if user.Bytes == 0 || t.r.hosed != nil && t.r.Rank == n.e.Rank {
 		return selector.Bounce
+	}
+	switch {
+	case n.bulk.how.kind == bulkLeased && user.Bytes >= n.direct.least && n.mayLease(t.r, user):
+		return selector.Lease
+	case t.r.hosed != nil && n.am != nil && user.Bytes > n.am.MaxPayload() && n.unregistered(t.r):
+		return n.chooseUnregistered(t, waited, user)
 	}
 	p := n.chooseAny(t, waited, user)
 	if t.r.hosed != nil && p != selector.Direct {

@@ -225,11 +225,12 @@ func (xp *Exposure) release() error {
 	}
 	xp.mappings = nil
 	if xp.hosed != 0 {
-		errs = append(errs, xp.e.nic().hoses.withdraw(xp.hosed, xp.Of))
+		errs = append(errs, xp.e.nic().hoses.withdraw(xp.hosed, xp.Of), xp.e.nic().drain(xp.Local))
 		xp.hosed = 0
 	}
 	if xp.hasKey {
 		xp.e.nic().forget(xp.region.RKey)
+		errs = append(errs, xp.e.nic().drain(xp.Local))
 		errs = append(errs, xp.e.nic().d.Deregister(xp.region))
 		xp.hasKey = false
 	}

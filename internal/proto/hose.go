@@ -111,7 +111,7 @@ func newHoses(n *nic, budget int64) (*hoses, error) {
 		parts: make(map[uint32]mem.Range), keys: make(map[uint64]lent), asked: make([]bool, n.e.Size),
 	}
 	h.server = firehose.NewServer(b, h, n.direct.reg.Uses)
-	n.direct.reg.Share(h.server)
+	n.leases.room.buckets = h.server
 	if h.holder, err = firehose.NewHolder(firehose.HolderConfig{Budget: b, Payload: payload}); err == nil {
 		h.foresee()
 	}

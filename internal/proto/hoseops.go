@@ -183,6 +183,7 @@ func (n *nic) hosedPart(op string, r *Remote, at uint64, off int, part mem.Range
 		if err == nil && carried {
 			n.e.counts.add(PathMessage, r.Rank, part.Bytes)
 		} else if err == nil {
+			n.ends[r.Rank].wary.Store(refusals)
 			err = n.byMessage(op, r, off, part)
 		}
 		return err
@@ -286,6 +287,7 @@ func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool)
 		n.e.counts.add(PathBounce, r.Rank, bytes)
 		err = n.post(op, k.id, rd)
 	default:
+		n.ends[r.Rank].wary.Store(refusals)
 		bytes = min(bytes, n.am.MaxPayload()/8*8)
 		n.e.counts.add(PathMessage, r.Rank, bytes)
 		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(bytes)}

@@ -3,6 +3,7 @@ package proto
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
 
 	"gopgas/internal/am"
@@ -24,6 +25,10 @@ const (
 	askForgotten                // the sender holds nothing of the receiver's memory any more
 	askStore                    // args: key, address; payload: bytes
 	askLoad                     // args: key, address, how many. Reply: the bytes
+	askLease                    // args: key, address, bytes; payload: a superpipe.Offer. Reply: 1 and a superpipe.Grant, or 0: not now
+	askPull                     // args: key, address, bytes; payload: a superpipe.Grant. Reply: 1 and a superpipe.Offer, or 0: not now
+	askReturn                   // args: generation, tag: the receiver has its lease back. Reply: 1, or 0: ask again
+	askStop                     // args: generation: no more is to be put into this lease of the sender's. Reply: 1: it will be returned, or 0
 )
 
 // Statuses of replies.
@@ -44,6 +49,11 @@ func (n *nic) arrived(c *transport.Completion) {
 	}
 	if r.Cookie&hoseCookie != 0 {
 		n.hoses.answered(r, err)
+		_ = n.am.Release(r)
+		return
+	}
+	if r.Cookie&noteCookie != 0 {
+		n.leases.answered(r, err)
 		_ = n.am.Release(r)
 		return
 	}
@@ -79,6 +89,14 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		return n.hoses.moved(r)
 	case r.Handler == askForget || r.Handler == askForgotten:
 		return n.hoses.forget(r)
+	}
+	switch r.Handler {
+	case askReturn, askStop:
+		return n.leases.noted(r, out)
+	case askLease:
+		if n.leases.target != nil {
+			n.leases.ready() // which may register: not under a lock
+		}
 	}
 	n.exposing.RLock()
 	defer n.exposing.RUnlock()
@@ -128,6 +146,12 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		}
 		load(mem.Of(out[:part.Bytes]), part)
 		return part.Bytes, statusOK
+	case askLease, askPull:
+		part, ok := within(whole, r.Args[1], int(min(r.Args[2], math.MaxInt)))
+		if !ok || r.From < 0 || r.From >= n.e.Size {
+			return 0, statusRefused
+		}
+		return n.leases.serve(r, part, out)
 	}
 	return 0, statusMalformed
 }

@@ -75,6 +75,7 @@ func (n *nic) machine(m superpipe.Model, lookup float64) selector.Machine {
 		Caps: n.caps, Model: m, Post: m.Gap, Lookup: lookup, Handler: assumedHandler,
 		Slot: n.pool.SlotBytes(), Slots: n.pool.Bytes() / n.pool.SlotBytes(), BulkSlot: n.bulkSlot(), Fold: bulkFold,
 	}
+	machine.Lease = n.leases.target != nil
 	if n.am != nil {
 		machine.Payload = n.am.MaxPayload()
 	}

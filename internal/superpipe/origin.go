@@ -146,7 +146,7 @@ func (o *Origin) release(p *Pipe, failed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.table[p.index].Store(nil)
-	if p.t.Lease && failed && p.posted > 0 && !p.isLost() { // asked under mu: revive comes after fail
+	if p.t.Lease && (failed || o.c.Kept) && p.posted > 0 && !p.isLost() { // asked under mu: revive comes after fail
 		o.retired = append(o.retired, retired{p.index, p.t.Rank})
 	} else {
 		o.free = append(o.free, p.index)

@@ -69,6 +69,13 @@ func (t *Target) Reclaim() (bytes int, err error) {
 	return bytes, err
 }
 
+// Idle reports whether the workspace is registered and no lease is out.
+func (t *Target) Idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.space.state == spaceReady && len(t.held) == 0
+}
+
 // turn begins to register the workspace, or to deregister it, if it is as said and nobody is at it or uses it.
 func (t *Target) turn(from spaceState) bool {
 	t.mu.Lock()

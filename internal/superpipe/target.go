@@ -180,12 +180,17 @@ func (t *Target) Completed(c *transport.Completion) bool {
 func (t *Target) Reported(cookie uint64, err error) {
 	at := cookie - t.c.Cookies
 	i, generation := int(at%mostLeases), at/mostLeases
-	switch {
-	case i >= len(t.leases):
-	case err == nil:
-		t.leases[i].acknowledged.Store(generation)
-	default:
-		t.leases[i].unheard.Store(generation + 1)
+	if i >= len(t.leases) {
+		return
+	}
+	l := &t.leases[i]
+	if err != nil {
+		l.unheard.Store(generation + 1)
+	} else {
+		l.acknowledged.Store(generation)
+	}
+	if t.c.Kept && l.current.Load()%cookieGenerations == generation {
+		l.sending.Add(-1)
 	}
 }
 
@@ -214,11 +219,16 @@ func (t *Target) Lost(origin int) {
 	}
 }
 
-// Return takes back a lease into which its origin posts nothing any more, all that it had posted being reported.
-func (t *Target) Return(origin int, generation uint64) {
+// Return takes back a lease into which its origin posts nothing any more, all that it had posted being reported. Where leases are
+// kept it is false while the NIC has an acknowledgement for that origin: ask again. generation 0: the origin knows no more than the
+// tag of its offer.
+func (t *Target) Return(origin int, generation, tag uint64) bool {
 	for i := range t.leases {
-		t.leases[i].lost(origin, generation)
+		if !t.leases[i].returned(origin, generation, tag) {
+			return false
+		}
 	}
+	return true
 }
 
 // Outcome is how far a transfer into a lease has come.
