@@ -25,8 +25,7 @@ const (
 type bulk struct {
 	how    Bulk
 	origin *superpipe.Origin // nil: the NIC may register too little for a workspace
-	recent recent
-	chosen atomic.Int32 // transfers that were chosen for, up to enough
+	chosen atomic.Int32      // transfers that were chosen for, up to enough
 
 	live    atomic.Int32 // flights, for who does not hold nic.mu
 	flights []flight     // under nic.mu

@@ -3,8 +3,8 @@ package proto
 import (
 	"fmt"
 	"strings"
-	"sync"
 
+	"gopgas/internal/callsite"
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
@@ -122,10 +122,12 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 	if user.Bytes > bulkFold*n.bulkSlot() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
-	seen := b.recent.use(user.Addr())
+	var site callsite.Stack
+	callsite.Here(&site, framesBelow)
+	foreseen := reg.Returns(site.Hash(), user)
 	stays := false
 	if q.Covered, stays = reg.Known(user, t.rights()); stays {
-		q.Uses = usesExpected(seen)
+		q.Uses = foreseen
 	}
 	if b.chosen.Load() < enough && b.chosen.Add(1) == enough {
 		n.measure()
@@ -152,22 +154,6 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 	return selector.Bounce
 }
 
-// many is as many uses as a query can tell of.
-const many = 255
-
-// usesExpected is how many transfers a registration will serve of memory that has been seen so often, this time included:
-// the first time nothing speaks for another one.
-func usesExpected(seen uint8) uint8 {
-	switch seen {
-	case 0, 1:
-		return 1
-	case 2:
-		return 4
-	default:
-		return many
-	}
-}
-
 // pipes reports whether what could not be registered is to go through a pipe.
 func (n *nic) pipes(user mem.Range) bool {
 	return n.bulk.how.kind != bulkRegister && n.direct.reg.Policy() == regmgr.LeavePinned && user.Bytes >= n.direct.least &&
@@ -177,27 +163,4 @@ func (n *nic) pipes(user mem.Range) bool {
 // mayPipe reports whether a pipe can carry memory: it outlives the call, so it must not lie on a stack.
 func (n *nic) mayPipe(user mem.Range) bool {
 	return n.bulk.origin != nil && mem.OriginOf(user) != mem.Unknown
-}
-
-// recent counts the uses of large buffers by address. Buffers that share a place forget each other, which costs time only.
-type recent struct {
-	mu     sync.Mutex
-	places [256]struct {
-		addr uint64
-		uses uint8
-	}
-}
-
-// use counts a use and returns how many there were, this one included, up to 255.
-func (s *recent) use(addr uint64) uint8 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := &s.places[addr*0x9e3779b97f4a7c15>>56]
-	if p.addr != addr {
-		p.addr, p.uses = addr, 0
-	}
-	if p.uses < 255 {
-		p.uses++
-	}
-	return p.uses
 }

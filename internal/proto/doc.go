@@ -72,7 +72,7 @@
 //	    nic.mu   (requests, slots, endpoints, flights, the firehose Holder; never held across a wait)
 //	      superpipe's Origin.mu, Pipe.mu
 //	  superpipe's Pipe.stepping (try-lock; chunks are posted under it, which takes later.mu and nic.mu)
-//	  small.mu, recent.mu, gauge.mu (short; nothing is taken under them)
+//	  small.mu, gauge.mu (short; nothing is taken under them)
 //	  exposing   (for reading, while a handler runs)
 //	      regmgr's aheader.mu
 //	  firehose.Server, hoses.mu  (nothing but regmgr's budget is taken under them)
