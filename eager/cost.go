@@ -11,8 +11,9 @@ type Cost struct {
 	Bytes    int
 	Copy     float64 // C_m: into a slot, measured as transfers do it
 	Register float64 // R_m: register and, in time, deregister
-	Lookup   float64 // V: the usage table and the registration cache
+	Lookup   float64 // V: all that a transfer past the slots does and one through them does not, but for the registration
 	Wire     float64 // from posting to the completion that frees the source; for a plain put
+	Ask      float64 // the usage table's part of Lookup, which a use pays that then goes through a slot too
 }
 
 // Costs is a cost model: points in growing order of size, with straight lines between them and the last line going on.
@@ -27,7 +28,7 @@ func (c Costs) validate() error {
 		if i > 0 && p.Bytes <= c[i-1].Bytes || p.Bytes < 0 {
 			return fmt.Errorf("eager: point %d of the cost model is for %d bytes: sizes grow", i, p.Bytes)
 		}
-		for _, v := range [...]float64{p.Copy, p.Register, p.Lookup, p.Wire} {
+		for _, v := range [...]float64{p.Copy, p.Register, p.Lookup, p.Wire, p.Ask} {
 			if !(v >= 0) || math.IsInf(v, 0) {
 				return fmt.Errorf("eager: point %d of the cost model, %d bytes, has a cost of %v", i, p.Bytes, v)
 			}
@@ -51,7 +52,10 @@ func (c Costs) At(bytes int) Cost {
 		x = 0
 	}
 	line := func(a, b float64) float64 { return max(0, a+x*(b-a)) }
-	return Cost{bytes, line(a.Copy, b.Copy), line(a.Register, b.Register), line(a.Lookup, b.Lookup), line(a.Wire, b.Wire)}
+	return Cost{
+		Bytes: bytes, Copy: line(a.Copy, b.Copy), Register: line(a.Register, b.Register), Lookup: line(a.Lookup, b.Lookup),
+		Wire: line(a.Wire, b.Wire), Ask: line(a.Ask, b.Ask),
+	}
 }
 
 // BreakEven returns n(m): the least number of uses that repays a registration, n > R/(C-V) (inequality 3 of the paper;
@@ -62,6 +66,10 @@ func (c Cost) BreakEven() (n float64, ok bool) {
 	}
 	return math.Floor(c.Register/(c.Copy-c.Lookup)) + 1, true
 }
+
+// asked reports whether the usage table is to be asked at all: a use that it finds frequent saves at least what one costs for
+// which it has been asked in vain.
+func (c Cost) asked() bool { return c.Copy-c.Lookup >= c.Ask }
 
 // Speculate returns the uses after which a buffer is registered: so many percent of its break-even count, rounded up,
 // in the hope of the others. It is at least 2 where n is: a first use gives no hope of another one.
@@ -82,8 +90,9 @@ func newThresholds(c Costs, most, percent int) thresholds {
 	t := thresholds{uses: make([]uint32, most>>classBits+1), least: most + 1}
 	for i := range t.uses {
 		t.uses[i] = never
-		n, ok := c.At(i << classBits).BreakEven()
-		if n = Speculate(n, percent); ok && n <= mostUses {
+		at := c.At(i << classBits)
+		n, ok := at.BreakEven()
+		if n = Speculate(n, percent); ok && at.asked() && n <= mostUses {
 			t.uses[i] = uint32(n)
 			t.least = min(t.least, i<<classBits)
 		}

@@ -6,7 +6,8 @@
 // # Terms
 //
 //   - Bounce: the payload is copied into (a get: out of) a slot of registered memory. It costs C_m for m bytes.
-//   - Bypass: the NIC takes the payload from the user's buffer. It costs R_m once, and V, the lookups, each time.
+//   - Bypass: the NIC takes the payload from the user's buffer. It costs R_m once, and V, the lookups and all else that a transfer
+//     through a slot does not do, each time.
 //   - Break-even count: the least n for which n uses repay the registration, n > R_m/(C_m - V).
 //   - Frequent: a buffer whose count has reached the threshold, a percentage of the break-even count of the size at hand.
 //   - Waited: the completion of the transfer is waited for anyway.
@@ -27,7 +28,7 @@
 //   - E2: the table's key is the address alone; the count is compared with the threshold of the current size.
 //   - E3: the table grows only while chains have not begun or at least 20 % of its buffers are frequent. Known buffers go
 //     on counting, so growth resumes by itself.
-//   - E4: sizes at which a lookup costs as much as the copy have no threshold and cost no lookup.
+//   - E4: sizes at which a frequent use would save less than asking the table costs have no threshold, and are not asked about.
 //   - E5: nothing here registers memory, and nothing allocates but New, Measure and a table that grows chains.
 //
 // # Concurrency

@@ -1,6 +1,7 @@
 package eager
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -121,7 +122,8 @@ func fitting(q Query, l Limits) Choice {
 type Config struct {
 	Mode    Mode
 	Limits  Limits
-	Costs   Costs // measured; see Measure
+	Costs   Costs // measured, of puts; see Measure
+	Gets    Costs // of gets; nil: those of puts
 	Percent int   // of the break-even count after which a buffer is registered; 0: 25
 }
 
@@ -132,11 +134,32 @@ const DefaultPercent = 25
 // NIC path's, guards it.
 type Chooser struct {
 	c     Config
-	n     thresholds
-	costs []Cost // by class of sizes
+	sides [2]side // of puts, of gets
 	table *Table
 	sites sites
 	taken [3]uint64
+}
+
+// side is what is known of one direction's costs.
+type side struct {
+	n     thresholds
+	costs []Cost // by class of sizes
+}
+
+func newSide(c Costs, most, percent int) side {
+	s := side{n: newThresholds(c, most, percent)}
+	for i := range s.n.uses {
+		s.costs = append(s.costs, c.At(i<<classBits))
+	}
+	return s
+}
+
+// side returns that of a direction.
+func (e *Chooser) side(get bool) *side {
+	if get {
+		return &e.sides[1]
+	}
+	return &e.sides[0]
 }
 
 // New returns a chooser.
@@ -147,22 +170,30 @@ func New(c Config) (*Chooser, error) {
 	if c.Percent < 1 || c.Percent > 100 || c.Mode > OnlyBypass || c.Limits.Inline < 0 || c.Limits.Slot < 1 {
 		return nil, fmt.Errorf("eager: settings out of range: %v, %d %% of the break-even count (1 to 100), %+v", c.Mode, c.Percent, c.Limits)
 	}
-	if err := c.Costs.validate(); err != nil {
+	if c.Gets == nil {
+		c.Gets = c.Costs
+	}
+	if err := errors.Join(c.Costs.validate(), c.Gets.validate()); err != nil {
 		return nil, err
 	}
-	e := &Chooser{c: c, n: newThresholds(c.Costs, c.Limits.Slot, c.Percent)}
-	for i := range e.n.uses {
-		e.costs = append(e.costs, c.Costs.At(i<<classBits))
+	e := &Chooser{c: c}
+	least := c.Limits.Slot + 1
+	for i, costs := range [...]Costs{c.Costs, c.Gets} {
+		e.sides[i] = newSide(costs, c.Limits.Slot, c.Percent)
+		least = min(least, e.sides[i].n.least)
 	}
-	if c.Mode == Auto && e.n.least <= c.Limits.Slot {
+	if c.Mode == Auto && least <= c.Limits.Slot {
 		e.table = NewTable()
 	}
 	return e, nil
 }
 
-// Least is the smallest size that can be registered for being frequent; ok is false where none can be. Transfers below it
-// need not be told to a chooser that nothing forces.
-func (e *Chooser) Least() (bytes int, ok bool) { return e.n.least, e.table != nil }
+// Least is the smallest size of puts, or of gets, that can be registered for being frequent; ok is false where none can be.
+// Transfers below it need not be told to a chooser that nothing forces.
+func (e *Chooser) Least(get bool) (bytes int, ok bool) {
+	bytes = e.side(get).n.least
+	return bytes, bytes <= e.c.Limits.Slot && e.table != nil
+}
 
 // Other notes an operation that is neither Put, Get nor a flush: what a flush then follows is that one.
 func (e *Chooser) Other() { e.sites.other() }
@@ -172,8 +203,27 @@ func (e *Chooser) Awaiting() bool { return e.sites.pending }
 
 // Put chooses for a put from the buffer at addr, by a call site, whose completion is waited for by a handle if waited.
 func (e *Chooser) Put(addr uint64, bytes int, site uint64, waited, covered bool) Choice {
-	flushed := e.sites.put(site)
-	return e.choose(Query{Bytes: bytes, Waited: waited || flushed, Covered: covered}, addr)
+	return e.PutOf(e.Used(false, addr, bytes), bytes, site, waited, covered)
+}
+
+// Used counts a use of the buffer at addr and reports whether it is frequent, and the bypass pays for so many bytes if
+// somebody waits.
+func (e *Chooser) Used(get bool, addr uint64, bytes int) (frequent bool) {
+	s := e.side(get)
+	// A use for which the bypass would not pay is not even counted: the lookup is what would be lost.
+	return e.table != nil && bytes <= e.c.Limits.Slot && bytes >= s.n.least && (get || bytes > e.c.Limits.Inline) &&
+		worth(Query{Get: get, Bytes: bytes, Waited: true}, s.costs[bytes>>classBits]) && e.table.Use(addr, s.n.of(bytes))
+}
+
+// PutOf is Put for who has asked Used. Of a buffer that is not frequent the call site does not matter, and may be 0.
+func (e *Chooser) PutOf(frequent bool, bytes int, site uint64, waited, covered bool) Choice {
+	flushed := false
+	if frequent || covered {
+		flushed = e.sites.put(site)
+	} else {
+		e.sites.other()
+	}
+	return e.choose(Query{Bytes: bytes, Waited: waited || flushed, Covered: covered, Frequent: frequent})
 }
 
 // Large notes a put that is not small, for which somebody else chooses, and predicts whether a flush follows it.
@@ -182,32 +232,29 @@ func (e *Chooser) Large(site uint64) (flushed bool) { return e.sites.put(site) }
 // Get chooses for a get into the buffer at addr.
 func (e *Chooser) Get(addr uint64, bytes int, covered bool) Choice {
 	e.sites.other()
-	return e.choose(Query{Get: true, Bytes: bytes, Waited: true, Covered: covered}, addr)
+	return e.choose(Query{Get: true, Bytes: bytes, Waited: true, Covered: covered, Frequent: e.Used(true, addr, bytes)})
 }
 
 // Flushed notes a flush: the put directly before it was one to wait for.
 func (e *Chooser) Flushed() { e.sites.flush() }
 
-func (e *Chooser) choose(q Query, addr uint64) Choice {
+func (e *Chooser) choose(q Query) Choice {
 	var cost Cost
 	if q.Bytes <= e.c.Limits.Slot {
-		cost = e.costs[q.Bytes>>classBits]
-		// A use for which the bypass would not pay is not even counted: the lookup is what would be lost.
-		if e.table != nil && q.Bytes >= e.n.least && (q.Get || q.Bytes > e.c.Limits.Inline) && !q.Covered && worth(q, cost) {
-			q.Frequent = e.table.Use(addr, e.n.of(q.Bytes))
-		}
+		cost = e.side(q.Get).costs[q.Bytes>>classBits]
 	}
 	c := Decide(e.c.Mode, q, e.c.Limits, cost)
 	e.taken[c]++
 	return c
 }
 
-// Threshold is after how many uses a buffer of a size is registered; ok is false where it never is.
-func (e *Chooser) Threshold(bytes int) (uses int, ok bool) {
-	if bytes > e.c.Limits.Slot || e.n.of(bytes) == never {
+// Threshold is after how many uses by puts, or by gets, a buffer of a size is registered; ok is false where it never is.
+func (e *Chooser) Threshold(get bool, bytes int) (uses int, ok bool) {
+	n := &e.side(get).n
+	if bytes > e.c.Limits.Slot || n.of(bytes) == never {
 		return 0, false
 	}
-	return int(e.n.of(bytes)), true
+	return int(n.of(bytes)), true
 }
 
 // Stats is what a chooser has seen and done.

@@ -15,7 +15,7 @@ import (
 
 // byHand: a copy of 4 KiB costs 1100 ns, the lookup 100, a registration 56 us: 56000/1000 = 56, so 57 uses repay it.
 func byHand() Costs {
-	return Costs{{64, 50, 56000, 100, 2000}, {512, 300, 56000, 100, 2000}, {4096, 1100, 56000, 100, 3000}, {8192, 2100, 60000, 100, 4000}}
+	return Costs{{64, 50, 56000, 100, 2000, 0}, {512, 300, 56000, 100, 2000, 0}, {4096, 1100, 56000, 100, 3000, 0}, {8192, 2100, 60000, 100, 4000, 0}}
 }
 
 func TestBreakEvenByHand(t *testing.T) {
@@ -114,7 +114,7 @@ func newChooser(t testing.TB, c Config) *Chooser {
 func TestChooserRegistersAtItsShare(t *testing.T) {
 	for percent, want := range map[int]int{25: 15, 50: 29, 100: 57} {
 		e := newChooser(t, Config{Percent: percent})
-		n, ok := e.Threshold(4096)
+		n, ok := e.Threshold(true, 4096)
 		require.True(t, ok)
 		require.Equal(t, want, n)
 		for use := 1; use < 100; use++ {
@@ -124,20 +124,50 @@ func TestChooserRegistersAtItsShare(t *testing.T) {
 		require.Equal(t, Usage{Buffers: 1, Frequent: 1}, e.Stats().Usage)
 	}
 	e := newChooser(t, Config{})
-	_, ok := e.Threshold(64)
+	_, ok := e.Threshold(true, 64)
 	require.False(t, ok, "the lookup costs more than the copy")
 	for range 1000 {
 		require.Equal(t, Bounce, e.Get(0x1000, 64, false))
 	}
 	require.Zero(t, e.Stats().Buffers, "not even counted")
 	// The count of the address is compared with the threshold of the size at hand.
-	small, _ := e.Threshold(512)
+	small, _ := e.Threshold(true, 512)
 	for range 20 {
 		e.Get(0x2000, 4096, false)
 	}
 	require.Equal(t, 71, small)
 	require.Equal(t, Bounce, e.Get(0x2000, 512, false))
 	require.Equal(t, Bypass, e.Get(0x2000, 4096, false))
+}
+
+// TestAskedWhereItPays: puts and gets have costs of their own, and what would save less than asking costs is not asked about.
+func TestAskedWhereItPays(t *testing.T) {
+	puts, gets := byHand(), byHand()
+	for i := range puts {
+		puts[i].Lookup, puts[i].Ask = 1000, 90 // of 1100 bytes 100 are saved by 4 KiB, of 2100 1100 by 8 KiB
+		gets[i].Lookup, gets[i].Ask = 1000, 110
+	}
+	e := newChooser(t, Config{Costs: puts, Gets: gets})
+	put, ok := e.Least(false)
+	require.True(t, ok)
+	require.Equal(t, 4096, put)
+	get, ok := e.Least(true)
+	require.True(t, ok)
+	require.Equal(t, 4096+64, get)
+	for range 5000 {
+		require.Equal(t, Bounce, e.Get(0x1000, 4096, false))
+	}
+	require.Zero(t, e.Stats().Buffers)
+	uses, ok := e.Threshold(false, 4096)
+	require.True(t, ok)
+	for range uses - 1 {
+		require.Equal(t, Bounce, e.Put(0x1000, 4096, 0, true, false))
+	}
+	require.Equal(t, Bypass, e.Put(0x1000, 4096, 0, true, false))
+	gets[0].Lookup, gets[1].Lookup, gets[2].Lookup, gets[3].Lookup = 9000, 9000, 9000, 9000
+	e = newChooser(t, Config{Costs: puts, Gets: gets})
+	_, ok = e.Least(true)
+	require.False(t, ok)
 }
 
 // TestChooserLearnsFlushes: a put bypasses where a flush follows it, and only there.
@@ -264,18 +294,38 @@ func TestFirstChainOfRandomBuffers(t *testing.T) {
 func TestMeasure(t *testing.T) {
 	began := time.Now()
 	nic := &registrar{}
-	c, err := Measure(Measurement{Now: func() time.Duration { return time.Since(began) }, Registrar: nic, Largest: 10_000})
+	asked := map[bool]int{}
+	c, gets, err := Measure(Measurement{
+		Now: func() time.Duration { return time.Since(began) }, Registrar: nic, Largest: 10_000, Ask: func(get bool) { asked[get]++ },
+		Past: func(get bool) (time.Duration, error) {
+			if get {
+				return -time.Hour, nil // they cost less, but no less than nothing
+			}
+			return 1000, nil
+		},
+	})
 	require.NoError(t, err)
 	require.NoError(t, c.validate())
+	require.NoError(t, gets.validate())
+	require.Positive(t, asked[false])
+	require.Equal(t, asked[false], asked[true])
+	require.InDelta(t, 1000, c.At(4096).Lookup-c.At(4096).Ask, 1e-6)
+	require.Zero(t, gets.At(4096).Lookup)
+	require.Positive(t, gets.At(4096).Ask)
+	require.InDelta(t, c.At(4096).Copy, gets.At(4096).Copy, 1e-6)
 	require.Equal(t, 64, c[0].Bytes)
 	require.Equal(t, 10_000, c[len(c)-1].Bytes)
 	require.Positive(t, nic.calls)
 	require.Zero(t, nic.live)
 	require.InDelta(t, unknownWire, c.At(4096).Wire, 1)
-	_, err = New(Config{Costs: c, Limits: Limits{Slot: 10_000}})
+	_, err = New(Config{Costs: c, Gets: gets, Limits: Limits{Slot: 10_000}})
 	require.NoError(t, err)
+	_, _, err = Measure(Measurement{
+		Now: func() time.Duration { return 0 }, Registrar: nic, Largest: 100, Past: func(bool) (time.Duration, error) { return 0, errors.ErrUnsupported },
+	})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
 	nic.err = errors.New("no")
-	_, err = Measure(Measurement{Now: func() time.Duration { return 0 }, Registrar: nic, Largest: 100})
+	_, _, err = Measure(Measurement{Now: func() time.Duration { return 0 }, Registrar: nic, Largest: 100})
 	require.ErrorIs(t, err, nic.err)
 }
 

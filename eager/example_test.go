@@ -91,7 +91,7 @@ func (free) Deregister(transport.Region) error { return nil }
 func ExampleMeasure() {
 	start := time.Now()
 	var nic eager.Registrar = free{}
-	costs, err := eager.Measure(eager.Measurement{Now: func() time.Duration { return time.Since(start) }, Registrar: nic, Largest: 4 << 10})
+	costs, _, err := eager.Measure(eager.Measurement{Now: func() time.Duration { return time.Since(start) }, Registrar: nic, Largest: 4 << 10})
 	fmt.Println(len(costs) > 1, costs.At(4<<10).Copy > 0, err)
 	// Output: true true <nil>
 }

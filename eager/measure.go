@@ -19,8 +19,11 @@ type Measurement struct {
 	Now       func() time.Duration
 	Registrar Registrar
 	Largest   int // bytes; the largest slot
-	// Lookup asks the registration cache for an address, as a transfer does. nil: there is none, it costs nothing.
-	Lookup func(r mem.Range)
+	// Ask does what a put, or a get, does beside asking the usage table when that is asked. nil: nothing.
+	Ask func(get bool)
+	// Past returns how much longer a put, or a get, of nearly nothing takes past the slots than through them, from and into
+	// memory that is registered: the registration cache, a reference, a wait of its own. nil: nothing.
+	Past func(get bool) (time.Duration, error)
 	// Wire returns how long a posted write of so many bytes keeps its source. nil: unknown, so that a put which nobody
 	// waits for never bypasses.
 	Wire func(bytes int) time.Duration
@@ -36,9 +39,9 @@ const (
 	measureBits   = 12 // of the table that is looked up: few buffers touch few lines of a large one too
 )
 
-// Measure measures the costs of small transfers on this machine and NIC, at powers of two up to the largest. It takes a
+// Measure measures the costs of small puts and gets on this machine and NIC, at powers of two up to the largest. It takes a
 // few milliseconds, and leaves nothing registered. A registration that is refused is its error.
-func Measure(m Measurement) (Costs, error) {
+func Measure(m Measurement) (puts, gets Costs, err error) {
 	slot := mem.Of(make([]uint64, m.Largest/8+1))
 	// Sources on pages of their own, at odd words, as a program's buffers lie.
 	const sources = 16
@@ -50,19 +53,27 @@ func Measure(m Measurement) (Costs, error) {
 	for i := range sources {
 		table.Use(source(i, 0).Addr(), never)
 	}
-	var costs Costs
+	var ask, past [2]float64 // of puts, of gets
+	for i, get := range [...]bool{false, true} {
+		ask[i] = m.least(repetitions, func(k int) {
+			table.Use(source(k, 0).Addr(), never)
+			if m.Ask != nil {
+				m.Ask(get)
+			}
+		})
+		if m.Past == nil {
+			continue
+		}
+		d, err := m.Past(get)
+		if err != nil {
+			return nil, nil, fmt.Errorf("measure small transfers past the slots: %w", err)
+		}
+		past[i] = float64(d)
+	}
 	for bytes := smallest; ; bytes *= 2 {
 		bytes = min(bytes, m.Largest)
 		c := Cost{Bytes: bytes, Wire: unknownWire}
 		c.Copy = m.least(repetitions, func(i int) { copy(slot.Data(), source(i, bytes).Data()) })
-		c.Lookup = m.least(repetitions, func(i int) {
-			r := source(i, bytes)
-			table.Use(r.Addr(), never)
-			if m.Lookup != nil {
-				m.Lookup(r)
-			}
-		})
-		var err error
 		c.Register = m.least(registrations, func(i int) {
 			region, e := m.Registrar.Register(source(i, bytes), transport.LocalWrite)
 			if e == nil {
@@ -73,14 +84,17 @@ func Measure(m Measurement) (Costs, error) {
 			}
 		})
 		if err != nil {
-			return nil, fmt.Errorf("measure the registration of %d bytes: %w", bytes, err)
+			return nil, nil, fmt.Errorf("measure the registration of %d bytes: %w", bytes, err)
 		}
 		if m.Wire != nil {
 			c.Wire = float64(m.Wire(bytes))
 		}
-		costs = append(costs, c)
+		c.Ask, c.Lookup = ask[0], max(0, ask[0]+past[0])
+		puts = append(puts, c)
+		c.Ask, c.Lookup = ask[1], max(0, ask[1]+past[1])
+		gets = append(gets, c)
 		if bytes == m.Largest {
-			return costs, nil
+			return puts, gets, nil
 		}
 	}
 }

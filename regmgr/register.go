@@ -52,11 +52,12 @@ func (m *Manager) waitFor(op string, cond func() bool) {
 
 // register registers the request's memory. again: somebody else began to in the meantime.
 func (m *Manager) register(q Request) (r *Region, again bool, err error) {
-	r = &Region{access: q.Access, origin: mem.OriginOf(q.Mem), place: -1}
-	if r.origin == mem.Unknown {
+	origin := mem.OriginOf(q.Mem)
+	if origin == mem.Unknown { // of a stack perhaps, and often: nothing is allocated
 		m.counts.copyOrigin.Add(1)
 		return nil, false, errCopyOrigin
 	}
+	r = &Region{access: q.Access, origin: origin, place: -1}
 	if r.origin == mem.Foreign && q.Access&transport.LocalWrite != 0 && !writable(q.Mem, m.page) { // R7
 		return nil, false, fmt.Errorf("%d bytes at %#x: %w; give a destination that this process may write", q.Mem.Bytes,
 			q.Mem.Addr(), ErrReadOnly)

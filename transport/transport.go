@@ -91,6 +91,7 @@ type Caps struct {
 	FlushByRead   bool // a write's completion means only "sent": flush by a read from the same endpoint
 	Sends         bool // OpSend and PostRecv exist
 	WriteImm      bool // OpWriteImm exists
+	Busy          bool // threads of this process move the data: a core is theirs while transfers go on
 }
 
 // EP is a connected peer: Index is its rank in the job. Incarnation grows with each reconnection, so that a late

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -101,11 +102,11 @@ func (w *core) checkRuns(put bool, op string, count int, run func(i int) proto.R
 }
 
 // checkedAtomic is an atomic, and the order that it makes.
-func (w *core) checkedAtomic(op proto.Atom, target, disp int, x, y uint64) (old uint64, err error) {
+func (w *core) checkedAtomic(op atom.Op, target, disp int, x, y uint64) (old uint64, err error) {
 	a := racecheck.Access{Kind: racecheck.Update, Site: w.team.RaceCheck().Site(op.String())}
 	err = w.race.Atomic(a, target, disp, 1, func() (changed bool, err error) {
 		old, err = w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
-		return proto.Combine(op, w.elem.Kind, old, x, y) != old, err
+		return atom.Combine(op, w.elem.Kind, old, x, y) != old, err
 	})
 	return old, err
 }

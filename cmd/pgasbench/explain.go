@@ -23,6 +23,8 @@ const (
 	explainFresh = 24  // buffers, for candidates whose first use counts
 	explainBytes = 128 << 20
 	explainTime  = 200 * time.Millisecond
+	explainAhead = 32       // transfers after which they are measured with nobody
+	explainRoom  = 64 << 20 // bytes to register beside four times the longest transfer
 )
 
 // close25 is how near an estimate is to be to the median that is measured.
@@ -62,6 +64,19 @@ func (b *bench) explain(ctx context.Context, most int) ([]explained, error) {
 func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained, err error) {
 	e := b.w.Team().Engine()
 	defer e.Force(selector.None)
+	if err := b.wholly(win, most); err != nil {
+		return nil, err
+	}
+	// The costs are measured with the first peer to whom large transfers are made.
+	buf := make([]byte, min(most, 1<<20))
+	for k := 0; k < explainAhead && !e.Measured(); k++ {
+		if err := win.Put(b.peer, 0, buf); err != nil {
+			return nil, err
+		}
+		if err := win.Flush(b.peer); err != nil {
+			return nil, err
+		}
+	}
 	for _, get := range []bool{false, true} {
 		for n := explainLeast; n <= most; n *= explainStep {
 			list, err := e.Estimates(selector.Query{Bytes: n, Get: get, Waited: true, Uses: 1})
@@ -84,6 +99,28 @@ func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained,
 		}
 	}
 	return all, nil
+}
+
+// wholly returns an error where the window is not registered as a whole at the peer: then a transfer takes firehoses for the buckets
+// that it touches, which the estimates know nothing of.
+func (b *bench) wholly(win *window.Window[byte], most int) error {
+	e := b.w.Team().Engine()
+	inBuckets := func() uint64 { // transfers that only such windows make: with firehoses or, where they have none, messages
+		h, _ := e.Firehoses()
+		return h.Hits + h.Misses + h.Joins + b.w.Stats()[b.w.Transport(b.peer)]["message"].Ops
+	}
+	before := inBuckets()
+	if err := win.Put(b.peer, 0, []byte{1}); err != nil {
+		return err
+	}
+	if err := win.Flush(b.peer); err != nil {
+		return err
+	}
+	if inBuckets() == before {
+		return nil
+	}
+	return fmt.Errorf("rank %d has registered its window of %d bytes in buckets, as they are used, since that is more than may be registered as a whole; "+
+		"estimates are for memory that is registered: raise PGAS_MAX_PINNED to %d MiB or more", b.peer, most, (4*most+explainRoom)>>20)
 }
 
 // explainOne returns the median time of one operation, and of how many.

@@ -11,6 +11,7 @@ import (
 	"gopgas/internal/selector"
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	"gopgas/transport/transporttest"
 )
 
 // TestExplain: every candidate is measured, carries its bytes, and travels as it says; one is chosen of those for a first use.
@@ -51,4 +52,15 @@ func TestExplain(t *testing.T) {
 		require.Contains(t, text.String(), "estimates are within 25 % of the median")
 		return nil
 	})
+}
+
+// TestExplainRefusesBuckets: where the target is registered as it is used nothing is measured, and the error says what to do.
+func TestExplainRefusesBuckets(t *testing.T) {
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: 6 << 20}}
+	errs := pgastest.Errors(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+		_, err := newBench(w, settings{reps: 1}, io.Discard).explain(ctx, 16<<20)
+		return err
+	})
+	require.ErrorContains(t, errs[0], "PGAS_MAX_PINNED")
+	require.Error(t, errs[1])
 }

@@ -13,7 +13,7 @@ type Returns struct {
 
 // Sizes of the tables. What shares a place forgets the other, which costs time only.
 const (
-	bufferBits = 8
+	bufferBits = 10
 	siteBits   = 6
 )
 

@@ -29,9 +29,8 @@ func (c IdleCores) node() seats.Node {
 	return seats.Node{Cores: c.Cores, Slice: slice, Swap: swapped}
 }
 
-// newBoard returns the board of this rank's node.
-func (e *Engine) newBoard() *seats.Board {
-	ranks, index := 0, 0
+// here is how many ranks this node has, and which of them this one is.
+func (e *Engine) here() (ranks, index int) {
 	for r := range e.Size {
 		if r == e.Rank {
 			index = ranks
@@ -40,8 +39,11 @@ func (e *Engine) newBoard() *seats.Board {
 			ranks++
 		}
 	}
-	return seats.NewBoard(ranks, index)
+	return ranks, index
 }
+
+// newBoard returns the board of this rank's node.
+func (e *Engine) newBoard() *seats.Board { return seats.NewBoard(e.here()) }
 
 // openBoard lets the helpers of the node post in the rank blocks, if all of the node are mapped.
 func (e *Engine) openBoard(local mem.Range, blocks []Remote) {

@@ -255,7 +255,9 @@ func TestHybrid(t *testing.T) {
 	slow := published()
 	slow.RegLatency, slow.Reg, slow.Net = 100e-6, 20e9, 4e9
 	m.gauge.begun.Store(true)
-	m.gauge.prices.Store(&prices{selector: m.selectorOf(slow, assumedLookup), learned: new(selector.Learned)})
+	machine := m.machine(slow, assumedLookup)
+	machine.Idle = true
+	m.gauge.prices.Store(&prices{selector: machine.Selector(0), learned: new(selector.Learned)})
 	require.Equal(t, selector.Hybrid, selector.Select(selector.Query{Bytes: n, Waited: true, Uses: 1}, m.prices().selector))
 	rng := rand.New(rand.NewPCG(1, 9))
 	for range 3 {
@@ -317,7 +319,7 @@ func TestMeasured(t *testing.T) {
 	tm := newTeam(t, 2, transporttest.FabricConfig{}, nil)
 	n := tm.e[0].nic()
 	require.False(t, n.prices().measured)
-	n.measure()
+	n.measure(nil)
 	p := n.prices()
 	require.NoError(t, p.why)
 	require.True(t, p.measured)
@@ -326,7 +328,7 @@ func TestMeasured(t *testing.T) {
 	require.Positive(t, m.Reg)
 	require.Positive(t, m.Copy(1e5))
 	require.Zero(t, n.gauge.flying.Load())
-	n.measure()
+	n.measure(nil)
 	require.Same(t, p, n.prices())
 	require.NoError(t, tm.e[0].Put(&tm.of[0][1], 0, filled(4096)))
 	require.NoError(t, tm.e[0].Flush(&tm.of[0][1]))

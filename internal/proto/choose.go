@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gopgas/eager"
 	"gopgas/internal/callsite"
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
@@ -88,9 +89,9 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 		return p
 	}
 	switch {
-	case user.Bytes >= n.direct.least:
+	case user.Bytes >= n.direct.least || user.Bytes >= leastLearned && n.learns():
 		return n.chooseLarge(t, waited, user)
-	case n.bypasses(get, waited, user):
+	case n.bypasses(t.r, get, waited, user):
 		t.path = PathBypass
 		return selector.Direct
 	default:
@@ -98,7 +99,17 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 	}
 }
 
-// chooseLarge is choose for what is not small.
+// leastLearned is the size in bytes from which what transfers cost is worth learning, where that is left to the costs: below it
+// asking the clock would be a good part of it.
+const leastLearned = 16 << 10
+
+// learns reports whether the costs decide of transfers that fit into a slot as they do of larger ones.
+func (n *nic) learns() bool {
+	return n.bulk.how.kind == bulkAuto && n.small.how.Mode == eager.Auto && n.direct.reg.Policy() == regmgr.LeavePinned &&
+		!n.e.Sched.Virtual() && n.prices().measured
+}
+
+// chooseLarge is choose for what is not small, and for smaller transfers of which the costs are learned.
 func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Protocol {
 	b := &n.bulk
 	if b.how.kind != bulkAuto || waited {
@@ -117,8 +128,11 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 		}
 		return selector.Bounce
 	}
-	t.flushed = !waited && n.small.flushFollows()
-	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited || t.flushed}
+	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
+	var last run
+	if !waited {
+		q.Waited, last = n.small.flushFollows()
+	}
 	if user.Bytes > bulkFold*n.bulkSlot() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
@@ -130,16 +144,9 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 		q.Uses = foreseen
 	}
 	if b.chosen.Load() < enough && b.chosen.Add(1) == enough {
-		n.measure()
+		n.measure(t.r)
 	}
-	now := n.prices()
-	p := selector.None
-	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
-		p = selector.Select(q, now.selector)
-	} else if p, t.trial = now.learned.Choose(q, now.selector, t.blocking); t.trial.Wanted() {
-		t.begun = n.e.Sched.Now()
-	}
-	switch p {
+	switch p := n.cheapest(t, q, &last); p {
 	case selector.Direct, selector.Register:
 		return selector.Direct
 	case selector.Hybrid, selector.Pipe:
@@ -152,6 +159,27 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 		return selector.Pipe
 	}
 	return selector.Bounce
+}
+
+// cheapest selects by what is estimated and what was learned. last are puts that may not be over.
+func (n *nic) cheapest(t *journey, q selector.Query, last *run) (p selector.Protocol) {
+	now := n.prices()
+	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
+		return selector.Select(q, now.selector)
+	}
+	again := false
+	if t.blocking && last.puts > 0 && last.rank == t.r.Rank {
+		if p, again = last.trial.Again(q); again {
+			t.trial = last.trial
+		}
+	}
+	if !again {
+		p, t.trial = now.learned.Choose(q, now.selector, t.blocking)
+	}
+	if t.trial.Wanted() {
+		t.begun = n.e.Sched.Now()
+	}
+	return p
 }
 
 // pipes reports whether what could not be registered is to go through a pipe.

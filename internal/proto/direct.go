@@ -141,7 +141,6 @@ type journey struct {
 
 	blocking bool           // it is over when the call returns, but for a flush
 	trial    selector.Trial // what its cost is noted under, if anything
-	flushed  bool           // a flush is likely to follow, whose time counts
 	begun    time.Duration  // of a trial
 }
 
@@ -158,11 +157,12 @@ const opPut = "put"
 // failedPutLocked takes the failures of puts to rank that nobody has waited for, and returns one of them.
 func (n *nic) failedPutLocked(rank int) (err error) {
 	for h, ferr := range n.failed {
-		if h.rank == rank && h.op == opPut {
+		if of := (*transport.OpError)(nil); errors.As(ferr, &of) && of.Rank == rank && of.Op == opPut {
 			err = ferr
 			delete(n.failed, h)
 		}
 	}
+	n.failures.Store(len(n.failed) > 0)
 	return err
 }
 
@@ -172,6 +172,21 @@ const mostDepth = 4
 // whole carries out a transfer, a fragment at a time, with as many of them in flight as plan says; user may be reused, or
 // is filled, when it returns. Fragments that cannot be registered are copied.
 func (n *nic) whole(t journey, user mem.Range, plan regmgr.Plan) (err error) {
+	if plan.Fragment >= user.Bytes && n.isSingle(&t, user.Bytes) {
+		switch h, err := n.single(&t, 0, user); {
+		case err == nil:
+			return h.Wait(context.Background())
+		case errors.Is(err, regmgr.ErrCopy):
+			return n.copied(t, 0, user)
+		default:
+			return err
+		}
+	}
+	return n.inParts(t, user, plan)
+}
+
+// inParts is whole for what is more than one operation.
+func (n *nic) inParts(t journey, user mem.Range, plan regmgr.Plan) (err error) {
 	var flying [mostDepth]Handle
 	depth := min(plan.Depth, mostDepth)
 	begun, ended := 0, 0
@@ -237,46 +252,29 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 	if t.r.hosed != nil {
 		return n.hosedStart(t, t.off+at, part)
 	}
-	err := n.reach(t.name, t.r, t.off+at, part.Bytes)
-	if err != nil {
+	if err := n.reach(t.name, t.r, t.off+at, part.Bytes); err != nil {
 		return Handle{}, err
 	}
-	h := Handle{}
-	q := regmgr.Request{Mem: part, Access: t.rights()}
-	var first regmgr.Hold
-	for done := 0; done < part.Bytes; {
-		var hold regmgr.Hold
-		if err = n.direct.reg.Acquire(&hold, q); err != nil {
-			if errors.Is(err, regmgr.ErrCopy) && done == 0 {
-				return Handle{}, err
-			}
+	var all regmgr.Hold // keeps the registration until the last piece has its own reference
+	if err := n.direct.reg.Acquire(&all, regmgr.Request{Mem: part, Access: t.rights()}); err != nil {
+		if !errors.Is(err, regmgr.ErrCopy) {
 			err = transport.NewOpError(t.name, t.r.Rank, err)
-			break
 		}
-		if done == 0 {
-			first, q.Of = hold, &first
-		}
-		// It may be registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
-		piece := mem.Hidden(part.Slice(done, min(part.Bytes-done, n.caps.MaxMessage)))
-		if done == 0 {
-			if h, err = n.begin(t.name, t.r.Rank); err != nil {
-				n.direct.reg.Release(&hold)
-				return Handle{}, err
-			}
-			n.e.counts.add(t.path, t.r.Rank, part.Bytes)
-		}
-		var id int32
-		if id, err = n.acquire(t.name, t.r.Rank, false); err != nil {
-			n.direct.reg.Release(&hold)
-			break
-		}
-		if err = n.postHeld(t, h, id, hold, piece, t.off+at+done, t.r.rkey); err != nil {
-			break
-		}
-		done += piece.Bytes
+		return Handle{}, err
 	}
-	if h == (Handle{}) {
-		return h, err
+	h, err := n.begin(t.name, t.r.Rank)
+	if err != nil {
+		n.direct.reg.Release(&all)
+		return Handle{}, err
+	}
+	n.e.counts.add(t.path, t.r.Rank, part.Bytes)
+	for done := 0; done < part.Bytes && err == nil; {
+		bytes := min(part.Bytes-done, n.caps.MaxMessage)
+		err = n.startPiece(t, h, &all, t.off+at+done, part.Slice(done, bytes), done+bytes == part.Bytes)
+		done += bytes
+	}
+	if all.Region() != nil {
+		n.direct.reg.Release(&all)
 	}
 	n.partDone(h.id, nil)
 	if err != nil { // what has been posted is on its way: the user's memory is not his before it has arrived
@@ -285,13 +283,36 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 	return h, err
 }
 
+// startPiece posts one operation of transfer h, between piece and the target's bytes at off. all, which keeps the transfer's
+// memory registered, becomes the piece's if that is the last one.
+func (n *nic) startPiece(t journey, h Handle, all *regmgr.Hold, off int, piece mem.Range, last bool) error {
+	id, err := n.acquire(t.name, t.r.Rank, false)
+	if err != nil {
+		return err
+	}
+	var hold regmgr.Hold
+	if last {
+		hold, *all = *all, regmgr.Hold{}
+	} else if err = n.direct.reg.Acquire(&hold, regmgr.Request{Mem: piece, Access: t.rights(), Of: all}); err != nil {
+		n.abandon(id)
+		return transport.NewOpError(t.name, t.r.Rank, err)
+	}
+	// It is registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
+	return n.postHeld(t, h, id, hold, mem.Hidden(piece), off, t.r.rkey)
+}
+
 // startUser begins a transfer whose handle is done when the user's memory is his again. begun is false where nothing has
 // begun, since the memory cannot be registered or is too little for that.
 func (n *nic) startUser(t journey, user mem.Range) (h Handle, begun bool, err error) {
 	p := n.choose(&t, true, user)
 	if p == selector.Direct {
 		// A pipelined transfer would need somebody to go on with it, so all of it is registered at once.
-		if h, err = n.start(t, 0, user); !errors.Is(err, regmgr.ErrCopy) {
+		if n.isSingle(&t, user.Bytes) {
+			h, err = n.single(&t, 0, user)
+		} else {
+			h, err = n.start(t, 0, user)
+		}
+		if !errors.Is(err, regmgr.ErrCopy) {
 			return h, true, err
 		}
 		p, err = selector.Bounce, nil

@@ -35,8 +35,8 @@
 //
 // # Memory larger than what may be registered
 //
-// What the NIC cannot register as a whole for want of room is registered in buckets, on demand, by package firehose's
-// account: a Remote is hosed then. A put or get takes a firehose for each bucket before it is posted and lets go of it
+// What the NIC cannot register as a whole for want of room is registered in buckets, on demand, by the account that package
+// hose keeps: a Remote is hosed then. A put or get takes a firehose for each bucket before it is posted and lets go of it
 // when the operation is complete; a miss is a message to the owner, in which a small put travels along. The user's side is
 // registered or copied as for other memory, but never piped: a direct transfer is an operation for each bucket. What the owner
 // cannot register goes by message to its CPU, and so do all atomics on such memory. Long transfers ask for many buckets
@@ -69,13 +69,13 @@
 //
 //	poll         (at most one poller; try-lock only)
 //	  later.mu   (small puts that are held; not held while they are posted)
-//	    nic.mu   (requests, slots, endpoints, flights, the firehose Holder; never held across a wait)
+//	    nic.mu   (requests, slots, endpoints, flights, the firehoses held; never held across a wait)
 //	      superpipe's Origin.mu, Pipe.mu
 //	  superpipe's Pipe.stepping (try-lock; chunks are posted under it, which takes later.mu and nic.mu)
 //	  small.mu, gauge.mu (short; nothing is taken under them)
 //	  exposing   (for reading, while a handler runs)
 //	      regmgr's aheader.mu
-//	  firehose.Server, hoses.mu  (nothing but regmgr's budget is taken under them)
+//	  those of package hose  (nothing but regmgr's budget is taken under them)
 //
 // # Concurrency
 //

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/seats"
@@ -167,7 +168,7 @@ type Remote struct {
 	room   int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
-	hosed      *hosed // not nil: the member's memory is registered in buckets, on demand
+	hosed      *hose.Far // not nil: the member's memory is registered in buckets, on demand
 }
 
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"gopgas/eager"
 	"gopgas/internal/selector"
 	"gopgas/transport"
 )
@@ -25,7 +26,7 @@ func (e *Engine) Estimates(q selector.Query) ([]Estimate, error) {
 	if n == nil {
 		return nil, fmt.Errorf("estimate transfers: no NIC is in use: %w", transport.ErrUnsupported)
 	}
-	n.measure()
+	n.measure(nil)
 	p := n.prices()
 	if p.why != nil {
 		return nil, p.why
@@ -39,6 +40,26 @@ func (e *Engine) Estimates(q selector.Query) ([]Estimate, error) {
 		}
 	}
 	return all, nil
+}
+
+// Measured reports whether the costs have been measured, or cannot be: some large transfers to a rank have them measured with
+// that one.
+func (e *Engine) Measured() bool {
+	n := e.nic()
+	return n == nil || n.e.Sched.Virtual() || n.prices().measured || n.prices().why != nil
+}
+
+// SmallCosts returns what small puts, or gets, cost on this machine and NIC, as it was measured; nil: nothing has been.
+func (e *Engine) SmallCosts(get bool) eager.Costs {
+	n := e.nic()
+	switch {
+	case n == nil:
+		return nil
+	case get:
+		return n.prices().small[1]
+	default:
+		return n.prices().small[0]
+	}
 }
 
 // Force makes this rank's puts and gets of memory over the NIC travel by p from now on, wherever p can carry them; None
@@ -84,7 +105,7 @@ func (e *Engine) Protocols(ctx context.Context) (rows []Row, measured, err error
 		return nil, nil, fmt.Errorf("choose protocols: there is no NIC: %w", transport.ErrUnsupported)
 	}
 	n.learn(e.Rank, n.d.Address())
-	n.measure()
+	n.measure(nil)
 	p := n.prices()
 	for _, c := range []struct {
 		name string

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"gopgas/firehose"
 	"gopgas/internal/mem"
 	"gopgas/internal/superpipe"
 	"gopgas/regmgr"
@@ -39,6 +38,7 @@ type leases struct {
 
 // pull is a get through a lease of this rank's own workspace.
 type pull struct {
+	rank  int
 	grant superpipe.Grant
 	h     Handle
 }
@@ -101,7 +101,13 @@ type room struct {
 	lent map[uint64]mem.Range // by ID of the registration
 }
 
-var _ regmgr.Victims = (*firehose.Server)(nil)
+// shareRoom has regmgr give up what others do not use.
+func (n *nic) shareRoom() {
+	if n.hoses != nil {
+		n.leases.room.buckets = n.hoses.Victims()
+	}
+	n.direct.reg.Share(&n.leases.room)
+}
 
 func (r *room) keep(key transport.Region, m mem.Range) {
 	r.mu.Lock()
@@ -230,7 +236,7 @@ func (l *leases) land(p pull) bool {
 	case superpipe.Waiting:
 		return false
 	case superpipe.Ended:
-		if err = l.n.e.Peers.Check(p.h.rank); err == nil {
+		if err = l.n.e.Peers.Check(p.rank); err == nil {
 			err = errConnectionLost
 		}
 	}
@@ -247,8 +253,8 @@ func (l *leases) pulled(p pull, err error) bool {
 			l.pulls = slices.Delete(l.pulls, i, i+1)
 			l.pulling.Add(-1)
 			n.partDoneLocked(p.h.id, err)
-			n.ends[p.h.rank].pending.Add(-1)
-			n.ends[p.h.rank].piped.Add(-1)
+			n.ends[p.rank].pending.Add(-1)
+			n.ends[p.rank].piped.Add(-1)
 			return true
 		}
 	}

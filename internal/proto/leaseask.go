@@ -42,9 +42,7 @@ func (n *nic) unregistered(r *Remote) bool {
 		e.wary.Add(-1)
 		return true
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.hoses.holder.Barred(r.Rank)
+	return n.hoses.Barred(r.Rank)
 }
 
 // refusals is how many large transfers do without firehoses after one was refused for want of room.
@@ -250,7 +248,7 @@ func (n *nic) pull(t journey, at int, part mem.Range) (h Handle, granted bool, e
 		n.partDone(a.of.id, nil)
 		return h, false, nil
 	}
-	p := pull{g, a.of}
+	p := pull{t.r.Rank, g, a.of}
 	n.mu.Lock()
 	l.pulls = append(l.pulls, p)
 	l.pulling.Add(1)

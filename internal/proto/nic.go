@@ -10,6 +10,7 @@ import (
 
 	"gopgas/internal/am"
 	"gopgas/internal/bounce"
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -44,8 +45,8 @@ type nic struct {
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM // nil: the NIC has no sends
-	hoses    *hoses // nil: the NIC has no limit, or cannot do without whole registrations
+	am       *am.AM    // nil: the NIC has no sends
+	hoses    *hose.Set // nil: the NIC has no limit, or cannot do without whole registrations
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -70,6 +71,7 @@ type nic struct {
 	transfer  []transfer
 	freeTrans []int32
 	failed    map[Handle]error // transfers that ended in error and were not waited for yet
+	failures  atomic.Bool      // there are some, for who does not hold mu
 
 	poolKey, scratchKey transport.Region
 	scratch             mem.Range
@@ -141,7 +143,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if err := n.prepareMemory(e.config.Registration); err != nil {
 		return nil, err
 	}
-	n.direct.reg.Share(&n.leases.room)
+	n.shareRoom()
 	n.prepareSmall(e.config.Eager)
 	e.Sched.SetProgress(n.progress)
 	e.Sched.Go(func() { n.attend(n.ctx) })
@@ -255,7 +257,7 @@ func (n *nic) progress() bool {
 		_ = n.am.Flush()
 	}
 	if n.hoses != nil {
-		n.hoses.progress()
+		n.hoses.Progress()
 	}
 	moved := n.advance()
 	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
@@ -333,7 +335,7 @@ func (n *nic) giveUp(rank int, err error) {
 			n.leases.answered(am.Reply{Cookie: id}, err)
 			continue
 		}
-		if id&hoseCookie != 0 {
+		if id&hose.Cookie != 0 {
 			hoses = append(hoses, id)
 			continue
 		}
@@ -343,9 +345,9 @@ func (n *nic) giveUp(rank int, err error) {
 	switch {
 	case n.hoses == nil:
 	case gone:
-		n.hoses.lost(rank)
+		n.hoses.Lost(rank)
 	default:
-		n.hoses.part(rank, hoses, err)
+		n.hoses.End(rank, hoses, err)
 	}
 }
 
@@ -374,7 +376,7 @@ func (n *nic) finish(c *transport.Completion) {
 	p := &n.piece[id]
 	e := &n.ends[p.rank]
 	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
-	if c.Status == transport.StatusFlushed && p.tries < mostTries && n.e.Peers.Check(p.rank) == nil {
+	if c.Status == transport.StatusFlushed && p.tries < am.MostTries && n.e.Peers.Check(p.rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
 		n.mu.Unlock()
@@ -445,7 +447,8 @@ func (n *nic) partDoneLocked(t int32, err error) {
 		return
 	}
 	if tr.err != nil {
-		n.failed[Handle{n, tr.op, tr.rank, t, tr.gen.Load(), nil}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failures.Store(true)
 		if tr.op == opPut {
 			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
 		}

@@ -157,11 +157,14 @@ const window = 8
 // get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
 func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
+	err := n.destination(name, r.Rank, dst)
+	if err != nil {
+		return err
+	}
 	if r.hosed != nil {
 		return n.hosedGet(name, r, off, dst)
 	}
-	err := n.reach(name, r, off, dst.Bytes)
-	if err != nil {
+	if err = n.reach(name, r, off, dst.Bytes); err != nil {
 		return err
 	}
 	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
@@ -207,6 +210,9 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if err := n.reach(name, r, off, dst.Bytes); err != nil {
 		return Handle{}, err
 	}
+	if err := n.destination(name, r.Rank, dst); err != nil {
+		return Handle{}, err
+	}
 	h, err := n.begin(name, r.Rank)
 	if err != nil {
 		return Handle{}, err
@@ -214,7 +220,7 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
 	for dst.Bytes > 0 && err == nil {
 		part := dst.Slice(0, min(dst.Bytes, n.pool.SlotBytes()))
-		err = n.getPart(h, r, off, part)
+		err = n.getPart(name, h, r, off, part)
 		dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
 		off += part.Bytes
 	}
@@ -223,8 +229,8 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 }
 
 // getPart adds a read of a slot's bytes, at most, to a transfer that is being begun: dst is the engine's until that is done.
-func (n *nic) getPart(h Handle, r *Remote, off int, dst mem.Range) error {
-	id, err := n.acquire(h.op, r.Rank, true)
+func (n *nic) getPart(name string, h Handle, r *Remote, off int, dst mem.Range) error {
+	id, err := n.acquire(name, r.Rank, true)
 	if err != nil {
 		return err
 	}
@@ -235,7 +241,7 @@ func (n *nic) getPart(h Handle, r *Remote, off int, dst mem.Range) error {
 	buf, key := n.buffer(id, dst.Bytes)
 	rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
 	rd.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	if err := n.post(h.op, id, rd); err != nil {
+	if err := n.post(name, id, rd); err != nil {
 		n.partDone(h.id, nil)
 		return err
 	}
@@ -254,33 +260,28 @@ var errNoRoom = errors.New("no room")
 // keep takes a piece with a buffer of its own, and a transfer, for an operation to rank. Without leave to wait it fails
 // with errNoRoom where it would have to.
 func (n *nic) keep(name string, rank int, slot, wait bool) (kept, error) {
-	// The order of waiting is transfers, then pieces; whoever holds pieces that wait for him does not wait at all.
-	h, ok := n.tryBegin(name, rank)
-	if !ok && !wait {
+	// Whoever holds pieces that wait for him does not wait at all.
+	k, ok := n.tryKeep(name, rank, slot)
+	switch {
+	case ok:
+		return k, nil
+	case !wait:
 		return kept{}, errNoRoom
 	}
-	if !ok {
-		var err error
-		if h, err = n.begin(name, rank); err != nil {
-			return kept{}, err
-		}
-	}
-	id, ok := n.tryAcquire(rank, slot)
-	if !ok && !wait {
-		n.partDone(h.id, nil)
-		return kept{}, errNoRoom
-	}
-	if !ok {
-		var err error
-		if id, err = n.acquire(name, rank, slot); err != nil {
-			n.partDone(h.id, nil)
-			return kept{}, err
-		}
-	}
+	err := n.waitUntil(name, rank, func() bool {
+		k, ok = n.tryKeep(name, rank, slot)
+		return ok
+	})
+	return k, err
+}
+
+func (n *nic) tryKeep(name string, rank int, slot bool) (k kept, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.piece[id].transfer, n.piece[id].keep = h.id, true
-	return kept{h, id}, nil
+	if k.h, k.id, ok = n.tryBeginOneLocked(name, rank, slot); ok {
+		n.piece[k.id].keep = true
+	}
+	return k, ok
 }
 
 // postKept posts op with a kept piece for the result of bytes.
@@ -341,7 +342,7 @@ func (n *nic) tryBeginLocked(op string, rank int) (h Handle, ok bool) {
 	n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
 	t := &n.transfer[id]
 	t.left, t.rank, t.op = 1, rank, op
-	return Handle{n, op, rank, id, t.gen.Load(), nil}, true
+	return Handle{n: n, id: id, gen: t.gen.Load()}, true
 }
 
 func (n *nic) partDone(t int32, err error) {
@@ -381,9 +382,8 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure.
 func (n *nic) flush(rank int) error {
 	ep := &n.ends[rank]
-	put := n.small.flushed()
-	if put.trial.Wanted() && put.rank == rank {
-		defer n.flushTook(put, n.e.Sched.Now())
+	if puts := n.small.flushed(rank); puts.trial.Wanted() && !puts.mixed {
+		defer n.flushTook(puts, n.e.Sched.Now())
 	}
 	if ep.pending.Load() != 0 {
 		if err := n.waitUntil("flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"gopgas/eager"
-	"gopgas/internal/callsite"
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
@@ -31,6 +29,7 @@ type gauge struct {
 type prices struct {
 	selector *selector.Selector
 	learned  *selector.Learned
+	small    [2]eager.Costs // of puts, of gets
 	measured bool
 	why      error // nothing was measured
 }
@@ -74,12 +73,25 @@ func (n *nic) machine(m superpipe.Model, lookup float64) selector.Machine {
 	machine := selector.Machine{
 		Caps: n.caps, Model: m, Post: m.Gap, Lookup: lookup, Handler: assumedHandler,
 		Slot: n.pool.SlotBytes(), Slots: n.pool.Bytes() / n.pool.SlotBytes(), BulkSlot: n.bulkSlot(), Fold: bulkFold,
+		Idle: n.idleCore(),
 	}
 	machine.Lease = n.leases.target != nil
 	if n.am != nil {
 		machine.Payload = n.am.MaxPayload()
 	}
 	return machine
+}
+
+// idleCore reports whether each rank of this node has a core for the helper that registers a hybrid's tail, beside its own and,
+// where the NIC is a program, the NIC's. In virtual time each has.
+func (n *nic) idleCore() bool {
+	idle := n.e.config.Registration.Idle
+	busy := 2
+	if n.caps.Busy {
+		busy++
+	}
+	ranks, _ := n.e.here()
+	return n.e.Sched.Virtual() || idle.Always || busy*ranks <= idle.node().Cores
 }
 
 // gaugeMost is the memory at either end that is measured with, and gaugeShare: of what the NIC may pin it takes at most so
@@ -101,9 +113,10 @@ func (n *nic) gaugeBytes() int {
 // gaugeCookie marks the operations of a measurement.
 const gaugeCookie = 1 << 62
 
-// measure measures what transfers cost, the first time it is called, between this rank and itself. It takes about fifteen
+// measure measures what transfers cost, the first time it is called: between this rank and itself, and by reads of r's memory,
+// of which a transfer is about to be made, how much more they cost with a peer; r may be nil. It takes about fifteen
 // milliseconds, beside whatever else the rank does; others go on with what was known before.
-func (n *nic) measure() {
+func (n *nic) measure(r *Remote) {
 	if n.gauge.begun.Swap(true) {
 		return
 	}
@@ -111,7 +124,7 @@ func (n *nic) measure() {
 		n.small.choose(nil)
 		return
 	}
-	machine, costs, err := n.gaugeAll()
+	machine, costs, gets, err := n.gaugeAll(r)
 	if err != nil {
 		n.prices()
 		old := *n.gauge.prices.Load()
@@ -124,29 +137,29 @@ func (n *nic) measure() {
 		n.bulk.origin.Calibrate(&machine.Model)
 	}
 	c, err := eager.New(eager.Config{
-		Limits: eager.Limits{Inline: n.inline, Slot: n.pool.SlotBytes()}, Costs: costs, Percent: n.small.how.Percent,
+		Limits: eager.Limits{Inline: n.inline, Slot: n.pool.SlotBytes()}, Costs: costs, Gets: gets, Percent: n.small.how.Percent,
 	})
 	if err != nil {
 		c = nil
 	}
 	n.small.choose(c)
-	n.gauge.prices.Store(&prices{selector: machine.Selector(0), learned: new(selector.Learned), measured: true, why: err})
+	n.gauge.prices.Store(&prices{
+		selector: machine.Selector(0), learned: new(selector.Learned), small: [2]eager.Costs{costs, gets}, measured: true, why: err,
+	})
 }
 
 // gaugeAll measures the costs of large transfers and of small ones.
-func (n *nic) gaugeAll() (selector.Machine, eager.Costs, error) {
+func (n *nic) gaugeAll(r *Remote) (machine selector.Machine, costs, gets eager.Costs, err error) {
 	var none selector.Machine
 	both := mem.Of(make([]uint64, 2*n.gaugeBytes()/8))
 	clear(both.Data())
 	reg, err := n.d.Register(both, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
 	if err != nil {
-		return none, nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
+		return none, nil, nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}
-	m, err := n.gaugeModel(both, reg)
-	var machine selector.Machine
-	var costs eager.Costs
+	m, err := n.gaugeModel(both, reg, r)
 	if err == nil {
-		costs, err = n.gaugeSmall(m)
+		costs, gets, err = n.gaugeSmall(m, both, reg)
 	}
 	if err == nil {
 		machine = n.machine(*m, costs.At(n.pool.SlotBytes()).Lookup*nanosecond)
@@ -154,35 +167,16 @@ func (n *nic) gaugeAll() (selector.Machine, eager.Costs, error) {
 	}
 	if n.gauge.flying.Load() != 0 || n.ends[n.e.Rank].pending.Load() != 0 && n.closed.Load() {
 		n.gauge.memory = both // P2: a wait has ended before the operations did
-		return none, nil, err
+		return none, nil, nil, err
 	}
 	if derr := n.d.Deregister(reg); err == nil {
 		err = derr
 	}
-	return machine, costs, err
+	return machine, costs, gets, err
 }
 
-// gaugeSmall measures the costs of small transfers.
-func (n *nic) gaugeSmall(m *superpipe.Model) (eager.Costs, error) {
-	return eager.Measure(eager.Measurement{
-		Now: n.e.Sched.Now, Registrar: n.d, Largest: n.pool.SlotBytes(),
-		// What a transfer past the slots does that one through them does not: its call site is found, the registration is
-		// looked up and referred to, and somebody waits for a transfer of its own.
-		Lookup: func(r mem.Range) {
-			var stack callsite.Stack
-			callsite.Here(&stack, framesBelow)
-			n.direct.reg.Known(r, 0)
-			n.direct.reg.Known(r, 0)
-			if h, ok := n.tryBegin("measure", n.e.Rank); ok {
-				n.partDone(h.id, nil)
-			}
-		},
-		Wire: func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
-	})
-}
-
-// gaugeModel measures between both halves of memory that this rank can reach through its NIC.
-func (n *nic) gaugeModel(both mem.Range, reg transport.Region) (*superpipe.Model, error) {
+// gaugeModel measures between both halves of memory that this rank can reach through its NIC, and with r.
+func (n *nic) gaugeModel(both mem.Range, reg transport.Region, r *Remote) (*superpipe.Model, error) {
 	if _, err := n.enter("measure", n.e.Rank); err != nil {
 		return nil, err
 	}
@@ -192,10 +186,31 @@ func (n *nic) gaugeModel(both mem.Range, reg transport.Region) (*superpipe.Model
 	n.waits.Add(1)
 	half := both.Bytes / 2
 	far := both.Slice(half, half)
-	return superpipe.Measure(n.ctx, superpipe.Bench{
+	b := superpipe.Bench{
 		Sched: n.e.Sched, NIC: gaugeLane{lane{n}}, Poll: n.pollGauge, EP: transport.EP{Index: uint32(n.e.Rank)},
 		Local: transport.SGE{Mem: both.Slice(0, half), LKey: reg.LKey}, RAddr: far.Addr(), RKey: reg.RKey, Longest: half / gaugeCold,
-	})
+	}
+	m, err := superpipe.Measure(n.ctx, b)
+	if err != nil || !n.readable(r) {
+		return m, err
+	}
+	b.EP.Index, b.RAddr, b.RKey, b.Longest = uint32(r.Rank), r.raddr, r.rkey, min(b.Longest, r.room)
+	if err := m.Toward(n.ctx, b); err != nil && n.gauge.flying.Load() != 0 {
+		return nil, err // else the peer is gone, or its window is small: what is known of this rank remains
+	}
+	return m, nil
+}
+
+// readable reports whether a measurement may read r's memory.
+func (n *nic) readable(r *Remote) bool {
+	if raceEnabled || r == nil || r.Rank == n.e.Rank || !r.keyed || r.hosed != nil {
+		return false
+	}
+	_, err := n.enter("measure", r.Rank)
+	if err == nil {
+		n.ends[r.Rank].leave()
+	}
+	return err == nil
 }
 
 // gaugeLane is the NIC as a measurement sees it.

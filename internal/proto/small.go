@@ -11,6 +11,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 	"gopgas/regmgr"
+	"gopgas/transport"
 )
 
 // Eager forces how small transfers travel, or leaves it to the costs. The zero Eager does that.
@@ -22,35 +23,58 @@ type Eager struct {
 // small is the part of a NIC's transfers that fit into a slot: whether they go past it.
 type small struct {
 	how   Eager
-	least atomic.Int64 // bytes from which transfers are asked about
-	asked atomic.Int64 // bytes, before the costs were measured
+	least [2]atomic.Int64 // bytes from which puts, and gets, are asked about
+	asked atomic.Int64    // bytes, before the costs were measured
 
 	awaiting atomic.Bool // the last operation was a put that the chooser knows
 	mu       sync.Mutex
 	chooser  *eager.Chooser // nil: the costs are not measured yet
-	due      due
+	run      run
 }
 
-// due is a put whose cost is noted when the flush that is likely to follow it is over.
-type due struct {
+// run is puts of one kind to one rank that no flush has followed yet. A put that returns early costs its flush the more, so what
+// is noted is the time of all of them and of the flush, by their number.
+type run struct {
 	trial selector.Trial
 	rank  int
-	took  time.Duration // by the put
+	puts  int
+	took  time.Duration // by the puts
+	mixed bool          // others came before that are not over either
 }
 
-// took notes what a transfer that is over has cost, if anybody wants to know.
+// longestRun is after how many puts a run is noted without a flush: by then they wait for each other.
+const longestRun = 256
+
+// took notes what a get that is over has cost, or a put for when its flush is over, if anybody wants to know.
 func (n *nic) took(t *journey, err error) {
-	if !t.trial.Wanted() || err != nil {
+	if t.trial == (selector.Trial{}) || err != nil {
 		return
 	}
-	took := n.e.Sched.Now() - t.begun
-	if !t.flushed {
+	took := time.Duration(0)
+	if t.trial.Wanted() {
+		took = n.e.Sched.Now() - t.begun
+	}
+	if t.kind == transport.OpRead {
 		n.prices().learned.Note(t.trial, took.Seconds())
 		return
 	}
-	n.small.mu.Lock()
-	defer n.small.mu.Unlock()
-	n.small.due = due{t.trial, t.r.Rank, took}
+	s := &n.small
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.chooser == nil {
+		return // flushes are not looked at yet
+	}
+	if s.run.trial != t.trial || s.run.rank != t.r.Rank || s.run.puts == 0 {
+		s.run = run{trial: t.trial, rank: t.r.Rank, mixed: s.run.puts > 0}
+	}
+	s.run.puts++
+	s.run.took += took
+	if s.run.puts == longestRun {
+		if t.trial.Wanted() && !s.run.mixed {
+			n.prices().learned.Note(t.trial, s.run.took.Seconds()/longestRun)
+		}
+		s.run = run{}
+	}
 }
 
 // enough is how many large transfers travel before their costs are measured, so that who has few to make does not wait for
@@ -72,38 +96,42 @@ func (n *nic) prepareSmall(how Eager) {
 	if how.Mode == eager.OnlyBounce {
 		n.inline = 0
 	}
+	least := int64(leastAsked)
 	if how.Mode == eager.OnlyBounce || how.Mode == eager.OnlyInline || n.direct.reg.Policy() != regmgr.LeavePinned {
-		s.least.Store(nothing)
-	} else {
-		s.least.Store(leastAsked)
+		least = nothing
+	}
+	for i := range s.least {
+		s.least[i].Store(least)
 	}
 }
 
-// flushTook notes what a put and its flush, which was called at begun, have cost.
-func (n *nic) flushTook(d due, begun time.Duration) {
-	n.prices().learned.Note(d.trial, (d.took + n.e.Sched.Now() - begun).Seconds())
+// leastOf is the bytes from which puts, or gets, are asked about.
+func (s *small) leastOf(get bool) *atomic.Int64 {
+	if get {
+		return &s.least[1]
+	}
+	return &s.least[0]
+}
+
+// flushTook notes what the puts of a run and their flush, which was called at begun, have cost.
+func (n *nic) flushTook(r run, begun time.Duration) {
+	n.prices().learned.Note(r.trial, (r.took+n.e.Sched.Now()-begun).Seconds()/float64(r.puts))
 }
 
 // bypasses reports whether a small transfer is to use the caller's memory, registered, instead of a slot.
-func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
+func (n *nic) bypasses(r *Remote, get, waited bool, user mem.Range) bool {
 	s := &n.small
 	switch {
 	case s.how.Mode == eager.OnlyBypass:
 		return true
-	case int64(user.Bytes) < s.least.Load() || user.Bytes > n.pool.SlotBytes() || !get && user.Bytes <= n.inline:
+	case int64(user.Bytes) < s.leastOf(get).Load() || user.Bytes > n.pool.SlotBytes() || !get && user.Bytes <= n.inline:
 		s.other()
 		return false
 	case s.asked.Load() < enoughSmall:
 		if s.asked.Add(int64(user.Bytes)) >= enoughSmall {
-			n.measure()
+			n.measure(r)
 		}
 		return false
-	}
-	site := uint64(0)
-	if !get && !waited {
-		var stack callsite.Stack
-		callsite.Here(&stack, framesBelow)
-		site = stack.Hash()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,42 +139,57 @@ func (n *nic) bypasses(get, waited bool, user mem.Range) bool {
 	if c == nil {
 		return false // somebody measures
 	}
-	choice := eager.Bounce
+	var choice eager.Choice
 	if get {
 		choice = c.Get(user.Addr(), user.Bytes, false)
 	} else {
-		choice = c.Put(user.Addr(), user.Bytes, site, waited, false)
+		frequent, site := c.Used(false, user.Addr(), user.Bytes), uint64(0)
+		if frequent && !waited { // else the call site does not matter
+			var stack callsite.Stack
+			callsite.Here(&stack, framesBelow)
+			site = stack.Hash()
+		}
+		choice = c.PutOf(frequent, user.Bytes, site, waited, false)
 	}
-	s.awaiting.Store(c.Awaiting())
+	s.await(c.Awaiting() || s.run.puts > 0)
 	return choice == eager.Bypass
 }
 
-// flushFollows predicts whether a flush follows a large put for which nobody waits, by where it is called from.
-func (s *small) flushFollows() bool {
+// await notes whether a flush would be news.
+func (s *small) await(flush bool) {
+	if s.awaiting.Load() != flush { // a store costs more than a look
+		s.awaiting.Store(flush)
+	}
+}
+
+// flushFollows predicts whether a flush follows a large put for which nobody waits, by where it is called from. It also returns
+// the run of puts that the last one belongs to.
+func (s *small) flushFollows() (flushed bool, r run) {
 	var stack callsite.Stack
 	callsite.Here(&stack, framesBelow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.chooser == nil {
-		return false
+	if s.chooser != nil {
+		flushed = s.chooser.Large(stack.Hash())
+		s.await(true)
 	}
-	flushed := s.chooser.Large(stack.Hash())
-	s.due = due{}
-	s.awaiting.Store(true)
-	return flushed
+	return flushed, s.run
 }
 
-// flushed notes a flush: a put that it follows at once was one to wait for. What is due is noted when the flush is over.
-func (s *small) flushed() (d due) {
+// flushed notes a flush of a rank: a put that it follows at once was one to wait for. The run that it ends is noted when the flush is
+// over.
+func (s *small) flushed(rank int) (r run) {
 	if !s.awaiting.Load() {
-		return d
+		return r
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.chooser.Flushed()
-	s.awaiting.Store(false)
-	d, s.due = s.due, d
-	return d
+	if s.run.rank == rank {
+		r, s.run = s.run, run{}
+	}
+	s.awaiting.Store(s.run.puts > 0)
+	return r
 }
 
 // other notes an operation that is none of those that are asked about.
@@ -157,8 +200,7 @@ func (s *small) other() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.chooser.Other()
-	s.awaiting.Store(false)
-	s.due = due{}
+	s.awaiting.Store(s.run.puts > 0)
 }
 
 // choose begins to decide by the costs; nil says that nothing small is worth it.
@@ -166,14 +208,16 @@ func (s *small) choose(c *eager.Chooser) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.chooser = c
-	least := int64(nothing)
-	if c != nil {
-		if b, ok := c.Least(); ok {
-			least = max(leastAsked, int64(b))
+	for i := range s.least {
+		least := int64(nothing)
+		if c != nil {
+			if b, ok := c.Least(i == 1); ok {
+				least = max(leastAsked, int64(b))
+			}
 		}
-	}
-	if s.least.Load() != nothing {
-		s.least.Store(least)
+		if s.least[i].Load() != nothing {
+			s.least[i].Store(least)
+		}
 	}
 }
 

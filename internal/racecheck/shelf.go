@@ -3,6 +3,7 @@ package racecheck
 import (
 	"context"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
@@ -69,7 +70,7 @@ func (s *Shelf) lock(member int) bool {
 	if s.c.off.Load() {
 		return false
 	}
-	old, err := e.Atomic(proto.CompareSwap, proto.Word64(), r, shelfLock, 0, 1)
+	old, err := e.Atomic(atom.CompareSwap, atom.Word64(), r, shelfLock, 0, 1)
 	if err == nil && old == 0 {
 		return true
 	}
@@ -77,7 +78,7 @@ func (s *Shelf) lock(member int) bool {
 	defer sp.End()
 	for err == nil && old != 0 {
 		if err = sp.Step(); err == nil {
-			old, err = e.Atomic(proto.CompareSwap, proto.Word64(), r, shelfLock, 0, 1)
+			old, err = e.Atomic(atom.CompareSwap, atom.Word64(), r, shelfLock, 0, 1)
 		}
 	}
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Shelf) unlock(member int) {
 	r := &s.at[member]
 	err := s.c.e.Flush(r)
 	if err == nil {
-		_, err = s.c.e.Atomic(proto.Replace, proto.Word64(), r, shelfLock, 0, 0)
+		_, err = s.c.e.Atomic(atom.Replace, atom.Word64(), r, shelfLock, 0, 0)
 	}
 	if err != nil {
 		s.c.give(err)

@@ -37,11 +37,28 @@ func armsOf(known bool) [arms]Protocol {
 	return [arms]Protocol{Register, Bounce, Pipe, Hybrid}
 }
 
-// Trial is a transfer whose cost is to be noted. The zero Trial is none.
-type Trial struct{ place int32 }
+// Trial is a transfer whose cost may be noted. The zero Trial is none.
+type Trial struct {
+	place int32 // of the arm, plus one
+	quiet bool  // enough is known: the cost is not asked for
+}
 
 // Wanted reports whether Note is to be called for it.
-func (t Trial) Wanted() bool { return t.place != 0 }
+func (t Trial) Wanted() bool { return t.place != 0 && !t.quiet }
+
+// Again reports whether a transfer q, which comes before that of the trial is known to be over, is to travel by the same
+// protocol, and by which: what is waited for together is tried together, so that the wait can be told to be one's.
+func (t Trial) Again(q Query) (Protocol, bool) {
+	if t.place == 0 {
+		return None, false
+	}
+	known := q.Covered || q.Uses > 1
+	at, i := int(t.place-1)/arms, int(t.place-1)%arms
+	if at != kindOf(q, known) || q.Moves || q.Never || known && !q.Covered && i == 0 {
+		return None, false
+	}
+	return armsOf(known)[i], true
+}
 
 // price is what is believed of an arm.
 type price struct {
@@ -62,6 +79,8 @@ const (
 	doubt      = 0.1  // of such an estimate is what it may cost: it was made in another state of the NIC
 	farPause   = 1024
 	farBelow   = 8
+	noteAll    = 64 // transfers of a kind from which on only some of the cheapest's costs are asked for
+	noteEach   = 8
 )
 
 // Choose is Select by what was learned, as far as there is anything. If note is set the transfer is one whose cost can be told:
@@ -76,6 +95,10 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 	var prices [arms]price
 	all := armsOf(known)
 	for i, p := range all {
+		if p == Hybrid && !s.m.Idle {
+			prices[i].seconds = math.Inf(1)
+			continue
+		}
 		prices[i] = k.arms[i].price(p, q, s)
 	}
 	if known && !q.Covered { // the registration is no part of what registered transfers cost, but its share is to be paid
@@ -88,26 +111,33 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 	if note {
 		n = k.seen.Add(1)
 	}
-	i := pick(prices, n)
-	if i < 0 {
+	best := cheapest(prices)
+	if best < 0 {
 		return Select(q, s), Trial{}
 	}
+	i := pick(prices, best, n)
 	if known && !q.Covered && i == 0 {
 		return Register, Trial{}
 	}
-	return all[i], Trial{int32(at*arms+i) + 1}
+	quiet := n == 0 || i == best && n > noteAll && n%noteEach != 0
+	return all[i], Trial{int32(at*arms+i) + 1, quiet}
 }
 
-// pick returns the cheapest price's place, or at times that of another one that may be cheaper than is believed; n counts
-// the transfers. It is -1 where nothing can do it.
-func pick(prices [arms]price, n uint32) int {
+// cheapest returns the place of the lowest price, -1 where nothing can do it.
+func cheapest(prices [arms]price) int {
 	best := -1
 	for i, p := range prices {
 		if !math.IsInf(p.seconds, 1) && (best < 0 || p.seconds < prices[best].seconds) {
 			best = i
 		}
 	}
-	if best < 0 || n < settled {
+	return best
+}
+
+// pick returns the place of the cheapest price, best, or at times that of another one that may be cheaper than is believed; n
+// counts the transfers.
+func pick(prices [arms]price, best int, n uint32) int {
+	if n < settled {
 		return best
 	}
 	least := prices[best].seconds

@@ -83,7 +83,6 @@ func TestPick(t *testing.T) {
 		n      uint32
 		want   int
 	}{
-		{"nothing can", [arms]price{{inf, 0}, {inf, 0}, {inf, 0}, {inf, 0}}, 100, -1},
 		{"the cheapest", [arms]price{{3, 0}, {2, 0}, {4, 0}, {inf, 0}}, 1, 1},
 		{"what is hoped of", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * pause, 0},
 		{"not each time", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2*pause + 1, 1},
@@ -96,7 +95,72 @@ func TestPick(t *testing.T) {
 		{"a second time, since the first was dear", [arms]price{{50, 1}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * pause, 0},
 		{"not before anything is known", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 0, 1},
 	} {
-		require.Equal(t, c.want, pick(c.prices, c.n), c.name)
+		require.Equal(t, c.want, pick(c.prices, cheapest(c.prices), c.n), c.name)
+	}
+	require.Equal(t, -1, cheapest([arms]price{{inf, 0}, {inf, 0}, {inf, 0}, {inf, 0}}), "nothing can")
+}
+
+// TestAgain: transfers of a kind that are waited for together travel alike, and no others.
+func TestAgain(t *testing.T) {
+	s := cluster().Selector(0)
+	var l Learned
+	q := Query{Bytes: 1 << 20, Covered: true, Waited: true}
+	p, trial := l.Choose(q, s, true)
+	got, ok := trial.Again(q)
+	require.True(t, ok)
+	require.Equal(t, p, got)
+	for _, other := range []Query{
+		{Bytes: 1 << 22, Covered: true, Waited: true}, {Bytes: 1 << 20, Covered: true, Waited: true, Get: true}, {Bytes: 1 << 20, Covered: true},
+		{Bytes: 1 << 20, Waited: true}, {Bytes: 1 << 20, Covered: true, Waited: true, Never: true},
+		{Bytes: 1 << 20, Covered: true, Waited: true, Moves: true},
+	} {
+		_, ok = trial.Again(other)
+		require.False(t, ok, "%+v", other)
+	}
+	_, ok = Trial{}.Again(q)
+	require.False(t, ok)
+	require.Equal(t, Direct, p)
+	_, ok = trial.Again(Query{Bytes: 1 << 20, Uses: 255, Waited: true})
+	require.False(t, ok, "it is not registered yet")
+}
+
+// TestNotesBecomeRare: the costs of what has proved the cheapest are asked for at times only, those of trials always.
+func TestNotesBecomeRare(t *testing.T) {
+	s := cluster().Selector(0)
+	var l Learned
+	wanted, others := 0, 0
+	for i := range 4 * farPause {
+		p, trial := l.Choose(Query{Bytes: 1 << 20, Covered: true, Waited: true}, s, true)
+		if i < noteAll-1 {
+			require.True(t, trial.Wanted())
+		}
+		if trial.Wanted() {
+			wanted++
+		}
+		if p != Direct {
+			require.True(t, trial.Wanted())
+			others++
+		}
+		l.Note(trial, map[Protocol]float64{Direct: 1e-3, Bounce: 1.2e-3, Pipe: 1.3e-3}[p])
+	}
+	require.Positive(t, others)
+	require.Less(t, wanted, 4*farPause/noteEach+noteAll+others)
+}
+
+// TestNoHelperNoHybrid: without a core for its helper the hybrid is not chosen, nor tried.
+func TestNoHelperNoHybrid(t *testing.T) {
+	m := cluster()
+	m.Idle = false
+	s := m.Selector(0)
+	var l Learned
+	for n := 64; n <= 64<<20; n *= 2 {
+		q := Query{Bytes: n, Waited: true, Uses: 1}
+		require.NotEqual(t, Hybrid, Select(q, s), n)
+		for range 2 * doubtPause {
+			p, trial := l.Choose(q, s, true)
+			require.NotEqual(t, Hybrid, p, n)
+			l.Note(trial, 1)
+		}
 	}
 }
 

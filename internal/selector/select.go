@@ -61,6 +61,7 @@ type Machine struct {
 	BulkSlot int  // of the superpipeline, bytes
 	Fold     int  // slots that one of its transfers uses
 	Lease    bool // the NIC has a way for copied chunks
+	Idle     bool // a core is free for the helper that registers a hybrid's tail
 }
 
 // Tuning is what each chunk of a transfer but the first costs beside what the model says, in seconds: that has copies and the NIC
@@ -201,7 +202,7 @@ func (s *Selector) cheapest(q Query) Protocol {
 	best, least := None, math.Inf(1)
 	for pass := range 2 {
 		for p := Inline; p < Protocols; p++ {
-			if pass == 0 && s.allowed != 0 && s.allowed>>p&1 == 0 {
+			if pass == 0 && (s.allowed != 0 && s.allowed>>p&1 == 0 || p == Hybrid && !s.m.Idle) {
 				continue
 			}
 			if c := s.Cost(p, q); c < least {
@@ -378,7 +379,8 @@ func (s *Selector) Head(bytes int) int {
 }
 
 // hybrid is the cost of a head that travels by the superpipeline for as long as the tail takes to register, and of the
-// tail's wire. A head's bytes cost what the slower of wire and copying takes.
+// tail's wire. A head's bytes cost what the slower of wire and copying takes. Where the helper has no core of its own, copying waits
+// while it registers.
 func (s *Selector) hybrid(q Query, move float64) float64 {
 	m, n := s.wires(q), float64(q.Bytes)
 	if q.Covered || s.m.BulkSlot == 0 || q.Bytes == 0 {
@@ -390,7 +392,11 @@ func (s *Selector) hybrid(q Query, move float64) float64 {
 		return s.piped(q, move) + s.m.Lookup // nothing is left for the helper: a superpipeline that has asked for one
 	}
 	head := float64(h.Bytes)
-	return max(s.piped(h, move), m.Register(n-head)) + m.Put(n) - m.Put(head) + m.Gap + s.m.Lookup
+	meanwhile := max(s.piped(h, move), m.Register(n-head))
+	if !s.m.Idle {
+		meanwhile = s.piped(h, move) + m.Register(n-head)
+	}
+	return meanwhile + m.Put(n) - m.Put(head) + m.Gap + s.m.Lookup
 }
 
 // unanswered is how many messages a rank may have unanswered at another one.

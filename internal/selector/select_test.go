@@ -33,7 +33,7 @@ func cluster() Machine {
 		Caps:  transport.Caps{MaxInline: 128, MaxMessage: 8 << 20, MaxSGE: 4},
 		Model: superpipe.Model{Gap: 0.2e-6, Latency: 1e-6, Net: 2e9, Copy: copying, RegLatency: 68e-6, Reg: 20e9},
 		Post:  0.2e-6, Lookup: 0.05e-6, Handler: 0.5e-6,
-		Slot: 64 << 10, Payload: 4032, BulkSlot: 256 << 10, Fold: 3, Lease: true,
+		Slot: 64 << 10, Payload: 4032, BulkSlot: 256 << 10, Fold: 3, Lease: true, Idle: true,
 	}
 }
 

@@ -97,7 +97,7 @@ func TestTracesUnderEveryPolicy(t *testing.T) {
 func TestTracesUnderEveryProtocol(t *testing.T) {
 	first := max(1, *seed)
 	rnd := rand.New(rand.NewPCG(first, 0xfade))
-	bulks := strings.Split("auto, register, superpipe, copy, flat, onthefly, pipelined", ", ")
+	bulks := strings.Split("auto, register, lease, superpipe, copy, flat, onthefly, pipelined", ", ")
 	eagers := strings.Split("auto, inline, bounce, bypass", ", ")
 	for _, path := range pgastest.Paths() {
 		if !path.NIC {

@@ -63,7 +63,7 @@ func newDomain(cfg Config, c transport.Config, table *softnic.Table, mapper tran
 		cfg: cfg, job: c, sched: c.Sched, table: table, mapper: mapper, board: b, bell: b.bell(),
 		caps: transport.Caps{
 			MaxInline: maxInline, MaxSGE: len(transport.Op{}.SGE), MaxMessage: cfg.MaxMessage, MaxPost: cfg.MaxPost,
-			Atomics64: true, AtomicsCPU: true, OrderedWrites: true, Sends: true, WriteImm: true,
+			Atomics64: true, AtomicsCPU: true, OrderedWrites: true, Sends: true, WriteImm: true, Busy: true,
 		},
 		seats:  make([]seat, c.Size),
 		posted: make([]atomic.Uint64, (c.Size+63)/64),

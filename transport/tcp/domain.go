@@ -76,7 +76,7 @@ func openDomain(ctx context.Context, cfg Config, c transport.Config, pins *softn
 		caps: transport.Caps{
 			MaxInline: maxInline, MaxSGE: len(transport.Op{}.SGE), MaxMessage: cfg.MaxMessage, MaxPost: cfg.MaxPost,
 			MaxRegions: table.Cap(), MaxPinned: pins.Limit(),
-			Atomics64: true, AtomicsCPU: true, OrderedWrites: true, Sends: true, WriteImm: true,
+			Atomics64: true, AtomicsCPU: true, OrderedWrites: true, Sends: true, WriteImm: true, Busy: true,
 		},
 		jobHash: jobHash(c), links: make([]atomic.Pointer[link], c.Size),
 		recvs: recvQueue{ring: make([]transport.Recv, cfg.MaxRecv)},

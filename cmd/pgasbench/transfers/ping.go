@@ -10,12 +10,8 @@ import (
 
 	"gopgas/cmd/pgasbench/figures"
 	"gopgas/eager"
-	"gopgas/internal/mem"
 	"gopgas/internal/plot"
-	"gopgas/internal/sched"
 	"gopgas/pgas"
-	"gopgas/regmgr"
-	"gopgas/transport/auto"
 )
 
 // The variants of small transfers. The first stands twice, and once with a copy more, so that the difference is what a copy
@@ -38,10 +34,6 @@ const (
 // ping is figure 6 of the paper: put and flush, and get, from and into one buffer, with the copy and without.
 func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err error) {
 	sizes := smallSizes(o, 64)
-	costs, err := smallCosts(ctx, o)
-	if err != nil {
-		return nil, err
-	}
 	benches, err := openAll(ctx, o, smallVariants, mostSmall, 64<<20, pgas.Config{})
 	if err != nil {
 		return nil, err
@@ -61,7 +53,7 @@ func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err err
 		},
 		Notes: []string{
 			fmt.Sprintf("rounds of %d operations by turns, %d rounds; a round's mean; median [min, max] of the rounds", ops, pingRounds*o.Reps),
-			"copy_us, C_m, is what one more copy of the payload adds to the same loop; lookup_us, V, usage table and registration cache, is measured as the library does at its start",
+			"copy_us, C_m, is what one more copy of the payload adds to the same loop; lookup_us, V, is what the library measures at its start: usage table, and all that a transfer past the slots takes longer but for the copy",
 			"gain is that of the medians over bounce; theory is (C_m - V)/bounce (equation 6); share is gain over theory; control is bounce against bounce",
 			"bypass registers at the first use and asks the registration cache only; auto asks the usage table too",
 		},
@@ -75,6 +67,7 @@ func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err err
 			name = "get"
 		}
 		say(o, "%s, %d sizes", name, len(sizes))
+		costs := benches[2].w.Team().Engine().SmallCosts(get)
 		gains, theories, controls := plot.Series{Name: name}, plot.Series{Name: name + ", theory"}, plot.Series{Name: name + ", control"}
 		for _, n := range sizes {
 			s, err := pingSize(benches, n, get, ops, pingRounds*o.Reps)
@@ -115,22 +108,13 @@ func smallSizes(o *figures.Options, least int) []int {
 	return figures.Sizes(least, most, o.Fine)
 }
 
-// smallCosts measures what the library measures at its start.
-func smallCosts(ctx context.Context, o *figures.Options) (costs eager.Costs, err error) {
-	raw, err := figures.OpenRaw(ctx, o.Transport, mostSmall, auto.Config{MaxPinned: headroom})
+// smallCosts are what the library measures of small puts at its start, in a world of its own.
+func smallCosts(ctx context.Context, o *figures.Options) (eager.Costs, error) {
+	b, err := openBench(ctx, o, smallVariants[2], mostSmall, 0, pgas.Config{})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, raw.Close()) }()
-	s := sched.Process(1)
-	m, err := regmgr.New(regmgr.Config{Policy: regmgr.LeavePinned, Registrar: raw.NIC(), Sched: s})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	return eager.Measure(eager.Measurement{
-		Now: s.Now, Registrar: raw.NIC(), Largest: mostSmall, Lookup: func(r mem.Range) { m.Known(r, 0) },
-	})
+	return b.w.Team().Engine().SmallCosts(false), b.close(ctx)
 }
 
 // pingSize times rounds of every variant by turns and returns the microseconds of an operation.
