@@ -370,6 +370,9 @@ func (r *runner[T]) own(ctx context.Context, kind, target, at int, values []T, m
 	case 5: // put, flush, get
 		copy(part[at:], values)
 		if mine {
+			if err := r.win.Order(target); err != nil { // without it a later put may become visible before an earlier one
+				return err
+			}
 			if err := r.win.Put(target, at, values); err != nil {
 				return err
 			}
@@ -385,6 +388,9 @@ func (r *runner[T]) own(ctx context.Context, kind, target, at int, values []T, m
 	case 6:
 		copy(part[at:], values)
 		if mine {
+			if err := r.win.Order(target); err != nil {
+				return err
+			}
 			_, err := r.win.PutNB(target, at, values)
 			return err
 		}
