@@ -17,8 +17,8 @@ const (
 	siteBits   = 6
 )
 
-// Many is as many uses as a forecast can tell of.
-const Many = 255
+// many is as many uses as a forecast can tell of.
+const many = 255
 
 // When a site is believed.
 const (
@@ -46,7 +46,7 @@ type origin struct {
 const mix64 = 0x9e3779b97f4a7c15
 
 // Use notes that a transfer of bytes at a call site uses the buffer at addr, and returns how many transfers a registration made
-// for it now would serve: 1, this one, to Many. reach is how many bytes of other transfers a registration survives, 0: any number.
+// for it now would serve: 1, this one, to many. reach is how many bytes of other transfers a registration survives, 0: any number.
 func (r *Returns) Use(site, addr uint64, bytes int, reach uint64) uint8 {
 	b := &r.buffers[addr*mix64>>(64-bufferBits)]
 	r.moved += uint64(bytes)
@@ -59,13 +59,13 @@ func (r *Returns) Use(site, addr uint64, bytes int, reach uint64) uint8 {
 			s.back++
 		}
 		s.again++
-		if b.uses < Many {
+		if b.uses < many {
 			b.uses++
 		}
 		if b.uses == 2 {
 			return max(4, s.forecast())
 		}
-		return Many
+		return many
 	}
 	// It is new, or comes back so late that it might as well be.
 	place := uint8(site * mix64 >> (64 - siteBits))
@@ -92,5 +92,5 @@ func (s *origin) forecast() uint8 {
 	if s.begun < siteLeast || 4*int(s.back) < 3*int(s.begun-1) {
 		return 1
 	}
-	return uint8(min(Many, 1+s.again/uint32(s.begun)))
+	return uint8(min(many, 1+s.again/uint32(s.begun)))
 }

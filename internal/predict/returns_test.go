@@ -35,7 +35,7 @@ func TestReturns(t *testing.T) {
 		{"two sites, one of which returns", program(40, 6, func(i int) int { return 1 + i%2 }), 0, []uint8{6, 6}},
 		{"all are used over and over, but a registration lasts for three", round(5, 20), 3 * size, []uint8{1, 1}},
 		{"the same, and it lasts for five", append(round(5, 20), play{1, 5}), 5 * size, []uint8{20}},
-		{"many times", append(program(4, 300, same), play{1, 9}), 0, []uint8{Many}},
+		{"many times", append(program(4, 300, same), play{1, 9}), 0, []uint8{many}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var r Returns

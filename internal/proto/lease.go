@@ -231,11 +231,13 @@ func (l *leases) advance() (moved bool) {
 
 // land ends a get whose lease has come to its end.
 func (l *leases) land(p pull) bool {
+	copied, ended := l.target.Outcome(p.grant)
 	var err error
-	switch l.target.Outcome(p.grant) {
-	case superpipe.Waiting:
+	switch {
+	case copied:
+	case !ended:
 		return false
-	case superpipe.Ended:
+	default:
 		if err = l.n.e.Peers.Check(p.rank); err == nil {
 			err = errConnectionLost
 		}

@@ -129,7 +129,10 @@ func (n *nic) prepareAsking(t journey) (a asking, ok bool, err error) {
 	return a, ok, nil
 }
 
-// answer sends a request and waits for its answer, whose first byte says whether there is one. sent is false where the target never
+// leaseReply is more than an answer takes: its length, and an offer or a grant.
+const leaseReply = 64
+
+// answer sends a request and waits for its answer, whose first byte says how long it is; 0: not now. sent is false where the target never
 // learns of the request.
 func (n *nic) answer(t journey, a asking, handler uint8, at int, bytes int, payload []byte) (reply []byte, sent bool, err error) {
 	args := [4]uint64{t.r.rkey, t.r.raddr + uint64(t.off+at), uint64(bytes)}
@@ -138,9 +141,9 @@ func (n *nic) answer(t journey, a asking, handler uint8, at int, bytes int, payl
 		return nil, false, err
 	}
 	err = a.h.Wait(context.Background())
-	buf, _ := n.buffer(a.id, 1+superpipe.GrantBytes)
-	if err == nil && buf.Data()[0] != 0 {
-		reply = append(reply, buf.Data()[1:]...)
+	buf, _ := n.buffer(a.id, leaseReply)
+	if words := buf.Data(); err == nil && words[0] > 0 {
+		reply = append(reply, words[1:min(leaseReply, 1+int(words[0]))]...)
 	}
 	n.give(a.kept)
 	return reply, true, err
@@ -168,10 +171,10 @@ func (n *nic) pushLeased(t journey, at int, part mem.Range) (h Handle, granted b
 	}
 	pipe.Step() // the first chunk is copied while the request is on its way
 	offer := pipe.Offer()
-	reply, sent, err := n.answer(t, a, askLease, at, part.Bytes, offer.Append(make([]byte, 0, superpipe.OfferBytes)))
+	reply, sent, err := n.answer(t, a, askLease, at, part.Bytes, offer.Append(make([]byte, 0, leaseReply)))
 	var g superpipe.Grant
 	if err == nil && reply != nil {
-		g, err = superpipe.ParseGrant(reply[:superpipe.GrantBytes])
+		g, err = superpipe.ParseGrant(reply)
 	}
 	var unfit error
 	if err == nil && reply != nil {
@@ -255,10 +258,10 @@ func (n *nic) pull(t journey, at int, part mem.Range) (h Handle, granted bool, e
 	n.ends[t.r.Rank].pending.Add(1)
 	n.ends[t.r.Rank].piped.Add(1)
 	n.mu.Unlock()
-	reply, sent, err := n.answer(t, a, askPull, at, part.Bytes, g.Append(make([]byte, 0, superpipe.GrantBytes)))
+	reply, sent, err := n.answer(t, a, askPull, at, part.Bytes, g.Append(make([]byte, 0, leaseReply)))
 	if err == nil && reply != nil {
 		var o superpipe.Offer
-		if o, err = superpipe.ParseOffer(reply[:superpipe.OfferBytes]); err == nil && l.target.Offered(g, o) {
+		if o, err = superpipe.ParseOffer(reply); err == nil && l.target.Offered(g, o) {
 			n.d.Wake()
 			return a.of, true, nil
 		}

@@ -35,7 +35,7 @@ const (
 // the memory that they are about. It runs in the poller.
 func (l *leases) serve(r am.Request, part mem.Range, out []byte) (int, uint8) {
 	out[0] = 0
-	if l.target == nil || len(out) <= superpipe.GrantBytes || part.Bytes == 0 {
+	if l.target == nil || len(out) < leaseReply || part.Bytes == 0 {
 		return 1, statusOK
 	}
 	if r.Handler == askPull {
@@ -46,11 +46,10 @@ func (l *leases) serve(r am.Request, part mem.Range, out []byte) (int, uint8) {
 		return 0, statusMalformed
 	}
 	if g, ok := l.target.Lease(r.From, transport.EP{Index: uint32(r.From)}, o, part); ok {
-		out[0] = 1
-		g.Append(out[1:1])
+		out[0] = uint8(len(g.Append(out[1:1])))
 		l.n.d.Wake() // somebody has to look for what arrives
 	}
-	return 1 + superpipe.GrantBytes, statusOK
+	return 1 + int(out[0]), statusOK
 }
 
 // give begins to put part into workspace of the asker's.
@@ -73,10 +72,9 @@ func (l *leases) give(r am.Request, part mem.Range, out []byte) (int, uint8) {
 	}
 	l.flying.Add(1)
 	o := pipe.Offer()
-	out[0] = 1
-	o.Append(out[1:1])
+	out[0] = uint8(len(o.Append(out[1:1])))
 	l.n.d.Wake()
-	return 1 + superpipe.OfferBytes, statusOK
+	return 1 + int(out[0]), statusOK
 }
 
 // noted is the handler of notes.

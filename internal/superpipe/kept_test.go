@@ -47,6 +47,18 @@ func TestReclaim(t *testing.T) {
 	require.False(t, ok, "closed")
 }
 
+// The outcomes of a lease.
+var (
+	waiting = [2]bool{}
+	copied  = [2]bool{true, true}
+	ended   = [2]bool{false, true}
+)
+
+func outcome(t *Target, g Grant) [2]bool {
+	copied, ended := t.Outcome(g)
+	return [2]bool{copied, ended}
+}
+
 // TestKept: a lease that is kept ends when its origin returns it, and not while the NIC has an acknowledgement. One that the NIC could
 // not send is made again.
 func TestKept(t *testing.T) {
@@ -58,12 +70,12 @@ func TestKept(t *testing.T) {
 	send := func(tag uint64) Grant {
 		g, ok := tg.Lease(0, transport.EP{}, Offer{Bytes: 100, Tag: tag}, dst)
 		require.True(t, ok)
-		require.Equal(t, Waiting, tg.Outcome(g))
+		require.Equal(t, waiting, outcome(tg, g))
 		require.True(t, tg.Into(dst.Slice(0, 50)))
 		require.False(t, tg.Into(mem.Of(make([]byte, 8))))
 		require.True(t, tg.Arrived(&transport.Completion{Kind: transport.OpRecv, Imm: immediate(g.Lease, g.Generation, 0), Bytes: 100}))
 		require.True(t, tg.Progress())
-		require.Equal(t, Copied, tg.Outcome(g))
+		require.Equal(t, copied, outcome(tg, g))
 		require.False(t, tg.Into(dst))
 		require.Equal(t, ack(tag, 1), nic.ops[len(nic.ops)-1].SGE[0].Mem.Word64(0).Load())
 		require.NotZero(t, nic.ops[len(nic.ops)-1].Flags&transport.FlagSignaled)
@@ -86,7 +98,7 @@ func TestKept(t *testing.T) {
 	require.Equal(t, 1, tg.FreeLeases())
 	require.True(t, tg.Return(0, g.Generation, 0))
 	require.Equal(t, 2, tg.FreeLeases())
-	require.Equal(t, Copied, tg.Outcome(g))
+	require.Equal(t, copied, outcome(tg, g))
 
 	g = send(8)
 	require.False(t, tg.Return(0, 0, 8), "the NIC has its acknowledgement")
@@ -102,7 +114,7 @@ func TestKept(t *testing.T) {
 	g, ok := tg.Expect(0, transport.EP{}, dst)
 	require.True(t, ok)
 	require.True(t, tg.Return(0, g.Generation, 0))
-	require.Equal(t, Ended, tg.Outcome(g))
+	require.Equal(t, ended, outcome(tg, g))
 }
 
 // TestPlaces: the place of a transfer's acknowledgements is used again when the target has agreed, or is gone.
@@ -163,7 +175,7 @@ func TestExpected(t *testing.T) {
 					require.True(t, b.t.Offered(g, p.Offer()))
 				}
 				require.NoError(t, finish(t, p))
-				require.Equal(t, Copied, b.t.Outcome(g))
+				require.Equal(t, copied, outcome(b.t, g))
 				dst.check(t, want, "%d bytes", n)
 				require.True(t, b.t.Offered(g, p.Offer()), "it is over")
 			}

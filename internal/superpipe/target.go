@@ -231,30 +231,19 @@ func (t *Target) Return(origin int, generation, tag uint64) bool {
 	return true
 }
 
-// Outcome is how far a transfer into a lease has come.
-type Outcome uint8
-
-// The outcomes.
-const (
-	Waiting Outcome = iota
-	Copied          // all of it is at its place
-	Ended           // the lease was lost or returned before that, or its origin sent what fits no plan
-)
-
-// Outcome tells of the newest lease of that number whether it is g's, and how far it is.
-func (t *Target) Outcome(g Grant) Outcome {
+// Outcome tells of the newest lease of that number whether it is g's, and how far it is: copied where all of it is at its place,
+// ended where it was lost or returned before that, or its origin has sent what fits no plan.
+func (t *Target) Outcome(g Grant) (copied, ended bool) {
 	l := &t.leases[g.Lease]
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.generation != g.Generation:
-		return Ended
+		return false, true
 	case l.at == l.whole:
-		return Copied
-	case l.t == nil || l.broken:
-		return Ended
+		return true, true
 	default:
-		return Waiting
+		return false, l.t == nil || l.broken
 	}
 }
 

@@ -27,14 +27,14 @@ type Grant struct {
 
 // Sizes of the messages, in bytes.
 const (
-	OfferBytes = 32
-	GrantBytes = 35
+	offerBytes = 32
+	grantBytes = 35
 )
 
 // ErrMalformed is wrapped by the errors of ParseOffer and ParseGrant.
 var ErrMalformed = errors.New("superpipe: malformed rendezvous message")
 
-// Append appends the offer's OfferBytes bytes to b.
+// Append appends the offer's offerBytes bytes to b.
 func (o Offer) Append(b []byte) []byte {
 	for _, w := range [...]uint64{o.Bytes, o.AckAddr, o.AckKey, o.Tag} {
 		b = binary.LittleEndian.AppendUint64(b, w)
@@ -44,7 +44,7 @@ func (o Offer) Append(b []byte) []byte {
 
 // ParseOffer is the inverse of Append.
 func ParseOffer(b []byte) (Offer, error) {
-	if len(b) != OfferBytes {
+	if len(b) != offerBytes {
 		return Offer{}, ErrMalformed
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
@@ -60,7 +60,7 @@ func (o Offer) fits(dst mem.Range) bool {
 	return o.Bytes == uint64(dst.Bytes) && o.Bytes > 0 && o.Bytes <= maxCopied && o.Tag > 0 && o.Tag <= lastGeneration
 }
 
-// Append appends the grant's GrantBytes bytes to b.
+// Append appends the grant's grantBytes bytes to b.
 func (g Grant) Append(b []byte) []byte {
 	for _, w := range [...]uint64{g.Generation, g.Addr, g.Key} {
 		b = binary.LittleEndian.AppendUint64(b, w)
@@ -73,7 +73,7 @@ func (g Grant) Append(b []byte) []byte {
 
 // ParseGrant is the inverse of Append.
 func ParseGrant(b []byte) (Grant, error) {
-	if len(b) != GrantBytes {
+	if len(b) != grantBytes {
 		return Grant{}, ErrMalformed
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
