@@ -84,6 +84,9 @@ func (h Handle) Wait(ctx context.Context) error {
 		}
 	}
 	err := h.n.failure(h)
+	if err == nil {
+		return nil // before what follows allocates
+	}
 	if of := (*transport.OpError)(nil); errors.As(err, &of) {
 		return h.n.explain(of.Op, of.Rank, err)
 	}
