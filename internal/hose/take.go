@@ -2,6 +2,7 @@ package hose
 
 import (
 	"errors"
+	"time"
 
 	"gopgas/firehose"
 	"gopgas/transport"
@@ -77,7 +78,10 @@ func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []
 	state := h.holder.Acquire(v, q, addr-far.r.Start, uint64(n))
 	h.lock.Unlock()
 	if state == firehose.Waiting {
-		err = h.await(name, far.rank, q)
+		begun := h.sched.Now()
+		h.work.Store(true)
+		h.send()
+		err = h.await(name, far.rank, q, begun)
 	}
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -95,11 +99,8 @@ func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []
 	return 0, false, q.Carried(), err
 }
 
-// await returns when q waits no longer. On an error everything with the rank has ended.
-func (h *Set) await(name string, rank int, q *firehose.Request) error {
-	begun := h.sched.Now()
-	h.work.Store(true)
-	h.send()
+// await returns when q, which was sent at begun, waits no longer. On an error everything with the rank has ended.
+func (h *Set) await(name string, rank int, q *firehose.Request, begun time.Duration) error {
 	err := h.nic.WaitUntil(name, rank, func() bool {
 		h.lock.Lock()
 		defer h.lock.Unlock()
