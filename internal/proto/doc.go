@@ -37,7 +37,8 @@
 //
 // What the NIC cannot register as a whole for want of room is registered in buckets, on demand, by the account that package
 // hose keeps: a Remote is hosed then. A put or get takes a firehose for each bucket before it is posted and lets go of it
-// when the operation is complete; a miss is a message to the owner, in which a small put travels along. The user's side is
+// when the operation is complete; a miss is a message to the owner, in which a small put travels along, and during which a long
+// one is copied. The user's side is
 // registered or copied as for other memory, but never piped: a direct transfer is an operation for each bucket. What the owner
 // cannot register goes by message to its CPU, or through a lease where that costs less, and so do all atomics on such memory. Long transfers ask for many buckets
 // in one message, ahead of their use. Under the policy Predictive the uses of buckets are told to regmgr's helper, which asks

@@ -9,6 +9,7 @@ import (
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	simnic "gopgas/transport/sim"
 	"gopgas/window"
 )
 
@@ -93,5 +94,88 @@ func TestLeasesInVirtualTime(t *testing.T) {
 			return win.Free(ctx)
 		})
 		require.Zero(t, r.Sched.LostRings)
+	}
+}
+
+// TestMissHidesBehindCopies: a put into a bucket that is not held asks for it and copies meanwhile: it takes as long as the longer of
+// both, not as long as both.
+func TestMissHidesBehindCopies(t *testing.T) {
+	const n, bytes, bucket = 256 << 10, 64 << 20, 1 << 20
+	c := pgastest.SimConfig{Ranks: 2}
+	c.Machine.MaxPinned = 24 << 20
+	pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[byte](ctx, w.Team(), bytes)
+		if err != nil {
+			return err
+		}
+		engine := w.Team().Engine()
+		if err := engine.FixBuckets(bucket); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			took := func(f func() error) time.Duration {
+				begun := engine.Sched.Now()
+				if err := f(); err != nil {
+					t.Error(err)
+				}
+				return engine.Sched.Now() - begun
+			}
+			src, word := make([]byte, n), make([]byte, 8)
+			put := func(at int) func() error { return func() error { return win.Put(1, at, src) } }
+			get := func(at int) func() error { return func() error { return win.Get(1, at, word) } }
+			_ = took(put(0))
+			missing := took(get(3*bucket)) - took(get(3*bucket)) // what a miss costs by itself
+			hit := took(put(3 * bucket))
+			miss := took(put(5 * bucket))
+			require.Positive(t, missing)
+			require.Less(t, miss, max(hit, missing)+min(hit, missing)/4)
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		return win.Free(ctx)
+	})
+}
+
+// TestBothEndsUnregistered is the superpipeline paper's case through windows: what a put and its flush take where neither end's memory is
+// registered, beside those between registered memory, with the constants of the paper's cluster. docs/reproduction.md has the figures.
+func TestBothEndsUnregistered(t *testing.T) {
+	sizes := []int{80 << 10, 128 << 10, 256 << 10, 1 << 20, 16 << 20}
+	took := func(bulk string, rounds int) (all []time.Duration) {
+		pgastest.RunSim(t, pgastest.SimConfig{Ranks: 2, Model: simnic.Graphene(), Bulk: bulk}, func(ctx context.Context, w *pgas.World) error {
+			win, err := window.Create(ctx, w.Team(), make([]byte, sizes[len(sizes)-1]))
+			if err != nil {
+				return err
+			}
+			s := w.Team().Engine().Sched
+			for _, n := range sizes {
+				if w.Rank() == 0 {
+					src, last := make([]byte, n), time.Duration(0)
+					for range rounds {
+						begun := s.Now()
+						if err := win.Put(1, 0, src); err != nil {
+							return err
+						}
+						if err := win.Flush(1); err != nil {
+							return err
+						}
+						last = s.Now() - begun
+					}
+					all = append(all, last)
+				}
+			}
+			if err := win.Fence(ctx); err != nil {
+				return err
+			}
+			return win.Free(ctx)
+		})
+		return all
+	}
+	raw, leased := took("register", 2), took("lease", 2)
+	for i, n := range sizes {
+		share := float64(raw[i]) / float64(leased[i])
+		t.Logf("%8d bytes: registered %v, leased %v, %.1f %%", n, raw[i], leased[i], 100*share)
+		require.Greater(t, share, 0.8, "%d bytes", n)
+		require.True(t, n < 1<<20 || share > 0.95, "%d bytes", n)
 	}
 }
