@@ -84,10 +84,10 @@
 //	  later.mu   (small puts that are held; not held while they are posted)
 //	    nic.mu   (requests, slots, endpoints, flights, the firehoses held; never held across a wait)
 //	      superpipe's Origin.mu, Pipe.mu
-//	  superpipe's Pipe.stepping (try-lock; chunks are posted under it, which takes later.mu and nic.mu)
-//	  small.mu, gauge.mu (short; nothing is taken under them)
+//	  superpipe's Pipe.stepping, lease.mu (chunks and acknowledgements are posted under them, which takes later.mu and nic.mu)
+//	  small.mu, gauge.mu, room.mu (short; nothing is taken under them)
 //	  exposing   (for reading, while a handler runs)
-//	      regmgr's aheader.mu
+//	      regmgr's aheader.mu, superpipe's lease.mu, nic.mu
 //	  those of package hose  (nothing but regmgr's budget is taken under them)
 //
 // # Concurrency
