@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/internal/seats"
 	"gopgas/internal/timeline"
@@ -20,7 +21,7 @@ import (
 type Engine struct {
 	Rank, Size int
 	Sched      *sched.Sched
-	Peers      *Peers
+	Peers      *peers.Table
 	Nodes      []int // the node of each rank, numbered from 0
 
 	mapper transport.Mapper    // nil: no memory is mapped
@@ -32,6 +33,7 @@ type Engine struct {
 	count   bool // count operations on mapped memory too
 	record  *Recording
 	counts  counters
+	blocks  []Remote     // the rank blocks, by rank; set by Join
 	board   *seats.Board // of this node's registration helpers
 }
 
@@ -39,7 +41,7 @@ type Engine struct {
 type Config struct {
 	Rank, Size int
 	Sched      *sched.Sched
-	Peers      *Peers
+	Peers      *peers.Table
 	Mapper     transport.Mapper // nil: PGAS_LOCAL=off
 	NICName    string
 	// OpenNIC opens the NIC called NICName when memory is exposed that cannot be mapped; nil: there is none. The ranks
@@ -140,7 +142,8 @@ func (e *Engine) Part() {
 	if e.board != nil {
 		e.board.Close() // a helper may be at work still
 	}
-	e.Peers.part()
+	e.blocks = nil
+	e.Peers.Part()
 }
 
 // Close releases the NIC and the mapper. Outstanding operations end in errors.
@@ -155,6 +158,15 @@ func (e *Engine) Close() error {
 		}
 	}
 	return first
+}
+
+// Join moves what this rank knows of the others' lives into its block in shared memory, announces the rank as up, and makes its
+// waits sleep on the block's bell. blocks are the rank blocks by rank.
+func (e *Engine) Join(local mem.Range, blocks []Remote) {
+	e.blocks = blocks
+	e.Peers.Join(e.Sched, local, func(rank int) mem.Range { return blocks[rank].Mapped })
+	e.openBoard(local, blocks)
+	e.Peers.Announce()
 }
 
 // Remote is one member's part of an Exposure as this rank reaches it.

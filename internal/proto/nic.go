@@ -12,6 +12,7 @@ import (
 	"gopgas/internal/bounce"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -289,19 +290,19 @@ func (n *nic) spread() {
 
 func (n *nic) tellAll() {
 	p := n.e.Peers
-	first := p.block.Load().Word64(blockAny).Load()
+	first := p.First()
 	for dead := range n.e.Size {
-		c := p.cause(dead)
+		c := p.Cause(dead)
 		if c == 0 {
 			continue
 		}
-		for r := range p.others {
-			to := &p.others[r]
-			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.cause(r) != 0 {
+		for r := range n.e.blocks {
+			to := &n.e.blocks[r]
+			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.Cause(r) != 0 {
 				continue
 			}
-			if n.store64("tell", to, blockGone+8*dead, uint64(c)) == nil {
-				_ = n.store64("tell", to, blockAny, first) // whoever cannot be told will find out for itself
+			if n.store64("tell", to, peers.GoneOff(dead), uint64(c)) == nil {
+				_ = n.store64("tell", to, peers.FirstOff, first) // whoever cannot be told will find out for itself
 			}
 		}
 	}
@@ -309,7 +310,7 @@ func (n *nic) tellAll() {
 
 // lost records that rank is gone, and leaves the telling to the next one who polls.
 func (n *nic) lost(rank int) {
-	if n.e.Peers.MarkGone(rank, Silent) {
+	if n.e.Peers.MarkGone(rank, peers.Silent) {
 		n.news.Store(true)
 	}
 	n.giveUp(rank, n.e.Peers.Check(rank))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
 )
@@ -43,10 +44,10 @@ func shared(n, bytes int) []proto.Remote {
 
 func newWorld(t *testing.T, n int) *world {
 	w := &world{n: n}
-	ranks := shared(n, proto.RankBlockBytes(n))
+	ranks := shared(n, peers.BlockBytes(n))
 	var parts, shelves, signals, locks, boards []proto.Remote
 	for r := range n {
-		e := proto.New(proto.Config{Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: proto.NewPeers(n), Nodes: make([]int, n)})
+		e := proto.New(proto.Config{Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: peers.New(n), Nodes: make([]int, n)})
 		e.Join(ranks[r].Mapped, ranks)
 		c, err := New(e, func(text string) { w.said = append(w.said, text) })
 		require.NoError(t, err)

@@ -2,11 +2,13 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/selector"
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	simnic "gopgas/transport/sim"
@@ -177,5 +179,46 @@ func TestBothEndsUnregistered(t *testing.T) {
 		t.Logf("%8d bytes: registered %v, leased %v, %.1f %%", n, raw[i], leased[i], 100*share)
 		require.Greater(t, share, 0.8, "%d bytes", n)
 		require.True(t, n < 1<<20 || share > 0.95, "%d bytes", n)
+	}
+}
+
+// TestHybridIsWorthIt: where a head travels by copies while a helper registers the tail, that takes no longer than the better of both
+// alone, by more than 3 %. Costs are the superpipeline paper's.
+func TestHybridIsWorthIt(t *testing.T) {
+	ways := []selector.Protocol{selector.Hybrid, selector.Pipe, selector.Direct}
+	for _, get := range []bool{false, true} {
+		for _, n := range []int{512 << 10, 1 << 20, 4 << 20, 16 << 20} {
+			var took [3]time.Duration
+			pgastest.RunSim(t, pgastest.SimConfig{Ranks: 2, Model: simnic.Graphene()}, func(ctx context.Context, w *pgas.World) error {
+				win, err := window.Allocate[byte](ctx, w.Team(), n)
+				if err != nil {
+					return err
+				}
+				if e := w.Team().Engine(); w.Rank() == 0 {
+					for i, p := range ways {
+						e.Force(p)
+						b := make([]byte, n)
+						begun := e.Sched.Now()
+						if get {
+							err = win.Get(1, 0, b)
+						} else {
+							err = errors.Join(win.Put(1, 0, b), win.Flush(1))
+						}
+						if err != nil {
+							return err
+						}
+						took[i] = e.Sched.Now() - begun
+						e.Force(selector.None)
+					}
+				}
+				if err := win.Fence(ctx); err != nil {
+					return err
+				}
+				return win.Free(ctx)
+			})
+			t.Log(get, n, took)
+			require.LessOrEqual(t, float64(took[0]), 1.03*float64(min(took[1], took[2])), "get %v, %d bytes: hybrid %v, superpipe %v, registered %v",
+				get, n, took[0], took[1], took[2])
+		}
 	}
 }
