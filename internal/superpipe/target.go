@@ -24,6 +24,7 @@ type Target struct {
 	space      space
 	generation uint64
 	held       map[int]int // leases by origin
+	gone       map[int]bool
 	closed     bool
 }
 
@@ -36,7 +37,7 @@ func NewTarget(c Config) (*Target, error) {
 		return nil, err
 	}
 	caps := c.NIC.Caps()
-	t := &Target{c: c, way: wayOf(caps), inline: caps.MaxInline >= 8, leases: make([]lease, c.Leases), held: map[int]int{}}
+	t := &Target{c: c, way: wayOf(caps), inline: caps.MaxInline >= 8, leases: make([]lease, c.Leases), held: map[int]int{}, gone: map[int]bool{}}
 	if t.way == WayNone {
 		return nil, errNoWay
 	}
@@ -128,7 +129,7 @@ func (t *Target) lease(origin int, ep transport.EP, o Offer, dst mem.Range) (g G
 func (t *Target) take(origin int) (slot int32, generation uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || t.held[origin] >= t.c.PerOrigin || t.space.state != spaceReady {
+	if t.closed || t.gone[origin] || t.held[origin] >= t.c.PerOrigin || t.space.state != spaceReady {
 		return 0, 0, false
 	}
 	if slot, ok = t.space.pool.Take(); !ok {
@@ -212,8 +213,12 @@ func (t *Target) Progress() (moved bool) {
 }
 
 // Lost takes back what is leased to a rank that is gone, and leaves what has not been copied. The caller has ended the
-// connection before: no write of that rank lands any more. When Lost returns, nothing of its transfers is copied either.
+// connection before: no write of that rank lands any more. When Lost returns, nothing of its transfers is copied either, and it is
+// granted no lease again.
 func (t *Target) Lost(origin int) {
+	t.mu.Lock()
+	t.gone[origin] = true
+	t.mu.Unlock()
 	for i := range t.leases {
 		t.leases[i].lost(origin, 0)
 	}
