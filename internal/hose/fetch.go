@@ -21,6 +21,9 @@ type Fetch struct {
 // the caller has something to do until the answer comes, and calls End then. alone: a single bucket is asked for too; otherwise
 // whoever uses it will do that, perhaps with a put that travels along.
 func (h *Set) Fetch(name string, far *Far, addr uint64, n int, alone bool) (Fetch, error) {
+	if far.bare {
+		return Fetch{bytes: n}, nil
+	}
 	at := addr - far.r.Start
 	h.lock.Lock()
 	v, err := h.viewLocked(far)
@@ -98,6 +101,9 @@ type fetcher struct{ q [fetchMost]firehose.Request }
 // each is let go of as soon as it is there, else transfers that hold some and wait for more could wait for each other for
 // ever. Most will still be there when they are used.
 func (h *Set) FetchRuns(op string, count, i int, run func(int) Span) (next int, err error) {
+	if h == nil {
+		return count, nil
+	}
 	f, _ := h.fetchers.Get().(*fetcher)
 	if f == nil {
 		f = new(fetcher)
@@ -107,7 +113,7 @@ func (h *Set) FetchRuns(op string, count, i int, run func(int) Span) (next int, 
 	h.lock.Lock()
 	for left := max(1, h.budget.Share/2); i < count && used < fetchMost && left > 0; i++ {
 		r := run(i)
-		if r.Far == nil || r.Bytes == 0 {
+		if r.Far == nil || r.Far.bare || r.Bytes == 0 {
 			continue
 		}
 		v, verr := h.viewLocked(r.Far)

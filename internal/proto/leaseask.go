@@ -38,6 +38,9 @@ func (n *nic) unregistered(r *Remote) bool {
 	if r.hosed == nil || r.Rank == n.e.Rank {
 		return false
 	}
+	if r.hosed.Bare() {
+		return true
+	}
 	if e := &n.ends[r.Rank]; e.wary.Load() > 0 {
 		e.wary.Add(-1)
 		return true

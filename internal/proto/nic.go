@@ -46,8 +46,9 @@ type nic struct {
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM    // nil: the NIC has no sends
-	hoses    *hose.Set // nil: the NIC has no limit, or cannot do without whole registrations
+	am       *am.AM        // nil: the NIC has no sends
+	hoses    *hose.Set     // nil: the NIC has no limit, or cannot do without whole registrations
+	bares    atomic.Uint32 // memory attached so far that is not registered
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
