@@ -142,11 +142,12 @@ func TestLeasesForBuckets(t *testing.T) {
 	require.Zero(t, s[PathBounce].Ops+s[PathDirect].Ops-before[PathBounce].Ops)
 	tm.settled(t)
 
-	// The workspace is the owner's only idle registration: room for more is room that it had.
+	// The workspace is idle now: when room is needed it goes, perhaps after buckets that are idle for longer.
 	own := tm.e[1].nic()
 	require.True(t, own.leases.target.Idle())
-	require.Positive(t, own.direct.reg.Trim(1))
-	require.False(t, own.leases.target.Idle())
+	for own.leases.target.Idle() {
+		require.Positive(t, own.direct.reg.Trim(1))
+	}
 	src := filled(300_000)
 	require.NoError(t, e.Put(to, 0, src))
 	require.NoError(t, e.Flush(to))
@@ -161,7 +162,7 @@ func TestLeasesForBuckets(t *testing.T) {
 func TestLeasesOfTheDead(t *testing.T) {
 	const n = 1 << 20
 	for _, name := range []string{"late", "late, order"} {
-		for round := range 4 {
+		for round := range 2 {
 			t.Run(name, func(t *testing.T) {
 				tm := newTeamWith(t, 3, n, leased[name], nil, forcedBulk(t, "lease", 1000))
 				src := filled(n)
@@ -197,16 +198,16 @@ func TestLeasesOfTheDead(t *testing.T) {
 				wg.Wait()
 				require.ErrorIs(t, put, transport.ErrPeerGone)
 				require.ErrorIs(t, got, transport.ErrPeerGone)
-				tm.e = []*Engine{tm.e[0], tm.e[2]}
-				tm.settled(t)
+				alive := &team{e: []*Engine{tm.e[0], tm.e[2]}}
+				alive.settled(t)
 				back := mem.Of(make([]byte, n))
 				for i := range 3 {
 					src.Data()[i] ^= 0xff
-					require.NoError(t, errors.Join(tm.e[1].Put(&tm.of[2][0], 0, src), tm.e[1].Flush(&tm.of[2][0]), tm.e[1].Get(&tm.of[2][0], 0, back)))
+					require.NoError(t, errors.Join(tm.e[2].Put(&tm.of[2][0], 0, src), tm.e[2].Flush(&tm.of[2][0]), tm.e[2].Get(&tm.of[2][0], 0, back)))
 					require.Equal(t, src.Data(), tm.mem[0].Data())
 					require.Equal(t, src.Data(), back.Data())
 				}
-				tm.settled(t)
+				alive.settled(t)
 			})
 		}
 	}
@@ -228,7 +229,7 @@ func TestMendLeases(t *testing.T) {
 			}
 			rng := rand.New(rand.NewPCG(7, 8))
 			src, back := memoryOf(n, 1), memoryOf(n, 2)
-			for i := range 30 {
+			for i := range 12 {
 				fill(src, rng)
 				to, cut := &tm.of[0][1+i%2], make(chan error, 1)
 				pause := time.Duration(rng.IntN(300)) * time.Microsecond

@@ -184,7 +184,7 @@ func (n *nic) quit() {
 const (
 	napFirst   = 200 * time.Microsecond
 	napLongest = time.Millisecond
-	napLeased  = 20 * time.Microsecond // while there are leases
+	napLeased  = 20 * time.Microsecond // the first while there are leases
 )
 
 // attend serves the NIC when nobody of this rank polls: requests of peers, and completions for parked waits. It
@@ -192,18 +192,22 @@ const (
 // of the way: a NIC that must say when it has something is slower.
 func (n *nic) attend(ctx context.Context) {
 	defer n.unattended.Store(true)
-	seen := n.waits.Load()
+	seen, idle := n.waits.Load(), napLeased
 	for ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
 			seen = n.waits.Load()
 			n.nap.Wait(n.e.Sched, nap)
 		}
-		if n.leases.busy() { // the NIC says nothing of what is waited for
-			if !n.progress() {
-				n.nap.Wait(n.e.Sched, napLeased)
+		if n.leases.busy() && !n.closed.Load() { // the NIC says nothing of what is waited for
+			if n.progress() {
+				idle = napLeased
+			} else {
+				n.nap.Wait(n.e.Sched, idle)
+				idle = min(2*idle, napLongest)
 			}
 			continue
 		}
+		idle = napLeased
 		if err := n.d.Wait(ctx); err != nil {
 			return
 		}
