@@ -42,12 +42,14 @@ type nic struct {
 	direct direct // transfers from and to the user's memory
 	small  small  // those that are small
 	bulk   bulk   // those that are large and not registered
+	leases leases // those whose target is not registered either
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM      // nil: the NIC has no sends
-	hoses    *hose.Set   // nil: the NIC has no limit, or cannot do without whole registrations
-	bucketed atomic.Bool // this rank has had memory in buckets
+	am       *am.AM        // nil: the NIC has no sends
+	hoses    *hose.Set     // nil: the NIC has no limit, or cannot do without whole registrations
+	bares    atomic.Uint32 // memory attached so far that is not registered
+	bucketed atomic.Bool   // this rank has had memory in buckets
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -142,15 +144,19 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if err := n.prepareBulk(e.config.Bulk); err != nil {
 		return nil, err
 	}
+	if err := n.prepareLeases(e.config.Leases); err != nil {
+		return nil, err
+	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
-		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
+		if n.am, err = am.New(d, e.Rank, e.Size, n.leases.immediates(), messageCookies, n.handle); err != nil {
 			return nil, err
 		}
 	}
 	if err := n.prepareMemory(e.config.Registration); err != nil {
 		return nil, err
 	}
+	n.shareRoom()
 	n.prepareSmall(e.config.Eager)
 	e.Sched.SetProgress(n.progress)
 	e.Sched.SetTender(n.tend)
@@ -190,6 +196,7 @@ func (n *nic) quit() {
 const (
 	napFirst   = 200 * time.Microsecond
 	napLongest = time.Millisecond
+	napLeased  = 20 * time.Microsecond // the first while there are leases
 )
 
 // attend serves the NIC when nobody of this rank polls: requests of peers, and completions for parked waits. It
@@ -197,12 +204,22 @@ const (
 // of the way: a NIC that must say when it has something is slower.
 func (n *nic) attend(ctx context.Context) {
 	defer n.unattended.Store(true)
-	seen := n.waits.Load()
+	seen, idle := n.waits.Load(), napLeased
 	for ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
 			seen = n.waits.Load()
 			n.nap.Wait(n.e.Sched, nap)
 		}
+		if n.leases.busy() && !n.closed.Load() { // the NIC says nothing of what is waited for
+			if n.progress() {
+				idle = napLeased
+			} else {
+				n.nap.Wait(n.e.Sched, idle)
+				idle = min(2*idle, napLongest)
+			}
+			continue
+		}
+		idle = napLeased
 		if err := n.d.Wait(ctx); err != nil {
 			return
 		}
@@ -327,14 +344,24 @@ func (n *nic) lost(rank int) {
 
 // giveUp ends the requests to a rank with err: no answer will come.
 func (n *nic) giveUp(rank int, err error) {
-	if n.bulk.origin != nil {
+	gone := n.e.Peers.Check(rank) != nil
+	switch {
+	case n.bulk.origin == nil:
+	case gone:
 		n.bulk.origin.Lost(rank, err)
+		n.leases.lost(rank)
+	default:
+		n.bulk.origin.Abort(rank, err)
 	}
 	if n.am == nil {
 		return
 	}
 	var hoses []uint64
 	for _, id := range n.am.Lost(rank) {
+		if id&noteCookie != 0 {
+			n.leases.answered(am.Reply{Cookie: id}, err)
+			continue
+		}
 		if id&hose.Cookie != 0 {
 			hoses = append(hoses, id)
 			continue
@@ -344,7 +371,7 @@ func (n *nic) giveUp(rank int, err error) {
 	}
 	switch {
 	case n.hoses == nil:
-	case n.e.Peers.Check(rank) != nil:
+	case gone:
 		n.hoses.Lost(rank)
 	default:
 		n.hoses.End(rank, hoses, err)
@@ -363,6 +390,10 @@ func (n *nic) finish(c *transport.Completion) {
 		return // what is on the way fails by itself, if it fails
 	case c.Status != transport.StatusOK && c.Kind != transport.OpRecv:
 		n.broke(c.EP)
+	}
+	if c.Kind == transport.OpRecv && n.leases.target != nil && n.leases.target.Arrived(c) {
+		_ = n.am.Spent(c) // fails only when the NIC is closing
+		return
 	}
 	if n.am != nil && n.am.Owns(c) {
 		n.arrived(c)
