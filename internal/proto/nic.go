@@ -152,6 +152,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	}
 	n.prepareSmall(e.config.Eager)
 	e.Sched.SetProgress(n.progress)
+	e.Sched.SetTender(n.tend)
 	e.Sched.Go(func() { n.attend(n.ctx) })
 	return n, nil
 }
@@ -271,6 +272,15 @@ func (n *nic) progress() bool {
 		n.e.Sched.Ring() // others of this rank may sleep for one of these
 	}
 	return (k > 0 || moved) && err == nil
+}
+
+// tend is progress by a goroutine of the NIC itself. Where this rank's memory is in buckets it does nothing: a request may have
+// a bucket's registration ended, which waits for what the NIC's goroutines are sending from there.
+func (n *nic) tend() bool {
+	if n.hoses != nil && n.hoses.Lends() {
+		return false
+	}
+	return n.progress()
 }
 
 // spread tells every other rank who is gone: only those that were connected to a rank hear of its end from the NIC.
