@@ -80,7 +80,11 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	pgastest.Calls(dataPath).AllocateNothingOften(t, 100_000)
+	nic := 100_000
+	if testing.Short() {
+		nic /= 5
+	}
+	pgastest.Calls(dataPath).AllocateNothingOften(t, nic)
 }
 
 func BenchmarkDataPath(b *testing.B) { pgastest.Calls(dataPath).Benchmark(b) }

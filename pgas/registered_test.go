@@ -13,9 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"gopgas/internal/mem"
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	"gopgas/regmgr"
+	pgsync "gopgas/sync"
 	"gopgas/transport/transporttest"
 	"gopgas/window"
 )
@@ -131,6 +133,52 @@ func transfers(ctx context.Context, t *testing.T, w *pgas.World, whole int, mayF
 		return err
 	}
 	return win.Free(ctx)
+}
+
+// TestReadOnlyDestination: what is brought through buffers is not copied to where it cannot be written; nothing has moved
+// then, and a page between two runs may be what it is.
+func TestReadOnlyDestination(t *testing.T) {
+	const n, page = 1 << 16, 1 << 12
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[uint32](ctx, w.Team(), n/4)
+		if err != nil {
+			return err
+		}
+		b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			return err
+		}
+		m := mem.Slice[uint32](mem.Of(b))
+		require.NoError(t, unix.Mprotect(b[page:], unix.PROT_READ))
+		require.NoError(t, unix.Mprotect(b[2*page:3*page], unix.PROT_READ|unix.PROT_WRITE))
+		other, third := 1-w.Rank(), m[page/4:page/4+3]
+		rows := func(stride int) window.Section {
+			return window.Section{Rows: 2, Cols: 2, Stride: 2, Step: 1, NearStride: stride, NearStep: 1}
+		}
+		get := map[string]func() error{
+			"word":     func() error { return win.Get(other, 0, third[:1]) },
+			"page":     func() error { return win.Get(other, 0, m[page/4-1:page/4+page/4]) },
+			"all":      func() error { return win.Get(other, 0, m) },
+			"sections": func() error { return win.GetSection(other, 0, m, rows(page/4)) },
+			"word, NB": func() error { _, err := win.GetNB(other, 0, third); return err },
+			"all, NB":  func() error { _, err := win.GetNB(other, 0, m); return err },
+			"sections, NB": func() error {
+				_, err := win.GetSectionNB(other, 0, m, rows(page/4))
+				return err
+			},
+			"accumulate": func() error { return window.GetAccumulate(win, other, 0, third, third, pgsync.Sum) },
+		}
+		for name, f := range get {
+			require.ErrorIs(t, f(), regmgr.ErrReadOnly, name)
+		}
+		require.NoError(t, win.Get(other, 0, m[:page/4]))
+		require.NoError(t, win.GetSection(other, 0, m, rows(2*page/4)))
+		require.NoError(t, win.Fence(ctx)) // nothing was added
+		require.Zero(t, win.Local()[0])
+		require.NoError(t, win.Fence(ctx))
+		require.NoError(t, unix.Munmap(b))
+		return win.Free(ctx)
+	})
 }
 
 // TestMemoryThatIsNotGos: a read-only mapping is a source and no destination; a mapping's registration ends with the

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"iter"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
-	"gopgas/internal/proto"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/window"
@@ -183,8 +183,8 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 		Value T
 		Any   bool
 	}
-	kind := proto.ElemOf[T]()
-	if err := kind.Check(op); err != nil || op >= proto.Replace {
+	kind := atom.ElemOf[T]()
+	if err := kind.Check(op); err != nil || op >= atom.Replace {
 		if err == nil {
 			err = fmt.Errorf("%w: %s is not a reduction", window.ErrType, op)
 		}
@@ -223,7 +223,7 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 }
 
 // combine is op of two values; the common ones without a detour over their bits.
-func combine[T pgsync.Number](kind proto.Elem, op pgsync.Op, a, b T) T {
+func combine[T pgsync.Number](kind atom.Elem, op pgsync.Op, a, b T) T {
 	switch op {
 	case pgsync.Sum:
 		return a + b
@@ -236,6 +236,6 @@ func combine[T pgsync.Number](kind proto.Elem, op pgsync.Op, a, b T) T {
 	}
 	pair := [2]T{a, b}
 	x, y := mem.Of(pair[:1]), mem.Of(pair[1:])
-	x.SetBits(proto.Combine(op, kind.Kind, x.Bits(), y.Bits(), 0))
+	x.SetBits(atom.Combine(op, kind.Kind, x.Bits(), y.Bits(), 0))
 	return pair[0]
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gopgas/internal/sched"
+	"gopgas/internal/shape"
 	"gopgas/transport"
 )
 
@@ -73,10 +74,10 @@ const (
 // visitor has something done in a barrier. Both functions may be nil.
 type visitor struct {
 	// begin is called when this member begins a phase: those of the phase before have all come.
-	begin func(p *phase) error
+	begin func(p *shape.Phase) error
 	// heard is called when this member has heard from the one dist places before it in p: what that one wrote before its
 	// round can be read now.
-	heard func(p *phase, from, dist int) error
+	heard func(p *shape.Phase, from, dist int) error
 }
 
 // barrier is one barrier on the call's lane. After an error it can be called again: it does the same once more.
@@ -87,17 +88,17 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 		c.opened, c.purpose = true, purpose
 		l.board.Enter()
 	}
-	for i := range t.shape.phases {
-		p := &t.shape.phases[i]
+	for i := range t.shape.Phases {
+		p := &t.shape.Phases[i]
 		if v.begin != nil {
 			if err := v.begin(p); err != nil {
 				return err
 			}
 		}
-		n := len(p.members)
-		flags := headBytes + l.number*flagBytes + p.area*maxRounds*flagStride
+		n := len(p.Members)
+		flags := headBytes + l.number*flagBytes + int(p.Area)*maxRounds*flagStride
 		for k, dist := 0, 1; dist < n; k, dist = k+1, 2*dist {
-			to, from := p.members[(p.me+dist)%n], p.members[behind(p.me, dist, n)]
+			to, from := p.Members[(p.Me+dist)%n], p.Members[shape.Behind(p.Me, dist, n)]
 			flag := flags + k*flagStride
 			if err := t.e.Store64(&t.peers[to], flag, l.gen<<sumBits|l.sum); err != nil {
 				return t.instead(c.op, err)
@@ -148,13 +149,13 @@ const (
 func (t *Team) endStarted() error {
 	l := t.lane
 	l.next(endOfCall, t.call)
-	for i := range t.shape.phases {
-		p := &t.shape.phases[i]
-		if p.area == phaseRelease || len(p.members) == 1 {
+	for i := range t.shape.Phases {
+		p := &t.shape.Phases[i]
+		if p.Area == shape.Release || len(p.Members) == 1 {
 			continue
 		}
-		to := p.members[(p.me+1)%len(p.members)]
-		flag := headBytes + l.number*flagBytes + p.area*maxRounds*flagStride
+		to := p.Members[(p.Me+1)%len(p.Members)]
+		flag := headBytes + l.number*flagBytes + int(p.Area)*maxRounds*flagStride
 		if err := t.e.Store64(&t.peers[to], flag, l.gen<<sumBits|l.sum); err != nil {
 			return t.instead("start", err)
 		}

@@ -4,24 +4,25 @@ import (
 	"context"
 	"fmt"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
-	"gopgas/internal/proto"
+	"gopgas/internal/shape"
 	"gopgas/transport"
 )
 
 // Op is how elements are combined, by reductions and by window.Accumulate.
-type Op = proto.Atom
+type Op = atom.Op
 
 // The operations. And, Or, Xor are for integers only; Replace is for Accumulate only.
 const (
-	Sum     = proto.Sum
-	Prod    = proto.Prod
-	Min     = proto.Min
-	Max     = proto.Max
-	And     = proto.And
-	Or      = proto.Or
-	Xor     = proto.Xor
-	Replace = proto.Replace
+	Sum     = atom.Sum
+	Prod    = atom.Prod
+	Min     = atom.Min
+	Max     = atom.Max
+	And     = atom.And
+	Or      = atom.Or
+	Xor     = atom.Xor
+	Replace = atom.Replace
 )
 
 // Number is what can be reduced.
@@ -66,7 +67,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	if err != nil {
 		return err
 	}
-	how := choose(op, t.Size(), len(buf)*mem.SizeOf[T](), c.Slot(), t.shape.levels())
+	how := choose(op, t.Size(), len(buf)*mem.SizeOf[T](), c.Slot(), t.shape.Levels())
 	whole, what := mem.Of(buf), callOf(op, mem.SizeOf[T](), 0, len(buf))
 	return c.End(rounds(whole.Bytes, 1, c.Payload(), func(lo, hi int) error {
 		if part := whole.Slice(lo, hi-lo); how == relayed {
@@ -96,25 +97,25 @@ func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) 
 		c.Write(0, part)
 	}
 	mine := c.Box(0, part.Bytes)
-	home := t.shape.nodeOf(root) // in a flat team the only one
+	home := t.shape.NodeOf(root) // in a flat team the only one
 	have := t.me == root
 	take := func(from int) error { have = true; return c.Read(from, 0, mine) }
 	v := visitor{
-		begin: func(p *phase) error {
-			if p.area == phaseLeaders && home == t.shape.mine && !have {
+		begin: func(p *shape.Phase) error {
+			if p.Area == shape.Leaders && home == t.shape.Mine && !have {
 				return take(root) // the root's node has met, so the root has written
 			}
 			return nil
 		},
-		heard: func(p *phase, from, dist int) error {
+		heard: func(p *shape.Phase, from, dist int) error {
 			origin := -1
 			switch {
-			case p.area == phaseLeaders:
+			case p.Area == shape.Leaders:
 				origin = home
-			case !t.shape.levels():
+			case !t.shape.Levels():
 				origin = root
 			}
-			if far := behind(p.me, origin, len(p.members)); origin >= 0 && far >= dist && far < 2*dist {
+			if far := shape.Behind(p.Me, origin, len(p.Members)); origin >= 0 && far >= dist && far < 2*dist {
 				return take(from)
 			}
 			return nil
@@ -124,7 +125,7 @@ func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) 
 		return err
 	}
 	if !have { // some member of a node, not the first: that one has them
-		return c.Read(t.shape.leader(), 0, part)
+		return c.Read(t.shape.Leader(), 0, part)
 	}
 	copy(part.Data(), mine.Data())
 	return nil
@@ -148,7 +149,7 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 		return err
 	}
 	all, mine, what := mem.Of(dst), mem.Of(src), callOf(op, mem.SizeOf[T](), 0, len(src))
-	if choose(op, t.Size(), mine.Bytes, c.Slot(), t.shape.levels()) == gathered {
+	if choose(op, t.Size(), mine.Bytes, c.Slot(), t.shape.Levels()) == gathered {
 		return c.End(c.gather(ctx, what, mine.Data(), all.Data()))
 	}
 	return c.End(rounds(mine.Bytes, 1, c.Payload(), func(lo, hi int) error {
@@ -180,13 +181,13 @@ func AllReduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op) erro
 const everyone = -1
 
 // CheckReduction returns an error where a reduction of dst and src by op is not possible. want says whether dst counts.
-func (t *Team) CheckReduction(name string, kind proto.Elem, op Op, dst, src int, want bool) error {
+func (t *Team) CheckReduction(name string, kind atom.Elem, op Op, dst, src int, want bool) error {
 	if want && dst != src {
 		return transport.NewOpError(name, -1, fmt.Errorf("%w: dst has %d elements and src %d", ErrMismatch, dst, src))
 	}
 	if err := kind.Check(op); err != nil || op >= Replace {
 		if err == nil {
-			err = fmt.Errorf("%w: %s is not a reduction", proto.ErrAtomic, op)
+			err = fmt.Errorf("%w: %s is not a reduction", atom.ErrUndefined, op)
 		}
 		return transport.NewOpError(name, -1, err)
 	}
@@ -195,7 +196,7 @@ func (t *Team) CheckReduction(name string, kind proto.Elem, op Op, dst, src int,
 
 func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, op Op, root int) error {
 	want := root == everyone || root == t.me
-	if err := t.CheckReduction(name, proto.ElemOf[T](), op, len(dst), len(src), want); err != nil {
+	if err := t.CheckReduction(name, atom.ElemOf[T](), op, len(dst), len(src), want); err != nil {
 		return t.Refuse(ctx, name, err)
 	}
 	c, err := t.begin(ctx, name)
@@ -203,7 +204,7 @@ func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, o
 		return err
 	}
 	r := reduction[T]{c: c, what: callOf(name, mem.SizeOf[T](), int(op), len(src)), op: op, root: root, want: want}
-	how := choose(name, t.Size(), len(src)*mem.SizeOf[T](), c.Slot(), t.shape.levels())
+	how := choose(name, t.Size(), len(src)*mem.SizeOf[T](), c.Slot(), t.shape.Levels())
 	if how == gathered {
 		return c.End(r.gathered(ctx, dst, src))
 	}
@@ -238,7 +239,7 @@ func (r *reduction[T]) gathered(ctx context.Context, dst, src []T) error {
 	}
 	copy(dst, all[:n])
 	for m := 1; m < r.c.t.Size(); m++ {
-		proto.Fold(r.op, dst, all[m*n:(m+1)*n])
+		atom.Fold(r.op, dst, all[m*n:(m+1)*n])
 	}
 	return nil
 }
@@ -294,7 +295,7 @@ func (r *reduction[T]) combine(dst []T, lo int) error {
 		if err != nil {
 			return err
 		}
-		proto.Fold(r.op, dst, mem.Slice[T](from))
+		atom.Fold(r.op, dst, mem.Slice[T](from))
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
-	"gopgas/internal/proto"
 	"gopgas/pgas"
 	pgsync "gopgas/sync"
 )
@@ -93,17 +93,17 @@ func inputs[T pgsync.Number](rank, n int) []T {
 	return out
 }
 
-func fold[T pgsync.Number](op pgsync.Op, kind proto.Elem, a, b T) T {
+func fold[T pgsync.Number](op pgsync.Op, kind atom.Elem, a, b T) T {
 	x, y := []T{a}, []T{b}
-	mem.Of(x).SetBits(proto.Combine(op, kind.Kind, mem.Of(x).Bits(), mem.Of(y).Bits(), 0))
+	mem.Of(x).SetBits(atom.Combine(op, kind.Kind, mem.Of(x).Bits(), mem.Of(y).Bits(), 0))
 	return x[0]
 }
 
 func reduces[T pgsync.Number](ctx context.Context, t *testing.T, w *pgas.World, n int) error {
-	e := proto.ElemOf[T]()
-	for op := range proto.CompareSwap + 2 {
+	e := atom.ElemOf[T]()
+	for op := range atom.CompareSwap + 2 {
 		if e.Check(op) != nil || op >= pgsync.Replace {
-			require.ErrorIs(t, pgsync.AllReduce(ctx, w.Team(), make([]T, 1), make([]T, 1), op), proto.ErrAtomic, "%s op %d", e.Kind, uint8(op))
+			require.ErrorIs(t, pgsync.AllReduce(ctx, w.Team(), make([]T, 1), make([]T, 1), op), atom.ErrUndefined, "%s op %d", e.Kind, uint8(op))
 			continue
 		}
 		want := inputs[T](0, n)

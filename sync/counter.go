@@ -3,6 +3,7 @@ package pgsync
 import (
 	"context"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
 	"gopgas/internal/symheap"
@@ -39,7 +40,7 @@ func (c *Counter) Next(n int64) (int64, error) {
 	if n != 0 {
 		c.race.Release(0, 0, racecheck.CarryDone)
 	}
-	v, err := c.t.e.Atomic(proto.Sum, proto.Word64(), &c.home[0], 0, uint64(n), 0)
+	v, err := c.t.e.Atomic(atom.Sum, atom.Word64(), &c.home[0], 0, uint64(n), 0)
 	c.race.Acquire(0, 0)
 	return int64(v), err
 }

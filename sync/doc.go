@@ -35,7 +35,7 @@
 // something from one (Broadcast there), the reading takes place between the rounds of the barrier, in log2 n steps instead of n.
 // Long reductions are divided: each member combines a part, and all read the parts. Where ranks share nodes and map
 // each other's memory, barriers and what takes place between their rounds have two levels, and one member of a node talks to
-// other nodes. Function choose has the choices and where they come from.
+// other nodes. Package shape lays that out. Function choose has the choices and where they come from.
 // Reductions are computed in the order of ranks, whatever the method, so all get the same bits.
 //
 // # Life of a call
@@ -50,18 +50,17 @@
 //   - Y1: flags are single-writer words that only grow, so no flag is ever reset and a late one is harmless.
 //   - Y2: a barrier's flags travel after the puts that the member made before it to the same rank.
 //   - Y3: a lock is handed over to a living waiter, in order of ranks after the holder's; when its holder is
-//     gone the lock is lost, and all who want it are told who held it.
+//     gone the lock is lost, and all who want it are told who held it. Package lock has how.
 //   - Y4: who finds a mismatch goes no further in its barrier, so nobody else gets through it.
-//   - Y5: members agree on survivors by words that each writes in memory of its own only, so nothing that a dead
+//   - Y5: members agree on survivors (package agree) by words that each writes in memory of its own only, so nothing that a dead
 //     member has sent can change what was agreed.
-//   - Y6: an RWLock's words change under its guard only, and its waiters hold it in the order of their places.
+//   - Y6: an RWLock's waiters hold it in the order in which they came.
 //
 // # Lock order
 //
 //	Team.busy (a flag; waits go through package sched)
 //		core.mu (short, nothing is called under it)
-//	RWLock.busy
-//		RWLock.guard (a Lock)
+//	those of package lock
 //
 // # Limits
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -51,7 +52,7 @@ func (e *Event) Post(target int, n uint64) error {
 		return err
 	}
 	e.race.Release(target, 0, racecheck.CarryAll)
-	_, err := e.t.e.Atomic(proto.Sum, proto.Word64(), r, 0, n, 0)
+	_, err := e.t.e.Atomic(atom.Sum, atom.Word64(), r, 0, n, 0)
 	e.t.e.Peers.Ring(r.Rank)
 	return err
 }

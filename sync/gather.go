@@ -1,6 +1,10 @@
 package pgsync
 
-import "context"
+import (
+	"context"
+
+	"gopgas/internal/shape"
+)
 
 // A gather is a turn in which every member gets a slot of bytes from every member in log2 n steps (Bruck et al. 1997),
 // on the rounds of the barrier that the turn is made of. A member's outbox begins with its own slot; behind it come
@@ -32,62 +36,27 @@ func (c *turns) gather(ctx context.Context, what call, mine, all []byte) error {
 	off := c.box()
 	slots := t.local.Slice(off+outboxHeader, n*s)
 	copy(slots.Data(), mine)
-	v := visitor{heard: func(p *phase, from, dist int) error {
-		if p.area == phaseRelease {
+	v := visitor{heard: func(p *shape.Phase, from, dist int) error {
+		if p.Area == shape.Release {
 			return nil
 		}
 		if err := c.check(from); err != nil {
 			return err
 		}
-		at, bytes := t.shape.gathered(p, dist)
+		at, bytes := t.shape.Gathered(p, dist)
 		return t.e.Fetch(&t.peers[from], off+outboxHeader, slots.Slice(at*s, bytes*s))
 	}}
 	if err := c.turn(ctx, what, 0, v); err != nil {
 		return err
 	}
-	if leader := t.shape.leader(); t.shape.levels() && leader != t.me {
+	if leader := t.shape.Leader(); t.shape.Levels() && leader != t.me {
 		if err := c.Read(leader, 0, slots); err != nil {
 			return err
 		}
 	}
 	have := slots.Data()
-	for i, m := range t.shape.order(t.me) {
+	for i, m := range t.shape.Order(t.me) {
 		copy(all[m*s:(m+1)*s], have[i*s:])
 	}
 	return nil
-}
-
-// gathered returns how many slots a member has of p before it hears from the one dist places before it, and how many
-// that one has then.
-func (s *shape) gathered(p *phase, dist int) (have, more int) {
-	n := len(p.members)
-	if p.area != phaseLeaders {
-		return dist, min(dist, n-dist)
-	}
-	for i := range dist {
-		have += len(s.nodes[behind(p.me, i, n)])
-	}
-	for i := dist; i < min(2*dist, n); i++ {
-		more += len(s.nodes[behind(p.me, i, n)])
-	}
-	return have, more
-}
-
-// order lists the members in the order in which a gather leaves their slots.
-func (s *shape) order(me int) []int {
-	var out []int
-	if !s.levels() {
-		all := s.nodes[0]
-		for i := range all {
-			out = append(out, behind(me, i, len(all)))
-		}
-		return out
-	}
-	for i := range s.nodes {
-		local := s.nodes[behind(s.mine, i, len(s.nodes))]
-		for j := range local {
-			out = append(out, local[behind(0, j, len(local))]) // as its first member has them
-		}
-	}
-	return out
 }

@@ -4,23 +4,25 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/agree"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
+	"gopgas/internal/shape"
 )
 
 // The control block of a team, in bytes on each member: words for trouble, the flags of all lanes, two outboxes for each
-// lane, and what members need that have lost others (see agree.go).
+// lane, and what members need that have lost others (package agree).
 const (
 	poisonWord = 0   // not 0: members disagree, and who found that; see poison
-	agreeWords = 64  // of agree.go
+	agreeWords = 64  // agree.WordsBytes
 	headBytes  = 256 // behind them the flags
 
 	laneCount  = 4  // collectives of one team that can go on at once
-	areas      = 3  // sets of flags in a lane, one for each phase of a barrier
 	maxRounds  = 20 // of a phase: a million members
 	flagStride = 64 // a cache line for each flag
-	flagBytes  = areas * maxRounds * flagStride
+	flagBytes  = int(shape.Areas) * maxRounds * flagStride
 
 	boxesOff     = headBytes + laneCount*flagBytes
 	outboxBytes  = 16 << 10 // or more: see boxBytes
@@ -39,13 +41,11 @@ func boxOff(n, lane, i int) int { return boxesOff + (2*lane+i)*boxBytes(n) }
 // newsOff is where the words for survivors begin: one for each member, and behind them a set of members.
 func newsOff(n int) int { return boxOff(n, laneCount, 0) }
 
-// setOff is where the agreed set of members lies, of setBytes.
+// setOff is where the agreed set of members lies, of agree.SetBytes.
 func setOff(n int) int { return newsOff(n) + 8*n }
 
-func setBytes(n int) int { return (n + 63) / 64 * 8 }
-
 // controlBytes is the size of the control block in a team of n.
-func controlBytes(n int) int { return setOff(n) + setBytes(n) }
+func controlBytes(n int) int { return setOff(n) + agree.SetBytes(n) }
 
 // lane is a set of flags and outboxes on every member, in which one call's rounds take place at a time. Only who has
 // been served may use it.
@@ -65,12 +65,12 @@ type core struct {
 	lanes   [laneCount]lane
 	running *running
 	freed   atomic.Bool
+	table   agree.Table // of survivors, whose goroutine has made Team.busy true
 
 	mu      sync.Mutex // guards the fields below, and lane.tickets; never held while waiting
 	calls   uint64     // begun
 	broken  error      // why collectives no longer work
 	started int        // calls begun by Start that have not ended
-	epoch   uint64     // of agreements among survivors
 	marks   int        // given out by Mark
 }
 
@@ -119,6 +119,6 @@ func (c *core) failure() error {
 // Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, and how
 // many of them come with each further rank.
 func Footprint(size int) (perRank, perPeer int) {
-	perPeer = proto.RankBlockBytes(1) - proto.RankBlockBytes(0) + mem.SizeOf[proto.Remote]() + 8
-	return proto.RankBlockBytes(size) + controlBytes(size), perPeer
+	perPeer = peers.BlockBytes(1) - peers.BlockBytes(0) + mem.SizeOf[proto.Remote]() + 8
+	return peers.BlockBytes(size) + controlBytes(size), perPeer
 }

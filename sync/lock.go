@@ -2,14 +2,8 @@ package pgsync
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync/atomic"
 
-	"gopgas/internal/mem"
-	"gopgas/internal/proto"
-	"gopgas/internal/racecheck"
-	"gopgas/internal/sched"
+	"gopgas/internal/lock"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
 )
@@ -18,33 +12,26 @@ import (
 // each member that tells whether it waits. The one who releases hands the lock to the next waiter in the
 // order of ranks, so none waits for ever, and a waiter spins on a word of its own memory.
 type Lock struct {
-	t      *Team
-	block  *symheap.Block
-	peers  []proto.Remote
-	local  mem.Range
-	busy   atomic.Bool // a goroutine of this rank holds the lock or waits for it
-	held   atomic.Bool
-	ticket uint64           // number of this rank's latest wait
-	race   *racecheck.Shelf // nil: races are not looked for
+	t     *Team
+	block *symheap.Block
+	m     lock.Mutex
 }
-
-// The lock's block, in bytes.
-const (
-	lockHolder = 0   // on member 0: the holder's member number + 1, or 0
-	lockGrant  = 64  // on every member: the ticket that the lock was handed to
-	lockWants  = 128 // on member 0: a word for each member, its ticket while it waits
-)
 
 // NewLock returns a lock that nobody holds. Collective.
 func NewLock(ctx context.Context, t *Team) (*Lock, error) {
-	bytes := (lockWants + 8*t.Size() + 63) &^ 63
-	block, err := t.alloc(ctx, bytes+t.races.ShelfBytes(1, 0))
+	g := t.group()
+	block, err := t.alloc(ctx, lock.MutexBytes(g))
 	if err != nil {
 		return nil, err
 	}
-	l := &Lock{t: t, block: block, peers: block.Remotes(), local: block.Local()}
-	l.race = t.races.Shelf(l.peers, bytes, 1, 0)
+	l := &Lock{t: t, block: block}
+	l.m.Open(g, block.Remotes(), block.Local())
 	return l, nil
+}
+
+// group is the team as its locks see it.
+func (t *Team) group() lock.Group {
+	return lock.Group{Engine: t.e, Ranks: t.ranks, Me: t.me, Races: t.races, WaitError: t.waitError}
 }
 
 // Free gives the lock back. Collective.
@@ -53,265 +40,19 @@ func (l *Lock) Free(ctx context.Context) error {
 		return transport.NewOpError("free", -1, transport.ErrClosed)
 	}
 	err := l.t.free(ctx, l.block)
-	l.block, l.peers = nil, nil
+	l.block = nil
+	l.m.Close()
 	return err
 }
 
 // TryLock takes the lock if nobody holds it, and returns whether it did. It waits for nobody. Where the holder is gone it
 // returns the error of Lock, so that a loop over it ends.
-func (l *Lock) TryLock() (bool, error) {
-	if l.peers == nil {
-		return false, transport.NewOpError("lock", -1, transport.ErrClosed)
-	}
-	if !l.busy.CompareAndSwap(false, true) {
-		return false, nil
-	}
-	ok, err := l.take()
-	if !ok && err == nil {
-		w := lockWatch{l}
-		if err = w.Interrupted(); errors.Is(err, errMine) { // the granter died between making this rank the holder and telling it
-			err = nil
-		}
-		err = l.t.waitError("lock", -1, err)
-	}
-	if !ok {
-		l.busy.Store(false)
-		return false, err
-	}
-	l.race.Acquire(0, 0)
-	return true, nil
-}
-
-// take tries to become the holder.
-func (l *Lock) take() (bool, error) {
-	old, err := l.home(proto.CompareSwap, lockHolder, 0, uint64(l.t.me)+1)
-	if err != nil || old != 0 {
-		return false, err
-	}
-	l.held.Store(true)
-	return true, nil
-}
-
-// home performs an atomic on member 0's part.
-func (l *Lock) home(op proto.Atom, off int, x, y uint64) (uint64, error) {
-	return l.t.e.Atomic(op, proto.Word64(), &l.peers[0], off, x, y)
-}
+func (l *Lock) TryLock() (bool, error) { return l.m.TryLock() }
 
 // Lock waits for the lock. When its holder is gone, the lock is lost: this and every later call returns an
 // error wrapping transport.ErrPeerGone that names the holder.
-func (l *Lock) Lock(ctx context.Context) error {
-	const op = "lock"
-	if l.peers == nil {
-		return transport.NewOpError(op, -1, transport.ErrClosed)
-	}
-	e := l.t.e
-	sp := e.Sched.Begin(ctx, sched.What{Op: op, Peer: -1}, nil)
-	for !l.busy.CompareAndSwap(false, true) {
-		if err := sp.Step(); err != nil {
-			sp.End()
-			return transport.NewOpError(op, -1, err)
-		}
-	}
-	sp.End()
-	ok, err := l.take()
-	if !ok && err == nil {
-		err = l.wait(ctx)
-	}
-	if err != nil {
-		l.busy.Store(false)
-		return err
-	}
-	l.race.Acquire(0, 0)
-	return nil
-}
-
-// wait announces this member as a waiter and sleeps until the lock is handed to it.
-func (l *Lock) wait(ctx context.Context) error {
-	wants := lockWants + 8*l.t.me
-	l.ticket++
-	if _, err := l.home(proto.Replace, wants, l.ticket, 0); err != nil {
-		return err
-	}
-	// The holder may have looked for waiters before the announcement and found none.
-	ok, err := l.take()
-	if ok {
-		_, err := l.home(proto.Replace, wants, 0, 0)
-		if err == nil {
-			return nil
-		}
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	w := lockWatch{l: l}
-	sp := l.t.e.Sched.Begin(ctx, sched.What{Op: "lock", Peer: l.t.ranks[0]}, &w)
-	defer sp.End()
-	for !l.granted() {
-		if err := sp.Step(); errors.Is(err, errMine) {
-			break
-		} else if err != nil {
-			return l.withdraw(wants, err)
-		}
-	}
-	l.held.Store(true)
-	return nil
-}
-
-func (l *Lock) granted() bool { return l.local.Word64(lockGrant).Load() == l.ticket }
-
-// withdraw takes the announcement back. If the lock was handed over in between, it is handed on.
-func (l *Lock) withdraw(wants int, cause error) error {
-	if old, err := l.home(proto.Replace, wants, 0, 0); err == nil && old == 0 {
-		// Somebody has cleared it and is about to grant: the grant must not be lost.
-		w := lockWatch{l: l}
-		sp := l.t.e.Sched.Begin(context.Background(), sched.What{Op: "lock", Peer: -1}, &w)
-		defer sp.End()
-		for !l.granted() {
-			if err := sp.Step(); errors.Is(err, errMine) {
-				break
-			} else if err != nil {
-				return l.t.waitError("lock", -1, err)
-			}
-		}
-		if err := l.unlock(); err != nil {
-			return err
-		}
-	}
-	return l.t.waitError("lock", -1, cause)
-}
-
-// errMine ends a wait whose granter died between making this rank the holder and telling it.
-var errMine = errors.New("the lock is this rank's")
-
-// lockWatch ends a wait when the lock's holder, or the rank that keeps its state, is gone.
-type lockWatch struct{ l *Lock }
-
-// Interrupted implements sched.Watch.
-func (w *lockWatch) Interrupted() error {
-	t := w.l.t
-	if !t.e.Peers.AnyGone() {
-		return nil
-	}
-	if err := t.e.Peers.Check(t.ranks[0]); err != nil {
-		return err
-	}
-	holder, err := t.e.Load64(&w.l.peers[0], lockHolder)
-	if err != nil {
-		return err
-	}
-	switch holder {
-	case 0:
-		return nil
-	case uint64(t.me) + 1:
-		return errMine
-	}
-	if err := t.e.Peers.Check(t.ranks[holder-1]); err != nil {
-		return fmt.Errorf("it held the lock: %w", err)
-	}
-	return nil
-}
+func (l *Lock) Lock(ctx context.Context) error { return l.m.Lock(ctx) }
 
 // Unlock releases the lock, after making this rank's earlier puts to all members visible. It is an error if this
 // rank does not hold the lock.
-func (l *Lock) Unlock() error {
-	if l.peers == nil {
-		return transport.NewOpError("unlock", -1, transport.ErrClosed)
-	}
-	if !l.held.CompareAndSwap(true, false) {
-		return transport.NewOpError("unlock", -1, fmt.Errorf("%w: this rank does not hold the lock", ErrState))
-	}
-	// A put that failed, perhaps to a rank that is gone, is reported; the lock is released all the same.
-	var errs []error
-	l.t.races.FlushedAll(l.peers)
-	l.race.Release(0, 0, racecheck.CarryDone)
-	for m := range l.peers {
-		if err := l.t.e.Flush(&l.peers[m]); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if err := l.unlock(); err != nil {
-		errs = append(errs, err)
-	}
-	l.busy.Store(false)
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return errors.Join(errs...)
-}
-
-// unlock hands the lock to the next living waiter, or leaves it free.
-func (l *Lock) unlock() error {
-	l.held.Store(false)
-	e := l.t.e
-	me := uint64(l.t.me) + 1
-	for holding := true; ; {
-		if !holding {
-			// Free, with somebody waiting who came too late to be seen: take it again to hand it on.
-			old, err := l.home(proto.CompareSwap, lockHolder, 0, me)
-			if err != nil || old != 0 {
-				return err
-			}
-			holding = true
-		}
-		next, ticket, err := l.nextWaiter()
-		if err != nil {
-			return err
-		}
-		if next >= 0 {
-			if _, err := l.home(proto.Replace, lockHolder, uint64(next)+1, 0); err != nil {
-				return err
-			}
-			if _, err := e.Atomic(proto.Replace, proto.Word64(), &l.peers[next], lockGrant, ticket, 0); err != nil {
-				return err
-			}
-			e.Peers.Ring(l.peers[next].Rank)
-			return nil
-		}
-		if _, err := l.home(proto.Replace, lockHolder, 0, 0); err != nil {
-			return err
-		}
-		holding = false
-		if m, _, err := l.findWaiter(1); err != nil || m < 0 {
-			return err
-		}
-	}
-}
-
-// nextWaiter finds the first living waiter after this member and clears its announcement; -1 if none.
-func (l *Lock) nextWaiter() (member int, ticket uint64, err error) {
-	for i := 1; i < l.t.Size(); i++ {
-		m, ticket, err := l.findWaiter(i)
-		if err != nil || m < 0 {
-			return -1, 0, err
-		}
-		old, err := l.home(proto.CompareSwap, lockWants+8*m, ticket, 0)
-		if err != nil {
-			return -1, 0, err
-		}
-		if old == ticket {
-			return m, ticket, nil
-		}
-		i = (m - l.t.me + l.t.Size()) % l.t.Size() // withdrawn: look on behind it
-	}
-	return -1, 0, nil
-}
-
-// findWaiter returns the first living waiter among the members from me+first on, in a circle; -1 if none.
-func (l *Lock) findWaiter(first int) (member int, ticket uint64, err error) {
-	n := l.t.Size()
-	for i := first; i < n; i++ {
-		m := (l.t.me + i) % n
-		if l.t.e.Peers.Check(l.t.ranks[m]) != nil {
-			continue
-		}
-		ticket, err := l.t.e.Load64(&l.peers[0], lockWants+8*m)
-		if err != nil {
-			return -1, 0, err
-		}
-		if ticket != 0 {
-			return m, ticket, nil
-		}
-	}
-	return -1, 0, nil
-}
+func (l *Lock) Unlock() error { return l.m.Unlock() }

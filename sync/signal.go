@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -139,7 +140,7 @@ func (g Signal) Add(target int, v uint64) error {
 		return err
 	}
 	g.s.race.Release(target, g.off/signalBytes, racecheck.CarryAll)
-	_, err = e.Atomic(proto.Sum, proto.Word64(), r, g.off, v, 0)
+	_, err = e.Atomic(atom.Sum, atom.Word64(), r, g.off, v, 0)
 	e.Peers.Ring(r.Rank)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gopgas/internal/agree"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -17,7 +18,7 @@ import (
 // meanwhile are left out, and nobody waits for them. It works on a team whose collectives do so no more, and waits for those
 // that this rank has started. The team t itself is of no more use than before. When ctx ends first, call it again.
 //
-// It takes two agreements (see agree.go), and between them an exchange of a message between any two members, twice.
+// It takes two agreements (package agree), and between them an exchange of a message between any two members, twice.
 func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 	const op = "survivors"
 	if t.lane != nil {
@@ -51,22 +52,22 @@ const maxFailures = 3
 // survive makes one attempt. Without a team and err, made says why there is none, and died whether a member has died in
 // between, on which all agree.
 func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, err error) {
-	alive, err := t.agree(ctx, true)
+	alive, err := t.core.table.Agree(ctx, true)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if !alive.has(t.me) {
-		return nil, nil, false, errTakenForGone
+	if !alive.Has(t.me) {
+		return nil, nil, false, agree.ErrTakenForGone
 	}
-	members := alive.members(len(t.ranks))
-	x := &survivors{t: t, members: members, turn: t.core.epoch << 8}
+	members := alive.Members(len(t.ranks))
+	x := &survivors{t: t, members: members, turn: t.core.table.Epoch() << 8}
 	for _, m := range members {
 		x.ranks = append(x.ranks, t.ranks[m])
 	}
 	nt, made = t.found(ctx, x, members, slices.Index(members, t.me))
 	// Who could not make its part says so, and then nobody keeps his.
-	still, err := t.agree(ctx, made == nil)
-	if err == nil && still.vote && slices.Equal(still.set, alive.set) {
+	still, err := t.core.table.Agree(ctx, made == nil)
+	if err == nil && still.Vote && slices.Equal(still.Set, alive.Set) {
 		return nt, nil, false, nil
 	}
 	if nt != nil {
@@ -75,7 +76,7 @@ func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, er
 	if made == nil {
 		made = fmt.Errorf("%w: some member could not make its part of the team", ErrState)
 	}
-	return nil, made, !slices.Equal(still.set, alive.set), err
+	return nil, made, !slices.Equal(still.Set, alive.Set), err
 }
 
 // survivors is an exchange among members that live. They meet by a word that each sets at each of the others.

@@ -7,10 +7,14 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"gopgas/internal/agree"
+	"gopgas/internal/lock"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
+	"gopgas/internal/shape"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
 )
@@ -24,7 +28,7 @@ var (
 	// ErrMismatch: members called a collective with different arguments.
 	ErrMismatch = errors.New("members disagree")
 	// ErrState: a call that the object's state does not allow, such as the release of a lock not held.
-	ErrState = errors.New("not allowed now")
+	ErrState = lock.ErrState
 )
 
 // Team is an ordered set of ranks. World.Team is the team of all; Split, Sub, Strided and Survivors make others. A team that
@@ -33,7 +37,7 @@ type Team struct {
 	e     *proto.Engine
 	ranks []int // the members' ranks in the world
 	me    int
-	shape shape
+	shape shape.Shape
 	heap  *symheap.Heap
 	peers []proto.Remote // the control blocks, by member
 	local mem.Range      // this member's
@@ -58,7 +62,7 @@ func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger, check *ra
 		ranks[r] = r
 	}
 	heap := symheap.New(e, x, ranks, e.Rank)
-	block, err := heap.Alloc(ctx, proto.RankBlockBytes(e.Size))
+	block, err := heap.Alloc(ctx, peers.BlockBytes(e.Size))
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +84,9 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 		e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local(),
 		core: &core{running: all}, races: check,
 	}
+	t.core.table = agree.Table{
+		Engine: e, Ranks: ranks, Me: me, Peers: t.peers, Local: t.local, Words: agreeWords, Set: setOff(len(ranks)), Quit: all.quit.Load,
+	}
 	for i := range t.core.lanes {
 		t.core.lanes[i].number = i
 		t.core.lanes[i].board = check.Board(t.peers, t.local, controlBytes(len(ranks))+i*check.BoardBytes())
@@ -88,7 +95,7 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 	for m, r := range ranks {
 		node[m] = e.Nodes[r]
 	}
-	t.shape = shapeOf(node, me, e.Mapper() != nil)
+	t.shape = shape.Of(node, me, e.Mapper() != nil)
 	heap.SetExchanger(t)
 	return t, nil
 }

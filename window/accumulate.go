@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
-	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
@@ -15,7 +15,7 @@ import (
 // Accumulate combines src into target's elements from disp on, each element atomically, the whole not. It is
 // ordered and flushed like a Put, and returns when src may be reused.
 func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op) error {
-	if w.cpu && uint(target) < uint(len(w.parts)) && op < proto.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 {
+	if w.cpu && uint(target) < uint(len(w.parts)) && op < atom.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 {
 		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp && accumulates[T](op) {
 			accumulate(p[disp:disp+len(src)], src, op)
 			return nil
@@ -26,14 +26,14 @@ func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op)
 
 // accumulates reports whether op is defined for T.
 func accumulates[T pgsync.Number](op Op) bool {
-	return T(1)/T(2) == 0 || op != proto.And && op != proto.Or && op != proto.Xor
+	return T(1)/T(2) == 0 || op != atom.And && op != atom.Or && op != atom.Xor
 }
 
 // accumulate combines src into mapped elements of 4 or 8 bytes. There is a loop for each operation, so that the
 // choice is made once.
 func accumulate[T pgsync.Number](dst, src []T, op Op) {
 	switch op {
-	case proto.Sum:
+	case atom.Sum:
 		if T(1)/T(2) != 0 {
 			update(dst, src, func(a, b T) T { return a + b })
 			return
@@ -41,27 +41,27 @@ func accumulate[T pgsync.Number](dst, src []T, op Op) {
 		for i, v := range src {
 			addWord(&dst[i], v)
 		}
-	case proto.Xor:
+	case atom.Xor:
 		for i, v := range src {
 			xorWord(&dst[i], v)
 		}
-	case proto.And:
+	case atom.And:
 		for i, v := range src {
 			andWord(&dst[i], v)
 		}
-	case proto.Or:
+	case atom.Or:
 		for i, v := range src {
 			orWord(&dst[i], v)
 		}
-	case proto.Replace:
+	case atom.Replace:
 		for i, v := range src {
 			store(&dst[i], v)
 		}
-	case proto.Min:
+	case atom.Min:
 		update(dst, src, func(a, b T) T { return min(a, b) })
-	case proto.Max:
+	case atom.Max:
 		update(dst, src, func(a, b T) T { return max(a, b) })
-	case proto.Prod:
+	case atom.Prod:
 		update(dst, src, func(a, b T) T { return a * b })
 	}
 }
@@ -164,7 +164,7 @@ func GetAccumulate[T pgsync.Number](w *Window[T], target, disp int, src, old []T
 
 // accumulable returns an error unless op is one of Accumulate's for the element type.
 func (w *core) accumulable(op Op) error {
-	if op == proto.CompareSwap {
+	if op == atom.CompareSwap {
 		op++ // not an operation of Accumulate; Check refuses what lies beyond the last
 	}
 	return w.elem.Check(op)

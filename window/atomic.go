@@ -3,7 +3,7 @@ package window
 import (
 	"unsafe"
 
-	"gopgas/internal/proto"
+	"gopgas/internal/atom"
 	pgsync "gopgas/sync"
 )
 
@@ -21,7 +21,7 @@ func (w *Window[T]) cell(target, disp int) *T {
 }
 
 // atomic asks the engine.
-func (w *core) atomic(op proto.Atom, target, disp int, x, y uint64) (uint64, error) {
+func (w *core) atomic(op atom.Op, target, disp int, x, y uint64) (uint64, error) {
 	if err := w.check(op.String(), target, disp, 1); err != nil {
 		return 0, err
 	}
@@ -67,7 +67,7 @@ func FetchAdd[T Word](w *Window[T], target, disp int, v T) (T, error) {
 			}
 		}
 	}
-	u, err := w.atomic(proto.Sum, target, disp, bits(v), 0)
+	u, err := w.atomic(atom.Sum, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }
 
@@ -76,7 +76,7 @@ func Swap[T Word](w *Window[T], target, disp int, v T) (T, error) {
 	if p := w.cell(target, disp); p != nil {
 		return swap(p, v), nil
 	}
-	u, err := w.atomic(proto.Replace, target, disp, bits(v), 0)
+	u, err := w.atomic(atom.Replace, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }
 
@@ -93,7 +93,7 @@ func CompareSwap[T Word](w *Window[T], target, disp int, old, v T) (T, error) {
 			}
 		}
 	}
-	u, err := w.atomic(proto.CompareSwap, target, disp, bits(old), bits(v))
+	u, err := w.atomic(atom.CompareSwap, target, disp, bits(old), bits(v))
 	return fromBits[T](u), err
 }
 
@@ -102,7 +102,7 @@ func FetchAnd[T Bits](w *Window[T], target, disp int, v T) (T, error) {
 	if p := w.cell(target, disp); p != nil {
 		return fetchAnd(p, v), nil
 	}
-	u, err := w.atomic(proto.And, target, disp, bits(v), 0)
+	u, err := w.atomic(atom.And, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }
 
@@ -111,7 +111,7 @@ func FetchOr[T Bits](w *Window[T], target, disp int, v T) (T, error) {
 	if p := w.cell(target, disp); p != nil {
 		return fetchOr(p, v), nil
 	}
-	u, err := w.atomic(proto.Or, target, disp, bits(v), 0)
+	u, err := w.atomic(atom.Or, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }
 
@@ -120,6 +120,6 @@ func FetchXor[T Bits](w *Window[T], target, disp int, v T) (T, error) {
 	if p := w.cell(target, disp); p != nil {
 		return fetchXor(p, v), nil
 	}
-	u, err := w.atomic(proto.Xor, target, disp, bits(v), 0)
+	u, err := w.atomic(atom.Xor, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gopgas/internal/proto"
+	"gopgas/internal/atom"
 	"gopgas/pgas"
 	pgsync "gopgas/sync"
 	"gopgas/window"
@@ -136,13 +136,13 @@ func accumulates[T pgsync.Number](ctx context.Context, t *testing.T, w *pgas.Wor
 	if err != nil {
 		return err
 	}
-	e := proto.ElemOf[T]()
+	e := atom.ElemOf[T]()
 	last := w.Size() - 1
 	if w.Rank() == 0 {
 		rng := rand.New(rand.NewPCG(1, uint64(e.Kind)))
 		want := make([]T, n)
-		for op := range proto.CompareSwap + 2 {
-			if e.Check(op) != nil || op == proto.CompareSwap {
+		for op := range atom.CompareSwap + 2 {
+			if e.Check(op) != nil || op == atom.CompareSwap {
 				require.ErrorIs(t, window.Accumulate(win, last, 0, make([]T, 1), op), window.ErrType, "op %d", uint8(op))
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/symheap"
@@ -164,7 +165,7 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 		return nil, transport.NewOpError(op, rank, err)
 	}
 	w := &Window[T]{core: core{
-		team: d.team, e: e, elem: proto.ElemOf[T](), remotes: make([]proto.Remote, d.team.Size()),
+		team: d.team, e: e, elem: atom.ElemOf[T](), remotes: make([]proto.Remote, d.team.Size()),
 		xp: xp, cpu: xp.CPU, reached: true,
 	}}
 	for m := range w.remotes {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"gopgas/internal/proto"
+	"gopgas/internal/atom"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -187,8 +187,8 @@ func (w *Window[T]) UnlockAll() error {
 }
 
 // lockAtomic performs an atomic on a member's lock word.
-func (w *core) lockAtomic(target int, op proto.Atom, x, y uint64) (lockWord, error) {
-	old, err := w.e.Atomic(op, proto.Word64(), &w.ep.ctl[target], lockOff, x, y)
+func (w *core) lockAtomic(target int, op atom.Op, x, y uint64) (lockWord, error) {
+	old, err := w.e.Atomic(op, atom.Word64(), &w.ep.ctl[target], lockOff, x, y)
 	return lockWord(old), err
 }
 
@@ -201,7 +201,7 @@ func (w *core) tryLock(target int, kind LockKind, announced bool) (ok bool, seen
 			return false, lockWord(word), nil
 		}
 		var old lockWord
-		if old, err = w.lockAtomic(target, proto.CompareSwap, word, uint64(next)); err == nil && uint64(old) == word {
+		if old, err = w.lockAtomic(target, atom.CompareSwap, word, uint64(next)); err == nil && uint64(old) == word {
 			return true, next, nil
 		}
 		word = uint64(old)
@@ -219,7 +219,7 @@ func (w *core) lockOne(ctx context.Context, target int, kind LockKind) error {
 	}
 	announced := kind == LockExclusive
 	if announced {
-		if _, err := w.lockAtomic(target, proto.Sum, uint64(oneWaiting), 0); err != nil {
+		if _, err := w.lockAtomic(target, atom.Sum, uint64(oneWaiting), 0); err != nil {
 			return err
 		}
 	}
@@ -233,7 +233,7 @@ func (w *core) lockOne(ctx context.Context, target int, kind LockKind) error {
 		}
 		if err := sp.Step(); err != nil {
 			if announced {
-				_, werr := w.lockAtomic(target, proto.Sum, ^uint64(oneWaiting)+1, 0)
+				_, werr := w.lockAtomic(target, atom.Sum, ^uint64(oneWaiting)+1, 0)
 				err = errors.Join(err, werr)
 				w.ringAll() // shared locks may have waited for this one
 			}
@@ -244,7 +244,7 @@ func (w *core) lockOne(ctx context.Context, target int, kind LockKind) error {
 
 // unlockOne gives a lock back and wakes those who may wait for it.
 func (w *core) unlockOne(target int, kind LockKind) error {
-	if _, err := w.lockAtomic(target, proto.Sum, kind.release(w.team.Rank()), 0); err != nil {
+	if _, err := w.lockAtomic(target, atom.Sum, kind.release(w.team.Rank()), 0); err != nil {
 		return err
 	}
 	w.ringAll()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -101,13 +102,29 @@ func (w *core) checkRuns(put bool, op string, count int, run func(i int) proto.R
 }
 
 // checkedAtomic is an atomic, and the order that it makes.
-func (w *core) checkedAtomic(op proto.Atom, target, disp int, x, y uint64) (old uint64, err error) {
+func (w *core) checkedAtomic(op atom.Op, target, disp int, x, y uint64) (old uint64, err error) {
 	a := racecheck.Access{Kind: racecheck.Update, Site: w.team.RaceCheck().Site(op.String())}
 	err = w.race.Atomic(a, target, disp, 1, func() (changed bool, err error) {
 		old, err = w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
-		return proto.Combine(op, w.elem.Kind, old, x, y) != old, err
+		return atom.Combine(op, w.elem.Kind, old, x, y) != old, err
 	})
 	return old, err
+}
+
+// checkedAtomicNB makes a non-blocking atomic at once; the check learns when the program waits for it.
+func (w *core) checkedAtomicNB(op atom.Op, target, disp int, x, y uint64, old mem.Range) (Handle, error) {
+	t, err := w.race.AtomicNB(w.team.RaceCheck().Site(op.String()), target, disp, old, func() (changed bool, err error) {
+		was, err := w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
+		if err == nil {
+			old.SetBits(was)
+		}
+		return atom.Combine(op, w.elem.Kind, was, x, y) != was, err
+	})
+	if err != nil {
+		return Handle{}, err
+	}
+	t.Begun()
+	return proto.Watched(t.Ended), nil
 }
 
 // checkedUpdate is a bulk atomic with the operands src. old is where a fetching one, whose accesses are done AtReturn,

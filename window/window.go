@@ -9,6 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -24,7 +25,7 @@ var (
 	// ErrTarget: a target that is not a member of the window's team.
 	ErrTarget = errors.New("no such target")
 	// ErrType: an element type, or an operation on it, that a window cannot have.
-	ErrType = proto.ErrAtomic
+	ErrType = atom.ErrUndefined
 )
 
 // Window is memory that every member of a team exposes to the others, as elements of type T. Make one with
@@ -43,7 +44,7 @@ type core struct {
 	e       *proto.Engine
 	remotes []proto.Remote // by member
 	local   mem.Range
-	elem    proto.Elem
+	elem    atom.Elem
 	direct  uint              // the number of members if every part is used directly and the window is not freed, else 0
 	cpu     bool              // atomics are the CPU's
 	block   *symheap.Block    // of Allocate
@@ -69,7 +70,7 @@ func AllocateConfig[T any](ctx context.Context, t *pgsync.Team, n int, c Config)
 	if err := agree[T](ctx, t, op, n, c); err != nil {
 		return nil, err
 	}
-	w := &Window[T]{core: core{team: t, e: t.Engine(), elem: proto.ElemOf[T](), mark: t.Mark()}}
+	w := &Window[T]{core: core{team: t, e: t.Engine(), elem: atom.ElemOf[T](), mark: t.Mark()}}
 	if n == 0 {
 		w.remotes = make([]proto.Remote, t.Size())
 		for m := range w.remotes {
@@ -119,7 +120,7 @@ func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Confi
 		return nil, transport.NewOpError(op, -1, err)
 	}
 	w := &Window[T]{core: core{
-		team: t, e: t.Engine(), elem: proto.ElemOf[T](), mark: t.Mark(),
+		team: t, e: t.Engine(), elem: atom.ElemOf[T](), mark: t.Mark(),
 		xp: xp, remotes: xp.Of, local: xp.Local, cpu: xp.CPU,
 	}}
 	if err := w.openEpochs(ctx, c); err != nil {

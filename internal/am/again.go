@@ -13,8 +13,8 @@ type heldOp struct {
 // sentReply is the reply in a reply buffer.
 type sentReply struct{ rank, bytes int }
 
-// mostTries is how often one request is sent again.
-const mostTries = 3
+// MostTries is how often a request, or any other operation, is sent again over a new connection before it fails.
+const MostTries = 3
 
 // requestSent is the end of a request's sending. Only a failure is news: a flushed request is sent again (A4), and any
 // other gets no reply.
@@ -22,7 +22,7 @@ func (a *AM) requestSent(i int, c *transport.Completion) (Reply, bool, error) {
 	a.mu.Lock()
 	s := &a.slots[i]
 	seq, to := s.seq, s.to
-	again := c.Status == transport.StatusFlushed && s.open && s.tries < mostTries
+	again := c.Status == transport.StatusFlushed && s.open && s.tries < MostTries
 	if !again {
 		s.sending = false
 		a.freeLocked(i) // if it was answered, or given up, before

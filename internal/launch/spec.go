@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -131,6 +132,9 @@ func (s *Spec) check() error {
 			return fmt.Errorf("environment variable %q: wanted NAME=value", v)
 		}
 	}
+	if err := s.checkThreads(); err != nil {
+		return err
+	}
 	if err := s.checkOutput(); err != nil {
 		return err
 	}
@@ -163,6 +167,24 @@ func (s *Spec) check() error {
 	}
 	if s.Log == nil {
 		s.Log = s.Stderr
+	}
+	return nil
+}
+
+// checkThreads refuses a GOMAXPROCS that the Go runtime of a rank would pass over without a word.
+func (s *Spec) checkThreads() error {
+	const name = "GOMAXPROCS"
+	for _, from := range [][]string{s.Set, s.Env} { // what is set stands before what is handed on
+		for _, v := range slices.Backward(from) {
+			value, ok := strings.CutPrefix(v, name+"=")
+			if n, err := strconv.Atoi(value); ok && value != "" && (err != nil || n < 1) {
+				return fmt.Errorf("environment variable %s=%q: wanted the number of threads that run Go code in a rank, from 1 on; "+
+					"without it there is one more than processors", name, value)
+			}
+			if ok {
+				return nil
+			}
+		}
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ type bulk struct {
 type flight struct {
 	pipe    *superpipe.Pipe
 	h       Handle
+	rank    int
 	get     bool
 	ended   bool // the handle is done
 	told    bool // of the error, if there was one
@@ -115,7 +116,7 @@ func (n *nic) startPipe(t journey, user mem.Range, p selector.Protocol) (Handle,
 		if pipe, ok, refused = n.bulk.origin.Begin(tr); !ok {
 			return refused != nil
 		}
-		n.bulk.flights = append(n.bulk.flights, flight{pipe: pipe, h: h, get: tr.Get})
+		n.bulk.flights = append(n.bulk.flights, flight{pipe: pipe, h: h, rank: t.r.Rank, get: tr.Get})
 		e := &n.ends[t.r.Rank]
 		e.pending.Add(1)
 		e.piped.Add(1)
@@ -226,9 +227,10 @@ func (n *nic) unhelp() {
 
 // landLocked ends a flight's handle when the user's memory is his again, and what a flush waits for when it is over.
 func (n *nic) landLocked(f *flight, done bool) {
-	e := &n.ends[f.h.rank]
-	over := f.pipe.Done()
-	if !f.ended && (over || !f.get && f.pipe.Sourced()) {
+	e := &n.ends[f.rank]
+	sourced := !f.get && f.pipe.Sourced()
+	over := f.pipe.Done() // asked last: a pipe that has failed counts as sourced, and its error must be told
+	if !f.ended && (over || sourced) {
 		f.ended, f.told = true, over
 		var err error
 		if over {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
@@ -37,7 +38,7 @@ func (d *sparing) Close() error {
 func TestWorkspaceRefused(t *testing.T) {
 	var nic *sparing
 	e := New(Config{
-		Size: 1, Sched: sched.Goroutine(1), Peers: NewPeers(1), NICName: "loopback", Nodes: []int{0},
+		Size: 1, Sched: sched.Goroutine(1), Peers: peers.New(1), NICName: "loopback", Nodes: []int{0},
 		OpenNIC: func(ctx context.Context) (transport.Domain, error) {
 			d, err := transporttest.NewFabric(1, transporttest.FabricConfig{}).Provider(0).Open(ctx, transport.Config{
 				Size: 1, Job: t.Name(), Secret: []byte(t.Name()), Sched: sched.Goroutine(1),
@@ -58,7 +59,7 @@ func TestWorkspaceRefused(t *testing.T) {
 // transfer is over, all of which arrives.
 func TestContextEndsMidPipe(t *testing.T) {
 	const n = 4 << 20
-	c := transporttest.FabricConfig{MaxMessage: 10_000, Jitter: 100 * time.Microsecond}
+	c := transporttest.FabricConfig{MaxMessage: 10_000, Jitter: time.Millisecond}
 	tm := newTeamWith(t, 2, n, c, nil, forcedBulk(t, "superpipe", 1000))
 	e, to := tm.e[0], &tm.of[0][1]
 	given, cancel := context.WithCancelCause(t.Context())
@@ -86,8 +87,9 @@ var errMidPipe = fmt.Errorf("nobody wants to wait any more")
 // TestCloseMidPipe: puts and gets in pipes when their own NIC closes end in an error, all of them, and so does what comes after.
 func TestCloseMidPipe(t *testing.T) {
 	const n = 4 << 20
-	c := transporttest.FabricConfig{MaxMessage: 10_000, Jitter: 100 * time.Microsecond}
+	c := transporttest.FabricConfig{MaxMessage: 10_000, Jitter: 20 * time.Millisecond}
 	tm := newTeamWith(t, 2, n, c, nil, forcedBulk(t, "superpipe", 1000))
+	// 400 chunks, three at a time: what is begun here lasts for seconds.
 	e, to := tm.e[0], &tm.of[0][1]
 	put, err := e.PutNB(to, 0, filled(n))
 	require.NoError(t, err)

@@ -28,6 +28,7 @@ type chain struct {
 	group  [chainOps]int32  // its entry in groups, or -1
 	groups [chainOps]Handle // a transfer for each stretch of operations to the same rank
 	used   int
+	last   int // the rank of the newest group
 }
 
 // chains keeps chains that are not in use, so that a call allocates none.
@@ -170,7 +171,7 @@ func (c *chain) add(rank int, op transport.Op, bytes int, base mem.Range, near i
 
 // groupOf returns the transfer that the next operation to rank belongs to, and whether it is a new one.
 func (c *chain) groupOf(rank int, base mem.Range) (g int32, opened bool, err error) {
-	if c.used > 0 && c.groups[c.used-1].rank == rank {
+	if c.used > 0 && c.last == rank {
 		return int32(c.used - 1), false, nil
 	}
 	h, ok := c.n.tryBegin(c.name, rank)
@@ -184,7 +185,7 @@ func (c *chain) groupOf(rank int, base mem.Range) (g int32, opened bool, err err
 			return 0, false, err
 		}
 	}
-	c.groups[c.used] = h
+	c.groups[c.used], c.last = h, rank
 	c.used++
 	return int32(c.used - 1), true, nil
 }

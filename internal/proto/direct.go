@@ -150,11 +150,11 @@ func (t journey) rights() transport.Access {
 // opPut is the name of the puts whose failure a flush reports if nobody has waited for their handle.
 const opPut = "put"
 
-// failedPutLocked takes the failures of puts to rank that nobody has waited for, and returns one of them.
-func (n *nic) failedPutLocked(rank int) (err error) {
-	for h, ferr := range n.failed {
-		if h.rank == rank && h.op == opPut {
-			err = ferr
+// failedLocked takes the failures of puts and non-blocking atomics to rank that nobody has waited for, and returns one of them.
+func (n *nic) failedLocked(rank int) (err error) {
+	for h, f := range n.failed {
+		if f.rank == rank && f.told {
+			err = f.err
 			delete(n.failed, h)
 		}
 	}
@@ -248,52 +248,53 @@ func (n *nic) start(t journey, at int, part mem.Range) (Handle, error) {
 	if t.r.hosed != nil {
 		return n.hosedStart(t, t.off+at, part)
 	}
-	err := n.reach(t.name, t.r, t.off+at, part.Bytes)
-	if err != nil {
+	if err := n.reach(t.name, t.r, t.off+at, part.Bytes); err != nil {
 		return Handle{}, err
 	}
-	h := Handle{}
-	q := regmgr.Request{Mem: part, Access: t.rights()}
-	var first regmgr.Hold
-	for done := 0; done < part.Bytes; {
-		var hold regmgr.Hold
-		if err = n.direct.reg.Acquire(&hold, q); err != nil {
-			if errors.Is(err, regmgr.ErrCopy) && done == 0 {
-				return Handle{}, err
-			}
+	var all regmgr.Hold // keeps the registration until the last piece has its own reference
+	if err := n.direct.reg.Acquire(&all, regmgr.Request{Mem: part, Access: t.rights()}); err != nil {
+		if !errors.Is(err, regmgr.ErrCopy) {
 			err = transport.NewOpError(t.name, t.r.Rank, err)
-			break
 		}
-		if done == 0 {
-			first, q.Of = hold, &first
-		}
-		// It may be registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
-		piece := mem.Hidden(part.Slice(done, min(part.Bytes-done, n.caps.MaxMessage)))
-		if done == 0 {
-			if h, err = n.begin(t.name, t.r.Rank); err != nil {
-				n.direct.reg.Release(&hold)
-				return Handle{}, err
-			}
-			n.e.counts.add(t.path, t.r.Rank, part.Bytes)
-		}
-		var id int32
-		if id, err = n.acquire(t.name, t.r.Rank, false); err != nil {
-			n.direct.reg.Release(&hold)
-			break
-		}
-		if err = n.postHeld(t, h, id, hold, piece, t.off+at+done, t.r.rkey); err != nil {
-			break
-		}
-		done += piece.Bytes
+		return Handle{}, err
 	}
-	if h == (Handle{}) {
-		return h, err
+	h, err := n.begin(t.name, t.r.Rank)
+	if err != nil {
+		n.direct.reg.Release(&all)
+		return Handle{}, err
+	}
+	n.e.counts.add(t.path, t.r.Rank, part.Bytes)
+	for done := 0; done < part.Bytes && err == nil; {
+		bytes := min(part.Bytes-done, n.caps.MaxMessage)
+		err = n.startPiece(t, h, &all, t.off+at+done, part.Slice(done, bytes), done+bytes == part.Bytes)
+		done += bytes
+	}
+	if all.Region() != nil {
+		n.direct.reg.Release(&all)
 	}
 	n.partDone(h.id, nil)
 	if err != nil { // what has been posted is on its way: the user's memory is not his before it has arrived
 		_ = h.Wait(context.Background())
 	}
 	return h, err
+}
+
+// startPiece posts one operation of transfer h, between piece and the target's bytes at off. all, which keeps the transfer's
+// memory registered, becomes the piece's if that is the last one.
+func (n *nic) startPiece(t journey, h Handle, all *regmgr.Hold, off int, piece mem.Range, last bool) error {
+	id, err := n.acquire(t.name, t.r.Rank, false)
+	if err != nil {
+		return err
+	}
+	var hold regmgr.Hold
+	if last {
+		hold, *all = *all, regmgr.Hold{}
+	} else if err = n.direct.reg.Acquire(&hold, regmgr.Request{Mem: piece, Access: t.rights(), Of: all}); err != nil {
+		n.abandon(id)
+		return transport.NewOpError(t.name, t.r.Rank, err)
+	}
+	// It is registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
+	return n.postHeld(t, h, id, hold, mem.Hidden(piece), off, t.r.rkey)
 }
 
 // startUser begins a transfer whose handle is done when the user's memory is his again. begun is false where nothing has

@@ -2,12 +2,14 @@ package proto
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/regmgr"
 	"gopgas/transport"
@@ -15,7 +17,8 @@ import (
 )
 
 // pair returns the engines of two ranks over a loop-back NIC, and rank 1's memory as rank 0 reaches it.
-func pair(t *testing.T, bytes int, r Registration, fabric transporttest.FabricConfig) (e *Engine, there *Remote, memory mem.Range) {
+// Rank 0's NIC goes through wrap first.
+func pair(t *testing.T, bytes int, r Registration, fabric transporttest.FabricConfig, wrap ...func(transport.Domain) transport.Domain) (e *Engine, there *Remote, memory mem.Range) {
 	f := transporttest.NewFabric(2, fabric)
 	var domains [2]transport.Domain
 	var addresses [][]byte
@@ -23,13 +26,16 @@ func pair(t *testing.T, bytes int, r Registration, fabric transporttest.FabricCo
 	for i := range domains {
 		d, err := f.Provider(i).Open(t.Context(), transport.Config{Rank: i, Size: 2, Job: t.Name(), Sched: scheds[i]})
 		require.NoError(t, err)
+		for _, w := range wrap[:len(wrap)*(1-i)] {
+			d = w(d)
+		}
 		domains[i] = d
 		addresses = append(addresses, d.Address())
 	}
 	var engines [2]*Engine
 	for i := range engines {
 		engines[i] = New(Config{
-			Rank: i, Size: 2, Sched: scheds[i], Peers: NewPeers(2), NICName: "loopback",
+			Rank: i, Size: 2, Sched: scheds[i], Peers: peers.New(2), NICName: "loopback",
 			OpenNIC: func(context.Context) (transport.Domain, error) { return domains[i], nil },
 			Nodes:   []int{0, 1}, Registration: r,
 		})
@@ -132,4 +138,59 @@ func TestExposedMemoryTakesRoomFromTheCache(t *testing.T) {
 	require.NoError(t, e.nic().d.Deregister(reg))
 	_, err = e.nic().registerExposed(mem.Of(make([]byte, 9<<20)), transport.AllAccess)
 	require.ErrorIs(t, err, transport.ErrLimit, "more than there is")
+}
+
+// miser is a NIC that registers nothing any more once it has posted something large; what it has posted is over then, and
+// idle registrations are given up.
+type miser struct {
+	transport.Domain
+	engine *Engine
+	mean   bool
+}
+
+func (d *miser) Register(r mem.Range, a transport.Access) (transport.Region, error) {
+	if d.mean {
+		return transport.Region{}, &transport.LimitError{What: "registrations"}
+	}
+	return d.Domain.Register(r, a)
+}
+
+func (d *miser) Post(ops []transport.Op) (int, error) {
+	n, err := d.Domain.Post(ops)
+	if d.engine != nil && n > 0 && ops[0].SGE[0].Mem.Bytes > slotBytes {
+		d.mean = true
+		for d.engine.nic().ends[1].pending.Load() > 0 {
+			d.engine.nic().progress()
+		}
+		d.engine.nic().direct.reg.Trim(1 << 30)
+	}
+	return n, err
+}
+
+// TestTransferKeepsItsRegistration: between two pieces of a transfer, of which the first may be over, nobody takes away what
+// the second needs.
+func TestTransferKeepsItsRegistration(t *testing.T) {
+	const n = 1 << 20
+	for _, policy := range []regmgr.Policy{regmgr.OnDemand, regmgr.PipelinedLeavePinned, regmgr.LeavePinnedNoEvict} {
+		nic := &miser{}
+		e, r, memory := pair(t, n, Registration{Policy: policy}, transporttest.FabricConfig{MaxMessage: 100_000},
+			func(d transport.Domain) transport.Domain { nic.Domain = d; return nic })
+		nic.engine = e
+		src := filled(n)
+		h, err := e.PutNB(r, 0, src)
+		require.NoError(t, err)
+		require.NoError(t, h.Wait(context.Background()))
+		require.NoError(t, e.Flush(r))
+		require.Equal(t, src.Data(), memory.Data())
+		s, refused, _ := e.Registered()
+		require.NoError(t, refused)
+		require.Equal(t, uint64(1), s.Registrations)
+	}
+}
+
+// TestHandleStaysInRegisters: the compiler keeps structures of up to four fields and words there.
+func TestHandleStaysInRegisters(t *testing.T) {
+	h := reflect.TypeFor[Handle]()
+	require.LessOrEqual(t, h.NumField(), 4)
+	require.LessOrEqual(t, h.Size(), 4*reflect.TypeFor[uintptr]().Size())
 }

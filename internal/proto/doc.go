@@ -18,6 +18,12 @@
 // the poller's place if that is free, hands completions out, and steps its scheduler otherwise. Flush waits until
 // nothing is counted against the target.
 //
+// # Life of an atomic
+//
+// One that the NIC has is posted, and its old value comes back in the piece's own word; what the NIC lacks is asked of the target's CPU,
+// by an active message. The poller copies the value of a non-blocking one to its place. The only one in flight sets out at once;
+// those behind it are held as small puts are. Atomics at many places go to each owner as a list in messages, or as a chain.
+//
 // # How the way is chosen
 //
 // Each put and get of the user's memory asks choose. A small one goes inline or through a slot, unless package eager finds
@@ -35,8 +41,8 @@
 //
 // # Memory larger than what may be registered
 //
-// What the NIC cannot register as a whole for want of room is registered in buckets, on demand, by package firehose's
-// account: a Remote is hosed then. A put or get takes a firehose for each bucket before it is posted and lets go of it
+// What the NIC cannot register as a whole for want of room is registered in buckets, on demand, by the account that package
+// hose keeps: a Remote is hosed then. A put or get takes a firehose for each bucket before it is posted and lets go of it
 // when the operation is complete; a miss is a message to the owner, in which a small put travels along. The user's side is
 // registered or copied as for other memory, but never piped: a direct transfer is an operation for each bucket. What the owner
 // cannot register goes by message to its CPU, and so do all atomics on such memory. Long transfers ask for many buckets
@@ -56,7 +62,8 @@
 //   - P1: the path of atomics is one for a whole Exposure, agreed by all members: CPU where all map each other,
 //     else NIC for everybody, the owner included. Two paths on one word lose updates.
 //   - P2: a request's buffers belong to the NIC until its completion was polled, whoever has stopped waiting.
-//   - P3: an asynchronous error is reported once, by the first Flush of its target that follows.
+//   - P3: an asynchronous error is reported once, by the first Flush of its target that follows; that of a put or atomic with a
+//     handle by whoever asks first, the handle or the Flush.
 //   - P4: a rank known to be gone ends every wait that needs it within one slow step of the waiter.
 //   - P5: what was flushed is posted again, at most three times, in its order and before anything newer; an atomic whose
 //     effect is unknown is not. One break flushes an operation once, so what meets no more than three breaks is done. A
@@ -68,14 +75,14 @@
 // # Lock order
 //
 //	poll         (at most one poller; try-lock only)
-//	  later.mu   (small puts that are held; not held while they are posted)
-//	    nic.mu   (requests, slots, endpoints, flights, the firehose Holder; never held across a wait)
+//	  later.mu   (small puts and atomics that are held; not held while they are posted)
+//	    nic.mu   (requests, slots, endpoints, flights, the firehoses held; never held across a wait)
 //	      superpipe's Origin.mu, Pipe.mu
 //	  superpipe's Pipe.stepping (try-lock; chunks are posted under it, which takes later.mu and nic.mu)
 //	  small.mu, recent.mu, gauge.mu (short; nothing is taken under them)
 //	  exposing   (for reading, while a handler runs)
 //	      regmgr's aheader.mu
-//	  firehose.Server, hoses.mu  (nothing but regmgr's budget is taken under them)
+//	  those of package hose  (nothing but regmgr's budget is taken under them)
 //
 // # Concurrency
 //

@@ -17,7 +17,7 @@ import (
 // endpoint is the way to one rank.
 //
 // A connection that breaks is made again: what was flushed is posted again in its order before anything newer, and what
-// was posted again mostTries times fails when it is flushed once more. Once would not do: a connection that breaks while
+// was posted again am.MostTries times fails when it is flushed once more. Once would not do: a connection that breaks while
 // nothing is in flight is noticed by the next operation, which a break of its own can still meet. For all that the end of a connection must be exact:
 // whoever posts first counts itself in posted and then looks at state, and the mender first changes state and then
 // waits until posted is 0.
@@ -46,9 +46,6 @@ const (
 	epUp
 	epBroken // a mender is at work
 )
-
-// mostTries is how often one operation is posted again: as often as package am sends a request again.
-const mostTries = 3
 
 func pack(ep transport.EP) uint64 { return uint64(ep.Index)<<32 | uint64(ep.Incarnation) }
 
@@ -298,10 +295,15 @@ func (n *nic) route(rank int) (transport.EP, am.Route) {
 
 // waitUntil polls and steps until cond holds or rank is gone. cond must not wait.
 func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
+	return n.waitWithin(context.Background(), op, rank, cond)
+}
+
+// waitWithin is waitUntil that ends with ctx, too.
+func (n *nic) waitWithin(ctx context.Context, op string, rank int, cond func() bool) error {
 	n.pollers.Add(1)
 	defer n.pollers.Add(-1)
 	n.waits.Add(1)
-	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
+	sp := n.e.Sched.Begin(ctx, sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
 	defer sp.End()
 	for !cond() {
 		if n.progress() {
@@ -317,6 +319,28 @@ func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
 	}
 	if sp.Slept() {
 		n.e.counts.waited(PathBounce)
+	}
+	return nil
+}
+
+// waitAlone is waitUntil for a wait that concerns no single rank.
+func (n *nic) waitAlone(op string, cond func() bool) error {
+	n.pollers.Add(1)
+	defer n.pollers.Add(-1)
+	n.waits.Add(1)
+	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: -1}, nil)
+	defer sp.End()
+	for !cond() {
+		if n.progress() {
+			sp.Moved()
+			continue
+		}
+		if n.closed.Load() {
+			return transport.NewOpError(op, -1, errOwnEnd)
+		}
+		if err := sp.Step(); err != nil {
+			return transport.NewOpError(op, -1, err)
+		}
 	}
 	return nil
 }

@@ -11,7 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/am"
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/auto"
@@ -111,7 +114,7 @@ func newTeamWith(t testing.TB, n, bytes int, c transporttest.FabricConfig, wrap 
 		wg.Go(func() {
 			errs[r] = func() error {
 				config := Config{
-					Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: NewPeers(n), NICName: "loopback", Nodes: make([]int, n),
+					Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: peers.New(n), NICName: "loopback", Nodes: make([]int, n),
 					OpenNIC: func(context.Context) (transport.Domain, error) { return domains[r], nil },
 				}
 				change(&config)
@@ -213,7 +216,7 @@ func TestMend(t *testing.T) {
 					require.NoError(t, cutter.cut(1))
 				}
 				// Done by the target's CPU where the NIC's atomics are the CPU's too: a request is never lost or doubled.
-				_, err = e.Atomic(Xor, Word64(), to, 8*101, 1<<(i%64), 0)
+				_, err = e.Atomic(atom.Xor, atom.Word64(), to, 8*101, 1<<(i%64), 0)
 				require.NoError(t, err)
 				sum ^= 1 << (i % 64)
 			}
@@ -229,7 +232,7 @@ func TestMend(t *testing.T) {
 
 // TestMostTries: what meets breaks as often as P5 says is done, and one break more fails it.
 func TestMostTries(t *testing.T) {
-	for weak := range mostTries + 2 {
+	for weak := range am.MostTries + 2 {
 		t.Run(fmt.Sprint(weak), func(t *testing.T) {
 			var cutter *cutting
 			tm := newTeam(t, 2, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { cutter = newCutting(d); return cutter })
@@ -246,7 +249,7 @@ func TestMostTries(t *testing.T) {
 				cutter.mu.Unlock()
 				require.NoError(t, cutter.cut(1))
 				err := op() // on the connection that is cut, and then on the weak ones
-				if weak < mostTries {
+				if weak < am.MostTries {
 					require.NoError(t, err, name)
 				} else {
 					require.ErrorIs(t, err, errConnectionLost, name)
@@ -272,7 +275,7 @@ func TestInDoubt(t *testing.T) {
 		e, to := tm.e[0], &tm.of[0][1]
 		done, doubt := uint64(0), uint64(0)
 		for i := range 40 {
-			_, err := e.Atomic(Sum, Word64(), to, 0, 1, 0)
+			_, err := e.Atomic(atom.Sum, atom.Word64(), to, 0, 1, 0)
 			if err == nil {
 				done++
 				continue
@@ -325,13 +328,13 @@ func TestChecksBeforePosting(t *testing.T) {
 		require.ErrorIs(t, e.Get(&to, off, mem.Of(word[:])), errBounds, "get at %d", off)
 		_, err := e.GetNB(&to, off, mem.Of(word[:]))
 		require.ErrorIs(t, err, errBounds, "get at %d", off)
-		require.ErrorIs(t, e.Accumulate(Xor, Word64(), &to, off, mem.Of(word[:])), errBounds, "accumulate at %d", off)
+		require.ErrorIs(t, e.Accumulate(atom.Xor, atom.Word64(), &to, off, mem.Of(word[:])), errBounds, "accumulate at %d", off)
 	}
 	for _, off := range []int{-8, 1 << 16} {
-		_, err := e.Atomic(Sum, Word64(), &to, off, 1, 0)
+		_, err := e.Atomic(atom.Sum, atom.Word64(), &to, off, 1, 0)
 		require.ErrorIs(t, err, errBounds, "atomic at %d", off)
 	}
-	_, err := e.Atomic(Sum, Word64(), &to, 4, 1, 0)
+	_, err := e.Atomic(atom.Sum, atom.Word64(), &to, 4, 1, 0)
 	require.ErrorIs(t, err, errAlign)
 	unkeyed := to
 	unkeyed.keyed = false
@@ -364,7 +367,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	require.ErrorIs(t, errors.Join(first, e.Flush(to)), refusal)
 	_ = e.Flush(to) // of the others, if they were too quick for it
-	_, err := e.Atomic(Xor, Word64(), to, 0, 1, 0)
+	_, err := e.Atomic(atom.Xor, atom.Word64(), to, 0, 1, 0)
 	require.ErrorIs(t, err, refusal)
 	require.NoError(t, e.Peers.Check(1), "nobody has called it gone")
 	set(nil)

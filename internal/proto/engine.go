@@ -7,7 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/internal/seats"
 	"gopgas/internal/timeline"
@@ -19,7 +21,7 @@ import (
 type Engine struct {
 	Rank, Size int
 	Sched      *sched.Sched
-	Peers      *Peers
+	Peers      *peers.Table
 	Nodes      []int // the node of each rank, numbered from 0
 
 	mapper transport.Mapper    // nil: no memory is mapped
@@ -27,10 +29,12 @@ type Engine struct {
 	config Config
 
 	chains  chains // of operations on their way to the NIC together
+	lists   lists  // of elements on their way to their owners together
 	opening sync.Mutex
 	count   bool // count operations on mapped memory too
 	record  *Recording
 	counts  counters
+	blocks  []Remote     // the rank blocks, by rank; set by Join
 	board   *seats.Board // of this node's registration helpers
 }
 
@@ -38,7 +42,7 @@ type Engine struct {
 type Config struct {
 	Rank, Size int
 	Sched      *sched.Sched
-	Peers      *Peers
+	Peers      *peers.Table
 	Mapper     transport.Mapper // nil: PGAS_LOCAL=off
 	NICName    string
 	// OpenNIC opens the NIC called NICName when memory is exposed that cannot be mapped; nil: there is none. The ranks
@@ -136,7 +140,8 @@ func (e *Engine) Part() {
 	if e.board != nil {
 		e.board.Close() // a helper may be at work still
 	}
-	e.Peers.part()
+	e.blocks = nil
+	e.Peers.Part()
 }
 
 // Close releases the NIC and the mapper. Outstanding operations end in errors.
@@ -153,6 +158,15 @@ func (e *Engine) Close() error {
 	return first
 }
 
+// Join moves what this rank knows of the others' lives into its block in shared memory, announces the rank as up, and makes its
+// waits sleep on the block's bell. blocks are the rank blocks by rank.
+func (e *Engine) Join(local mem.Range, blocks []Remote) {
+	e.blocks = blocks
+	e.Peers.Join(e.Sched, local, func(rank int) mem.Range { return blocks[rank].Mapped })
+	e.openBoard(local, blocks)
+	e.Peers.Announce()
+}
+
 // Remote is one member's part of an Exposure as this rank reaches it.
 type Remote struct {
 	Rank   int       // in the world
@@ -164,7 +178,7 @@ type Remote struct {
 	room   int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
-	hosed      *hosed // not nil: the member's memory is registered in buckets, on demand
+	hosed      *hose.Far // not nil: the member's memory is registered in buckets, on demand
 }
 
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
@@ -264,17 +278,20 @@ func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the
 // first of an earlier operation to that rank that failed.
-func (e *Engine) Flush(r *Remote) error {
+func (e *Engine) Flush(r *Remote) error { return e.FlushContext(context.Background(), r) }
+
+// FlushContext is Flush that ends with ctx, too; what is under way goes on.
+func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	n := e.nic()
 	if r.Mapped.Bytes != 0 || n == nil { // without a NIC only an empty part is not mapped
 		mem.FullFence()
 		return nil
 	}
 	if e.record == nil {
-		return n.flush(r.Rank)
+		return n.flush(ctx, r.Rank)
 	}
 	v := e.record.visit(timeline.Transfer, "flush", r.Rank)
-	err := n.flush(r.Rank)
+	err := n.flush(ctx, r.Rank)
 	e.record.over(&v, 0)
 	return err
 }
@@ -286,7 +303,7 @@ func (e *Engine) Quiet() error {
 		return nil
 	}
 	for r := range e.Size {
-		if err := e.nic().flush(r); err != nil {
+		if err := e.nic().flush(context.Background(), r); err != nil {
 			return err
 		}
 	}
@@ -304,7 +321,7 @@ func (e *Engine) Order(r *Remote) error {
 	if end := &n.ends[r.Rank]; n.caps.OrderedWrites && end.asked.Load() == 0 && end.piped.Load() == 0 {
 		return nil
 	}
-	return n.flush(r.Rank)
+	return n.flush(context.Background(), r.Rank)
 }
 
 // Store64 writes v to the 8-byte word at off, after all earlier puts of this rank to the same rank, and wakes

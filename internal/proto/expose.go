@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"gopgas/firehose"
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -79,7 +79,7 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 		}
 		xp.hasKey = err == nil
 		if errors.Is(err, transport.ErrLimit) && e.nic().hoses != nil {
-			xp.hosed, err = e.nic().hoses.expose(xp.Local)
+			xp.hosed, err = e.nic().exposeHosed(xp.Local)
 			xp.region.RKey = hoseKey(xp.hosed)
 		}
 		if xp.hasKey {
@@ -93,7 +93,7 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	if n := e.nic(); n != nil {
 		mine.addr = n.d.Address()
 		if n.hoses != nil {
-			mine.budget = n.hoses.budget.Hash()
+			mine.budget = n.hoses.Hash()
 		}
 	}
 	cards, xerr := exchangeCards(ctx, x, mine)
@@ -144,13 +144,12 @@ func (xp *Exposure) agree(cards []card, ranks []int) error {
 		}
 		hashes := make([]uint64, xp.e.Size)
 		for r := range hashes {
-			hashes[r] = n.hoses.budget.Hash() // ranks outside the group have no say
+			hashes[r] = n.hoses.Hash() // ranks outside the group have no say
 		}
 		for m, c := range cards {
 			hashes[ranks[m]] = c.budget
 		}
-		n.hoses.learn()
-		return n.hoses.budget.Agree(hashes)
+		return n.hoses.Agree(hashes)
 	}
 	return nil
 }
@@ -175,7 +174,7 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 			xp.e.nic().learn(r.Rank, c.addr)
 		}
 		if c.hosed != 0 {
-			r.hosed = &hosed{r: firehose.Range{ID: c.hosed, Start: c.raddr, Bytes: uint64(c.bytes)}}
+			r.hosed = hose.NewFar(r.Rank, c.hosed, c.raddr, uint64(c.bytes))
 		}
 		switch {
 		case xp.e.mapper != nil && ranks[m] == xp.e.Rank:
@@ -225,7 +224,7 @@ func (xp *Exposure) release() error {
 	}
 	xp.mappings = nil
 	if xp.hosed != 0 {
-		errs = append(errs, xp.e.nic().hoses.withdraw(xp.hosed, xp.Of))
+		errs = append(errs, xp.e.nic().withdrawHosed(xp.hosed, xp.Of))
 		xp.hosed = 0
 	}
 	if xp.hasKey {

@@ -3,6 +3,7 @@ package proto
 import (
 	"context"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -10,14 +11,17 @@ import (
 // GetAccumulate combines the elements of src into those from byte off on, each atomically, and stores what they were in
 // old, which has the bytes of src and may be src itself. The path is that of Atomic; through a NIC as many elements as
 // it can are under way at once.
-func (e *Engine) GetAccumulate(op Atom, t Elem, r *Remote, off int, src, old mem.Range) error {
+func (e *Engine) GetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src, old mem.Range) error {
 	const name = "get-accumulate"
 	if r.cpuAtomics() {
 		e.note(PathAtomic, r.Rank, src.Bytes)
-		fetchAccumulate(op, t, r.Mapped.Slice(off, src.Bytes), src, old)
+		atom.FetchAccumulate(op, t, r.Mapped.Slice(off, src.Bytes), src, old)
 		return nil
 	}
 	n := e.nic()
+	if err := n.destination(name, r.Rank, old); err != nil {
+		return err
+	}
 	switch w := n.wayTo(r, op, t); {
 	case w == nowhere:
 		return transport.NewOpError(name, r.Rank, errNoAtomics)
@@ -41,15 +45,8 @@ func (e *Engine) GetAccumulate(op Atom, t Elem, r *Remote, off int, src, old mem
 	return nil
 }
 
-// fetchAccumulate combines src into dst element by element and stores what dst was.
-func fetchAccumulate(op Atom, t Elem, dst, src, old mem.Range) {
-	for off := 0; off < src.Bytes; off += t.Bytes {
-		old.Slice(off, t.Bytes).SetBits(cpuAtomic(op, t, dst, off, src.Slice(off, t.Bytes).Bits(), 0))
-	}
-}
-
 // askedGetAccumulate has the target's CPU combine src into its memory and send back what was there.
-func (n *nic) askedGetAccumulate(op Atom, t Elem, r *Remote, off int, src, old mem.Range) error {
+func (n *nic) askedGetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src, old mem.Range) error {
 	const name = "get-accumulate"
 	if err := n.reach(name, r, off, src.Bytes); err != nil {
 		return err

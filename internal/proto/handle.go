@@ -2,6 +2,7 @@ package proto
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"gopgas/internal/sched"
@@ -10,13 +11,14 @@ import (
 
 // Handle is a transfer in flight. The zero Handle is done. Handles are plain values; dropping one loses
 // nothing but the news of its end.
+//
+// It has no more than the four fields that the compiler keeps in registers: a put to mapped memory, which returns the zero
+// Handle, would else clear and copy one in memory, which takes as long as the put. What the transfer is stands in the NIC's table.
 type Handle struct {
-	n    *nic
-	op   string
-	rank int
-	id   int32
-	gen  uint32
-	end  *ending
+	n   *nic
+	end *ending
+	id  int32
+	gen uint32
 }
 
 // ending is who wants to know when the program has learned that a transfer has ended.
@@ -60,7 +62,8 @@ func (h Handle) Wait(ctx context.Context) error {
 		h.n.pollers.Add(1)
 		defer h.n.pollers.Add(-1)
 		h.n.waits.Add(1)
-		sp := h.n.e.Sched.Begin(ctx, sched.What{Op: h.op, Peer: h.rank}, nil)
+		what := h.n.what(h)
+		sp := h.n.e.Sched.Begin(ctx, what, nil)
 		for t.gen.Load() == h.gen {
 			if h.n.progress() {
 				sp.Moved()
@@ -68,11 +71,11 @@ func (h Handle) Wait(ctx context.Context) error {
 			}
 			if h.n.closed.Load() {
 				sp.End()
-				return transport.NewOpError(h.op, h.rank, errOwnEnd)
+				return transport.NewOpError(what.Op, what.Peer, errOwnEnd)
 			}
 			if err := sp.Step(); err != nil {
 				sp.End()
-				return transport.NewOpError(h.op, h.rank, err)
+				return transport.NewOpError(what.Op, what.Peer, err)
 			}
 		}
 		sp.End()
@@ -80,7 +83,24 @@ func (h Handle) Wait(ctx context.Context) error {
 			h.n.e.counts.waited(PathBounce)
 		}
 	}
-	return h.n.explain(h.op, h.rank, h.n.failure(h))
+	err := h.n.failure(h)
+	if err == nil {
+		return nil // before what follows allocates
+	}
+	if of := (*transport.OpError)(nil); errors.As(err, &of) {
+		return h.n.explain(of.Op, of.Rank, err)
+	}
+	return err
+}
+
+// what says what a transfer is; nothing where it has ended.
+func (n *nic) what(h Handle) sched.What {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t := &n.transfer[h.id]; t.gen.Load() == h.gen {
+		return sched.What{Op: t.op, Peer: t.rank}
+	}
+	return sched.What{Peer: -1}
 }
 
 // failure returns the error of a transfer that has ended, the first time it is asked.
@@ -90,8 +110,8 @@ func (n *nic) failure(h Handle) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err := n.failed[h]
+	f := n.failed[h]
 	delete(n.failed, h)
 	n.failures.Store(len(n.failed) > 0)
-	return err
+	return f.err
 }

@@ -69,7 +69,8 @@ func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
 // hosedStartPart posts the first of left's bytes, as many as one bucket and one operation carry, and returns how many. If
 // direct is false, or on an error, it has posted none. all becomes the part's if that is the last one.
 func (n *nic) hosedStartPart(t journey, h Handle, all *regmgr.Hold, off int, left mem.Range) (bytes int, direct bool, err error) {
-	at, bytes, err := n.hoses.cut(t.r, off, left.Bytes, n.caps.MaxMessage)
+	addr := t.r.raddr + uint64(off)
+	bytes, err = n.hoses.Cut(t.r.hosed, addr, left.Bytes, n.caps.MaxMessage)
 	if err != nil {
 		return 0, false, transport.NewOpError(t.name, t.r.Rank, err)
 	}
@@ -77,7 +78,8 @@ func (n *nic) hosedStartPart(t journey, h Handle, all *regmgr.Hold, off int, lef
 	if err != nil {
 		return 0, false, err
 	}
-	key, direct, _, err := n.hoses.attach(t.name, id, t.r, at, bytes, nil, t.kind == transport.OpRead)
+	key, direct, _, err := n.hoses.Attach(t.name, id, t.r.hosed, addr, bytes, nil, t.kind == transport.OpRead)
+	n.piece[id].hosed = direct
 	if err != nil || !direct {
 		n.abandon(id)
 		return 0, false, err

@@ -12,29 +12,41 @@ import (
 // registered as a whole, and the look-up. Whatever else it would have to do or to wait for, the longer way does.
 
 // hitLocked takes a piece, with a firehose on the bucket that bytes at off of r lie in, if the bucket is held and a piece is free.
-func (h *hoses) hitLocked(r *Remote, off, bytes int, slot, read bool) (id int32, key uint64, ok bool) {
-	n := h.n
-	v, err := h.viewLocked(r)
-	if err != nil || len(n.freePiece) == 0 || r.Rank == n.e.Rank {
+func (n *nic) hitLocked(r *Remote, off, bytes int, slot, read bool) (id int32, key uint64, ok bool) {
+	if len(n.freePiece) == 0 || r.Rank == n.e.Rank {
 		return 0, 0, false
 	}
-	at := r.raddr + uint64(off) - r.hosed.r.Start
-	if v.End(at)-at < uint64(bytes) {
-		return 0, 0, false
-	}
-	q := &h.q[n.freePiece[len(n.freePiece)-1]]
-	if q.Put = nil; !h.holder.Try(v, q, at, uint64(bytes)) {
+	addr, next := r.raddr+uint64(off), n.freePiece[len(n.freePiece)-1]
+	if key, ok = n.hoses.TryLocked(next, r.hosed, addr, bytes); !ok {
 		return 0, 0, false
 	}
 	if id, ok = n.tryAcquireLocked(r.Rank, slot); !ok {
-		if h.holder.Release(q) {
-			h.work.Store(true)
-		}
+		n.hoses.ReleaseLocked(next)
 		return 0, 0, false
 	}
 	n.piece[id].hosed = true
-	h.noteLocked(id, v, r, at, read)
-	return id, q.Key(0), true
+	n.hoses.NoteLocked(id, r.hosed, addr, read)
+	return id, key, true
+}
+
+// hold gets a firehose for piece id where that takes no wait.
+func (n *nic) hold(id int32, r *Remote, off, bytes int, read bool) (key uint64, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	addr := r.raddr + uint64(off)
+	if key, ok = n.hoses.TryLocked(id, r.hosed, addr, bytes); ok {
+		n.piece[id].hosed = true
+		n.hoses.NoteLocked(id, r.hosed, addr, read)
+	}
+	return key, ok
+}
+
+// releaseLocked lets go of the firehose of a piece whose operation is over.
+func (n *nic) releaseLocked(id int32) {
+	if p := &n.piece[id]; p.hosed {
+		p.hosed = false
+		n.hoses.ReleaseLocked(id)
+	}
 }
 
 // hosedPutHit is hosedPut where one operation on a bucket that is held will do. hit is false where nothing has begun.
@@ -43,7 +55,7 @@ func (n *nic) hosedPutHit(op string, r *Remote, off int, src mem.Range) (hit boo
 		return false, nil
 	}
 	n.mu.Lock()
-	id, key, ok := n.hoses.hitLocked(r, off, src.Bytes, src.Bytes > n.inline, false)
+	id, key, ok := n.hitLocked(r, off, src.Bytes, src.Bytes > n.inline, false)
 	n.mu.Unlock()
 	if !ok {
 		return false, nil
@@ -71,7 +83,7 @@ func (n *nic) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hit boo
 		n.mu.Unlock()
 		return false, nil
 	}
-	id, key, ok := n.hoses.hitLocked(r, off, dst.Bytes, dst.Bytes > scratchBytes, true)
+	id, key, ok := n.hitLocked(r, off, dst.Bytes, dst.Bytes > scratchBytes, true)
 	if !ok {
 		n.mu.Unlock()
 		return false, nil
@@ -106,7 +118,7 @@ func (n *nic) hosedStartHit(t journey, off int, user mem.Range, all *regmgr.Hold
 		n.mu.Unlock()
 		return h, false, nil
 	}
-	id, key, ok := n.hoses.hitLocked(t.r, off, user.Bytes, false, t.kind == transport.OpRead)
+	id, key, ok := n.hitLocked(t.r, off, user.Bytes, false, t.kind == transport.OpRead)
 	if !ok {
 		n.mu.Unlock()
 		return h, false, nil

@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gopgas/firehose"
-	"gopgas/internal/cost"
 	"gopgas/internal/mem"
 	"gopgas/transport/transporttest"
 )
@@ -92,32 +90,4 @@ func TestFreeAfterParting(t *testing.T) {
 		require.Zero(t, s.Lent)
 		require.NoError(t, e.Close())
 	}
-}
-
-// TestCostsOfBuckets: what a miss costs comes from the model of registrations and the shortest move, and sizes buckets.
-func TestCostsOfBuckets(t *testing.T) {
-	m := cost.Model{PageBytes: 4096, Register: cost.Line{A: 200, B: 3000}, Deregister: cost.Line{A: 100, B: 1000}}
-	c := costsOf(m)
-	require.Equal(t, firehose.Costs{RoundTrip: 4000, Register: 4000, RegisterByte: 300.0 / 4096}, c)
-
-	tm := newTeamOf(t, 2, tightBytes, transporttest.FabricConfig{MaxPinned: tightPins}, nil)
-	h := tm.e[0].nic().hoses
-	require.NotZero(t, h.costs, "measured when memory was first exposed in buckets")
-	h.costs, h.trip = c, 0
-	one := firehose.Run{First: firehose.MakeBucket(1, 0, 0), Count: 1}
-	byRegistration := c.Register + float64(h.budget.Unit())*c.RegisterByte
-	h.timedLocked(time.Duration(byRegistration+5000), one)
-	require.InDelta(t, 5000, h.costs.RoundTrip, 2)
-	h.timedLocked(time.Duration(byRegistration+9000), one)
-	require.InDelta(t, 5000, h.costs.RoundTrip, 2, "the shortest")
-	h.timedLocked(time.Duration(byRegistration/2), one)
-	require.InDelta(t, byRegistration/8, h.costs.RoundTrip, 2, "the owner did not have to register")
-
-	to := &tm.of[0][1]
-	require.NoError(t, tm.e[0].Put(to, 0, filled(4<<20)))
-	require.NoError(t, tm.e[0].Flush(to))
-	v := h.holder.Known(1, to.hosed.r)
-	require.Positive(t, v.Order(), "a long put begins with large buckets")
-	require.GreaterOrEqual(t, h.budget.Share>>v.Order(), int64(4))
-	tm.freeAll(t)
 }

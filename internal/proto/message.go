@@ -6,6 +6,8 @@ import (
 	"reflect"
 
 	"gopgas/internal/am"
+	"gopgas/internal/atom"
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -18,12 +20,14 @@ const (
 	askAtomic        = iota + 1 // args: key, address, x, y; payload: operation, kind, bytes. Reply: the old value
 	askAccumulate               // args: key, address, operation | kind<<8 | bytes<<16; payload: elements
 	askGetAccumulate            // as askAccumulate. Reply: the old elements
-	askMove                     // payload: a firehose.Move. Reply: a firehose.Reply, or nothing: then it comes by itself
-	askMoved                    // payload: a firehose.Reply
-	askForget                   // what the receiver holds of the sender's memory it must give up: see hoseend.go
-	askForgotten                // the sender holds nothing of the receiver's memory any more
-	askStore                    // args: key, address; payload: bytes
-	askLoad                     // args: key, address, how many. Reply: the bytes
+	askHose                     // the first of those of package hose
+)
+
+// Handlers that come after those of package hose.
+const (
+	askStore  = askHose + uint8(hose.Kinds) + iota // args: key, address; payload: bytes
+	askLoad                                        // args: key, address, how many. Reply: the bytes
+	askListed                                      // args: key, 0, operation | kind<<8 | bytes<<16 | fetches; payload: addresses, elements. Reply: the old elements, or nothing
 )
 
 // Statuses of replies.
@@ -42,14 +46,17 @@ func (n *nic) arrived(c *transport.Completion) {
 	if err != nil && c.Status == transport.StatusFlushed {
 		err = fmt.Errorf("%w: %w", errConnectionLost, err) // it was sent before: it may have arrived
 	}
-	if r.Cookie&hoseCookie != 0 {
-		n.hoses.answered(r, err)
+	if r.Cookie&hose.Cookie != 0 {
+		n.hoses.Answered(r.Cookie, r.Status, r.Payload, err)
 		_ = n.am.Release(r)
 		return
 	}
 	id := int32(r.Cookie)
 	if err == nil && r.Status != statusOK {
 		err = errRefused
+	}
+	if err == nil && n.piece[id].fetch && len(r.Payload) == 8 {
+		n.piece[id].dst.SetBits(binary.LittleEndian.Uint64(r.Payload))
 	}
 	if err == nil && n.piece[id].keep {
 		// A reply that does not fit was not made by this program; what fits is as wrong as the rest.
@@ -71,14 +78,12 @@ func (n *nic) capacity(id int32) int {
 
 // handle performs a request of a peer. It runs in the poller and waits for nothing.
 func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
-	switch {
-	case n.hoses == nil:
-	case r.Handler == askMove:
-		return n.hoses.serve(r, out) // which may register: not under a lock
-	case r.Handler == askMoved:
-		return n.hoses.moved(r)
-	case r.Handler == askForget || r.Handler == askForgotten:
-		return n.hoses.forget(r)
+	if k := r.Handler - askHose; k < uint8(hose.Kinds) && n.hoses != nil {
+		b, ok := n.hoses.Handle(hose.Kind(k), r.From, r.Payload, out) // which may register: not under a lock
+		if !ok {
+			return 0, statusMalformed
+		}
+		return b, statusOK
 	}
 	n.exposing.RLock()
 	defer n.exposing.RUnlock()
@@ -91,26 +96,28 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		if len(r.Payload) != 3 {
 			return 0, statusMalformed
 		}
-		t := Elem{Kind: reflect.Kind(r.Payload[1]), Bytes: int(r.Payload[2])}
+		t := atom.Elem{Kind: reflect.Kind(r.Payload[1]), Bytes: int(r.Payload[2])}
 		part, ok := within(whole, r.Args[1], t.Bytes)
-		if !ok || t.Check(Atom(r.Payload[0])) != nil || !t.whole(r.Args[1]) {
+		if !ok || t.Check(atom.Op(r.Payload[0])) != nil || !t.Fits(r.Args[1]) {
 			return 0, statusRefused
 		}
-		old := cpuAtomic(Atom(r.Payload[0]), t, part, 0, r.Args[2], r.Args[3])
+		old := atom.Do(atom.Op(r.Payload[0]), t, part, 0, r.Args[2], r.Args[3])
 		binary.LittleEndian.PutUint64(out, old)
 		return 8, statusOK
 	case askAccumulate, askGetAccumulate:
-		op, t := Atom(r.Args[2]), Elem{Kind: reflect.Kind(r.Args[2] >> 8 & 0xff), Bytes: int(r.Args[2] >> 16 & 0xff)}
+		op, t := atom.Op(r.Args[2]), atom.Elem{Kind: reflect.Kind(r.Args[2] >> 8 & 0xff), Bytes: int(r.Args[2] >> 16 & 0xff)}
 		part, ok := within(whole, r.Args[1], len(r.Payload))
-		if !ok || op >= CompareSwap || t.Check(op) != nil || !t.whole(r.Args[1]) || len(r.Payload)%t.Bytes != 0 {
+		if !ok || op >= atom.CompareSwap || t.Check(op) != nil || !t.Fits(r.Args[1]) || len(r.Payload)%t.Bytes != 0 {
 			return 0, statusRefused
 		}
 		if r.Handler == askGetAccumulate {
-			fetchAccumulate(op, t, part, mem.Of(r.Payload), mem.Of(out[:len(r.Payload)]))
+			atom.FetchAccumulate(op, t, part, mem.Of(r.Payload), mem.Of(out[:len(r.Payload)]))
 			return len(r.Payload), statusOK
 		}
-		cpuAccumulate(op, t, part, mem.Of(r.Payload))
+		atom.Accumulate(op, t, part, mem.Of(r.Payload))
 		return 0, statusOK
+	case askListed:
+		return listed(&r, whole, out)
 	case askStore:
 		part, ok := within(whole, r.Args[1], len(r.Payload))
 		if !ok {
@@ -150,11 +157,6 @@ func load(dst, src mem.Range) {
 	copy(dst.Data(), src.Data())
 }
 
-// whole reports whether an element of the type can lie at addr.
-func (t Elem) whole(addr uint64) bool {
-	return (t.Bytes == 1 || t.Bytes == 2 || t.Bytes == 4 || t.Bytes == 8) && addr%uint64(t.Bytes) == 0
-}
-
 // within returns the n bytes at address addr of whole.
 func within(whole mem.Range, addr uint64, n int) (mem.Range, bool) {
 	off := addr - whole.Addr()
@@ -162,13 +164,6 @@ func within(whole mem.Range, addr uint64, n int) (mem.Range, bool) {
 		return mem.Range{}, false
 	}
 	return whole.Slice(int(off), n), true
-}
-
-// cpuAccumulate combines src into dst element by element.
-func cpuAccumulate(op Atom, t Elem, dst, src mem.Range) {
-	for off := 0; off < src.Bytes; off += t.Bytes {
-		cpuAtomic(op, t, dst, off, src.Slice(off, t.Bytes).Bits(), 0)
-	}
 }
 
 // ask sends a request for piece id; it waits for a connection and a credit. On an error the piece is free again.
@@ -207,7 +202,7 @@ func (n *nic) ask(name string, id int32, handler uint8, args [4]uint64, payload 
 }
 
 // askedAtomic has the target's CPU perform an atomic and returns the old value.
-func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uint64, error) {
+func (n *nic) askedAtomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64) (uint64, error) {
 	name := op.String()
 	if err := n.reach(name, r, off, t.Bytes); err != nil {
 		return 0, err
@@ -227,7 +222,7 @@ func (n *nic) askedAtomic(op Atom, t Elem, r *Remote, off int, x, y uint64) (uin
 }
 
 // askedAccumulate has the target's CPU combine src into its memory; it returns when src may be reused.
-func (n *nic) askedAccumulate(op Atom, t Elem, r *Remote, off int, src mem.Range) error {
+func (n *nic) askedAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
 	const name = "accumulate"
 	if err := n.reach(name, r, off, src.Bytes); err != nil {
 		return err

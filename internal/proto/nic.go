@@ -10,7 +10,9 @@ import (
 
 	"gopgas/internal/am"
 	"gopgas/internal/bounce"
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -43,8 +45,8 @@ type nic struct {
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM // nil: the NIC has no sends
-	hoses    *hoses // nil: the NIC has no limit, or cannot do without whole registrations
+	am       *am.AM    // nil: the NIC has no sends
+	hoses    *hose.Set // nil: the NIC has no limit, or cannot do without whole registrations
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -57,7 +59,7 @@ type nic struct {
 	stop       context.CancelFunc
 	menders    atomic.Int32 // connections being made anew
 
-	later later // small puts for which nobody waits yet
+	later later // small puts and atomics for which nobody waits yet
 
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
@@ -68,8 +70,9 @@ type nic struct {
 	freePiece []int32
 	transfer  []transfer
 	freeTrans []int32
-	failed    map[Handle]error // transfers that ended in error and were not waited for yet
-	failures  atomic.Bool      // there are some, for who does not hold mu
+	failed    map[Handle]failure // transfers that ended in error and were not waited for yet
+	failures  atomic.Bool        // there are some, for who does not hold mu
+	fetching  atomic.Int32       // non-blocking atomics in flight
 
 	poolKey, scratchKey transport.Region
 	scratch             mem.Range
@@ -83,6 +86,7 @@ type piece struct {
 	slot     int32 // of the bounce pool, or -1
 	transfer int32 // that it is part of, or -1
 	keep     bool  // the waiter takes the result from the piece and frees it
+	fetch    bool  // a non-blocking atomic
 	hosed    bool  // it has a firehose
 	tries    int8  // how often it was posted again
 	piped    bool  // it is a pipe's, or a measurement's, who calls it inner
@@ -98,13 +102,21 @@ type transfer struct {
 	err  error
 	op   string
 	rank int
+	told bool // P3: it changes the target's memory, and a flush tells of its failure if nobody has waited for it
+}
+
+// failure is how a transfer has failed, and whether a flush may tell.
+type failure struct {
+	err  error
+	rank int
+	told bool
 }
 
 func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n := &nic{
 		e: e, name: e.config.NICName, d: d, caps: d.Caps(),
 		ends: make([]endpoint, e.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
-		failed: make(map[Handle]error), ops: make([]transport.Op, pieces),
+		failed: make(map[Handle]failure), ops: make([]transport.Op, pieces),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.inline = min(n.caps.MaxInline, scratchBytes)
@@ -140,6 +152,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	}
 	n.prepareSmall(e.config.Eager)
 	e.Sched.SetProgress(n.progress)
+	e.Sched.SetTender(n.tend)
 	e.Sched.Go(func() { n.attend(n.ctx) })
 	return n, nil
 }
@@ -244,7 +257,7 @@ func (n *nic) progress() bool {
 		_ = n.am.Flush()
 	}
 	if n.hoses != nil {
-		n.hoses.progress()
+		n.hoses.Progress()
 	}
 	moved := n.advance()
 	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
@@ -259,6 +272,15 @@ func (n *nic) progress() bool {
 		n.e.Sched.Ring() // others of this rank may sleep for one of these
 	}
 	return (k > 0 || moved) && err == nil
+}
+
+// tend is progress by a goroutine of the NIC itself. Where this rank's memory is in buckets it does nothing: a request may have
+// a bucket's registration ended, which waits for what the NIC's goroutines are sending from there.
+func (n *nic) tend() bool {
+	if n.hoses != nil && n.hoses.Lends() {
+		return false
+	}
+	return n.progress()
 }
 
 // spread tells every other rank who is gone: only those that were connected to a rank hear of its end from the NIC.
@@ -276,19 +298,19 @@ func (n *nic) spread() {
 
 func (n *nic) tellAll() {
 	p := n.e.Peers
-	first := p.block.Load().Word64(blockAny).Load()
+	first := p.First()
 	for dead := range n.e.Size {
-		c := p.cause(dead)
+		c := p.Cause(dead)
 		if c == 0 {
 			continue
 		}
-		for r := range p.others {
-			to := &p.others[r]
-			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.cause(r) != 0 {
+		for r := range n.e.blocks {
+			to := &n.e.blocks[r]
+			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.Cause(r) != 0 {
 				continue
 			}
-			if n.store64("tell", to, blockGone+8*dead, uint64(c)) == nil {
-				_ = n.store64("tell", to, blockAny, first) // whoever cannot be told will find out for itself
+			if n.store64("tell", to, peers.GoneOff(dead), uint64(c)) == nil {
+				_ = n.store64("tell", to, peers.FirstOff, first) // whoever cannot be told will find out for itself
 			}
 		}
 	}
@@ -296,7 +318,7 @@ func (n *nic) tellAll() {
 
 // lost records that rank is gone, and leaves the telling to the next one who polls.
 func (n *nic) lost(rank int) {
-	if n.e.Peers.MarkGone(rank, Silent) {
+	if n.e.Peers.MarkGone(rank, peers.Silent) {
 		n.news.Store(true)
 	}
 	n.giveUp(rank, n.e.Peers.Check(rank))
@@ -312,7 +334,7 @@ func (n *nic) giveUp(rank int, err error) {
 	}
 	var hoses []uint64
 	for _, id := range n.am.Lost(rank) {
-		if id&hoseCookie != 0 {
+		if id&hose.Cookie != 0 {
 			hoses = append(hoses, id)
 			continue
 		}
@@ -322,9 +344,9 @@ func (n *nic) giveUp(rank int, err error) {
 	switch {
 	case n.hoses == nil:
 	case n.e.Peers.Check(rank) != nil:
-		n.hoses.lost(rank)
+		n.hoses.Lost(rank)
 	default:
-		n.hoses.part(rank, hoses, err)
+		n.hoses.End(rank, hoses, err)
 	}
 }
 
@@ -349,7 +371,7 @@ func (n *nic) finish(c *transport.Completion) {
 	p := &n.piece[id]
 	e := &n.ends[p.rank]
 	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
-	if c.Status == transport.StatusFlushed && p.tries < mostTries && n.e.Peers.Check(p.rank) == nil {
+	if c.Status == transport.StatusFlushed && p.tries < am.MostTries && n.e.Peers.Check(p.rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
 		n.mu.Unlock()
@@ -357,7 +379,8 @@ func (n *nic) finish(c *transport.Completion) {
 	}
 	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
 		// The destination is the engine's until the transfer's generation grows, below.
-		copy(p.dst.Data(), n.source(p).Data())
+		from, _ := n.buffer(id, p.dst.Bytes)
+		copy(p.dst.Data(), from.Data())
 		n.e.Sched.ChargeCopy(p.dst.Bytes, p.dst.Bytes)
 	}
 	var err error
@@ -402,12 +425,12 @@ func (n *nic) freeLocked(id int32) {
 	if p.slot >= 0 {
 		n.pool.Give(p.slot)
 	}
-	p.dst, p.slot, p.keep, p.tries, p.piped = mem.Range{}, -1, false, 0, false
+	if p.fetch {
+		n.fetching.Add(-1)
+	}
+	p.dst, p.slot, p.keep, p.tries, p.piped, p.fetch = mem.Range{}, -1, false, 0, false, false
 	n.freePiece = append(n.freePiece, id)
 }
-
-// source is the NIC memory of a piece, cut to what it carries.
-func (n *nic) source(p *piece) mem.Range { return n.pool.Range(p.slot).Slice(0, p.dst.Bytes) }
 
 // partDoneLocked counts one part of a transfer as done.
 func (n *nic) partDoneLocked(t int32, err error) {
@@ -420,9 +443,9 @@ func (n *nic) partDoneLocked(t int32, err error) {
 		return
 	}
 	if tr.err != nil {
-		n.failed[Handle{n, tr.op, tr.rank, t, tr.gen.Load(), nil}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = failure{transport.NewOpError(tr.op, tr.rank, tr.err), tr.rank, tr.told}
 		n.failures.Store(true)
-		if tr.op == opPut {
+		if tr.told {
 			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
 		}
 	}

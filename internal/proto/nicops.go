@@ -157,11 +157,14 @@ const window = 8
 // get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
 func (n *nic) get(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
+	err := n.destination(name, r.Rank, dst)
+	if err != nil {
+		return err
+	}
 	if r.hosed != nil {
 		return n.hosedGet(name, r, off, dst)
 	}
-	err := n.reach(name, r, off, dst.Bytes)
-	if err != nil {
+	if err = n.reach(name, r, off, dst.Bytes); err != nil {
 		return err
 	}
 	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
@@ -207,6 +210,9 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if err := n.reach(name, r, off, dst.Bytes); err != nil {
 		return Handle{}, err
 	}
+	if err := n.destination(name, r.Rank, dst); err != nil {
+		return Handle{}, err
+	}
 	h, err := n.begin(name, r.Rank)
 	if err != nil {
 		return Handle{}, err
@@ -214,7 +220,7 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
 	for dst.Bytes > 0 && err == nil {
 		part := dst.Slice(0, min(dst.Bytes, n.pool.SlotBytes()))
-		err = n.getPart(h, r, off, part)
+		err = n.getPart(name, h, r, off, part)
 		dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
 		off += part.Bytes
 	}
@@ -223,8 +229,8 @@ func (n *nic) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 }
 
 // getPart adds a read of a slot's bytes, at most, to a transfer that is being begun: dst is the engine's until that is done.
-func (n *nic) getPart(h Handle, r *Remote, off int, dst mem.Range) error {
-	id, err := n.acquire(h.op, r.Rank, true)
+func (n *nic) getPart(name string, h Handle, r *Remote, off int, dst mem.Range) error {
+	id, err := n.acquire(name, r.Rank, true)
 	if err != nil {
 		return err
 	}
@@ -235,7 +241,7 @@ func (n *nic) getPart(h Handle, r *Remote, off int, dst mem.Range) error {
 	buf, key := n.buffer(id, dst.Bytes)
 	rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
 	rd.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	if err := n.post(h.op, id, rd); err != nil {
+	if err := n.post(name, id, rd); err != nil {
 		n.partDone(h.id, nil)
 		return err
 	}
@@ -335,8 +341,8 @@ func (n *nic) tryBeginLocked(op string, rank int) (h Handle, ok bool) {
 	id := n.freeTrans[len(n.freeTrans)-1]
 	n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
 	t := &n.transfer[id]
-	t.left, t.rank, t.op = 1, rank, op
-	return Handle{n, op, rank, id, t.gen.Load(), nil}, true
+	t.left, t.rank, t.op, t.told = 1, rank, op, op == opPut
+	return Handle{n: n, id: id, gen: t.gen.Load()}, true
 }
 
 func (n *nic) partDone(t int32, err error) {
@@ -373,14 +379,14 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 	return n.take(k)
 }
 
-// flush waits until nothing of this rank is in flight to the target, and reports the first failure.
-func (n *nic) flush(rank int) error {
+// flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
+func (n *nic) flush(ctx context.Context, rank int) error {
 	ep := &n.ends[rank]
 	if puts := n.small.flushed(rank); puts.trial.Wanted() && !puts.mixed {
 		defer n.flushTook(puts, n.e.Sched.Now())
 	}
 	if ep.pending.Load() != 0 {
-		if err := n.waitUntil("flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
+		if err := n.waitWithin(ctx, "flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
 			return err
 		}
 	}
@@ -390,7 +396,7 @@ func (n *nic) flush(rank int) error {
 	n.mu.Lock()
 	err := ep.err
 	if err == nil {
-		err = n.failedPutLocked(rank)
+		err = n.failedLocked(rank)
 	}
 	ep.err = nil
 	ep.bad.Store(false)

@@ -110,6 +110,9 @@ func (e *Engine) getRuns(op string, count int, run func(int) Run, dst mem.Range)
 			continue
 		}
 		if c == nil {
+			if err = e.nic().destinations(op, count, run, dst); err != nil {
+				break
+			}
 			c = e.chains.take(e.nic(), op)
 		}
 		if r.To.hosed != nil {

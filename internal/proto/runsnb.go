@@ -79,25 +79,28 @@ func (e *Engine) stretch(count, first int, run func(int) Run) (how pace, next in
 // getShort begins a stretch of short runs, with a transfer for each rank in turn.
 func (n *nic) getShort(op string, count int, run func(int) Run, dst mem.Range, hs []Handle) ([]Handle, error) {
 	var open Handle // the last of hs, kept open by a part that does not end by itself
-	var err error
+	rank := nobody  // whose it is
+	err := n.destinations(op, count, run, dst)
 	for i := 0; i < count && err == nil; {
 		var r Run
 		r, i = whole(count, i, run)
-		if open.n == nil || open.rank != r.To.Rank {
+		if open.n == nil || rank != r.To.Rank {
 			if open.n != nil {
 				n.partDone(open.id, nil)
 			}
 			if open, err = n.begin(op, r.To.Rank); err != nil {
 				return hs, err
 			}
-			hs = append(hs, open)
+			hs, rank = append(hs, open), r.To.Rank
 		}
 		if err = n.reach(op, r.To, r.Far, r.Bytes); err == nil {
 			n.e.counts.add(PathBounce, r.To.Rank, r.Bytes)
-			err = n.getPart(open, r.To, r.Far, dst.Slice(r.Near, r.Bytes))
+			err = n.getPart(op, open, r.To, r.Far, dst.Slice(r.Near, r.Bytes))
 		}
 	}
-	n.partDone(open.id, nil)
+	if open.n != nil {
+		n.partDone(open.id, nil)
+	}
 	return hs, err
 }
 

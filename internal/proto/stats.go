@@ -99,10 +99,7 @@ func (e *Engine) Firehoses() (origin firehose.HolderStats, target firehose.Serve
 	if n == nil || n.hoses == nil {
 		return origin, target
 	}
-	n.mu.Lock()
-	origin = n.hoses.holder.Stats()
-	n.mu.Unlock()
-	return origin, n.hoses.server.Stats()
+	return n.hoses.Stats()
 }
 
 // FirehoseUnit returns the smallest bucket's size in bytes, 0 where there are none.
@@ -111,5 +108,5 @@ func (e *Engine) FirehoseUnit() int64 {
 	if n == nil || n.hoses == nil {
 		return 0
 	}
-	return n.hoses.budget.Unit()
+	return n.hoses.Unit()
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"gopgas/internal/proto"
+	"gopgas/internal/atom"
 )
 
 // found is a race while its elements are being collected.
@@ -74,7 +74,7 @@ func (c *Checker) claim(key uint64) bool {
 	r := &c.root[0]
 	for i := range keySlots {
 		at := keysAt + 8*int((key+uint64(i))%keySlots)
-		old, err := c.e.Atomic(proto.CompareSwap, proto.Word64(), r, at, 0, key)
+		old, err := c.e.Atomic(atom.CompareSwap, atom.Word64(), r, at, 0, key)
 		if err != nil {
 			c.give(err)
 			return true
@@ -86,7 +86,7 @@ func (c *Checker) claim(key uint64) bool {
 			break
 		}
 	}
-	if _, err := c.e.Atomic(proto.Sum, proto.Word64(), r, foundAt, 1, 0); err != nil {
+	if _, err := c.e.Atomic(atom.Sum, atom.Word64(), r, foundAt, 1, 0); err != nil {
 		c.give(err)
 	}
 	return true

@@ -2,7 +2,9 @@ package racecheck
 
 import (
 	"context"
+	"slices"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
@@ -69,7 +71,7 @@ func (s *Shelf) lock(member int) bool {
 	if s.c.off.Load() {
 		return false
 	}
-	old, err := e.Atomic(proto.CompareSwap, proto.Word64(), r, shelfLock, 0, 1)
+	old, err := e.Atomic(atom.CompareSwap, atom.Word64(), r, shelfLock, 0, 1)
 	if err == nil && old == 0 {
 		return true
 	}
@@ -77,7 +79,7 @@ func (s *Shelf) lock(member int) bool {
 	defer sp.End()
 	for err == nil && old != 0 {
 		if err = sp.Step(); err == nil {
-			old, err = e.Atomic(proto.CompareSwap, proto.Word64(), r, shelfLock, 0, 1)
+			old, err = e.Atomic(atom.CompareSwap, atom.Word64(), r, shelfLock, 0, 1)
 		}
 	}
 	if err != nil {
@@ -91,7 +93,7 @@ func (s *Shelf) unlock(member int) {
 	r := &s.at[member]
 	err := s.c.e.Flush(r)
 	if err == nil {
-		_, err = s.c.e.Atomic(proto.Replace, proto.Word64(), r, shelfLock, 0, 0)
+		_, err = s.c.e.Atomic(atom.Replace, atom.Word64(), r, shelfLock, 0, 0)
 	}
 	if err != nil {
 		s.c.give(err)
@@ -206,8 +208,20 @@ func (s *Shelf) acquire(member, slot, key int) {
 	off, n := s.record(slot)
 	var buf []uint64
 	words := s.words(member, off, n, &buf)
-	from := s.clockOf(words, key)
-	s.c.mu.Lock()
-	s.c.time.now.join(from)
-	s.c.mu.Unlock()
+	s.c.learn(s.clockOf(words, key))
+}
+
+// peek returns what acquire would learn.
+func (s *Shelf) peek(member, slot, key int) clock {
+	off, n := s.record(slot)
+	var buf []uint64
+	words := s.words(member, off, n, &buf)
+	return slices.Clone(s.clockOf(words, key))
+}
+
+// learn says that this rank comes after all that k knows.
+func (c *Checker) learn(k clock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.time.now.join(k)
 }

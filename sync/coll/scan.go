@@ -3,8 +3,8 @@ package coll
 import (
 	"context"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
-	"gopgas/internal/proto"
 	pgsync "gopgas/sync"
 )
 
@@ -61,7 +61,7 @@ type prefix[T pgsync.Number] struct {
 }
 
 func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst, src []T, op pgsync.Op, less int) error {
-	if err := t.CheckReduction(name, proto.ElemOf[T](), op, len(dst), len(src), true); err != nil {
+	if err := t.CheckReduction(name, atom.ElemOf[T](), op, len(dst), len(src), true); err != nil {
 		return t.Refuse(ctx, name, err)
 	}
 	c, err := t.Collective(ctx, name)
@@ -104,7 +104,7 @@ func (p *prefix[T]) add(dst, from []T, m int) {
 	if m == 0 {
 		copy(dst, from)
 	} else {
-		proto.Fold(p.op, dst, from)
+		atom.Fold(p.op, dst, from)
 	}
 }
 

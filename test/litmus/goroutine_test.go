@@ -225,6 +225,9 @@ func TestConflict(t *testing.T) {
 // TestRaceDetectorSeesConflicts: in a goroutine world the race detector reports a put beside a local access that nothing
 // orders, on every path, and nothing where a fence orders them.
 func TestRaceDetectorSeesConflicts(t *testing.T) {
+	if testing.Short() && !raceEnabled {
+		t.Skip("-short: builds everything with the race detector; make check runs it")
+	}
 	run := func(test, env string) (string, error) {
 		cmd := exec.Command("go", "test", "-race", "-count=1", "-run", "^TestConflict$/^"+test+"$", "gopgas/test/litmus")
 		// The detector needs cgo, whatever is tested, and a memory of what each rank did.

@@ -1,11 +1,11 @@
-package proto
+package atom
 
 import "gopgas/internal/mem"
 
 // Fold combines b into a, element by element: a[i] = a[i] op b[i]. The slices have the same length; op is one that Elem.Check
 // allows for T and that combines, so not Replace or CompareSwap.
 func Fold[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64](
-	op Atom, a, b []T,
+	op Op, a, b []T,
 ) {
 	switch op {
 	case Sum:

@@ -1,4 +1,4 @@
-package proto
+package atom
 
 import (
 	"math"
@@ -45,7 +45,7 @@ func bitsOf[T any](v T) uint64 {
 func checkArithmetic[T real](t *testing.T) {
 	e := ElemOf[T]()
 	mask := ^uint64(0) >> (64 - 8*e.Bytes)
-	ops := map[Atom]func(a, b T) T{
+	ops := map[Op]func(a, b T) T{
 		Sum: func(a, b T) T { return a + b }, Prod: func(a, b T) T { return a * b },
 		Min: func(a, b T) T { return min(a, b) }, Max: func(a, b T) T { return max(a, b) },
 		Replace: func(_, b T) T { return b },
@@ -106,7 +106,7 @@ func TestElemCheck(t *testing.T) {
 			require.Equal(t, exists && !bits, e.Check(op) == nil, "%v on %s", uint8(op), e.Kind)
 		}
 		for _, e := range others {
-			require.ErrorIs(t, e.Check(op), ErrAtomic, "%v on %s", uint8(op), e.Kind)
+			require.ErrorIs(t, e.Check(op), ErrUndefined, "%v on %s", uint8(op), e.Kind)
 		}
 	}
 }
@@ -125,12 +125,12 @@ func TestCPUAtomicOnNarrowElements(t *testing.T) {
 			before := append([]uint64(nil), words...)
 			off := n * rng.IntN(32/n)
 			mask := ^uint64(0) >> (64 - 8*n)
-			op, x, y := Atom(rng.IntN(int(CompareSwap)+1)), rng.Uint64()&mask, rng.Uint64()&mask
+			op, x, y := Op(rng.IntN(int(CompareSwap)+1)), rng.Uint64()&mask, rng.Uint64()&mask
 			old := r.Slice(off, n).Bits()
 			if op == CompareSwap && rng.IntN(2) == 0 {
 				x = old
 			}
-			require.Equal(t, old, cpuAtomic(op, Elem{kind, n}, r, off, x, y))
+			require.Equal(t, old, Do(op, Elem{kind, n}, r, off, x, y))
 			require.Equal(t, Combine(op, kind, old, x, y)&mask, r.Slice(off, n).Bits(), "%s", op)
 			mem.Of(before).Slice(off, n).SetBits(r.Slice(off, n).Bits())
 			require.Equal(t, before, words, "%s at %d touched a neighbour", op, off)

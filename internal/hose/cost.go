@@ -1,4 +1,4 @@
-package proto
+package hose
 
 import (
 	"fmt"
@@ -7,40 +7,27 @@ import (
 
 	"gopgas/firehose"
 	"gopgas/internal/cost"
-	"gopgas/regmgr"
-	"gopgas/transport"
 )
 
 // learn finds out what a miss costs here, once, before the first memory that is registered in buckets is used: the size of
 // buckets is chosen by it. Registrations of this rank stand for those of the owners, whose machines are alike. Where they
 // cannot be measured, because nothing may be registered now, all buckets keep the smallest size.
-func (h *hoses) learn() {
-	h.n.mu.Lock()
+func (h *Set) learn() {
+	h.lock.Lock()
 	known := h.known
 	h.known = true
-	h.n.mu.Unlock()
+	h.lock.Unlock()
 	if known {
 		return
 	}
-	m, err := h.n.model()
+	m, err := h.nic.Model()
 	if err != nil {
 		return
 	}
-	h.n.mu.Lock()
-	defer h.n.mu.Unlock()
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	h.costs = costsOf(m)
 	h.holder.SetCosts(h.costs)
-}
-
-// model is what registrations cost with this NIC: as somebody has told, or as measured.
-func (n *nic) model() (cost.Model, error) {
-	switch {
-	case n.direct.costs.PageBytes != 0:
-		return n.direct.costs, nil
-	case n.e.Sched.Virtual():
-		return cost.Named("helper-threads")
-	}
-	return regmgr.Calibrate(n.d, n.e.Sched)
 }
 
 // costsOf are the costs of buckets by a model of registrations. As long as no move was timed it is taken to be as long as a
@@ -56,30 +43,30 @@ func costsOf(m cost.Model) firehose.Costs {
 
 // timedLocked takes in how long a miss of so many bytes in so many buckets took: the shortest is the round trip and what
 // the owner's registrations cost.
-func (h *hoses) timedLocked(took time.Duration, run firehose.Run) {
+func (h *Set) timedLocked(took time.Duration, run firehose.Run) {
 	if h.costs == (firehose.Costs{}) {
 		return
 	}
-	bytes := float64(run.Weight() << h.budget.Shift)
-	trip := float64(took) - float64(run.Count)*h.costs.Register - bytes*h.costs.RegisterByte
-	if trip = max(trip, float64(took)/4); h.trip == 0 || trip < h.trip {
+	trip := tripOf(took, run.Count, run.Weight()<<h.budget.Shift, h.costs)
+	if h.trip == 0 || trip < h.trip {
 		h.trip, h.costs.RoundTrip = trip, trip
 		h.holder.SetCosts(h.costs)
 	}
 }
 
-// FixBuckets has this rank ask for buckets of so many bytes, a power of two, in all memory that it reaches through buckets for the
-// first time from now on, instead of what suits its accesses; 0 ends that. It is for measurements. The error says that there
-// are no buckets, or none so small or large.
-func (e *Engine) FixBuckets(bytes int64) error {
-	n := e.nic()
-	if n == nil || n.hoses == nil {
-		return fmt.Errorf("fix the size of buckets: %w: no NIC here registers memory in buckets; bound what it may register (PGAS_MAX_PINNED)",
-			transport.ErrUnsupported)
-	}
-	h := n.hoses
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// tripOf is what is left of a miss, in nanoseconds, without the registrations of its buckets and bytes. It is never less than a
+// quarter: the owner may not have had to register.
+func tripOf(took time.Duration, buckets uint32, bytes int64, c firehose.Costs) float64 {
+	trip := float64(took) - float64(buckets)*c.Register - float64(bytes)*c.RegisterByte
+	return max(trip, float64(took)/4)
+}
+
+// Fix has this rank ask for buckets of so many bytes, a power of two, in all memory that it reaches through buckets for the
+// first time from now on, instead of what suits its accesses; 0 ends that. The error says that there are none so small or
+// large.
+func (h *Set) Fix(bytes int64) error {
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	if h.fixed = 0; bytes == 0 {
 		return nil
 	}

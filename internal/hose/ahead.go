@@ -1,4 +1,4 @@
-package proto
+package hose
 
 import (
 	"gopgas/firehose"
@@ -13,28 +13,29 @@ type target struct {
 }
 
 // foresight is how the buckets that this rank uses are told to the predictor, which asks for them ahead of their next use.
-// It lies under nic.mu.
+// It lies under the engine's lock.
 type foresight struct {
 	on      bool
 	base    uint64 // the number of targets[0]
 	targets []target
 	numbers map[target]uint64
-	last    []firehose.Bucket        // by rank: the bucket used last, which is one use for as long as no other is used
-	uses    [pieces]regmgr.RemoteUse // by piece
+	last    []firehose.Bucket  // by rank: the bucket used last, which is one use for as long as no other is used
+	uses    []regmgr.RemoteUse // by piece
 }
 
 // mostTargets is how many buckets are kept in mind. Beyond that all are forgotten: they are learnt anew.
 const mostTargets = 1 << 16
 
-// hosedFrames are the frames from note upwards to what calls hosedPut, hosedGet or hosedStart: further down a hit takes
-// another way than a miss, and both are the same use of a bucket.
-const hosedFrames = 4
+// frames are those from NoteLocked upwards to what calls the engine's transfer: further down a hit takes another way than a
+// miss, and both are the same use of a bucket. So what calls Attach or NoteLocked lies as deep below the transfer on either way.
+const frames = 4
 
 // foresee has the policy's helper look after firehoses, where there is one.
-func (h *hoses) foresee() {
-	f := &foresight{numbers: make(map[target]uint64), last: make([]firehose.Bucket, h.n.e.Size)}
-	h.ahead = f
-	f.on = h.n.direct.reg.Foresee(remote{h})
+func (h *Set) foresee() {
+	h.ahead = &foresight{
+		numbers: make(map[target]uint64), last: make([]firehose.Bucket, h.size), uses: make([]regmgr.RemoteUse, len(h.q)),
+	}
+	h.ahead.on = h.reg.Foresee(remote{h})
 }
 
 // number returns the number of a target, a new one if it has none.
@@ -61,37 +62,37 @@ func (f *foresight) find(id uint64) (t target, ok bool) {
 	return f.targets[id-f.base], true
 }
 
-// noteLocked tells the predictor that piece id is about to use the bucket at byte at of r, unless the use before was of the
-// same: many small operations on one bucket are one use of it.
-func (h *hoses) noteLocked(id int32, v *firehose.View, r *Remote, at uint64, read bool) {
+// NoteLocked tells the predictor that piece id is about to use the bucket at address addr of far, unless the use before was
+// of the same: many small operations on one bucket are one use of it. It follows TryLocked; Attach does it itself.
+func (h *Set) NoteLocked(id int32, far *Far, addr uint64, read bool) {
 	f := h.ahead
 	if !f.on {
 		return
 	}
-	b := r.hosed.r.Run(h.budget.Shift, v.Order(), at, 1).First
-	if f.last[r.Rank] == b+1 {
+	b := far.r.Run(h.budget.Shift, far.v.Order(), addr-far.r.Start, 1).First
+	if f.last[far.rank] == b+1 {
 		return
 	}
-	f.last[r.Rank] = b + 1
-	h.n.direct.reg.RemoteCalled(&f.uses[id], f.number(target{r.Rank, r.hosed.r, b}), read, hosedFrames)
+	f.last[far.rank] = b + 1
+	h.reg.RemoteCalled(&f.uses[id], f.number(target{far.rank, far.r, b}), read, frames)
 }
 
 // doneLocked tells it that the piece has let go of its bucket, or did not get it.
-func (h *hoses) doneLocked(id int32) {
+func (h *Set) doneLocked(id int32) {
 	if f := h.ahead; f.on {
 		unit := float64(int64(1) << h.budget.Shift)
-		h.n.direct.reg.RemoteDone(&f.uses[id], 2*h.costs.RoundTrip+h.costs.Register+unit*h.costs.RegisterByte)
+		h.reg.RemoteDone(&f.uses[id], 2*h.costs.RoundTrip+h.costs.Register+unit*h.costs.RegisterByte)
 	}
 }
 
 // remote is the firehoses of this rank as the predictor sees them.
-type remote struct{ h *hoses }
+type remote struct{ h *Set }
 
-// do calls f for the target with that number, under nic.mu; false if it was forgotten, or its memory withdrawn.
+// do calls f for the target with that number, under the engine's lock; false if it was forgotten, or its memory withdrawn.
 func (r remote) do(id uint64, f func(v *firehose.View, b firehose.Bucket) bool) (known, done bool) {
 	h := r.h
-	h.n.mu.Lock()
-	defer h.n.mu.Unlock()
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	t, ok := h.ahead.find(id)
 	if !ok {
 		return false, false

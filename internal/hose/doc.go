@@ -1,0 +1,54 @@
+// Package hose keeps the firehoses of one rank: the right to read and write other ranks' memory that is larger than what may be
+// registered, bucket by bucket, and what it keeps registered for them. It gives package firehose, which is accounting only, what
+// that needs: messages, registrations under regmgr's budget, costs, waiting, and the engine's lock. It moves no bytes and posts no
+// operation: that is the engine's, which asks here for the key of a bucket before it posts, and says here when it is done.
+//
+// # Terms
+//
+//   - Set: the firehoses of one rank, both ways.
+//   - Far: another rank's memory that is registered in buckets, as this rank sees it.
+//   - Piece: an operation of the engine, by number. At any time it has at most one firehose.
+//   - Owner, bucket, hit, miss, move, share: as in package firehose.
+//   - Lock: the engine's, under which pieces are taken and given back. A hit takes piece and firehose under it at once.
+//
+// # Life of a bucket's use
+//
+// An operation that one held bucket will do for has TryLocked and NoteLocked called while its piece is taken: no message, no
+// wait, no allocation, and no lock but the engine's. Any other is cut by Cut at the ends of buckets, and calls Attach for each
+// part. On a miss that writes a move, has it sent, and waits with the poller's work going on meanwhile; a small put travels in it.
+// What Attach refuses without an error goes by message to the owner's CPU. When the piece's operation is complete the poller calls
+// ReleaseLocked. Long transfers, and those of many runs, ask for many buckets together before that (Fetch, FetchRuns) and keep
+// none of them.
+//
+// # Life of exposed memory
+//
+// Expose gives it a number, by which peers ask, and promises their part of the budget to them. The poller hands moves to Handle,
+// which registers and answers at once, or later from Progress. Before the memory is freed all members call Leave, which gives up
+// what they hold of each other's, and Withdraw, which waits until nobody holds anything of this rank's.
+//
+// # Ahead of the use
+//
+// Under the policy Predictive the uses of buckets are told to regmgr's helper by their call sites, and the helper asks for buckets
+// before their next use. A hit and a miss of the same line of a program are the same use: see frames.
+//
+// # Invariants
+//
+//   - E1: nothing is sent, registered or waited for while the engine's lock is held.
+//   - E2: a key that Attach or TryLocked has given is good until ReleaseLocked for the same piece.
+//   - E3: no caller waits for a firehose while Fetch or FetchRuns keep another for him: what they get they let go of.
+//   - E4: two ranks of which one could not tell the other about moves give up the firehoses between them, in that direction: what
+//     was told too late is dropped before what takes its place is sent.
+//   - E5: Withdraw returns when nothing of the memory is registered for anybody.
+//
+// # Lock order
+//
+//	the engine's lock  (holder, views, moves that wait to be sent; never held across a wait)
+//		regmgr's, where it is told of uses
+//	Set.mu             (exposed memory and its registrations; nothing is taken under it but regmgr's budget)
+//	firehose.Server's  (nothing but regmgr's budget is taken under it)
+//
+// # Limits
+//
+// Buckets have at least 32 KiB, and more where the NIC has too few registrations for that. 65536 buckets are kept in mind for
+// the predictor.
+package hose

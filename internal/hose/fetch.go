@@ -1,0 +1,126 @@
+package hose
+
+import (
+	"gopgas/firehose"
+	"gopgas/transport"
+)
+
+// Fetch asks for the buckets of a long transfer together, as many as the share allows beside other transfers, and
+// returns for how many of its bytes it did. It keeps none of them: whoever held some and waited for more could wait for
+// ever. Most will still be there when they are used.
+func (h *Set) Fetch(name string, far *Far, addr uint64, bytes int) (int, error) {
+	at := addr - far.r.Start
+	h.lock.Lock()
+	v, err := h.viewLocked(far)
+	if err != nil {
+		h.lock.Unlock()
+		return 0, transport.NewOpError(name, far.rank, err)
+	}
+	half := uint64(max(1, h.budget.Share/2) << h.budget.Shift)
+	n := h.holder.Piece(v, at, min(uint64(bytes), half))
+	if n <= v.End(at)-at {
+		h.lock.Unlock()
+		return int(n), nil // a single bucket: whoever uses it will ask
+	}
+	q := new(firehose.Request)
+	state := h.holder.Acquire(v, q, at, n)
+	h.lock.Unlock()
+	if state == firehose.Waiting {
+		if err := h.await(name, far.rank, q); err != nil {
+			return 0, err
+		}
+	}
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if h.holder.Release(q) { // nothing, if it failed: the parts will find their own way
+		h.work.Store(true)
+	}
+	return int(n), nil
+}
+
+// Span is a run of a transfer that has many. Where Far is nil it needs no bucket.
+type Span struct {
+	Far   *Far
+	Addr  uint64
+	Bytes int
+}
+
+// fetchMost is how many runs of a transfer have their buckets asked for together.
+const fetchMost = 64
+
+// fetcher asks for the buckets of many runs at once, so that their moves are under way together.
+type fetcher struct{ q [fetchMost]firehose.Request }
+
+// FetchRuns asks for the buckets of the runs from number i on, to whatever members, as many as half a share holds, and
+// returns the number of the first run it did not ask for. When it returns no answer is outstanding. It keeps no bucket:
+// each is let go of as soon as it is there, else transfers that hold some and wait for more could wait for each other for
+// ever. Most will still be there when they are used.
+func (h *Set) FetchRuns(op string, count, i int, run func(int) Span) (next int, err error) {
+	f, _ := h.fetchers.Get().(*fetcher)
+	if f == nil {
+		f = new(fetcher)
+	}
+	used := 0
+	var waits [fetchMost]int32 // who is waited for: rank by request
+	h.lock.Lock()
+	for left := max(1, h.budget.Share/2); i < count && used < fetchMost && left > 0; i++ {
+		r := run(i)
+		if r.Far == nil || r.Bytes == 0 {
+			continue
+		}
+		v, verr := h.viewLocked(r.Far)
+		if verr != nil {
+			continue // the run itself will say so
+		}
+		at := r.Addr - r.Far.r.Start
+		n := h.holder.Piece(v, at, uint64(r.Bytes))
+		if n < uint64(r.Bytes) {
+			n = min(n, v.End(at)-at) // a long run asks for itself, later
+		}
+		q := &f.q[used]
+		if h.holder.Acquire(v, q, at, n) == firehose.Ready {
+			h.letGoLocked(q)
+			continue
+		}
+		waits[used] = int32(r.Far.rank)
+		used++
+		left -= int64(q.Run().Weight())
+	}
+	h.lock.Unlock()
+	if used > 0 {
+		h.work.Store(true)
+		h.send()
+	}
+	for k := 0; k < used && err == nil; k++ {
+		err = h.awaitAll(op, int(waits[k]), f.q[k:used])
+	}
+	if err == nil {
+		h.fetchers.Put(f)
+	} // else some request may still be under way: it stays where it is
+	return i, err
+}
+
+// awaitAll returns when the first of the requests, which is to rank, waits no longer, and lets go of all that are there.
+func (h *Set) awaitAll(op string, rank int, q []firehose.Request) error {
+	done := func() bool {
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		for k := range q {
+			h.letGoLocked(&q[k])
+		}
+		return q[0].State() != firehose.Waiting
+	}
+	if done() {
+		return nil
+	}
+	err := h.nic.WaitUntil(op, rank, done)
+	if err != nil {
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		for k := range q {
+			h.holder.Abandon(&q[k])
+		}
+		h.holder.Lost(rank, err) // as in await
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package hose
+
+import (
+	"gopgas/firehose"
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// Expose lets peers ask for buckets of r, and returns the number by which they name it.
+func (h *Set) Expose(r mem.Range) (uint32, error) {
+	h.mu.Lock()
+	id := h.next
+	h.next++
+	h.parts[id] = r
+	h.lends.Store(true)
+	h.promiseLocked()
+	h.mu.Unlock()
+	h.reg.KeepPromise()
+	if err := h.server.Expose(firehose.Range{ID: id, Start: r.Addr(), Bytes: uint64(r.Bytes)}); err != nil {
+		return 0, err
+	}
+	return id, nil
+}
+
+// Lends reports whether this rank has had memory in buckets: until then nobody asks it for any.
+func (h *Set) Lends() bool { return h.lends.Load() }
+
+// Withdraw ends what Expose began, after Leave. It returns when no peer holds buckets any more; the members call it
+// together. Ranks that have parted have nothing in flight and send nothing any more: then each takes back what was held
+// of it by itself.
+func (h *Set) Withdraw(id uint32) error {
+	h.server.Withdraw(id)
+	parted := h.nic.Parted()
+	err := h.nic.WaitUntil("free", nobody, func() bool {
+		for r := range h.size {
+			if parted || h.nic.Gone(r) != nil {
+				h.server.Lost(r)
+			}
+		}
+		// What this rank gives up must be on its way: when it waits no longer nobody may look after that for long.
+		return h.server.Withdrawn(id) && (parted || !h.work.Load())
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.parts, id)
+	h.promiseLocked()
+	return err
+}
+
+// nobody is the rank of a wait that concerns no single one.
+const nobody = -1
+
+// promiseLocked keeps the peers' part of the budget for them as long as they may ask for it.
+func (h *Set) promiseLocked() {
+	if len(h.parts) == 0 {
+		h.reg.Promise(0, 0)
+		return
+	}
+	units := h.budget.Share * int64(h.budget.Ranks-1)
+	h.reg.Promise(units<<h.budget.Shift, int(units))
+}
+
+// lent is a bucket's registration.
+type lent struct {
+	key transport.Region
+	mem mem.Range
+}
+
+// registrar is a Set as its Server sees it.
+type registrar Set
+
+// Register implements firehose.Registrar: each bucket is a registration of its own, made under regmgr's budget.
+func (g *registrar) Register(r firehose.Range, run firehose.Run, pins []firehose.Pin) error {
+	g.mu.Lock()
+	whole := g.parts[r.ID]
+	g.mu.Unlock()
+	for i := range pins {
+		off, n := r.Extent(g.budget.Shift, run.At(uint32(i)))
+		part := whole.Slice(int(off), int(n))
+		reg, err := g.reg.Lend(part, transport.AllAccess)
+		if err != nil {
+			_ = g.Deregister(r, run, pins[:i]) // the first error is the one to tell
+			return err
+		}
+		pins[i] = firehose.Pin{Key: reg.RKey, Handle: reg.ID}
+		g.mu.Lock()
+		g.keys[reg.ID] = lent{reg, part}
+		g.mu.Unlock()
+	}
+	return nil
+}
+
+// Deregister implements firehose.Registrar.
+func (g *registrar) Deregister(_ firehose.Range, _ firehose.Run, pins []firehose.Pin) error {
+	var first error
+	for _, p := range pins {
+		g.mu.Lock()
+		l := g.keys[p.Handle]
+		delete(g.keys, p.Handle)
+		g.mu.Unlock()
+		if err := g.reg.Return(l.key, l.mem); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}

@@ -1,0 +1,225 @@
+package hose
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/firehose"
+	"gopgas/internal/mem"
+)
+
+// TestUse: the first use of a bucket is a move, the next ones are hits, and no part crosses the bucket's end.
+func TestUse(t *testing.T) {
+	p := newPair(t)
+	h := p.set[0]
+	require.False(t, p.try(100, 8), "nothing is held yet")
+	require.False(t, h.Held(p.far, p.addr(100), 8))
+	key, direct, carried, err := h.Attach("get", 3, p.far, p.addr(100), 8, nil, true)
+	require.NoError(t, err)
+	require.True(t, direct)
+	require.False(t, carried)
+	require.GreaterOrEqual(t, key, uint64(1000))
+	require.True(t, h.Held(p.far, p.addr(100), 8))
+	require.True(t, p.try(100, 8))
+	p.release(3)
+	require.True(t, p.try(100, 8), "it stays")
+	require.Equal(t, 1, p.nic[0].sent[Ask])
+
+	room, err := h.Cut(p.far, p.addr(100), exposed, exposed)
+	require.NoError(t, err)
+	require.Positive(t, room)
+	require.True(t, p.try(100, room))
+	require.False(t, p.try(100, room+1), "a part of another bucket")
+	most, err := h.Cut(p.far, p.addr(100), exposed, 7)
+	require.NoError(t, err)
+	require.Equal(t, 7, most)
+	origin, owner := h.Stats()
+	require.Positive(t, origin.Hits)
+	require.Zero(t, owner.Pinned)
+	_, owner = p.set[1].Stats()
+	require.Positive(t, owner.Pinned)
+	p.end(t)
+}
+
+// TestCarried: a small put of a miss travels in the move, and nothing is left to release.
+func TestCarried(t *testing.T) {
+	p := newPair(t)
+	src := []byte("eight by")
+	_, direct, carried, err := p.set[0].Attach("put", 1, p.far, p.addr(64), len(src), src, false)
+	require.NoError(t, err)
+	require.False(t, direct)
+	require.True(t, carried)
+	require.Equal(t, src, p.mem.Slice(64, len(src)).Data())
+	require.True(t, p.try(64, 8), "the bucket came too")
+	p.end(t)
+}
+
+// TestFetch: a long transfer, and one of many runs, ask for their buckets together and keep none.
+func TestFetch(t *testing.T) {
+	p := newPair(t)
+	h := p.set[0]
+	n, err := h.Fetch("put", p.far, p.addr(0), 4<<20)
+	require.NoError(t, err)
+	require.Positive(t, n)
+	require.Positive(t, p.far.v.Order(), "a long put begins with large buckets")
+	require.GreaterOrEqual(t, h.budget.Share>>p.far.v.Order(), int64(4))
+	require.True(t, h.Held(p.far, p.addr(0), 8))
+
+	p.nic[0].full = 2 // a move that finds no room is sent later
+	next, err := h.FetchRuns("get", 6, 1, func(i int) Span {
+		if i == 2 {
+			return Span{}
+		}
+		return Span{Far: p.far, Addr: p.addr(i << 20), Bytes: 8}
+	})
+	require.NoError(t, err)
+	require.Greater(t, next, 1)
+	for i := 1; i < next; i++ {
+		if i != 2 {
+			require.True(t, h.Held(p.far, p.addr(i<<20), 8), "run %d", i)
+		}
+	}
+	p.end(t)
+}
+
+// TestUndelivered: where moves do not arrive messages do, and the owner is told that nothing of his is held any more.
+func TestUndelivered(t *testing.T) {
+	p := newPair(t)
+	h := p.set[0]
+	_, direct, _, err := h.Attach("get", 0, p.far, p.addr(0), 8, nil, true)
+	require.NoError(t, err)
+	require.True(t, direct)
+	p.release(0)
+	p.nic[0].refuse = errLost
+	_, direct, carried, err := h.Attach("get", 0, p.far, p.addr(4<<20), 8, nil, true)
+	require.NoError(t, err, "it goes by message")
+	require.False(t, direct)
+	require.False(t, carried)
+	require.Zero(t, p.nic[0].sent[Forgotten])
+	p.nic[0].refuse = nil
+	h.Progress()
+	require.Equal(t, 1, p.nic[0].sent[Forgotten], "E4")
+	require.False(t, p.try(0, 8))
+	p.end(t)
+}
+
+// TestUnanswered: who could not deliver an answer has the asker give up what he holds.
+func TestUnanswered(t *testing.T) {
+	p := newPair(t)
+	_, direct, _, err := p.set[0].Attach("get", 0, p.far, p.addr(0), 8, nil, true)
+	require.NoError(t, err)
+	require.True(t, direct)
+	p.release(0)
+	p.set[1].Answered(cookieOf(Answer, 0), 0, nil, errLost)
+	p.set[1].Progress()
+	require.Equal(t, 1, p.nic[1].sent[Forget])
+	p.set[0].Progress()
+	require.Equal(t, 1, p.nic[0].sent[Forgotten])
+	require.False(t, p.try(0, 8))
+	p.end(t)
+}
+
+// TestGone: the end of the owner ends the wait for it.
+func TestGone(t *testing.T) {
+	p := newPair(t)
+	dead := errors.New("rank 1 is gone")
+	p.nic[0].gone = dead
+	_, direct, _, err := p.set[0].Attach("get", 0, p.far, p.addr(0), 8, nil, true)
+	require.ErrorIs(t, err, dead)
+	require.False(t, direct)
+	p.set[0].Lost(1)
+	require.False(t, p.try(0, 8))
+	p.end(t)
+}
+
+// TestMalformed: what no Set sends is not taken in.
+func TestMalformed(t *testing.T) {
+	p := newPair(t)
+	for _, c := range []struct {
+		k    Kind
+		from int
+	}{{Ask, -1}, {Ask, 2}, {Answer, 0}, {Ask, 0}, {Forgotten, 2}} {
+		_, ok := p.set[1].Handle(c.k, c.from, []byte{1, 2, 3}, nil)
+		require.False(t, ok, "%v", c)
+	}
+	p.end(t)
+}
+
+// TestCosts: what a miss costs comes from the model of registrations and the shortest move.
+func TestCosts(t *testing.T) {
+	p := newPair(t)
+	h := p.set[0]
+	require.Equal(t, 1, p.nic[0].modal)
+	c := costsOf(p.nic[0].model)
+	require.Equal(t, firehose.Costs{RoundTrip: 4000, Register: 4000, RegisterByte: 300.0 / 4096}, c)
+	require.Equal(t, c, h.costs)
+	one := firehose.Run{First: firehose.MakeBucket(1, 0, 0), Count: 1}
+	byRegistration := c.Register + float64(h.Unit())*c.RegisterByte
+	h.timedLocked(time.Duration(byRegistration+5000), one)
+	require.InDelta(t, 5000, h.costs.RoundTrip, 2)
+	h.timedLocked(time.Duration(byRegistration+9000), one)
+	require.InDelta(t, 5000, h.costs.RoundTrip, 2, "the shortest")
+	h.timedLocked(time.Duration(byRegistration/2), one)
+	require.InDelta(t, byRegistration/8, h.costs.RoundTrip, 2, "the owner did not have to register")
+	p.end(t)
+}
+
+// TestFix: the size of buckets can be fixed to what there is room for.
+func TestFix(t *testing.T) {
+	p := newPair(t)
+	h := p.set[0]
+	for _, bytes := range []int64{h.Unit() / 2, h.Unit() + 1, budget} {
+		require.ErrorContains(t, h.Fix(bytes), "found room for powers of two")
+	}
+	require.NoError(t, h.Fix(2*h.Unit()))
+	room, err := h.Cut(p.far, p.addr(0), exposed, exposed)
+	require.NoError(t, err)
+	require.EqualValues(t, 2*h.Unit()-int64(p.mem.Addr())%(2*h.Unit()), room)
+	require.NoError(t, h.Fix(0))
+	p.end(t)
+}
+
+// TestShortMessages: messages in which no bucket can be named are refused.
+func TestShortMessages(t *testing.T) {
+	p := newPair(t)
+	_, err := New(Config{Size: 2, Bytes: budget, Payload: firehose.LeastPayload - 1, Registered: p.regs[0]})
+	require.ErrorIs(t, err, firehose.ErrLimits)
+	p.end(t)
+}
+
+// TestAllocations: a hit allocates nothing.
+func TestAllocations(t *testing.T) {
+	p := newPair(t)
+	_, direct, _, err := p.set[0].Attach("get", 0, p.far, p.addr(0), 8, nil, true)
+	require.NoError(t, err)
+	require.True(t, direct)
+	p.release(0)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if !p.try(0, 8) {
+			t.Fail()
+		}
+	}))
+	p.end(t)
+}
+
+// BenchmarkTake is a hit: a bucket that is held is taken and given back.
+func BenchmarkTake(b *testing.B) {
+	p := newPair(b)
+	n, err := p.set[0].Fetch("put", p.far, p.addr(0), exposed)
+	require.NoError(b, err)
+	src := mem.Of(make([]byte, 8))
+	_, _, _, err = p.set[0].Attach("put", 0, p.far, p.addr(0), src.Bytes, nil, false)
+	require.NoError(b, err)
+	p.release(0)
+	require.Positive(b, n)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !p.try(0, 8) {
+			b.Fatal("it is not held")
+		}
+	}
+	p.end(b)
+}

@@ -1,0 +1,122 @@
+package hose
+
+import (
+	"errors"
+
+	"gopgas/firehose"
+	"gopgas/transport"
+)
+
+// TryLocked gets a firehose for piece id on the bucket that n bytes at address addr of far lie in, if that bucket is held. The
+// key is valid until ReleaseLocked. Where it succeeds and the piece is to be used, NoteLocked comes next.
+func (h *Set) TryLocked(id int32, far *Far, addr uint64, n int) (key uint64, ok bool) {
+	v, err := h.viewLocked(far)
+	if err != nil {
+		return 0, false
+	}
+	at := addr - far.r.Start
+	if v.End(at)-at < uint64(n) {
+		return 0, false
+	}
+	q := &h.q[id]
+	if q.Put = nil; !h.holder.Try(v, q, at, uint64(n)) {
+		return 0, false
+	}
+	return q.Key(0), true
+}
+
+// ReleaseLocked lets go of the firehose of piece id, whose operation is over or will not take place.
+func (h *Set) ReleaseLocked(id int32) {
+	h.doneLocked(id)
+	if h.holder.Release(&h.q[id]) {
+		h.work.Store(true)
+	}
+}
+
+// letGoLocked releases a request if it is there.
+func (h *Set) letGoLocked(q *firehose.Request) {
+	if q.State() == firehose.Ready && h.holder.Release(q) {
+		h.work.Store(true)
+	}
+}
+
+// Held reports whether the bucket that n bytes at address addr of far lie in is held now.
+func (h *Set) Held(far *Far, addr uint64, n int) bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	v, err := h.viewLocked(far)
+	return err == nil && h.holder.Held(v, addr-far.r.Start, uint64(n))
+}
+
+// Cut returns how many of n bytes at address addr of far one operation can carry that carries most at most: no part crosses
+// the end of a bucket.
+func (h *Set) Cut(far *Far, addr uint64, n, most int) (int, error) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	v, err := h.viewLocked(far)
+	if err != nil {
+		return 0, err
+	}
+	at := addr - far.r.Start
+	return min(n, most, int(v.End(at)-at)), nil
+}
+
+// Attach gets a firehose for piece id on the bucket that n bytes at address addr of far lie in; it waits for a move. A put may
+// travel in that: then carried is true and nothing is left to do. If direct is true the piece has a firehose, which key opens,
+// until ReleaseLocked. Else it has none: the bytes must go by message, if they were not carried. read: the bytes come here.
+func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []byte, read bool) (key uint64, direct, carried bool, err error) {
+	q := &h.q[id]
+	h.lock.Lock()
+	v, err := h.viewLocked(far)
+	if err != nil {
+		h.lock.Unlock()
+		return 0, false, false, transport.NewOpError(name, far.rank, err)
+	}
+	q.Put = put
+	h.NoteLocked(id, far, addr, read)
+	state := h.holder.Acquire(v, q, addr-far.r.Start, uint64(n))
+	h.lock.Unlock()
+	if state == firehose.Waiting {
+		err = h.await(name, far.rank, q)
+	}
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	ready := q.State() == firehose.Ready
+	q.Put = nil
+	switch {
+	case ready && (err != nil || q.Carried()):
+		h.letGoLocked(q)
+	case ready:
+		return q.Key(0), true, false, nil
+	case err == nil && !q.Carried() && !fallsBack(q.Err()):
+		err = transport.NewOpError(name, far.rank, q.Err())
+	}
+	h.doneLocked(id)
+	return 0, false, q.Carried(), err
+}
+
+// await returns when q waits no longer. On an error everything with the rank has ended.
+func (h *Set) await(name string, rank int, q *firehose.Request) error {
+	begun := h.sched.Now()
+	h.work.Store(true)
+	h.send()
+	err := h.nic.WaitUntil(name, rank, func() bool {
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		return q.State() != firehose.Waiting
+	})
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	switch {
+	case err != nil:
+		h.holder.Lost(rank, err) // the rank is gone, or this one's NIC
+	case q.State() == firehose.Ready && q.Moved():
+		h.timedLocked(h.sched.Now()-begun, q.Run())
+	}
+	return err
+}
+
+// fallsBack reports whether a firehose was refused for a reason that leaves messages possible.
+func fallsBack(err error) bool {
+	return errors.Is(err, firehose.ErrRefused) || errors.Is(err, firehose.ErrNoShare) || errors.Is(err, firehose.ErrMove)
+}

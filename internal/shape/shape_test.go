@@ -1,0 +1,91 @@
+package shape
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestShapes is a golden table of how barriers are laid out.
+func TestShapes(t *testing.T) {
+	for _, c := range []struct {
+		node   []int
+		me     int
+		shared bool
+		want   string
+	}{
+		{[]int{0}, 0, true, "[[0]] 0 [{0 [0] 0}]"},
+		{[]int{0, 0, 0}, 2, true, "[[0 1 2]] 0 [{0 [0 1 2] 2}]"},
+		{[]int{5, 6, 7}, 1, true, "[[0 1 2]] 0 [{0 [0 1 2] 1}]"},
+		{[]int{0, 0, 1, 1}, 3, false, "[[0 1 2 3]] 0 [{0 [0 1 2 3] 3}]"},
+		{[]int{0, 0, 1, 1}, 0, true, "[[0 1] [2 3]] 0 [{0 [0 1] 0} {1 [0 2] 0} {2 [0 1] 0}]"},
+		{[]int{0, 0, 1, 1}, 3, true, "[[0 1] [2 3]] 1 [{0 [2 3] 1} {2 [2 3] 1}]"},
+		{[]int{9, 4, 9, 4, 9}, 1, true, "[[0 2 4] [1 3]] 1 [{0 [1 3] 0} {1 [0 1] 1} {2 [1 3] 0}]"},
+		{[]int{9, 4, 9, 4, 9}, 4, true, "[[0 2 4] [1 3]] 0 [{0 [0 2 4] 2} {2 [0 2 4] 2}]"},
+		{[]int{1, 2, 2}, 0, true, "[[0] [1 2]] 0 [{0 [0] 0} {1 [0 1] 0} {2 [0] 0}]"},
+	} {
+		s := Of(c.node, c.me, c.shared)
+		require.Equal(t, c.want, fmt.Sprint(s.Nodes, s.Mine, s.Phases), "%v for %d", c.node, c.me)
+	}
+}
+
+// knowledge plays a gather: what each member's outbox holds, by rounds in which all write and then all read.
+func knowledge(t *testing.T, node []int) {
+	n := len(node)
+	shapes := make([]Shape, n)
+	boxes := make([][]int, n)
+	for m := range n {
+		shapes[m] = Of(node, m, true)
+		boxes[m] = []int{m}
+	}
+	for area := range Release {
+		for dist := 1; dist < n; dist *= 2 {
+			before := make([][]int, n)
+			for m := range boxes {
+				before[m] = slices.Clone(boxes[m])
+			}
+			for m := range n {
+				for i := range shapes[m].Phases {
+					p := &shapes[m].Phases[i]
+					if p.Area != area || dist >= len(p.Members) {
+						continue
+					}
+					at, more := shapes[m].Gathered(p, dist)
+					require.Len(t, boxes[m], at, "%v: member %d in phase %d at %d", node, m, area, dist)
+					from := p.Members[Behind(p.Me, dist, len(p.Members))]
+					require.GreaterOrEqual(t, len(before[from]), more, "%v: member %d in phase %d at %d", node, m, area, dist)
+					boxes[m] = append(boxes[m], before[from][:more]...)
+				}
+			}
+		}
+	}
+	for m := range n {
+		have := boxes[m]
+		if shapes[m].Levels() {
+			have = boxes[shapes[m].Leader()]
+		}
+		require.Equal(t, shapes[m].Order(m), have, "%v: member %d", node, m)
+		sorted := slices.Sorted(slices.Values(have))
+		for i, v := range sorted {
+			require.Equal(t, i, v)
+		}
+		require.Len(t, sorted, n)
+	}
+}
+
+// TestGathersReachEverybody: whatever the nodes, each member ends up with all slots, and Order says whose they are (S1, S3).
+func TestGathersReachEverybody(t *testing.T) {
+	for n := 1; n <= 33; n++ {
+		for nodes := 1; nodes <= n; nodes++ {
+			blocks, cyclic, uneven := make([]int, n), make([]int, n), make([]int, n)
+			for m := range n {
+				blocks[m], cyclic[m], uneven[m] = m*nodes/n, m%nodes, min(m, nodes-1)
+			}
+			knowledge(t, blocks)
+			knowledge(t, cyclic)
+			knowledge(t, uneven)
+		}
+	}
+}
