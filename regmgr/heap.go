@@ -27,7 +27,8 @@ func (m *Manager) Collected() {
 	m.reaping.Add(1)
 	m.mu.Lock()
 	before := m.collected
-	m.collected = m.uses.Add(1) // so that uses before and after differ
+	m.uses.Add(1) // so that uses before and after differ
+	m.collected = m.tick()
 	m.counts.collections.Add(1)
 	none := m.heapBytes == 0 || before == 0
 	m.mu.Unlock()
@@ -40,6 +41,10 @@ func (m *Manager) Collected() {
 		m.reap(before)
 	})
 }
+
+// Collections is how many garbage collections the manager has learned of. What lay on the heap before one may be another
+// buffer at the same address after it.
+func (m *Manager) Collections() uint64 { return m.counts.collections.Load() }
 
 // reap gives up the regions on the Go heap whose last use came before that many uses: before the last collection but one.
 func (m *Manager) reap(before uint64) {

@@ -77,7 +77,7 @@ var rooms = []room{
 	{"transport/soft", "internal/softnic transport/shm transport leaves"},
 	{"transport/sim", "transport leaves"},
 	{"transport/shm", "transport leaves"},
-	{"transport/transporttest", "transport leaves"},
+	{"transport/transporttest", "transport internal/softnic leaves"},
 	{"internal/softnic", "transport leaves"},
 	{"transport", leaves},
 

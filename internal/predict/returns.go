@@ -28,10 +28,11 @@ const (
 
 // buffer is what is known of one buffer.
 type buffer struct {
-	addr uint64
-	last uint64 // what had been moved when it was used last
-	uses uint8
-	site uint8 // where it was used first
+	addr  uint64
+	last  uint64 // what had been moved when it was used last
+	epoch uint32
+	uses  uint8
+	site  uint8 // where it was used first
 }
 
 // origin is what became of the buffers that were first used at a site.
@@ -46,11 +47,12 @@ type origin struct {
 const mix64 = 0x9e3779b97f4a7c15
 
 // Use notes that a transfer of bytes at a call site uses the buffer at addr, and returns how many transfers a registration made
-// for it now would serve: 1, this one, to many. reach is how many bytes of other transfers a registration survives, 0: any number.
-func (r *Returns) Use(site, addr uint64, bytes int, reach uint64) uint8 {
+// for it now would serve: 1, this one, to many. reach is how many bytes of other transfers a registration survives, 0: any number. epoch
+// is how often memory has been given out anew: behind that another buffer may have the address.
+func (r *Returns) Use(site, addr uint64, bytes int, reach uint64, epoch uint32) uint8 {
 	b := &r.buffers[addr*mix64>>(64-bufferBits)]
 	r.moved += uint64(bytes)
-	known := b.uses > 0 && b.addr == addr
+	known := b.uses > 0 && b.addr == addr && b.epoch == epoch
 	away := r.moved - b.last - uint64(bytes)
 	b.last = r.moved
 	if known && (reach == 0 || away <= reach) {
@@ -75,7 +77,7 @@ func (r *Returns) Use(site, addr uint64, bytes int, reach uint64) uint8 {
 	}
 	uses := s.forecast()
 	s.begin()
-	*b = buffer{addr: addr, last: r.moved, uses: 1, site: place}
+	*b = buffer{addr: addr, last: r.moved, epoch: epoch, uses: 1, site: place}
 	return uses
 }
 

@@ -43,7 +43,7 @@ func TestReturns(t *testing.T) {
 			seen := map[int]bool{}
 			late := c.reach == 3*size
 			for _, u := range c.plays {
-				got := r.Use(uint64(u.site)*977, addr(u.buffer), size, c.reach)
+				got := r.Use(uint64(u.site)*977, addr(u.buffer), size, c.reach, 0)
 				if !seen[u.buffer] || late {
 					first = append(first, got)
 				} else {
@@ -73,9 +73,9 @@ func TestReturnsChanges(t *testing.T) {
 	next := uint64(0)
 	fresh := func(uses int) (foreseen uint8) {
 		next += 1 << 20
-		foreseen = r.Use(5, next, 1<<20, 0)
+		foreseen = r.Use(5, next, 1<<20, 0, 0)
 		for range uses - 1 {
-			r.Use(5, next, 1<<20, 0)
+			r.Use(5, next, 1<<20, 0, 0)
 		}
 		return foreseen
 	}
@@ -91,4 +91,6 @@ func TestReturnsChanges(t *testing.T) {
 		}
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() { fresh(2) }))
+	require.Greater(t, r.Use(6, next, 1<<20, 0, 0), uint8(1), "it is known")
+	require.EqualValues(t, 1, r.Use(6, next, 1<<20, 0, 1), "it may be another one")
 }

@@ -89,7 +89,7 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 		return p
 	}
 	switch {
-	case user.Bytes >= n.direct.least || user.Bytes >= leastLearned && n.learns():
+	case user.Bytes >= n.direct.least || user.Bytes >= leastLearned && !get && !waited && n.learns():
 		return n.chooseLarge(t, waited, user)
 	case n.bypasses(t.r, get, waited, user):
 		t.path = PathBypass
@@ -99,11 +99,11 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 	}
 }
 
-// leastLearned is the size in bytes from which what transfers cost is worth learning, where that is left to the costs: below it
-// asking the clock would be a good part of it.
+// leastLearned is the size in bytes from which what puts cost is worth learning that fit into a slot and for which nobody waits one
+// by one: below it asking the clock would be a good part of it. Of others that fit what is measured at the start says enough.
 const leastLearned = 16 << 10
 
-// learns reports whether the costs decide of transfers that fit into a slot as they do of larger ones.
+// learns reports whether the costs decide of puts that fit into a slot as they do of larger transfers.
 func (n *nic) learns() bool {
 	return n.bulk.how.kind == bulkAuto && n.small.how.Mode == eager.Auto && n.direct.reg.Policy() == regmgr.LeavePinned &&
 		!n.e.Sched.Virtual() && n.prices().measured
@@ -132,6 +132,13 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 	var last run
 	if !waited {
 		q.Waited, last = n.small.flushFollows()
+	}
+	if q.Waited && user.Bytes < n.direct.least {
+		if n.small.frequent(user) {
+			t.path = PathBypass
+			return selector.Direct
+		}
+		return selector.Bounce
 	}
 	if user.Bytes > bulkFold*n.bulkSlot() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
@@ -171,6 +178,9 @@ func (n *nic) cheapest(t *journey, q selector.Query, last *run) (p selector.Prot
 	if t.blocking && last.puts > 0 && last.rank == t.r.Rank {
 		if p, again = last.trial.Again(q); again {
 			t.trial = last.trial
+			if p == selector.Register {
+				t.trial = t.trial.Quiet()
+			}
 		}
 	}
 	if !again {

@@ -154,11 +154,11 @@ func (t journey) rights() transport.Access {
 // opPut is the name of the puts whose failure a flush reports if nobody has waited for their handle.
 const opPut = "put"
 
-// failedPutLocked takes the failures of puts to rank that nobody has waited for, and returns one of them.
-func (n *nic) failedPutLocked(rank int) (err error) {
-	for h, ferr := range n.failed {
-		if of := (*transport.OpError)(nil); errors.As(ferr, &of) && of.Rank == rank && of.Op == opPut {
-			err = ferr
+// failedLocked takes the failures of puts and non-blocking atomics to rank that nobody has waited for, and returns one of them.
+func (n *nic) failedLocked(rank int) (err error) {
+	for h, f := range n.failed {
+		if f.rank == rank && f.told {
+			err = f.err
 			delete(n.failed, h)
 		}
 	}

@@ -18,6 +18,12 @@
 // the poller's place if that is free, hands completions out, and steps its scheduler otherwise. Flush waits until
 // nothing is counted against the target.
 //
+// # Life of an atomic
+//
+// One that the NIC has is posted, and its old value comes back in the piece's own word; what the NIC lacks is asked of the target's CPU,
+// by an active message. The poller copies the value of a non-blocking one to its place. The only one in flight sets out at once;
+// those behind it are held as small puts are. Atomics at many places go to each owner as a list in messages, or as a chain.
+//
 // # How the way is chosen
 //
 // Each put and get of the user's memory asks choose. A small one goes inline or through a slot, unless package eager finds
@@ -66,7 +72,8 @@
 //   - P1: the path of atomics is one for a whole Exposure, agreed by all members: CPU where all map each other,
 //     else NIC for everybody, the owner included. Two paths on one word lose updates.
 //   - P2: a request's buffers belong to the NIC until its completion was polled, whoever has stopped waiting.
-//   - P3: an asynchronous error is reported once, by the first Flush of its target that follows.
+//   - P3: an asynchronous error is reported once, by the first Flush of its target that follows; that of a put or atomic with a
+//     handle by whoever asks first, the handle or the Flush.
 //   - P4: a rank known to be gone ends every wait that needs it within one slow step of the waiter.
 //   - P5: what was flushed is posted again, at most three times, in its order and before anything newer; an atomic whose
 //     effect is unknown is not. One break flushes an operation once, so what meets no more than three breaks is done. A
@@ -81,7 +88,7 @@
 // # Lock order
 //
 //	poll         (at most one poller; try-lock only)
-//	  later.mu   (small puts that are held; not held while they are posted)
+//	  later.mu   (small puts and atomics that are held; not held while they are posted)
 //	    nic.mu   (requests, slots, endpoints, flights, the firehoses held; never held across a wait)
 //	      superpipe's Origin.mu, Pipe.mu
 //	  superpipe's Pipe.stepping, lease.mu (chunks and acknowledgements are posted under them, which takes later.mu and nic.mu)

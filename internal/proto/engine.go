@@ -29,6 +29,7 @@ type Engine struct {
 	config Config
 
 	chains  chains // of operations on their way to the NIC together
+	lists   lists  // of elements on their way to their owners together
 	opening sync.Mutex
 	count   bool // count operations on mapped memory too
 	record  *Recording
@@ -280,17 +281,20 @@ func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the
 // first of an earlier operation to that rank that failed.
-func (e *Engine) Flush(r *Remote) error {
+func (e *Engine) Flush(r *Remote) error { return e.FlushContext(context.Background(), r) }
+
+// FlushContext is Flush that ends with ctx, too; what is under way goes on.
+func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	n := e.nic()
 	if r.Mapped.Bytes != 0 || n == nil { // without a NIC only an empty part is not mapped
 		mem.FullFence()
 		return nil
 	}
 	if e.record == nil {
-		return n.flush(r.Rank)
+		return n.flush(ctx, r.Rank)
 	}
 	v := e.record.visit(timeline.Transfer, "flush", r.Rank)
-	err := n.flush(r.Rank)
+	err := n.flush(ctx, r.Rank)
 	e.record.over(&v, 0)
 	return err
 }
@@ -302,7 +306,7 @@ func (e *Engine) Quiet() error {
 		return nil
 	}
 	for r := range e.Size {
-		if err := e.nic().flush(r); err != nil {
+		if err := e.nic().flush(context.Background(), r); err != nil {
 			return err
 		}
 	}
@@ -320,7 +324,7 @@ func (e *Engine) Order(r *Remote) error {
 	if end := &n.ends[r.Rank]; n.caps.OrderedWrites && end.asked.Load() == 0 && end.piped.Load() == 0 {
 		return nil
 	}
-	return n.flush(r.Rank)
+	return n.flush(context.Background(), r.Rank)
 }
 
 // Store64 writes v to the 8-byte word at off, after all earlier puts of this rank to the same rank, and wakes

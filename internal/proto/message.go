@@ -28,6 +28,7 @@ const (
 const (
 	askStore  = askHose + uint8(hose.Kinds) + iota // args: key, address; payload: bytes
 	askLoad                                        // args: key, address, how many. Reply: the bytes
+	askListed                                      // args: key, 0, operation | kind<<8 | bytes<<16 | fetches; payload: addresses, elements. Reply: the old elements, or nothing
 	askLease                                       // args: key, address, bytes; payload: a superpipe.Offer. Reply: its length and a superpipe.Grant, or 0: not now
 	askPull                                        // args: key, address, bytes; payload: a superpipe.Grant. Reply: its length and a superpipe.Offer, or 0: not now
 	askReturn                                      // args: generation, tag: the receiver has its lease back. Reply: 1, or 0: ask again
@@ -63,6 +64,9 @@ func (n *nic) arrived(c *transport.Completion) {
 	id := int32(r.Cookie)
 	if err == nil && r.Status != statusOK {
 		err = errRefused
+	}
+	if err == nil && n.piece[id].fetch && len(r.Payload) == 8 {
+		n.piece[id].dst.SetBits(binary.LittleEndian.Uint64(r.Payload))
 	}
 	if err == nil && n.piece[id].keep {
 		// A reply that does not fit was not made by this program; what fits is as wrong as the rest.
@@ -130,6 +134,8 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		}
 		atom.Accumulate(op, t, part, mem.Of(r.Payload))
 		return 0, statusOK
+	case askListed:
+		return listed(&r, whole, out)
 	case askStore:
 		part, ok := within(whole, r.Args[1], len(r.Payload))
 		if !ok {

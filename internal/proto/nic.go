@@ -61,7 +61,7 @@ type nic struct {
 	stop       context.CancelFunc
 	menders    atomic.Int32 // connections being made anew
 
-	later later // small puts for which nobody waits yet
+	later later // small puts and atomics for which nobody waits yet
 
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
@@ -72,8 +72,9 @@ type nic struct {
 	freePiece []int32
 	transfer  []transfer
 	freeTrans []int32
-	failed    map[Handle]error // transfers that ended in error and were not waited for yet
-	failures  atomic.Bool      // there are some, for who does not hold mu
+	failed    map[Handle]failure // transfers that ended in error and were not waited for yet
+	failures  atomic.Bool        // there are some, for who does not hold mu
+	fetching  atomic.Int32       // non-blocking atomics in flight
 
 	poolKey, scratchKey transport.Region
 	scratch             mem.Range
@@ -87,6 +88,7 @@ type piece struct {
 	slot     int32 // of the bounce pool, or -1
 	transfer int32 // that it is part of, or -1
 	keep     bool  // the waiter takes the result from the piece and frees it
+	fetch    bool  // a non-blocking atomic
 	hosed    bool  // it has a firehose
 	tries    int8  // how often it was posted again
 	piped    bool  // it is a pipe's, or a measurement's, who calls it inner
@@ -102,13 +104,21 @@ type transfer struct {
 	err  error
 	op   string
 	rank int
+	told bool // P3: it changes the target's memory, and a flush tells of its failure if nobody has waited for it
+}
+
+// failure is how a transfer has failed, and whether a flush may tell.
+type failure struct {
+	err  error
+	rank int
+	told bool
 }
 
 func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n := &nic{
 		e: e, name: e.config.NICName, d: d, caps: d.Caps(),
 		ends: make([]endpoint, e.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
-		failed: make(map[Handle]error), ops: make([]transport.Op, pieces),
+		failed: make(map[Handle]failure), ops: make([]transport.Op, pieces),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.inline = min(n.caps.MaxInline, scratchBytes)
@@ -148,6 +158,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n.shareRoom()
 	n.prepareSmall(e.config.Eager)
 	e.Sched.SetProgress(n.progress)
+	e.Sched.SetTender(n.tend)
 	e.Sched.Go(func() { n.attend(n.ctx) })
 	return n, nil
 }
@@ -280,6 +291,15 @@ func (n *nic) progress() bool {
 	return (k > 0 || moved) && err == nil
 }
 
+// tend is progress by a goroutine of the NIC itself. Where this rank's memory is in buckets it does nothing: a request may have
+// a bucket's registration ended, which waits for what the NIC's goroutines are sending from there.
+func (n *nic) tend() bool {
+	if n.hoses != nil && n.hoses.Lends() {
+		return false
+	}
+	return n.progress()
+}
+
 // spread tells every other rank who is gone: only those that were connected to a rank hear of its end from the NIC.
 // It posts and may wait, for a connection that is being made for instance, perhaps by the very goroutine whose wait has polled:
 // so it runs beside.
@@ -390,7 +410,8 @@ func (n *nic) finish(c *transport.Completion) {
 	}
 	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
 		// The destination is the engine's until the transfer's generation grows, below.
-		copy(p.dst.Data(), n.source(p).Data())
+		from, _ := n.buffer(id, p.dst.Bytes)
+		copy(p.dst.Data(), from.Data())
 		n.e.Sched.ChargeCopy(p.dst.Bytes, p.dst.Bytes)
 	}
 	var err error
@@ -435,12 +456,12 @@ func (n *nic) freeLocked(id int32) {
 	if p.slot >= 0 {
 		n.pool.Give(p.slot)
 	}
-	p.dst, p.slot, p.keep, p.tries, p.piped = mem.Range{}, -1, false, 0, false
+	if p.fetch {
+		n.fetching.Add(-1)
+	}
+	p.dst, p.slot, p.keep, p.tries, p.piped, p.fetch = mem.Range{}, -1, false, 0, false, false
 	n.freePiece = append(n.freePiece, id)
 }
-
-// source is the NIC memory of a piece, cut to what it carries.
-func (n *nic) source(p *piece) mem.Range { return n.pool.Range(p.slot).Slice(0, p.dst.Bytes) }
 
 // partDoneLocked counts one part of a transfer as done.
 func (n *nic) partDoneLocked(t int32, err error) {
@@ -453,9 +474,9 @@ func (n *nic) partDoneLocked(t int32, err error) {
 		return
 	}
 	if tr.err != nil {
-		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = failure{transport.NewOpError(tr.op, tr.rank, tr.err), tr.rank, tr.told}
 		n.failures.Store(true)
-		if tr.op == opPut {
+		if tr.told {
 			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
 		}
 	}

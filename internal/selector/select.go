@@ -55,6 +55,10 @@ type Machine struct {
 
 	Slotted, Piped Tuning // of what goes through several slots, and of the superpipeline
 
+	// Puts and Gets are what transfers take beside all that is above, by protocol: this library's part, and what slots that have
+	// just been written cost the NIC.
+	Puts, Gets [Protocols]More
+
 	Slot     int  // of the bounce pool, bytes
 	Slots    int  // how many it has
 	Payload  int  // of an active message, bytes; 0: there are none
@@ -62,6 +66,38 @@ type Machine struct {
 	Fold     int  // slots that one of its transfers uses
 	Lease    bool // the NIC has a way for copied chunks
 	Idle     bool // a core is free for the helper that registers a hybrid's tail
+}
+
+// More is what transfers of growing sizes take beside what a model says, which may be less than nothing. The zero More is none.
+type More []struct {
+	Bytes   int
+	Seconds float64
+}
+
+// At is what a transfer of so many bytes takes more: straight lines between the points, and the first or the last beyond them.
+func (o More) At(bytes int) float64 {
+	for i, p := range o {
+		switch {
+		case bytes > p.Bytes:
+		case i == 0:
+			return p.Seconds
+		default:
+			last := o[i-1]
+			return last.Seconds + (p.Seconds-last.Seconds)*float64(bytes-last.Bytes)/float64(p.Bytes-last.Bytes)
+		}
+	}
+	if len(o) == 0 {
+		return 0
+	}
+	return o[len(o)-1].Seconds
+}
+
+// AtLeast is o with nothing below a bound.
+func (o More) AtLeast(seconds float64) More {
+	for i := range o {
+		o[i].Seconds = max(o[i].Seconds, seconds)
+	}
+	return o
 }
 
 // Tuning is what each chunk of a transfer but the first costs beside what the model says, in seconds: that has copies and the NIC
@@ -219,6 +255,18 @@ func (s *Selector) cheapest(q Query) Protocol {
 // Cost estimates what the caller pays in seconds when a query travels by a protocol: until the completion where that is
 // waited for, until the source is free where it is not. It is infinite where the protocol cannot do it.
 func (s *Selector) Cost(p Protocol, q Query) float64 {
+	switch c := s.modelled(p, q); {
+	case q.Get:
+		return c + s.m.Gets[p].At(q.Bytes)
+	case q.Waited:
+		return c + s.m.Puts[p].At(q.Bytes)
+	default:
+		return c + s.m.Puts[p].At(0) // what the NIC takes more is no part of it
+	}
+}
+
+// modelled is Cost without this library's part of it.
+func (s *Selector) modelled(p Protocol, q Query) float64 {
 	m, n := &s.m, float64(q.Bytes)
 	wire, trip := m.Model.Put(n), 2*m.Model.Latency
 	if q.Get {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
 func marks(t *testing.T) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
-	for _, name := range []string{"programs_test.go", "memory_test.go"} {
+	for _, name := range []string{"programs_test.go", "flight_test.go", "memory_test.go"} {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		n := 0
@@ -59,7 +59,9 @@ func play(ctx context.Context, w *pgas.World, p program) error {
 }
 
 // programs are all of them.
-func programs() []program { return slices.Concat(conflicts, orders, later, own, declared, attachments) }
+func programs() []program {
+	return slices.Concat(conflicts, flights, orders, later, own, declared, attachments)
+}
 
 // judge compares reports with labels.
 func judge(t *testing.T, races [][2]string, said []string) {
