@@ -110,8 +110,11 @@ func TestAgain(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, p, got)
 	for _, other := range []Query{
-		{Bytes: 1 << 22, Covered: true, Waited: true}, {Bytes: 1 << 20, Covered: true, Waited: true, Get: true}, {Bytes: 1 << 20, Covered: true},
-		{Bytes: 1 << 20, Waited: true}, {Bytes: 1 << 20, Covered: true, Waited: true, Never: true},
+		{Bytes: 1 << 22, Covered: true, Waited: true},
+		{Bytes: 1 << 20, Covered: true, Waited: true, Get: true},
+		{Bytes: 1 << 20, Covered: true},
+		{Bytes: 1 << 20, Waited: true},
+		{Bytes: 1 << 20, Covered: true, Waited: true, Never: true},
 		{Bytes: 1 << 20, Covered: true, Waited: true, Moves: true},
 	} {
 		_, ok = trial.Again(other)
