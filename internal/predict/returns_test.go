@@ -91,6 +91,8 @@ func TestReturnsChanges(t *testing.T) {
 		}
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() { fresh(2) }))
+	require.Greater(t, r.Use(6, next, 1<<20, 0, 0), uint8(1), "it is known")
+	require.EqualValues(t, 1, r.Use(6, next, 1<<20, 0, 1), "it may be another one")
 }
 
 // TestCollection: what lies behind a collection at a known address begins anew, and nobody's reputation suffers.
