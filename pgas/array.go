@@ -179,6 +179,16 @@ func FetchAdd[T window.Word](a *Array[T], i int, v T) (T, error) {
 	return window.FetchAdd(a.w, member, disp, v)
 }
 
+// FetchAddNB begins a FetchAdd. *old gets the old value; it belongs to the library until the handle is done, and is not read before.
+// Many may be under way at once: see window.FetchAddNB, which has the other operations too.
+func FetchAddNB[T window.Word](a *Array[T], i int, v T, old *T) (window.Handle, error) {
+	if err := a.d.check(i, 1); err != nil {
+		return window.Handle{}, transport.NewOpError("fetch-add", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	return window.FetchAddNB(a.w, member, disp, v, old)
+}
+
 // Swap sets element i to v atomically and returns the old value.
 func Swap[T window.Word](a *Array[T], i int, v T) (T, error) {
 	if err := a.d.check(i, 1); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"gopgas/bootstrap"
 	"gopgas/internal/control"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 )
 
@@ -167,7 +168,7 @@ func (w *World) nextNeighbour(rank int) int {
 		if w.engine.Nodes[r] != w.engine.Nodes[w.Rank()] || w.engine.Peers.Check(r) != nil {
 			continue
 		}
-		if s, ok := w.engine.Peers.StateOf(r); ok && s == proto.Left {
+		if s, ok := w.engine.Peers.StateOf(r); ok && s == peers.Left {
 			continue
 		}
 		return r

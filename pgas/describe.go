@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
@@ -80,7 +81,7 @@ func protocolsOf(ctx context.Context, name string, cfg *Config) []Fact {
 	}
 	s := sched.Process(1)
 	e := proto.New(proto.Config{
-		Size: 1, Sched: s, Peers: proto.NewPeers(1), Nodes: []int{0}, NICName: name,
+		Size: 1, Sched: s, Peers: peers.New(1), Nodes: []int{0}, NICName: name,
 		OpenNIC: func(ctx context.Context) (transport.Domain, error) {
 			return p.Open(ctx, transport.Config{Size: 1, Job: "info", Secret: []byte("info"), Device: cfg.Device, Sched: s})
 		},

@@ -150,3 +150,51 @@ func ExampleMatrix_GetNB() {
 	})
 	// Output: [0 2 4 10 12 14]
 }
+
+// Each rank takes places in the slots that its items hash to: the old values say which.
+func ExampleGatherAccumulate() {
+	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {
+		used, err := pgas.NewArray[int64](ctx, w.Team(), 6, pgas.Cyclic())
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			slots, places := []int{4, 1, 4}, make([]int64, 3)
+			if err := pgas.GatherAccumulate(used, slots, []int64{2, 1, 2}, places, pgsync.Sum); err != nil {
+				return err
+			}
+			total, err := used.At(4)
+			if err != nil {
+				return err
+			}
+			fmt.Println("slot 1 from", places[1], "on; slot 4 holds", total)
+		}
+		return used.Free(ctx)
+	})
+	// Output: slot 1 from 0 on; slot 4 holds 4
+}
+
+// The neighbourhood of a corner of a matrix whose edges are glued to each other.
+func ExampleMatrix_GetPeriodic() {
+	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {
+		m, err := pgas.NewMatrix[int](ctx, w.Team(), 4, 4, pgas.Grid{})
+		if err != nil {
+			return err
+		}
+		if err := m.Apply(ctx, func(i, j, _ int) int { return 10*i + j }); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			around := make([]int, 9)
+			if err := m.GetPeriodic(pgas.Area{Row: -1, Col: -1, Rows: 3, Cols: 3}, around); err != nil {
+				return err
+			}
+			fmt.Println(around)
+		}
+		if err := m.Fence(ctx); err != nil {
+			return err
+		}
+		return m.Free(ctx)
+	})
+	// Output: [33 30 31 3 0 1 13 10 11]
+}

@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"gopgas/internal/proto"
+	"gopgas/internal/peers"
 )
 
 // errSignal is the cause of Main's context when a signal ended it.
@@ -53,7 +53,7 @@ func run(f func(ctx context.Context, w *World) error) int {
 	} else if !errors.As(err, new(errSignal)) {
 		fmt.Fprintf(os.Stderr, "pgas: rank %d: %v\n", w.Rank(), err)
 	}
-	w.leaveAlone(proto.Exited(code)) // and no farewell to the launcher, which takes that for a failure
+	w.leaveAlone(peers.Exited(code)) // and no farewell to the launcher, which takes that for a failure
 	return code
 }
 

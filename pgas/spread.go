@@ -99,6 +99,24 @@ func Accumulate[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) err
 	return nil
 }
 
+// ScatterAccumulate combines src[i] into element at[i] for all i, whoever owns them, each atomically and in any order. It completes
+// like an Accumulate. Through a NIC many travel together: it is how a histogram counts and a random table is updated.
+func ScatterAccumulate[T pgsync.Number](a *Array[T], at []int, src []T, op pgsync.Op) error {
+	if err := a.list("scatter-accumulate", len(src), at); err != nil {
+		return err
+	}
+	return window.ScatterAccumulate(a.w, func(i int) (int, int) { return a.d.owner(at[i]) }, src, op)
+}
+
+// GatherAccumulate is ScatterAccumulate that also stores what the elements were in old, which is as long as src and may be src
+// itself, and returns when that is there. With Sum it is a fetch-add at each index.
+func GatherAccumulate[T pgsync.Number](a *Array[T], at []int, src, old []T, op pgsync.Op) error {
+	if err := a.list("gather-accumulate", len(src), at); err != nil {
+		return err
+	}
+	return window.GatherAccumulate(a.w, func(i int) (int, int) { return a.d.owner(at[i]) }, src, old, op)
+}
+
 // Ptr returns the global pointer to element i. It panics if there is no such element.
 func (a *Array[T]) Ptr(i int) Ptr[T] {
 	member, disp := a.Owner(i)

@@ -10,6 +10,7 @@ import (
 
 	"gopgas/pgas"
 	pgsync "gopgas/sync"
+	"gopgas/window"
 )
 
 // layouts are layouts of n elements over p ranks, one of each kind and more.
@@ -167,5 +168,53 @@ func TestAccumulateAcrossOwners(t *testing.T) {
 		}
 		require.Panics(t, func() { a.Ptr(n) })
 		return a.Fence(ctx)
+	})
+}
+
+// TestAccumulatesByIndex: all members count at random indices of all owners, each old value is seen once, and an atomic for each
+// element is under way at once.
+func TestAccumulatesByIndex(t *testing.T) {
+	const n, count = 23, 160
+	eachLayout(t, n, func(ctx context.Context, t *testing.T, w *pgas.World, a *pgas.Array[int32]) error {
+		at, ones, old := make([]int, count), make([]int32, count), make([]int32, count)
+		rng := rand.New(rand.NewPCG(3, 4)) // equal on all ranks
+		want, met := make([]int32, n), make([]int32, n)
+		for i := range at {
+			at[i], ones[i] = rng.IntN(n), 1
+			want[at[i]] += int32(2 * w.Size())
+			met[at[i]]++
+		}
+		if err := pgas.GatherAccumulate(a, at, ones, old, pgsync.Sum); err != nil {
+			return err
+		}
+		seen := map[[2]int32]bool{}
+		for i, v := range old {
+			key := [2]int32{int32(at[i]), v}
+			require.False(t, seen[key], "element %d was %d twice", at[i], v)
+			seen[key] = true
+		}
+		if err := pgas.ScatterAccumulate(a, at, ones, pgsync.Sum); err != nil {
+			return err
+		}
+		hs := make(window.Handles, n)
+		for i := range hs {
+			var err error
+			if hs[i], err = pgas.FetchAddNB(a, i, 100, &old[i]); err != nil {
+				return err
+			}
+			want[i] += int32(100 * w.Size())
+		}
+		if err := hs.Wait(ctx); err != nil {
+			return err
+		}
+		for i, v := range old[:n] {
+			require.GreaterOrEqual(t, v, 2*met[i], "element %d: what this rank has counted itself", i)
+		}
+		require.ErrorIs(t, pgas.ScatterAccumulate(a, []int{0, n}, ones[:2], pgsync.Sum), pgas.ErrRange)
+		require.ErrorIs(t, pgas.GatherAccumulate(a, []int{0}, ones[:2], old[:2], pgsync.Sum), pgas.ErrRange)
+		require.ErrorIs(t, pgas.GatherAccumulate(a, []int{0}, ones[:1], old[:2], pgsync.Sum), pgas.ErrRange)
+		_, err := pgas.FetchAddNB(a, -1, 1, &old[0])
+		require.ErrorIs(t, err, pgas.ErrRange)
+		return holds(ctx, t, a, want)
 	})
 }

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gopgas/internal/proto"
+	"gopgas/internal/peers"
 )
 
 // newsDelay is how long a death is kept back for the launcher's word on how it came about.
@@ -26,7 +26,7 @@ func (w *World) watchNeighbours(launcherTells bool) {
 			if !awaitEnd(w.cards[r].pid(), stop) {
 				return
 			}
-			if s, ok := w.engine.Peers.StateOf(r); ok && s == proto.Left {
+			if s, ok := w.engine.Peers.StateOf(r); ok && s == peers.Left {
 				continue
 			}
 			if launcherTells {
@@ -36,7 +36,7 @@ func (w *World) watchNeighbours(launcherTells bool) {
 					return
 				}
 			}
-			w.engine.Peers.MarkGone(r, proto.Vanished)
+			w.engine.Peers.MarkGone(r, peers.Vanished)
 		}
 	}()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gopgas/bootstrap"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
@@ -132,8 +133,9 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	}
 	s := p.Sched(here, cores)
 	c := proto.Config{
-		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: proto.NewPeers(p.Job.Size()),
-		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots, Twice: cfg.Check != "" && !p.Heap,
+		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: peers.New(p.Job.Size()),
+		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots, Leases: cfg.Leases,
+		Twice: cfg.Check != "" && !p.Heap,
 	}
 	if c.Registration, err = cfg.registration(); err != nil {
 		return nil, err
@@ -151,7 +153,7 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	}
 	w.engine = proto.New(c)
 	if err := w.join(ctx, p); err != nil {
-		w.leaveAlone(proto.Returned) // others may have got further, and wait for this rank
+		w.leaveAlone(peers.Returned) // others may have got further, and wait for this rank
 		return nil, err
 	}
 	return w, nil
@@ -246,7 +248,7 @@ func (w *World) Failed() map[int]error {
 func (w *World) Abort(code int, why string) {
 	if err := w.job.Abort(code, why); err != nil {
 		fmt.Fprintf(os.Stderr, "pgas: rank %d: abort: %v\n", w.Rank(), err)
-		w.engine.Peers.MarkGone(w.Rank(), proto.Exited(code)) // nobody else ends the others
+		w.engine.Peers.MarkGone(w.Rank(), peers.Exited(code)) // nobody else ends the others
 	}
 	os.Exit(code)
 }
@@ -273,7 +275,7 @@ func (w *World) Close(ctx context.Context) error {
 		end()
 	}
 	if err != nil {
-		w.leaveAlone(proto.Returned)
+		w.leaveAlone(peers.Returned)
 		if said := (*OpError)(nil); errors.As(err, &said) && said.Op == "close" {
 			return err
 		}
@@ -289,7 +291,7 @@ func (w *World) Close(ctx context.Context) error {
 }
 
 // leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading.
-func (w *World) leaveAlone(cause proto.Cause) {
+func (w *World) leaveAlone(cause peers.Cause) {
 	if w.left {
 		return // and found afterwards that the program has races
 	}
@@ -311,7 +313,7 @@ func (w *World) leaveAlone(cause proto.Cause) {
 // Fail ends this rank's part of the world because of err, without the others, who learn of it at once: their calls
 // that need this rank fail. Main does it for a function that returns an error.
 func (w *World) Fail(err error) {
-	w.leaveAlone(proto.Exited(exitCode(err)))
+	w.leaveAlone(peers.Exited(exitCode(err)))
 	_ = w.job.Close()
 }
 

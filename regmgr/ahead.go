@@ -127,7 +127,7 @@ func (m *Manager) registerAhead(p *spot) error {
 			continue
 		}
 		if err == nil {
-			r.unref(m.uses.Load())
+			r.unref(m.tick())
 		}
 		return err
 	}

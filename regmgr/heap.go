@@ -27,7 +27,8 @@ func (m *Manager) Collected() {
 	m.reaping.Add(1)
 	m.mu.Lock()
 	before := m.collected
-	m.collected = m.uses.Add(1) // so that uses before and after differ
+	m.uses.Add(1) // so that uses before and after differ
+	m.collected = m.tick()
 	m.counts.collections.Add(1)
 	none := m.heapBytes == 0 || before == 0
 	m.mu.Unlock()

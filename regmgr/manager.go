@@ -63,13 +63,15 @@ type Manager struct {
 	page   int
 	budget *Budget
 
-	uses    atomic.Uint64 // references taken: the clock of the idle list, and the count of hits and registrations
+	uses    atomic.Uint64 // references taken of which the predictor does not count the calls; see tick
 	counts  counters
 	reaping atomic.Int32 // goroutines that reap
 	closed  atomic.Bool
 
 	victims atomic.Pointer[Victims] // nil: nobody shares the budget
 	ahead   *aheader                // under Predictive, with a helper; nil: none
+
+	returning returning
 
 	index index // changed under mu, read without
 	hints hints // of what the index would find
@@ -171,19 +173,47 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 	hi := lo + uint64(q.Mem.Bytes)
 	hint := m.hints.at(lo)
 	if r := hint.Load(); r != nil && r.serves(lo, hi, q.Access) && r.ref() {
-		m.uses.Add(1)
+		m.count(&q)
 		h.region = r
 		return nil
 	}
 	if r := m.index.find(lo, hi, q.Access); r != nil && r.ref() {
 		hint.Store(r) // under the reference, so before forget looks for it
-		m.uses.Add(1)
+		m.count(&q)
 		h.region = r
 		return nil
 	}
 	r, err := m.miss(q)
 	h.region = r
+	if err != nil && m.counted(&q) {
+		m.counts.void.Add(1)
+	}
 	return err
+}
+
+// counted reports whether the predictor has counted a request when it noted the call.
+func (m *Manager) counted(q *Request) bool { return m.ahead != nil && q.Of == nil && !q.ahead }
+
+// count counts a reference, unless that has been done.
+func (m *Manager) count(q *Request) {
+	if !m.counted(q) {
+		m.uses.Add(1)
+	}
+}
+
+// tick is the clock of the idle list: it has moved on between two uses of which one came after the other.
+func (m *Manager) tick() uint64 {
+	n := m.uses.Load()
+	if m.ahead != nil {
+		n += m.ahead.calls.Calls()
+	}
+	return n
+}
+
+// taken is how many references have been taken.
+func (m *Manager) taken() uint64 {
+	others := m.counts.collections.Load() + m.counts.void.Load() // first: each of them was counted before it was one
+	return m.tick() - others
 }
 
 // Release empties h. Nothing that used it is in flight any more. Where the policy, or the memory's owner, demands it the
@@ -195,7 +225,7 @@ func (m *Manager) Release(h *Hold) {
 		h.use.Pages = uint32(r.pages)
 		h.use.Region = predict.Region(r.spot.id)
 	}
-	if r.unref(m.uses.Load()) && (r.once || !m.keeps.Load()) && r.retire() {
+	if r.unref(m.tick()) && (r.once || !m.keeps.Load()) && r.retire() {
 		m.drop(r, &m.counts.released)
 	}
 	if m.ahead != nil {

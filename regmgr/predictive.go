@@ -48,7 +48,6 @@ type aheader struct {
 
 	remote      atomic.Pointer[Remote] // nil: none
 	remoteCalls *predict.Stream
-	remoteUses  atomic.Uint64            // uses of its buckets begun
 	due         map[uint64]predict.Nanos // of its buckets, when the next use is expected; the helper's
 	register    predict.Line
 
@@ -152,7 +151,7 @@ func (p *aheader) called(h *Hold, q Request) {
 // taken are heard of; one that is being taken or dropped may be counted on one side only, for a moment.
 func (p *aheader) inFlight() bool {
 	heard := p.dq.Heard()
-	return p.m.uses.Load()+p.remoteUses.Load()-p.m.counts.collections.Load() > heard
+	return p.m.taken()+p.remoteCalls.Calls() > heard
 }
 
 // done tells the helper of a use that is over. Its reference has been dropped.

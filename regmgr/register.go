@@ -32,7 +32,7 @@ func (m *Manager) miss(q Request) (*Region, error) {
 			if waited {
 				m.counts.waits.Add(1)
 			}
-			m.uses.Add(1)
+			m.count(&q)
 			return r, nil
 		}
 		// Somebody registers it: never twice. Or deregisters it: then on demand, when that is done.
@@ -97,13 +97,13 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 	if q.ahead {
 		m.counts.ahead.Add(1)
 	} else {
-		m.uses.Add(1)
+		m.count(&q)
 	}
 	m.mu.Lock()
 	if m.cfg.Policy == Predictive {
 		r.spot = m.spots.of(r)
 	}
-	r.word.Store(word(ready, 1, m.uses.Load()))
+	r.word.Store(word(ready, 1, m.tick()))
 	m.idle.add(r)
 	if m.cfg.NoPin {
 		r.mem = mem.Range{Bytes: r.mem.Bytes}

@@ -54,7 +54,6 @@ func (m *Manager) RemoteCalled(u *RemoteUse, bucket uint64, read bool, skip int)
 	if read {
 		kind = 1
 	}
-	p.remoteUses.Add(1)
 	p.remoteCalls.Note(&u.use, predict.MakeCall(kind, bucket))
 }
 

@@ -19,7 +19,7 @@ type Victims interface {
 func (m *Manager) Share(v Victims) { m.victims.Store(&v) }
 
 // Uses is the clock by which idle memory ages: references taken so far.
-func (m *Manager) Uses() uint64 { return m.uses.Load() }
+func (m *Manager) Uses() uint64 { return m.tick() }
 
 // Promise keeps so much of the budget for Lend, instead of what was promised before. It takes no lock of the manager's;
 // KeepPromise follows.

@@ -4,10 +4,10 @@ import "sync/atomic"
 
 type counter = atomic.Uint64
 
-// counters count what happened off the fast path; hits are what is left of Manager.uses.
+// counters count what happened off the fast path; hits are what is left of Manager.taken.
 type counters struct {
 	registrations, ahead, deregistrations            counter
-	refused, stuck, collections                      counter
+	refused, stuck, collections, void                counter // void: calls that the predictor has counted, copied then
 	missCold, missPartial, missRights, waits         counter
 	released, evicted, collected, ended, freed, shed counter
 	copyPolicy, copyOrigin, copyBudget, copyRefused  counter
@@ -57,7 +57,7 @@ func (m *Manager) Stats() Stats {
 		CopiedPolicy: c.copyPolicy.Load(), CopiedOrigin: c.copyOrigin.Load(), CopiedBudget: c.copyBudget.Load(),
 		CopiedRefused: c.copyRefused.Load(), Refused: c.refused.Load(), Stuck: c.stuck.Load(),
 	}
-	if u, missed := m.uses.Load()-c.collections.Load(), s.Registrations-s.Ahead; u > missed {
+	if u, missed := m.taken(), s.Registrations-s.Ahead; u > missed {
 		s.Hits = u - missed
 	}
 	if m.ahead != nil {

@@ -6,6 +6,7 @@ import (
 
 	"gopgas/internal/agree"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
 	"gopgas/internal/shape"
@@ -118,6 +119,6 @@ func (c *core) failure() error {
 // Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, and how
 // many of them come with each further rank.
 func Footprint(size int) (perRank, perPeer int) {
-	perPeer = proto.RankBlockBytes(1) - proto.RankBlockBytes(0) + mem.SizeOf[proto.Remote]() + 8
-	return proto.RankBlockBytes(size) + controlBytes(size), perPeer
+	perPeer = peers.BlockBytes(1) - peers.BlockBytes(0) + mem.SizeOf[proto.Remote]() + 8
+	return peers.BlockBytes(size) + controlBytes(size), perPeer
 }

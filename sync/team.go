@@ -10,6 +10,7 @@ import (
 	"gopgas/internal/agree"
 	"gopgas/internal/lock"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
@@ -61,7 +62,7 @@ func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger, check *ra
 		ranks[r] = r
 	}
 	heap := symheap.New(e, x, ranks, e.Rank)
-	block, err := heap.Alloc(ctx, proto.RankBlockBytes(e.Size))
+	block, err := heap.Alloc(ctx, peers.BlockBytes(e.Size))
 	if err != nil {
 		return nil, err
 	}

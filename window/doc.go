@@ -11,15 +11,18 @@
 //	Put                      the source may be reused; not yet visible at the target
 //	Get                      the destination holds the data
 //	PutNB, GetNB → Handle    nothing; Handle.Wait gives what the blocking call gives, Handle.Done polls
-//	Flush, FlushAll          all earlier puts and accumulates of this rank to the target(s) are visible there
+//	Flush, FlushAll          all earlier puts, accumulates and atomics of this rank to the target(s) are visible there
 //	Order                    earlier puts to the target become visible before later ones; does not wait
 //	atomics that fetch       done at the target; the old value is returned
+//	FetchAddNB … → Handle    nothing; Handle.Wait gives the old value, done at the target
 //	PutSection, PutStrided,  as Put: the source may be reused
 //	PutIndexed, Scatter
 //	GetSection, GetStrided,  as Get: the destination holds the data
 //	GetIndexed, Gather
-//	GetAccumulate            done at the target; the old values are there
-//	FlushLocal               sources may be reused, and the destinations of GetNB hold their data
+//	GetAccumulate,           done at the target; the old values are there
+//	GatherAccumulate
+//	ScatterAccumulate        as Accumulate: the source may be reused
+//	FlushLocal               sources may be reused, and the destinations of GetNB and FetchAddNB hold their data
 //	PutSignal, PutSignalAdd  the signal becomes visible only after the data
 //	Fence                    collective: everything by everybody is visible to everybody
 //	View                     for mapped members: Load, Store and atomics that inline to plain instructions
@@ -47,14 +50,15 @@
 //     maps every part, else the NIC's for all. Do not mix plain stores into Local or View with atomics of others
 //     on the same element.
 //   - Waiting calls take a context. Ending it stops the wait, not the transfer; the buffers stay owned until the
-//     transfer has ended. Data-path calls take none. A dead rank makes every call that needs it return
-//     *pgas.OpError wrapping transport.ErrPeerGone.
+//     transfer has ended. Blocking data-path calls take none: one that ended early would leave its buffer with the NIC, and
+//     the program without a handle to ask. Who needs a limit takes PutNB, GetNB, FetchAddNB and their like with Handle.Wait,
+//     and FlushContext. A dead rank makes every call that needs it return *pgas.OpError wrapping transport.ErrPeerGone.
 //
 // # Errors
 //
 // A target that is not a member, elements out of the target's range, or a freed window is an error before anything
-// has moved. A failed put through a NIC is reported by the next Flush or Fence. Element types with pointers are
-// refused when the window is made: the garbage collector would not see the copies.
+// has moved. A failed put or atomic through a NIC for which nobody has waited is reported by the next Flush or Fence. Element
+// types with pointers are refused when the window is made: the garbage collector would not see the copies.
 //
 // # Cost
 //

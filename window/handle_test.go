@@ -108,6 +108,46 @@ func TestContextEndsTheWaitOnly(t *testing.T) {
 	})
 }
 
+// TestContextEndsAFlush: the put and the atomic go on, and another flush waits for them.
+func TestContextEndsAFlush(t *testing.T) {
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{Jitter: 60 * time.Millisecond, Seed: 4}}
+	pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int64](ctx, w.Team(), 2)
+		if err != nil {
+			return err
+		}
+		next, ended, i := 1-w.Rank(), 0, int64(0)
+		var old int64
+		for ; ended == 0 || i < 3; i++ { // with a jitter of 60 ms some flush of 1 ms ends early
+			short, cancel := context.WithTimeout(ctx, time.Millisecond)
+			_, e := window.FetchAddNB(win, next, 1, 1, &old)
+			err := errors.Join(win.Put(next, 0, []int64{i}), e)
+			if err == nil {
+				err = win.FlushContext(short, next)
+			}
+			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				var oe *pgas.OpError
+				require.ErrorAs(t, err, &oe)
+				require.Equal(t, next, oe.Rank)
+				ended++
+				err = win.FlushContext(ctx, next)
+			}
+			if err != nil {
+				return err
+			}
+			require.Equal(t, i, old)
+		}
+		require.ErrorIs(t, win.FlushContext(ctx, 2), window.ErrTarget)
+		got := make([]int64, 2)
+		if err := win.Get(next, 0, got); err != nil {
+			return err
+		}
+		require.Equal(t, []int64{i - 1, i}, got)
+		return win.Free(ctx)
+	})
+}
+
 // TestManyGoroutinesGetLargely: blocking gets of many pieces by more goroutines than there are slots for.
 func TestManyGoroutinesGetLargely(t *testing.T) {
 	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
@@ -212,6 +252,7 @@ func TestCallsOfAWorldAllocateNothing(t *testing.T) {
 		}
 		if w.Rank() == 0 && !raceEnabled {
 			src, dst := make([]int64, 40), make([]int64, 40)
+			place := func(i int) (int, int) { return i % 2, i }
 			var failed error
 			note := func(err error) {
 				if err != nil && failed == nil {
@@ -222,12 +263,26 @@ func TestCallsOfAWorldAllocateNothing(t *testing.T) {
 				"put 1": func() { note(win.Put(1, 3, src[:1])) }, "put": func() { note(win.Put(1, 3, src)) },
 				"get 1": func() { note(win.Get(1, 3, dst[:1])) }, "get": func() { note(win.Get(1, 3, dst)) },
 				"flush": func() { note(win.Put(1, 3, src)); note(win.Flush(1)) }, "order": func() { note(win.Order(1)) },
-				"add":    func() { _, err := window.FetchAdd(win, 1, 3, 1); note(err) },
-				"swap":   func() { _, err := window.Swap(win, 1, 3, 1); note(err) },
-				"cas":    func() { _, err := window.CompareSwap(win, 1, 3, 1, 2); note(err) },
-				"or":     func() { _, err := window.FetchOr(win, 1, 3, 1); note(err) },
-				"acc":    func() { note(window.Accumulate(win, 1, 3, src[:4], pgsync.Max)) },
-				"get nb": func() { h, err := win.GetNB(1, 3, dst); note(err); note(h.Wait(context.Background())) },
+				"add":  func() { _, err := window.FetchAdd(win, 1, 3, 1); note(err) },
+				"swap": func() { _, err := window.Swap(win, 1, 3, 1); note(err) },
+				"cas":  func() { _, err := window.CompareSwap(win, 1, 3, 1, 2); note(err) },
+				"or":   func() { _, err := window.FetchOr(win, 1, 3, 1); note(err) },
+				"acc":  func() { note(window.Accumulate(win, 1, 3, src[:4], pgsync.Max)) },
+				"add nb": func() {
+					for i := range dst[:10] {
+						_, err := window.FetchAddNB(win, 1, i, 1, &dst[i])
+						note(err)
+					}
+					note(win.FlushLocal(1))
+				},
+				"xor nb": func() {
+					h, err := window.FetchXorNB(win, 1, 3, 1, &dst[0])
+					note(err)
+					note(h.Wait(context.Background()))
+				},
+				"scatter acc": func() { note(window.ScatterAccumulate(win, place, src, pgsync.Xor)); note(win.Flush(1)) },
+				"gather acc":  func() { note(window.GatherAccumulate(win, place, src, dst, pgsync.Sum)) },
+				"get nb":      func() { h, err := win.GetNB(1, 3, dst); note(err); note(h.Wait(context.Background())) },
 			} {
 				for range 32 { // what is measured once is measured
 					f()

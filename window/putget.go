@@ -140,6 +140,19 @@ func (w *core) flush(target int) error {
 	return w.e.Flush(&w.remotes[target])
 }
 
+// FlushContext is Flush with a limit: when ctx ends first it returns ctx's cause, and what is under way goes on; a later flush
+// waits for it. It is to Put what Handle.Wait is to PutNB.
+func (w *Window[T]) FlushContext(ctx context.Context, target int) error {
+	if err := w.check("flush", target, 0, 0); err != nil {
+		return err
+	}
+	if err := w.e.FlushContext(ctx, &w.remotes[target]); err != nil {
+		return err
+	}
+	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
+	return nil
+}
+
 // FlushAll is Flush for every target.
 func (w *Window[T]) FlushAll() error {
 	if w.direct != 0 {

@@ -114,6 +114,22 @@ func (w *core) checkedAtomic(op atom.Op, target, disp int, x, y uint64) (old uin
 	return old, err
 }
 
+// checkedAtomicNB makes a non-blocking atomic at once; the check learns when the program waits for it.
+func (w *core) checkedAtomicNB(op atom.Op, target, disp int, x, y uint64, old mem.Range) (Handle, error) {
+	t, err := w.race.AtomicNB(w.team.RaceCheck().Site(op.String()), target, disp, old, func() (changed bool, err error) {
+		was, err := w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
+		if err == nil {
+			old.SetBits(was)
+		}
+		return atom.Combine(op, w.elem.Kind, was, x, y) != was, err
+	})
+	if err != nil {
+		return Handle{}, err
+	}
+	t.Begun()
+	return proto.Watched(t.Ended), nil
+}
+
 // checkedUpdate is a bulk atomic with the operands src. old is where a fetching one, whose accesses are done AtReturn,
 // stores what was there.
 func (w *core) checkedUpdate(name string, op Op, target, disp int, src, old mem.Range, done racecheck.Done) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	pgsync "gopgas/sync"
 	"gopgas/window"
 )
 
@@ -141,6 +142,41 @@ func atomicCompareSwap(e *words, base uint64, n int) (uint64, error) {
 		}
 	}
 	return 0, nil
+}
+
+func fetchAddNB(e *words, _ uint64, n int) (sum uint64, err error) {
+	win, peer, old := e.win, e.peer, e.src
+	for range n / flushEvery {
+		for i := range flushEvery {
+			if _, err := window.FetchAddNB(win, peer, hotWord, 1, &old[i]); err != nil {
+				return 0, err
+			}
+		}
+		if err := win.FlushLocal(peer); err != nil {
+			return 0, err
+		}
+		for _, v := range old {
+			sum += v
+		}
+	}
+	return sum, nil
+}
+
+func gatherAccumulate(e *words, _ uint64, n int) (sum uint64, err error) {
+	old, ones := e.src, make([]uint64, flushEvery)
+	for i := range ones {
+		ones[i] = 1
+	}
+	place := func(int) (int, int) { return e.peer, hotWord }
+	for range n / flushEvery {
+		if err := window.GatherAccumulate(e.win, place, ones, old, pgsync.Sum); err != nil {
+			return 0, err
+		}
+		for _, v := range old {
+			sum += v
+		}
+	}
+	return sum, nil
 }
 
 func windowCompareSwap(e *words, base uint64, n int) (sum uint64, err error) {

@@ -172,6 +172,14 @@ func wordRows() []row {
 		wordRow("compare_swap", "64-bit compare-swap", "Atomic.CompareSwap", unitNanos, true, 100, atomicCompareSwap, checkHot),
 		wordRow("compare_swap", "64-bit compare-swap", "window.CompareSwap", unitNanos, false, 100, windowCompareSwap, checkCount),
 	}
+	const fetches = "64-bit fetch-adds, 64 at a time"
+	for _, unit := range []string{unitNanos, unitMillion} {
+		name := map[string]string{unitNanos: "fetch_add_batch", unitMillion: "fetch_add_rate"}[unit]
+		rows = append(rows,
+			wordRow(name, fetches, "window.FetchAdd", unit, false, flushEvery, windowFetchAdd, checkCount),
+			wordRow(name, fetches, "window.FetchAddNB, FlushLocal per 64", unit, false, flushEvery, fetchAddNB, checkCount),
+			wordRow(name, fetches, "window.GatherAccumulate", unit, false, flushEvery, gatherAccumulate, checkCount))
+	}
 	for _, unit := range []string{unitNanos, unitMillion} {
 		name := map[string]string{unitNanos: "put8_batch", unitMillion: "put8_rate"}[unit]
 		rows = append(rows,

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -19,17 +20,17 @@ import (
 // team returns the tables of n members whose blocks are mapped by all.
 func team(n int) []*Table {
 	const words = 64
-	tables, peers := make([]*Table, n), make([]proto.Remote, n)
+	tables, of := make([]*Table, n), make([]proto.Remote, n)
 	ranks := make([]int, n)
 	for m := range n {
 		ranks[m] = m
 		block := mem.Of(make([]uint64, (words+WordsBytes+SetBytes(n))/8))
-		peers[m] = proto.Remote{Rank: m, Bytes: block.Bytes, Mapped: block}
+		of[m] = proto.Remote{Rank: m, Bytes: block.Bytes, Mapped: block}
 	}
 	for m := range n {
-		e := proto.New(proto.Config{Rank: m, Size: n, Sched: sched.Goroutine(n), Peers: proto.NewPeers(n), Nodes: make([]int, n)})
+		e := proto.New(proto.Config{Rank: m, Size: n, Sched: sched.Goroutine(n), Peers: peers.New(n), Nodes: make([]int, n)})
 		tables[m] = &Table{
-			Engine: e, Ranks: ranks, Me: m, Peers: peers, Local: peers[m].Mapped, Words: words, Set: words + WordsBytes,
+			Engine: e, Ranks: ranks, Me: m, Peers: of, Local: of[m].Mapped, Words: words, Set: words + WordsBytes,
 			Quit: func() bool { return false },
 		}
 	}
@@ -68,7 +69,7 @@ func TestAgree(t *testing.T) {
 				// The first agreement is under way when the news comes, in an order of its own to each.
 				for m, x := range tables {
 					for _, i := range rand.New(rand.NewPCG(uint64(m), 1)).Perm(len(c.dead)) {
-						x.Engine.Peers.MarkGone(c.dead[i], proto.Vanished)
+						x.Engine.Peers.MarkGone(c.dead[i], peers.Vanished)
 					}
 				}
 				wg.Wait()
@@ -97,7 +98,7 @@ func TestTakenOver(t *testing.T) {
 	tables[2].publish(1, v)
 	tables[2].epoch = 1
 	for _, x := range tables[1:] {
-		x.Engine.Peers.MarkGone(0, proto.Vanished)
+		x.Engine.Peers.MarkGone(0, peers.Vanished)
 	}
 	got, err := tables[1].Agree(t.Context(), false)
 	require.NoError(t, err)

@@ -95,10 +95,13 @@ func granted(rule, pkg, name string) bool {
 // nameBudget is the number of package-level exported names a package may have; budgets lists those with more.
 const nameBudget = 40
 
-// budgets are the packages whose vocabulary is a wire format: enumerations that a NIC's hardware dictates.
+// budgets are the packages whose vocabulary is a wire format: enumerations that a NIC's hardware dictates; and those with an
+// atomic for each operation, which are functions, since only a function can ask more of an element type than its window does.
 var budgets = map[string]int{
 	"transport/verbs/internal/ibv": 80, // 40 of them are numbers of libibverbs' interface
 	"transport":                    50, // 24 of them are the kinds, flags, statuses and rights of one operation
 	"internal/proto":               61, // 23 of them enumerate atomics, paths, states and causes
+	"window":                       43, // 15 of them are atomics
+	"pgas":                         43, // 8 of them are atomics
 	"internal/wire":                50, // 26 of them are the kinds, flags and verdicts of the format
 }

@@ -34,7 +34,7 @@ var rooms = []room{
 
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.
 	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/auto transport/sim transport/shm transport/transporttest transport leaves"},
-	{"pgas", "internal/atom window sync internal/racecheck internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
+	{"pgas", "internal/peers internal/atom window sync internal/racecheck internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
 		"internal/bounce internal/selector regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
 	{"internal/launch", "internal/pmiserver internal/control internal/pmi leaves"},
 	{"internal/dashboard", "internal/control"}, // what the launcher shows
@@ -42,15 +42,16 @@ var rooms = []room{
 	// The column of one-sided access, each on the one below.
 	{"window", "internal/atom sync internal/racecheck internal/symheap internal/proto transport leaves"},
 	{"sync/coll", "internal/atom sync internal/proto transport leaves"},
-	{"sync", "internal/atom internal/lock internal/agree internal/shape internal/racecheck internal/symheap internal/proto transport leaves"},
+	{"sync", "internal/peers internal/atom internal/lock internal/agree internal/shape internal/racecheck internal/symheap internal/proto transport leaves"},
 	{"internal/lock", "internal/atom internal/racecheck internal/proto transport leaves"},
 	{"internal/agree", "internal/proto transport leaves"},
 	{"internal/shape", ""}, // pure: where members lie
 	{"internal/racecheck", "internal/atom internal/symheap internal/proto internal/touch transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "internal/atom internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
+	{"internal/proto", "internal/peers internal/atom internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
 	{"internal/hose", "regmgr firehose transport leaves"},
-	{"internal/atom", leaves}, // what atomics do to an element
+	{"internal/atom", leaves},              // what atomics do to an element
+	{"internal/peers", "transport leaves"}, // who lives
 	{"internal/selector", "internal/superpipe transport leaves"},
 	{"eager", "internal/bounce regmgr transport leaves"},
 	{"internal/superpipe", "internal/bounce regmgr transport leaves"},
@@ -76,7 +77,7 @@ var rooms = []room{
 	{"transport/soft", "internal/softnic transport/shm transport leaves"},
 	{"transport/sim", "transport leaves"},
 	{"transport/shm", "transport internal/touch leaves"},
-	{"transport/transporttest", "transport leaves"},
+	{"transport/transporttest", "transport internal/softnic leaves"},
 	{"internal/softnic", "transport leaves"},
 	{"transport", leaves},
 	{"internal/touch", leaves}, // page faults

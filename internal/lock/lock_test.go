@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -21,7 +22,7 @@ func groups(n int) []Group {
 		ranks[m] = m
 	}
 	for m := range n {
-		e := proto.New(proto.Config{Rank: m, Size: n, Sched: sched.Goroutine(n), Peers: proto.NewPeers(n), Nodes: make([]int, n)})
+		e := proto.New(proto.Config{Rank: m, Size: n, Sched: sched.Goroutine(n), Peers: peers.New(n), Nodes: make([]int, n)})
 		all[m] = Group{Engine: e, Ranks: ranks, Me: m, WaitError: transport.NewOpError}
 	}
 	return all
@@ -133,7 +134,7 @@ func TestLost(t *testing.T) {
 	require.NoError(t, rs[0].RLock(t.Context()), "no writer waits any more")
 	require.NoError(t, rs[0].RUnlock())
 	for _, g := range all {
-		g.Engine.Peers.MarkGone(1, proto.Vanished)
+		g.Engine.Peers.MarkGone(1, peers.Vanished)
 	}
 	for _, err := range []error{ms[0].Lock(t.Context()), ms[2].Lock(t.Context()), rs[0].Lock(t.Context()), rs[2].Lock(t.Context())} {
 		require.ErrorIs(t, err, transport.ErrPeerGone)

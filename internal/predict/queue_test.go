@@ -218,3 +218,30 @@ func BenchmarkSignature(b *testing.B) {
 		u.Buf += Signature(&u, 2)
 	}
 }
+
+// TestStreamOfMany: what goroutines note at once is counted exactly, and a window holds calls that were made, or none.
+func TestStreamOfMany(t *testing.T) {
+	const makers, calls = 4, 4000
+	s := NewStream(2)
+	hash := func(c Call) uint64 { return mix(seed, uint64(c)) >> halfWord }
+	known := map[uint64]bool{0: true}
+	for id := range makers {
+		known[hash(MakeCall(1, uint64(id)<<12))] = true
+	}
+	var strange atomic.Int64
+	var wg sync.WaitGroup
+	for id := range makers {
+		wg.Go(func() {
+			for range calls {
+				var u Use
+				s.Note(&u, MakeCall(1, uint64(id)<<12))
+				if w := uint64(u.Prev[0]); !known[w>>halfWord] || !known[uint64(uint32(w))] {
+					strange.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Zero(t, strange.Load())
+	require.EqualValues(t, makers*calls, s.Calls())
+}

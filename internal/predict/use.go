@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"gopgas/internal/callsite"
+	"gopgas/internal/mem"
 )
 
 // Nanos is a time, or a duration, in nanoseconds of the rank's clock.
@@ -51,37 +52,49 @@ func (c *Context) Note(u *Use, call Call) {
 	c.prev[0] = call
 }
 
-// Stream is a Context that any goroutine may add to, one compare-and-swap a call. Of each call in the window it keeps a hash,
-// 32 bits where the window is the two calls of the paper, and hands the window over as one word. Make one with NewStream.
+// Stream is a Context that any goroutine may add to, and a count of what was added: one atomic addition a call. Of each call
+// in the window it hands over a hash, 32 bits where the window is the two calls of the paper, all in one word. A call that
+// another goroutine is adding at this moment may count as none. Make one with NewStream.
 type Stream struct {
-	word atomic.Uint64
-	bits uint // of a call
-	mask uint64
+	calls atomic.Uint64
+	bits  uint // of a call
+	reach uint64
+	_     [40]byte
+	ring  [8]atomic.Uint64 // by a call's number: its hash, and the low half of the number
 }
+
+// halfWord is the size of either half of a ring's word, in bits.
+const halfWord = 32
 
 // NewStream returns an empty stream for a predictor with that Config.Window.
 func NewStream(window int) *Stream {
 	if window = (Config{Window: window}).withDefaults().Window; window == 0 {
 		return &Stream{}
 	}
-	bits := uint(64 / min(window, MaxWindow))
-	return &Stream{bits: bits, mask: 1<<(bits*uint(min(window, MaxWindow))) - 1}
+	window = min(window, MaxWindow)
+	return &Stream{bits: min(halfWord, uint(64/window)), reach: uint64(window)}
 }
 
 // Note fills in u's window and then takes the call itself into it.
 func (s *Stream) Note(u *Use, call Call) {
-	if s.bits == 0 {
+	n := s.calls.Add(1)
+	if s.reach == 0 {
 		return
 	}
-	hash := mix(seed, uint64(call)) >> (64 - s.bits)
-	for {
-		before := s.word.Load()
-		if s.word.CompareAndSwap(before, (before<<s.bits|hash)&s.mask) {
-			u.Prev = [MaxWindow]Call{Call(before)}
-			return
+	var before uint64
+	for i := s.reach; i > 0; i-- {
+		hash := uint64(0)
+		if w := s.ring[(n-i)%uint64(len(s.ring))].Load(); uint32(w) == uint32(n-i) {
+			hash = w >> halfWord
 		}
+		before = before<<s.bits | hash>>(halfWord-s.bits)
 	}
+	u.Prev = [MaxWindow]Call{Call(before)}
+	mem.Publish(&s.ring[n%uint64(len(s.ring))], mix(seed, uint64(call))>>halfWord<<halfWord|uint64(uint32(n)))
 }
+
+// Calls returns how many have been noted.
+func (s *Stream) Calls() uint64 { return s.calls.Load() }
 
 // Signature returns the hash of stack and buffer address of u and of the window calls before it (section 3.1: not its
 // size, not its peer, not the stacks of earlier calls).

@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/seats"
 )
 
@@ -59,7 +60,7 @@ func (e *Engine) openBoard(local mem.Range, blocks []Remote) {
 		case len(e.Nodes) != e.Size || e.Nodes[r] != e.Nodes[e.Rank] || block.Bytes == 0:
 			continue
 		}
-		places = append(places, seats.Place{Bytes: block.Word64(blockPost), Gap: block.Word64(blockPost + 8)})
+		places = append(places, seats.Place{Bytes: block.Word64(peers.PostOff), Gap: block.Word64(peers.PostOff + 8)})
 	}
 	e.board.Open(places)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/internal/seats"
 	"gopgas/regmgr"
@@ -23,7 +24,7 @@ func TestHelpersOfANode(t *testing.T) {
 	f := transporttest.NewFabric(ranks, transporttest.FabricConfig{})
 	var blocks []mem.Range
 	for range ranks {
-		blocks = append(blocks, mem.Of(make([]uint64, RankBlockBytes(ranks)/8)))
+		blocks = append(blocks, mem.Of(make([]uint64, peers.BlockBytes(ranks)/8)))
 	}
 	var engines []*Engine
 	for r := range ranks {
@@ -35,7 +36,7 @@ func TestHelpersOfANode(t *testing.T) {
 			idle.Cores = 1
 		}
 		e := New(Config{
-			Rank: r, Size: ranks, Sched: s, Peers: NewPeers(ranks), NICName: "loopback", Nodes: nodes,
+			Rank: r, Size: ranks, Sched: s, Peers: peers.New(ranks), NICName: "loopback", Nodes: nodes,
 			OpenNIC:      func(context.Context) (transport.Domain, error) { return d, nil },
 			Registration: Registration{Policy: regmgr.Predictive, Idle: idle},
 		})

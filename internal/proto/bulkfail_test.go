@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
@@ -37,7 +38,7 @@ func (d *sparing) Close() error {
 func TestWorkspaceRefused(t *testing.T) {
 	var nic *sparing
 	e := New(Config{
-		Size: 1, Sched: sched.Goroutine(1), Peers: NewPeers(1), NICName: "loopback", Nodes: []int{0},
+		Size: 1, Sched: sched.Goroutine(1), Peers: peers.New(1), NICName: "loopback", Nodes: []int{0},
 		OpenNIC: func(ctx context.Context) (transport.Domain, error) {
 			d, err := transporttest.NewFabric(1, transporttest.FabricConfig{}).Provider(0).Open(ctx, transport.Config{
 				Size: 1, Job: t.Name(), Secret: []byte(t.Name()), Sched: sched.Goroutine(1),

@@ -96,6 +96,8 @@ func (n *nic) putUser(r *Remote, off int, src mem.Range) error {
 		err = n.whole(t, src, n.planFor(t, src.Bytes))
 	case selector.Pipe, selector.Hybrid:
 		err = n.piped(t, src, p)
+	case selector.Lease:
+		err = n.leasedAll(t, src)
 	default:
 		err = n.put(opPut, r, off, src)
 	}
@@ -112,6 +114,8 @@ func (n *nic) getUser(r *Remote, off int, dst mem.Range) error {
 		err = n.whole(t, dst, n.planFor(t, dst.Bytes))
 	case selector.Pipe, selector.Hybrid:
 		err = n.piped(t, dst, p)
+	case selector.Lease:
+		err = n.leasedAll(t, dst)
 	default:
 		err = n.get(r, off, dst)
 	}
@@ -150,11 +154,11 @@ func (t journey) rights() transport.Access {
 // opPut is the name of the puts whose failure a flush reports if nobody has waited for their handle.
 const opPut = "put"
 
-// failedPutLocked takes the failures of puts to rank that nobody has waited for, and returns one of them.
-func (n *nic) failedPutLocked(rank int) (err error) {
-	for h, ferr := range n.failed {
-		if of := (*transport.OpError)(nil); errors.As(ferr, &of) && of.Rank == rank && of.Op == opPut {
-			err = ferr
+// failedLocked takes the failures of puts and non-blocking atomics to rank that nobody has waited for, and returns one of them.
+func (n *nic) failedLocked(rank int) (err error) {
+	for h, f := range n.failed {
+		if f.rank == rank && f.told {
+			err = f.err
 			delete(n.failed, h)
 		}
 	}
@@ -316,8 +320,12 @@ func (n *nic) startUser(t journey, user mem.Range) (h Handle, begun bool, err er
 			p = selector.Pipe
 		}
 	}
-	if p == selector.Bounce {
+	switch p {
+	case selector.Bounce:
 		return h, false, nil
+	case selector.Lease:
+		h, err = n.leased(t, user)
+		return h, true, err
 	}
 	h, err = n.startPipe(t, user, p)
 	return h, true, err

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/regmgr"
 	"gopgas/transport"
@@ -34,7 +35,7 @@ func pair(t *testing.T, bytes int, r Registration, fabric transporttest.FabricCo
 	var engines [2]*Engine
 	for i := range engines {
 		engines[i] = New(Config{
-			Rank: i, Size: 2, Sched: scheds[i], Peers: NewPeers(2), NICName: "loopback",
+			Rank: i, Size: 2, Sched: scheds[i], Peers: peers.New(2), NICName: "loopback",
 			OpenNIC: func(context.Context) (transport.Domain, error) { return domains[i], nil },
 			Nodes:   []int{0, 1}, Registration: r,
 		})

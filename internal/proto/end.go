@@ -35,6 +35,8 @@ type endpoint struct {
 	refused atomic.Bool   // the last attempt to connect has failed
 	wanted  atomic.Bool   // a message waits for the connection
 	redo    []int32       // flushed pieces to post again; under nic.mu
+	unequal atomic.Bool   // its slots are not as long or as many as this rank's: no leases
+	wary    atomic.Int32  // large transfers that do without firehoses, since one was refused
 	bad     atomic.Bool   // err is set
 	err     error         // the first asynchronous error not yet reported; under nic.mu
 }
@@ -295,10 +297,15 @@ func (n *nic) route(rank int) (transport.EP, am.Route) {
 
 // waitUntil polls and steps until cond holds or rank is gone. cond must not wait.
 func (n *nic) waitUntil(op string, rank int, cond func() bool) error {
+	return n.waitWithin(context.Background(), op, rank, cond)
+}
+
+// waitWithin is waitUntil that ends with ctx, too.
+func (n *nic) waitWithin(ctx context.Context, op string, rank int, cond func() bool) error {
 	n.pollers.Add(1)
 	defer n.pollers.Add(-1)
 	n.waits.Add(1)
-	sp := n.e.Sched.Begin(context.Background(), sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
+	sp := n.e.Sched.Begin(ctx, sched.What{Op: op, Peer: rank}, n.e.Peers.Watch(rank))
 	defer sp.End()
 	for !cond() {
 		if n.progress() {

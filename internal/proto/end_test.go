@@ -14,6 +14,7 @@ import (
 	"gopgas/internal/am"
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/auto"
@@ -113,7 +114,7 @@ func newTeamWith(t testing.TB, n, bytes int, c transporttest.FabricConfig, wrap 
 		wg.Go(func() {
 			errs[r] = func() error {
 				config := Config{
-					Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: NewPeers(n), NICName: "loopback", Nodes: make([]int, n),
+					Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: peers.New(n), NICName: "loopback", Nodes: make([]int, n),
 					OpenNIC: func(context.Context) (transport.Domain, error) { return domains[r], nil },
 				}
 				change(&config)

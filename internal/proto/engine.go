@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/internal/seats"
 	"gopgas/internal/timeline"
@@ -20,7 +21,7 @@ import (
 type Engine struct {
 	Rank, Size int
 	Sched      *sched.Sched
-	Peers      *Peers
+	Peers      *peers.Table
 	Nodes      []int // the node of each rank, numbered from 0
 
 	mapper transport.Mapper    // nil: no memory is mapped
@@ -28,10 +29,12 @@ type Engine struct {
 	config Config
 
 	chains  chains // of operations on their way to the NIC together
+	lists   lists  // of elements on their way to their owners together
 	opening sync.Mutex
 	count   bool // count operations on mapped memory too
 	record  *Recording
 	counts  counters
+	blocks  []Remote     // the rank blocks, by rank; set by Join
 	board   *seats.Board // of this node's registration helpers
 }
 
@@ -39,7 +42,7 @@ type Engine struct {
 type Config struct {
 	Rank, Size int
 	Sched      *sched.Sched
-	Peers      *Peers
+	Peers      *peers.Table
 	Mapper     transport.Mapper // nil: PGAS_LOCAL=off
 	NICName    string
 	// OpenNIC opens the NIC called NICName when memory is exposed that cannot be mapped; nil: there is none. The ranks
@@ -57,6 +60,9 @@ type Config struct {
 	// Eager and Bulk say how small and large transfers over the NIC travel; the zero values leave it to the costs.
 	Eager Eager
 	Bulk  Bulk
+	// Leases is how many transfers this rank takes in at once into memory that it has not registered; 0: 4, negative: none, such
+	// transfers go by messages.
+	Leases int
 	// Record takes down what the engine does, on mapped memory too: it all goes through the engine then. nil: nothing.
 	Record *Recording
 }
@@ -139,7 +145,8 @@ func (e *Engine) Part() {
 	if e.board != nil {
 		e.board.Close() // a helper may be at work still
 	}
-	e.Peers.part()
+	e.blocks = nil
+	e.Peers.Part()
 }
 
 // Close releases the NIC and the mapper. Outstanding operations end in errors.
@@ -154,6 +161,15 @@ func (e *Engine) Close() error {
 		}
 	}
 	return first
+}
+
+// Join moves what this rank knows of the others' lives into its block in shared memory, announces the rank as up, and makes its
+// waits sleep on the block's bell. blocks are the rank blocks by rank.
+func (e *Engine) Join(local mem.Range, blocks []Remote) {
+	e.blocks = blocks
+	e.Peers.Join(e.Sched, local, func(rank int) mem.Range { return blocks[rank].Mapped })
+	e.openBoard(local, blocks)
+	e.Peers.Announce()
 }
 
 // Remote is one member's part of an Exposure as this rank reaches it.
@@ -267,17 +283,20 @@ func (e *Engine) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 
 // Flush returns when all earlier puts of this rank to the member's rank are visible there. Its error is the
 // first of an earlier operation to that rank that failed.
-func (e *Engine) Flush(r *Remote) error {
+func (e *Engine) Flush(r *Remote) error { return e.FlushContext(context.Background(), r) }
+
+// FlushContext is Flush that ends with ctx, too; what is under way goes on.
+func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	n := e.nic()
 	if r.Mapped.Bytes != 0 || n == nil { // without a NIC only an empty part is not mapped
 		mem.FullFence()
 		return nil
 	}
 	if e.record == nil {
-		return n.flush(r.Rank)
+		return n.flush(ctx, r.Rank)
 	}
 	v := e.record.visit(timeline.Transfer, "flush", r.Rank)
-	err := n.flush(r.Rank)
+	err := n.flush(ctx, r.Rank)
 	e.record.over(&v, 0)
 	return err
 }
@@ -289,7 +308,7 @@ func (e *Engine) Quiet() error {
 		return nil
 	}
 	for r := range e.Size {
-		if err := e.nic().flush(r); err != nil {
+		if err := e.nic().flush(context.Background(), r); err != nil {
 			return err
 		}
 	}
@@ -307,7 +326,7 @@ func (e *Engine) Order(r *Remote) error {
 	if end := &n.ends[r.Rank]; n.caps.OrderedWrites && end.asked.Load() == 0 && end.piped.Load() == 0 {
 		return nil
 	}
-	return n.flush(r.Rank)
+	return n.flush(context.Background(), r.Rank)
 }
 
 // Store64 writes v to the 8-byte word at off, after all earlier puts of this rank to the same rank, and wakes

@@ -20,7 +20,7 @@ type Estimate struct {
 
 // Estimates measures the costs of this machine and NIC if that has not happened, and returns what each protocol that can
 // carry out the transfer q would cost: direct as if q's memory were registered, the others as if it were not. It may take
-// ten milliseconds.
+// forty milliseconds.
 func (e *Engine) Estimates(q selector.Query) ([]Estimate, error) {
 	n := e.nic()
 	if n == nil {
@@ -86,6 +86,9 @@ func (n *nic) forcedChoice() (p selector.Protocol, ok bool) {
 		return p, false
 	}
 }
+
+// many is as many uses of a registration as a query can tell of.
+const many = 255
 
 // Row is a case of transfers and which sizes of it travel how: "inline to 128 B, bounce to 64 KiB, superpipe".
 type Row struct{ Case, Sizes string }

@@ -110,8 +110,8 @@ func (n *nic) failure(h Handle) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err := n.failed[h]
+	f := n.failed[h]
 	delete(n.failed, h)
 	n.failures.Store(len(n.failed) > 0)
-	return err
+	return f.err
 }

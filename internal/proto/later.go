@@ -8,7 +8,7 @@ import (
 	"gopgas/transport"
 )
 
-// later holds small puts for which nobody waits yet, in order, so that many of them cross into the NIC together. They
+// later holds small puts and atomics for which nobody waits yet, in order, so that many of them cross into the NIC together. They
 // go before anything else that this rank posts, and with the next step of any wait.
 type later struct {
 	count   atomic.Int32 // len, for who does not hold mu
@@ -43,11 +43,18 @@ func (n *nic) putLater(op string, r *Remote, off int, src mem.Range) error {
 		RAddr: r.raddr + uint64(off), RKey: r.rkey, Cookie: uint64(id),
 	}
 	wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	n.ops[id] = wr
-	if n.later.add(&wr, &n.piece[id], e) {
+	return n.postpone(op, id, e, &wr)
+}
+
+// postpone leaves the operation of piece id, whose endpoint has been entered, to the next push; it waits while there is no room
+// for it. On an error the piece has been freed.
+func (n *nic) postpone(name string, id int32, e *endpoint, op *transport.Op) error {
+	n.ops[id] = *op
+	if n.later.add(op, &n.piece[id], e) {
 		return nil
 	}
-	err = n.waitUntil(op, r.Rank, func() bool { n.push(); return n.later.add(&wr, &n.piece[id], e) })
+	rank := n.piece[id].rank
+	err := n.waitUntil(name, rank, func() bool { n.push(); return n.later.add(op, &n.piece[id], e) })
 	if err != nil {
 		e.leave()
 		n.abandon(id)
@@ -55,7 +62,7 @@ func (n *nic) putLater(op string, r *Remote, off int, src mem.Range) error {
 	return err
 }
 
-// add appends a put, or says that there is no room.
+// add appends an operation, or says that there is no room.
 func (l *later) add(op *transport.Op, p *piece, e *endpoint) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +76,7 @@ func (l *later) add(op *transport.Op, p *piece, e *endpoint) bool {
 	return true
 }
 
-// push hands the puts that are held to the NIC, and reports whether it took all.
+// push hands the operations that are held to the NIC, and reports whether it took all.
 func (n *nic) push() bool {
 	l := &n.later
 	if l.count.Load() == 0 {

@@ -3,6 +3,7 @@ package proto
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
 
 	"gopgas/internal/am"
@@ -25,8 +26,13 @@ const (
 
 // Handlers that come after those of package hose.
 const (
-	askStore = askHose + uint8(hose.Kinds) + iota // args: key, address; payload: bytes
-	askLoad                                       // args: key, address, how many. Reply: the bytes
+	askStore  = askHose + uint8(hose.Kinds) + iota // args: key, address; payload: bytes
+	askLoad                                        // args: key, address, how many. Reply: the bytes
+	askListed                                      // args: key, 0, operation | kind<<8 | bytes<<16 | fetches; payload: addresses, elements. Reply: the old elements, or nothing
+	askLease                                       // args: key, address, bytes; payload: a superpipe.Offer. Reply: its length and a superpipe.Grant, or 0: not now
+	askPull                                        // args: key, address, bytes; payload: a superpipe.Grant. Reply: its length and a superpipe.Offer, or 0: not now
+	askReturn                                      // args: generation, tag: the receiver has its lease back. Reply: 1, or 0: ask again
+	askStop                                        // args: generation: no more into this lease of the sender's. Reply: 1: it will be returned, or 0
 )
 
 // Statuses of replies.
@@ -50,9 +56,17 @@ func (n *nic) arrived(c *transport.Completion) {
 		_ = n.am.Release(r)
 		return
 	}
+	if r.Cookie&noteCookie != 0 {
+		n.leases.answered(r, err)
+		_ = n.am.Release(r)
+		return
+	}
 	id := int32(r.Cookie)
 	if err == nil && r.Status != statusOK {
 		err = errRefused
+	}
+	if err == nil && n.piece[id].fetch && len(r.Payload) == 8 {
+		n.piece[id].dst.SetBits(binary.LittleEndian.Uint64(r.Payload))
 	}
 	if err == nil && n.piece[id].keep {
 		// A reply that does not fit was not made by this program; what fits is as wrong as the rest.
@@ -80,6 +94,14 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 			return 0, statusMalformed
 		}
 		return b, statusOK
+	}
+	switch r.Handler {
+	case askReturn, askStop:
+		return n.leases.noted(r, out)
+	case askLease:
+		if n.leases.target != nil {
+			n.leases.ready() // which may register: not under a lock
+		}
 	}
 	n.exposing.RLock()
 	defer n.exposing.RUnlock()
@@ -112,6 +134,8 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		}
 		atom.Accumulate(op, t, part, mem.Of(r.Payload))
 		return 0, statusOK
+	case askListed:
+		return listed(&r, whole, out)
 	case askStore:
 		part, ok := within(whole, r.Args[1], len(r.Payload))
 		if !ok {
@@ -129,6 +153,12 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		}
 		load(mem.Of(out[:part.Bytes]), part)
 		return part.Bytes, statusOK
+	case askLease, askPull:
+		part, ok := within(whole, r.Args[1], int(min(r.Args[2], math.MaxInt)))
+		if !ok || r.From < 0 || r.From >= n.e.Size {
+			return 0, statusRefused
+		}
+		return n.leases.serve(r, part, out)
 	}
 	return 0, statusMalformed
 }

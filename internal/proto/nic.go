@@ -12,6 +12,7 @@ import (
 	"gopgas/internal/bounce"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -41,11 +42,14 @@ type nic struct {
 	direct direct // transfers from and to the user's memory
 	small  small  // those that are small
 	bulk   bulk   // those that are large and not registered
+	leases leases // those whose target is not registered either
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM    // nil: the NIC has no sends
-	hoses    *hose.Set // nil: the NIC has no limit, or cannot do without whole registrations
+	am       *am.AM        // nil: the NIC has no sends
+	hoses    *hose.Set     // nil: the NIC has no limit, or cannot do without whole registrations
+	bares    atomic.Uint32 // memory attached so far that is not registered
+	bucketed atomic.Bool   // this rank has had memory in buckets
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -58,7 +62,7 @@ type nic struct {
 	stop       context.CancelFunc
 	menders    atomic.Int32 // connections being made anew
 
-	later later // small puts for which nobody waits yet
+	later later // small puts and atomics for which nobody waits yet
 
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
@@ -69,8 +73,9 @@ type nic struct {
 	freePiece []int32
 	transfer  []transfer
 	freeTrans []int32
-	failed    map[Handle]error // transfers that ended in error and were not waited for yet
-	failures  atomic.Bool      // there are some, for who does not hold mu
+	failed    map[Handle]failure // transfers that ended in error and were not waited for yet
+	failures  atomic.Bool        // there are some, for who does not hold mu
+	fetching  atomic.Int32       // non-blocking atomics in flight
 
 	poolKey, scratchKey transport.Region
 	scratch             mem.Range
@@ -84,6 +89,7 @@ type piece struct {
 	slot     int32 // of the bounce pool, or -1
 	transfer int32 // that it is part of, or -1
 	keep     bool  // the waiter takes the result from the piece and frees it
+	fetch    bool  // a non-blocking atomic
 	hosed    bool  // it has a firehose
 	tries    int8  // how often it was posted again
 	piped    bool  // it is a pipe's, or a measurement's, who calls it inner
@@ -99,13 +105,21 @@ type transfer struct {
 	err  error
 	op   string
 	rank int
+	told bool // P3: it changes the target's memory, and a flush tells of its failure if nobody has waited for it
+}
+
+// failure is how a transfer has failed, and whether a flush may tell.
+type failure struct {
+	err  error
+	rank int
+	told bool
 }
 
 func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n := &nic{
 		e: e, name: e.config.NICName, d: d, caps: d.Caps(),
 		ends: make([]endpoint, e.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
-		failed: make(map[Handle]error), ops: make([]transport.Op, pieces),
+		failed: make(map[Handle]failure), ops: make([]transport.Op, pieces),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.inline = min(n.caps.MaxInline, scratchBytes)
@@ -130,17 +144,22 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if err := n.prepareBulk(e.config.Bulk); err != nil {
 		return nil, err
 	}
+	if err := n.prepareLeases(e.config.Leases); err != nil {
+		return nil, err
+	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
-		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
+		if n.am, err = am.New(d, e.Rank, e.Size, n.leases.immediates(), messageCookies, n.handle); err != nil {
 			return nil, err
 		}
 	}
 	if err := n.prepareMemory(e.config.Registration); err != nil {
 		return nil, err
 	}
+	n.shareRoom()
 	n.prepareSmall(e.config.Eager)
 	e.Sched.SetProgress(n.progress)
+	e.Sched.SetTender(n.tend)
 	e.Sched.Go(func() { n.attend(n.ctx) })
 	return n, nil
 }
@@ -177,6 +196,7 @@ func (n *nic) quit() {
 const (
 	napFirst   = 200 * time.Microsecond
 	napLongest = time.Millisecond
+	napLeased  = 20 * time.Microsecond // the first while there are leases
 )
 
 // attend serves the NIC when nobody of this rank polls: requests of peers, and completions for parked waits. It
@@ -184,12 +204,22 @@ const (
 // of the way: a NIC that must say when it has something is slower.
 func (n *nic) attend(ctx context.Context) {
 	defer n.unattended.Store(true)
-	seen := n.waits.Load()
+	seen, idle := n.waits.Load(), napLeased
 	for ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
 			seen = n.waits.Load()
 			n.nap.Wait(n.e.Sched, nap)
 		}
+		if n.leases.busy() && !n.closed.Load() { // the NIC says nothing of what is waited for
+			if n.progress() {
+				idle = napLeased
+			} else {
+				n.nap.Wait(n.e.Sched, idle)
+				idle = min(2*idle, napLongest)
+			}
+			continue
+		}
+		idle = napLeased
 		if err := n.d.Wait(ctx); err != nil {
 			return
 		}
@@ -262,6 +292,15 @@ func (n *nic) progress() bool {
 	return (k > 0 || moved) && err == nil
 }
 
+// tend is progress by a goroutine of the NIC itself. Where this rank's memory is in buckets it does nothing: a request may have
+// a bucket's registration ended, which waits for what the NIC's goroutines are sending from there.
+func (n *nic) tend() bool {
+	if n.bucketed.Load() {
+		return false
+	}
+	return n.progress()
+}
+
 // spread tells every other rank who is gone: only those that were connected to a rank hear of its end from the NIC.
 // It posts and may wait, for a connection that is being made for instance, perhaps by the very goroutine whose wait has polled:
 // so it runs beside.
@@ -277,19 +316,19 @@ func (n *nic) spread() {
 
 func (n *nic) tellAll() {
 	p := n.e.Peers
-	first := p.block.Load().Word64(blockAny).Load()
+	first := p.First()
 	for dead := range n.e.Size {
-		c := p.cause(dead)
+		c := p.Cause(dead)
 		if c == 0 {
 			continue
 		}
-		for r := range p.others {
-			to := &p.others[r]
-			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.cause(r) != 0 {
+		for r := range n.e.blocks {
+			to := &n.e.blocks[r]
+			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.Cause(r) != 0 {
 				continue
 			}
-			if n.store64("tell", to, blockGone+8*dead, uint64(c)) == nil {
-				_ = n.store64("tell", to, blockAny, first) // whoever cannot be told will find out for itself
+			if n.store64("tell", to, peers.GoneOff(dead), uint64(c)) == nil {
+				_ = n.store64("tell", to, peers.FirstOff, first) // whoever cannot be told will find out for itself
 			}
 		}
 	}
@@ -297,7 +336,7 @@ func (n *nic) tellAll() {
 
 // lost records that rank is gone, and leaves the telling to the next one who polls.
 func (n *nic) lost(rank int) {
-	if n.e.Peers.MarkGone(rank, Silent) {
+	if n.e.Peers.MarkGone(rank, peers.Silent) {
 		n.news.Store(true)
 	}
 	n.giveUp(rank, n.e.Peers.Check(rank))
@@ -305,14 +344,24 @@ func (n *nic) lost(rank int) {
 
 // giveUp ends the requests to a rank with err: no answer will come.
 func (n *nic) giveUp(rank int, err error) {
-	if n.bulk.origin != nil {
+	gone := n.e.Peers.Check(rank) != nil
+	switch {
+	case n.bulk.origin == nil:
+	case gone:
 		n.bulk.origin.Lost(rank, err)
+		n.leases.lost(rank)
+	default:
+		n.bulk.origin.Abort(rank, err)
 	}
 	if n.am == nil {
 		return
 	}
 	var hoses []uint64
 	for _, id := range n.am.Lost(rank) {
+		if id&noteCookie != 0 {
+			n.leases.answered(am.Reply{Cookie: id}, err)
+			continue
+		}
 		if id&hose.Cookie != 0 {
 			hoses = append(hoses, id)
 			continue
@@ -322,7 +371,7 @@ func (n *nic) giveUp(rank int, err error) {
 	}
 	switch {
 	case n.hoses == nil:
-	case n.e.Peers.Check(rank) != nil:
+	case gone:
 		n.hoses.Lost(rank)
 	default:
 		n.hoses.End(rank, hoses, err)
@@ -342,6 +391,10 @@ func (n *nic) finish(c *transport.Completion) {
 	case c.Status != transport.StatusOK && c.Kind != transport.OpRecv:
 		n.broke(c.EP)
 	}
+	if c.Kind == transport.OpRecv && n.leases.target != nil && n.leases.target.Arrived(c) {
+		_ = n.am.Spent(c) // fails only when the NIC is closing
+		return
+	}
 	if n.am != nil && n.am.Owns(c) {
 		n.arrived(c)
 		return
@@ -358,7 +411,8 @@ func (n *nic) finish(c *transport.Completion) {
 	}
 	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
 		// The destination is the engine's until the transfer's generation grows, below.
-		copy(p.dst.Data(), n.source(p).Data())
+		from, _ := n.buffer(id, p.dst.Bytes)
+		copy(p.dst.Data(), from.Data())
 		n.e.Sched.ChargeCopy(p.dst.Bytes, p.dst.Bytes)
 	}
 	var err error
@@ -403,12 +457,12 @@ func (n *nic) freeLocked(id int32) {
 	if p.slot >= 0 {
 		n.pool.Give(p.slot)
 	}
-	p.dst, p.slot, p.keep, p.tries, p.piped = mem.Range{}, -1, false, 0, false
+	if p.fetch {
+		n.fetching.Add(-1)
+	}
+	p.dst, p.slot, p.keep, p.tries, p.piped, p.fetch = mem.Range{}, -1, false, 0, false, false
 	n.freePiece = append(n.freePiece, id)
 }
-
-// source is the NIC memory of a piece, cut to what it carries.
-func (n *nic) source(p *piece) mem.Range { return n.pool.Range(p.slot).Slice(0, p.dst.Bytes) }
 
 // partDoneLocked counts one part of a transfer as done.
 func (n *nic) partDoneLocked(t int32, err error) {
@@ -421,9 +475,9 @@ func (n *nic) partDoneLocked(t int32, err error) {
 		return
 	}
 	if tr.err != nil {
-		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = transport.NewOpError(tr.op, tr.rank, tr.err)
+		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = failure{transport.NewOpError(tr.op, tr.rank, tr.err), tr.rank, tr.told}
 		n.failures.Store(true)
-		if tr.op == opPut {
+		if tr.told {
 			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
 		}
 	}

@@ -341,7 +341,7 @@ func (n *nic) tryBeginLocked(op string, rank int) (h Handle, ok bool) {
 	id := n.freeTrans[len(n.freeTrans)-1]
 	n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
 	t := &n.transfer[id]
-	t.left, t.rank, t.op = 1, rank, op
+	t.left, t.rank, t.op, t.told = 1, rank, op, op == opPut
 	return Handle{n: n, id: id, gen: t.gen.Load()}, true
 }
 
@@ -379,14 +379,14 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 	return n.take(k)
 }
 
-// flush waits until nothing of this rank is in flight to the target, and reports the first failure.
-func (n *nic) flush(rank int) error {
+// flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
+func (n *nic) flush(ctx context.Context, rank int) error {
 	ep := &n.ends[rank]
 	if puts := n.small.flushed(rank); puts.trial.Wanted() && !puts.mixed {
 		defer n.flushTook(puts, n.e.Sched.Now())
 	}
 	if ep.pending.Load() != 0 {
-		if err := n.waitUntil("flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
+		if err := n.waitWithin(ctx, "flush", rank, func() bool { return ep.pending.Load() == 0 }); err != nil {
 			return err
 		}
 	}
@@ -396,7 +396,7 @@ func (n *nic) flush(rank int) error {
 	n.mu.Lock()
 	err := ep.err
 	if err == nil {
-		err = n.failedPutLocked(rank)
+		err = n.failedLocked(rank)
 	}
 	ep.err = nil
 	ep.bad.Store(false)

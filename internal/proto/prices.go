@@ -75,6 +75,7 @@ func (n *nic) machine(m superpipe.Model, lookup float64) selector.Machine {
 		Slot: n.pool.SlotBytes(), Slots: n.pool.Bytes() / n.pool.SlotBytes(), BulkSlot: n.bulkSlot(), Fold: bulkFold,
 		Idle: n.idleCore(),
 	}
+	machine.Lease = n.leases.target != nil
 	if n.am != nil {
 		machine.Payload = n.am.MaxPayload()
 	}
@@ -113,7 +114,7 @@ func (n *nic) gaugeBytes() int {
 const gaugeCookie = 1 << 62
 
 // measure measures what transfers cost, the first time it is called: between this rank and itself, and by reads of r's memory,
-// of which a transfer is about to be made, how much more they cost with a peer; r may be nil. It takes about fifteen
+// of which a transfer is about to be made, how much more they cost with a peer; r may be nil. It takes twenty to forty
 // milliseconds, beside whatever else the rank does; others go on with what was known before.
 func (n *nic) measure(r *Remote) {
 	if n.gauge.begun.Swap(true) {
@@ -156,13 +157,15 @@ func (n *nic) gaugeAll(r *Remote) (machine selector.Machine, costs, gets eager.C
 	if err != nil {
 		return none, nil, nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}
-	m, err := n.gaugeModel(both, reg, r)
+	m, peer, err := n.gaugeModel(both, reg, r)
+	var small bySlot
 	if err == nil {
-		costs, gets, err = n.gaugeSmall(m, both, reg)
+		costs, gets, small, err = n.gaugeSmall(m, both, reg)
 	}
 	if err == nil {
 		machine = n.machine(*m, costs.At(n.pool.SlotBytes()).Lookup*nanosecond)
-		err = n.tune(&machine, both, reg)
+		err = n.tune(&machine, small, both, reg)
+		machine.Model = *peer
 	}
 	if n.gauge.flying.Load() != 0 || n.ends[n.e.Rank].pending.Load() != 0 && n.closed.Load() {
 		n.gauge.memory = both // P2: a wait has ended before the operations did
@@ -175,9 +178,9 @@ func (n *nic) gaugeAll(r *Remote) (machine selector.Machine, costs, gets eager.C
 }
 
 // gaugeModel measures between both halves of memory that this rank can reach through its NIC, and with r.
-func (n *nic) gaugeModel(both mem.Range, reg transport.Region, r *Remote) (*superpipe.Model, error) {
+func (n *nic) gaugeModel(both mem.Range, reg transport.Region, r *Remote) (own, peer *superpipe.Model, err error) {
 	if _, err := n.enter("measure", n.e.Rank); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	n.ends[n.e.Rank].leave()
 	n.pollers.Add(1) // the attending goroutine keeps out of the way
@@ -189,15 +192,16 @@ func (n *nic) gaugeModel(both mem.Range, reg transport.Region, r *Remote) (*supe
 		Sched: n.e.Sched, NIC: gaugeLane{lane{n}}, Poll: n.pollGauge, EP: transport.EP{Index: uint32(n.e.Rank)},
 		Local: transport.SGE{Mem: both.Slice(0, half), LKey: reg.LKey}, RAddr: far.Addr(), RKey: reg.RKey, Longest: half / gaugeCold,
 	}
-	m, err := superpipe.Measure(n.ctx, b)
+	own, err = superpipe.Measure(n.ctx, b)
 	if err != nil || !n.readable(r) {
-		return m, err
+		return own, own, err
 	}
-	b.EP.Index, b.RAddr, b.RKey, b.Longest = uint32(r.Rank), r.raddr, r.rkey, min(b.Longest, r.room)
+	b.EP.Index, b.RAddr, b.RKey, b.Longest = uint32(r.Rank), r.raddr, r.rkey, min(half, r.room)
+	m := *own
 	if err := m.Toward(n.ctx, b); err != nil && n.gauge.flying.Load() != 0 {
-		return nil, err // else the peer is gone, or its window is small: what is known of this rank remains
+		return nil, nil, err // else the peer is gone, or its window is small: what is known of this rank remains
 	}
-	return m, nil
+	return own, &m, nil
 }
 
 // readable reports whether a measurement may read r's memory.

@@ -23,13 +23,21 @@ const (
 	smallTime   = 2 * time.Millisecond // for the others
 )
 
+// bySlot is what small puts, and gets, take in seconds: through a slot, and past it.
+type bySlot struct {
+	bytes   int
+	through [2]float64
+	past    [2]float64
+}
+
 // gaugeSmall measures the costs of small puts and gets.
-func (n *nic) gaugeSmall(m *superpipe.Model, both mem.Range, reg transport.Region) (puts, gets eager.Costs, err error) {
+func (n *nic) gaugeSmall(m *superpipe.Model, both mem.Range, reg transport.Region) (puts, gets eager.Costs, small bySlot, err error) {
 	cache, err := regmgr.New(regmgr.Config{Policy: regmgr.LeavePinned, Registrar: n.d, Sched: n.e.Sched, Quiet: true})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, small, err
 	}
-	var busy sync.Mutex // in the place of small's, which others may hold
+	small.bytes = n.inline + 8 // what is smaller needs no slot
+	var busy sync.Mutex        // in the place of small's, which others may hold
 	costs := eager.Measurement{
 		Now: n.e.Sched.Now, Registrar: n.d, Largest: n.pool.SlotBytes(),
 		Ask: func(get bool) {
@@ -41,19 +49,27 @@ func (n *nic) gaugeSmall(m *superpipe.Model, both mem.Range, reg transport.Regio
 				_ = stack.Hash()
 			}
 		},
-		Past: func(get bool) (time.Duration, error) { return n.gaugePast(get, cache, both, reg) },
+		Past: func(get bool) (time.Duration, error) {
+			through, past, err := n.gaugePast(get, cache, both, reg)
+			i := 0
+			if get {
+				i = 1
+			}
+			small.through[i], small.past[i] = through.Seconds(), past.Seconds()
+			return past - through, err
+		},
 		Wire: func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
 	}
 	puts, gets, err = eager.Measure(costs)
-	return puts, gets, errors.Join(err, cache.Close())
+	return puts, gets, small, errors.Join(err, cache.Close())
 }
 
-// gaugePast is how much longer a transfer of nearly nothing takes past the slots than through them.
-func (n *nic) gaugePast(get bool, cache *regmgr.Manager, both mem.Range, reg transport.Region) (time.Duration, error) {
+// gaugePast is how long a transfer of nearly nothing takes through the slots, and past them.
+func (n *nic) gaugePast(get bool, cache *regmgr.Manager, both mem.Range, reg transport.Region) (through, past time.Duration, err error) {
 	half := both.Bytes / 2
 	far := both.Slice(half, half)
 	r := &Remote{Rank: n.e.Rank, Bytes: half, raddr: far.Addr(), rkey: reg.RKey, keyed: true, room: half}
-	user := both.Slice(0, n.inline+8) // what is smaller needs no slot
+	user := both.Slice(0, n.inline+8)
 	t := journey{name: "measure", kind: transport.OpWrite, r: r, path: PathBypass}
 	if get {
 		t.kind = transport.OpRead
@@ -63,6 +79,14 @@ func (n *nic) gaugePast(get bool, cache *regmgr.Manager, both mem.Range, reg tra
 		func() error { return n.pastSlot(&t, user, cache) },
 	}
 	var least [len(ways)]time.Duration
+	if err := n.leasts(least[:], ways[:]...); err != nil {
+		return 0, 0, err
+	}
+	return least[0], least[1], nil
+}
+
+// leasts sets how long one of each of some functions takes, done many times by turns.
+func (n *nic) leasts(least []time.Duration, ways ...func() error) error {
 	began := n.e.Sched.Now()
 	for round := range smallRounds {
 		if round >= smallLeast && n.e.Sched.Now()-began > smallTime {
@@ -72,15 +96,15 @@ func (n *nic) gaugePast(get bool, cache *regmgr.Manager, both mem.Range, reg tra
 			start := n.e.Sched.Now()
 			for range smallOps {
 				if err := f(); err != nil {
-					return 0, err
+					return err
 				}
 			}
-			if took := n.e.Sched.Now() - start; round == 0 || took < least[i] {
+			if took := (n.e.Sched.Now() - start) / smallOps; round == 0 || took < least[i] {
 				least[i] = took
 			}
 		}
 	}
-	return (least[1] - least[0]) / smallOps, nil
+	return nil
 }
 
 // throughSlot is a transfer through the bounce pool with its wait.

@@ -64,8 +64,11 @@ func (n *nic) took(t *journey, err error) {
 	if s.chooser == nil {
 		return // flushes are not looked at yet
 	}
-	if s.run.trial != t.trial || s.run.rank != t.r.Rank || s.run.puts == 0 {
+	if !s.run.trial.Alike(t.trial) || s.run.rank != t.r.Rank || s.run.puts == 0 {
 		s.run = run{trial: t.trial, rank: t.r.Rank, mixed: s.run.puts > 0}
+	}
+	if !t.trial.Wanted() {
+		s.run.trial = t.trial // not all of it was timed
 	}
 	s.run.puts++
 	s.run.took += took
@@ -174,6 +177,13 @@ func (s *small) flushFollows() (flushed bool, r run) {
 		s.await(true)
 	}
 	return flushed, s.run
+}
+
+// frequent counts a use of memory by a put whose completion is waited for, and reports whether it is to go past the slots.
+func (s *small) frequent(user mem.Range) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.chooser != nil && s.chooser.Used(false, user.Addr(), user.Bytes)
 }
 
 // flushed notes a flush of a rank: a put that it follows at once was one to wait for. The run that it ends is noted when the flush is

@@ -134,7 +134,7 @@ func (c *Checker) flushed(rank int) {
 	c.enterSeen()
 	c.mu.Lock()
 	c.time.flushed(rank)
-	ended := c.takeWaits(func(w *Transfer) bool { return w.put && w.rank == rank })
+	ended := c.takeWaits(func(w *Transfer) bool { return (w.put || w.fetch) && w.rank == rank })
 	c.mu.Unlock()
 	c.settle(ended, "flush")
 }

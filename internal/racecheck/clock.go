@@ -31,6 +31,17 @@ type state struct {
 	ordered []uint32 // by target: puts up to this epoch come before later ones of this rank
 }
 
+// has reports whether what cell c holds, in the memory of target, comes before whoever knows a clock of a world of n.
+func (k clock) has(c cell, n, target int) bool {
+	switch {
+	case k == nil || c.pending():
+		return false
+	case c.later():
+		return k[way(n, c.origin(), target)] >= c.epoch()
+	}
+	return k[program(n, c.origin())] >= c.epoch()
+}
+
 func newState(n, me int) *state {
 	s := &state{n: n, me: me, now: make(clock, clockLen(n)), under: make([]uint32, n), ordered: make([]uint32, n)}
 	s.now[program(n, me)] = 1

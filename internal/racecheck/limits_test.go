@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
 )
@@ -139,7 +140,7 @@ func TestListOfRacesRunsOut(t *testing.T) {
 func TestLockOfTheDead(t *testing.T) {
 	w := newWorld(t, 2)
 	require.True(t, w.signals[0].lock(1))
-	w.checks[1].e.Peers.MarkGone(0, proto.Exited(1))
+	w.checks[1].e.Peers.MarkGone(0, peers.Exited(1))
 	w.signals[1].Release(1, 0, CarryAll)
 	require.Len(t, w.said, 1)
 	require.Contains(t, w.said[0], "rank 1 checks no further")
@@ -149,7 +150,7 @@ func TestLockOfTheDead(t *testing.T) {
 
 func TestWorldsThatAreTooLarge(t *testing.T) {
 	for n, ok := range map[int]bool{MaxRanks: true, MaxRanks + 1: false} {
-		e := proto.New(proto.Config{Size: n, Sched: sched.Goroutine(1), Peers: proto.NewPeers(n), Nodes: make([]int, n)})
+		e := proto.New(proto.Config{Size: n, Sched: sched.Goroutine(1), Peers: peers.New(n), Nodes: make([]int, n)})
 		_, err := New(e, nil)
 		require.Equal(t, ok, err == nil, "%d ranks: %v", n, err)
 	}

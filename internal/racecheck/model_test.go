@@ -3,11 +3,13 @@ package racecheck
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
 )
@@ -43,10 +45,10 @@ func shared(n, bytes int) []proto.Remote {
 
 func newWorld(t *testing.T, n int) *world {
 	w := &world{n: n}
-	ranks := shared(n, proto.RankBlockBytes(n))
+	ranks := shared(n, peers.BlockBytes(n))
 	var parts, shelves, signals, locks, boards []proto.Remote
 	for r := range n {
-		e := proto.New(proto.Config{Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: proto.NewPeers(n), Nodes: make([]int, n)})
+		e := proto.New(proto.Config{Rank: r, Size: n, Sched: sched.Goroutine(n), Peers: peers.New(n), Nodes: make([]int, n)})
 		e.Join(ranks[r].Mapped, ranks)
 		c, err := New(e, func(text string) { w.said = append(w.said, text) })
 		require.NoError(t, err)
@@ -141,9 +143,10 @@ type run struct {
 }
 
 type pendingGet struct {
-	e    int // event
-	t    *Transfer
-	rank int
+	e       int // event
+	t       *Transfer
+	rank    int
+	learned release
 }
 
 func (r *run) step(rank int) node {
@@ -211,7 +214,7 @@ func (r *run) random(rng *rand.Rand) {
 	n := 1 + rng.IntN(min(2, modelElems-lo))
 	c, w := r.w.checks[rank], r.w.windows[rank]
 	key := [2]int{rank, member}
-	what := rng.IntN(16)
+	what := rng.IntN(17)
 	r.log = append(r.log, fmt.Sprintf("%d: rank %d does %d to %d [%d, %d)", len(r.events), rank, what, member, lo, lo+n))
 	switch what {
 	case 0, 1:
@@ -250,7 +253,7 @@ func (r *run) random(rng *rand.Rand) {
 		for _, p := range r.puts[key] {
 			r.g.edge(p.end, at)
 		}
-		c.Flushed(member)
+		r.flushed(rank, member, at)
 	case 8:
 		r.orders[key]++
 		c.Ordered(member)
@@ -281,7 +284,7 @@ func (r *run) random(rng *rand.Rand) {
 				for _, p := range r.puts[[2]int{rank, m}] {
 					r.g.edge(p.end, at)
 				}
-				r.w.checks[rank].Flushed(m)
+				r.flushed(rank, m, at)
 			}
 			r.lock = append(r.lock, at)
 			r.w.locks[rank].Release(0, 0, CarryDone)
@@ -305,15 +308,63 @@ func (r *run) random(rng *rand.Rand) {
 			id := r.access(rank, member, lo, n, Read, ByWait)
 			tr := &Transfer{w: w, site: Site(id), rank: member, far: span{w, member, lo, n}}
 			tr.Begun()
-			r.open = append(r.open, pendingGet{id, tr, rank})
+			r.open = append(r.open, pendingGet{e: id, t: tr, rank: rank})
 		} else if len(r.open) > 0 {
 			k := rng.IntN(len(r.open))
 			o := r.open[k]
 			r.open = append(r.open[:k:k], r.open[k+1:]...)
-			r.g.edge(r.events[o.e].end, r.step(o.rank))
-			o.t.Ended()
+			r.waited(o)
 		}
+	case 16: // a fetching atomic that is waited for later: what it learns the program knows then
+		if len(r.open) == 2 {
+			k := rng.IntN(2)
+			o := r.open[k]
+			r.open = append(r.open[:k:k], r.open[k+1:]...)
+			r.waited(o)
+			return
+		}
+		id, at := len(r.events), r.step(rank)
+		e := r.note(rank, member, lo, 1, Update, at)
+		e.begin = r.g.add(at)
+		slot := [2]int{member, lo}
+		o := pendingGet{e: id, rank: rank, learned: slices.Clone(r.atoms[slot])}
+		for _, from := range o.learned {
+			r.g.edge(from, e.begin)
+		}
+		r.atoms[slot] = append(r.atoms[slot], append(r.done(rank, member, CarryOrdered), at)...)
+		o.t = &Transfer{w: w, site: Site(id), rank: member, fetch: true}
+		w.shelf.lock(member)
+		races, lost := w.arriveNB(o.t, member, lo)
+		w.leave(member, lo, 1)
+		w.shelf.unlock(member)
+		o.t.Begun()
+		r.judge(id, member, races, lost)
+		r.open = append(r.open, o)
 	}
+}
+
+// flushed flushes in step at, which waits for atomics too.
+func (r *run) flushed(rank, member int, at node) {
+	r.open = slices.DeleteFunc(r.open, func(o pendingGet) bool {
+		ends := o.t.fetch && o.rank == rank && o.t.rank == member
+		for _, from := range o.learned {
+			if ends {
+				r.g.edge(from, at)
+			}
+		}
+		return ends
+	})
+	r.w.checks[rank].Flushed(member)
+}
+
+// waited ends what was waited for.
+func (r *run) waited(o pendingGet) {
+	at := r.step(o.rank)
+	r.g.edge(r.events[o.e].end, at)
+	for _, from := range o.learned {
+		r.g.edge(from, at)
+	}
+	o.t.Ended()
 }
 
 // compare returns what the checkers did wrong, and how many pairs race.

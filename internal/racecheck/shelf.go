@@ -2,6 +2,7 @@ package racecheck
 
 import (
 	"context"
+	"slices"
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
@@ -211,8 +212,20 @@ func (s *Shelf) acquire(member, slot, key int) {
 	off, n := s.record(slot)
 	var buf []uint64
 	words := s.words(member, off, n, &buf)
-	from := s.clockOf(words, key)
-	s.c.mu.Lock()
-	s.c.time.now.join(from)
-	s.c.mu.Unlock()
+	s.c.learn(s.clockOf(words, key))
+}
+
+// peek returns what acquire would learn.
+func (s *Shelf) peek(member, slot, key int) clock {
+	off, n := s.record(slot)
+	var buf []uint64
+	words := s.words(member, off, n, &buf)
+	return slices.Clone(s.clockOf(words, key))
+}
+
+// learn says that this rank comes after all that k knows.
+func (c *Checker) learn(k clock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.time.now.join(k)
 }

@@ -19,6 +19,9 @@ type Transfer struct {
 	sum  uint64 // of the buffer's bytes when the transfer began
 	far  span   // what a get reads
 	near []span // what of this rank's own parts the buffer is
+
+	fetch   bool  // an atomic
+	learned clock // by it
 }
 
 // span is a run of elements.
@@ -103,6 +106,9 @@ func (c *Checker) settle(ended []*Transfer, op string) {
 	for _, t := range ended {
 		if t.digest() != t.sum {
 			c.changed(t, op)
+		}
+		if t.learned != nil {
+			c.learn(t.learned)
 		}
 		if t.far.w != nil {
 			c.done(t.far, Read, t.site)

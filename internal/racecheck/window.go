@@ -131,7 +131,7 @@ func (w *Window) touch(a Access, member, disp, n int) (races []found, lost int) 
 		if !w.shelf.lock(member) {
 			return races, lost
 		}
-		races, lost = w.enter(a, member, lo, min(chunk, disp+n-lo), races, lost)
+		races, lost = w.enter(a, member, lo, min(chunk, disp+n-lo), nil, races, lost)
 		w.shelf.unlock(member)
 	}
 	return races, lost
@@ -152,8 +152,8 @@ func (w *Window) end(a Access, member, n int, races []found, lost int) {
 	}
 }
 
-// enter is Touch with the shelf locked.
-func (w *Window) enter(a Access, member, disp, n int, races []found, lost int) ([]found, int) {
+// enter is Touch with the shelf locked. also is what comes before this access without the rank's knowing it yet, or nil.
+func (w *Window) enter(a Access, member, disp, n int, also clock, races []found, lost int) ([]found, int) {
 	k := width(w.c.n)
 	off := w.cellsAt(disp)
 	var buf []uint64
@@ -167,7 +167,11 @@ func (w *Window) enter(a Access, member, disp, n int, races []found, lost int) (
 	for i := range n {
 		forgot := enter(cells[i*k:(i+1)*k], stamp,
 			func(c cell) bool { return time.before(c, target, put) },
-			func(c cell) { races = collect(races, c, disp+i) })
+			func(c cell) {
+				if !also.has(c, w.c.n, target) {
+					races = collect(races, c, disp+i)
+				}
+			})
 		if forgot {
 			lost++
 		}
@@ -209,7 +213,37 @@ func (w *Window) arrive(a Access, member, disp, n int) (races []found, lost int)
 	for d := disp; d < disp+n && a.Done == AtReturn; d++ {
 		w.shelf.acquire(member, d%w.atoms, d)
 	}
-	return w.enter(a, member, disp, n, nil, 0)
+	return w.enter(a, member, disp, n, nil, nil, 0)
+}
+
+// AtomicNB is Atomic for one that fetches element disp to old, and is made at once. This rank comes after whoever changed the
+// element before when the program has waited for it: then the caller calls Ended of the Transfer.
+func (w *Window) AtomicNB(site Site, member, disp int, old mem.Range, f func() (changed bool, err error)) (*Transfer, error) {
+	w.c.enterSeen()
+	defer w.c.lookAgain()
+	spans := w.c.Near(Access{Kind: Write, Done: ByWait, Site: site}, old.Addr(), old.Bytes)
+	t := &Transfer{w: w, site: site, rank: w.shelf.at[member].Rank, near: spans, fetch: true}
+	if mem.OriginOf(old) != mem.Unknown {
+		t.buf = mem.Hidden(old)
+	}
+	if w.gone.Load() || !w.shelf.lock(member) {
+		_, err := f()
+		return t, err
+	}
+	races, lost := w.arriveNB(t, member, disp)
+	changed, err := f()
+	if err == nil && changed {
+		w.leave(member, disp, 1)
+	}
+	w.shelf.unlock(member)
+	w.end(Access{Kind: Update, Site: site}, member, 1, races, lost)
+	return t, err
+}
+
+// arriveNB is arrive for an atomic that is not waited for yet: what it learns is t's.
+func (w *Window) arriveNB(t *Transfer, member, disp int) (races []found, lost int) {
+	t.learned = w.shelf.peek(member, disp%w.atoms, disp)
+	return w.enter(Access{Kind: Update, Site: t.site}, member, disp, 1, t.learned, nil, 0)
 }
 
 // leave is the second half: whoever fetches from here on comes after this rank.

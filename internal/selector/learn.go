@@ -46,6 +46,12 @@ type Trial struct {
 // Wanted reports whether Note is to be called for it.
 func (t Trial) Wanted() bool { return t.place != 0 && !t.quiet }
 
+// Quiet is the trial without a wish for its cost.
+func (t Trial) Quiet() Trial { return Trial{t.place, true} }
+
+// Alike reports whether both are trials of the same protocol for the same kind of transfer.
+func (t Trial) Alike(o Trial) bool { return t.place == o.place }
+
 // Again reports whether a transfer q, which comes before that of the trial is known to be over, is to travel by the same
 // protocol, and by which: what is waited for together is tried together, so that the wait can be told to be one's.
 func (t Trial) Again(q Query) (Protocol, bool) {
@@ -54,8 +60,11 @@ func (t Trial) Again(q Query) (Protocol, bool) {
 	}
 	known := q.Covered || q.Uses > 1
 	at, i := int(t.place-1)/arms, int(t.place-1)%arms
-	if at != kindOf(q, known) || q.Moves || q.Never || known && !q.Covered && i == 0 {
+	if at != kindOf(q, known) || q.Moves || q.Never {
 		return None, false
+	}
+	if known && !q.Covered && i == 0 {
+		return Register, q.Uses >= often
 	}
 	return armsOf(known)[i], true
 }
@@ -70,7 +79,7 @@ type price struct {
 const (
 	settled    = 4    // transfers of a kind before anything is
 	pause      = 4    // transfers from one trial of what is not believed yet to the next
-	trials     = 6    // until it is believed
+	trials     = 4    // until it is believed
 	hope       = 0.75 // of its estimate is what it is hoped to cost
 	againPause = 64   // transfers from one trial of something else that was tried to the next
 	againBelow = 1.5  // of the cheapest: what costs more is tried more seldom
@@ -116,8 +125,11 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		return Select(q, s), Trial{}
 	}
 	i := pick(prices, best, n)
-	if known && !q.Covered && i == 0 {
+	if known && !q.Covered && i == 0 && q.Uses < often {
 		return Register, Trial{}
+	}
+	if known && !q.Covered && i == 0 { // with the registration it would cost more than what is compared
+		return Register, Trial{int32(at*arms+i) + 1, true}
 	}
 	quiet := n == 0 || i == best && n > noteAll && n%noteEach != 0
 	return all[i], Trial{int32(at*arms+i) + 1, quiet}

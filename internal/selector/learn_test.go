@@ -120,8 +120,11 @@ func TestAgain(t *testing.T) {
 	_, ok = Trial{}.Again(q)
 	require.False(t, ok)
 	require.Equal(t, Direct, p)
-	_, ok = trial.Again(Query{Bytes: 1 << 20, Uses: 255, Waited: true})
-	require.False(t, ok, "it is not registered yet")
+	p, ok = trial.Again(Query{Bytes: 1 << 20, Uses: often, Waited: true})
+	require.True(t, ok)
+	require.Equal(t, Register, p, "it is not registered yet, but will be used often")
+	_, ok = trial.Again(Query{Bytes: 1 << 20, Uses: often - 1, Waited: true})
+	require.False(t, ok)
 }
 
 // TestNotesBecomeRare: the costs of what has proved the cheapest are asked for at times only, those of trials always.

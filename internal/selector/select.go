@@ -55,6 +55,10 @@ type Machine struct {
 
 	Slotted, Piped Tuning // of what goes through several slots, and of the superpipeline
 
+	// Puts and Gets are what transfers take beside all that is above, by protocol: this library's part, and what slots that have
+	// just been written cost the NIC.
+	Puts, Gets [Protocols]More
+
 	Slot     int  // of the bounce pool, bytes
 	Slots    int  // how many it has
 	Payload  int  // of an active message, bytes; 0: there are none
@@ -62,6 +66,38 @@ type Machine struct {
 	Fold     int  // slots that one of its transfers uses
 	Lease    bool // the NIC has a way for copied chunks
 	Idle     bool // a core is free for the helper that registers a hybrid's tail
+}
+
+// More is what transfers of growing sizes take beside what a model says, which may be less than nothing. The zero More is none.
+type More []struct {
+	Bytes   int
+	Seconds float64
+}
+
+// At is what a transfer of so many bytes takes more: straight lines between the points, and the first or the last beyond them.
+func (o More) At(bytes int) float64 {
+	for i, p := range o {
+		switch {
+		case bytes > p.Bytes:
+		case i == 0:
+			return p.Seconds
+		default:
+			last := o[i-1]
+			return last.Seconds + (p.Seconds-last.Seconds)*float64(bytes-last.Bytes)/float64(p.Bytes-last.Bytes)
+		}
+	}
+	if len(o) == 0 {
+		return 0
+	}
+	return o[len(o)-1].Seconds
+}
+
+// AtLeast is o with nothing below a bound.
+func (o More) AtLeast(seconds float64) More {
+	for i := range o {
+		o[i].Seconds = max(o[i].Seconds, seconds)
+	}
+	return o
 }
 
 // Tuning is what each chunk of a transfer but the first costs beside what the model says, in seconds: that has copies and the NIC
@@ -219,6 +255,18 @@ func (s *Selector) cheapest(q Query) Protocol {
 // Cost estimates what the caller pays in seconds when a query travels by a protocol: until the completion where that is
 // waited for, until the source is free where it is not. It is infinite where the protocol cannot do it.
 func (s *Selector) Cost(p Protocol, q Query) float64 {
+	switch c := s.modelled(p, q); {
+	case q.Get:
+		return c + s.m.Gets[p].At(q.Bytes)
+	case q.Waited:
+		return c + s.m.Puts[p].At(q.Bytes)
+	default:
+		return c + s.m.Puts[p].At(0) // what the NIC takes more is no part of it
+	}
+}
+
+// modelled is Cost without this library's part of it.
+func (s *Selector) modelled(p Protocol, q Query) float64 {
 	m, n := &s.m, float64(q.Bytes)
 	wire, trip := m.Model.Put(n), 2*m.Model.Latency
 	if q.Get {
@@ -266,12 +314,15 @@ func (s *Selector) Cost(p Protocol, q Query) float64 {
 	case Hybrid:
 		return s.hybrid(q, move)
 	case Message:
-		if q.Bytes > m.Payload {
+		switch {
+		case m.Payload == 0:
 			return cannot
+		case q.Bytes > m.Payload:
+			return s.messages(q, trip)
 		}
 		return copying + m.Post + done(q, wire+m.Handler+copying)
 	case Lease:
-		if q.Get || !m.Lease {
+		if !m.Lease {
 			return cannot
 		}
 		return s.leased(q, trip)
@@ -396,15 +447,37 @@ func (s *Selector) hybrid(q Query, move float64) float64 {
 	return meanwhile + m.Put(n) - m.Put(head) + m.Gap + s.m.Lookup
 }
 
-// leased is the cost of a superpipeline through the target's workspace: equation 9, in both of the plan's regimes.
+// unanswered is how many messages a rank may have unanswered at another one.
+const unanswered = 8
+
+// messages is the cost of what takes several active messages: each is a copy and a posting here and a handler and a copy there,
+// and no more than some are unanswered.
+func (s *Selector) messages(q Query, trip float64) float64 {
+	m, part := &s.m.Model, float64(s.m.Payload)
+	parts := float64(q.Bytes) / part // not rounded up: what is asked for is the middle of a class of sizes
+	copying, wire := m.CopyTime(part), m.Put(part)
+	if q.Get {
+		wire = m.Fetch(part)
+	}
+	each := max(s.m.Post+copying, s.m.Handler+copying, m.Gap+part/m.Net, (trip+s.m.Handler+2*copying)/unanswered)
+	return (parts-1)*each + copying + s.m.Post + done(q, wire+s.m.Handler+copying)
+}
+
+// leased is the cost of a superpipeline through a workspace: equation 9, in both of the plan's regimes. A put's first chunk is copied
+// during the rendezvous; a get's, by the target's CPU, after the request has come, and no more than the request is waited for.
 func (s *Selector) leased(q Query, trip float64) float64 {
 	m := &s.m.Model
 	if q.Bytes == 0 || s.m.BulkSlot < superpipe.Block {
 		return math.Inf(1)
 	}
 	p := superpipe.PlanBehind(m, q.Bytes, trip, superpipe.Rules{Slot: s.m.BulkSlot / superpipe.Block * superpipe.Payload, Unit: superpipe.Payload})
-	if q.Waited {
-		return trip + p.Time(m, trip) + superpipe.Block/m.Copy(float64(q.Bytes)) + m.Latency
+	last := superpipe.Block/m.Copy(float64(q.Bytes)) + m.Latency
+	switch {
+	case q.Get:
+		return trip/2 + s.m.Handler + p.Time(m, 0) + last
+	case q.Waited:
+		return trip + s.m.Handler + p.Time(m, trip) + last
+	default:
+		return trip + s.m.Handler + p.Busy(m, s.m.Fold)
 	}
-	return trip + p.Busy(m, s.m.Fold)
 }

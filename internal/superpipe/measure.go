@@ -29,12 +29,14 @@ type Bench struct {
 const (
 	attempts  = 7
 	burst     = 16
-	small     = 64                   // bytes
-	leastGap  = 20 * time.Nanosecond // between two messages: no NIC takes 50 million a second
-	disturbed = 4                    // a difference is at least so small a part of the longer time
-	coldest   = 4                    // times the longest transfer is copied, and moved where there is memory for it
-	fewTries  = 3                    // of what is long
-	longTry   = 256 << 10            // bytes
+	small     = 64                    // bytes
+	leastGap  = 20 * time.Nanosecond  // between two messages: no NIC takes 50 million a second
+	disturbed = 4                     // a difference is at least so small a part of the longer time
+	coldest   = 4                     // times the longest transfer is copied, and moved where there is memory for it
+	fewTries  = 3                     // of what is long
+	longTry   = 512 << 10             // bytes
+	shortTime = 80 * time.Microsecond // what takes less is done several times in a row
+	mostInRow = 16
 	enoughOf  = 5 * time.Millisecond // for the tries of one kind of thing: beyond that there are few
 )
 
@@ -49,21 +51,10 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 	count := max(2, min(burst, b.NIC.Caps().MaxPost))
 	var sizes []int
 	var what []task
-	for n := min(small, longest); ; n = min(4*n, longest) {
+	for _, n := range b.sizes(longest) {
 		sizes = append(sizes, n)
 		what = append(what, task{n, func() error { return b.move(ctx, transport.OpWrite, 1, 0, n) }},
 			task{n, func() error { return b.move(ctx, transport.OpRead, 1, 0, n) }})
-		if n == longest {
-			break
-		}
-	}
-	// The same from place to place, which no cache of a core holds: so is what is longer.
-	cold := [2]int{}
-	for i, kind := range []transport.Kind{transport.OpWrite, transport.OpRead} {
-		what = append(what, task{longest, func() error {
-			cold[i] = (cold[i] + longest) % max(1, b.Local.Mem.Bytes-longest+1)
-			return b.move(ctx, kind, 1, cold[i]&^7, longest)
-		}})
 	}
 	what = append(what, task{count * small, func() error { return b.move(ctx, transport.OpWrite, count, 0, min(small, longest)) }})
 	took, err := b.times(what...)
@@ -75,10 +66,6 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 		m.Writes = append(m.Writes, cost.Sample{N: n, Nanos: float64(took[2*i])})
 		m.Reads = append(m.Reads, cost.Sample{N: n, Nanos: float64(took[2*i+1])})
 	}
-	if k := 2 * len(sizes); b.Local.Mem.Bytes >= coldest*longest {
-		m.Writes = append(m.Writes, cost.Sample{N: coldest * longest, Nanos: coldest * float64(took[k])})
-		m.Reads = append(m.Reads, cost.Sample{N: coldest * longest, Nanos: coldest * float64(took[k+1])})
-	}
 	rising(m.Writes)
 	rising(m.Reads)
 	one, many := took[0], took[len(took)-1]
@@ -89,6 +76,18 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// sizes are powers of four up to the longest, and all there is, which no cache of a core holds: so is what is longer.
+func (b *Bench) sizes(longest int) (all []int) {
+	for n := min(small, longest); n < longest; n *= 4 {
+		all = append(all, n)
+	}
+	all = append(all, longest)
+	if most := min(coldest*longest, b.NIC.Caps().MaxMessage); most > longest && b.Local.Mem.Bytes >= most {
+		all = append(all, most)
+	}
+	return all
 }
 
 // rising makes a curve grow: what took longer than something larger was disturbed.
@@ -120,11 +119,11 @@ func (b *Bench) times(what ...task) ([]time.Duration, error) {
 			if try >= fewTries && t.bytes >= longTry {
 				continue
 			}
-			began := b.Sched.Now()
-			if err := t.f(); err != nil {
+			d, err := b.once(t)
+			if err != nil {
 				return nil, fmt.Errorf("measure large transfers: %w", err)
 			}
-			all[i] = append(all[i], b.Sched.Now()-began)
+			all[i] = append(all[i], d)
 		}
 	}
 	took := make([]time.Duration, len(what))
@@ -133,6 +132,27 @@ func (b *Bench) times(what ...task) ([]time.Duration, error) {
 		took[i] = max(all[i][len(all[i])/4], 1)
 	}
 	return took, nil
+}
+
+// once returns how long a task takes. What is short is done once before, and then several times in a row: it comes often, and is
+// slower where other things have just been done, by more than it takes.
+func (b *Bench) once(t task) (time.Duration, error) {
+	began := b.Sched.Now()
+	if err := t.f(); err != nil {
+		return 0, err
+	}
+	first := b.Sched.Now() - began
+	if t.bytes >= longTry || first >= shortTime || b.Sched.Virtual() {
+		return first, nil
+	}
+	n := min(mostInRow, 1+int(shortTime/max(first, 1)))
+	began = b.Sched.Now()
+	for range n {
+		if err := t.f(); err != nil {
+			return 0, err
+		}
+	}
+	return (b.Sched.Now() - began) / time.Duration(n), nil
 }
 
 // task is something that moves so many bytes.

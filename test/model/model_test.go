@@ -97,7 +97,7 @@ func TestTracesUnderEveryPolicy(t *testing.T) {
 func TestTracesUnderEveryProtocol(t *testing.T) {
 	first := max(1, *seed)
 	rnd := rand.New(rand.NewPCG(first, 0xfade))
-	bulks := strings.Split("auto, register, superpipe, copy, flat, onthefly, pipelined", ", ")
+	bulks := strings.Split("auto, register, lease, superpipe, copy, flat, onthefly, pipelined", ", ")
 	eagers := strings.Split("auto, inline, bounce, bypass", ", ")
 	for _, path := range pgastest.Paths() {
 		if !path.NIC {
@@ -334,8 +334,14 @@ func (r *runner[T]) share(op pgsync.Op, kind, target, at int, values []T, mine b
 	}
 	var err error
 	switch {
-	case kind < 3 && op == pgsync.Sum:
+	case kind < 2 && op == pgsync.Sum:
 		_, err = fetchAdd(r.win, target, at, values[0])
+	case kind < 3: // waited for at the end of the phase; what it finds others determine
+		c := getCheck[T]{got: make([]T, 1)}
+		c.h, err = begin(r.win, op, target, at, values[0], &c.got[0])
+		r.want = append(r.want, c)
+	case kind < 6:
+		err = scatter(r.win, backwards(target, at, len(values)), reversed(values), op, kind == 5)
 	default:
 		err = accumulate(r.win, target, at, values, op)
 	}
@@ -350,7 +356,7 @@ func (r *runner[T]) own(ctx context.Context, kind, target, at int, values []T, m
 	case 0, 1: // swap
 		part[at] = values[0]
 		if mine {
-			return r.after(target, func() (T, error) { return swap(r.win, target, at, values[0]) }, old)
+			return r.after(target, func() (T, error) { return swap(r.win, target, at, values[0], kind == 1) }, old)
 		}
 	case 2, 3: // compare-swap, right and wrong
 		expect := old
@@ -360,7 +366,7 @@ func (r *runner[T]) own(ctx context.Context, kind, target, at int, values []T, m
 			part[at] = values[0]
 		}
 		if mine {
-			return r.after(target, func() (T, error) { return compareSwap(r.win, target, at, expect, values[0]) }, old)
+			return r.after(target, func() (T, error) { return compareSwap(r.win, target, at, expect, values[0], at%2 == 0) }, old)
 		}
 	case 4: // read, change, write under the lock
 		part[at]++
@@ -370,6 +376,9 @@ func (r *runner[T]) own(ctx context.Context, kind, target, at int, values []T, m
 	case 5: // put, flush, get
 		copy(part[at:], values)
 		if mine {
+			if err := r.win.Order(target); err != nil { // without it a later put may become visible before an earlier one
+				return err
+			}
 			if err := r.win.Put(target, at, values); err != nil {
 				return err
 			}
@@ -385,6 +394,9 @@ func (r *runner[T]) own(ctx context.Context, kind, target, at int, values []T, m
 	case 6:
 		copy(part[at:], values)
 		if mine {
+			if err := r.win.Order(target); err != nil {
+				return err
+			}
 			_, err := r.win.PutNB(target, at, values)
 			return err
 		}

@@ -276,5 +276,7 @@ func (l *link) afterBatch(served uint64) {
 			l.d.sched.Ring() // the program may wait for what was written
 		}
 	}
-	l.announce()
+	if !in.byReader {
+		l.announce()
+	}
 }

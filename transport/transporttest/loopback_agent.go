@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -153,7 +154,7 @@ func (d *domain) write(e *end, op *transport.Op) (transport.Status, int) {
 	if !d.covered(op, 0) {
 		return transport.StatusLocalAccess, 0
 	}
-	n := total(src)
+	n := softnic.Total(src)
 	dst, reg := e.peer.table.remote(op.RAddr, op.RKey, n, transport.RemoteWrite)
 	if reg == nil {
 		return transport.StatusRemoteAccess, 0
@@ -168,7 +169,7 @@ func (d *domain) land(dst mem.Range, src []transport.SGE) {
 	if d.caps.InOrderData {
 		gatherInOrder(dst, src)
 	} else {
-		gather(dst, src)
+		softnic.Gather(dst, src)
 	}
 }
 
@@ -177,12 +178,12 @@ func (d *domain) read(e *end, op *transport.Op) (transport.Status, int) {
 	if !d.covered(op, transport.LocalWrite) {
 		return transport.StatusLocalAccess, 0
 	}
-	n := total(dst)
+	n := softnic.Total(dst)
 	src, reg := e.peer.table.remote(op.RAddr, op.RKey, n, transport.RemoteRead)
 	if reg == nil {
 		return transport.StatusRemoteAccess, 0
 	}
-	scatter(dst, src)
+	softnic.Scatter(dst, src)
 	reg.mu.RUnlock()
 	return transport.StatusOK, n
 }
@@ -195,24 +196,10 @@ func (d *domain) atomic(e *end, op *transport.Op) (transport.Status, int) {
 	if reg == nil {
 		return transport.StatusRemoteAccess, 0
 	}
-	old := apply(dst, op)
+	old := softnic.Apply(op.Kind, dst, op.Arg0, op.Arg1)
 	reg.mu.RUnlock()
-	scatterWord(op.SGE[:1], old, 8)
+	softnic.ScatterWord(op.SGE[:1], old, 8)
 	return transport.StatusOK, 8
-}
-
-// apply performs the atomic on the word and returns the old value.
-func apply(word mem.Range, op *transport.Op) uint64 {
-	w := word.Word64(0)
-	if op.Kind == transport.OpFetchAdd {
-		return w.Add(op.Arg0) - op.Arg0
-	}
-	for {
-		old := w.Load()
-		if old != op.Arg0 || w.CompareAndSwap(old, op.Arg1) {
-			return old
-		}
-	}
 }
 
 // message performs what takes one of the target's receive buffers: a send, or a write with an immediate.
@@ -220,7 +207,7 @@ func (d *domain) message(e *end, op *transport.Op) (status transport.Status, byt
 	if !d.covered(op, 0) {
 		return transport.StatusLocalAccess, 0, false
 	}
-	n := total(op.SGE[:op.NSGE])
+	n := softnic.Total(op.SGE[:op.NSGE])
 	var dst mem.Range
 	if op.Kind == transport.OpWriteImm {
 		var reg *region

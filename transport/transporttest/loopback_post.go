@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -46,10 +47,10 @@ func (d *domain) push(e *end, op *transport.Op) bool {
 	s := &e.ring[i]
 	s.op = *op
 	if op.Flags&transport.FlagInline != 0 {
-		n := total(op.SGE[:op.NSGE])
+		n := softnic.Total(op.SGE[:op.NSGE])
 		size := d.caps.MaxInline
 		kept := mem.Of(e.inline[i*size:(i+1)*size]).Slice(0, n)
-		gather(kept, op.SGE[:op.NSGE])
+		softnic.Gather(kept, op.SGE[:op.NSGE])
 		s.op.SGE = [4]transport.SGE{{Mem: kept}}
 		s.op.NSGE = 1
 	}
@@ -109,7 +110,7 @@ func (d *domain) check(op *transport.Op) error {
 	if int(op.NSGE) > d.caps.MaxSGE {
 		return fmt.Errorf("post: %d pieces, at most %d", op.NSGE, d.caps.MaxSGE)
 	}
-	n := total(op.SGE[:op.NSGE])
+	n := softnic.Total(op.SGE[:op.NSGE])
 	if n > d.caps.MaxMessage {
 		return fmt.Errorf("post: %d bytes in one operation, at most %d", n, d.caps.MaxMessage)
 	}

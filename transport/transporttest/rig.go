@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -242,7 +243,7 @@ func (n *node) do(op transport.Op) transport.Completion {
 func (n *node) must(op transport.Op) transport.Completion {
 	n.t.Helper()
 	c := n.do(op)
-	require.Equal(n.t, transport.StatusOK, c.Status, "kind %d, %d bytes", op.Kind, total(op.SGE[:op.NSGE]))
+	require.Equal(n.t, transport.StatusOK, c.Status, "kind %d, %d bytes", op.Kind, softnic.Total(op.SGE[:op.NSGE]))
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -180,7 +181,7 @@ func (s *saboteur) Post(ops []transport.Op) (int, error) {
 	if s.late || s.unbounded || s.early {
 		for _, op := range mine {
 			if s.early && op.Flags&transport.FlagSignaled != 0 {
-				s.ready = append(s.ready, transport.Completion{Cookie: op.Cookie, EP: op.EP, Kind: op.Kind, Bytes: uint32(total(op.SGE[:op.NSGE]))})
+				s.ready = append(s.ready, transport.Completion{Cookie: op.Cookie, EP: op.EP, Kind: op.Kind, Bytes: uint32(softnic.Total(op.SGE[:op.NSGE]))})
 				op = quiet(op)
 			}
 			s.waiting = append(s.waiting, op)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -81,7 +82,7 @@ func (n *node) randomOp(rng *rand.Rand, peers int) transport.Op {
 		op.SGE[0].Mem = n.mem.Slice(results, 8)
 	case kind == transport.OpRead:
 		op.SGE[0].Mem = n.mem.Slice(results+8, op.SGE[0].Mem.Bytes)
-	case total(op.SGE[:1]) <= n.s.caps.MaxInline && rng.IntN(2) == 0:
+	case softnic.Total(op.SGE[:1]) <= n.s.caps.MaxInline && rng.IntN(2) == 0:
 		op.Flags |= transport.FlagInline
 	}
 	if rng.IntN(3) == 0 {

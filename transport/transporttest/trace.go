@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -55,7 +56,7 @@ func (t *traced) Post(ops []transport.Op) (int, error) {
 		op := &ops[i]
 		t.sink(Event{
 			Call: EventOp, Kind: op.Kind, Flags: op.Flags, NSGE: op.NSGE, EP: op.EP, Cookie: op.Cookie,
-			Bytes: int64(total(op.SGE[:op.NSGE])),
+			Bytes: int64(softnic.Total(op.SGE[:op.NSGE])),
 		})
 	}
 	return n, err

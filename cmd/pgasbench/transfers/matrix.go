@@ -60,7 +60,7 @@ func matrix(ctx context.Context, o *figures.Options) (*figures.Result, error) {
 			"control", "verdict",
 		},
 		Notes: []string{
-			"medians of single operations, for puts with one flush of " + fmt.Sprint(matrixBatch) + " of them, or of as many as fit into the window; policies by turns of four, each after a transfer of 16 KiB that wakes the NIC; auto_to_best is auto's median over the least of the fixed ones'",
+			"medians of single operations, for puts with one flush of " + fmt.Sprint(matrixBatch) + " of them, or of as many as fit into the window; policies by turns of four, each after a pause in which the others' NICs fall asleep, and a transfer of 16 KiB that wakes its own; auto_to_best is auto's median over the least of the fixed ones'",
 			"control is auto against auto; auto holds where it is within 5 % of the best, or where the two autos differ by more than it loses",
 			"fresh: each buffer once; reused: four buffers by turns; registered: in memory of the library. The target is registered in all cells",
 			"a policy that cannot carry a size leaves it to bounce slots: direct and pipes take them all",
@@ -190,6 +190,7 @@ func (m *matrixRun) cell(benches []*bench, libs []*window.Window[byte], c cell) 
 
 // turn makes the operations of one policy's turn, after one that wakes the NIC, and returns the seconds of each.
 func (b *bench) turn(op string, bufs [][]byte, warm []byte, batch int) (ts []float64, err error) {
+	apart()
 	if err := b.put(warm[:min(len(warm), b.win.Len(0))]); err != nil {
 		return nil, err
 	}

@@ -123,6 +123,7 @@ func touchOnce(ctx context.Context, o *figures.Options, bandwidth int64, sizes [
 }
 
 func touchRaw(raw *figures.Raw, size, times int, to *[]float64) error {
+	apart()
 	if err := raw.Write(min(size, warmBytes)); err != nil {
 		return err
 	}
@@ -138,6 +139,7 @@ func touchRaw(raw *figures.Raw, size, times int, to *[]float64) error {
 
 // touchFirst times the first use of a buffer.
 func (b *bench) touchFirst(src, warm []byte, u *uses) error {
+	apart()
 	if err := b.put(warm); err != nil {
 		return err
 	}
@@ -166,6 +168,7 @@ func touchAgain(raw *figures.Raw, benches []*bench, size int, all map[string]map
 			return err
 		}
 		for i, b := range benches {
+			apart()
 			if err := b.put(mine[i]); err != nil { // wakes the NIC
 				return err
 			}

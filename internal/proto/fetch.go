@@ -1,0 +1,134 @@
+package proto
+
+import (
+	"gopgas/internal/atom"
+	"gopgas/internal/mem"
+	"gopgas/internal/timeline"
+	"gopgas/transport"
+)
+
+// AtomicNB begins what Atomic does. old, which is as large as the element, gets what was there, and belongs to the engine until
+// the handle is done. The path is that of Atomic. What the CPU does at once is over on return; so is what the NIC does not do by
+// itself and the target's CPU must not, since it is made of compare-swaps. It may wait for room.
+func (e *Engine) AtomicNB(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+	if r.cpuAtomics() || e.record == nil {
+		return e.atomicNB(op, t, r, off, x, y, old)
+	}
+	v := e.record.visit(timeline.Transfer, op.String(), r.Rank)
+	h, err := e.atomicNB(op, t, r, off, x, y, old)
+	e.record.over(&v, t.Bytes)
+	return h, err
+}
+
+func (e *Engine) atomicNB(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+	if r.cpuAtomics() {
+		e.note(PathAtomic, r.Rank, t.Bytes)
+		old.SetBits(atom.Do(op, t, r.Mapped, off, x, y))
+		return Handle{}, nil
+	}
+	n := e.nic()
+	if err := n.destination(op.String(), r.Rank, old); err != nil {
+		return Handle{}, err
+	}
+	switch n.wayTo(r, op, t) {
+	case native:
+		return n.fetch(op, r, off, x, y, old)
+	case byMessage:
+		return n.askFetch(op, t, r, off, x, y, old)
+	}
+	was, err := e.nicAtomic(op, t, r, off, x, y)
+	if err == nil {
+		old.SetBits(was)
+	}
+	return Handle{}, err
+}
+
+// fetch posts an atomic that the NIC performs. The only one in flight sets out at once, so that it is on its way while the
+// program does something else; the next ones go together, as small puts do.
+func (n *nic) fetch(op atom.Op, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+	name := op.String()
+	if err := n.reachWord(name, r, off); err != nil {
+		return Handle{}, err
+	}
+	h, id, err := n.beginFetch(name, r.Rank, old)
+	if err != nil {
+		return Handle{}, err
+	}
+	buf, key := n.buffer(id, 8)
+	at := transport.Op{
+		Kind: transport.OpFetchAdd, Flags: transport.FlagSignaled, NSGE: 1,
+		RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: x, Cookie: uint64(id),
+	}
+	if op == atom.CompareSwap {
+		at.Kind, at.Arg1 = transport.OpCompareSwap, y
+	}
+	at.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+	if n.fetching.Add(1) == 1 {
+		err = n.post(name, id, at)
+	} else {
+		err = n.postLater(name, id, &at)
+	}
+	if err != nil {
+		n.partDone(h.id, nil)
+		return Handle{}, err
+	}
+	n.e.counts.add(PathNICAtomic, r.Rank, 8)
+	return h, nil
+}
+
+// postLater leaves the operation of piece id to the next push. On an error the piece has been freed.
+func (n *nic) postLater(name string, id int32, op *transport.Op) error {
+	e, err := n.enter(name, n.piece[id].rank)
+	if err != nil {
+		n.abandon(id)
+		return err
+	}
+	op.EP = e.now()
+	return n.postpone(name, id, e, op)
+}
+
+// askFetch has the target's CPU perform an atomic.
+func (n *nic) askFetch(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+	name := op.String()
+	if err := n.reach(name, r, off, t.Bytes); err != nil {
+		return Handle{}, err
+	}
+	h, id, err := n.beginFetch(name, r.Rank, old)
+	if err != nil {
+		return Handle{}, err
+	}
+	n.fetching.Add(1)
+	what := [3]byte{byte(op), byte(t.Kind), byte(t.Bytes)}
+	args := [4]uint64{r.rkey, r.raddr + uint64(off), x, y}
+	if err := n.ask(name, id, askAtomic, args, mem.Of(what[:])); err != nil {
+		n.partDone(h.id, nil)
+		return Handle{}, err
+	}
+	n.e.counts.add(PathMessage, r.Rank, t.Bytes)
+	return h, nil
+}
+
+// beginFetch opens a transfer of one piece, whose result goes to old. It waits for both together: nobody who has one of them waits
+// for the other here. The caller counts the piece in fetching.
+func (n *nic) beginFetch(name string, rank int, old mem.Range) (h Handle, id int32, err error) {
+	try := func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(n.freePiece) == 0 {
+			return false
+		}
+		var ok bool
+		if h, ok = n.tryBeginLocked(name, rank); !ok {
+			return false
+		}
+		n.transfer[h.id].told = true
+		id, _ = n.tryAcquireLocked(rank, false)
+		p := &n.piece[id]
+		p.transfer, p.dst, p.fetch = h.id, old, true
+		return true
+	}
+	if !try() {
+		err = n.waitUntil(name, rank, try)
+	}
+	return h, id, err
+}

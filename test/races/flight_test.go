@@ -1,0 +1,67 @@
+package races_test
+
+import (
+	"errors"
+
+	pgsync "gopgas/sync"
+	"gopgas/window"
+)
+
+// flag has rank 0 put an element and set element 8 of rank 1, which is 0, to 1, and rank 2 do f.
+func (r *rig) flag(f func(v *int64) error) error {
+	switch r.Rank() {
+	case 0:
+		err := errors.Join(r.win.Put(1, 3, one), r.win.Flush(1)) // mark: unwaited a
+		_, e := window.Swap(r.win, 1, 8, 1)
+		return errors.Join(err, e)
+	case 2:
+		return f(new(int64))
+	}
+	return nil
+}
+
+// third are elements 0, 3, 6 and 9 of rank 2.
+func (r *rig) third(i int) (target, disp int) { return 2, 3 * i }
+
+// flights are programs with atomics in flight, and at many places.
+var flights = []program{
+	{"atomics that are waited for", func(r *rig) error {
+		h, err := window.FetchAddNB(r.win, 2, 3, 1, new(int64))
+		return errors.Join(err, h.Wait(r.ctx), window.ScatterAccumulate(r.win, r.third, four, pgsync.Xor),
+			window.GatherAccumulate(r.win, r.third, four, make([]int64, 4), pgsync.Sum))
+	}, nil},
+	{"atomic to wait for and put", func(r *rig) error {
+		return errors.Join(
+			r.is(0, func() error { _, err := window.SwapNB(r.win, 2, 3, 1, new(int64)); return err }), // mark: atomicnb-put a
+			r.is(1, func() error { return r.win.Put(2, 3, one) }))                                     // mark: atomicnb-put b
+	}, pair("atomicnb-put a", "atomicnb-put b")},
+	{"scattered accumulate and get", func(r *rig) error {
+		return errors.Join(
+			r.is(0, func() error { return window.ScatterAccumulate(r.win, r.third, four, pgsync.Sum) }), // mark: scatter-get a
+			r.is(1, func() error { return r.win.Get(2, 3, make([]int64, 1)) }))                          // mark: scatter-get b
+	}, pair("scatter-get a", "scatter-get b")},
+	{"an atomic to wait for as a flag", func(r *rig) error {
+		return r.flag(func(v *int64) error {
+			for {
+				h, err := window.FetchAddNB(r.win, 1, 8, 0, v)
+				if err = errors.Join(err, h.Wait(r.ctx)); err != nil || *v == 1 {
+					return errors.Join(err, r.win.Get(1, 3, make([]int64, 1)))
+				}
+			}
+		})
+	}, nil},
+	{"an atomic as a flag, before the wait", func(r *rig) error {
+		return r.flag(func(v *int64) error {
+			for {
+				h, err := window.FetchAddNB(r.win, 1, 8, 0, v)
+				if *v == 1 { // it was made at once, but that need not be
+					err = errors.Join(err, r.win.Get(1, 3, make([]int64, 1))) // mark: unwaited b
+					return errors.Join(err, h.Wait(r.ctx))
+				}
+				if err = errors.Join(err, h.Wait(r.ctx)); err != nil {
+					return err
+				}
+			}
+		})
+	}, pair("unwaited a", "unwaited b")},
+}

@@ -1,0 +1,68 @@
+package window
+
+import (
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+)
+
+// ScatterAccumulate combines element i of src into the one at the target and displacement that at(i) returns, for all i and for
+// as many targets as there are, each atomically and in any order. It completes like an Accumulate. Through a NIC many elements
+// travel together: up to 250 of 8 bytes in a message to each owner, or 64 NIC atomics in a crossing. at is called more than once
+// for each i and always answers the same. (Tables that many ranks update at random places: histograms, GUPS.)
+func ScatterAccumulate[T pgsync.Number](w *Window[T], at func(i int) (target, disp int), src []T, op Op) error {
+	return w.accumulateAt("scatter-accumulate", at, mem.Of(src), mem.Range{}, op)
+}
+
+// GatherAccumulate is ScatterAccumulate that also stores what the elements were in old, which is as long as src and may be src
+// itself. It returns when all old values are there. Where several i name one element, each gets another value.
+func GatherAccumulate[T pgsync.Number](w *Window[T], at func(i int) (target, disp int), src, old []T, op Op) error {
+	const name = "gather-accumulate"
+	if len(old) != len(src) {
+		return transport.NewOpError(name, -1, fmt.Errorf("%w: %d elements, and room for %d old ones", ErrRange, len(src), len(old)))
+	}
+	return w.accumulateAt(name, at, mem.Of(src), mem.Of(old), op)
+}
+
+// accumulateAt asks the engine, for elements of which at says where they are.
+func (w *core) accumulateAt(name string, at func(i int) (target, disp int), src, old mem.Range, op Op) error {
+	if err := w.accumulable(op); err != nil {
+		return transport.NewOpError(name, -1, err)
+	}
+	src, old = w.near(src), w.near(old)
+	size := w.elem.Bytes
+	count := src.Bytes / size
+	for i := range count {
+		target, disp := at(i)
+		if err := w.check(name, target, disp, 1); err != nil {
+			return err
+		}
+	}
+	if w.race != nil {
+		return w.checkedEach(name, op, count, at, src, old)
+	}
+	return w.e.AccumulateAt(name, op, w.elem, count, func(i int) (*proto.Remote, int) {
+		target, disp := at(i)
+		return &w.remotes[target], disp * size
+	}, src, old)
+}
+
+// checkedEach makes them one after the other.
+func (w *core) checkedEach(name string, op Op, count int, at func(i int) (target, disp int), src, old mem.Range) error {
+	size := w.elem.Bytes
+	for i := range count {
+		target, disp := at(i)
+		done, was := racecheck.ByFlush, mem.Range{}
+		if old.Bytes != 0 {
+			done, was = racecheck.AtReturn, old.Slice(i*size, size)
+		}
+		if err := w.checkedUpdate(name, op, target, disp, src.Slice(i*size, size), was, done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
