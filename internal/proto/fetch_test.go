@@ -56,7 +56,7 @@ func TestFetchesOverBreaks(t *testing.T) {
 			var cutter *cutting
 			tm := newTeam(t, 2, c, func(d transport.Domain) transport.Domain { cutter = newCutting(d); return cutter })
 			e, to := tm.e[0], &tm.of[0][1]
-			const rounds, flights = 20, 20
+			const rounds, flights = 8, 20
 			sums, xors := mem.Of(make([]uint64, flights)), mem.Of(make([]uint32, flights))
 			narrow := atom.ElemOf[uint32]()
 			var xor uint32
