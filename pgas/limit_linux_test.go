@@ -108,7 +108,9 @@ func TestTenThousandWindows(t *testing.T) {
 			if raceEnabled {
 				before, rounds = 20, 60
 			}
-			pgastest.RunProcsConfig(t, 2, p.Procs, func(ctx context.Context, w *pgas.World) error {
+			c := p.Procs
+			c.TimeLimit = 3 * time.Minute // seconds where nothing else runs
+			pgastest.RunProcsConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
 				cycle := func(i int) error {
 					heap, err := window.Allocate[uint64](ctx, w.Team(), 100+i%7)
 					if err != nil {
