@@ -25,5 +25,5 @@ func (m *Manager) Returns(site uint64, r mem.Range) (uses uint8) {
 	if p.mind == nil {
 		p.mind = new(predict.Returns)
 	}
-	return p.mind.Use(site, r.Addr(), r.Bytes, reach, uint32(m.Collections()))
+	return p.mind.Use(site, r.Addr(), r.Bytes, reach, m.counts.collections.Load())
 }

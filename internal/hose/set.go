@@ -72,7 +72,6 @@ type Set struct {
 	fetchers sync.Pool // of *fetcher
 
 	work  atomic.Bool // moves may have to be sent
-	lends atomic.Bool // this rank has had memory in buckets
 	mu    sync.Mutex
 	parts map[uint32]mem.Range // under mu, with all below
 	next  uint32

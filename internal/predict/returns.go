@@ -30,9 +30,9 @@ const (
 type buffer struct {
 	addr  uint64
 	last  uint64 // what had been moved when it was used last
-	epoch uint32
-	uses  uint8
-	site  uint8 // where it was used first
+	epoch uint32 // in which it was used last
+	uses  uint8  // in that epoch
+	site  uint8  // where it was used first
 }
 
 // origin is what became of the buffers that were first used at a site.
@@ -47,14 +47,19 @@ type origin struct {
 const mix64 = 0x9e3779b97f4a7c15
 
 // Use notes that a transfer of bytes at a call site uses the buffer at addr, and returns how many transfers a registration made
-// for it now would serve: 1, this one, to many. reach is how many bytes of other transfers a registration survives, 0: any number. epoch
-// is how often memory has been given out anew: behind that another buffer may have the address.
-func (r *Returns) Use(site, addr uint64, bytes int, reach uint64, epoch uint32) uint8 {
+// for it now would serve: 1, this one, to many. reach is how many bytes of other transfers a registration survives, 0: any number.
+// In another epoch, behind a garbage collection, what lies at an address may be another buffer: neither its past nor its site's
+// counts it.
+func (r *Returns) Use(site, addr uint64, bytes int, reach, epoch uint64) uint8 {
 	b := &r.buffers[addr*mix64>>(64-bufferBits)]
 	r.moved += uint64(bytes)
-	known := b.uses > 0 && b.addr == addr && b.epoch == epoch
+	known := b.uses > 0 && b.addr == addr
 	away := r.moved - b.last - uint64(bytes)
 	b.last = r.moved
+	if known && b.epoch != uint32(epoch) {
+		b.epoch, b.uses = uint32(epoch), 1
+		return r.sites[b.site].forecast()
+	}
 	if known && (reach == 0 || away <= reach) {
 		s := &r.sites[b.site]
 		if b.uses == 1 {
@@ -77,7 +82,7 @@ func (r *Returns) Use(site, addr uint64, bytes int, reach uint64, epoch uint32) 
 	}
 	uses := s.forecast()
 	s.begin()
-	*b = buffer{addr: addr, last: r.moved, epoch: epoch, uses: 1, site: place}
+	*b = buffer{addr: addr, last: r.moved, epoch: uint32(epoch), uses: 1, site: place}
 	return uses
 }
 

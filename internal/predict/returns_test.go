@@ -94,3 +94,21 @@ func TestReturnsChanges(t *testing.T) {
 	require.Greater(t, r.Use(6, next, 1<<20, 0, 0), uint8(1), "it is known")
 	require.EqualValues(t, 1, r.Use(6, next, 1<<20, 0, 1), "it may be another one")
 }
+
+// TestCollection: what lies behind a collection at a known address begins anew, and nobody's reputation suffers.
+func TestCollection(t *testing.T) {
+	var r Returns
+	for b := range uint64(8) { // a site whose buffers come back
+		r.Use(5, b<<20, 1<<20, 0, 0)
+		r.Use(5, b<<20, 1<<20, 0, 0)
+	}
+	good := r.Use(5, 100<<20, 1<<20, 0, 0)
+	require.Greater(t, good, uint8(1))
+	require.Equal(t, uint8(many), r.Use(5, 0, 1<<20, 0, 0), "a third use")
+	require.Equal(t, good, r.Use(5, 0, 1<<20, 0, 1), "as any buffer of its site")
+
+	var fresh Returns
+	for epoch := range uint64(50) { // one buffer for each transfer, at one address: the collector is as fast as the program
+		require.Equal(t, uint8(1), fresh.Use(7, 1<<30, 1<<20, 0, epoch))
+	}
+}

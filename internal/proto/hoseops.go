@@ -99,8 +99,10 @@ func (n *nic) hosedRun(op string, r *Remote, off int, src mem.Range) (run int, e
 		} else {
 			p, err = n.lay(op, r, off+at, src.Slice(at, run-at), true)
 		}
-		if err == nil {
-			err = n.hosedPart(op, r, off+at, src.Slice(at, p.bytes), p.id)
+		if err == nil { // asked here, as deep below the put as where it hits: both are one use to who foresees the next
+			buf, _ := n.buffer(p.id, p.bytes)
+			key, direct, carried, refused := n.hoses.Attach(op, p.id, r.hosed, r.raddr+uint64(off+at), p.bytes, buf.Data(), false)
+			err = n.hosedPart(op, r, off+at, src.Slice(at, p.bytes), p.id, bucket{key, direct, carried}, refused)
 		}
 		at += p.bytes
 	}
@@ -134,15 +136,19 @@ func (n *nic) lay(op string, r *Remote, off int, src mem.Range, wait bool) (p la
 	return p, nil
 }
 
-// hosedPart puts part, which lies in one bucket and has been copied to piece id.
-func (n *nic) hosedPart(op string, r *Remote, off int, part mem.Range, id int32) error {
-	// A move carries the copy, not the caller's memory, which would have to be on the heap for that.
+// bucket is what Attach said of one.
+type bucket struct {
+	key             uint64
+	direct, carried bool // a move has carried the copy, not the caller's memory, which would have to be on the heap for that
+}
+
+// hosedPart puts part, which lies in bucket b and has been copied to piece id; err is what the question for b ended with.
+func (n *nic) hosedPart(op string, r *Remote, off int, part mem.Range, id int32, b bucket, err error) error {
 	buf, lkey := n.buffer(id, part.Bytes)
-	key, direct, carried, err := n.hoses.Attach(op, id, r.hosed, r.raddr+uint64(off), part.Bytes, buf.Data(), false)
-	n.piece[id].hosed = direct
-	if err != nil || carried || !direct {
+	n.piece[id].hosed = b.direct
+	if err != nil || b.carried || !b.direct {
 		n.abandon(id)
-		if err == nil && carried {
+		if err == nil && b.carried {
 			n.e.counts.add(PathMessage, r.Rank, part.Bytes)
 		} else if err == nil {
 			n.ends[r.Rank].wary.Store(refusals)
@@ -150,7 +156,7 @@ func (n *nic) hosedPart(op string, r *Remote, off int, part mem.Range, id int32)
 		}
 		return err
 	}
-	wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
+	wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: b.key}
 	wr.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
 	path := PathBounce
 	if part.Bytes <= n.inline {

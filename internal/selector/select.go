@@ -255,15 +255,20 @@ func (s *Selector) cheapest(q Query) Protocol {
 // Cost estimates what the caller pays in seconds when a query travels by a protocol: until the completion where that is
 // waited for, until the source is free where it is not. It is infinite where the protocol cannot do it.
 func (s *Selector) Cost(p Protocol, q Query) float64 {
-	switch c := s.modelled(p, q); {
+	c, more := s.modelled(p, q), 0.0
+	switch {
 	case q.Get:
-		return c + s.m.Gets[p].At(q.Bytes)
+		more = s.m.Gets[p].At(q.Bytes)
 	case q.Waited:
-		return c + s.m.Puts[p].At(q.Bytes)
+		more = s.m.Puts[p].At(q.Bytes)
 	default:
-		return c + s.m.Puts[p].At(0) // what the NIC takes more is no part of it
+		more = s.m.Puts[p].At(0) // what the NIC takes more is no part of it
 	}
+	return max(c+more, c/mostOff) // what was measured in a bad moment is not believed without an end
 }
+
+// mostOff is how many times less a transfer may cost than its model says.
+const mostOff = 4
 
 // modelled is Cost without this library's part of it.
 func (s *Selector) modelled(p Protocol, q Query) float64 {

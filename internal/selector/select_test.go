@@ -224,3 +224,26 @@ func BenchmarkFirst(b *testing.B) {
 		_ = s.at(n)
 	}
 }
+
+// TestMoreThanTheModel: what was measured beside the model counts between its points and at their ends, for the direction and the
+// protocol that it was measured of, and never makes a cost nothing.
+func TestMoreThanTheModel(t *testing.T) {
+	o := More{{Bytes: 100, Seconds: 1}, {Bytes: 300, Seconds: 3}}
+	for bytes, want := range map[int]float64{0: 1, 100: 1, 200: 2, 300: 3, 1 << 20: 3} {
+		require.InDelta(t, want, o.At(bytes), 1e-12, bytes)
+	}
+	require.Zero(t, More(nil).At(5))
+	require.Equal(t, More{{Bytes: 100, Seconds: 2}, {Bytes: 300, Seconds: 3}}, o.AtLeast(2))
+
+	m := cluster()
+	plain := m.Selector(0)
+	m.Puts[Bounce], m.Gets[Pipe] = More{{Bytes: 64, Seconds: 1e-6}, {Bytes: 4096, Seconds: 5e-6}}, More{{Bytes: 64, Seconds: -1}}
+	s := m.Selector(0)
+	differ := func(p Protocol, q Query) float64 { return s.Cost(p, q) - plain.Cost(p, q) }
+	require.InDelta(t, 5e-6, differ(Bounce, Query{Bytes: 32 << 10, Waited: true}), 1e-12)
+	require.InDelta(t, 1e-6, differ(Bounce, Query{Bytes: 32 << 10}), 1e-12, "the caller does not wait for the NIC")
+	require.Zero(t, differ(Bounce, Query{Bytes: 32 << 10, Get: true}))
+	require.Zero(t, differ(Pipe, Query{Bytes: 1 << 20, Waited: true}))
+	q := Query{Bytes: 1 << 20, Get: true, Waited: true}
+	require.InDelta(t, plain.Cost(Pipe, q)/mostOff, s.Cost(Pipe, q), 1e-12)
+}
