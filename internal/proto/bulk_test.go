@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -290,6 +291,7 @@ func TestHybrid(t *testing.T) {
 // TestSelectedByUse: what is used again is registered, what is not is piped; what lies on a stack is never either.
 func TestSelectedByUse(t *testing.T) {
 	const n = 1 << 20
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // uses before a collection do not count
 	tm := newTeamWith(t, 2, n, transporttest.FabricConfig{}, nil, func(*Config) {})
 	e, to := tm.e[0], &tm.of[0][1]
 	e.nic().gauge.begun.Store(true) // by the published constants
