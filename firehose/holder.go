@@ -111,6 +111,9 @@ func (h *Holder) Known(rank int, r Range) *View {
 	return nil
 }
 
+// Barred reports whether nothing of a rank's memory can be held from now on: there is no share, or Lost was called for it.
+func (h *Holder) Barred(rank int) bool { return h.c.Budget.Share == 0 || h.peers[rank].err != nil }
+
 // SetCosts changes what misses cost: a measurement has come in, or a better one.
 func (h *Holder) SetCosts(c Costs) { h.c.Costs = c }
 

@@ -62,8 +62,13 @@ type Config struct {
 	// EagerPercent is after what part of the uses that repay a registration a small buffer is registered, 1 to 100. 0: 25.
 	EagerPercent int
 	// Bulk forces how larger transfers travel whose memory is not registered: register (as Reg says), superpipe, copy, flat,
-	// onthefly, pipelined, or auto: where Reg is leavepinned by costs, and by how often the memory was used. Empty: register.
+	// onthefly, pipelined, lease (as if the target's were not registered either), or auto: where Reg is leavepinned by costs, and by
+	// how often the memory was used. Empty: auto.
 	Bulk string
+	// Leases is how many large transfers a rank takes in at once into memory of its own that is not registered, through workspace
+	// that it leases to their origins (some hundred KiB each, registered while there are any and for as long as nobody needs the
+	// room); what finds none goes by messages. Ranks may differ. 0: 4; negative: none.
+	Leases int
 	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
 	// the name of a paper whose constants to take. Empty: measured where it must be known.
 	Calibration string
@@ -104,6 +109,7 @@ const (
 	envEager     = "PGAS_EAGER"
 	envPercent   = "PGAS_EAGER_PERCENT"
 	envBulk      = "PGAS_BULK"
+	envLeases    = "PGAS_LEASES"
 	envCosts     = "PGAS_CALIBRATION"
 	envIdle      = "PGAS_IDLE_CORES"
 	envLatency   = "PGAS_SOFT_LATENCY"
@@ -132,6 +138,8 @@ func Variables(environ []string) []Variable {
 		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
 		{Name: envEager, Default: defaultEager, Meaning: "small transfers over a NIC: inline (bounce where too long for that), bounce, bypass, or auto: by measured costs and use"},
 		{Name: envPercent, Default: "25", Meaning: "a small buffer is registered after so many percent of the uses that repay it, such as 50 or 100"},
+		{Name: envLeases, Default: "0", Meaning: "large transfers taken in at once into memory that is not registered, each through some hundred KiB that are; 0: 4; -1: none, " +
+			"they go by messages"},
 		{Name: envBulk, Default: defaultBulk, Meaning: "large transfers over a NIC of memory that is not registered: " + proto.Bulks()},
 		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: envIdle, Default: "auto", Meaning: "who has a registration helper under PGAS_REG=predictive where cores are short: none, conservative " +

@@ -318,12 +318,13 @@ func TestRegistrationSettings(t *testing.T) {
 }
 
 func TestProtocolSettings(t *testing.T) {
-	c, err := pgas.FromEnvironment([]string{"PGAS_EAGER=bypass", "PGAS_EAGER_PERCENT=50", "PGAS_BULK=flat"})
+	c, err := pgas.FromEnvironment([]string{"PGAS_EAGER=bypass", "PGAS_EAGER_PERCENT=50", "PGAS_BULK=flat", "PGAS_LEASES=-1"})
 	require.NoError(t, err)
 	require.Equal(t, "bypass", c.Eager)
 	require.Equal(t, 50, c.EagerPercent)
 	require.Equal(t, "flat", c.Bulk)
-	for _, bad := range []string{"PGAS_EAGER=magic", "PGAS_EAGER_PERCENT=0", "PGAS_EAGER_PERCENT=101", "PGAS_EAGER_PERCENT=half", "PGAS_BULK=magic"} {
+	require.Equal(t, -1, c.Leases)
+	for _, bad := range []string{"PGAS_EAGER=magic", "PGAS_EAGER_PERCENT=0", "PGAS_EAGER_PERCENT=101", "PGAS_EAGER_PERCENT=half", "PGAS_BULK=magic", "PGAS_LEASES=many", "PGAS_LEASES=257"} {
 		_, err := pgas.FromEnvironment([]string{bad})
 		require.ErrorIs(t, err, pgas.ErrConfig, bad)
 	}

@@ -131,7 +131,7 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	s := p.Sched(here, cores)
 	c := proto.Config{
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: peers.New(p.Job.Size()),
-		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots,
+		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots, Leases: cfg.Leases,
 	}
 	if c.Registration, err = cfg.registration(); err != nil {
 		return nil, err

@@ -147,6 +147,16 @@ func (b *Budget) chargeLocked(bytes int64, regions int) {
 	b.use.PeakRegions = max(b.use.PeakRegions, b.use.Regions)
 }
 
+// own returns how many bytes the cache may have; 0 is no limit.
+func (b *Budget) own() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.maxBytes == 0 {
+		return 0
+	}
+	return uint64(max(1, b.maxBytes-b.promisedBytes))
+}
+
 // holds reports whether the cache could have that much if nothing else were charged.
 func (b *Budget) holds(bytes int64, regions int) bool {
 	b.mu.Lock()

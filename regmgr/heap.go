@@ -42,10 +42,6 @@ func (m *Manager) Collected() {
 	})
 }
 
-// Collections is how many garbage collections the manager has learned of. What lay on the heap before one may be another
-// buffer at the same address after it.
-func (m *Manager) Collections() uint64 { return m.counts.collections.Load() }
-
 // reap gives up the regions on the Go heap whose last use came before that many uses: before the last collection but one.
 func (m *Manager) reap(before uint64) {
 	var old []*Region

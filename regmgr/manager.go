@@ -71,6 +71,8 @@ type Manager struct {
 	victims atomic.Pointer[Victims] // nil: nobody shares the budget
 	ahead   *aheader                // under Predictive, with a helper; nil: none
 
+	returning returning
+
 	index index // changed under mu, read without
 	hints hints // of what the index would find
 

@@ -10,6 +10,7 @@ import (
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
+	"gopgas/transport/transporttest"
 	"gopgas/window"
 )
 
@@ -142,4 +143,65 @@ func TestUseAfterDetach(t *testing.T) {
 	})
 	require.ErrorContains(t, errs[0], "the memory was freed, or its key is wrong")
 	require.ErrorIs(t, errs[1], pgas.ErrPeerGone)
+}
+
+// TestAttachBeyondTheLimit: memory that is longer than all that the NIC may register can be attached; it is reached through its owner's
+// CPU, by messages where it is little and by leases where it is much.
+func TestAttachBeyondTheLimit(t *testing.T) {
+	const limit, n, long = 10 << 20, 3 << 20, 1 << 18
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: limit}}
+	pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+		d, err := window.NewDynamic[int32](ctx, w.Team())
+		if err != nil {
+			return err
+		}
+		refs, err := window.Allocate[window.Ref](ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		other, mine := 1-w.Rank(), make([]int32, n)
+		ref, err := d.Attach(mine)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(refs.Put(other, 0, []window.Ref{ref}), refs.Fence(ctx)); err != nil {
+			return err
+		}
+		win, err := d.Reach(refs.Local()[0])
+		if err != nil {
+			return err
+		}
+		src, back := make([]int32, long), make([]int32, long)
+		for i := range src {
+			src[i] = int32(i*3 + w.Rank())
+		}
+		h, err := win.PutNB(other, long, src)
+		if err == nil {
+			err = h.Wait(ctx)
+		}
+		if err := errors.Join(err, win.Put(other, 0, []int32{1, 2, 3}), win.Put(other, 3*long, src), win.PutStrided(other, 10, 2, []int32{8, 9}, 1, 2)); err != nil {
+			return err
+		}
+		if err := errors.Join(win.Flush(other), window.Accumulate(win, other, 1, []int32{100}, pgsync.Sum), win.Flush(other)); err != nil {
+			return err
+		}
+		old, err := window.FetchAdd(win, other, 0, 41)
+		require.Equal(t, int32(1), old)
+		if err := errors.Join(err, win.Get(other, long, back)); err != nil {
+			return err
+		}
+		require.Equal(t, src, back)
+		few := make([]int32, 13)
+		if err := errors.Join(win.Get(other, 0, few), w.Barrier(ctx)); err != nil {
+			return err
+		}
+		require.Equal(t, []int32{42, 102, 3, 0, 0, 0, 0, 0, 0, 0, 8, 0, 9}, few)
+		require.Equal(t, few, mine[:13])
+		require.Equal(t, int32(3+other), mine[3*long+1])
+		require.Positive(t, w.Stats()["loopback"]["lease"].Ops)
+		if err := errors.Join(win.Free(ctx), d.Detach(ref), w.Barrier(ctx), refs.Free(ctx)); err != nil {
+			return err
+		}
+		return d.Free(ctx)
+	})
 }

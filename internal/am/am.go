@@ -98,8 +98,9 @@ const LeastMessage = headerBytes + 64
 var ErrLost = errors.New("the request could not be sent")
 
 // New makes the active messages of rank in a world of size ranks. base marks the cookies that belong to it; the caller
-// passes their completions to Arrived.
-func New(d transport.Domain, rank, size int, base uint64, h Handler) (*AM, error) {
+// passes their completions to Arrived. more is how many receive buffers there are beside those of messages, for writes with
+// immediate: see Spent.
+func New(d transport.Domain, rank, size, more int, base uint64, h Handler) (*AM, error) {
 	if !d.Caps().Sends {
 		return nil, fmt.Errorf("%w: active messages need a NIC with sends", transport.ErrUnsupported)
 	}
@@ -109,7 +110,7 @@ func New(d transport.Domain, rank, size int, base uint64, h Handler) (*AM, error
 	credits := max(1, min(mostCredits, mostBuffers/(2*max(1, size))))
 	a := &AM{
 		d: d, base: base, handler: h, rank: rank, size: min(bufferSize(size), d.Caps().MaxMessage/8*8),
-		nReply: size * credits, nRecv: size*credits + ownRequests,
+		nReply: size * credits, nRecv: size*credits + ownRequests + more,
 		recv: make([]transport.Recv, 1), op: make([]transport.Op, ownRequests),
 		credits: make([]int, size), slots: make([]slot, ownRequests),
 		sent: make([]sentReply, size*credits), seen: make([][]uint32, size),
@@ -246,6 +247,9 @@ func (a *AM) serve() error {
 	}
 	return first
 }
+
+// Spent gives the NIC the receive buffer again that a write with immediate of somebody else's has used up.
+func (a *AM) Spent(c *transport.Completion) error { return a.post(int(c.Cookie - a.base)) }
 
 // Flush posts replies that found no room before.
 func (a *AM) Flush() error {

@@ -41,7 +41,7 @@ func nodes(t *testing.T, n int, c transporttest.FabricConfig, late bool) []*node
 			d = transporttest.Faulty(d, transporttest.FaultPlan{Seed: uint64(r + 1), Delays: 60})
 		}
 		all[r] = &node{t: t, d: d, ended: make(chan struct{})}
-		all[r].am, err = New(d, r, n, base, all[r].handle)
+		all[r].am, err = New(d, r, n, 0, base, all[r].handle)
 		require.NoError(t, err)
 	}
 	for _, a := range all {
@@ -143,7 +143,7 @@ func TestSmallMessages(t *testing.T) {
 	d, err := transporttest.NewFabric(1, transporttest.FabricConfig{MaxMessage: 127}).Provider(0).Open(t.Context(), transport.Config{Size: 1})
 	require.NoError(t, err)
 	defer d.Close()
-	_, err = New(d, 0, 1, 0, nil)
+	_, err = New(d, 0, 1, 0, 0, nil)
 	require.ErrorIs(t, err, transport.ErrUnsupported)
 }
 
@@ -192,7 +192,7 @@ func TestLostRequestsEnd(t *testing.T) {
 		d, err := f.Provider(r).Open(t.Context(), transport.Config{Rank: r, Size: 2, Sched: sched.Goroutine(2)})
 		require.NoError(t, err)
 		ds[r] = d
-		ams[r], err = New(d, r, 2, base, func(Request, []byte) (int, uint8) { return 0, 0 })
+		ams[r], err = New(d, r, 2, 0, base, func(Request, []byte) (int, uint8) { return 0, 0 })
 		require.NoError(t, err)
 	}
 	ep, err := ds[0].Connect(t.Context(), 1, ds[1].Address())
@@ -215,7 +215,7 @@ func TestLateFailure(t *testing.T) {
 		require.NoError(t, err)
 		ds[r] = d
 	}
-	a, err := New(ds[0], 0, 3, base, func(Request, []byte) (int, uint8) { return 0, 0 })
+	a, err := New(ds[0], 0, 3, 0, base, func(Request, []byte) (int, uint8) { return 0, 0 })
 	require.NoError(t, err)
 	var eps [3]transport.EP
 	for r := 1; r < 3; r++ {

@@ -1,41 +1,86 @@
 package hose
 
 import (
+	"time"
+
 	"gopgas/firehose"
 	"gopgas/transport"
 )
 
-// Fetch asks for the buckets of a long transfer together, as many as the share allows beside other transfers, and
-// returns for how many of its bytes it did. It keeps none of them: whoever held some and waited for more could wait for
-// ever. Most will still be there when they are used.
-func (h *Set) Fetch(name string, far *Far, addr uint64, bytes int) (int, error) {
+// Fetch is a question for buckets of a long transfer together. It keeps none of them: whoever held some and waited for more could
+// wait for ever. Most will still be there when they are used. The zero Fetch is none.
+type Fetch struct {
+	h     *Set
+	q     *firehose.Request // nil: nothing is waited for
+	rank  int
+	bytes int
+	begun time.Duration
+}
+
+// Fetch asks for the buckets of n bytes at address addr of far, as many as the share allows beside other transfers. It does not wait:
+// the caller has something to do until the answer comes, and calls End then. alone: a single bucket is asked for too; otherwise
+// whoever uses it will do that, perhaps with a put that travels along.
+func (h *Set) Fetch(name string, far *Far, addr uint64, n int, alone bool) (Fetch, error) {
+	if far.bare {
+		return Fetch{bytes: n}, nil
+	}
 	at := addr - far.r.Start
 	h.lock.Lock()
 	v, err := h.viewLocked(far)
 	if err != nil {
 		h.lock.Unlock()
-		return 0, transport.NewOpError(name, far.rank, err)
+		return Fetch{}, transport.NewOpError(name, far.rank, err)
 	}
 	half := uint64(max(1, h.budget.Share/2) << h.budget.Shift)
-	n := h.holder.Piece(v, at, min(uint64(bytes), half))
-	if n <= v.End(at)-at {
+	piece := h.holder.Piece(v, at, min(uint64(n), half))
+	f := Fetch{h: h, rank: far.rank, bytes: int(piece)}
+	if piece <= v.End(at)-at && (!alone || h.holder.Held(v, at, piece)) {
 		h.lock.Unlock()
-		return int(n), nil // a single bucket: whoever uses it will ask
+		return f, nil
 	}
-	q := new(firehose.Request)
-	state := h.holder.Acquire(v, q, at, n)
+	f.q = new(firehose.Request)
+	waits := h.holder.Acquire(v, f.q, at, piece) == firehose.Waiting
+	if !waits {
+		h.letGoLocked(f.q)
+		f.q = nil
+	}
 	h.lock.Unlock()
-	if state == firehose.Waiting {
-		if err := h.await(name, far.rank, q); err != nil {
+	if waits {
+		f.begun = h.sched.Now()
+		h.work.Store(true)
+		h.send()
+	}
+	return f, nil
+}
+
+// Bytes is for how many bytes buckets are asked.
+func (f *Fetch) Bytes() int { return f.bytes }
+
+// Pending reports whether the answer has not come.
+func (f *Fetch) Pending() bool {
+	if f.q == nil {
+		return false
+	}
+	f.h.lock.Lock()
+	defer f.h.lock.Unlock()
+	return f.q.State() == firehose.Waiting
+}
+
+// End waits for the answer, and returns for how many bytes buckets were asked. It is called once for each Fetch.
+func (f *Fetch) End(name string) (int, error) {
+	if f.q == nil {
+		return f.bytes, nil
+	}
+	if f.Pending() {
+		if err := f.h.await(name, f.rank, f.q, f.begun); err != nil {
 			return 0, err
 		}
 	}
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	if h.holder.Release(q) { // nothing, if it failed: the parts will find their own way
-		h.work.Store(true)
-	}
-	return int(n), nil
+	f.h.lock.Lock()
+	defer f.h.lock.Unlock()
+	f.h.letGoLocked(f.q) // nothing, if it failed: the parts will find their own way
+	f.q = nil
+	return f.bytes, nil
 }
 
 // Span is a run of a transfer that has many. Where Far is nil it needs no bucket.
@@ -56,6 +101,9 @@ type fetcher struct{ q [fetchMost]firehose.Request }
 // each is let go of as soon as it is there, else transfers that hold some and wait for more could wait for each other for
 // ever. Most will still be there when they are used.
 func (h *Set) FetchRuns(op string, count, i int, run func(int) Span) (next int, err error) {
+	if h == nil {
+		return count, nil
+	}
 	f, _ := h.fetchers.Get().(*fetcher)
 	if f == nil {
 		f = new(fetcher)
@@ -65,7 +113,7 @@ func (h *Set) FetchRuns(op string, count, i int, run func(int) Span) (next int, 
 	h.lock.Lock()
 	for left := max(1, h.budget.Share/2); i < count && used < fetchMost && left > 0; i++ {
 		r := run(i)
-		if r.Far == nil || r.Bytes == 0 {
+		if r.Far == nil || r.Far.bare || r.Bytes == 0 {
 			continue
 		}
 		v, verr := h.viewLocked(r.Far)

@@ -12,7 +12,6 @@ func (h *Set) Expose(r mem.Range) (uint32, error) {
 	id := h.next
 	h.next++
 	h.parts[id] = r
-	h.lends.Store(true)
 	h.promiseLocked()
 	h.mu.Unlock()
 	h.reg.KeepPromise()
@@ -21,9 +20,6 @@ func (h *Set) Expose(r mem.Range) (uint32, error) {
 	}
 	return id, nil
 }
-
-// Lends reports whether this rank has had memory in buckets: until then nobody asks it for any.
-func (h *Set) Lends() bool { return h.lends.Load() }
 
 // Withdraw ends what Expose began, after Leave. It returns when no peer holds buckets any more; the members call it
 // together. Ranks that have parted have nothing in flight and send nothing any more: then each takes back what was held

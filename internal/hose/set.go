@@ -72,7 +72,6 @@ type Set struct {
 	fetchers sync.Pool // of *fetcher
 
 	work  atomic.Bool // moves may have to be sent
-	lends atomic.Bool // this rank has had memory in buckets
 	mu    sync.Mutex
 	parts map[uint32]mem.Range // under mu, with all below
 	next  uint32
@@ -84,7 +83,15 @@ type Far struct {
 	rank int
 	r    firehose.Range
 	v    *firehose.View // what the holder knows of r, once it was asked; under the engine's lock
+	bare bool           // it is not registered, and there are no buckets
 }
+
+// Bare is memory of which nothing is registered and nothing will be: every question for a bucket is refused. A Set that is nil answers
+// for it too.
+func Bare(rank int) *Far { return &Far{rank: rank, bare: true} }
+
+// Bare reports whether there are no buckets.
+func (f *Far) Bare() bool { return f.bare }
 
 // NewFar returns memory of a rank, by the number and the place that it told.
 func NewFar(rank int, id uint32, start, bytes uint64) *Far {
@@ -124,6 +131,17 @@ func (h *Set) Agree(hashes []uint64) error {
 	h.learn()
 	return h.budget.Agree(hashes)
 }
+
+// Barred reports whether nothing of a rank's memory can be held from now on: there is no share for it, or the firehoses on it
+// were given up.
+func (h *Set) Barred(rank int) bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return h.holder.Barred(rank)
+}
+
+// Victims are the buckets that nobody holds any more, for who shares the budget in another way than New does.
+func (h *Set) Victims() regmgr.Victims { return h.server }
 
 // Unit returns the smallest bucket's size in bytes.
 func (h *Set) Unit() int64 { return h.budget.Unit() }

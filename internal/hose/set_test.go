@@ -61,12 +61,29 @@ func TestCarried(t *testing.T) {
 func TestFetch(t *testing.T) {
 	p := newPair(t)
 	h := p.set[0]
-	n, err := h.Fetch("put", p.far, p.addr(0), 4<<20)
+	f, err := h.Fetch("put", p.far, p.addr(0), 4<<20, false)
+	require.NoError(t, err)
+	n, err := f.End("put")
 	require.NoError(t, err)
 	require.Positive(t, n)
+	require.Equal(t, n, f.Bytes())
+	require.False(t, f.Pending())
 	require.Positive(t, p.far.v.Order(), "a long put begins with large buckets")
 	require.GreaterOrEqual(t, h.budget.Share>>p.far.v.Order(), int64(4))
 	require.True(t, h.Held(p.far, p.addr(0), 8))
+
+	const lone = 7 << 20
+	f, err = h.Fetch("put", p.far, p.addr(lone), 8, false)
+	require.NoError(t, err)
+	require.False(t, f.Pending(), "whoever uses it will ask")
+	_, err = f.End("put")
+	require.NoError(t, err)
+	require.False(t, h.Held(p.far, p.addr(lone), 8))
+	f, err = h.Fetch("put", p.far, p.addr(lone), 8, true)
+	require.NoError(t, err)
+	_, err = f.End("put")
+	require.NoError(t, err)
+	require.True(t, h.Held(p.far, p.addr(lone), 8))
 
 	p.nic[0].full = 2 // a move that finds no room is sent later
 	next, err := h.FetchRuns("get", 6, 1, func(i int) Span {
@@ -208,7 +225,9 @@ func TestAllocations(t *testing.T) {
 // BenchmarkTake is a hit: a bucket that is held is taken and given back.
 func BenchmarkTake(b *testing.B) {
 	p := newPair(b)
-	n, err := p.set[0].Fetch("put", p.far, p.addr(0), exposed)
+	f, err := p.set[0].Fetch("put", p.far, p.addr(0), exposed, false)
+	require.NoError(b, err)
+	n, err := f.End("put")
 	require.NoError(b, err)
 	src := mem.Of(make([]byte, 8))
 	_, _, _, err = p.set[0].Attach("put", 0, p.far, p.addr(0), src.Bytes, nil, false)

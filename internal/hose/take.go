@@ -2,6 +2,7 @@ package hose
 
 import (
 	"errors"
+	"time"
 
 	"gopgas/firehose"
 	"gopgas/transport"
@@ -10,6 +11,9 @@ import (
 // TryLocked gets a firehose for piece id on the bucket that n bytes at address addr of far lie in, if that bucket is held. The
 // key is valid until ReleaseLocked. Where it succeeds and the piece is to be used, NoteLocked comes next.
 func (h *Set) TryLocked(id int32, far *Far, addr uint64, n int) (key uint64, ok bool) {
+	if far.bare {
+		return 0, false
+	}
 	v, err := h.viewLocked(far)
 	if err != nil {
 		return 0, false
@@ -42,6 +46,9 @@ func (h *Set) letGoLocked(q *firehose.Request) {
 
 // Held reports whether the bucket that n bytes at address addr of far lie in is held now.
 func (h *Set) Held(far *Far, addr uint64, n int) bool {
+	if far.bare {
+		return false
+	}
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	v, err := h.viewLocked(far)
@@ -51,6 +58,9 @@ func (h *Set) Held(far *Far, addr uint64, n int) bool {
 // Cut returns how many of n bytes at address addr of far one operation can carry that carries most at most: no part crosses
 // the end of a bucket.
 func (h *Set) Cut(far *Far, addr uint64, n, most int) (int, error) {
+	if far.bare {
+		return min(n, most), nil
+	}
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	v, err := h.viewLocked(far)
@@ -65,6 +75,9 @@ func (h *Set) Cut(far *Far, addr uint64, n, most int) (int, error) {
 // travel in that: then carried is true and nothing is left to do. If direct is true the piece has a firehose, which key opens,
 // until ReleaseLocked. Else it has none: the bytes must go by message, if they were not carried. read: the bytes come here.
 func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []byte, read bool) (key uint64, direct, carried bool, err error) {
+	if far.bare {
+		return 0, false, false, nil
+	}
 	q := &h.q[id]
 	h.lock.Lock()
 	v, err := h.viewLocked(far)
@@ -77,7 +90,10 @@ func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []
 	state := h.holder.Acquire(v, q, addr-far.r.Start, uint64(n))
 	h.lock.Unlock()
 	if state == firehose.Waiting {
-		err = h.await(name, far.rank, q)
+		begun := h.sched.Now()
+		h.work.Store(true)
+		h.send()
+		err = h.await(name, far.rank, q, begun)
 	}
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -95,11 +111,8 @@ func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []
 	return 0, false, q.Carried(), err
 }
 
-// await returns when q waits no longer. On an error everything with the rank has ended.
-func (h *Set) await(name string, rank int, q *firehose.Request) error {
-	begun := h.sched.Now()
-	h.work.Store(true)
-	h.send()
+// await returns when q, which was sent at begun, waits no longer. On an error everything with the rank has ended.
+func (h *Set) await(name string, rank int, q *firehose.Request, begun time.Duration) error {
 	err := h.nic.WaitUntil(name, rank, func() bool {
 		h.lock.Lock()
 		defer h.lock.Unlock()

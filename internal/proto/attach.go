@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -37,8 +38,11 @@ func (e *Engine) Meet(ctx context.Context, x Exchanger, ranks []int) (cpu bool, 
 	return cpu, nil
 }
 
+// bareMark marks the numbers of attached memory that the NIC had no room to register: it is reached by messages and leases alone.
+const bareMark = 1 << 31
+
 // Attach exposes memory of this rank alone: local, which the caller owns, or, if that is empty, bytes of zeroed library
-// memory. It returns the exposure, without its table of members, and the card by which the others Reach it. cpu is what
+// memory. What the NIC has no room for is not registered, and others reach it through this rank's CPU. It returns the exposure, without its table of members, and the card by which the others Reach it. cpu is what
 // Meet returned; alone says that there are no others.
 func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure, []byte, error) {
 	xp := &Exposure{e: e, Local: local, CPU: cpu}
@@ -65,12 +69,17 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 	}
 	if n != nil && !xp.CPU {
 		if xp.region, err = n.registrar().Register(xp.Local, transport.AllAccess); err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, n.name, err), xp.release())
+			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, n.name, err)
+			if !errors.Is(err, transport.ErrLimit) || n.am == nil {
+				return nil, nil, errors.Join(err, xp.release())
+			}
+			xp.hosed = bareMark | n.bares.Add(1)
+			xp.region = transport.Region{RKey: hoseKey(xp.hosed)}
 		}
-		xp.hasKey = true
+		xp.hasKey = err == nil
 		n.know(xp.region.RKey, xp.Local)
 	}
-	c.bytes, c.raddr, c.rkey, c.keyed = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey, xp.hasKey
+	c.bytes, c.raddr, c.rkey, c.keyed, c.hosed = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey, xp.hasKey, xp.hosed
 	b := c.encode()
 	if len(b) > CardBytes {
 		return nil, nil, errors.Join(fmt.Errorf("%w: a card of %d bytes, at most %d", errCard, len(b), CardBytes), xp.release())
@@ -87,6 +96,9 @@ func (e *Engine) Reach(rank int, b []byte, own *Exposure) (*Exposure, error) {
 	}
 	xp := &Exposure{e: e, CPU: c.cpu}
 	r := Remote{Rank: rank, Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, keyed: c.keyed, room: c.bytes, nicAtomics: !c.cpu}
+	if c.hosed != 0 {
+		r.hosed = hose.Bare(rank)
+	}
 	switch {
 	case e.mapper == nil:
 	case own != nil:

@@ -25,8 +25,7 @@ const (
 type bulk struct {
 	how    Bulk
 	origin *superpipe.Origin // nil: the NIC may register too little for a workspace
-	recent recent
-	chosen atomic.Int32 // transfers that were chosen for, up to enough
+	chosen atomic.Int32      // transfers that were chosen for, up to enough
 
 	live    atomic.Int32 // flights, for who does not hold nic.mu
 	flights []flight     // under nic.mu
@@ -35,8 +34,9 @@ type bulk struct {
 // flight is a transfer that a pipe carries out.
 type flight struct {
 	pipe    *superpipe.Pipe
-	h       Handle
 	rank    int
+	h       Handle      // the zero handle: somebody else's get
+	lease   *rendezvous // nil: it needs none
 	get     bool
 	ended   bool // the handle is done
 	told    bool // of the error, if there was one
@@ -57,7 +57,7 @@ func (n *nic) prepareBulk(how Bulk) (err error) {
 		return nil
 	}
 	c := superpipe.Config{
-		NIC: lane{n}, SlotBytes: slot, Fold: bulkFold, Slots: bulkSlots, Policy: how.policy, Copied: n.e.Sched.ChargeCopy,
+		Kept: true, NIC: lane{n}, SlotBytes: slot, Fold: bulkFold, Slots: bulkSlots, Policy: how.policy, Copied: n.e.Sched.ChargeCopy,
 	}
 	if n.bulk.origin, err = superpipe.NewOrigin(c); err != nil {
 		return fmt.Errorf("%w; there would be none with less than %d bytes to register (PGAS_MAX_PINNED)", err, bulkLeast*bulkSlots*bulkShare)
@@ -116,7 +116,7 @@ func (n *nic) startPipe(t journey, user mem.Range, p selector.Protocol) (Handle,
 		if pipe, ok, refused = n.bulk.origin.Begin(tr); !ok {
 			return refused != nil
 		}
-		n.bulk.flights = append(n.bulk.flights, flight{pipe: pipe, h: h, rank: t.r.Rank, get: tr.Get})
+		n.bulk.flights = append(n.bulk.flights, flight{pipe: pipe, rank: t.r.Rank, h: h, get: tr.Get})
 		e := &n.ends[t.r.Rank]
 		e.pending.Add(1)
 		e.piped.Add(1)
@@ -180,9 +180,18 @@ func (n *nic) helped(p *superpipe.Pipe, t *tail) bool {
 
 // advance moves the transfers in pipes along, and ends those that are over. It is called by the poller.
 func (n *nic) advance() (moved bool) {
-	if n.bulk.live.Load() == 0 {
-		return false
+	moved = n.leases.advance()
+	if n.bulk.live.Load() > 0 {
+		moved = n.advanceFlights() || moved
 	}
+	if n.leases.work.Load() {
+		n.leases.send()
+	}
+	return moved
+}
+
+// advanceFlights is advance for what this rank sends, and gets of what is registered.
+func (n *nic) advanceFlights() (moved bool) {
 	// Until nothing moves: then each pipe waits for something that the NIC will report, and whoever polls may sleep.
 	for n.bulk.origin.Progress() {
 		moved = true
@@ -192,7 +201,7 @@ func (n *nic) advance() (moved bool) {
 	defer n.mu.Unlock()
 	rest := n.bulk.flights[:0]
 	for _, f := range n.bulk.flights {
-		done := f.pipe.Done() && f.helping == nil
+		done := f.pipe.Done() && f.helping == nil && (f.lease == nil || f.lease.state != leaseAsked)
 		n.landLocked(&f, done)
 		if !done {
 			rest = append(rest, f)
@@ -227,6 +236,9 @@ func (n *nic) unhelp() {
 
 // landLocked ends a flight's handle when the user's memory is his again, and what a flush waits for when it is over.
 func (n *nic) landLocked(f *flight, done bool) {
+	if f.lease != nil && !n.leases.landLocked(f, done) {
+		return
+	}
 	e := &n.ends[f.rank]
 	sourced := !f.get && f.pipe.Sourced()
 	over := f.pipe.Done() // asked last: a pipe that has failed counts as sourced, and its error must be told
@@ -247,6 +259,23 @@ func (n *nic) landLocked(f *flight, done bool) {
 	}
 	e.pending.Add(-1)
 	e.piped.Add(-1)
+}
+
+// landLocked does what a lease demands when a flight goes on or ends. It reports false where there is nothing else to do.
+func (l *leases) landLocked(f *flight, done bool) bool {
+	v, n := f.lease, l.n
+	switch {
+	case v.state == leaseAsked:
+		return false
+	case v.state == leaseGranted && done:
+		l.flying.Add(-1)
+		l.tellLocked(note{kind: noteReturn, rank: f.rank, generation: v.generation, tag: v.tag, place: f.pipe.Place()})
+	case v.state == leaseRefused && done && v.serves.Bytes == 0: // who has asked goes another way
+		n.partDoneLocked(f.h.id, nil)
+		n.ends[f.rank].pending.Add(-1)
+		n.ends[f.rank].piped.Add(-1)
+	}
+	return v.state == leaseGranted && v.serves.Bytes == 0
 }
 
 // lane is the NIC as pipes see it: their operations are pieces, which are posted again when a connection was mended.
@@ -322,7 +351,11 @@ func (n *nic) reported(cookie uint64, err error) {
 	if err != nil {
 		err = fmt.Errorf("a chunk of a large transfer: %w", err)
 	}
-	n.bulk.origin.Reported(cookie, err)
+	if cookie&shoreCookies != 0 {
+		n.leases.target.Reported(cookie, err)
+	} else {
+		n.bulk.origin.Reported(cookie, err)
+	}
 }
 
 // piped carries out a transfer by a pipe; user may be reused, or is filled, when it returns.
@@ -338,5 +371,8 @@ func (n *nic) piped(t journey, user mem.Range, p selector.Protocol) error {
 func (n *nic) closeBulk() {
 	if n.bulk.origin != nil {
 		n.bulk.origin.Close(errOwnEnd)
+	}
+	if n.leases.target != nil {
+		n.leases.target.Close()
 	}
 }

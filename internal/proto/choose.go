@@ -3,9 +3,9 @@ package proto
 import (
 	"fmt"
 	"strings"
-	"sync"
 
 	"gopgas/eager"
+	"gopgas/internal/callsite"
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
@@ -25,11 +25,13 @@ const (
 	bulkAuto     bulkKind = iota
 	bulkRegister          // as the policy of registration says
 	bulkPiped             // never registered
+	bulkLeased            // nor is the target's
 )
 
 const (
 	bulkAutoName     = "auto"
 	bulkRegisterName = "register"
+	bulkLeaseName    = "lease"
 )
 
 // ParseBulk returns what PGAS_BULK calls name; the empty name is auto.
@@ -39,6 +41,8 @@ func ParseBulk(name string) (Bulk, error) {
 		return Bulk{}, nil
 	case bulkRegisterName:
 		return Bulk{kind: bulkRegister}, nil
+	case bulkLeaseName:
+		return Bulk{kind: bulkLeased}, nil
 	}
 	p, err := superpipe.ParsePolicy(name)
 	if err != nil {
@@ -49,7 +53,7 @@ func ParseBulk(name string) (Bulk, error) {
 
 // Bulks lists the names that ParseBulk knows.
 func Bulks() string {
-	names := []string{bulkAutoName, bulkRegisterName}
+	names := []string{bulkAutoName, bulkRegisterName, bulkLeaseName}
 	for p := superpipe.Super; p <= superpipe.PipelinedPins; p++ {
 		names = append(names, p.String())
 	}
@@ -57,10 +61,16 @@ func Bulks() string {
 }
 
 // choose says how a put or get of the user's memory travels: Direct (t.path says of which kind), Pipe, Hybrid, or Bounce for
-// everything that is copied through the pool or goes inline. waited: for its completion somebody waits anyway.
+// everything that is copied through the pool, goes inline or by message; Lease. waited: for its completion somebody waits anyway.
 func (n *nic) choose(t *journey, waited bool, user mem.Range) selector.Protocol {
 	if user.Bytes == 0 || t.r.hosed != nil && t.r.Rank == n.e.Rank {
 		return selector.Bounce
+	}
+	switch {
+	case n.bulk.how.kind == bulkLeased && user.Bytes >= n.direct.least && n.mayLease(t.r, user):
+		return selector.Lease
+	case t.r.hosed != nil && n.am != nil && user.Bytes > n.am.MaxPayload() && n.unregistered(t.r):
+		return n.chooseUnregistered(t, waited, user)
 	}
 	p := n.chooseAny(t, waited, user)
 	if t.r.hosed != nil && p != selector.Direct {
@@ -133,10 +143,12 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 	if user.Bytes > bulkFold*n.bulkSlot() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
-	seen := b.recent.use(user.Addr(), reg.Collections())
+	var site callsite.Stack
+	callsite.Here(&site, framesBelow)
+	foreseen := reg.Returns(site.Hash(), user)
 	stays := false
 	if q.Covered, stays = reg.Known(user, t.rights()); stays {
-		q.Uses = usesExpected(seen)
+		q.Uses = foreseen
 	}
 	if b.chosen.Load() < enough && b.chosen.Add(1) == enough {
 		n.measure(t.r)
@@ -180,22 +192,6 @@ func (n *nic) cheapest(t *journey, q selector.Query, last *run) (p selector.Prot
 	return p
 }
 
-// many is as many uses as a query can tell of.
-const many = 255
-
-// usesExpected is how many transfers a registration will serve of memory that has been seen so often, this time included:
-// the first time nothing speaks for another one.
-func usesExpected(seen uint8) uint8 {
-	switch seen {
-	case 0, 1:
-		return 1
-	case 2:
-		return 4
-	default:
-		return many
-	}
-}
-
 // pipes reports whether what could not be registered is to go through a pipe.
 func (n *nic) pipes(user mem.Range) bool {
 	return n.bulk.how.kind != bulkRegister && n.direct.reg.Policy() == regmgr.LeavePinned && user.Bytes >= n.direct.least &&
@@ -205,31 +201,4 @@ func (n *nic) pipes(user mem.Range) bool {
 // mayPipe reports whether a pipe can carry memory: it outlives the call, so it must not lie on a stack.
 func (n *nic) mayPipe(user mem.Range) bool {
 	return n.bulk.origin != nil && mem.OriginOf(user) != mem.Unknown
-}
-
-const recentBits = 10
-
-// recent counts the uses of large buffers by address. Buffers that share a place forget each other, which costs time only.
-type recent struct {
-	mu     sync.Mutex
-	places [1 << recentBits]struct {
-		addr  uint64
-		epoch uint32
-		uses  uint8
-	}
-}
-
-// use counts a use and returns how many there were, this one included, up to 255, since the last garbage collection: behind
-// that another buffer may have the address.
-func (s *recent) use(addr, collections uint64) uint8 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := &s.places[addr*0x9e3779b97f4a7c15>>(64-recentBits)]
-	if p.addr != addr || p.epoch != uint32(collections) {
-		p.addr, p.epoch, p.uses = addr, uint32(collections), 0
-	}
-	if p.uses < 255 {
-		p.uses++
-	}
-	return p.uses
 }

@@ -96,6 +96,8 @@ func (n *nic) putUser(r *Remote, off int, src mem.Range) error {
 		err = n.whole(t, src, n.planFor(t, src.Bytes))
 	case selector.Pipe, selector.Hybrid:
 		err = n.piped(t, src, p)
+	case selector.Lease:
+		err = n.leasedAll(t, src)
 	default:
 		err = n.put(opPut, r, off, src)
 	}
@@ -112,6 +114,8 @@ func (n *nic) getUser(r *Remote, off int, dst mem.Range) error {
 		err = n.whole(t, dst, n.planFor(t, dst.Bytes))
 	case selector.Pipe, selector.Hybrid:
 		err = n.piped(t, dst, p)
+	case selector.Lease:
+		err = n.leasedAll(t, dst)
 	default:
 		err = n.get(r, off, dst)
 	}
@@ -316,8 +320,12 @@ func (n *nic) startUser(t journey, user mem.Range) (h Handle, begun bool, err er
 			p = selector.Pipe
 		}
 	}
-	if p == selector.Bounce {
+	switch p {
+	case selector.Bounce:
 		return h, false, nil
+	case selector.Lease:
+		h, err = n.leased(t, user)
+		return h, true, err
 	}
 	h, err = n.startPipe(t, user, p)
 	return h, true, err

@@ -5,7 +5,7 @@
 //
 //   - Exposure: memory that each member of a group exposes to the others, and how this rank reaches every part.
 //   - Mapped: the part is in this process's address space; operations are loads, stores and CPU atomics.
-//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, bypass, zero-copy, superpipe, atomic.
+//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, bypass, zero-copy, superpipe, lease, message, atomic.
 //   - Small, large: less than a threshold, or not; the first may go through a bounce slot, the second is registered or piped.
 //   - Flight: a large transfer in a pipe of package superpipe.
 //   - Request: one operation that the NIC has not finished.
@@ -43,11 +43,21 @@
 //
 // What the NIC cannot register as a whole for want of room is registered in buckets, on demand, by the account that package
 // hose keeps: a Remote is hosed then. A put or get takes a firehose for each bucket before it is posted and lets go of it
-// when the operation is complete; a miss is a message to the owner, in which a small put travels along. The user's side is
+// when the operation is complete; a miss is a message to the owner, in which a small put travels along, and during which a long
+// one is copied. The user's side is
 // registered or copied as for other memory, but never piped: a direct transfer is an operation for each bucket. What the owner
-// cannot register goes by message to its CPU, and so do all atomics on such memory. Long transfers ask for many buckets
+// cannot register goes by message to its CPU, or through a lease where that costs less, and so do all atomics on such memory. Long transfers ask for many buckets
 // in one message, ahead of their use. Under the policy Predictive the uses of buckets are told to regmgr's helper, which asks
 // for them before the next use.
+//
+// # Life of a transfer through a lease
+//
+// A put sends an offer (askLease); the target's handler leases it workspace if there is some now. The put is a flight from the
+// beginning, so its first chunk is copied meanwhile, and it goes on when the grant is there. A get leases this rank's own workspace to the
+// owner (askPull), whose handler begins the flight. The poller of who receives copies behind the NIC and acknowledges chunks by writes.
+// Neither is reported by a NIC that keeps data in order, so while there are leases attend looks instead of sleeping. When the flight is
+// over its rank returns the lease (askReturn), and may use the place of the acknowledgements again when that is answered. What is
+// told no lease now travels another way.
 //
 // # Life of a connection
 //
@@ -70,7 +80,10 @@
 //     write that was done and not acknowledged is then done again, which only somebody can notice who has seen it before
 //     its flush and has changed the memory since.
 //   - P6: nothing is posted that the NICs would answer by breaking the connection: bounds, alignment and keys are checked.
-//   - P7: when a poller lets go, each flight waits for something that the NIC will report, so everybody may sleep.
+//   - P7: but for flights with leases, when a poller lets go, each flight waits for something that the NIC will report, so everybody may sleep.
+//   - P8: a lease is nobody else's before its origin has nothing in flight into it, nor is the place of its acknowledgements
+//     before the target has none on its way: either may be posted again after it was done (P5). So the origin returns leases, and
+//     asks again until the target agrees.
 //
 // # Lock order
 //
@@ -78,10 +91,10 @@
 //	  later.mu   (small puts and atomics that are held; not held while they are posted)
 //	    nic.mu   (requests, slots, endpoints, flights, the firehoses held; never held across a wait)
 //	      superpipe's Origin.mu, Pipe.mu
-//	  superpipe's Pipe.stepping (try-lock; chunks are posted under it, which takes later.mu and nic.mu)
-//	  small.mu, recent.mu, gauge.mu (short; nothing is taken under them)
+//	  superpipe's Pipe.stepping, lease.mu (chunks and acknowledgements are posted under them, which takes later.mu and nic.mu)
+//	  small.mu, gauge.mu, room.mu (short; nothing is taken under them)
 //	  exposing   (for reading, while a handler runs)
-//	      regmgr's aheader.mu
+//	      regmgr's aheader.mu, superpipe's lease.mu, nic.mu
 //	  those of package hose  (nothing but regmgr's budget is taken under them)
 //
 // # Concurrency

@@ -35,6 +35,8 @@ type endpoint struct {
 	refused atomic.Bool   // the last attempt to connect has failed
 	wanted  atomic.Bool   // a message waits for the connection
 	redo    []int32       // flushed pieces to post again; under nic.mu
+	unequal atomic.Bool   // its slots are not as long or as many as this rank's: no leases
+	wary    atomic.Int32  // large transfers that do without firehoses, since one was refused
 	bad     atomic.Bool   // err is set
 	err     error         // the first asynchronous error not yet reported; under nic.mu
 }

@@ -58,6 +58,9 @@ type Config struct {
 	// Eager and Bulk say how small and large transfers over the NIC travel; the zero values leave it to the costs.
 	Eager Eager
 	Bulk  Bulk
+	// Leases is how many transfers this rank takes in at once into memory that it has not registered; 0: 4, negative: none, such
+	// transfers go by messages.
+	Leases int
 	// Record takes down what the engine does, on mapped memory too: it all goes through the engine then. nil: nothing.
 	Record *Recording
 }

@@ -87,6 +87,9 @@ func (n *nic) forcedChoice() (p selector.Protocol, ok bool) {
 	}
 }
 
+// many is as many uses of a registration as a query can tell of.
+const many = 255
+
 // Row is a case of transfers and which sizes of it travel how: "inline to 128 B, bounce to 64 KiB, superpipe".
 type Row struct{ Case, Sizes string }
 

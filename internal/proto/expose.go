@@ -223,12 +223,18 @@ func (xp *Exposure) release() error {
 		errs = append(errs, xp.e.mapper.Unmap(m))
 	}
 	xp.mappings = nil
+	if xp.hosed&bareMark != 0 {
+		xp.e.nic().forget(hoseKey(xp.hosed))
+		errs = append(errs, xp.e.nic().drain(xp.Local))
+		xp.hosed = 0
+	}
 	if xp.hosed != 0 {
-		errs = append(errs, xp.e.nic().withdrawHosed(xp.hosed, xp.Of))
+		errs = append(errs, xp.e.nic().withdrawHosed(xp.hosed, xp.Of), xp.e.nic().drain(xp.Local))
 		xp.hosed = 0
 	}
 	if xp.hasKey {
 		xp.e.nic().forget(xp.region.RKey)
+		errs = append(errs, xp.e.nic().drain(xp.Local))
 		errs = append(errs, xp.e.nic().d.Deregister(xp.region))
 		xp.hasKey = false
 	}

@@ -16,6 +16,17 @@ func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
 	if err := n.reach(t.name, t.r, off, user.Bytes); err != nil {
 		return Handle{}, err
 	}
+	var ask asked
+	defer ask.drop(t.name)
+	if covered, _ := n.direct.reg.Known(user, t.rights()); !covered {
+		// What has to be registered first is registered while buckets are asked for.
+		if err := n.connected(t.name, t.r, off, user.Bytes); err != nil {
+			return Handle{}, err
+		}
+		if _, err := ask.more(n, t.name, t.r, off, user.Bytes, false); err != nil {
+			return Handle{}, err
+		}
+	}
 	var all regmgr.Hold // keeps the registration until the last part has its own reference
 	if err := n.direct.reg.Acquire(&all, regmgr.Request{Mem: user, Access: t.rights()}); err != nil {
 		if !errors.Is(err, regmgr.ErrCopy) {
@@ -35,15 +46,15 @@ func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
 		n.direct.reg.Release(&all)
 		return Handle{}, err
 	}
-	done, fetched, direct := 0, 0, true
+	done, direct := 0, true
 	for done < user.Bytes && direct && err == nil {
 		left := user.Slice(done, user.Bytes-done)
-		if fetched, err = n.ahead(t.name, t.r, off+done, left.Bytes, fetched); err != nil {
+		if _, err = ask.more(n, t.name, t.r, off+done, left.Bytes, true); err != nil {
 			break
 		}
 		var bytes int
 		bytes, direct, err = n.hosedStartPart(t, h, &all, off+done, left)
-		done, fetched = done+bytes, fetched-bytes
+		done, ask.left = done+bytes, ask.left-bytes
 	}
 	if all.Region() != nil {
 		n.direct.reg.Release(&all)

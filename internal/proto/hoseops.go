@@ -3,6 +3,7 @@ package proto
 import (
 	"context"
 
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -16,56 +17,146 @@ func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
 	if err != nil {
 		return err
 	}
-	for fetched := 0; src.Bytes > 0; {
-		if fetched, err = n.ahead(op, r, off, src.Bytes, fetched); err != nil {
-			return err
-		}
-		bytes, err := n.hoses.Cut(r.hosed, r.raddr+uint64(off), src.Bytes, n.pool.SlotBytes())
+	for src.Bytes > 0 {
+		run, err := n.hosedRun(op, r, off, src)
 		if err != nil {
-			return transport.NewOpError(op, r.Rank, err)
-		}
-		part := src.Slice(0, bytes)
-		if err := n.hosedPart(op, r, off, part); err != nil {
 			return err
 		}
-		src = src.Slice(bytes, src.Bytes-bytes)
-		off, fetched = off+bytes, fetched-bytes
+		src = src.Slice(run, src.Bytes-run)
+		off += run
 	}
 	return nil
 }
 
-// ahead fetches more where the bytes fetched are used up, and returns how many are left.
-func (n *nic) ahead(op string, r *Remote, off, bytes, fetched int) (int, error) {
-	if fetched > 0 || r.Rank == n.e.Rank {
-		return fetched, nil
-	}
-	return n.hoses.Fetch(op, r.hosed, r.raddr+uint64(off), bytes)
+// asked is how many bytes of a transfer buckets were asked for that it has yet to use, and a question under way.
+type asked struct {
+	f    hose.Fetch
+	open bool
+	left int
 }
 
-// hosedPart puts what lies in one bucket.
-func (n *nic) hosedPart(op string, r *Remote, off int, part mem.Range) error {
+// more asks for more where nothing is left; it reports false while the answer is on its way, unless it may wait for that.
+func (a *asked) more(n *nic, op string, r *Remote, off, bytes int, wait bool) (some bool, err error) {
+	switch {
+	case a.left > 0:
+		return true, nil
+	case r.Rank == n.e.Rank:
+		a.left = bytes
+		return true, nil
+	case !a.open:
+		if a.f, err = n.hoses.Fetch(op, r.hosed, r.raddr+uint64(off), bytes, true); err != nil {
+			return false, err
+		}
+		a.open = true
+	}
+	if !wait && a.f.Pending() {
+		return false, nil
+	}
+	a.open = false
+	a.left, err = a.f.End(op)
+	return err == nil, err
+}
+
+// drop ends a question that is still under way.
+func (a *asked) drop(op string) {
+	if a.open {
+		_, _ = a.f.End(op) // whoever has asked has an error of his own
+	}
+}
+
+// laid is a part of a put that has been copied and waits for its bucket.
+type laid struct {
+	id    int32 // the piece whose memory it is in
+	bytes int
+}
+
+// laidMost is how many parts are copied while buckets are asked for.
+const laidMost = 8
+
+// hosedRun puts the first of src's bytes, those whose buckets are asked for together, and returns how many. Where the answer takes a
+// round trip the first parts are copied meanwhile.
+func (n *nic) hosedRun(op string, r *Remote, off int, src mem.Range) (run int, err error) {
 	if r.Rank == n.e.Rank {
-		return n.byMessage(op, r, off, part) // the budget is for others
+		return src.Bytes, n.byMessage(op, r, off, src) // the budget is for others
 	}
-	id, err := n.acquire(op, r.Rank, part.Bytes > n.inline)
+	f, err := n.hoses.Fetch(op, r.hosed, r.raddr+uint64(off), src.Bytes, src.Bytes > n.am.MaxPayload())
 	if err != nil {
-		return err
+		return 0, err
 	}
-	// A move carries the copy, not the caller's memory, which would have to be on the heap for that.
+	var parts [laidMost]laid
+	ready := 0
+	for at := 0; ready < laidMost && at < f.Bytes() && f.Pending(); ready++ {
+		if parts[ready], err = n.lay(op, r, off+at, src.Slice(at, f.Bytes()-at), false); err != nil {
+			break // no room: so much for that
+		}
+		at += parts[ready].bytes
+	}
+	run, err = f.End(op)
+	for k, at := 0, 0; err == nil && at < run; k++ {
+		var p laid
+		if k < ready {
+			p, parts[k].bytes = parts[k], 0
+		} else {
+			p, err = n.lay(op, r, off+at, src.Slice(at, run-at), true)
+		}
+		if err == nil { // asked here, as deep below the put as where it hits: both are one use to who foresees the next
+			buf, _ := n.buffer(p.id, p.bytes)
+			key, direct, carried, refused := n.hoses.Attach(op, p.id, r.hosed, r.raddr+uint64(off+at), p.bytes, buf.Data(), false)
+			err = n.hosedPart(op, r, off+at, src.Slice(at, p.bytes), p.id, bucket{key, direct, carried}, refused)
+		}
+		at += p.bytes
+	}
+	for _, p := range parts[:ready] {
+		if p.bytes > 0 { // after an error
+			n.abandon(p.id)
+		}
+	}
+	return run, err
+}
+
+// lay copies the first of src's bytes, as many as one bucket and one slot hold, into a piece. Without leave to wait it fails where it
+// would have to.
+func (n *nic) lay(op string, r *Remote, off int, src mem.Range, wait bool) (p laid, err error) {
+	if p.bytes, err = n.hoses.Cut(r.hosed, r.raddr+uint64(off), src.Bytes, n.pool.SlotBytes()); err != nil {
+		return p, transport.NewOpError(op, r.Rank, err)
+	}
+	id, ok := n.tryAcquire(r.Rank, p.bytes > n.inline)
+	switch {
+	case !ok && !wait:
+		return p, errNoRoom
+	case !ok:
+		if id, err = n.acquire(op, r.Rank, p.bytes > n.inline); err != nil {
+			return p, err
+		}
+	}
+	p.id = id
+	buf, _ := n.buffer(id, p.bytes)
+	copy(buf.Data(), src.Slice(0, p.bytes).Data())
+	n.e.Sched.ChargeCopy(p.bytes, src.Bytes)
+	return p, nil
+}
+
+// bucket is what Attach said of one.
+type bucket struct {
+	key             uint64
+	direct, carried bool // a move has carried the copy, not the caller's memory, which would have to be on the heap for that
+}
+
+// hosedPart puts part, which lies in bucket b and has been copied to piece id; err is what the question for b ended with.
+func (n *nic) hosedPart(op string, r *Remote, off int, part mem.Range, id int32, b bucket, err error) error {
 	buf, lkey := n.buffer(id, part.Bytes)
-	copy(buf.Data(), part.Data())
-	key, direct, carried, err := n.hoses.Attach(op, id, r.hosed, r.raddr+uint64(off), part.Bytes, buf.Data(), false)
-	n.piece[id].hosed = direct
-	if err != nil || carried || !direct {
+	n.piece[id].hosed = b.direct
+	if err != nil || b.carried || !b.direct {
 		n.abandon(id)
-		if err == nil && carried {
+		if err == nil && b.carried {
 			n.e.counts.add(PathMessage, r.Rank, part.Bytes)
 		} else if err == nil {
+			n.ends[r.Rank].wary.Store(refusals)
 			err = n.byMessage(op, r, off, part)
 		}
 		return err
 	}
-	wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
+	wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: b.key}
 	wr.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
 	path := PathBounce
 	if part.Bytes <= n.inline {
@@ -104,12 +195,16 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 	}
 	var flight [window]kept
 	var into [window]mem.Range
-	posted, done, fetched := 0, 0, 0
+	var ask asked
+	defer ask.drop(op)
+	posted, done := 0, 0
 	for done < posted || (dst.Bytes > 0 && err == nil) {
+		some := false // buckets were asked for
 		if dst.Bytes > 0 && err == nil && posted-done < window {
-			if fetched, err = n.ahead(op, r, off, dst.Bytes, fetched); err != nil {
-				continue
-			}
+			// While that is on its way, what has arrived is copied.
+			some, err = ask.more(n, op, r, off, dst.Bytes, posted == done)
+		}
+		if some {
 			var k kept
 			var bytes int
 			// Only who holds nothing may wait for a piece: see get. A part that waits for a bucket holds others back, but
@@ -119,17 +214,21 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 				flight[posted%window], into[posted%window] = k, dst.Slice(0, bytes)
 				posted++
 				dst = dst.Slice(bytes, dst.Bytes-bytes)
-				off, fetched = off+bytes, fetched-bytes
+				off, ask.left = off+bytes, ask.left-bytes
 			}
 			if err != errNoRoom {
 				continue
 			}
 			err = nil // take one that is done, then go on
 		}
+		if posted == done {
+			continue
+		}
 		k, part := flight[done%window], into[done%window]
 		if werr := k.h.Wait(context.Background()); werr == nil {
 			buf, _ := n.buffer(k.id, part.Bytes)
 			copy(part.Data(), buf.Data())
+			n.e.Sched.ChargeCopy(part.Bytes, part.Bytes)
 		} else if err == nil {
 			err = werr
 		}
@@ -166,6 +265,7 @@ func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool)
 		n.e.counts.add(PathBounce, r.Rank, bytes)
 		err = n.post(op, k.id, rd)
 	default:
+		n.ends[r.Rank].wary.Store(refusals)
 		bytes = min(bytes, n.am.MaxPayload()/8*8)
 		n.e.counts.add(PathMessage, r.Rank, bytes)
 		args := [4]uint64{r.rkey, addr, uint64(bytes)}

@@ -3,6 +3,7 @@ package proto
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
 
 	"gopgas/internal/am"
@@ -28,6 +29,10 @@ const (
 	askStore  = askHose + uint8(hose.Kinds) + iota // args: key, address; payload: bytes
 	askLoad                                        // args: key, address, how many. Reply: the bytes
 	askListed                                      // args: key, 0, operation | kind<<8 | bytes<<16 | fetches; payload: addresses, elements. Reply: the old elements, or nothing
+	askLease                                       // args: key, address, bytes; payload: a superpipe.Offer. Reply: its length and a superpipe.Grant, or 0: not now
+	askPull                                        // args: key, address, bytes; payload: a superpipe.Grant. Reply: its length and a superpipe.Offer, or 0: not now
+	askReturn                                      // args: generation, tag: the receiver has its lease back. Reply: 1, or 0: ask again
+	askStop                                        // args: generation: no more into this lease of the sender's. Reply: 1: it will be returned, or 0
 )
 
 // Statuses of replies.
@@ -48,6 +53,11 @@ func (n *nic) arrived(c *transport.Completion) {
 	}
 	if r.Cookie&hose.Cookie != 0 {
 		n.hoses.Answered(r.Cookie, r.Status, r.Payload, err)
+		_ = n.am.Release(r)
+		return
+	}
+	if r.Cookie&noteCookie != 0 {
+		n.leases.answered(r, err)
 		_ = n.am.Release(r)
 		return
 	}
@@ -84,6 +94,14 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 			return 0, statusMalformed
 		}
 		return b, statusOK
+	}
+	switch r.Handler {
+	case askReturn, askStop:
+		return n.leases.noted(r, out)
+	case askLease:
+		if n.leases.target != nil {
+			n.leases.ready() // which may register: not under a lock
+		}
 	}
 	n.exposing.RLock()
 	defer n.exposing.RUnlock()
@@ -135,6 +153,12 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 		}
 		load(mem.Of(out[:part.Bytes]), part)
 		return part.Bytes, statusOK
+	case askLease, askPull:
+		part, ok := within(whole, r.Args[1], int(min(r.Args[2], math.MaxInt)))
+		if !ok || r.From < 0 || r.From >= n.e.Size {
+			return 0, statusRefused
+		}
+		return n.leases.serve(r, part, out)
 	}
 	return 0, statusMalformed
 }

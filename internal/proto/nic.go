@@ -12,7 +12,6 @@ import (
 	"gopgas/internal/bounce"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
-	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -42,11 +41,14 @@ type nic struct {
 	direct direct // transfers from and to the user's memory
 	small  small  // those that are small
 	bulk   bulk   // those that are large and not registered
+	leases leases // those whose target is not registered either
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM    // nil: the NIC has no sends
-	hoses    *hose.Set // nil: the NIC has no limit, or cannot do without whole registrations
+	am       *am.AM        // nil: the NIC has no sends
+	hoses    *hose.Set     // nil: the NIC has no limit, or cannot do without whole registrations
+	bares    atomic.Uint32 // memory attached so far that is not registered
+	bucketed atomic.Bool   // this rank has had memory in buckets
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -141,15 +143,19 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if err := n.prepareBulk(e.config.Bulk); err != nil {
 		return nil, err
 	}
+	if err := n.prepareLeases(e.config.Leases); err != nil {
+		return nil, err
+	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
-		if n.am, err = am.New(d, e.Rank, e.Size, messageCookies, n.handle); err != nil {
+		if n.am, err = am.New(d, e.Rank, e.Size, n.leases.immediates(), messageCookies, n.handle); err != nil {
 			return nil, err
 		}
 	}
 	if err := n.prepareMemory(e.config.Registration); err != nil {
 		return nil, err
 	}
+	n.shareRoom()
 	n.prepareSmall(e.config.Eager)
 	e.Sched.SetProgress(n.progress)
 	e.Sched.SetTender(n.tend)
@@ -189,6 +195,7 @@ func (n *nic) quit() {
 const (
 	napFirst   = 200 * time.Microsecond
 	napLongest = time.Millisecond
+	napLeased  = 20 * time.Microsecond // the first while there are leases
 )
 
 // attend serves the NIC when nobody of this rank polls: requests of peers, and completions for parked waits. It
@@ -196,12 +203,22 @@ const (
 // of the way: a NIC that must say when it has something is slower.
 func (n *nic) attend(ctx context.Context) {
 	defer n.unattended.Store(true)
-	seen := n.waits.Load()
+	seen, idle := n.waits.Load(), napLeased
 	for ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
 			seen = n.waits.Load()
 			n.nap.Wait(n.e.Sched, nap)
 		}
+		if n.leases.busy() && !n.closed.Load() { // the NIC says nothing of what is waited for
+			if n.progress() {
+				idle = napLeased
+			} else {
+				n.nap.Wait(n.e.Sched, idle)
+				idle = min(2*idle, napLongest)
+			}
+			continue
+		}
+		idle = napLeased
 		if err := n.d.Wait(ctx); err != nil {
 			return
 		}
@@ -277,77 +294,10 @@ func (n *nic) progress() bool {
 // tend is progress by a goroutine of the NIC itself. Where this rank's memory is in buckets it does nothing: a request may have
 // a bucket's registration ended, which waits for what the NIC's goroutines are sending from there.
 func (n *nic) tend() bool {
-	if n.hoses != nil && n.hoses.Lends() {
+	if n.bucketed.Load() {
 		return false
 	}
 	return n.progress()
-}
-
-// spread tells every other rank who is gone: only those that were connected to a rank hear of its end from the NIC.
-// It posts and may wait, for a connection that is being made for instance, perhaps by the very goroutine whose wait has polled:
-// so it runs beside.
-func (n *nic) spread() {
-	defer n.menders.Add(-1)
-	n.news.Store(false)
-	n.tellAll()
-	n.spreading.Store(false)
-	if n.news.Load() {
-		n.d.Wake() // somebody looks once more
-	}
-}
-
-func (n *nic) tellAll() {
-	p := n.e.Peers
-	first := p.First()
-	for dead := range n.e.Size {
-		c := p.Cause(dead)
-		if c == 0 {
-			continue
-		}
-		for r := range n.e.blocks {
-			to := &n.e.blocks[r]
-			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.Cause(r) != 0 {
-				continue
-			}
-			if n.store64("tell", to, peers.GoneOff(dead), uint64(c)) == nil {
-				_ = n.store64("tell", to, peers.FirstOff, first) // whoever cannot be told will find out for itself
-			}
-		}
-	}
-}
-
-// lost records that rank is gone, and leaves the telling to the next one who polls.
-func (n *nic) lost(rank int) {
-	if n.e.Peers.MarkGone(rank, peers.Silent) {
-		n.news.Store(true)
-	}
-	n.giveUp(rank, n.e.Peers.Check(rank))
-}
-
-// giveUp ends the requests to a rank with err: no answer will come.
-func (n *nic) giveUp(rank int, err error) {
-	if n.bulk.origin != nil {
-		n.bulk.origin.Lost(rank, err)
-	}
-	if n.am == nil {
-		return
-	}
-	var hoses []uint64
-	for _, id := range n.am.Lost(rank) {
-		if id&hose.Cookie != 0 {
-			hoses = append(hoses, id)
-			continue
-		}
-		n.ends[rank].asked.Add(-1)
-		n.settle(int32(id), err)
-	}
-	switch {
-	case n.hoses == nil:
-	case n.e.Peers.Check(rank) != nil:
-		n.hoses.Lost(rank)
-	default:
-		n.hoses.End(rank, hoses, err)
-	}
 }
 
 // finish handles one completion.
@@ -362,6 +312,10 @@ func (n *nic) finish(c *transport.Completion) {
 		return // what is on the way fails by itself, if it fails
 	case c.Status != transport.StatusOK && c.Kind != transport.OpRecv:
 		n.broke(c.EP)
+	}
+	if c.Kind == transport.OpRecv && n.leases.target != nil && n.leases.target.Arrived(c) {
+		_ = n.am.Spent(c) // fails only when the NIC is closing
+		return
 	}
 	if n.am != nil && n.am.Owns(c) {
 		n.arrived(c)

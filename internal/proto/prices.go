@@ -75,6 +75,7 @@ func (n *nic) machine(m superpipe.Model, lookup float64) selector.Machine {
 		Slot: n.pool.SlotBytes(), Slots: n.pool.Bytes() / n.pool.SlotBytes(), BulkSlot: n.bulkSlot(), Fold: bulkFold,
 		Idle: n.idleCore(),
 	}
+	machine.Lease = n.leases.target != nil
 	if n.am != nil {
 		machine.Payload = n.am.MaxPayload()
 	}

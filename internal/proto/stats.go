@@ -20,12 +20,13 @@ const (
 	PathDirect // from or to the user's own memory
 	PathBypass // the same, of a small transfer: its buffer is used often
 	PathPipe   // through slots, in chunks
+	PathLease  // through slots at both ends: neither the user's memory nor the target's is registered
 	numPaths
 )
 
 // String names the path as statistics do.
 func (p Path) String() string {
-	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message", "zero-copy", "bypass", "superpipe"}[p]
+	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message", "zero-copy", "bypass", "superpipe", "lease"}[p]
 }
 
 // OverNIC reports whether the path uses the NIC.

@@ -23,23 +23,23 @@ func (c clock) join(o clock) {
 	}
 }
 
+// has reports whether what a cell holds, in the memory of target, comes before whoever knows a clock of a world of n.
+func (c clock) has(a cell, n, target int) bool {
+	switch {
+	case c == nil || a.pending():
+		return false
+	case a.later():
+		return c[way(n, a.origin(), target)] >= a.epoch()
+	}
+	return c[program(n, a.origin())] >= a.epoch()
+}
+
 // state is a rank's own time.
 type state struct {
 	n, me   int
 	now     clock
 	under   []uint32 // by target: the epoch of puts that are issued now
 	ordered []uint32 // by target: puts up to this epoch come before later ones of this rank
-}
-
-// has reports whether what cell c holds, in the memory of target, comes before whoever knows a clock of a world of n.
-func (k clock) has(c cell, n, target int) bool {
-	switch {
-	case k == nil || c.pending():
-		return false
-	case c.later():
-		return k[way(n, c.origin(), target)] >= c.epoch()
-	}
-	return k[program(n, c.origin())] >= c.epoch()
 }
 
 func newState(n, me int) *state {

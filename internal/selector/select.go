@@ -319,12 +319,15 @@ func (s *Selector) modelled(p Protocol, q Query) float64 {
 	case Hybrid:
 		return s.hybrid(q, move)
 	case Message:
-		if q.Bytes > m.Payload {
+		switch {
+		case m.Payload == 0:
 			return cannot
+		case q.Bytes > m.Payload:
+			return s.messages(q, trip)
 		}
 		return copying + m.Post + done(q, wire+m.Handler+copying)
 	case Lease:
-		if q.Get || !m.Lease {
+		if !m.Lease {
 			return cannot
 		}
 		return s.leased(q, trip)
@@ -449,15 +452,37 @@ func (s *Selector) hybrid(q Query, move float64) float64 {
 	return meanwhile + m.Put(n) - m.Put(head) + m.Gap + s.m.Lookup
 }
 
-// leased is the cost of a superpipeline through the target's workspace: equation 9, in both of the plan's regimes.
+// unanswered is how many messages a rank may have unanswered at another one.
+const unanswered = 8
+
+// messages is the cost of what takes several active messages: each is a copy and a posting here and a handler and a copy there,
+// and no more than some are unanswered.
+func (s *Selector) messages(q Query, trip float64) float64 {
+	m, part := &s.m.Model, float64(s.m.Payload)
+	parts := float64(q.Bytes) / part // not rounded up: what is asked for is the middle of a class of sizes
+	copying, wire := m.CopyTime(part), m.Put(part)
+	if q.Get {
+		wire = m.Fetch(part)
+	}
+	each := max(s.m.Post+copying, s.m.Handler+copying, m.Gap+part/m.Net, (trip+s.m.Handler+2*copying)/unanswered)
+	return (parts-1)*each + copying + s.m.Post + done(q, wire+s.m.Handler+copying)
+}
+
+// leased is the cost of a superpipeline through a workspace: equation 9, in both of the plan's regimes. A put's first chunk is copied
+// during the rendezvous; a get's, by the target's CPU, after the request has come, and no more than the request is waited for.
 func (s *Selector) leased(q Query, trip float64) float64 {
 	m := &s.m.Model
 	if q.Bytes == 0 || s.m.BulkSlot < superpipe.Block {
 		return math.Inf(1)
 	}
 	p := superpipe.PlanBehind(m, q.Bytes, trip, superpipe.Rules{Slot: s.m.BulkSlot / superpipe.Block * superpipe.Payload, Unit: superpipe.Payload})
-	if q.Waited {
-		return trip + p.Time(m, trip) + superpipe.Block/m.Copy(float64(q.Bytes)) + m.Latency
+	last := superpipe.Block/m.Copy(float64(q.Bytes)) + m.Latency
+	switch {
+	case q.Get:
+		return trip/2 + s.m.Handler + p.Time(m, 0) + last
+	case q.Waited:
+		return trip + s.m.Handler + p.Time(m, trip) + last
+	default:
+		return trip + s.m.Handler + p.Busy(m, s.m.Fold)
 	}
-	return trip + p.Busy(m, s.m.Fold)
 }

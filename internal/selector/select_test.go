@@ -138,11 +138,16 @@ func TestSelectKeepsLimits(t *testing.T) {
 	require.Equal(t, Inline, at(m.Caps.MaxInline))
 	require.NotEqual(t, Inline, at(m.Caps.MaxInline+1))
 	q.Never = true
-	require.Equal(t, Message, at(m.Payload))
-	require.Equal(t, Lease, at(m.Payload+1))
-	q.Get = true
-	require.Equal(t, Message, at(m.Payload))
-	require.Equal(t, None, at(m.Payload+1), "nothing one-sided reads unregistered memory")
+	for _, q.Get = range []bool{false, true} {
+		require.Equal(t, Message, at(m.Payload))
+		require.Equal(t, Lease, at(64<<10))
+	}
+	m.Lease = false
+	s = m.Selector(0)
+	require.Equal(t, Message, at(64<<10), "in many parts")
+	m.Payload = 0
+	s = m.Selector(0)
+	require.Equal(t, None, at(64<<10), "nothing one-sided reaches unregistered memory")
 }
 
 // TestSelectForced: each protocol is taken wherever it can do it, and only where others cannot another is.

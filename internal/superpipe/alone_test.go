@@ -104,7 +104,7 @@ func TestLeaseEndsWithItsLastAcknowledgement(t *testing.T) {
 	dst := make([]byte, 20)
 	old, ok := tg.Lease(3, transport.EP{}, Offer{Bytes: 20, Tag: 1}, mem.Of(dst))
 	require.True(t, ok)
-	tg.Lost(3)
+	require.True(t, tg.Return(3, old.Generation, 0))
 	g, ok := tg.Lease(3, transport.EP{}, Offer{Bytes: 20, AckAddr: 77, Tag: 2}, mem.Of(dst))
 	require.True(t, ok)
 	require.Equal(t, old.Lease, g.Lease)
@@ -150,7 +150,7 @@ func TestBrokenLease(t *testing.T) {
 	require.NoError(t, err)
 	for i, bytes := range []uint32{0, 21, Block + 1, 1 << 31} {
 		dst := make([]byte, 20)
-		g, ok := tg.Lease(3, transport.EP{}, Offer{Bytes: 20, Tag: 1}, mem.Of(dst))
+		g, ok := tg.Lease(i, transport.EP{}, Offer{Bytes: 20, Tag: 1}, mem.Of(dst))
 		require.True(t, ok)
 		copy(tg.leases[g.Lease].slots.Data(), "0123456789")
 		tg.Arrived(&transport.Completion{Kind: transport.OpRecv, Imm: immediate(g.Lease, g.Generation, 0), Bytes: bytes})
@@ -160,7 +160,9 @@ func TestBrokenLease(t *testing.T) {
 		require.EqualValues(t, i+1, tg.Broken())
 		require.Zero(t, tg.Active(), "nothing to attend to")
 		require.Equal(t, 1, tg.FreeLeases())
-		tg.Lost(3)
+		tg.Lost(i)
+		_, ok = tg.Lease(i, transport.EP{}, Offer{Bytes: 20, Tag: 2}, mem.Of(dst))
+		require.False(t, ok, "it is gone")
 		require.Equal(t, 2, tg.FreeLeases())
 		require.Zero(t, tg.Active())
 	}

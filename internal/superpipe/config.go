@@ -62,6 +62,12 @@ type Config struct {
 	Leases    int // transfers that a target takes in at once, each Fold slots; 0: 2
 	PerOrigin int // of them, to one origin; 0: half, rounded up
 
+	Later bool // a target registers no workspace before Prepare
+	// Kept: a lease is out until its origin returns it, and the place of its acknowledgements until the target has agreed
+	// (Return, Forgive). So it must be over NICs whose operations are posted again after a connection broke: what was flushed may
+	// have been done, and is done once more when the transfer is over as far as the other side knows.
+	Kept bool
+
 	Model  *Model // what was measured; nil: the defaults of the paper. See Origin.Calibrate
 	Policy Policy
 

@@ -178,7 +178,7 @@ func TestLeasesAreBudgeted(t *testing.T) {
 			g, ok := b.t.Lease(origin, b.eps[origin], o, dst)
 			if origin == 0 {
 				require.True(t, ok)
-				b.t.Return(0, g.Generation)
+				b.t.Return(0, g.Generation, 0)
 				break
 			}
 			if !ok {
@@ -194,9 +194,9 @@ func TestLeasesAreBudgeted(t *testing.T) {
 			require.NotEqual(t, g.Generation, h.Generation)
 		}
 	}
-	b.t.Return(2, grants[0].Generation) // another's: nothing happens
+	b.t.Return(2, grants[0].Generation, 0) // another's: nothing happens
 	require.Equal(t, 0, b.t.FreeLeases())
-	b.t.Return(1, grants[0].Generation)
+	b.t.Return(1, grants[0].Generation, 0)
 	require.Equal(t, 1, b.t.FreeLeases())
 	b.t.Lost(1)
 	b.t.Lost(2)

@@ -29,7 +29,8 @@
 // # Life of a get
 //
 // Reads are posted into free slots, several at once; what has arrived is copied out. The last chunk's copy is exposed,
-// so chunks shrink. A get of unregistered memory does not exist: no one-sided operation reaches that.
+// so chunks shrink. No one-sided operation reads unregistered memory: such a get is a put of the owner's, into a lease that the getter
+// has granted before it was offered anything (Expect, Offered), and is over when Outcome says so.
 //
 // # Invariants
 //
@@ -39,9 +40,11 @@
 //   - B3: a flag is a generation and a sequence number, so no place of the grid ever expects a value that it held
 //     before; payload never lies on the grid, so none can look like a flag.
 //   - B4: a workspace keeps to one Way for its life: chunks with an immediate would put payload on the grid.
-//   - B5: a lease ends when its last acknowledgement has left the NIC, or when its origin is lost and the connection
-//     with it. Then no write of that origin can land in it.
+//   - B5: a lease ends when its last acknowledgement has left the NIC, or, where leases are kept (Config.Kept: what a broken connection
+//     flushes is posted again), when its origin returns it; or when its origin is lost and the connection with it. Then no write of
+//     that origin can land in it. The place of its acknowledgements is used again when nothing can land there.
 //   - B6: chunks cover a transfer without gap or overlap, and none is longer than a slot, whatever the model says.
+//   - B7: a workspace is registered or deregistered only while no lease is out (Prepare, Reclaim).
 //
 // # Lock order
 //

@@ -11,6 +11,9 @@ import (
 // lease is workspace in use by one transfer. The zero lease is free.
 type lease struct {
 	acknowledged atomic.Uint64 // generation of the newest last acknowledgement that the NIC has sent
+	unheard      atomic.Uint64 // generation of an acknowledgement that it could not send, plus one
+	sending      atomic.Int64  // acknowledgements that it has, where leases are kept
+	current      atomic.Uint64 // generation, for who does not hold mu
 
 	mu         sync.Mutex // guards what follows; held for the copy of one chunk
 	t          *Target    // nil while the lease is free
@@ -27,7 +30,9 @@ type lease struct {
 	block  int  // blocks copied of the chunk
 	seq    int  // blocks copied of the transfer
 	at     int  // bytes copied of the transfer
-	broken bool // the origin did what it must not: nothing is copied any more
+	whole  int  // of so many
+	broken bool // the origin did what it must not, or wants no more: nothing is copied any more
+	asleep bool // all is copied and acknowledged, and the lease is not counted as live
 	op     [1]transport.Op
 
 	inbox inbox
@@ -51,8 +56,10 @@ const cookieGenerations = CookieSpan / mostLeases
 // open begins a lease; l.mu is held.
 func (l *lease) open(t *Target, slot int32, generation uint64, origin int, ep transport.EP, o Offer, dst mem.Range) {
 	l.t, l.slot, l.generation, l.origin, l.ep, l.offer, l.dst = t, slot, generation, origin, ep, o, dst
-	l.slots = t.pool.Range(slot)
-	l.chunk, l.told, l.block, l.seq, l.at, l.broken = 0, 0, 0, 0, 0, false
+	l.slots = t.space.pool.Range(slot)
+	l.chunk, l.told, l.block, l.seq, l.at, l.whole, l.broken, l.asleep = 0, 0, 0, 0, 0, dst.Bytes, false, false
+	l.sending.Store(0)
+	l.current.Store(generation)
 	l.inbox.open(slot, generation)
 }
 
@@ -100,7 +107,7 @@ func (l *lease) copyOut() (moved bool, copied, whole int) {
 	if l.t.way == WayFlags {
 		moved = l.follow()
 	} else {
-		moved = l.whole()
+		moved = l.take()
 	}
 	return moved, l.at - before, l.dst.Bytes
 }
@@ -111,13 +118,26 @@ func (l *lease) acknowledge() (moved bool) {
 		return false
 	}
 	defer l.mu.Unlock()
-	if l.t == nil || l.broken {
+	if l.t == nil || l.broken || l.asleep || l.offer.Tag == 0 {
 		return false
 	}
+	last := l.generation % cookieGenerations
+	unsent := l.sending.Load() // asked first: what it could not send it has noted before
+	if l.unheard.Load() == last+1 && (l.t.c.Kept || l.acknowledged.Load() != last) {
+		l.unheard.Store(0)
+		l.told = 0 // the next one says it all
+	}
+	before := l.told
 	if l.told < l.chunk && l.tell() {
 		moved = true
 	}
-	if l.at == l.dst.Bytes && l.told == l.chunk && l.acknowledged.Load() == l.generation%cookieGenerations {
+	switch {
+	case l.at < l.dst.Bytes || l.told < l.chunk:
+	case l.t.c.Kept && before == l.told && unsent == 0:
+		l.asleep, moved = true, true
+		l.t.served.Add(1)
+		l.t.live.Add(-1)
+	case !l.t.c.Kept && l.acknowledged.Load() == last:
 		l.t.served.Add(1)
 		l.close()
 		moved = true
@@ -156,8 +176,8 @@ func (l *lease) follow() (moved bool) {
 	return moved
 }
 
-// whole copies a chunk whose immediate has come.
-func (l *lease) whole() bool {
+// take copies a chunk whose immediate has come.
+func (l *lease) take() bool {
 	n, ok := l.inbox.there(l.chunk)
 	if !ok {
 		return false
@@ -177,21 +197,28 @@ func (l *lease) whole() bool {
 func (l *lease) tell() bool {
 	t := l.t
 	value := ack(l.offer.Tag, l.chunk)
-	word := t.scratch.Slice(int(l.slot)*8, 8)
+	word := t.space.scratch.Slice(int(l.slot)*8, 8)
 	word.Word64(0).Store(value) // one still in flight may send the newer value, which is as good
 	op := &l.op[0]
 	*op = transport.Op{
 		Kind: transport.OpWrite, NSGE: 1, EP: l.ep, RAddr: l.offer.AckAddr, RKey: l.offer.AckKey,
 		Cookie: t.c.Cookies + l.generation%cookieGenerations*mostLeases + uint64(l.slot),
 	}
-	op.SGE[0] = transport.SGE{Mem: word, LKey: t.ackFrom.LKey}
+	op.SGE[0] = transport.SGE{Mem: word, LKey: t.space.ackFrom.LKey}
 	if t.inline {
 		op.Flags |= transport.FlagInline
 	}
 	if l.at == l.dst.Bytes {
 		op.Flags |= transport.FlagSignaled // the lease ends, and its word is used anew, when this one is sent
 	}
+	if t.c.Kept {
+		op.Flags |= transport.FlagSignaled
+		l.sending.Add(1) // before the completion can come
+	}
 	n, err := t.c.NIC.Post(l.op[:])
+	if n == 0 && t.c.Kept {
+		l.sending.Add(-1)
+	}
 	if err != nil {
 		l.fail() // the NIC is closed, or the endpoint is none: the origin is about to be lost
 		return true
@@ -209,6 +236,25 @@ func (l *lease) fail() {
 	l.t.live.Add(-1)
 }
 
+// returned ends the lease if it is the origin's and of the generation, or, where that is 0, of the tag. It reports false while the
+// NIC has an acknowledgement of it: nothing more is copied or acknowledged then.
+func (l *lease) returned(origin int, generation, tag uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.t == nil || l.origin != origin || generation != 0 && l.generation != generation || generation == 0 && l.offer.Tag != tag {
+		return true
+	}
+	if l.sending.Load() == 0 {
+		l.close()
+		return true
+	}
+	if !l.broken && !l.asleep {
+		l.t.live.Add(-1)
+	}
+	l.broken = true
+	return false
+}
+
 // lost ends the lease if it is the origin's, and of the generation unless that is 0.
 func (l *lease) lost(origin int, generation uint64) {
 	l.mu.Lock()
@@ -218,13 +264,21 @@ func (l *lease) lost(origin int, generation uint64) {
 	}
 }
 
+// into reports whether bytes of r are still to be copied.
+func (l *lease) into(r mem.Range) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.t != nil && !l.broken && l.at < l.whole && l.dst.Addr()-r.Addr() < uint64(r.Bytes)
+}
+
 // close takes the lease back; l.mu is held.
 func (l *lease) close() {
 	t := l.t
 	l.inbox.open(l.slot, 0)
+	l.current.Store(0)
 	l.t, l.dst, l.slots = nil, mem.Range{}, mem.Range{}
 	t.give(l.slot, l.origin)
-	if !l.broken {
+	if !l.broken && !l.asleep {
 		t.live.Add(-1)
 	}
 }

@@ -146,7 +146,7 @@ func (o *Origin) release(p *Pipe, failed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.table[p.index].Store(nil)
-	if p.t.Lease && failed && p.posted > 0 && !p.isLost() { // asked under mu: revive comes after lose
+	if p.t.Lease && (failed || o.c.Kept) && p.posted > 0 && !p.isLost() { // asked under mu: revive comes after fail
 		o.retired = append(o.retired, retired{p.index, p.t.Rank})
 	} else {
 		o.free = append(o.free, p.index)
@@ -158,6 +158,24 @@ func (o *Origin) release(p *Pipe, failed bool) {
 type retired struct {
 	index int32
 	rank  int
+}
+
+// Place is where the target of a transfer with a lease writes its acknowledgements, for Forgive. It is asked before the pipe
+// is reused.
+func (p *Pipe) Place() int32 { return p.index }
+
+// Forgive makes the place of a transfer that has failed usable again: its target has taken the lease back, and what it had
+// acknowledged before has arrived.
+func (o *Origin) Forgive(place int32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, r := range o.retired {
+		if r.index == place {
+			o.retired = append(o.retired[:i], o.retired[i+1:]...)
+			o.free = append(o.free, place)
+			return
+		}
+	}
 }
 
 // revive makes the places that a rank can no longer write to usable again.
@@ -254,10 +272,20 @@ func (o *Origin) Progress() (moved bool) {
 func (o *Origin) Lost(rank int, err error) {
 	for i := range o.table {
 		if p := o.table[i].Load(); p != nil {
-			p.lose(rank, err)
+			p.fail(rank, err, true)
 		}
 	}
 	o.revive(rank)
+}
+
+// Abort ends all transfers to a rank that lives with err: it cannot be reached now. Where one of them has a lease, the rank is
+// to be told that it may have that back; until it has, it may acknowledge what it copies.
+func (o *Origin) Abort(rank int, err error) {
+	for i := range o.table {
+		if p := o.table[i].Load(); p != nil {
+			p.fail(rank, err, false)
+		}
+	}
 }
 
 // Close ends all transfers with err at once, completions or not: the NIC is closed and touches no memory any more.

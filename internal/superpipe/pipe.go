@@ -257,11 +257,11 @@ func (p *Pipe) Fail(err error) {
 	}
 }
 
-// lose is Fail where the connection with a rank has ended, if the transfer is with that rank.
-func (p *Pipe) lose(rank int, err error) {
+// fail is Fail if the transfer is with that rank; lost: the connection has ended for good.
+func (p *Pipe) fail(rank int, err error, lost bool) {
 	p.mu.Lock()
 	ours := p.t.Rank == rank && !p.done.Load()
-	p.lost = p.lost || ours
+	p.lost = p.lost || ours && lost
 	p.mu.Unlock()
 	if ours {
 		p.Fail(err)

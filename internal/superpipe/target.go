@@ -1,12 +1,9 @@
 package superpipe
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
-	"gopgas/internal/bounce"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -15,50 +12,41 @@ import (
 // a time, and the copying behind the NIC. NewTarget makes it. All methods may be called concurrently; none blocks for
 // longer than the copy of one chunk.
 type Target struct {
-	c       Config
-	way     Way
-	inline  bool
-	key     transport.Region // of the workspace
-	scratch mem.Range        // the acknowledgement of each lease
-	ackFrom transport.Region
+	c      Config
+	way    Way
+	inline bool
 
 	live, served, broken atomic.Int64
 
 	leases []lease
 
 	mu         sync.Mutex // guards what follows; taken inside lease.mu
-	pool       *bounce.Pool
+	space      space
 	generation uint64
 	held       map[int]int // leases by origin
+	gone       map[int]bool
 	closed     bool
 }
 
-// NewTarget registers the workspace of a target. Its error names the limit and the setting where that is refused; where
-// the NIC has no way for copied chunks it wraps transport.ErrUnsupported.
+// NewTarget returns a target, with its workspace registered unless Config.Later says that Prepare will do that. Its error
+// names the limit and the setting where registering is refused; where the NIC has no way for copied chunks it wraps
+// transport.ErrUnsupported.
 func NewTarget(c Config) (*Target, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	caps := c.NIC.Caps()
-	t := &Target{c: c, way: wayOf(caps), inline: caps.MaxInline >= 8, leases: make([]lease, c.Leases), held: map[int]int{}}
+	t := &Target{c: c, way: wayOf(caps), inline: caps.MaxInline >= 8, leases: make([]lease, c.Leases), held: map[int]int{}, gone: map[int]bool{}}
 	if t.way == WayNone {
 		return nil, errNoWay
 	}
-	slots, key, err := c.workspace("from other ranks", c.Leases*c.Fold, transport.LocalWrite|transport.RemoteWrite)
-	if err != nil {
-		return nil, err
+	t.space.scratch = mem.Of(make([]uint64, c.Leases))
+	if c.Later {
+		return t, nil
 	}
-	t.pool, t.key = bounce.New(slots, c.Fold*c.SlotBytes), key
-	t.scratch = mem.Of(make([]uint64, c.Leases))
-	if t.ackFrom, err = c.NIC.Register(t.scratch, 0); err != nil {
-		return nil, errors.Join(fmt.Errorf("register %d bytes of acknowledgements: %w", t.scratch.Bytes, err), c.NIC.Deregister(key))
-	}
-	return t, nil
+	return t, t.Prepare()
 }
-
-// Footprint is the registered memory of a target, in bytes.
-func (t *Target) Footprint() int { return t.c.Leases*t.c.Fold*t.c.SlotBytes + t.scratch.Bytes }
 
 // Active is how many leases are out. While there are any, somebody has to call Progress: the NIC reports nothing of
 // data that arrives in sub-blocks.
@@ -68,7 +56,10 @@ func (t *Target) Active() int { return int(t.live.Load()) }
 func (t *Target) FreeLeases() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.pool.Free()
+	if t.space.state != spaceReady {
+		return 0
+	}
+	return t.space.pool.Free()
 }
 
 // Broken is how many leases ended because an origin sent what no plan of it can hold.
@@ -90,9 +81,37 @@ func (t *Target) Immediates() int {
 // or the origin has its share, or the offer does not fit: the origin tries again, or another protocol. It does not wait,
 // so the handler of a rendezvous message may call it. dst belongs to the target until the transfer is served or lost.
 func (t *Target) Lease(origin int, ep transport.EP, o Offer, dst mem.Range) (g Grant, ok bool) {
-	if o.Bytes != uint64(dst.Bytes) || o.Bytes == 0 || o.Bytes > maxCopied || o.Tag == 0 || o.Tag > lastGeneration {
+	if !o.fits(dst) {
 		return Grant{}, false
 	}
+	return t.lease(origin, ep, o, dst)
+}
+
+// Expect is Lease for a transfer that this side asks for: origin is told of the grant, and its offer comes with the answer,
+// for Offered. Until then nothing is acknowledged.
+func (t *Target) Expect(origin int, ep transport.EP, dst mem.Range) (g Grant, ok bool) {
+	if dst.Bytes == 0 || dst.Bytes > maxCopied {
+		return Grant{}, false
+	}
+	return t.lease(origin, ep, Offer{}, dst)
+}
+
+// Offered gives a lease that Expect has granted its origin's offer; it reports false where that does not fit it.
+func (t *Target) Offered(g Grant, o Offer) bool {
+	l := &t.leases[g.Lease]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.t == nil || l.generation != g.Generation {
+		return true // it is over, and nobody waits for acknowledgements
+	}
+	if !o.fits(l.dst) {
+		return false
+	}
+	l.offer = o
+	return true
+}
+
+func (t *Target) lease(origin int, ep transport.EP, o Offer, dst mem.Range) (g Grant, ok bool) {
 	slot, generation, ok := t.take(origin)
 	if !ok {
 		return Grant{}, false
@@ -102,7 +121,7 @@ func (t *Target) Lease(origin int, ep transport.EP, o Offer, dst mem.Range) (g G
 	defer l.mu.Unlock()
 	l.open(t, slot, generation, origin, ep, o, dst)
 	return Grant{
-		Generation: generation, Addr: l.slots.Addr(), Key: t.key.RKey, Lease: uint32(slot),
+		Generation: generation, Addr: l.slots.Addr(), Key: t.space.key.RKey, Lease: uint32(slot),
 		SlotBytes: uint32(t.c.SlotBytes), Fold: uint16(t.c.Fold), Way: t.way,
 	}, true
 }
@@ -110,10 +129,10 @@ func (t *Target) Lease(origin int, ep transport.EP, o Offer, dst mem.Range) (g G
 func (t *Target) take(origin int) (slot int32, generation uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || t.held[origin] >= t.c.PerOrigin {
+	if t.closed || t.gone[origin] || t.held[origin] >= t.c.PerOrigin || t.space.state != spaceReady {
 		return 0, 0, false
 	}
-	if slot, ok = t.pool.Take(); !ok {
+	if slot, ok = t.space.pool.Take(); !ok {
 		return 0, 0, false
 	}
 	t.held[origin]++
@@ -129,7 +148,7 @@ func (t *Target) give(slot int32, origin int) {
 	if t.held[origin]--; t.held[origin] == 0 {
 		delete(t.held, origin)
 	}
-	t.pool.Give(slot)
+	t.space.pool.Give(slot)
 }
 
 // Arrived takes the completion of a receive that a write with immediate has used up; it reports false for one of
@@ -150,11 +169,30 @@ func (t *Target) Completed(c *transport.Completion) bool {
 	if !t.c.owns(c) {
 		return false
 	}
-	at := c.Cookie - t.c.Cookies
-	if i, generation := int(at%mostLeases), at/mostLeases; i < len(t.leases) {
-		t.leases[i].acknowledged.Store(generation)
+	if c.Status == transport.StatusOK {
+		t.Reported(c.Cookie, nil)
 	}
 	return true
+}
+
+// Reported is Completed for a caller who has looked at the completion of an acknowledgement, perhaps has posted it again,
+// and knows how it ended. One that has failed is made again: it says how much has been copied in all, so none is lost and
+// none counts twice.
+func (t *Target) Reported(cookie uint64, err error) {
+	at := cookie - t.c.Cookies
+	i, generation := int(at%mostLeases), at/mostLeases
+	if i >= len(t.leases) {
+		return
+	}
+	l := &t.leases[i]
+	if err != nil {
+		l.unheard.Store(generation + 1)
+	} else {
+		l.acknowledged.Store(generation)
+	}
+	if t.c.Kept && l.current.Load()%cookieGenerations == generation {
+		l.sending.Add(-1)
+	}
 }
 
 // Progress copies what has arrived to its place, at most one chunk of each lease, and acknowledges it. It reports
@@ -175,18 +213,56 @@ func (t *Target) Progress() (moved bool) {
 }
 
 // Lost takes back what is leased to a rank that is gone, and leaves what has not been copied. The caller has ended the
-// connection before: no write of that rank lands any more. When Lost returns, nothing of its transfers is copied either.
+// connection before: no write of that rank lands any more. When Lost returns, nothing of its transfers is copied either, and it is
+// granted no lease again.
 func (t *Target) Lost(origin int) {
+	t.mu.Lock()
+	t.gone[origin] = true
+	t.mu.Unlock()
 	for i := range t.leases {
 		t.leases[i].lost(origin, 0)
 	}
 }
 
-// Return takes back a lease whose origin has posted nothing into it and will not.
-func (t *Target) Return(origin int, generation uint64) {
+// Return takes back a lease into which its origin posts nothing any more, all that it had posted being reported. Where leases are
+// kept it is false while the NIC has an acknowledgement for that origin: ask again. generation 0: the origin knows no more than the
+// tag of its offer.
+func (t *Target) Return(origin int, generation, tag uint64) bool {
 	for i := range t.leases {
-		t.leases[i].lost(origin, generation)
+		if !t.leases[i].returned(origin, generation, tag) {
+			return false
+		}
 	}
+	return true
+}
+
+// Outcome tells of the newest lease of that number whether it is g's, and how far it is: copied where all of it is at its place,
+// ended where it was lost or returned before that, or its origin has sent what fits no plan.
+func (t *Target) Outcome(g Grant) (copied, ended bool) {
+	l := &t.leases[g.Lease]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.generation != g.Generation:
+		return false, true
+	case l.at == l.whole:
+		return true, true
+	default:
+		return false, l.t == nil || l.broken
+	}
+}
+
+// Into reports whether a lease is out for a transfer into memory of r.
+func (t *Target) Into(r mem.Range) bool {
+	if t.live.Load() == 0 {
+		return false
+	}
+	for i := range t.leases {
+		if t.leases[i].into(r) {
+			return true
+		}
+	}
+	return false
 }
 
 // Close takes all leases back, the NIC being closed, and grants none any more.

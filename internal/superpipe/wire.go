@@ -3,6 +3,8 @@ package superpipe
 import (
 	"encoding/binary"
 	"errors"
+
+	"gopgas/internal/mem"
 )
 
 // Offer is what an origin's rendezvous message tells the target, beside where the data is to go.
@@ -51,6 +53,11 @@ func ParseOffer(b []byte) (Offer, error) {
 		return Offer{}, ErrMalformed
 	}
 	return o, nil
+}
+
+// fits reports whether the offer is one for a transfer into dst.
+func (o Offer) fits(dst mem.Range) bool {
+	return o.Bytes == uint64(dst.Bytes) && o.Bytes > 0 && o.Bytes <= maxCopied && o.Tag > 0 && o.Tag <= lastGeneration
 }
 
 // Append appends the grant's grantBytes bytes to b.

@@ -13,6 +13,7 @@ import (
 
 	"gopgas/firehose"
 	"gopgas/internal/pmi"
+	"gopgas/internal/superpipe"
 	"gopgas/internal/wire"
 )
 
@@ -184,6 +185,23 @@ func TestMoveOffsets(t *testing.T) {
 	require.Len(t, b, 12+0x101*8)
 	off, n := put(t, make([]byte, 12), b[:12])
 	require.Equal(t, field{off, n, "Keys"}, reply["Keys"])
+}
+
+func TestLeaseOffsets(t *testing.T) {
+	const all64, all32 = ^uint64(0), ^uint32(0)
+	offer := layout(t, "### Offer", len(superpipe.Offer{}.Append(nil)), 0)
+	for name, o := range map[string]superpipe.Offer{"Bytes": {Bytes: all64}, "AckAddr": {AckAddr: all64}, "AckKey": {AckKey: all64}, "Tag": {Tag: all64}} {
+		off, n := put(t, superpipe.Offer{}.Append(nil), o.Append(nil))
+		require.Equal(t, field{off, n, name}, offer[name])
+	}
+	grant := layout(t, "### Grant", len(superpipe.Grant{}.Append(nil)), 0)
+	for name, g := range map[string]superpipe.Grant{
+		"Generation": {Generation: all64}, "Addr": {Addr: all64}, "Key": {Key: all64}, "Lease": {Lease: all32}, "SlotBytes": {SlotBytes: all32},
+		"Fold": {Fold: ^uint16(0)}, "Way": {Way: 0xff},
+	} {
+		off, n := put(t, superpipe.Grant{}.Append(nil), g.Append(nil))
+		require.Equal(t, field{off, n, name}, grant[name])
+	}
 }
 
 // TestOffsetsInSources compares tables with the source of encoders that packages keep to themselves.

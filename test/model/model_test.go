@@ -97,7 +97,7 @@ func TestTracesUnderEveryPolicy(t *testing.T) {
 func TestTracesUnderEveryProtocol(t *testing.T) {
 	first := max(1, *seed)
 	rnd := rand.New(rand.NewPCG(first, 0xfade))
-	bulks := strings.Split("auto, register, superpipe, copy, flat, onthefly, pipelined", ", ")
+	bulks := strings.Split("auto, register, lease, superpipe, copy, flat, onthefly, pipelined", ", ")
 	eagers := strings.Split("auto, inline, bounce, bypass", ", ")
 	for _, path := range pgastest.Paths() {
 		if !path.NIC {
@@ -376,6 +376,9 @@ func (r *runner[T]) own(ctx context.Context, kind, target, at int, values []T, m
 	case 5: // put, flush, get
 		copy(part[at:], values)
 		if mine {
+			if err := r.win.Order(target); err != nil { // without it a later put may become visible before an earlier one
+				return err
+			}
 			if err := r.win.Put(target, at, values); err != nil {
 				return err
 			}
@@ -391,6 +394,9 @@ func (r *runner[T]) own(ctx context.Context, kind, target, at int, values []T, m
 	case 6:
 		copy(part[at:], values)
 		if mine {
+			if err := r.win.Order(target); err != nil {
+				return err
+			}
 			_, err := r.win.PutNB(target, at, values)
 			return err
 		}

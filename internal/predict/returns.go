@@ -1,0 +1,103 @@
+package predict
+
+// Returns foresees whether memory that a transfer uses will be used again while a registration made now would still be there.
+// Of a buffer that was seen before it is its own past that counts; of one seen for the first time that of the buffers which were
+// first used at the same call site: a program that uses each of its buffers over and over does so with the next one too, and
+// one that makes a new buffer for each transfer never comes back to any. The zero Returns has seen nothing. It belongs to one
+// goroutine at a time.
+type Returns struct {
+	moved   uint64 // bytes of all uses so far
+	buffers [1 << bufferBits]buffer
+	sites   [1 << siteBits]origin
+}
+
+// Sizes of the tables. What shares a place forgets the other, which costs time only.
+const (
+	bufferBits = 10
+	siteBits   = 6
+)
+
+// many is as many uses as a forecast can tell of.
+const many = 255
+
+// When a site is believed.
+const (
+	siteLeast = 4  // buffers that it must have begun
+	siteMost  = 64 // beyond that the older half counts half
+)
+
+// buffer is what is known of one buffer.
+type buffer struct {
+	addr  uint64
+	last  uint64 // what had been moved when it was used last
+	epoch uint32 // in which it was used last
+	uses  uint8  // in that epoch
+	site  uint8  // where it was used first
+}
+
+// origin is what became of the buffers that were first used at a site.
+type origin struct {
+	hash  uint64
+	begun uint16 // buffers
+	back  uint16 // of them, came back in time
+	again uint32 // uses of them that were not the first
+}
+
+// mix64 spreads a key over a table.
+const mix64 = 0x9e3779b97f4a7c15
+
+// Use notes that a transfer of bytes at a call site uses the buffer at addr, and returns how many transfers a registration made
+// for it now would serve: 1, this one, to many. reach is how many bytes of other transfers a registration survives, 0: any number.
+// In another epoch, behind a garbage collection, what lies at an address may be another buffer: neither its past nor its site's
+// counts it.
+func (r *Returns) Use(site, addr uint64, bytes int, reach, epoch uint64) uint8 {
+	b := &r.buffers[addr*mix64>>(64-bufferBits)]
+	r.moved += uint64(bytes)
+	known := b.uses > 0 && b.addr == addr
+	away := r.moved - b.last - uint64(bytes)
+	b.last = r.moved
+	if known && b.epoch != uint32(epoch) {
+		b.epoch, b.uses = uint32(epoch), 1
+		return r.sites[b.site].forecast()
+	}
+	if known && (reach == 0 || away <= reach) {
+		s := &r.sites[b.site]
+		if b.uses == 1 {
+			s.back++
+		}
+		s.again++
+		if b.uses < many {
+			b.uses++
+		}
+		if b.uses == 2 {
+			return max(4, s.forecast())
+		}
+		return many
+	}
+	// It is new, or comes back so late that it might as well be.
+	place := uint8(site * mix64 >> (64 - siteBits))
+	s := &r.sites[place]
+	if s.hash != site {
+		*s = origin{hash: site}
+	}
+	uses := s.forecast()
+	s.begin()
+	*b = buffer{addr: addr, last: r.moved, epoch: uint32(epoch), uses: 1, site: place}
+	return uses
+}
+
+// begin counts a buffer more.
+func (s *origin) begin() {
+	if s.begun++; s.begun == siteMost {
+		s.begun, s.back, s.again = s.begun/2, s.back/2, s.again/2
+	}
+}
+
+// forecast returns how often a buffer of the site is used if it is like those before. Most of them must have come back; the newest
+// may still do so.
+func (s *origin) forecast() uint8 {
+	if s.begun < siteLeast || 4*int(s.back) < 3*int(s.begun-1) {
+		return 1
+	}
+	return uint8(min(many, 1+s.again/uint32(s.begun)))
+}

@@ -1,0 +1,114 @@
+package predict
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// play is a use of a buffer at a site.
+type play struct{ site, buffer int }
+
+// TestReturns plays programs and looks at what is foreseen for the first use of a buffer, and for the later ones.
+func TestReturns(t *testing.T) {
+	const size = 1 << 20
+	addr := func(i int) uint64 { return 0xc000000000 + uint64(i)*size }
+	program := func(buffers, uses int, site func(i int) int) (all []play) {
+		for i := range buffers {
+			for range uses {
+				all = append(all, play{site(i), i})
+			}
+		}
+		return all
+	}
+	same := func(int) int { return 1 }
+	for _, c := range []struct {
+		name  string
+		plays []play
+		reach uint64
+		first []uint8 // foreseen at the first use of the last buffers
+	}{
+		{"each is used once", program(20, 1, same), 0, []uint8{1, 1, 1}},
+		{"each is used twice", program(20, 2, same), 0, []uint8{2, 2}},
+		{"each is used six times", program(20, 6, same), 0, []uint8{6, 6}},
+		{"too few to tell", program(4, 6, same), 0, []uint8{1, 1, 1, 1}},
+		{"two sites, one of which returns", program(40, 6, func(i int) int { return 1 + i%2 }), 0, []uint8{6, 6}},
+		{"all are used over and over, but a registration lasts for three", round(5, 20), 3 * size, []uint8{1, 1}},
+		{"the same, and it lasts for five", append(round(5, 20), play{1, 5}), 5 * size, []uint8{20}},
+		{"many times", append(program(4, 300, same), play{1, 9}), 0, []uint8{many}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var r Returns
+			var first []uint8
+			seen := map[int]bool{}
+			late := c.reach == 3*size
+			for _, u := range c.plays {
+				got := r.Use(uint64(u.site)*977, addr(u.buffer), size, c.reach, 0)
+				if !seen[u.buffer] || late {
+					first = append(first, got)
+				} else {
+					require.Greater(t, got, uint8(1), "it is back")
+				}
+				seen[u.buffer] = true
+			}
+			require.GreaterOrEqual(t, len(first), len(c.first))
+			require.Equal(t, c.first, first[len(first)-len(c.first):])
+		})
+	}
+}
+
+// round is rounds over a number of buffers.
+func round(buffers, rounds int) (all []play) {
+	for range rounds {
+		for i := range buffers {
+			all = append(all, play{1, i})
+		}
+	}
+	return all
+}
+
+// TestReturnsChanges: a site whose buffers begin to come back is believed after some of them, and so is one whose buffers cease to.
+func TestReturnsChanges(t *testing.T) {
+	var r Returns
+	next := uint64(0)
+	fresh := func(uses int) (foreseen uint8) {
+		next += 1 << 20
+		foreseen = r.Use(5, next, 1<<20, 0, 0)
+		for range uses - 1 {
+			r.Use(5, next, 1<<20, 0, 0)
+		}
+		return foreseen
+	}
+	for _, uses := range []int{1, 5, 1} {
+		var last uint8
+		for range 300 {
+			last = fresh(uses)
+		}
+		if uses == 1 {
+			require.EqualValues(t, 1, last)
+		} else {
+			require.Greater(t, last, uint8(3))
+		}
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { fresh(2) }))
+	require.Greater(t, r.Use(6, next, 1<<20, 0, 0), uint8(1), "it is known")
+	require.EqualValues(t, 1, r.Use(6, next, 1<<20, 0, 1), "it may be another one")
+}
+
+// TestCollection: what lies behind a collection at a known address begins anew, and nobody's reputation suffers.
+func TestCollection(t *testing.T) {
+	var r Returns
+	for b := range uint64(8) { // a site whose buffers come back
+		r.Use(5, b<<20, 1<<20, 0, 0)
+		r.Use(5, b<<20, 1<<20, 0, 0)
+	}
+	good := r.Use(5, 100<<20, 1<<20, 0, 0)
+	require.Greater(t, good, uint8(1))
+	require.Equal(t, uint8(many), r.Use(5, 0, 1<<20, 0, 0), "a third use")
+	require.Equal(t, good, r.Use(5, 0, 1<<20, 0, 1), "as any buffer of its site")
+
+	var fresh Returns
+	for epoch := range uint64(50) { // one buffer for each transfer, at one address: the collector is as fast as the program
+		require.Equal(t, uint8(1), fresh.Use(7, 1<<30, 1<<20, 0, epoch))
+	}
+}

@@ -1,0 +1,263 @@
+package proto
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+	"gopgas/transport/transporttest"
+)
+
+// leased are the NICs on which leases are tried: each way in which a target learns of chunks, good, late, and narrow.
+var leased = map[string]transporttest.FabricConfig{
+	"immediates":     {},
+	"order":          {InOrder: true},
+	"late":           {Jitter: 20 * time.Microsecond, Seed: 3},
+	"late, order":    {Jitter: 20 * time.Microsecond, Seed: 4, InOrder: true},
+	"narrow":         {MaxPost: 2, MaxMessage: 30_000},
+	"limited, order": {InOrder: true, MaxPinned: 64 << 20},
+}
+
+// settled requires that nothing of leases is left, at any rank, when all is over.
+func (tm *team) settled(t *testing.T) {
+	t.Helper()
+	for r, e := range tm.e {
+		n := e.nic()
+		require.Eventually(t, func() bool {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return len(n.leases.notes) == 0 && len(n.leases.pulls) == 0 && len(n.bulk.flights) == 0 && n.leases.flying.Load() == 0 &&
+				n.leases.target.Active() == 0
+		}, time.Minute, time.Millisecond, "rank %d", r)
+		require.Zero(t, n.leases.target.Broken(), "rank %d", r)
+		require.Equal(t, bulkSlots, n.bulk.origin.FreeSlots(), "rank %d", r)
+		if n.leases.target.Prepare() == nil {
+			require.Eventually(t, func() bool { return n.leases.target.FreeLeases() == defaultLeases }, time.Minute, time.Millisecond, "rank %d", r)
+		}
+	}
+}
+
+// TestLeased puts and gets odd lengths at odd places through leases, and looks at the bytes around them.
+func TestLeased(t *testing.T) {
+	const room = 1 << 20
+	for name, c := range leased {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeamWith(t, 2, room, c, nil, forcedBulk(t, "lease", 1000))
+			e, to := tm.e[0], &tm.of[0][1]
+			rng := rand.New(rand.NewPCG(21, 22))
+			want := make([]byte, room)
+			for i := range 12 {
+				n := 1000 + rng.IntN(1<<(10+rng.IntN(10)))
+				off := rng.IntN(room - n)
+				src, back := memoryOf(n, rng.IntN(16)), memoryOf(n, rng.IntN(16))
+				fill(src, rng)
+				copy(want[off:], src.Data())
+				if i%2 == 0 {
+					require.NoError(t, e.Put(to, off, src))
+				} else {
+					h, err := e.PutNB(to, off, src)
+					require.NoError(t, err)
+					require.NoError(t, h.Wait(context.Background()))
+				}
+				clear(src.Data()) // it is the caller's again
+				require.NoError(t, e.Flush(to))
+				require.Equal(t, want, tm.mem[1].Data())
+				if i%2 == 0 {
+					require.NoError(t, e.Get(to, off, back))
+				} else {
+					h, err := e.GetNB(to, off, back)
+					require.NoError(t, err)
+					require.NoError(t, h.Wait(context.Background()))
+				}
+				require.Equal(t, want[off:off+n], back.Data())
+			}
+			require.Positive(t, e.Stats()[PathLease].Ops)
+			tm.settled(t)
+			require.Eventually(t, func() bool { return e.nic().ends[1].pending.Load() == 0 }, time.Minute, time.Millisecond)
+			require.Zero(t, e.nic().ends[1].piped.Load())
+		})
+	}
+}
+
+// TestLeasedByAll has all ranks put to and get from all at once, more than there are leases: what gets none goes another way.
+func TestLeasedByAll(t *testing.T) {
+	const n, each, ranks = 50_000, 6, 3
+	for _, name := range []string{"immediates", "order"} {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeamWith(t, ranks, n*each*ranks, leased[name], nil, forcedBulk(t, "lease", 1000))
+			var wg sync.WaitGroup
+			errs := make([]error, ranks)
+			for r := range ranks {
+				wg.Go(func() {
+					rng := rand.New(rand.NewPCG(5, uint64(r)))
+					src, back := memoryOf(n, 3), memoryOf(n, 5)
+					for i := range each {
+						for to := range ranks {
+							fill(src, rng)
+							at, far := (r*each+i)*n, &tm.of[r][to]
+							err := errors.Join(tm.e[r].Put(far, at, src), tm.e[r].Flush(far), tm.e[r].Get(far, at, back))
+							if string(src.Data()) != string(back.Data()) {
+								err = errors.Join(err, errors.New("wrong bytes came back"))
+							}
+							errs[r] = errors.Join(errs[r], err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			require.NoError(t, errors.Join(errs...))
+			tm.settled(t)
+		})
+	}
+}
+
+// TestLeasesForBuckets: two ranks that have given up the firehoses between them move what is long through leases, and what is short by
+// messages; and what the owner's workspace was registered with makes room for what is needed more.
+func TestLeasesForBuckets(t *testing.T) {
+	const bytes = 16 << 20
+	tm := newTeamWith(t, 2, bytes, transporttest.FabricConfig{MaxPinned: 10 << 20}, nil, func(*Config) {})
+	e, to := tm.e[0], &tm.of[0][1]
+	require.NotNil(t, to.hosed)
+	require.NoError(t, errors.Join(e.Put(to, 0, filled(8)), e.Flush(to))) // so that they have some
+	e.nic().hoses.End(1, nil, errConnectionLost)
+	before := e.Stats()
+	for i, size := range []int{3000, 300_000, 3 << 20} {
+		src, back := filled(size/8*8), mem.Of(make([]byte, size/8*8))
+		require.NoError(t, e.Put(to, i*4096, src))
+		require.NoError(t, e.Flush(to))
+		require.Equal(t, src.Data(), tm.mem[1].Slice(i*4096, src.Bytes).Data())
+		require.NoError(t, e.Get(to, i*4096, back))
+		require.Equal(t, src.Data(), back.Data())
+	}
+	s := e.Stats()
+	require.EqualValues(t, 2, s[PathMessage].Ops-before[PathMessage].Ops, "the short ones")
+	require.EqualValues(t, 4, s[PathLease].Ops)
+	require.Zero(t, s[PathBounce].Ops+s[PathDirect].Ops-before[PathBounce].Ops)
+	tm.settled(t)
+
+	// The workspace is idle now: when room is needed it goes, perhaps after buckets that are idle for longer.
+	own := tm.e[1].nic()
+	require.True(t, own.leases.target.Idle())
+	for own.leases.target.Idle() {
+		require.Positive(t, own.direct.reg.Trim(1))
+	}
+	src := filled(300_000)
+	require.NoError(t, e.Put(to, 0, src))
+	require.NoError(t, e.Flush(to))
+	require.Equal(t, src.Data(), tm.mem[1].Slice(0, src.Bytes).Data())
+	require.EqualValues(t, 5, e.Stats()[PathLease].Ops, "it was registered anew")
+	tm.settled(t)
+	tm.freeAll(t)
+}
+
+// TestLeasesOfTheDead kills a rank in the middle of transfers through leases, as origin, target and owner. Whoever waits for it learns that;
+// the others' transfers arrive, through the same workspace.
+func TestLeasesOfTheDead(t *testing.T) {
+	const n = 1 << 20
+	for _, name := range []string{"late", "late, order"} {
+		for round := range 2 {
+			t.Run(name, func(t *testing.T) {
+				tm := newTeamWith(t, 3, n, leased[name], nil, forcedBulk(t, "lease", 1000))
+				src := filled(n)
+				require.NoError(t, tm.e[0].Put(&tm.of[0][1], 0, src), "so that all are connected")
+				require.NoError(t, errors.Join(tm.e[1].Put(&tm.of[1][0], 0, src), tm.e[2].Put(&tm.of[2][0], 0, src)))
+				var wg sync.WaitGroup
+				begun := make(chan struct{}, 2)
+				loop := func(move func() error) (last error) {
+					for last == nil {
+						last = move()
+						select {
+						case begun <- struct{}{}:
+						default:
+						}
+					}
+					return last
+				}
+				var put, got error
+				wg.Go(func() { // rank 1 as target
+					put = loop(func() error { return errors.Join(tm.e[0].Put(&tm.of[0][1], 0, src), tm.e[0].Flush(&tm.of[0][1])) })
+				})
+				wg.Go(func() { // as owner
+					back := mem.Of(make([]byte, n))
+					got = loop(func() error { return tm.e[2].Get(&tm.of[2][1], 0, back) })
+				})
+				wg.Go(func() { // as origin
+					_ = loop(func() error { return errors.Join(tm.e[1].Put(&tm.of[1][0], 0, src), tm.e[1].Flush(&tm.of[1][0])) })
+				})
+				<-begun
+				<-begun
+				time.Sleep(time.Duration(round) * 100 * time.Microsecond) // any time will do
+				tm.fabric.Kill(1)
+				wg.Wait()
+				require.ErrorIs(t, put, transport.ErrPeerGone)
+				require.ErrorIs(t, got, transport.ErrPeerGone)
+				alive := &team{e: []*Engine{tm.e[0], tm.e[2]}}
+				alive.settled(t)
+				back := mem.Of(make([]byte, n))
+				for i := range 3 {
+					src.Data()[i] ^= 0xff
+					require.NoError(t, errors.Join(tm.e[2].Put(&tm.of[2][0], 0, src), tm.e[2].Flush(&tm.of[2][0]), tm.e[2].Get(&tm.of[2][0], 0, back)))
+					require.Equal(t, src.Data(), tm.mem[0].Data())
+					require.Equal(t, src.Data(), back.Data())
+				}
+				alive.settled(t)
+			})
+		}
+	}
+}
+
+// TestMendLeases breaks connections under transfers through leases: what is posted again lands in no other's lease, and everything
+// arrives.
+func TestMendLeases(t *testing.T) {
+	const n = 200_000
+	for name, c := range map[string]transporttest.FabricConfig{
+		"immediates": {Jitter: 20 * time.Microsecond, Seed: 5}, "order": {Jitter: 20 * time.Microsecond, Seed: 6, InOrder: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var cutter *cutting
+			tm := newTeamWith(t, 3, n, c, func(d transport.Domain) transport.Domain { cutter = newCutting(d); return cutter }, forcedBulk(t, "lease", 1000))
+			e := tm.e[0]
+			for peer := 1; peer < 3; peer++ {
+				require.NoError(t, e.Put(&tm.of[0][peer], 0, filled(8)))
+			}
+			rng := rand.New(rand.NewPCG(7, 8))
+			src, back := memoryOf(n, 1), memoryOf(n, 2)
+			for i := range 12 {
+				fill(src, rng)
+				to, cut := &tm.of[0][1+i%2], make(chan error, 1)
+				pause := time.Duration(rng.IntN(300)) * time.Microsecond
+				go func() {
+					time.Sleep(pause) // any time will do
+					cut <- cutter.cut(1 + i%2)
+				}()
+				err := errors.Join(e.Put(to, 0, src), e.Flush(to))
+				if err == nil {
+					err = e.Get(to, 0, back)
+				}
+				require.NoError(t, <-cut)
+				require.NoError(t, err, "transfer %d", i)
+				require.Equal(t, src.Data(), tm.mem[1+i%2].Data(), "transfer %d", i)
+				require.Equal(t, src.Data(), back.Data(), "transfer %d", i)
+			}
+			require.Positive(t, e.Stats()[PathLease].Ops)
+			tm.settled(t)
+		})
+	}
+}
+
+// TestFreeUnderLeases: memory that is freed while transfers into it have been put and not flushed holds all of them when it is free.
+func TestFreeUnderLeases(t *testing.T) {
+	const n = 1 << 20
+	tm := newTeamWith(t, 2, n, transporttest.FabricConfig{Jitter: 50 * time.Microsecond}, nil, forcedBulk(t, "lease", 1000))
+	src := filled(n)
+	require.NoError(t, tm.e[0].Put(&tm.of[0][1], 0, src))
+	tm.freeAll(t)
+	require.Equal(t, src.Data(), tm.mem[1].Data())
+}
