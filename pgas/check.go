@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"gopgas/internal/racecheck"
@@ -11,6 +12,9 @@ import (
 
 // errRaces: the race check has found races, and Config.Check says that they are fatal. It is rank 0's error of Close.
 var errRaces = errors.New("the program has races")
+
+// errHeap: memory of goroutine ranks in a build with Go's race detector stays where that sees it.
+var errHeap = errors.New("this build's race detector sees them between goroutine ranks")
 
 // checks returns what Config.Check asks for.
 func (c *Config) checks() (races, fatal bool, err error) {
@@ -20,15 +24,19 @@ func (c *Config) checks() (races, fatal bool, err error) {
 			races = true
 		case word == "fatal" && races:
 			fatal = true
+		case word == "declared" && races:
 		case c.Check != "":
-			return false, false, fmt.Errorf("%w: %s=%q: want races or races,fatal", ErrConfig, envCheck, c.Check)
+			return false, false, fmt.Errorf("%w: %s=%q: want races, races,fatal or races,declared", ErrConfig, envCheck, c.Check)
 		}
 	}
 	return races, fatal, nil
 }
 
-// startCheck makes the race check that the configuration asks for. say is given its reports.
-func (w *World) startCheck(say func(string)) error {
+// declaredOnly reports whether the race check is not to look for uses of local memory by itself.
+func (c *Config) declaredOnly() bool { return slices.Contains(strings.Split(c.Check, ","), "declared") }
+
+// startCheck makes the race check that the configuration asks for. say is given its reports; heap is Parts.Heap.
+func (w *World) startCheck(say func(string), heap bool) error {
 	races, _, err := w.cfg.checks()
 	if err != nil || !races {
 		return err
@@ -37,8 +45,22 @@ func (w *World) startCheck(say func(string)) error {
 		// One write for a line, so that lines of several ranks do not mix.
 		w.say = func(text string) { _, _ = os.Stderr.WriteString("pgas: " + text + "\n") }
 	}
-	w.check, err = racecheck.New(w.engine, w.say)
-	return err
+	if w.check, err = racecheck.New(w.engine, w.say); err != nil || w.cfg.declaredOnly() {
+		return err
+	}
+	unseen := errHeap
+	if !heap {
+		unseen = w.check.WatchLocal()
+	}
+	switch seen, calls := w.check.Watched(); {
+	case w.Rank() != 0:
+	case !seen:
+		w.say(fmt.Sprintf("race check: uses of Local that are not declared go unseen: %v", unseen))
+	case !calls:
+		w.say("race check: system calls that are given memory of Local may fail with EFAULT: run as root, or with the sysctl " +
+			"vm.unprivileged_userfaultfd=1, or get the memory by Reading or Writing, or see declared uses only (" + envCheck + "=races,declared)")
+	}
+	return nil
 }
 
 // endCheck ends the race check when all ranks have come to an end. Rank 0 says what it has found, and if that is fatal.
@@ -46,7 +68,9 @@ func (w *World) endCheck() (races, err error) {
 	if w.check == nil {
 		return nil, nil
 	}
-	w.check.End()
+	if err := w.check.End(); err != nil {
+		return nil, err
+	}
 	if w.Rank() != 0 {
 		return nil, nil
 	}
@@ -79,5 +103,6 @@ func (w *World) checkStats(out map[string]float64) map[string]float64 {
 	s := w.check.Stats()
 	out["race.accesses"], out["race.elements"] = float64(s.Accesses), float64(s.Elements)
 	out["race.found"], out["race.forgotten"] = float64(s.Races), float64(s.Lost)
+	out["race.undeclared"] = float64(s.Seen)
 	return out
 }

@@ -76,7 +76,7 @@ type Config struct {
 	// the cores on which no rank computes, or "always"; empty: "auto".
 	IdleCores string
 	// Check is what is looked for while the program runs: "races" (docs/racecheck.md), or "races,fatal", with which rank 0's Close
-	// fails if there were any. All operations go through the engine then, and are slower. Empty: nothing.
+	// fails if there were any, or "races,declared", with which uses of Local that are not declared are not looked for. All operations go through the engine then, and are slower. Empty: nothing.
 	Check string
 	// StartTimeout bounds Init. 0: 60 s.
 	StartTimeout time.Duration
@@ -128,7 +128,7 @@ func Variables(environ []string) []Variable {
 		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
 		{Name: envTimeline, Meaning: "a directory: each rank writes what it did when (set by pgasrun --trace, which makes one file of them)"},
 		{Name: envProfile, Meaning: "labels: of operation and target in pprof profiles; regions: in runtime/trace; or both"},
-		{Name: envCheck, Meaning: "races: report accesses that nothing orders (docs/racecheck.md); races,fatal: fail the job then"},
+		{Name: envCheck, Meaning: "races: report accesses that nothing orders (docs/racecheck.md); races,fatal: fail the job then; races,declared: uses of Local only where they are declared"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
 		{Name: envFailure, Default: "5s", Meaning: "how long a rank may be silent before it is called gone; a death on this node is noticed at once"},
 		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},

@@ -65,6 +65,9 @@ type Parts struct {
 	Host   bootstrap.Host // where the rank runs; zero: where this process does
 	Slots  int            // bounce buffers of the NIC path; 0: the engine's own number
 	Say    func(string)   // is given the reports of the race check, a line each; nil: they are printed to stderr
+	// Heap leaves memory that no mapper makes in the Go heap where the race check could see its use: for Go's race detector, which
+	// sees it between ranks that are goroutines.
+	Heap bool
 }
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
@@ -132,6 +135,7 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 	c := proto.Config{
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: peers.New(p.Job.Size()),
 		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots, Leases: cfg.Leases,
+		Twice: cfg.Check != "" && !p.Heap,
 	}
 	if c.Registration, err = cfg.registration(); err != nil {
 		return nil, err
@@ -157,7 +161,7 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 
 // join sets up what the ranks share.
 func (w *World) join(ctx context.Context, p Parts) (err error) {
-	if err = w.startCheck(p.Say); err != nil {
+	if err = w.startCheck(p.Say, p.Heap); err != nil {
 		return err
 	}
 	if w.team, err = pgsync.NewWorld(ctx, w.engine, p.Job, w.check); err != nil {
@@ -283,7 +287,7 @@ func (w *World) Close(ctx context.Context) error {
 	}
 	w.left = true
 	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
-	return errors.Join(races, w.recorder.close(), w.shower.close(), w.job.Close(), w.team.Heap().Close(), w.engine.Close())
+	return errors.Join(races, w.recorder.close(), w.shower.close(), w.job.Close(), w.check.Free(), w.team.Heap().Close(), w.engine.Close())
 }
 
 // leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading.
@@ -292,7 +296,7 @@ func (w *World) leaveAlone(cause peers.Cause) {
 		return // and found afterwards that the program has races
 	}
 	w.closed.Store(true)
-	w.check.End()
+	_ = w.check.End() // this rank has failed anyway
 	w.engine.Peers.MarkGone(w.Rank(), cause)
 	if w.team != nil {
 		w.team.Quit()

@@ -6,6 +6,7 @@ import (
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/shape"
 	"gopgas/transport"
 )
@@ -55,6 +56,9 @@ func checkData[T any](t *Team, op string, root int) error {
 	return nil
 }
 
+// plain returns memory that a collective was given as the library uses it: unseen by the race check.
+func plain[T any](t *Team, s []T) []T { return racecheck.Plain(t.races, s) }
+
 // Broadcast copies root's buf to every member's buf, which has the same length everywhere. Collective. For each
 // outbox-full (16 KiB) it takes a barrier; among up to 8 members all read from the root, in larger teams each from one that
 // has the bytes already, in ceil(log2 n) steps; on a node only one member reads from another node.
@@ -68,6 +72,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 		return err
 	}
 	how := choose(op, t.Size(), len(buf)*mem.SizeOf[T](), c.Slot(), t.shape.Levels())
+	buf = plain(t, buf)
 	whole, what := mem.Of(buf), callOf(op, mem.SizeOf[T](), 0, len(buf))
 	return c.End(rounds(whole.Bytes, 1, c.Payload(), func(lo, hi int) error {
 		if part := whole.Slice(lo, hi-lo); how == relayed {
@@ -148,6 +153,7 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	if err != nil {
 		return err
 	}
+	dst, src = plain(t, dst), plain(t, src)
 	all, mine, what := mem.Of(dst), mem.Of(src), callOf(op, mem.SizeOf[T](), 0, len(src))
 	if choose(op, t.Size(), mine.Bytes, c.Slot(), t.shape.Levels()) == gathered {
 		return c.End(c.gather(ctx, what, mine.Data(), all.Data()))
@@ -203,6 +209,7 @@ func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, o
 	if err != nil {
 		return err
 	}
+	dst, src = plain(t, dst), plain(t, src)
 	r := reduction[T]{c: c, what: callOf(name, mem.SizeOf[T](), int(op), len(src)), op: op, root: root, want: want}
 	how := choose(name, t.Size(), len(src)*mem.SizeOf[T](), c.Slot(), t.shape.Levels())
 	if how == gathered {

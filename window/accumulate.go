@@ -21,7 +21,7 @@ func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op)
 			return nil
 		}
 	}
-	return w.accumulate(target, disp, mem.Of(src), len(src), op)
+	return w.accumulate(target, disp, w.near(mem.Of(src)), len(src), op)
 }
 
 // accumulates reports whether op is defined for T.
@@ -157,9 +157,9 @@ func GetAccumulate[T pgsync.Number](w *Window[T], target, disp int, src, old []T
 		return transport.NewOpError(name, r.Rank, err)
 	}
 	if w.race != nil {
-		return w.checkedUpdate(name, op, target, disp, mem.Of(src), mem.Of(old), racecheck.AtReturn)
+		return w.checkedUpdate(name, op, target, disp, w.near(mem.Of(src)), w.near(mem.Of(old)), racecheck.AtReturn)
 	}
-	return w.e.GetAccumulate(op, w.elem, r, disp*w.elem.Bytes, mem.Of(src), mem.Of(old))
+	return w.e.GetAccumulate(op, w.elem, r, disp*w.elem.Bytes, w.near(mem.Of(src)), w.near(mem.Of(old)))
 }
 
 // accumulable returns an error unless op is one of Accumulate's for the element type.

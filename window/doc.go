@@ -68,7 +68,8 @@
 // # Races
 //
 // With PGAS_CHECK=races every access passes the race check (internal/racecheck, docs/racecheck.md), parts are not used directly, and there are
-// no views. What a program does with Local it can declare: Reading, Writing, CheckRead, CheckWrite.
+// no views. What a program does with Local is seen by page faults, where that is possible, as far as they show it; it can declare the
+// rest: Reading, Writing, CheckRead, CheckWrite.
 //
 // # Invariants
 //

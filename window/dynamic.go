@@ -9,6 +9,7 @@ import (
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/racecheck"
 	"gopgas/internal/symheap"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
@@ -58,7 +59,7 @@ func NewDynamic[T any](ctx context.Context, t *pgsync.Team) (*Dynamic[T], error)
 // Attach makes local, which has at least one element, reachable for the others until Detach; the window keeps it alive.
 // The others cannot map such memory: it takes a NIC. Local.
 func (d *Dynamic[T]) Attach(local []T) (Ref, error) {
-	return d.attach("attach", mem.Of(local), len(local))
+	return d.attach("attach", mem.Of(racecheck.Plain(d.team.RaceCheck(), local)), len(local))
 }
 
 // Alloc attaches n new zeroed elements, at least one, which ranks of the same node map. Local.
@@ -116,7 +117,7 @@ func (d *Dynamic[T]) own(r Ref) *attached {
 // Local returns what this rank has attached; nil if r is another's, or detached.
 func (d *Dynamic[T]) Local(r Ref) []T {
 	if a := d.own(r); a != nil {
-		return mem.Slice[T](a.xp.Local)
+		return mem.Slice[T](a.race.Shown(a.xp.Local))
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (d *Dynamic[T]) uncheck(a *attached, id uint64) error {
 	}
 	a.race.Close()
 	clear(d.shelf.Local().Slice(place(id), 8).Data())
-	return errors.Join(a.way.Free(), a.shadow.Free())
+	return errors.Join(a.race.Hide(), a.way.Free(), a.shadow.Free())
 }
 
 // reachCheck gives w, which reaches another member's r, the check of that.

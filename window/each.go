@@ -33,6 +33,7 @@ func (w *core) accumulateAt(name string, at func(i int) (target, disp int), src,
 	if err := w.accumulable(op); err != nil {
 		return transport.NewOpError(name, -1, err)
 	}
+	src, old = w.near(src), w.near(old)
 	size := w.elem.Bytes
 	count := src.Bytes / size
 	for i := range count {

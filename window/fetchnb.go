@@ -92,6 +92,7 @@ func (w *core) atomicNB(op atom.Op, target, disp int, x, y uint64, old mem.Range
 	if old.Bytes == 0 {
 		return Handle{}, transport.NewOpError(op.String(), r.Rank, fmt.Errorf("%w: the pointer for the old value is nil", ErrRange))
 	}
+	old = w.near(old)
 	if w.race != nil {
 		return w.checkedAtomicNB(op, target, disp, x, y, old)
 	}

@@ -56,7 +56,7 @@ func (w *Window[T]) PutSectionsNB(src []T, pieces []Piece) (Handles, error) {
 	if w.direct != 0 {
 		return nil, w.PutSections(src, pieces)
 	}
-	return w.beginSections(true, "put-sections", mem.Of(src), pieces)
+	return w.beginSections(true, "put-sections", w.near(mem.Of(src)), pieces)
 }
 
 // GetSectionsNB begins a GetSections. dst belongs to the library until the handles are done. It may wait for room on the NIC, and
@@ -65,7 +65,7 @@ func (w *Window[T]) GetSectionsNB(dst []T, pieces []Piece) (Handles, error) {
 	if w.direct != 0 {
 		return nil, w.GetSections(dst, pieces)
 	}
-	return w.beginSections(false, "get-sections", mem.Of(dst), pieces)
+	return w.beginSections(false, "get-sections", w.near(mem.Of(dst)), pieces)
 }
 
 // beginSections begins the transfers of pieces, of which near is the caller's end.

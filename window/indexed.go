@@ -49,9 +49,9 @@ func (w *Window[T]) PutIndexed(target int, disps []int, src []T) error {
 		return nil
 	}
 	if w.race != nil {
-		w.checkRuns(true, op, len(disps), w.shares(target, disps, block), mem.Of(src))
+		w.checkRuns(true, op, len(disps), w.shares(target, disps, block), w.near(mem.Of(src)))
 	}
-	return w.e.PutRuns(op, len(disps), w.shares(target, disps, block), mem.Of(src))
+	return w.e.PutRuns(op, len(disps), w.shares(target, disps, block), w.near(mem.Of(src)))
 }
 
 // GetIndexed copies pieces of target's part, an equal share of dst from each of disps, to dst in order, and returns
@@ -73,9 +73,9 @@ func (w *Window[T]) GetIndexed(target int, disps []int, dst []T) error {
 		return nil
 	}
 	if w.race != nil {
-		w.checkRuns(false, op, len(disps), w.shares(target, disps, block), mem.Of(dst))
+		w.checkRuns(false, op, len(disps), w.shares(target, disps, block), w.near(mem.Of(dst)))
 	}
-	return w.e.GetRuns(op, len(disps), w.shares(target, disps, block), mem.Of(dst))
+	return w.e.GetRuns(op, len(disps), w.shares(target, disps, block), w.near(mem.Of(dst)))
 }
 
 // shares are the pieces of an indexed transfer.
@@ -102,9 +102,9 @@ func (w *Window[T]) Scatter(src []T, at func(i int) (target, disp int)) error {
 		return nil
 	}
 	if w.race != nil {
-		w.checkRuns(true, op, len(src), w.spread(at), mem.Of(src))
+		w.checkRuns(true, op, len(src), w.spread(at), w.near(mem.Of(src)))
 	}
-	return w.e.PutRuns(op, len(src), w.spread(at), mem.Of(src))
+	return w.e.PutRuns(op, len(src), w.spread(at), w.near(mem.Of(src)))
 }
 
 // Gather gets element i of dst from the target and displacement that at(i) returns, for as many targets as there are,
@@ -123,9 +123,9 @@ func (w *Window[T]) Gather(dst []T, at func(i int) (target, disp int)) error {
 		return nil
 	}
 	if w.race != nil {
-		w.checkRuns(false, op, len(dst), w.spread(at), mem.Of(dst))
+		w.checkRuns(false, op, len(dst), w.spread(at), w.near(mem.Of(dst)))
 	}
-	return w.e.GetRuns(op, len(dst), w.spread(at), mem.Of(dst))
+	return w.e.GetRuns(op, len(dst), w.spread(at), w.near(mem.Of(dst)))
 }
 
 // places verifies all places before anything moves, and reports whether all parts are used directly.

@@ -31,9 +31,9 @@ func (w *Window[T]) put(op string, target, disp int, src []T) error {
 		return err
 	}
 	if w.race != nil {
-		w.race.Put(op, target, disp, len(src), mem.Of(src), false)
+		w.race.Put(op, target, disp, len(src), w.near(mem.Of(src)), false)
 	}
-	return w.e.Put(&w.remotes[target], disp*w.elem.Bytes, mem.Of(src))
+	return w.e.Put(&w.remotes[target], disp*w.elem.Bytes, w.near(mem.Of(src)))
 }
 
 // Get copies the elements of target's part from disp on to dst and returns when they are there.
@@ -56,9 +56,9 @@ func (w *Window[T]) get(target, disp int, dst []T) error {
 		return err
 	}
 	if w.race != nil {
-		w.race.Get("get", target, disp, len(dst), mem.Of(dst), false)
+		w.race.Get("get", target, disp, len(dst), w.near(mem.Of(dst)), false)
 	}
-	return w.e.Get(&w.remotes[target], disp*w.elem.Bytes, mem.Of(dst))
+	return w.e.Get(&w.remotes[target], disp*w.elem.Bytes, w.near(mem.Of(dst)))
 }
 
 // Handle is a transfer in flight. The zero Handle is done. Wait(ctx) waits for its end, Done() polls.
@@ -86,7 +86,7 @@ func (w *Window[T]) putNB(target, disp int, src []T) (Handle, error) {
 	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
 		return Handle{}, err
 	}
-	return w.startPut(target, disp, mem.Of(src))
+	return w.startPut(target, disp, w.near(mem.Of(src)))
 }
 
 func (w *core) startPut(target, disp int, src mem.Range) (Handle, error) {
@@ -107,7 +107,7 @@ func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
 		return Handle{}, err
 	}
-	return w.startGet(target, disp, mem.Of(dst))
+	return w.startGet(target, disp, w.near(mem.Of(dst)))
 }
 
 func (w *core) startGet(target, disp int, dst mem.Range) (Handle, error) {

@@ -29,6 +29,9 @@ func (w *core) openRaceCheck(ctx context.Context, n int, typ string) error {
 	return nil
 }
 
+// near returns memory that a call was given as the library uses it.
+func (w *core) near(r mem.Range) mem.Range { return w.team.RaceCheck().PlainRange(r) }
+
 // longest returns the length of the longest part.
 func (w *core) longest() int {
 	n := 0
@@ -50,7 +53,7 @@ func (w *core) closeRaceCheck() error {
 		return w.way.Free()
 	}
 	race.Close()
-	return w.shadow.Free()
+	return errors.Join(race.Hide(), w.shadow.Free())
 }
 
 // checkedNB makes a transfer that is done at once, of which the check learns when the program waits for it.
@@ -144,7 +147,7 @@ func (w *core) checkedUpdate(name string, op Op, target, disp int, src, old mem.
 }
 
 // CheckRead tells the race check (PGAS_CHECK=races) that the program reads elements [lo, hi) of this rank's own part now,
-// as ordinary memory, which the library does not see. Where nothing is checked it does nothing, at the price of a
+// as ordinary memory, of whose use the library sees the beginning at best. Where nothing is checked it does nothing, at the price of a
 // comparison.
 func (w *Window[T]) CheckRead(lo, hi int) error {
 	if w.race == nil {
@@ -174,7 +177,7 @@ func (w *Window[T]) using(op string, kind racecheck.Kind, lo, hi int) ([]T, erro
 	if err := w.declare(op, kind, lo, hi); err != nil {
 		return nil, err
 	}
-	return w.Local()[lo:hi:hi], nil
+	return mem.Slice[T](w.local)[lo:hi:hi], nil // not shown: this use is known
 }
 
 // declare checks an access to this rank's own part that the program has told of.

@@ -134,9 +134,9 @@ func (w *Window[T]) PutSection(target, disp int, src []T, s Section) error {
 	}
 	run := func(i int) proto.Run { return w.run(target, disp, 0, s, i) }
 	if w.race != nil {
-		w.checkRuns(true, op, s.runs(), run, mem.Of(src))
+		w.checkRuns(true, op, s.runs(), run, w.near(mem.Of(src)))
 	}
-	return w.e.PutRuns(op, s.runs(), run, mem.Of(src))
+	return w.e.PutRuns(op, s.runs(), run, w.near(mem.Of(src)))
 }
 
 // GetSection copies a section of target's part, whose first element is disp, to dst, and returns when it is there.
@@ -151,9 +151,9 @@ func (w *Window[T]) GetSection(target, disp int, dst []T, s Section) error {
 	}
 	run := func(i int) proto.Run { return w.run(target, disp, 0, s, i) }
 	if w.race != nil {
-		w.checkRuns(false, op, s.runs(), run, mem.Of(dst))
+		w.checkRuns(false, op, s.runs(), run, w.near(mem.Of(dst)))
 	}
-	return w.e.GetRuns(op, s.runs(), run, mem.Of(dst))
+	return w.e.GetRuns(op, s.runs(), run, w.near(mem.Of(dst)))
 }
 
 // Piece is a section of one member's part in a transfer that has several: its first element is Disp there, and Near in
@@ -178,10 +178,10 @@ func (w *Window[T]) PutSections(src []T, pieces []Piece) error {
 	}
 	if w.race != nil {
 		c := cursor{pieces: pieces}
-		w.checkRuns(true, op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(src))
+		w.checkRuns(true, op, count, func(i int) proto.Run { return c.run(&w.core, i) }, w.near(mem.Of(src)))
 	}
 	c := cursor{pieces: pieces}
-	return w.e.PutRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(src))
+	return w.e.PutRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, w.near(mem.Of(src)))
 }
 
 // GetSections is GetSection for several pieces of dst, from one target or from many; all are under way together.
@@ -199,10 +199,10 @@ func (w *Window[T]) GetSections(dst []T, pieces []Piece) error {
 	}
 	if w.race != nil {
 		c := cursor{pieces: pieces}
-		w.checkRuns(false, op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(dst))
+		w.checkRuns(false, op, count, func(i int) proto.Run { return c.run(&w.core, i) }, w.near(mem.Of(dst)))
 	}
 	c := cursor{pieces: pieces}
-	return w.e.GetRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, mem.Of(dst))
+	return w.e.GetRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, w.near(mem.Of(dst)))
 }
 
 // pieces verifies all pieces before anything moves and returns how many runs they have together.

@@ -44,6 +44,7 @@ type core struct {
 	e       *proto.Engine
 	remotes []proto.Remote // by member
 	local   mem.Range
+	shown   mem.Range // local as the program gets it: the race check sees its touches
 	elem    atom.Elem
 	direct  uint              // the number of members if every part is used directly and the window is not freed, else 0
 	cpu     bool              // atomics are the CPU's
@@ -115,7 +116,7 @@ func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Confi
 	for m := range ranks {
 		ranks[m] = t.WorldRank(m)
 	}
-	xp, err := t.Engine().Expose(ctx, t, ranks, mem.Of(local))
+	xp, err := t.Engine().Expose(ctx, t, ranks, mem.Of(racecheck.Plain(t.RaceCheck(), local)))
 	if err != nil {
 		return nil, transport.NewOpError(op, -1, err)
 	}
@@ -187,6 +188,7 @@ func other(card, mine []byte) string {
 
 // open fills the table of parts.
 func (w *Window[T]) open() {
+	w.shown = w.race.Shown(w.local)
 	w.parts = make([]part[T], len(w.remotes))
 	direct := !w.e.CountsMapped() && !w.strict() && w.race == nil
 	use := direct
@@ -227,7 +229,7 @@ func (w *Window[T]) Free(ctx context.Context) error {
 	for m := range w.parts {
 		w.parts[m].s = nil // W2
 	}
-	w.freed, w.direct, w.local = true, 0, mem.Range{}
+	w.freed, w.direct, w.local, w.shown = true, 0, mem.Range{}, mem.Range{}
 	var errs [3]error
 	if w.ep != nil {
 		errs[0] = w.ep.block.Free()
@@ -247,7 +249,7 @@ func (w *Window[T]) Team() *pgsync.Team { return w.team }
 
 // Local returns this rank's part: ordinary memory, to be used like any slice between synchronisations. It must
 // not be used after Free.
-func (w *Window[T]) Local() []T { return mem.Slice[T](w.local) }
+func (w *Window[T]) Local() []T { return mem.Slice[T](w.shown) }
 
 // Len returns how many elements the target's part has; 0 if there is no such target.
 func (w *Window[T]) Len(target int) int {

@@ -46,9 +46,9 @@ var rooms = []room{
 	{"internal/lock", "internal/atom internal/racecheck internal/proto transport leaves"},
 	{"internal/agree", "internal/proto transport leaves"},
 	{"internal/shape", ""}, // pure: where members lie
-	{"internal/racecheck", "internal/atom internal/symheap internal/proto transport leaves"},
+	{"internal/racecheck", "internal/atom internal/symheap internal/proto internal/touch transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "internal/peers internal/atom internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose transport leaves"},
+	{"internal/proto", "internal/peers internal/atom internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
 	{"internal/hose", "regmgr firehose transport leaves"},
 	{"internal/atom", leaves},              // what atomics do to an element
 	{"internal/peers", "transport leaves"}, // who lives
@@ -76,10 +76,11 @@ var rooms = []room{
 	{"transport/tcp", "internal/softnic transport leaves"},
 	{"transport/soft", "internal/softnic transport/shm transport leaves"},
 	{"transport/sim", "transport leaves"},
-	{"transport/shm", "transport leaves"},
+	{"transport/shm", "transport internal/touch leaves"},
 	{"transport/transporttest", "transport internal/softnic leaves"},
 	{"internal/softnic", "transport leaves"},
 	{"transport", leaves},
+	{"internal/touch", leaves}, // page faults
 
 	// Leaves import nothing of ours and may be imported by every room that says so.
 	{"internal/sched", ""},

@@ -65,7 +65,7 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 		}
 		xp.owned = true
 	default:
-		xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
+		xp.Local, xp.free = e.make(bytes)
 	}
 	if n != nil && !xp.CPU {
 		if xp.region, err = n.registrar().Register(xp.Local, transport.AllAccess); err != nil {

@@ -53,6 +53,8 @@ type Config struct {
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted, and counts all
 	// operations by target too; without it they are inlined in the caller and leave no trace.
 	CountMapped bool
+	// Twice has memory that no mapper makes be of a kind that can be mapped a second time (package touch), where that is possible.
+	Twice bool
 	// Registration is how the memory of large transfers over the NIC is registered.
 	Registration Registration
 	// Eager and Bulk say how small and large transfers over the NIC travel; the zero values leave it to the costs.

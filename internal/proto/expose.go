@@ -8,6 +8,7 @@ import (
 
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/touch"
 	"gopgas/transport"
 )
 
@@ -25,7 +26,8 @@ type Exposure struct {
 	CPU bool
 
 	e        *Engine
-	owned    bool // Local was allocated by the mapper
+	owned    bool         // Local was allocated by the mapper
+	free     func() error // of Local, by Engine.make; may be nil
 	region   transport.Region
 	hasKey   bool
 	hosed    uint32 // the number of the range, where Local is registered in buckets; 0: it is not
@@ -47,12 +49,22 @@ func (e *Engine) Allocate(ctx context.Context, x Exchanger, ranks []int, bytes i
 		xp.Local, token, err = e.mapper.Alloc(bytes)
 		xp.owned = err == nil
 	} else {
-		xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
+		xp.Local, xp.free = e.make(bytes)
 	}
 	if err == nil && !e.oneNode(ranks) {
 		err = e.openNIC(ctx) // members on other nodes cannot map it, and without a mapper nobody can
 	}
 	return xp.share(ctx, x, ranks, token, err)
+}
+
+// make makes memory that is not mapped, and what gives it back: nil if the collector does.
+func (e *Engine) make(bytes int) (mem.Range, func() error) {
+	if e.config.Twice {
+		if r, free, err := touch.Alloc(bytes); err == nil {
+			return r, free
+		}
+	}
+	return mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes), nil
 }
 
 // Expose makes local memory that the caller owns reachable for the other members. It is collective like
@@ -241,6 +253,10 @@ func (xp *Exposure) release() error {
 	if xp.owned {
 		errs = append(errs, xp.e.mapper.Free(xp.Local))
 		xp.owned = false
+	}
+	if xp.free != nil {
+		errs = append(errs, xp.free())
+		xp.free = nil
 	}
 	return errors.Join(errs...)
 }

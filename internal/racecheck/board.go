@@ -42,11 +42,13 @@ func (b *Board) Enter() {
 	if b == nil || b.c.off.Load() {
 		return
 	}
+	b.c.enterSeen()
 	b.half = 1 - b.half
 	out := clock(mem.Slice[uint32](b.local.Slice(b.half*b.bytes, b.bytes)))
 	b.c.mu.Lock()
-	defer b.c.mu.Unlock()
 	b.c.time.release(out[:clockLen(b.c.n)], 0, CarryDone)
+	b.c.mu.Unlock()
+	b.c.lookAgain()
 }
 
 // Leave takes over what all members have shown, after the meeting: this rank comes after whatever they did before it.
@@ -54,6 +56,7 @@ func (b *Board) Leave() {
 	if b == nil || b.c.off.Load() {
 		return
 	}
+	b.c.enterSeen()
 	theirs := make(clock, b.bytes/clockBytes)
 	for m := range b.at {
 		r := &b.at[m]
@@ -68,4 +71,5 @@ func (b *Board) Leave() {
 		b.c.time.now.join(from[:clockLen(b.c.n)])
 		b.c.mu.Unlock()
 	}
+	b.c.lookAgain()
 }

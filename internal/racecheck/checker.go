@@ -10,6 +10,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/symheap"
+	"gopgas/internal/touch"
 	"gopgas/transport"
 )
 
@@ -24,6 +25,8 @@ type Checker struct {
 	say  func(text string)
 	off  atomic.Bool // nothing is checked any more
 	root []proto.Remote
+	seer *touch.Watch // nil: undeclared accesses of this rank to its own memory are not seen
+	seen sync.Mutex   // held while they are entered; this rank waits for it in steps (lockSeen)
 
 	mu      sync.Mutex // guards what follows; it is not held while this rank waits
 	time    *state
@@ -41,6 +44,7 @@ type Stats struct {
 	Elements int // of those accesses
 	Races    int // that this rank reported
 	Lost     int // accesses that were forgotten: there was no room for them
+	Seen     int // of Accesses, those of the program to memory of its own that it has not declared
 }
 
 // New returns the check of the engine's rank. say is given each report, a line without its end, by any goroutine.
@@ -78,11 +82,24 @@ const (
 	worldBytes = sitesAt + siteSlots*siteSlotBytes
 )
 
-// End ends the check: nothing is looked at any more.
-func (c *Checker) End() {
-	if c != nil {
-		c.off.Store(true)
+// End ends the check: nothing is looked at any more. Memory that was handed out stays.
+func (c *Checker) End() error {
+	if c == nil {
+		return nil
 	}
+	c.off.Store(true)
+	if c.seer == nil {
+		return nil
+	}
+	return c.seer.Close()
+}
+
+// Free takes what Watched has returned away, after End. The program must not use it any more.
+func (c *Checker) Free() error {
+	if c == nil || c.seer == nil {
+		return nil
+	}
+	return c.seer.Free()
 }
 
 // give ends the check because of an error of its own transfers. The program's operations go on, and will meet it too.
@@ -114,6 +131,7 @@ func (c *Checker) Flushed(rank int) {
 }
 
 func (c *Checker) flushed(rank int) {
+	c.enterSeen()
 	c.mu.Lock()
 	c.time.flushed(rank)
 	ended := c.takeWaits(func(w *Transfer) bool { return (w.put || w.fetch) && w.rank == rank })
@@ -139,6 +157,7 @@ func (c *Checker) FlushedLocal(rank int) {
 }
 
 func (c *Checker) flushedLocal(rank int) {
+	c.enterSeen()
 	c.mu.Lock()
 	ended := c.takeWaits(func(w *Transfer) bool { return w.rank == rank })
 	c.mu.Unlock()
@@ -153,6 +172,7 @@ func (c *Checker) Ordered(rank int) {
 }
 
 func (c *Checker) order(rank int) {
+	c.enterSeen()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.time.order(rank)

@@ -12,6 +12,8 @@
 //   - Shelf: exposed memory with a lock, clocks of things that order ranks (signals, locks, atomics, epochs), and cells.
 //   - Board: where members of a team that meet in a barrier or collective show each other their clocks.
 //   - Site: a call site; a number in cells, a text in exposed memory.
+//   - Shown: a second mapping of this rank's part, which the program gets instead of it, so that package touch sees its loads and
+//     stores; each of them is a touch until it is entered as an access.
 //
 // # Life of an access
 //
@@ -33,13 +35,23 @@
 //   - C3: a rank is one thread of control: what its goroutines do is ordered as they come. Go's race detector looks between
 //     those.
 //   - C4: transfers that are waited for are done at once, and remembered as pending until the program waits.
+//   - C5: touches are entered later than they are made, but before anything that changes this rank's clock, shows it to others, or enters
+//     another access of this rank, whichever of its goroutines does that (enterSeen). Until then nobody can have come after a touch, and this rank has learned of nobody
+//     since, so it is compared as if it had been entered at once. A page that is touched is not seen again until the next
+//     release or acquisition; a touch is of the first byte alone.
+//   - C6: the library uses parts through the first mapping (Plain), and declares it; what it does through the second one are
+//     whole-array operations in the program's own turn, which are the program's accesses.
 //
 // # Locks
 //
 // A shelf's lock is held by one rank at a time and for the time of a few transfers; nothing else is waited for meanwhile, save
-// the operation in the case of atomics. Checker.mu is never held while this rank waits.
+// the operation in the case of atomics. Checker.mu is never held while this rank waits. Checker.seen is, by whoever enters touches: it comes
+// before shelves, and others wait for it as for a shelf, in steps. A page fault of a goroutine that holds any of them ends
+// all the same: who serves it needs no lock, no goroutine and no memory of Go's (package touch).
 //
 // # Limits
+//
+// Touches: Linux on amd64, one of each page between synchronisations, in memory of the library's.
 //
 // 64 ranks. A world takes 136 KB on each rank; an element 16 bytes for each rank, at least 32 and at most 128; a signal, lock or
 // atomic element a clock of 4*n*(n+1) bytes, all of a window or set together at most 4 MiB. A Checker that meets an error

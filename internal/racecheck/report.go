@@ -6,6 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"gopgas/internal/atom"
+	"gopgas/internal/touch"
 )
 
 // found is a race while its elements are being collected.
@@ -99,6 +100,7 @@ const (
 	noteShared  note = iota // several things had one clock
 	noteLost                // accesses were forgotten
 	noteDynamic             // attached memory without cells
+	noteTouches             // of its own memory were not remembered
 	notes
 )
 
@@ -115,6 +117,7 @@ func (c *Checker) tell(n note) {
 		"more elements or signals order ranks than have a clock of their own; those that share one hide races that they do not order",
 		fmt.Sprintf("more than %d accesses to an element are in no order and in no conflict; the oldest were forgotten, and races with them go unseen", width(c.n)),
 		"a member has more memory attached to a Dynamic at once than can be checked; what goes beyond is not",
+		fmt.Sprintf("the program has used more than %d pages of its own parts between two synchronisations, undeclared; what goes beyond goes unseen", touch.Most),
 	}[n]
 	c.say(fmt.Sprintf("race check: rank %d: %s", c.e.Rank, why))
 }

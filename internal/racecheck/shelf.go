@@ -170,6 +170,8 @@ func (s *Shelf) Release(member, key int, how Carry) {
 }
 
 func (s *Shelf) lockedRelease(member, key int, how Carry) {
+	s.c.enterSeen()
+	defer s.c.lookAgain()
 	if s.lock(member) {
 		defer s.unlock(member)
 		s.release(member, key%s.clocks, key, how)
@@ -184,6 +186,8 @@ func (s *Shelf) Acquire(member, key int) {
 }
 
 func (s *Shelf) lockedAcquire(member, key int) {
+	s.c.enterSeen()
+	defer s.c.lookAgain()
 	if s.lock(member) {
 		defer s.unlock(member)
 		s.acquire(member, key%s.clocks, key)

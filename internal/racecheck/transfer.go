@@ -193,6 +193,7 @@ func (c *Checker) Near(a Access, addr uint64, bytes int) (touched []span) {
 // Ended is called when the program has waited for the transfer.
 func (t *Transfer) Ended() {
 	c := t.w.c
+	c.enterSeen()
 	c.mu.Lock()
 	mine := c.takeWaits(func(o *Transfer) bool { return o == t })
 	c.mu.Unlock()

@@ -1,6 +1,7 @@
 package racecheck
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"gopgas/internal/mem"
@@ -15,9 +16,10 @@ type Window struct {
 	name  string
 	shelf *Shelf
 	local mem.Range
-	me    int // this rank's member number
-	elem  int // bytes
-	atoms int // clocks of atomics; those of epochs follow
+	shown mem.Range // local as the program gets it; empty: as it is
+	me    int       // this rank's member number
+	elem  int       // bytes
+	atoms int       // clocks of atomics; those of epochs follow
 	gone  atomic.Bool
 }
 
@@ -51,6 +53,7 @@ func (c *Checker) Window(shelves []proto.Remote, n, me, elem int, local mem.Rang
 // watch completes a window whose longest part has n elements, and has the checker look at it.
 func (c *Checker) watch(w *Window, n int) *Window {
 	w.c, w.atoms = c, c.Clocks(n)
+	w.show()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.windows = append(c.windows, w)
@@ -86,15 +89,21 @@ func (w *Window) Close() {
 	if w == nil {
 		return
 	}
+	w.c.enterSeen()
 	w.gone.Store(true)
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
-	for i, o := range w.c.windows {
-		if o == w {
-			w.c.windows = append(w.c.windows[:i:i], w.c.windows[i+1:]...)
-			return
-		}
+	w.c.windows = slices.DeleteFunc(w.c.windows, func(o *Window) bool { return o == w })
+}
+
+// Hide takes what Shown has returned away, after Close and before the memory goes. The program must not use it any more.
+func (w *Window) Hide() error {
+	if w == nil || w.shown.Bytes == 0 {
+		return nil
 	}
+	r := w.shown
+	w.shown = mem.Range{}
+	return w.c.seer.Remove(r)
 }
 
 // chunk is how many elements are looked at while the shelf is locked.
@@ -106,6 +115,12 @@ func (w *Window) Touch(a Access, member, disp, n int) {
 	if w == nil || w.c.off.Load() || w.gone.Load() || n == 0 {
 		return
 	}
+	w.c.enterSeen()
+	w.enterAll(a, member, disp, n)
+}
+
+// enterAll is Touch of this rank's accesses after those that were seen.
+func (w *Window) enterAll(a Access, member, disp, n int) {
 	races, lost := w.touch(a, member, disp, n)
 	w.end(a, member, n, races, lost)
 }
@@ -177,6 +192,8 @@ func cellsOf(words []uint64) []cell { return mem.Slice[cell](mem.Of(words)) }
 // AtReturn they fetch the old values: this rank comes after whoever changed the elements before. Else they are
 // accumulates, of which this rank learns nothing.
 func (w *Window) Atomic(a Access, member, disp, n int, f func() (changed bool, err error)) error {
+	w.c.enterSeen()
+	defer w.c.lookAgain()
 	if w.gone.Load() || !w.shelf.lock(member) {
 		_, err := f()
 		return err
@@ -202,6 +219,8 @@ func (w *Window) arrive(a Access, member, disp, n int) (races []found, lost int)
 // AtomicNB is Atomic for one that fetches element disp to old, and is made at once. This rank comes after whoever changed the
 // element before when the program has waited for it: then the caller calls Ended of the Transfer.
 func (w *Window) AtomicNB(site Site, member, disp int, old mem.Range, f func() (changed bool, err error)) (*Transfer, error) {
+	w.c.enterSeen()
+	defer w.c.lookAgain()
 	spans := w.c.Near(Access{Kind: Write, Done: ByWait, Site: site}, old.Addr(), old.Bytes)
 	t := &Transfer{w: w, site: site, rank: w.shelf.at[member].Rank, near: spans, fetch: true}
 	if mem.OriginOf(old) != mem.Unknown {

@@ -99,8 +99,8 @@ func Caller() string {
 
 func (r *record) where() string { return Where(r.pcs[:r.n]) }
 
-// Where returns file:line of the innermost call that is not the library's own, of return addresses as runtime.Callers gives
-// them; "" where there are none. It takes microseconds.
+// Where returns file:line of the innermost call that is not the library's own, nor one of Go's packages that a program hands its
+// memory to, of return addresses as runtime.Callers gives them; "" where there are none. It takes microseconds.
 func Where(pcs []uintptr) string {
 	if len(pcs) == 0 {
 		return ""
@@ -108,10 +108,24 @@ func Where(pcs []uintptr) string {
 	frames := runtime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
-		if !inLibrary(f.Function, f.File) || !more {
+		if !more || !inLibrary(f.Function, f.File) && !inGo(f.Function) {
 			return shortFile(f.File) + ":" + strconv.Itoa(f.Line)
 		}
 	}
+}
+
+// inGo tells the functions of Go's own packages by the first part of their names; a program's are main's, or begin with its module.
+func inGo(function string) bool {
+	first := function
+	if i := strings.IndexAny(first, "./"); i >= 0 {
+		first = first[:i]
+	}
+	switch first {
+	case "runtime", "internal", "reflect", "sync", "syscall", "slices", "sort", "maps", "iter", "bytes", "strings", "encoding", "math", "io", "os",
+		"bufio", "net", "crypto", "hash", "compress", "fmt":
+		return true
+	}
+	return false
 }
 
 // inLibrary tells the library's rooms from programs and tests that live in the same module.

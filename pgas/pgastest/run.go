@@ -76,7 +76,7 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 	defer cancel()
 	jobs := bootstrap.InProcess(n)
 	defer forget(jobs[0].Name())
-	mappers := shm.NewGroup(n, shm.Config{What: "symmetric heap"})
+	mappers := shm.NewGroup(n, shm.Config{What: "symmetric heap", Twice: c.Check != "" && !raceEnabled})
 	fabric := transporttest.NewFabric(n, c.Fabric)
 	if c.Made != nil {
 		c.Made(fabric)
@@ -86,7 +86,7 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 	var mu sync.Mutex // guards worlds
 	var wg sync.WaitGroup
 	for r := range n {
-		parts := pgas.Parts{Job: jobs[r], Say: c.Say, Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
+		parts := pgas.Parts{Job: jobs[r], Say: c.Say, Heap: raceEnabled, Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) }}
 		if c.NIC && c.Over != "" {
 			var err error
 			if parts.Provider, err = provider(c.Over); err != nil {

@@ -187,7 +187,7 @@ func (s *simWorld) parts() []simParts {
 		}
 		if s.c.Mapped {
 			if r%s.c.RanksPerNode == 0 {
-				node = shm.NewGroup(min(s.c.RanksPerNode, s.c.Ranks-r), shm.Config{What: "symmetric heap"})
+				node = shm.NewGroup(min(s.c.RanksPerNode, s.c.Ranks-r), shm.Config{What: "symmetric heap", Twice: s.c.Check != ""})
 			}
 			p.Mapper = node[r%s.c.RanksPerNode]
 		}

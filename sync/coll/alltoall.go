@@ -29,6 +29,7 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	if err != nil {
 		return err
 	}
+	dst, src = plain(t, dst), plain(t, src)
 	theirs, mine := mem.Of(dst), mem.Of(src)
 	part := mine.Bytes / t.Size()
 	from := t.Rank() * part
@@ -69,7 +70,7 @@ func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts [
 	if err := x.plan(ctx, t, recvCounts, begins(sendCounts, x.width)); err != nil {
 		return c.End(err)
 	}
-	return c.End(x.run(ctx, mem.Of(dst), mem.Of(src)))
+	return c.End(x.run(ctx, mem.Of(plain(t, dst)), mem.Of(plain(t, src))))
 }
 
 // exchange is an all-to-all of different lengths.

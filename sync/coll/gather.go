@@ -24,6 +24,7 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 	if err != nil {
 		return err
 	}
+	dst, src = plain(t, dst), plain(t, src)
 	all, mine, width := mem.Of(dst), mem.Of(src), mem.SizeOf[T]()
 	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
 		c.Write(0, mine.Slice(lo, hi-lo))
@@ -65,7 +66,7 @@ func gatherV[T any](ctx context.Context, t *pgsync.Team, op string, dst []T, cou
 	if err != nil {
 		return err
 	}
-	return c.End(gatherTurns(ctx, t, c, mem.Of(dst), counts, mem.Of(src), mem.SizeOf[T](), root))
+	return c.End(gatherTurns(ctx, t, c, mem.Of(plain(t, dst)), counts, mem.Of(plain(t, src)), mem.SizeOf[T](), root))
 }
 
 // gatherTurns moves elements of width bytes; the caller has checked the arguments of this member alone.

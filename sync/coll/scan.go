@@ -68,6 +68,7 @@ func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst
 	if err != nil {
 		return err
 	}
+	dst, src = plain(t, dst), plain(t, src)
 	p := &prefix[T]{t: t, c: c, op: op, n: len(src), less: less}
 	width := mem.SizeOf[T]()
 	how := choose(t.Size(), len(src)*width, c.Slot())

@@ -24,6 +24,7 @@ func Scatter[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int)
 	if err != nil {
 		return err
 	}
+	dst, src = plain(t, dst), plain(t, src)
 	mine := mem.Of(dst)
 	s := stream{c: c, width: mem.SizeOf[T](), n: len(dst), root: root}
 	s.from, s.to = t.Rank()*mine.Bytes, (t.Rank()+1)*mine.Bytes
@@ -89,5 +90,5 @@ func ScatterV[T any](ctx context.Context, t *pgsync.Team, dst, src []T, counts [
 		}
 		s.n += int(bytes)
 	}
-	return c.End(s.run(ctx, t, mem.Of(dst), mem.Of(src), s.n))
+	return c.End(s.run(ctx, t, mem.Of(plain(t, dst)), mem.Of(plain(t, src)), s.n))
 }

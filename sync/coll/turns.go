@@ -84,3 +84,11 @@ func overlap(lo, hi, from, to int) (begin, end int) {
 	begin, end = max(lo, from), min(hi, to)
 	return begin, max(begin, end)
 }
+
+// plain returns memory that a call was given as the library uses it: unseen by the race check.
+func plain[T any](t *pgsync.Team, s []T) []T {
+	if t.RaceCheck() == nil || len(s) == 0 {
+		return s
+	}
+	return mem.Slice[T](t.RaceCheck().PlainRange(mem.Of(s)))
+}

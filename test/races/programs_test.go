@@ -17,6 +17,7 @@ type rig struct {
 	sig  *pgsync.Signals
 	lock *pgsync.Lock
 	buf  []int64 // 16 elements on the heap
+	sum  int64   // of what the program has looked at
 }
 
 const ranks = 3

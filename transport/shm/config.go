@@ -13,6 +13,9 @@ type Config struct {
 	// Ways says which ways of making and of reaching memory may be used. A group of which no member is named
 	// (making: WayMemfd, WayFile; reaching: WayProc, WaySocket) is allowed as a whole, so zero allows all.
 	Ways Ways
+	// Twice has the memory of a group be of a kind that can be mapped a second time (package touch), where that is possible; the
+	// race detector does not see it then. Memory of Open always is.
+	Twice bool
 	// Roots says where the system's files are.
 	Roots Roots
 }

@@ -3,16 +3,18 @@ package shm
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/touch"
 	"gopgas/transport"
 )
 
 // Local is the transport.Mapper of a rank that is a goroutine of this process, beside the others of its group.
-// Memory comes from the Go heap, where the race detector sees it, and Map returns the very memory that Alloc
+// Memory comes from the Go heap, where the race detector sees it, but with Config.Twice, and Map returns the very memory that Alloc
 // did. NewGroup makes them.
 type Local struct {
 	t      *table
@@ -34,10 +36,21 @@ type table struct {
 	byID map[uint64]*shared // that can be mapped: allocated and not yet freed
 }
 
-// shared is memory of one rank. The collector takes it when no mapper of the group and no user has it.
+// shared is memory of one rank. The collector takes it when no mapper of the group and no user has it, or, with Config.Twice,
+// the last mapper of the group that gives it back.
 type shared struct {
-	r  mem.Range
-	id uint64
+	r     mem.Range
+	id    uint64
+	users int          // mappers that hold it; guarded by table.mu
+	free  func() error // nil: the collector's
+}
+
+// drop gives memory back for one mapper. The caller holds table.mu.
+func (s *shared) drop() error {
+	if s.users--; s.users > 0 || s.free == nil {
+		return nil
+	}
+	return s.free()
 }
 
 // holding is what one mapper has mapped, times times.
@@ -78,19 +91,30 @@ func (l *Local) Alloc(bytes int) (mem.Range, transport.Token, error) {
 	if err := l.t.machine.check(n); err != nil {
 		return mem.Range{}, nil, err
 	}
-	r := mem.Of(make([]byte, full))
-	r = r.Slice(int(-r.Addr()&uint64(page-1)), bytes)
+	s := l.t.make(bytes, page)
 
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	if l.closed {
-		return mem.Range{}, nil, l.errClosed()
+		return mem.Range{}, nil, errors.Join(l.errClosed(), s.drop())
 	}
 	l.t.next++
-	s := &shared{r: r, id: l.t.next}
+	s.id = l.t.next
+	r := s.r
 	l.t.byID[s.id] = s
 	l.allocs[r.Addr()] = s
 	return r, heapToken{group: l.t.group, id: s.id}.encode(), nil
+}
+
+// make makes memory that one mapper holds.
+func (t *table) make(bytes, page int) *shared {
+	if t.c.Twice {
+		if r, free, err := touch.Alloc(bytes); err == nil {
+			return &shared{r: r, users: 1, free: free}
+		}
+	}
+	r := mem.Of(make([]byte, bytes+page))
+	return &shared{r: r.Slice(int(-r.Addr()&uint64(page-1)), bytes), users: 1}
 }
 
 // Free forgets memory that Alloc returned. It stays valid for ranks that have mapped it; nobody can map it any
@@ -107,7 +131,7 @@ func (l *Local) Free(r mem.Range) error {
 	}
 	delete(l.allocs, r.Addr())
 	delete(l.t.byID, s.id)
-	return nil
+	return s.drop()
 }
 
 // Map returns the memory of a rank of the same group.
@@ -131,6 +155,7 @@ func (l *Local) Map(tok transport.Token) (mem.Range, error) {
 	h := l.maps[s.r.Addr()]
 	if h == nil {
 		h = &holding{shared: s}
+		s.users++
 		l.maps[s.r.Addr()] = h
 	}
 	h.times++
@@ -148,10 +173,11 @@ func (l *Local) Unmap(r mem.Range) error {
 	if h == nil || h.r.Bytes != r.Bytes {
 		return errNotHeld("unmap", r)
 	}
-	if h.times--; h.times == 0 {
-		delete(l.maps, r.Addr())
+	if h.times--; h.times > 0 {
+		return nil
 	}
-	return nil
+	delete(l.maps, r.Addr())
+	return h.drop()
 }
 
 // Close frees and unmaps everything of this rank. All its later calls fail with ErrClosed, Close too.
@@ -162,11 +188,16 @@ func (l *Local) Close() error {
 		return l.errClosed()
 	}
 	l.closed = true
+	var errs []error
 	for _, s := range l.allocs {
 		delete(l.t.byID, s.id)
+		errs = append(errs, s.drop())
+	}
+	for _, h := range l.maps {
+		errs = append(errs, h.drop())
 	}
 	l.allocs, l.maps = nil, nil
-	return nil
+	return errors.Join(errs...)
 }
 
 // Stats says what this rank holds now. Memory of the Go heap is neither a memfd nor a file, and mapping it goes

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"weak"
@@ -267,6 +268,45 @@ func TestLocal(t *testing.T) {
 		}
 		return all
 	})
+}
+
+// TestTwice: the same of memory that can be mapped a second time, which is unmapped when the last mapper has let go.
+func TestTwice(t *testing.T) {
+	runMapperSuite(t, func(n int) []transport.Mapper {
+		var all []transport.Mapper
+		for _, l := range NewGroup(n, Config{What: "test", Twice: true}) {
+			all = append(all, l)
+		}
+		return all
+	})
+	g := NewGroup(2, Config{Twice: true})
+	own, tok, err := g[0].Alloc(100)
+	require.NoError(t, err)
+	if mem.OriginOf(own) == mem.Heap {
+		require.NotEqual(t, "linux amd64", runtime.GOOS+" "+runtime.GOARCH)
+		return
+	}
+	peer, err := g[1].Map(tok)
+	require.NoError(t, err)
+	require.Equal(t, own, peer)
+	again, err := g[1].Map(tok)
+	require.NoError(t, err)
+	mapped := func() bool {
+		maps, err := os.ReadFile("/proc/self/maps")
+		require.NoError(t, err)
+		for l := range strings.Lines(string(maps)) {
+			if strings.HasPrefix(l, fmt.Sprintf("%x-", own.Addr())) && strings.Contains(l, "/dev/zero") { // as the kernel calls it
+				return true
+			}
+		}
+		return false
+	}
+	require.True(t, mapped())
+	require.NoError(t, g[0].Free(own))
+	require.NoError(t, g[1].Unmap(again))
+	require.True(t, mapped(), "the peer has it mapped")
+	require.NoError(t, g[1].Close())
+	require.False(t, mapped(), "nobody has it")
 }
 
 func TestLocalMapsTheSameMemory(t *testing.T) {

@@ -1,0 +1,34 @@
+package sched
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhereIsTheProgram: a line of a program's, also where one of Go's own functions has called back.
+func TestWhereIsTheProgram(t *testing.T) {
+	var lines []string
+	look := func() int {
+		var pcs [32]uintptr
+		n := runtime.Callers(0, pcs[:]) // runtime.Callers itself is the innermost one
+		lines = append(lines, Where(pcs[:n]))
+		return 0
+	}
+	look()
+	slices.SortFunc([]int{2, 1}, func(int, int) int { return look() })
+	require.NotEmpty(t, lines)
+	for _, l := range lines {
+		require.True(t, strings.HasPrefix(l, "sched/where_test.go:"), l)
+	}
+	require.Empty(t, Where(nil))
+	for function, want := range map[string]bool{
+		"runtime.memmove": true, "slices.insertionSortOrdered[...]": true, "encoding/binary.Read": true, "sync/atomic.AddInt64": true,
+		"main.main": false, "gopgas/sync.Broadcast[...]": false, "example.com/sort.Sort": false, "sorted.Sort": false,
+	} {
+		require.Equal(t, want, inGo(function), function)
+	}
+}
