@@ -18,6 +18,9 @@
 // Learned stands before Select for large transfers: by kind of transfer it keeps what each protocol has cost, in place of its
 // estimate, and has one that may be cheaper than is believed tried at times.
 //
+// What many puts cost that are flushed together is told with their flush: a Trial goes on from put to put (Again), its cost is
+// noted once, and when a kind's cheapest has been seen often enough only some are timed.
+//
 // # Invariants
 //
 //   - C1: Select is a pure function: equal queries to selectors of equal machines have equal answers, whoever asks and when.

@@ -29,9 +29,11 @@ type Bench struct {
 const (
 	attempts  = 7
 	burst     = 16
-	small     = 64                    // bytes
-	leastGap  = 20 * time.Nanosecond  // between two messages: no NIC takes 50 million a second
-	disturbed = 4                     // a difference is at least so small a part of the longer time
+	small     = 64                   // bytes
+	leastGap  = 20 * time.Nanosecond // between two messages: no NIC takes 50 million a second
+	disturbed = 4                    // a difference is at least so small a part of the longer time
+	latencies = 8
+	fastest   = 1.25                  // times the whole curve's bandwidth its end may have
 	coldest   = 4                     // times the longest transfer is copied, and moved where there is memory for it
 	fewTries  = 3                     // of what is long
 	longTry   = 512 << 10             // bytes
@@ -97,14 +99,18 @@ func rising(c cost.Curve) {
 	}
 }
 
-// bandwidth is that of the end of a curve. A long transfer that seems to take hardly longer than a shorter one is no
-// faster: the shorter one was disturbed.
+// bandwidth is that of the end of a curve. A long transfer that seems to take hardly longer than a shorter one is not much
+// faster than all of the curve: the shorter one was disturbed.
 func bandwidth(c cost.Curve) float64 {
 	k := len(c) - 1
 	if k == 0 {
 		return float64(c[0].N) / c[0].Nanos * 1e9
 	}
-	return float64(c[k].N-c[k-1].N) / max(c[k].Nanos-c[k-1].Nanos, c[k].Nanos/disturbed) * 1e9
+	end := float64(c[k].N-c[k-1].N) / max(c[k].Nanos-c[k-1].Nanos, c[k].Nanos/disturbed)
+	if c[k].Nanos > latencies*c[0].Nanos { // of what takes so long the latency is no large part
+		end = min(end, fastest*float64(c[k].N)/c[k].Nanos)
+	}
+	return end * 1e9
 }
 
 // times tries all functions in turn and returns the lower quartile of each one's times.
