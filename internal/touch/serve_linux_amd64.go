@@ -150,7 +150,7 @@ func wake(a *area) {
 func name(a *area) {
 	const before, after = "/proc/self/task/", "/syscall"
 	at := 0
-	for i := 0; i < len(before); i++ {
+	for i := range len(before) {
 		a.path[at] = before[i]
 		at++
 	}
@@ -162,7 +162,7 @@ func name(a *area) {
 		a.path[at] = '0' + byte(thread/unit%10)
 		at++
 	}
-	for i := 0; i < len(after); i++ {
+	for i := range len(after) {
 		a.path[at] = after[i]
 		at++
 	}
@@ -180,7 +180,7 @@ func place(a *area, f *fault) {
 	if int(fd) < 0 {
 		return
 	}
-	for try := 0; try < placeTries; try++ {
+	for range placeTries {
 		n := raw(unix.SYS_PREAD64, fd, uintptr(unsafe.Pointer(&f.text)), textBytes-1, 0)
 		if n >= textBytes {
 			n = 0 // an error
