@@ -99,46 +99,6 @@ func TestLeasesInVirtualTime(t *testing.T) {
 	}
 }
 
-// TestMissHidesBehindCopies: a put into a bucket that is not held asks for it and copies meanwhile: it takes as long as the longer of
-// both, not as long as both.
-func TestMissHidesBehindCopies(t *testing.T) {
-	const n, bytes, bucket = 256 << 10, 64 << 20, 1 << 20
-	c := pgastest.SimConfig{Ranks: 2}
-	c.Machine.MaxPinned = 24 << 20
-	pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error {
-		win, err := window.Allocate[byte](ctx, w.Team(), bytes)
-		if err != nil {
-			return err
-		}
-		engine := w.Team().Engine()
-		if err := engine.FixBuckets(bucket); err != nil {
-			return err
-		}
-		if w.Rank() == 0 {
-			took := func(f func() error) time.Duration {
-				begun := engine.Sched.Now()
-				if err := f(); err != nil {
-					t.Error(err)
-				}
-				return engine.Sched.Now() - begun
-			}
-			src, word := make([]byte, n), make([]byte, 8)
-			put := func(at int) func() error { return func() error { return win.Put(1, at, src) } }
-			get := func(at int) func() error { return func() error { return win.Get(1, at, word) } }
-			_ = took(put(0))
-			missing := took(get(3*bucket)) - took(get(3*bucket)) // what a miss costs by itself
-			hit := took(put(3 * bucket))
-			miss := took(put(5 * bucket))
-			require.Positive(t, missing)
-			require.Less(t, miss, max(hit, missing)+min(hit, missing)/4)
-		}
-		if err := win.Fence(ctx); err != nil {
-			return err
-		}
-		return win.Free(ctx)
-	})
-}
-
 // TestBothEndsUnregistered is the superpipeline paper's case through windows: what a put and its flush take where neither end's memory is
 // registered, beside those between registered memory, with the constants of the paper's cluster. docs/reproduction.md has the figures.
 func TestBothEndsUnregistered(t *testing.T) {
