@@ -66,10 +66,17 @@ func TestMeasureKnowsBandwidth(t *testing.T) {
 	const bandwidth, latency = 200 << 20, 50 * time.Microsecond
 	ds, _ := openSoft(soft.Config{Bandwidth: bandwidth, Latency: latency})(t, 2)
 	closeAll(t, ds)
-	m, err := Measure(t.Context(), bench(t, ds, 1<<20))
-	require.NoError(t, err)
-	require.Less(t, m.Net, 1.3*bandwidth)
-	require.Greater(t, m.Latency, 0.4*latency.Seconds())
+	b := bench(t, ds, 1<<20)
+	var m *Model
+	for range 5 { // others' work on this machine can make the short transfers look long, and so the long ones cheap
+		var err error
+		m, err = Measure(t.Context(), b)
+		require.NoError(t, err)
+		if m.Net < 1.3*bandwidth && m.Latency > 0.4*latency.Seconds() {
+			return
+		}
+	}
+	require.Fail(t, "measured as faster each time", "%.0f bytes a second, latency %v s", m.Net, m.Latency)
 }
 
 func TestMeasureFails(t *testing.T) {
