@@ -94,6 +94,21 @@ static uint64_t add_hot(uint64_t base, long n)
 		sum += peer_fetch_add(other, HOT, 1);
 	return sum;
 }
+static uint64_t add_batch(uint64_t base, long n)
+{
+	static uint64_t one = 1;
+	uint64_t sum = 0;
+	(void)base;
+	for (long i = 0; i < n; i++) {
+		peer_fetch_add_nb(other, HOT, &one, &batch[i % 64]);
+		if (i % 64 == 63) {
+			peer_flush(other);
+			for (int j = 0; j < 64; j++)
+				sum += batch[j];
+		}
+	}
+	return sum;
+}
 static uint64_t swap_hot(uint64_t base, long n)
 {
 	uint64_t sum = 0;
@@ -397,6 +412,8 @@ static int run_all(const char *what)
 	words("get8", "8 B get", "ns", 100, get_table, CHECK_GET);
 	words("fetch_add", "64-bit fetch-add", "ns", 100, add_hot, CHECK_COUNT);
 	words("compare_swap", "64-bit compare-swap", "ns", 100, swap_hot, CHECK_COUNT);
+	words("fetch_add_batch", "64-bit fetch-adds, 64 at a time", "ns", 64, add_batch, CHECK_COUNT);
+	words("fetch_add_rate", "64-bit fetch-adds, 64 at a time", "M/s", 64, add_batch, CHECK_COUNT);
 	words("put8_batch", "8 B puts, flush every 64", "ns", 64, put_batch, CHECK_BATCH);
 	words("put8_rate", "8 B puts, flush every 64", "M/s", 64, put_batch, CHECK_BATCH);
 	to_seen(rounds);

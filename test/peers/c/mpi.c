@@ -46,6 +46,10 @@ static inline uint64_t peer_fetch_add(int t, size_t at, uint64_t v)
 	MPI_Win_flush(t, win);
 	return old;
 }
+static inline void peer_fetch_add_nb(int t, size_t at, const uint64_t *v, uint64_t *old)
+{
+	MPI_Fetch_and_op(v, old, MPI_UINT64_T, t, (MPI_Aint)at, MPI_SUM, win);
+}
 static inline uint64_t peer_compare_swap(int t, size_t at, uint64_t old, uint64_t v)
 {
 	uint64_t seen;

@@ -11,6 +11,7 @@
  *   void      peer_put8(int target, size_t at, const uint64_t *src)           begins; complete after a flush
  *   uint64_t  peer_get8(int target, size_t at)         blocking
  *   uint64_t  peer_fetch_add(int target, size_t at, uint64_t v)
+ *   void      peer_fetch_add_nb(int target, size_t at, const uint64_t *v, uint64_t *old)   begins; complete after a flush
  *   uint64_t  peer_compare_swap(int target, size_t at, uint64_t old, uint64_t v)
  *   void      peer_xor(int target, size_t at, const uint64_t *v)              complete after a flush
  */

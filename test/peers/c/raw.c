@@ -38,6 +38,7 @@ static inline void peer_put8(int t, size_t at, const uint64_t *src) { *(volatile
 static inline uint64_t peer_get8(int t, size_t at) { return *(volatile uint64_t *)(part[t] + at); }
 static inline _Atomic uint64_t *word(int t, size_t at) { return (_Atomic uint64_t *)(part[t] + at); }
 static inline uint64_t peer_fetch_add(int t, size_t at, uint64_t v) { return atomic_fetch_add(word(t, at), v); }
+static inline void peer_fetch_add_nb(int t, size_t at, const uint64_t *v, uint64_t *old) { *old = atomic_fetch_add(word(t, at), *v); }
 static inline uint64_t peer_compare_swap(int t, size_t at, uint64_t old, uint64_t v)
 {
 	atomic_compare_exchange_strong(word(t, at), &old, v);
