@@ -56,7 +56,6 @@ func hoseKey(id uint32) uint64 { return 1<<63 | uint64(id) }
 
 // exposeHosed lets peers ask for buckets of r, and send messages about it.
 func (n *nic) exposeHosed(r mem.Range) (uint32, error) {
-	n.bucketed.Store(true)
 	id, err := n.hoses.Expose(r)
 	if err == nil {
 		n.know(hoseKey(id), r)

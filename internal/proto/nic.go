@@ -47,7 +47,6 @@ type nic struct {
 	am       *am.AM        // nil: the NIC has no sends
 	hoses    *hose.Set     // nil: the NIC has no limit, or cannot do without whole registrations
 	bares    atomic.Uint32 // memory attached so far that is not registered
-	bucketed atomic.Bool   // this rank has had memory in buckets
 	exposing sync.RWMutex
 	exposed  map[uint64]mem.Range // by key: what handlers may touch
 
@@ -157,7 +156,6 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n.shareRoom()
 	n.prepareSmall(e.config.Eager)
 	e.Sched.SetProgress(n.progress)
-	e.Sched.SetTender(n.tend)
 	e.Sched.Go(func() { n.attend(n.ctx) })
 	return n, nil
 }
@@ -252,15 +250,6 @@ func (n *nic) progress() bool {
 		n.e.Sched.Ring() // others of this rank may sleep for one of these
 	}
 	return (k > 0 || moved) && err == nil
-}
-
-// tend is progress by a goroutine of the NIC itself. Where this rank's memory is in buckets it does nothing: a request may have
-// a bucket's registration ended, which waits for what the NIC's goroutines are sending from there.
-func (n *nic) tend() bool {
-	if n.bucketed.Load() {
-		return false
-	}
-	return n.progress()
 }
 
 // finish handles one completion.

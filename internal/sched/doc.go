@@ -23,9 +23,6 @@
 //
 // # Terms
 //
-//   - Prompt: a slice of the kernel's scheduler that is shorter than those of threads that compute, for the one thread that
-//     serves others meanwhile.
-//   - Tender: what a NIC's own goroutine does for a rank that sleeps, instead of waking it.
 //   - Bell: two words in memory shared with the peers; a futex. Ring costs a load while nobody sleeps.
 //   - Watch: what a wait depends on beside its condition. It is asked in every slow step, and its error ends
 //     the wait: a dead peer ends a wait for it.

@@ -18,7 +18,6 @@ type Sched struct {
 	ownMem [2]atomic.Uint32
 	waits  registry
 	help   atomic.Pointer[func() bool]
-	tender atomic.Pointer[func() bool]
 	viewer Observer // nil: nobody looks on
 	epoch  time.Time
 	served atomic.Uint32 // of the race detector alone
@@ -85,18 +84,6 @@ func (s *Sched) SetBell(b Bell) {
 // SetProgress gives every slow step of a wait something useful to do first: f moves the rank's transfers along and
 // reports whether it found anything. It must not wait, and may be called by several waits at once.
 func (s *Sched) SetProgress(f func() bool) { s.help.Store(&f) }
-
-// SetTender is SetProgress for the goroutines of the NIC itself, which call f by Tend. It must not wait for anything that such
-// a goroutine does: it may be the very one.
-func (s *Sched) SetTender(f func() bool) { s.tender.Store(&f) }
-
-// Tend does what SetTender was told, once, and reports whether there was anything to do. It is for a NIC's goroutine that has
-// just brought something in for a rank that sleeps: to wake another goroutine for that costs a switch, or two where the runtime
-// has one more thread look for work. The caller holds no lock.
-func (s *Sched) Tend() bool {
-	f := s.tender.Load()
-	return f != nil && (*f)()
-}
 
 // DropBell makes waits park on the rank's own bell again: the memory of the other one is about to be unmapped.
 func (s *Sched) DropBell() { s.bell.Store(&s.own) }

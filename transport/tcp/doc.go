@@ -21,11 +21,6 @@
 // found nothing twice and looks at the socket itself, completes what was acknowledged, in the order posted. A
 // place in the ring is free when Poll has taken the completion; for what reports nothing, when Poll has looked.
 //
-// For a rank that sleeps in Wait the reader does what the rank would be woken for (sched.Tend), in its own goroutine: waking
-// another one costs a switch, and on a processor that somebody computes on, two. A reader that has performed requests several
-// times in a row while nobody polled takes the rank's place for a prompt thread (sched.Prompt), until somebody polls again
-// and again: who polls is faster as long as no reader takes its processor away for each arrival.
-//
 // A request that cannot be done yet, because it needs a receive buffer or would overwrite memory that an earlier
 // read has not brought away, is told to wait; what follows it is thrown away and sent again when it is called
 // for. So nothing piles up, and answers never wait behind requests.

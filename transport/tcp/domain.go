@@ -39,10 +39,8 @@ type domain struct {
 	recvs recvQueue
 	later atomic.Bool // links that wait for a receive buffer should be told of one
 
-	empty    int          // Polls in a row that found nothing; the poller's
-	alone    atomic.Int32 // times that a reader has performed requests since anybody looked
-	prompt   sched.Prompt // the thread that does, when the rank has long not looked
-	woken    atomic.Bool  // Wake was called and no Wait has taken it
+	empty    int         // Polls in a row that found nothing; the poller's
+	woken    atomic.Bool // Wake was called and no Wait has taken it
 	sleeping atomic.Bool
 	bell     chan struct{}
 
@@ -203,18 +201,6 @@ func (d *domain) ring() {
 	d.sched.Ring()
 }
 
-// tend does for a rank that sleeps in Wait what it would be woken for, and wakes it only if something is left.
-func (d *domain) tend() {
-	if d.sleeping.Load() {
-		for d.sched.Tend() {
-		}
-		if d.cq.count.Load() == 0 {
-			return
-		}
-	}
-	d.ring()
-}
-
 // patience is how many Polls in a row must find nothing before Poll looks at the socket: who looks once and then
 // sleeps in Wait is served by the reader.
 const patience = 1
@@ -239,31 +225,9 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 	return n, nil
 }
 
-// promptAfter is how many times in a row a reader must have performed requests before it is taken for the only one who
-// does.
-const promptAfter = 4
-
-// served is what a reader says when it has performed requests. While the program computes, the thread that does so
-// must not wait until the kernel has let the program use up its slice.
-func (d *domain) served() {
-	if d.alone.Add(1) >= promptAfter {
-		d.prompt.Serve()
-	}
-}
-
-// awake is what a poller says that looks again and again: it is the faster one as long as no reader takes its processor
-// away for every arrival.
-func (d *domain) awake() {
-	if d.alone.Load() != 0 {
-		d.alone.Store(0)
-	}
-	d.prompt.Rest()
-}
-
 // look reads from the link of the newest posts, if an answer is to be expected there, and now and then from
 // another one, whose reader may wait for a processor that the poller has.
 func (d *domain) look() bool {
-	d.awake()
 	if l := d.busy.Load(); l != nil && l.inflight.Load() > 0 {
 		l.look()
 	}

@@ -276,7 +276,5 @@ func (l *link) afterBatch(served uint64) {
 			l.d.sched.Ring() // the program may wait for what was written
 		}
 	}
-	if !in.byReader {
-		l.announce()
-	}
+	l.announce()
 }

@@ -45,8 +45,6 @@ type inbound struct {
 	recv    transport.Recv
 	hasRecv bool // recv was taken and not reported yet
 
-	byReader bool // the link's own goroutine reads
-
 	vec  [6][]byte
 	hold *softnic.Hold
 	one  [1]transport.SGE
@@ -58,20 +56,8 @@ var errProtocol = errors.New("the peer broke the rules of the protocol")
 func (l *link) runReader() {
 	step := func(fd uintptr) bool {
 		l.rmu.Lock()
-		l.in.byReader = true
-		before := l.in.expect
-		again := l.serve(int(fd), readerReads)
-		l.in.byReader = false
-		served := l.in.expect != before
-		l.rmu.Unlock()
-		if l.news.Load() && l.news.Swap(false) {
-			l.d.tend()
-		}
-		l.announce()
-		if served {
-			l.d.served()
-		}
-		return again
+		defer l.rmu.Unlock()
+		return l.serve(int(fd), readerReads)
 	}
 	for l.raw.Read(step) == nil {
 		// It has stopped to let others have their turn.
