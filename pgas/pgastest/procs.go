@@ -81,13 +81,16 @@ func StartProcs(t *testing.T, n int, c Procs, skip int, f func(ctx context.Conte
 	return r, out.String()
 }
 
-// argv is this test binary with only the named test selected, and the program's own flags.
+// argv is this test binary with only the named test selected, as short as this one, and the program's own flags.
 func argv(test string) []string {
 	parts := strings.Split(test, "/")
 	for i, p := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 	}
 	args := []string{os.Args[0], "-test.run=" + strings.Join(parts, "/"), "-test.count=1"}
+	if testing.Short() {
+		args = append(args, "-test.short") // the ranks must agree with the test on how much there is to do
+	}
 	for _, a := range os.Args[1:] {
 		if !strings.HasPrefix(strings.TrimLeft(a, "-"), "test.") {
 			args = append(args, a)
