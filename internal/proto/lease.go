@@ -220,11 +220,19 @@ func (l *leases) advance() (moved bool) {
 	if l.pulling.Load() == 0 {
 		return moved
 	}
-	l.n.mu.Lock()
-	waiting := slices.Clone(l.pulls)
-	l.n.mu.Unlock()
-	for _, p := range waiting {
-		moved = l.land(p) || moved // a lease's lock comes before the NIC's
+	for i := 0; ; {
+		l.n.mu.Lock()
+		if i >= len(l.pulls) {
+			l.n.mu.Unlock()
+			break
+		}
+		p := l.pulls[i]
+		l.n.mu.Unlock()
+		if l.land(p) { // a lease's lock comes before the NIC's
+			moved = true // and another one is in its place
+		} else {
+			i++
+		}
 	}
 	return moved
 }
