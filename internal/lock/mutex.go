@@ -34,7 +34,7 @@ const (
 	lockWants  = 128 // on member 0: a word for each member, its ticket while it waits
 )
 
-// ownBytes is the block's size without what is kept for who looks for races.
+// ownBytes is the size of a block, a Mutex's or an RW's, without what is kept for who looks for races.
 func ownBytes(members int) int { return (lockWants + 8*members + 63) &^ 63 }
 
 // MutexBytes is the size of the block of a Mutex of the group, on every member.

@@ -36,18 +36,16 @@ type RW struct {
 const (
 	rwGrant = 0
 	rwNext  = 64
-	rwWords = 128
+	rwWords = lockWants // as in a Mutex's block: ownBytes is the size of both
 )
 
-func rwOwnBytes(members int) int { return (rwWords + 8*members + 63) &^ 63 }
-
 // RWBytes is the size of the block of an RW of the group, on every member, beside its guard's.
-func RWBytes(g Group) int { return rwOwnBytes(len(g.Ranks)) + g.Races.ShelfBytes(2, 0) }
+func RWBytes(g Group) int { return ownBytes(len(g.Ranks)) + g.Races.ShelfBytes(2, 0) }
 
 // Open makes an RW that nobody holds of zeroed blocks of RWBytes, this rank's and, by member, all, and of a Mutex for no other use.
 func (l *RW) Open(g Group, guard *Mutex, peers []proto.Remote, local mem.Range) {
 	l.g, l.guard, l.peers, l.local = g, guard, peers, local
-	l.race = g.Races.Shelf(peers, rwOwnBytes(len(g.Ranks)), 2, 0)
+	l.race = g.Races.Shelf(peers, ownBytes(len(g.Ranks)), 2, 0)
 }
 
 // Close lets nobody of this rank use the lock any more. The members have agreed that nobody does. The guard is its owner's.
