@@ -21,7 +21,7 @@ import (
 
 // FetchAddNB begins a FetchAdd.
 func FetchAddNB[T Word](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if w.cell(target, disp) != nil {
+	if w.cell(target, disp) != nil && old != nil {
 		was, err := FetchAdd(w, target, disp, v)
 		*old = was
 		return Handle{}, err
@@ -31,16 +31,16 @@ func FetchAddNB[T Word](w *Window[T], target, disp int, v T, old *T) (Handle, er
 
 // SwapNB begins a Swap.
 func SwapNB[T Word](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := w.cell(target, disp); p != nil && old != nil {
 		*old = swap(p, v)
 		return Handle{}, nil
 	}
 	return w.atomicNB(atom.Replace, target, disp, bits(v), 0, word(old))
 }
 
-// CompareSwapNB begins a atom.CompareSwap, of expect and v: the swap took place if and only if *old is expect then.
+// CompareSwapNB begins a CompareSwap, of expect and v: the swap took place if and only if *old is expect then.
 func CompareSwapNB[T Word](w *Window[T], target, disp int, expect, v T, old *T) (Handle, error) {
-	if w.cell(target, disp) != nil {
+	if w.cell(target, disp) != nil && old != nil {
 		was, err := CompareSwap(w, target, disp, expect, v)
 		*old = was
 		return Handle{}, err
@@ -50,7 +50,7 @@ func CompareSwapNB[T Word](w *Window[T], target, disp int, expect, v T, old *T) 
 
 // FetchAndNB begins a FetchAnd.
 func FetchAndNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := w.cell(target, disp); p != nil && old != nil {
 		*old = fetchAnd(p, v)
 		return Handle{}, nil
 	}
@@ -59,7 +59,7 @@ func FetchAndNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, er
 
 // FetchOrNB begins a FetchOr.
 func FetchOrNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := w.cell(target, disp); p != nil && old != nil {
 		*old = fetchOr(p, v)
 		return Handle{}, nil
 	}
@@ -68,7 +68,7 @@ func FetchOrNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, err
 
 // FetchXorNB begins a FetchXor.
 func FetchXorNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := w.cell(target, disp); p != nil && old != nil {
 		*old = fetchXor(p, v)
 		return Handle{}, nil
 	}

@@ -144,17 +144,33 @@ func TestEveryAtomicNB(t *testing.T) {
 	})
 }
 
-// TestNoPlaceForTheOldValue: through a NIC nothing may be begun without it.
+// TestNoPlaceForTheOldValue: nothing is begun without it, on mapped memory as through a NIC.
 func TestNoPlaceForTheOldValue(t *testing.T) {
-	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
-		win, err := window.Allocate[int64](ctx, w.Team(), 1)
-		if err != nil {
-			return err
-		}
-		_, err = window.FetchAddNB(win, 1-w.Rank(), 0, 1, nil)
-		require.ErrorIs(t, err, window.ErrRange)
-		return win.Free(ctx)
-	})
+	for _, nic := range []bool{false, true} {
+		pgastest.RunConfig(t, 2, pgastest.Config{NIC: nic}, func(ctx context.Context, w *pgas.World) error {
+			win, err := window.Allocate[int64](ctx, w.Team(), 1)
+			if err != nil {
+				return err
+			}
+			next := 1 - w.Rank()
+			for name, f := range map[string]func() (window.Handle, error){
+				"add":  func() (window.Handle, error) { return window.FetchAddNB(win, next, 0, 1, nil) },
+				"swap": func() (window.Handle, error) { return window.SwapNB(win, next, 0, 1, nil) },
+				"cas":  func() (window.Handle, error) { return window.CompareSwapNB(win, next, 0, 0, 1, nil) },
+				"and":  func() (window.Handle, error) { return window.FetchAndNB(win, next, 0, 1, nil) },
+				"or":   func() (window.Handle, error) { return window.FetchOrNB(win, next, 0, 1, nil) },
+				"xor":  func() (window.Handle, error) { return window.FetchXorNB(win, next, 0, 1, nil) },
+			} {
+				_, err := f()
+				require.ErrorIs(t, err, window.ErrRange, name)
+			}
+			if err := win.Fence(ctx); err != nil {
+				return err
+			}
+			require.Zero(t, win.Local()[0])
+			return win.Free(ctx)
+		})
+	}
 }
 
 // eachElement compares accumulates at random places of all ranks, of every operation, with the same on slices: one rank after
