@@ -95,13 +95,13 @@ func TestVerbsJobs(t *testing.T) {
 
 func testJobs(t *testing.T, length string, limit time.Duration) {
 	dir := jobPrograms(t)
-	r := Run(t, Machine{Timeout: limit}, "bash", filepath.Join(dir, "jobs.sh"), length, dir)
+	r := Run(t, Machine{Timeout: limit}, "bash", filepath.Join(dir, "jobs.sh"), length, dir, strconv.Itoa(int(limit.Seconds())-40))
 	all := parts(t, r.Stdout)
 	t.Log(seconds(all))
 	well := func(name string, words ...string) {
 		t.Helper()
 		p, ok := all[name]
-		require.True(t, ok, "%s was not run\n%s%s", name, r.Stdout, r.Stderr)
+		require.True(t, ok, "%s was not run\n%s%s", name, last(r.Stdout), last(r.Stderr))
 		require.Zero(t, p.code, "%s: %s", name, p.text)
 		for _, w := range words {
 			require.Regexp(t, w, p.text, name)
@@ -110,7 +110,7 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	ill := func(name string, words ...string) {
 		t.Helper()
 		p, ok := all[name]
-		require.True(t, ok, "%s was not run\n%s%s", name, r.Stdout, r.Stderr)
+		require.True(t, ok, "%s was not run\n%s%s", name, last(r.Stdout), last(r.Stderr))
 		require.NotZero(t, p.code, "%s: %s", name, p.text)
 		for _, w := range words {
 			require.Regexp(t, w, p.text, name)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,11 +76,20 @@ func Run(t testing.TB, m Machine, command ...string) Result {
 	r := Result{Stdout: out.String(), Stderr: err.String(), Code: code}
 	switch {
 	case runErr != nil:
-		t.Fatalf("%v: %v\n%s%s", args, runErr, r.Stdout, r.Stderr)
+		t.Fatalf("%v: %v\n%s%s", args, runErr, last(r.Stdout), last(r.Stderr))
 	case code == codeTimeout || code == codeBroken:
-		t.Fatalf("%v ended with %d\n%s%s", args, code, r.Stdout, r.Stderr)
+		t.Fatalf("%v ended with %d\n%s%s", args, code, last(r.Stdout), last(r.Stderr))
 	}
 	return r
+}
+
+// last is the end of what was printed, where a hang or a failure is: reports that show all of it are cut off before.
+func last(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	if n := len(lines) - 50; n > 0 {
+		return fmt.Sprintf("(%d lines, and then)\n%s", n, strings.Join(lines[n:], ""))
+	}
+	return text
 }
 
 func (m Machine) options(limit time.Duration) []string {

@@ -1,6 +1,7 @@
-# jobs.sh LENGTH PROGRAMS   runs in the guest: jobs over its NIC, LENGTH (short or long) of them, made of the programs in
-# the folder PROGRAMS. Each part prints its name, what it printed, and its status, for the test to look at.
-length=$1 programs=$2
+# jobs.sh LENGTH PROGRAMS SECONDS   runs in the guest: jobs over its NIC, LENGTH (short or long) of them, made of the
+# programs in the folder PROGRAMS. Each part prints its name, what it printed, and its status, for the test to look at.
+# What still runs after SECONDS says where it stands, and is ended.
+length=$1 programs=$2 limit=$3
 cd "$programs" || exit 1
 export PGAS_TRANSPORT=verbs PGAS_LOCAL=off PGAS_DEVICE=rxe0:1 PGAS_TEST_PATHS=verbs PGAS_REQUIRE=verbs
 part() { # part NAME COMMAND...
@@ -20,7 +21,7 @@ limited() { # limited KIB NAME COMMAND...: as a user who may lock so much memory
 		part "$2" setpriv --reuid=65534 --regid=65534 --clear-groups "${@:3}"
 	)
 }
-job() { ./pgasrun.run --timeout 300s -n "$@"; }
+job() { ./pgasrun.run --timeout "$((limit / 2))s" -n "$@"; }
 # shellcheck disable=SC2329 # called by part
 flap() { # flap SECONDS COMMAND...: the interface goes down for so long once the ranks work
 	local log=/tmp/flap.$$ down=$1
@@ -47,6 +48,22 @@ bare() { # stale.run bare, again where the runtime has not allocated at the same
 	echo "$out"
 	return $status
 }
+watch() { # after SECONDS: where our programs stand, in the kernel and in Go
+	sleep "$1"
+	echo "=== stuck"
+	local process words ours=()
+	for process in /proc/[0-9]*; do
+		mapfile -t -d '' words <"$process/cmdline"
+		[[ ${words[0]-} == *.run ]] || continue
+		ours+=("${process#/proc/}")
+		echo "${ours[-1]}: ${words[*]}"
+		cat "$process"/task/*/stack | sort | uniq -c | sort -rn | head -n 12
+	done
+	kill -QUIT "${ours[@]}"
+	sleep 3
+	kill -KILL "${ours[@]}"
+}
+watch "$limit" &
 before=$(sent)
 
 part info ./pgasrun.run info
