@@ -48,10 +48,11 @@ var rooms = []room{
 	{"internal/shape", ""}, // pure: where members lie
 	{"internal/racecheck", "internal/atom internal/symheap internal/proto internal/touch transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "internal/peers internal/atom internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
+	{"internal/proto", "internal/peers internal/atom internal/prices internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
 	{"internal/hose", "regmgr firehose transport leaves"},
-	{"internal/atom", leaves},              // what atomics do to an element
-	{"internal/peers", "transport leaves"}, // who lives
+	{"internal/atom", leaves},                                                                 // what atomics do to an element
+	{"internal/peers", "transport leaves"},                                                    // who lives
+	{"internal/prices", "internal/selector eager internal/superpipe regmgr transport leaves"}, // what transfers cost
 	{"internal/selector", "internal/superpipe transport leaves"},
 	{"eager", "internal/bounce regmgr transport leaves"},
 	{"internal/superpipe", "internal/bounce regmgr transport leaves"},

@@ -146,7 +146,7 @@ func (n *nic) startPipe(t journey, user mem.Range, p selector.Protocol) (Handle,
 // help has the end of a transfer registered while the head travels. Only memory whose registration stays is helped: the
 // transfer may be over, and the memory its owner's again, before the helper is.
 func (n *nic) help(p *superpipe.Pipe, user mem.Range, a transport.Access) {
-	at := n.prices().selector.Head(user.Bytes)
+	at := n.prices().Selector.Head(user.Bytes)
 	if at <= 0 || at >= user.Bytes {
 		return
 	}

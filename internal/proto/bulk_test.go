@@ -14,6 +14,7 @@ import (
 
 	"gopgas/eager"
 	"gopgas/internal/mem"
+	"gopgas/internal/prices"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
 	"gopgas/transport"
@@ -253,13 +254,12 @@ func TestHybrid(t *testing.T) {
 	e, to := tm.e[0], &tm.of[0][1]
 	m := e.nic()
 	// A machine on which the helper pays: registering takes longer than a call and less than a copy.
-	slow := published()
-	slow.RegLatency, slow.Reg, slow.Net = 100e-6, 20e9, 4e9
 	m.gauge.begun.Store(true)
-	machine := m.machine(slow, assumedLookup)
-	machine.Idle = true
-	m.gauge.prices.Store(&prices{selector: machine.Selector(0), learned: new(selector.Learned)})
-	require.Equal(t, selector.Hybrid, selector.Select(selector.Query{Bytes: n, Waited: true, Uses: 1}, m.prices().selector))
+	slow := m.prices().Selector.Machine()
+	slow.Model.RegLatency, slow.Model.Reg, slow.Model.Net = 100e-6, 20e9, 4e9
+	slow.Idle = true
+	m.gauge.prices.Store(&prices.Prices{Selector: slow.Selector(0), Learned: new(selector.Learned)})
+	require.Equal(t, selector.Hybrid, selector.Select(selector.Query{Bytes: n, Waited: true, Uses: 1}, m.prices().Selector))
 	rng := rand.New(rand.NewPCG(1, 9))
 	for range 3 {
 		src, back := memoryOf(n, 5), memoryOf(n, 2)
@@ -320,12 +320,12 @@ func TestSelectedByUse(t *testing.T) {
 func TestMeasured(t *testing.T) {
 	tm := newTeam(t, 2, transporttest.FabricConfig{}, nil)
 	n := tm.e[0].nic()
-	require.False(t, n.prices().measured)
+	require.False(t, n.prices().Measured)
 	n.measure(nil)
 	p := n.prices()
-	require.NoError(t, p.why)
-	require.True(t, p.measured)
-	m := p.selector.Machine().Model
+	require.NoError(t, p.Why)
+	require.True(t, p.Measured)
+	m := p.Selector.Machine().Model
 	require.Positive(t, m.Net)
 	require.Positive(t, m.Reg)
 	require.Positive(t, m.Copy(1e5))
@@ -347,7 +347,7 @@ func TestBypass(t *testing.T) {
 	cheap := eager.Costs{{Bytes: 64, Copy: 10, Register: 1e4, Lookup: 100, Wire: 1e6}, {Bytes: n, Copy: 1100, Register: 1e4, Lookup: 100, Wire: 1e6}}
 	c, err := eager.New(eager.Config{Costs: cheap, Percent: 100, Limits: eager.Limits{Inline: 128, Slot: 64 << 10}})
 	require.NoError(t, err)
-	s.choose(c)
+	s.decide(c)
 	src, back := filled(n), memoryOf(n, 0)
 	for i := range 30 { // 11 uses repay a registration
 		src.Data()[i] = byte(i)

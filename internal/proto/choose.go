@@ -7,6 +7,7 @@ import (
 	"gopgas/eager"
 	"gopgas/internal/callsite"
 	"gopgas/internal/mem"
+	"gopgas/internal/prices"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
 	"gopgas/regmgr"
@@ -106,14 +107,14 @@ const leastLearned = 16 << 10
 // learns reports whether the costs decide of puts that fit into a slot as they do of larger transfers.
 func (n *nic) learns() bool {
 	return n.bulk.how.kind == bulkAuto && n.small.how.Mode == eager.Auto && n.direct.reg.Policy() == regmgr.LeavePinned &&
-		!n.e.Sched.Virtual() && n.prices().measured
+		!n.e.Sched.Virtual() && n.prices().Measured
 }
 
 // chooseLarge is choose for what is not small, and for smaller transfers of which the costs are learned.
 func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Protocol {
 	b := &n.bulk
 	if b.how.kind != bulkAuto || waited {
-		n.small.other()
+		n.small.habits.Other()
 	}
 	if b.how.kind == bulkPiped {
 		if n.mayPipe(user) {
@@ -129,12 +130,12 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 		return selector.Bounce
 	}
 	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
-	var last run
+	var last prices.Run
 	if !waited {
-		q.Waited, last = n.small.flushFollows()
+		q.Waited, last = n.small.habits.FlushFollows(framesBelow)
 	}
 	if q.Waited && user.Bytes < n.direct.least {
-		if n.small.frequent(user) {
+		if n.small.habits.Frequent(user) {
 			t.path = PathBypass
 			return selector.Direct
 		}
@@ -169,22 +170,17 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 }
 
 // cheapest selects by what is estimated and what was learned. last are puts that may not be over.
-func (n *nic) cheapest(t *journey, q selector.Query, last *run) (p selector.Protocol) {
+func (n *nic) cheapest(t *journey, q selector.Query, last *prices.Run) (p selector.Protocol) {
 	now := n.prices()
 	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
-		return selector.Select(q, now.selector)
+		return selector.Select(q, now.Selector)
 	}
 	again := false
-	if t.blocking && last.puts > 0 && last.rank == t.r.Rank {
-		if p, again = last.trial.Again(q); again {
-			t.trial = last.trial
-			if p == selector.Register {
-				t.trial = t.trial.Quiet()
-			}
-		}
+	if t.blocking {
+		p, t.trial, again = last.Again(t.r.Rank, q)
 	}
 	if !again {
-		p, t.trial = now.learned.Choose(q, now.selector, t.blocking)
+		p, t.trial = now.Learned.Choose(q, now.Selector, t.blocking)
 	}
 	if t.trial.Wanted() {
 		t.begun = n.e.Sched.Now()

@@ -30,8 +30,9 @@
 // that its buffer is used so often that registering it pays, and that its completion is waited for anyway (a get, a handle,
 // a put that a flush follows: learned by call site) or costs less than the copy. A large one asks package selector, by what is
 // registered, how often the memory has been seen, and what this NIC costs. Once there have been some such
-// transfers that is measured, between this rank and itself; before, published constants decide. What transfers of a kind have
-// really cost is noted, that of a put with the flush that follows it, and counts more than the estimates. Eager and Bulk of Config force either choice.
+// transfers that is measured by package prices, which is lent the NIC for that (gauge.go). What transfers of a kind have
+// really cost is noted there, that of a put with the flush that follows it, and counts more than the estimates. Eager and Bulk of
+// Config force either choice.
 //
 // A direct transfer has regmgr register the memory, or find it registered; the NIC reads or writes it, and the reference
 // is given back by the poller before the piece is settled. A piped one is a flight: its chunks are copied by whoever
@@ -92,7 +93,7 @@
 //	    nic.mu   (requests, slots, endpoints, flights, the firehoses held; never held across a wait)
 //	      superpipe's Origin.mu, Pipe.mu
 //	  superpipe's Pipe.stepping, lease.mu (chunks and acknowledgements are posted under them, which takes later.mu and nic.mu)
-//	  small.mu, gauge.mu, room.mu (short; nothing is taken under them)
+//	  gauge.mu, room.mu, prices's Habits.mu (short; nothing is taken under them)
 //	  exposing   (for reading, while a handler runs)
 //	      regmgr's aheader.mu, superpipe's lease.mu, nic.mu
 //	  those of package hose  (nothing but regmgr's budget is taken under them)

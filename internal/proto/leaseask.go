@@ -57,7 +57,7 @@ func (n *nic) chooseUnregistered(t *journey, waited bool, user mem.Range) select
 	if user.Bytes > bulkFold*n.bulkSlot() {
 		q.Waited = true
 	}
-	if !n.mayLease(t.r, user) || n.bulk.how.kind == bulkRegister || selector.Select(q, n.prices().selector) != selector.Lease {
+	if !n.mayLease(t.r, user) || n.bulk.how.kind == bulkRegister || selector.Select(q, n.prices().Selector) != selector.Lease {
 		return selector.Bounce
 	}
 	return selector.Lease

@@ -382,7 +382,7 @@ func (n *nic) word(name string, rank int, op transport.Op) (uint64, error) {
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
 func (n *nic) flush(ctx context.Context, rank int) error {
 	ep := &n.ends[rank]
-	if puts := n.small.flushed(rank); puts.trial.Wanted() && !puts.mixed {
+	if puts := n.small.habits.Flush(rank); puts.Wanted() {
 		defer n.flushTook(puts, n.e.Sched.Now())
 	}
 	if ep.pending.Load() != 0 {

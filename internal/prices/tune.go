@@ -1,4 +1,4 @@
-package proto
+package prices
 
 import (
 	"slices"
@@ -6,7 +6,6 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
-	"gopgas/transport"
 )
 
 // How tune tries transfers: what disturbs makes longer, and some are faster than most.
@@ -18,13 +17,12 @@ const (
 )
 
 // tune finds out by how much transfers differ from their costs by the model: what this library's part of each takes, and
-// what each chunk of those does that are cut. It makes some, between both halves of memory that this rank can reach through its NIC.
-func (n *nic) tune(m *selector.Machine, small bySlot, both mem.Range, reg transport.Region) error {
-	half := both.Bytes / 2
-	far := both.Slice(half, half)
-	r := &Remote{Rank: n.e.Rank, Bytes: half, raddr: far.Addr(), rkey: reg.RKey, keyed: true, room: half}
+// what each chunk of those does that are cut. It makes some, between both halves of the memory.
+func (c *Config) tune(m *selector.Machine, small bySlot) error {
+	near := c.near()
+	half := near.Bytes
 	s := m.Selector(0)
-	slot := n.pool.SlotBytes()
+	slot, piped := m.Slot, m.BulkSlot > 0
 	for i, own := range []*[selector.Protocols]selector.More{&m.Puts, &m.Gets} {
 		get := i == 1
 		more := func(p selector.Protocol, bytes int, took float64) {
@@ -42,10 +40,12 @@ func (n *nic) tune(m *selector.Machine, small bySlot, both mem.Range, reg transp
 		}
 		for bytes := tuneSmall; bytes <= min(slot, half); bytes *= 4 {
 			for _, p := range []selector.Protocol{selector.Bounce, selector.Pipe} {
-				if p == selector.Pipe && n.bulk.origin == nil {
+				if p == selector.Pipe && !piped {
 					continue
 				}
-				took, err := n.tries(func(k int) error { return n.tryOne(p, get, r, both.Slice(k*bytes%max(1, half-bytes+1)&^7, bytes)) })
+				took, err := tries(c.Sched.Now, func(k int) error {
+					return c.one(p, get, near.Slice(k*bytes%max(1, half-bytes+1)&^7, bytes))
+				})
 				if err != nil {
 					return err
 				}
@@ -56,11 +56,11 @@ func (n *nic) tune(m *selector.Machine, small bySlot, both mem.Range, reg transp
 		own[selector.Hybrid] = own[selector.Pipe]
 	}
 	s = m.Selector(0) // which knows these
-	bytes := half / gaugeCold / 2
-	if n.bulk.origin == nil || bytes <= slot {
+	bytes := half / coldest / 2
+	if !piped || bytes <= slot {
 		return nil
 	}
-	for _, c := range []struct {
+	for _, chunked := range []struct {
 		p   selector.Protocol
 		get bool
 		to  *float64
@@ -70,59 +70,42 @@ func (n *nic) tune(m *selector.Machine, small bySlot, both mem.Range, reg transp
 		{selector.Pipe, false, &m.Piped.Put},
 		{selector.Pipe, true, &m.Piped.Get},
 	} {
-		took, err := n.tries(func(int) error { return n.tryOne(c.p, c.get, r, both.Slice(0, bytes)) })
+		took, err := tries(c.Sched.Now, func(int) error { return c.one(chunked.p, chunked.get, near.Slice(0, bytes)) })
 		if err != nil {
 			return err
 		}
-		q := selector.Query{Bytes: bytes, Get: c.get, Waited: true}
-		if more := s.Chunks(c.p, q) - 1; more > 0 {
-			*c.to = max(0, took.Seconds()-s.Cost(c.p, q)) / float64(more)
+		q := selector.Query{Bytes: bytes, Get: chunked.get, Waited: true}
+		if more := s.Chunks(chunked.p, q) - 1; more > 0 {
+			*chunked.to = max(0, took.Seconds()-s.Cost(chunked.p, q)) / float64(more)
 		}
 	}
 	return nil
 }
 
+// one makes one transfer by a protocol.
+func (c *Config) one(p selector.Protocol, get bool, user mem.Range) error {
+	if p == selector.Pipe {
+		return c.NIC.Piped(get, user)
+	}
+	return c.NIC.Slotted(get, user)
+}
+
 // tries returns the time that a third of some tries, which are numbered, stays below.
-func (n *nic) tries(f func(int) error) (time.Duration, error) {
+func tries(now func() time.Duration, f func(int) error) (time.Duration, error) {
 	var took [tuneTries]time.Duration
 	k := 0
-	first := n.e.Sched.Now()
+	first := now()
 	for try := range tuneTries {
-		begun := n.e.Sched.Now()
+		begun := now()
 		if try >= tuneLeast && begun-first > tuneTime {
 			break
 		}
 		if err := f(try); err != nil {
 			return 0, err
 		}
-		took[k] = n.e.Sched.Now() - begun
+		took[k] = now() - begun
 		k++
 	}
 	slices.Sort(took[:k])
 	return took[k/3], nil
-}
-
-// tryOne makes one transfer by a protocol and waits for its end.
-func (n *nic) tryOne(p selector.Protocol, get bool, r *Remote, user mem.Range) error {
-	t := journey{name: "measure", kind: transport.OpWrite, r: r, path: PathDirect}
-	if get {
-		t.kind = transport.OpRead
-	}
-	var err error
-	path := PathBounce
-	switch {
-	case p == selector.Pipe:
-		path = PathPipe
-		err = n.piped(t, user, p)
-	case get:
-		err = n.get(r, 0, user)
-	default:
-		err = n.put(t.name, r, 0, user)
-	}
-	if err == nil {
-		n.e.counts.forget(path, r.Rank, user.Bytes)
-		end := &n.ends[r.Rank]
-		err = n.waitUntil(t.name, r.Rank, func() bool { return end.pending.Load() == 0 })
-	}
-	return err
 }

@@ -1,0 +1,46 @@
+// Package prices is what transfers over a NIC cost on this machine: published constants at first, then what was measured, once, and
+// what transfers have really taken since. Package selector chooses by them; package proto asks, and makes the transfers.
+//
+// # Terms
+//
+//   - Prices: the costs of one NIC as a selector of protocols, as tables for small puts and gets, and as what was learned.
+//   - Machine, query, protocol, trial: as in package selector. Slot, bypass, site: as in package eager.
+//   - Past the slots: from or to the user's memory, registered, of a transfer that a slot of the bounce pool could hold.
+//   - Habits: which small buffers the program uses often, and behind which of its puts a flush follows at once.
+//   - Run: puts of one kind to one rank that are not flushed yet. What they cost is told together with their flush.
+//
+// # Life of the prices
+//
+// Published needs nothing but the NIC's capabilities; in virtual time it is all there is. When some transfers have been made the
+// engine calls Measure, which takes three steps. Package superpipe fits a model to writes and reads between both halves of
+// some memory of this rank, to copies and to registrations; and if a peer's memory may be read, to how much longer reads of that
+// take. Package eager measures copies and look-ups, with the difference between few bytes through a slot and past it. Then tune makes
+// transfers of several sizes by each protocol, and writes down by how much they differ from the model so far.
+//
+// The estimates change no more after that. Learned does: the engine notes there what a get that somebody waited for has
+// cost.
+//
+// # Life of a put that may be learned of
+//
+// When it is chosen for, FlushFollows predicts by its call site whether it is waited for, and tells the run before it: within a
+// run all travel alike (Again). When it is over Put adds it to the run. Flush ends the run of a rank; when the flush is over
+// the time of all is noted (Flushed), divided by their number. A run that is long is noted without a flush, one that began with
+// others in flight is not noted at all.
+//
+// # Invariants
+//
+//   - G1: Prices never change, but for Learned; who has them can go on with them while others are measured.
+//   - G2: what Measure transfers is between halves of memory that is its caller's own, and of a peer it only reads.
+//   - G3: where anything cannot be measured there is an error and nothing is made up: the published constants stay, with the reason.
+//   - G4: Habits neither wait nor allocate; where a flush would be no news they take no lock.
+//   - G5: Habits predict nothing before Begin: while costs are unknown no put is taken for one that a flush follows.
+//
+// # Lock order
+//
+//	Habits.mu  (nothing is taken under it)
+//
+// # Limits
+//
+// What is measured is one goroutine's, on a machine as busy as it happens to be: of each thing the least, or the lower quartile or
+// third, counts. Of the peers only the first is measured. A run has at most 256 puts.
+package prices

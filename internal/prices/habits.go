@@ -1,0 +1,177 @@
+package prices
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gopgas/eager"
+	"gopgas/internal/callsite"
+	"gopgas/internal/mem"
+	"gopgas/internal/selector"
+)
+
+// Habits is what has been seen of how the program uses its buffers, and of the flushes behind its puts. The zero Habits has
+// seen nothing, and predicts nothing before Begin. Any goroutine may use it at any time; nothing in it waits or allocates.
+type Habits struct {
+	awaiting atomic.Bool // the last operation was a put that the chooser knows
+	mu       sync.Mutex
+	chooser  *eager.Chooser // nil: the costs are not measured yet
+	run      Run
+}
+
+// Run is puts of one kind to one rank that no flush has followed yet. A put that returns early costs its flush the more, so what
+// is noted is the time of all of them and of the flush, by their number. The zero Run is none.
+type Run struct {
+	trial selector.Trial
+	rank  int
+	puts  int
+	took  time.Duration // by the puts
+	mixed bool          // others came before that are not over either
+}
+
+// longestRun is after how many puts a run is noted without a flush: by then they wait for each other.
+const longestRun = 256
+
+// Wanted reports whether Flushed is to be called when the flush that ends the run is over.
+func (r *Run) Wanted() bool { return r.trial.Wanted() && !r.mixed }
+
+// Flushed notes what the puts of a run and the flush behind them, which took so long, have cost.
+func (r *Run) Flushed(l *selector.Learned, took time.Duration) {
+	l.Note(r.trial, (r.took+took).Seconds()/float64(r.puts))
+}
+
+// Again reports whether a put to rank that is to follow the run is to travel like it, as what trial, and how.
+func (r *Run) Again(rank int, q selector.Query) (p selector.Protocol, t selector.Trial, again bool) {
+	if r.puts == 0 || r.rank != rank {
+		return p, t, false
+	}
+	if p, again = r.trial.Again(q); !again {
+		return p, t, false
+	}
+	t = r.trial
+	if p == selector.Register {
+		t = t.Quiet()
+	}
+	return p, t, true
+}
+
+// Begin begins to predict, by what c knows of the costs; nil says that nothing small is worth it.
+func (h *Habits) Begin(c *eager.Chooser) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.chooser = c
+}
+
+// Put notes a put that is over, for when its flush is. t is its trial, and took how long it took if that was asked for.
+func (h *Habits) Put(l *selector.Learned, t selector.Trial, rank int, took time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.chooser == nil {
+		return // flushes are not looked at yet
+	}
+	if !h.run.trial.Alike(t) || h.run.rank != rank || h.run.puts == 0 {
+		h.run = Run{trial: t, rank: rank, mixed: h.run.puts > 0}
+	}
+	if !t.Wanted() {
+		h.run.trial = t // not all of it was timed
+	}
+	h.run.puts++
+	h.run.took += took
+	if h.run.puts == longestRun {
+		if t.Wanted() && !h.run.mixed {
+			l.Note(t, h.run.took.Seconds()/longestRun)
+		}
+		h.run = Run{}
+	}
+}
+
+// Bypasses counts a use of memory by a small transfer, and reports whether that is to go past the slots. waited says that
+// somebody waits for its end anyway. skip counts the frames above the caller that all puts have in common.
+func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.chooser
+	if c == nil {
+		return false // somebody measures
+	}
+	var choice eager.Choice
+	if get {
+		choice = c.Get(user.Addr(), user.Bytes, false)
+	} else {
+		frequent, site := c.Used(false, user.Addr(), user.Bytes), uint64(0)
+		if frequent && !waited { // else the call site does not matter
+			var stack callsite.Stack
+			callsite.Here(&stack, skip+1)
+			site = stack.Hash()
+		}
+		choice = c.PutOf(frequent, user.Bytes, site, waited, false)
+	}
+	h.await(c.Awaiting() || h.run.puts > 0)
+	return choice == eager.Bypass
+}
+
+// await notes whether a flush would be news.
+func (h *Habits) await(flush bool) {
+	if h.awaiting.Load() != flush { // a store costs more than a look
+		h.awaiting.Store(flush)
+	}
+}
+
+// FlushFollows predicts whether a flush follows a large put for which nobody waits, by where it is called from; skip is as for
+// Bypasses. It also returns the run of puts that the last one belongs to.
+func (h *Habits) FlushFollows(skip int) (flushed bool, r Run) {
+	var stack callsite.Stack
+	callsite.Here(&stack, skip)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.chooser != nil {
+		flushed = h.chooser.Large(stack.Hash())
+		h.await(true)
+	}
+	return flushed, h.run
+}
+
+// Frequent counts a use of memory by a put whose completion is waited for, and reports whether it is to go past the slots.
+func (h *Habits) Frequent(user mem.Range) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.chooser != nil && h.chooser.Used(false, user.Addr(), user.Bytes)
+}
+
+// Flush notes a flush of a rank: a put that it follows at once was one to wait for. It returns the run that ends.
+func (h *Habits) Flush(rank int) (r Run) {
+	if !h.awaiting.Load() {
+		return r
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.chooser.Flushed()
+	if h.run.rank == rank {
+		r, h.run = h.run, Run{}
+	}
+	h.awaiting.Store(h.run.puts > 0)
+	return r
+}
+
+// Other notes an operation that is none of those that are asked about.
+func (h *Habits) Other() {
+	if !h.awaiting.Load() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.chooser.Other()
+	h.awaiting.Store(h.run.puts > 0)
+}
+
+// Stats returns what the usage table of small buffers has seen, and what was chosen; ok is false where nothing has been
+// asked.
+func (h *Habits) Stats() (s eager.Stats, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.chooser == nil {
+		return s, false
+	}
+	return h.chooser.Stats(), true
+}

@@ -1,0 +1,166 @@
+package prices
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/eager"
+	"gopgas/internal/mem"
+	"gopgas/internal/selector"
+	"gopgas/transport"
+)
+
+const kib = 1 << 10
+
+// testMachine has all protocols, and no registrations worth trying for a put of 32 KiB.
+func testMachine() selector.Machine {
+	return selector.Machine{
+		Caps: transport.Caps{MaxInline: 128, MaxMessage: 1 << 20}, Slot: 64 * kib, Slots: 32, Payload: 3 * kib, BulkSlot: 128 * kib, Fold: 3,
+	}
+}
+
+// trialOf is a trial of a put of so many bytes, as the first of its kind.
+func trialOf(t *testing.T, p *Prices, bytes int) selector.Trial {
+	t.Helper()
+	_, trial := p.Learned.Choose(selector.Query{Bytes: bytes, Uses: 1}, p.Selector, true)
+	require.True(t, trial.Wanted())
+	return trial
+}
+
+// chooserOf is a chooser by some costs.
+func chooserOf(t *testing.T) *eager.Chooser {
+	t.Helper()
+	c, err := eager.New(eager.Config{
+		Limits: eager.Limits{Inline: 128, Slot: 64 * kib}, Percent: 100,
+		Costs: eager.Costs{{Bytes: 64, Copy: 10, Register: 1e4, Lookup: 100, Wire: 1e6}, {Bytes: 8192, Copy: 1100, Register: 1e4, Lookup: 100, Wire: 1e6}},
+	})
+	require.NoError(t, err)
+	return c
+}
+
+// TestRuns: what a run costs is told by its flush; one that began with others in flight tells nothing, nor does one a part of
+// which was not timed.
+func TestRuns(t *testing.T) {
+	p := Published(testMachine())
+	short, long := trialOf(t, p, 16*kib), trialOf(t, p, 512*kib)
+	require.False(t, short.Alike(long))
+	type put struct {
+		trial selector.Trial
+		rank  int
+	}
+	for _, c := range []struct {
+		name   string
+		puts   []put
+		rank   int // that is flushed
+		count  int // of puts in the run that ends
+		wanted bool
+	}{
+		{"nothing", nil, 1, 0, false},
+		{"one", []put{{short, 1}}, 1, 1, true},
+		{"several", []put{{short, 1}, {short, 1}, {short, 1}}, 1, 3, true},
+		{"another rank's flush", []put{{short, 1}}, 2, 0, false},
+		{"another rank before", []put{{short, 2}, {short, 1}}, 1, 1, false},
+		{"another kind before", []put{{long, 1}, {short, 1}, {short, 1}}, 1, 2, false},
+		{"not all timed", []put{{short, 1}, {short.Quiet(), 1}, {short, 1}}, 1, 3, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var h Habits
+			h.Put(p.Learned, short, 1, time.Hour) // nobody looks yet
+			h.Begin(chooserOf(t))
+			for _, x := range c.puts {
+				h.FlushFollows(0) // as whoever chose for it
+				h.Put(p.Learned, x.trial, x.rank, time.Second)
+			}
+			r := h.Flush(c.rank)
+			require.Equal(t, c.count, r.puts)
+			require.Equal(t, time.Duration(c.count)*time.Second, r.took)
+			require.Equal(t, c.wanted, r.Wanted())
+			again := h.Flush(c.rank)
+			require.Zero(t, again)
+		})
+	}
+}
+
+// TestRunIsNoted: the price of a run with its flush is its puts'. A long run is noted without one.
+func TestRunIsNoted(t *testing.T) {
+	const bytes = 128 * kib
+	q := selector.Query{Bytes: bytes, Uses: 1}
+	for _, end := range []string{"flush", "length"} {
+		p := Published(testMachine())
+		first, trial := p.Learned.Choose(q, p.Selector, true)
+		var h Habits
+		h.Begin(chooserOf(t))
+		for try := 0; ; try++ { // it is so dear that sooner or later the other ways seem cheaper
+			require.Less(t, try, 100, end)
+			if end == "flush" {
+				h.FlushFollows(0)
+				h.Put(p.Learned, trial, 1, time.Second)
+				r := h.Flush(1)
+				require.True(t, r.Wanted())
+				r.Flushed(p.Learned, time.Second)
+			} else {
+				for range longestRun {
+					h.Put(p.Learned, trial, 1, time.Second)
+				}
+				require.Zero(t, h.run)
+			}
+			if now, _ := p.Learned.Choose(q, p.Selector, false); now != first {
+				break
+			}
+		}
+	}
+}
+
+// TestAgain: within a run puts travel alike, and a registration is not told as the price of one put.
+func TestAgain(t *testing.T) {
+	p := Published(testMachine())
+	q := selector.Query{Bytes: 128 * kib, Uses: 1}
+	first, trial := p.Learned.Choose(q, p.Selector, true)
+	var h Habits
+	h.Begin(chooserOf(t))
+	h.Put(p.Learned, trial, 1, time.Second)
+	_, last := h.FlushFollows(0)
+	same, t1, again := last.Again(1, q)
+	require.True(t, again)
+	require.Equal(t, first, same)
+	require.True(t, t1.Alike(trial))
+	_, _, again = last.Again(2, q)
+	require.False(t, again, "to another rank")
+	q.Bytes = 1 << 20
+	_, _, again = last.Again(1, q)
+	require.False(t, again, "of another kind")
+	var none Run
+	_, _, again = none.Again(0, q)
+	require.False(t, again)
+}
+
+// TestHabitsBeforeCosts: while the costs are unknown nothing is predicted and nothing counted.
+func TestHabitsBeforeCosts(t *testing.T) {
+	var h Habits
+	user := mem.Of(make([]byte, 8192))
+	for range 100 {
+		require.False(t, h.Bypasses(false, true, user, 0))
+		require.False(t, h.Frequent(user))
+		follows, r := h.FlushFollows(0)
+		require.False(t, follows)
+		require.Zero(t, r)
+		h.Other()
+		require.Zero(t, h.Flush(0))
+	}
+	_, ok := h.Stats()
+	require.False(t, ok)
+
+	h.Begin(chooserOf(t))
+	past := 0
+	for range 30 {
+		if h.Bypasses(false, true, user, 0) {
+			past++
+		}
+	}
+	require.Positive(t, past)
+	s, ok := h.Stats()
+	require.True(t, ok)
+	require.Equal(t, 1, s.Frequent)
+}

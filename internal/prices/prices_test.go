@@ -1,0 +1,161 @@
+package prices
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/selector"
+	"gopgas/internal/superpipe"
+)
+
+// TestEdge: the sizes that a table names are exactly those at which the choice changes.
+func TestEdge(t *testing.T) {
+	p := Published(testMachine())
+	for _, q := range []selector.Query{{Uses: 1}, {Waited: true, Uses: 1}, {Get: true, Waited: true, Covered: true}} {
+		last := selector.None
+		for q.Bytes = 1; q.Bytes <= longestTold; q.Bytes = next(q.Bytes) {
+			at := selector.Select(q, p.Selector)
+			if last != selector.None && at != last {
+				below := q
+				below.Bytes = edge(q, p.Selector, last)
+				require.LessOrEqual(t, below.Bytes, q.Bytes)
+				require.NotEqual(t, last, selector.Select(below, p.Selector))
+				below.Bytes--
+				require.Equal(t, last, selector.Select(below, p.Selector))
+			}
+			last = at
+		}
+	}
+}
+
+// TestRows: a table has a line for each case, and says what carries the least and the largest transfer.
+func TestRows(t *testing.T) {
+	rows := Published(testMachine()).Rows()
+	require.Len(t, rows, 7)
+	seen := make(map[string]bool)
+	for _, r := range rows {
+		require.NotEmpty(t, r.Sizes)
+		seen[r.Case] = true
+	}
+	require.Len(t, seen, len(rows))
+	require.Contains(t, rows[1].Sizes, "inline below ")
+}
+
+func TestSizeText(t *testing.T) {
+	for bytes, want := range map[int]string{
+		1: "1 B", 1023: "1023 B", 1024: "1 KiB", 1025: "1025 B", 64 << 10: "64 KiB", 1 << 20: "1 MiB", 3 << 19: "1536 KiB",
+	} {
+		require.Equal(t, want, sizeText(bytes))
+	}
+}
+
+// TestEstimates: what is chosen costs least of what is as registered as it.
+func TestEstimates(t *testing.T) {
+	p := Published(testMachine())
+	for _, bytes := range []int{8, 4 * kib, 64 * kib, 1 << 20} {
+		all := p.Estimates(selector.Query{Bytes: bytes, Waited: true, Uses: 1})
+		require.NotEmpty(t, all)
+		chosen := 0
+		for _, e := range all {
+			require.Positive(t, e.Seconds)
+			if e.Chosen && e.Protocol != selector.Direct {
+				chosen++
+			}
+		}
+		require.Equal(t, 1, chosen, "%d bytes", bytes)
+	}
+}
+
+// TestBecause: a reason is told beside the same prices, and the old ones stay as they were.
+func TestBecause(t *testing.T) {
+	p := Published(testMachine())
+	why := errors.New("no room")
+	q := p.Because(why)
+	require.ErrorIs(t, q.Why, why)
+	require.NoError(t, p.Why)
+	require.Same(t, p.Selector, q.Selector)
+	require.Same(t, p.Learned, q.Learned)
+	require.False(t, q.Measured)
+}
+
+// ticker is a clock that moves by what was added to it.
+type ticker struct{ now time.Duration }
+
+func (c *ticker) Now() time.Duration { return c.now }
+
+// spend returns a function that takes the times of took, one after the other, and then the last.
+func (c *ticker) spend(took ...time.Duration) func() error {
+	k := 0
+	return func() error {
+		c.now += took[min(k, len(took)-1)]
+		k++
+		return nil
+	}
+}
+
+// TestLeasts: of each way the quietest round counts, however slow the others were.
+func TestLeasts(t *testing.T) {
+	var c ticker
+	slow := make([]time.Duration, 0, 2*smallOps+1)
+	for range 2 * smallOps { // two rounds with somebody else on the core
+		slow = append(slow, 50*time.Microsecond)
+	}
+	var least [2]time.Duration
+	require.NoError(t, leasts(c.Now, least[:], c.spend(append(slow, 3*time.Microsecond)...), c.spend(5*time.Microsecond)))
+	require.Equal(t, [2]time.Duration{3 * time.Microsecond, 5 * time.Microsecond}, least)
+
+	// What is slow is done a few rounds only.
+	c = ticker{}
+	require.NoError(t, leasts(c.Now, least[:1], c.spend(time.Second)))
+	require.Equal(t, smallLeast*smallOps*time.Second, c.now)
+
+	fails := errors.New("no")
+	require.ErrorIs(t, leasts(c.Now, least[:], c.spend(1), func() error { return fails }), fails)
+}
+
+// TestTries: a third of the tries count as disturbed in neither direction.
+func TestTries(t *testing.T) {
+	var c ticker
+	step := c.spend(9, 4, 8, 1, 7, 2, 6, 3, 5, 12, 11, 10)
+	got, err := tries(c.Now, func(int) error { return step() })
+	require.NoError(t, err)
+	require.Equal(t, time.Duration(5), got, "four of twelve are below")
+
+	step = c.spend(time.Second, 3*time.Second, 2*time.Second)
+	tried := 0
+	got, err = tries(c.Now, func(k int) error { require.Equal(t, tried, k); tried++; return step() })
+	require.NoError(t, err)
+	require.Equal(t, tuneLeast, tried)
+	require.Equal(t, 2*time.Second, got)
+}
+
+// cutOff is a NIC that reaches nobody.
+type cutOff struct {
+	NIC
+	err error
+}
+
+func (n cutOff) Connect(int) error { return n.err }
+
+// TestUnreachable: where nothing can be measured nothing is made up.
+func TestUnreachable(t *testing.T) {
+	gone := errors.New("gone")
+	p, err := Measure(context.Background(), Config{NIC: cutOff{err: gone}, Machine: testMachine()})
+	require.ErrorIs(t, err, gone)
+	require.Nil(t, p)
+}
+
+// TestPublished: the constants are those of the paper, whatever the machine is said to cost.
+func TestPublished(t *testing.T) {
+	m := testMachine()
+	m.Model, m.Lookup = superpipe.Model{Net: 1}, 1
+	got := Published(m).Selector.Machine()
+	require.InDelta(t, 2e9, got.Model.Net, 1)
+	require.InDelta(t, 1.2e-6, got.Model.Latency, 1e-12)
+	require.InDelta(t, assumedLookup, got.Lookup, 1e-12)
+	require.Equal(t, 64*kib, got.Slot)
+}

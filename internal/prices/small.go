@@ -1,0 +1,104 @@
+package prices
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"gopgas/eager"
+	"gopgas/internal/callsite"
+	"gopgas/internal/superpipe"
+	"gopgas/regmgr"
+)
+
+// How small transfers are measured: rounds through the slots and past them by turns, and of each way the least round counts, since
+// what disturbs makes longer, never shorter.
+const (
+	smallOps    = 16 // of a round
+	smallRounds = 16
+	smallLeast  = 4                    // rounds, however long they take
+	smallTime   = 2 * time.Millisecond // for the others
+	frames      = 3                    // that a put's caller leaves out: those of this library
+)
+
+// bySlot is what small puts, and gets, take in seconds: through a slot, and past it.
+type bySlot struct {
+	bytes   int
+	through [2]float64
+	past    [2]float64
+}
+
+// small measures the costs of small puts and gets.
+func (c *Config) small(m *superpipe.Model) (puts, gets eager.Costs, small bySlot, err error) {
+	cache, err := regmgr.New(regmgr.Config{Policy: regmgr.LeavePinned, Registrar: c.NIC, Sched: c.Sched, Quiet: true})
+	if err != nil {
+		return nil, nil, small, err
+	}
+	small.bytes = c.Inline + 8 // what is smaller needs no slot
+	var busy sync.Mutex        // in the place of Habits's, which others may hold
+	costs := eager.Measurement{
+		Now: c.Sched.Now, Registrar: c.NIC, Largest: c.Machine.Slot,
+		Ask: func(get bool) {
+			busy.Lock()
+			defer busy.Unlock()
+			if !get {
+				var stack callsite.Stack
+				callsite.Here(&stack, frames)
+				_ = stack.Hash()
+			}
+		},
+		Past: func(get bool) (time.Duration, error) {
+			through, past, err := c.past(get, small.bytes, cache)
+			i := side(get)
+			small.through[i], small.past[i] = through.Seconds(), past.Seconds()
+			return past - through, err
+		},
+		Wire: func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
+	}
+	puts, gets, err = eager.Measure(costs)
+	return puts, gets, small, errors.Join(err, cache.Close())
+}
+
+// side is the place of puts, or gets, in tables of both.
+func side(get bool) int {
+	if get {
+		return 1
+	}
+	return 0
+}
+
+// past is how long a transfer of a few bytes takes through the slots, and past them.
+func (c *Config) past(get bool, bytes int, cache *regmgr.Manager) (through, past time.Duration, err error) {
+	user := c.near().Slice(0, bytes)
+	ways := [...]func() error{
+		func() error { return c.NIC.Slotted(get, user) },
+		func() error { return c.NIC.Past(get, user, cache) },
+	}
+	var least [len(ways)]time.Duration
+	if err := leasts(c.Sched.Now, least[:], ways[:]...); err != nil {
+		return 0, 0, err
+	}
+	return least[0], least[1], nil
+}
+
+// leasts sets how long one of each of some functions takes, done many times by turns.
+func leasts(now func() time.Duration, least []time.Duration, ways ...func() error) error {
+	began := now()
+	for round := range smallRounds {
+		if round >= smallLeast && now()-began > smallTime {
+			break
+		}
+		for i, f := range ways {
+			start := now()
+			for range smallOps {
+				if err := f(); err != nil {
+					return err
+				}
+			}
+			if took := (now() - start) / smallOps; round == 0 || took < least[i] {
+				least[i] = took
+			}
+		}
+	}
+	return nil
+}
