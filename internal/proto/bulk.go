@@ -325,17 +325,18 @@ func (n *nic) postPiped(op *transport.Op) (bool, error) {
 	}
 	wr := *op
 	wr.Cookie, wr.EP = uint64(id), e.now()
+	p, ops := n.table.Piece(id), n.table.Op(id)
 	n.mu.Lock()
-	n.piece[id].piped, n.piece[id].inner = true, op.Cookie
+	p.Piped, p.Inner = true, op.Cookie
 	n.mu.Unlock()
-	n.piece[id].seq = e.seq.Add(1)
-	n.ops[id] = wr
-	k, err := n.d.Post(n.ops[id : id+1])
+	p.Seq = e.seq.Add(1)
+	ops[0] = wr
+	k, err := n.d.Post(ops)
 	if k == 1 {
 		return true, nil
 	}
 	n.mu.Lock()
-	n.piece[id].piped = false
+	p.Piped = false
 	n.mu.Unlock()
 	e.leave()
 	n.abandon(id)

@@ -154,8 +154,8 @@ func (c *chain) add(rank int, op transport.Op, bytes int, base mem.Range, near i
 	}
 	if g >= 0 {
 		n.mu.Lock()
-		n.piece[id].transfer, n.piece[id].keep = c.groups[g].id, true
-		n.transfer[c.groups[g].id].left++
+		n.table.Join(c.groups[g].id, id)
+		n.table.Piece(id).Keep = true
 		n.mu.Unlock()
 	}
 	buf, key := n.buffer(id, bytes)
@@ -249,8 +249,8 @@ func (c *chain) post() (posted int, err error) {
 func (c *chain) prepare(k int) {
 	n, e, id := c.n, &c.n.ends[c.rank[k]], c.ids[k]
 	c.ops[k].EP = e.now()
-	n.ops[id] = c.ops[k]
-	n.piece[id].seq = e.seq.Add(1)
+	n.table.Op(id)[0] = c.ops[k]
+	n.table.Piece(id).Seq = e.seq.Add(1)
 }
 
 // postTo posts up to end, and leaves the endpoints of what it could not post.

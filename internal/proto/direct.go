@@ -154,18 +154,6 @@ func (t journey) rights() transport.Access {
 // opPut is the name of the puts whose failure a flush reports if nobody has waited for their handle.
 const opPut = "put"
 
-// failedLocked takes the failures of puts and non-blocking atomics to rank that nobody has waited for, and returns one of them.
-func (n *nic) failedLocked(rank int) (err error) {
-	for h, f := range n.failed {
-		if f.rank == rank && f.told {
-			err = f.err
-			delete(n.failed, h)
-		}
-	}
-	n.failures.Store(len(n.failed) > 0)
-	return err
-}
-
 // mostDepth bounds regmgr.Plan.Depth, so that a transfer needs no allocation.
 const mostDepth = 4
 
@@ -222,8 +210,7 @@ func (n *nic) postHeld(t journey, h Handle, id int32, hold regmgr.Hold, part mem
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(off), RKey: key}
 	op.SGE[0] = transport.SGE{Mem: part, LKey: hold.LKey()}
 	n.mu.Lock()
-	n.transfer[h.id].left++
-	n.piece[id].transfer = h.id
+	n.table.Join(h.id, id)
 	n.direct.holds[id] = hold // P2: the poller's from here on, or abandon's
 	n.mu.Unlock()
 	err := n.post(t.name, id, op)

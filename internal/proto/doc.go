@@ -8,7 +8,7 @@
 //   - Path: how an operation travelled, for statistics: mapped, inline, bounce, bypass, zero-copy, superpipe, lease, message, atomic.
 //   - Small, large: less than a threshold, or not; the first may go through a bounce slot, the second is registered or piped.
 //   - Flight: a large transfer in a pipe of package superpipe.
-//   - Request: one operation that the NIC has not finished.
+//   - Piece, transfer: one operation that the NIC has not finished, and what a handle waits for: as in package inflight.
 //
 // # Life of a put through the NIC
 //
@@ -72,7 +72,7 @@
 //
 //   - P1: the path of atomics is one for a whole Exposure, agreed by all members: CPU where all map each other,
 //     else NIC for everybody, the owner included. Two paths on one word lose updates.
-//   - P2: a request's buffers belong to the NIC until its completion was polled, whoever has stopped waiting.
+//   - P2: a piece's buffers belong to the NIC until its completion was polled, whoever has stopped waiting.
 //   - P3: an asynchronous error is reported once, by the first Flush of its target that follows; that of a put or atomic with a
 //     handle by whoever asks first, the handle or the Flush.
 //   - P4: a rank known to be gone ends every wait that needs it within one slow step of the waiter.
@@ -90,7 +90,7 @@
 //
 //	poll         (at most one poller; try-lock only)
 //	  later.mu   (small puts and atomics that are held; not held while they are posted)
-//	    nic.mu   (requests, slots, endpoints, flights, the firehoses held; never held across a wait)
+//	    nic.mu   (the table of pieces and transfers, slots, endpoints, flights, the firehoses held; never held across a wait)
 //	      superpipe's Origin.mu, Pipe.mu
 //	  superpipe's Pipe.stepping, lease.mu (chunks and acknowledgements are posted under them, which takes later.mu and nic.mu)
 //	  gauge.mu, room.mu, prices's Habits.mu (short; nothing is taken under them)

@@ -215,7 +215,7 @@ func (n *nic) mend(rank int) {
 	e.redo = nil
 	n.mu.Unlock()
 	// What was posted after the break may have been reported before what was flushed by it.
-	slices.SortFunc(redo, func(a, b int32) int { return cmp.Compare(n.piece[a].seq, n.piece[b].seq) })
+	slices.SortFunc(redo, func(a, b int32) int { return cmp.Compare(n.table.Piece(a).Seq, n.table.Piece(b).Seq) })
 	if len(redo) == 0 && !n.holds() && !e.wanted.Load() {
 		n.mended(e, epNone) // whoever has something to do connects
 		return
@@ -257,11 +257,12 @@ func (n *nic) mended(e *endpoint, state uint32) {
 
 // postAgain posts a flushed piece on the new connection. It is called by the mender only, in order.
 func (n *nic) postAgain(e *endpoint, id int32) error {
-	n.piece[id].tries++
-	n.ops[id].EP = e.now()
+	n.table.Piece(id).Tries++
+	op := n.table.Op(id)
+	op[0].EP = e.now()
 	e.posted.Add(1)
 	for {
-		k, err := n.d.Post(n.ops[id : id+1])
+		k, err := n.d.Post(op)
 		if k == 1 {
 			return nil
 		}

@@ -50,7 +50,7 @@ func (n *nic) fetch(op atom.Op, r *Remote, off int, x, y uint64, old mem.Range) 
 	if err := n.reachWord(name, r, off); err != nil {
 		return Handle{}, err
 	}
-	h, id, err := n.beginFetch(name, r.Rank, old)
+	h, id, only, err := n.beginFetch(name, r.Rank, old)
 	if err != nil {
 		return Handle{}, err
 	}
@@ -63,7 +63,7 @@ func (n *nic) fetch(op atom.Op, r *Remote, off int, x, y uint64, old mem.Range) 
 		at.Kind, at.Arg1 = transport.OpCompareSwap, y
 	}
 	at.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	if n.fetching.Add(1) == 1 {
+	if only {
 		err = n.post(name, id, at)
 	} else {
 		err = n.postLater(name, id, &at)
@@ -78,7 +78,7 @@ func (n *nic) fetch(op atom.Op, r *Remote, off int, x, y uint64, old mem.Range) 
 
 // postLater leaves the operation of piece id to the next push. On an error the piece has been freed.
 func (n *nic) postLater(name string, id int32, op *transport.Op) error {
-	e, err := n.enter(name, n.piece[id].rank)
+	e, err := n.enter(name, n.table.Piece(id).Rank)
 	if err != nil {
 		n.abandon(id)
 		return err
@@ -93,11 +93,10 @@ func (n *nic) askFetch(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64,
 	if err := n.reach(name, r, off, t.Bytes); err != nil {
 		return Handle{}, err
 	}
-	h, id, err := n.beginFetch(name, r.Rank, old)
+	h, id, _, err := n.beginFetch(name, r.Rank, old)
 	if err != nil {
 		return Handle{}, err
 	}
-	n.fetching.Add(1)
 	what := [3]byte{byte(op), byte(t.Kind), byte(t.Bytes)}
 	args := [4]uint64{r.rkey, r.raddr + uint64(off), x, y}
 	if err := n.ask(name, id, askAtomic, args, mem.Of(what[:])); err != nil {
@@ -108,27 +107,27 @@ func (n *nic) askFetch(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64,
 	return h, nil
 }
 
-// beginFetch opens a transfer of one piece, whose result goes to old. It waits for both together: nobody who has one of them waits
-// for the other here. The caller counts the piece in fetching.
-func (n *nic) beginFetch(name string, rank int, old mem.Range) (h Handle, id int32, err error) {
+// beginFetch opens a transfer of one piece, whose result goes to old; only says that no other atomic is in flight. It waits for both
+// together: nobody who has one of them waits for the other here.
+func (n *nic) beginFetch(name string, rank int, old mem.Range) (h Handle, id int32, only bool, err error) {
 	try := func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if len(n.freePiece) == 0 {
+		if _, ok := n.table.Next(); !ok {
 			return false
 		}
-		var ok bool
-		if h, ok = n.tryBeginLocked(name, rank); !ok {
+		t, gen, ok := n.table.TryBegin(name, rank, true)
+		if !ok {
 			return false
 		}
-		n.transfer[h.id].told = true
+		h = Handle{n: n, id: t, gen: gen}
 		id, _ = n.tryAcquireLocked(rank, false)
-		p := &n.piece[id]
-		p.transfer, p.dst, p.fetch = h.id, old, true
+		n.table.Sole(t, id)
+		only = n.table.Fetches(id, old)
 		return true
 	}
 	if !try() {
 		err = n.waitUntil(name, rank, try)
 	}
-	return h, id, err
+	return h, id, only, err
 }

@@ -41,7 +41,7 @@ func TestFetchesCrossTogether(t *testing.T) {
 		}
 		next += uint64(len(hs))
 		best = min(best, count.since(t, calls, ops, int64(len(hs))))
-		require.Zero(t, e.nic().fetching.Load())
+		require.Zero(t, e.nic().table.Fetching())
 	}
 	require.EqualValues(t, 2, best, "posts")
 }
@@ -108,8 +108,8 @@ func TestFailedFetchIsReportedOnce(t *testing.T) {
 			require.ErrorIs(t, e.Flush(to), errRefused)
 			require.NoError(t, e.Flush(to), "once")
 			require.EqualValues(t, 77, old.Bits())
-			require.Empty(t, e.nic().failed)
-			require.Zero(t, e.nic().fetching.Load())
+			require.False(t, e.nic().table.Failed())
+			require.Zero(t, e.nic().table.Fetching())
 			require.Zero(t, e.nic().ends[1].pending.Load())
 		})
 	}

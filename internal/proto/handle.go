@@ -43,11 +43,11 @@ func (h Handle) Done() bool {
 		h.over()
 		return true
 	}
-	if h.n.transfer[h.id].gen.Load() != h.gen {
+	if h.n.table.Over(h.id, h.gen) {
 		return true
 	}
 	h.n.progress()
-	return h.n.transfer[h.id].gen.Load() != h.gen || h.n.closed.Load()
+	return h.n.table.Over(h.id, h.gen) || h.n.closed.Load()
 }
 
 // Wait returns when the transfer has ended, with its error the first time it is asked. When ctx ends first it
@@ -57,14 +57,13 @@ func (h Handle) Wait(ctx context.Context) error {
 		h.over()
 		return nil
 	}
-	t := &h.n.transfer[h.id]
-	if t.gen.Load() == h.gen {
+	if !h.n.table.Over(h.id, h.gen) {
 		h.n.pollers.Add(1)
 		defer h.n.pollers.Add(-1)
 		h.n.waits.Add(1)
 		what := h.n.what(h)
 		sp := h.n.e.Sched.Begin(ctx, what, nil)
-		for t.gen.Load() == h.gen {
+		for !h.n.table.Over(h.id, h.gen) {
 			if h.n.progress() {
 				sp.Moved()
 				continue
@@ -97,21 +96,18 @@ func (h Handle) Wait(ctx context.Context) error {
 func (n *nic) what(h Handle) sched.What {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if t := &n.transfer[h.id]; t.gen.Load() == h.gen {
-		return sched.What{Op: t.op, Peer: t.rank}
+	if op, rank, ok := n.table.What(h.id, h.gen); ok {
+		return sched.What{Op: op, Peer: rank}
 	}
 	return sched.What{Peer: -1}
 }
 
 // failure returns the error of a transfer that has ended, the first time it is asked.
 func (n *nic) failure(h Handle) error {
-	if !n.failures.Load() { // set before the transfer's generation grows
+	if !n.table.Failed() {
 		return nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	f := n.failed[h]
-	delete(n.failed, h)
-	n.failures.Store(len(n.failed) > 0)
-	return f.err
+	return n.table.Failure(h.id, h.gen)
 }

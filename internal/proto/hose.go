@@ -44,7 +44,7 @@ func (n *nic) pinnable() int64 {
 	if n.caps.MaxPinned <= 0 {
 		return 0
 	}
-	fixed := int64(n.pool.Bytes() + n.scratch.Bytes + n.bulk.footprint() + 8*os.Getpagesize())
+	fixed := int64(n.pool.Bytes() + pieces*scratchBytes + n.bulk.footprint() + 8*os.Getpagesize())
 	if n.am != nil {
 		fixed += int64(n.am.Footprint())
 	}

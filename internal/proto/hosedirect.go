@@ -90,7 +90,7 @@ func (n *nic) hosedStartPart(t journey, h Handle, all *regmgr.Hold, off int, lef
 		return 0, false, err
 	}
 	key, direct, _, err := n.hoses.Attach(t.name, id, t.r.hosed, addr, bytes, nil, t.kind == transport.OpRead)
-	n.piece[id].hosed = direct
+	n.table.Piece(id).Hosed = direct
 	if err != nil || !direct {
 		n.abandon(id)
 		return 0, false, err

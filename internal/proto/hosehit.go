@@ -13,10 +13,11 @@ import (
 
 // hitLocked takes a piece, with a firehose on the bucket that bytes at off of r lie in, if the bucket is held and a piece is free.
 func (n *nic) hitLocked(r *Remote, off, bytes int, slot, read bool) (id int32, key uint64, ok bool) {
-	if len(n.freePiece) == 0 || r.Rank == n.e.Rank {
+	next, some := n.table.Next()
+	if !some || r.Rank == n.e.Rank {
 		return 0, 0, false
 	}
-	addr, next := r.raddr+uint64(off), n.freePiece[len(n.freePiece)-1]
+	addr := r.raddr + uint64(off)
 	if key, ok = n.hoses.TryLocked(next, r.hosed, addr, bytes); !ok {
 		return 0, 0, false
 	}
@@ -24,7 +25,7 @@ func (n *nic) hitLocked(r *Remote, off, bytes int, slot, read bool) (id int32, k
 		n.hoses.ReleaseLocked(next)
 		return 0, 0, false
 	}
-	n.piece[id].hosed = true
+	n.table.Piece(id).Hosed = true
 	n.hoses.NoteLocked(id, r.hosed, addr, read)
 	return id, key, true
 }
@@ -35,7 +36,7 @@ func (n *nic) hold(id int32, r *Remote, off, bytes int, read bool) (key uint64, 
 	defer n.mu.Unlock()
 	addr := r.raddr + uint64(off)
 	if key, ok = n.hoses.TryLocked(id, r.hosed, addr, bytes); ok {
-		n.piece[id].hosed = true
+		n.table.Piece(id).Hosed = true
 		n.hoses.NoteLocked(id, r.hosed, addr, read)
 	}
 	return key, ok
@@ -43,8 +44,8 @@ func (n *nic) hold(id int32, r *Remote, off, bytes int, read bool) (key uint64, 
 
 // releaseLocked lets go of the firehose of a piece whose operation is over.
 func (n *nic) releaseLocked(id int32) {
-	if p := &n.piece[id]; p.hosed {
-		p.hosed = false
+	if p := n.table.Piece(id); p.Hosed {
+		p.Hosed = false
 		n.hoses.ReleaseLocked(id)
 	}
 }
@@ -79,7 +80,7 @@ func (n *nic) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hit boo
 		return false, nil
 	}
 	n.mu.Lock()
-	if len(n.freeTrans) == 0 {
+	if !n.table.Vacant() {
 		n.mu.Unlock()
 		return false, nil
 	}
@@ -89,7 +90,8 @@ func (n *nic) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hit boo
 		return false, nil
 	}
 	h, _ := n.tryBeginLocked(op, r.Rank)
-	n.piece[id].transfer, n.piece[id].keep = h.id, true
+	n.table.Sole(h.id, id)
+	n.table.Piece(id).Keep = true
 	n.mu.Unlock()
 	buf, lkey := n.buffer(id, dst.Bytes)
 	rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
@@ -114,7 +116,7 @@ func (n *nic) hosedStartHit(t journey, off int, user mem.Range, all *regmgr.Hold
 		return h, false, nil
 	}
 	n.mu.Lock()
-	if len(n.freeTrans) == 0 {
+	if !n.table.Vacant() {
 		n.mu.Unlock()
 		return h, false, nil
 	}
@@ -124,7 +126,7 @@ func (n *nic) hosedStartHit(t journey, off int, user mem.Range, all *regmgr.Hold
 		return h, false, nil
 	}
 	h, _ = n.tryBeginLocked(t.name, t.r.Rank)
-	n.piece[id].transfer = h.id
+	n.table.Sole(h.id, id)
 	n.direct.holds[id] = *all // P2: the poller's from here on, or abandon's
 	n.mu.Unlock()
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(off), RKey: key}

@@ -145,7 +145,7 @@ type bucket struct {
 // hosedPart puts part, which lies in bucket b and has been copied to piece id; err is what the question for b ended with.
 func (n *nic) hosedPart(op string, r *Remote, off int, part mem.Range, id int32, b bucket, err error) error {
 	buf, lkey := n.buffer(id, part.Bytes)
-	n.piece[id].hosed = b.direct
+	n.table.Piece(id).Hosed = b.direct
 	if err != nil || b.carried || !b.direct {
 		n.abandon(id)
 		if err == nil && b.carried {
@@ -253,7 +253,7 @@ func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool)
 	var direct bool
 	if r.Rank != n.e.Rank {
 		key, direct, _, err = n.hoses.Attach(op, k.id, r.hosed, addr, bytes, nil, true)
-		n.piece[k.id].hosed = direct
+		n.table.Piece(k.id).Hosed = direct
 	}
 	switch {
 	case err != nil:

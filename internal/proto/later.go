@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -49,12 +50,13 @@ func (n *nic) putLater(op string, r *Remote, off int, src mem.Range) error {
 // postpone leaves the operation of piece id, whose endpoint has been entered, to the next push; it waits while there is no room
 // for it. On an error the piece has been freed.
 func (n *nic) postpone(name string, id int32, e *endpoint, op *transport.Op) error {
-	n.ops[id] = *op
-	if n.later.add(op, &n.piece[id], e) {
+	n.table.Op(id)[0] = *op
+	p := n.table.Piece(id)
+	if n.later.add(op, p, e) {
 		return nil
 	}
-	rank := n.piece[id].rank
-	err := n.waitUntil(name, rank, func() bool { n.push(); return n.later.add(op, &n.piece[id], e) })
+	rank := p.Rank
+	err := n.waitUntil(name, rank, func() bool { n.push(); return n.later.add(op, p, e) })
 	if err != nil {
 		e.leave()
 		n.abandon(id)
@@ -63,13 +65,13 @@ func (n *nic) postpone(name string, id int32, e *endpoint, op *transport.Op) err
 }
 
 // add appends an operation, or says that there is no room.
-func (l *later) add(op *transport.Op, p *piece, e *endpoint) bool {
+func (l *later) add(op *transport.Op, p *inflight.Piece, e *endpoint) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.len == len(l.ops) {
 		return false
 	}
-	p.seq = e.seq.Add(1)
+	p.Seq = e.seq.Add(1)
 	l.ops[l.len] = *op
 	l.len++
 	l.count.Store(int32(l.len))
@@ -95,7 +97,7 @@ func (n *nic) push() bool {
 	done, err := n.d.Post(l.ops[:k]) // add touches only what is behind them
 	if err != nil && done < k {
 		id := int32(l.ops[done].Cookie)
-		n.ends[n.piece[id].rank].leave()
+		n.ends[n.table.Piece(id).Rank].leave()
 		n.settle(id, err)
 		done++
 	}

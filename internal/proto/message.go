@@ -65,25 +65,17 @@ func (n *nic) arrived(c *transport.Completion) {
 	if err == nil && r.Status != statusOK {
 		err = errRefused
 	}
-	if err == nil && n.piece[id].fetch && len(r.Payload) == 8 {
-		n.piece[id].dst.SetBits(binary.LittleEndian.Uint64(r.Payload))
+	if err == nil && n.table.Fetched(id) && len(r.Payload) == 8 {
+		n.table.Piece(id).Dst.SetBits(binary.LittleEndian.Uint64(r.Payload))
 	}
-	if err == nil && n.piece[id].keep {
+	if err == nil && n.table.Piece(id).Keep {
 		// A reply that does not fit was not made by this program; what fits is as wrong as the rest.
-		buf, _ := n.buffer(id, min(len(r.Payload), n.capacity(id)))
+		buf, _ := n.buffer(id, min(len(r.Payload), n.table.Capacity(id)))
 		copy(buf.Data(), r.Payload)
 	}
-	n.ends[n.piece[id].rank].asked.Add(-1)
+	n.ends[n.table.Piece(id).Rank].asked.Add(-1)
 	n.settle(id, err)
 	_ = n.am.Release(r) // fails only when the NIC is closing
-}
-
-// capacity is the size of piece id's buffer.
-func (n *nic) capacity(id int32) int {
-	if n.piece[id].slot >= 0 {
-		return n.pool.SlotBytes()
-	}
-	return scratchBytes
 }
 
 // handle performs a request of a peer. It runs in the poller and waits for nothing.
@@ -192,7 +184,7 @@ func within(whole mem.Range, addr uint64, n int) (mem.Range, bool) {
 
 // ask sends a request for piece id; it waits for a connection and a credit. On an error the piece is free again.
 func (n *nic) ask(name string, id int32, handler uint8, args [4]uint64, payload mem.Range) error {
-	rank := n.piece[id].rank
+	rank := n.table.Piece(id).Rank
 	e := &n.ends[rank]
 	e.asked.Add(1)
 	var sent bool

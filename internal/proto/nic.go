@@ -10,18 +10,18 @@ import (
 	"gopgas/internal/am"
 	"gopgas/internal/bounce"
 	"gopgas/internal/hose"
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
-// Sizes of the NIC path. A slot is one piece of a large transfer; a piece has a scratch word for the result
-// of an atomic and for the payload of a flag.
+// Sizes of the NIC path. A slot is one piece of a large transfer.
 const (
 	slotBytes    = 64 << 10
 	slots        = 32
 	pieces       = 256
-	scratchBytes = 256 // also the largest inline payload
+	scratchBytes = inflight.ScratchBytes // also the largest inline payload
 	pollBatch    = 64
 )
 
@@ -64,79 +64,20 @@ type nic struct {
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
 
-	mu        sync.Mutex
-	pool      *bounce.Pool
-	piece     []piece
-	freePiece []int32
-	transfer  []transfer
-	freeTrans []int32
-	failed    map[Handle]failure // transfers that ended in error and were not waited for yet
-	failures  atomic.Bool        // there are some, for who does not hold mu
-	fetching  atomic.Int32       // non-blocking atomics in flight
-
-	poolKey, scratchKey transport.Region
-	scratch             mem.Range
-	inline              int            // largest payload sent inline, bytes
-	ops                 []transport.Op // by piece, so that posting allocates nothing
-}
-
-// piece is one operation in flight.
-type piece struct {
-	rank     int
-	slot     int32 // of the bounce pool, or -1
-	transfer int32 // that it is part of, or -1
-	keep     bool  // the waiter takes the result from the piece and frees it
-	fetch    bool  // a non-blocking atomic
-	hosed    bool  // it has a firehose
-	tries    int8  // how often it was posted again
-	piped    bool  // it is a pipe's, or a measurement's, who calls it inner
-	inner    uint64
-	seq      uint64 // among the operations to its rank
-	dst      mem.Range
-}
-
-// transfer is what a Handle waits for: one or more pieces.
-type transfer struct {
-	gen  atomic.Uint32 // grows when the transfer is done
-	left int           // pieces not done, plus one while they are being posted
-	err  error
-	op   string
-	rank int
-	told bool // P3: it changes the target's memory, and a flush tells of its failure if nobody has waited for it
-}
-
-// failure is how a transfer has failed, and whether a flush may tell.
-type failure struct {
-	err  error
-	rank int
-	told bool
+	mu     sync.Mutex
+	table  *inflight.Table // of pieces and transfers; under mu
+	pool   *bounce.Pool
+	inline int // largest payload sent inline, bytes
 }
 
 func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	n := &nic{
-		e: e, name: e.config.NICName, d: d, caps: d.Caps(),
-		ends: make([]endpoint, e.Size), piece: make([]piece, pieces), transfer: make([]transfer, pieces),
-		failed: make(map[Handle]failure), ops: make([]transport.Op, pieces),
+		e: e, name: e.config.NICName, d: d, caps: d.Caps(), ends: make([]endpoint, e.Size),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.inline = min(n.caps.MaxInline, scratchBytes)
-	for i := pieces - 1; i >= 0; i-- {
-		n.freePiece = append(n.freePiece, int32(i))
-		n.freeTrans = append(n.freeTrans, int32(i))
-	}
-	n.scratch = mem.Of(make([]uint64, pieces*scratchBytes/8))
-	count := e.config.Slots
-	if count == 0 {
-		count = slots
-	}
-	bufs := mem.Of(make([]uint64, count*slotBytes/8))
-	n.pool = bounce.New(bufs, min(slotBytes, n.caps.MaxMessage))
-	var err error
-	if n.scratchKey, err = n.d.Register(n.scratch, transport.LocalWrite); err != nil {
-		return nil, fmt.Errorf("register %d bytes of scratch memory: %w", n.scratch.Bytes, err)
-	}
-	if n.poolKey, err = n.d.Register(bufs, transport.LocalWrite); err != nil {
-		return nil, fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
+	if err := n.prepareTable(); err != nil {
+		return nil, err
 	}
 	if err := n.prepareBulk(e.config.Bulk); err != nil {
 		return nil, err
@@ -146,6 +87,7 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	}
 	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
+		var err error
 		if n.am, err = am.New(d, e.Rank, e.Size, n.leases.immediates(), messageCookies, n.handle); err != nil {
 			return nil, err
 		}
@@ -158,6 +100,29 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	e.Sched.SetProgress(n.progress)
 	e.Sched.Go(func() { n.attend(n.ctx) })
 	return n, nil
+}
+
+// prepareTable registers the buffers of pieces.
+func (n *nic) prepareTable() error {
+	scratch := mem.Of(make([]uint64, pieces*scratchBytes/8))
+	count := n.e.config.Slots
+	if count == 0 {
+		count = slots
+	}
+	bufs := mem.Of(make([]uint64, count*slotBytes/8))
+	n.pool = bounce.New(bufs, min(slotBytes, n.caps.MaxMessage))
+	scratchKey, err := n.d.Register(scratch, transport.LocalWrite)
+	if err != nil {
+		return fmt.Errorf("register %d bytes of scratch memory: %w", scratch.Bytes, err)
+	}
+	poolKey, err := n.d.Register(bufs, transport.LocalWrite)
+	if err != nil {
+		return fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
+	}
+	n.table = inflight.New(inflight.Config{
+		Pieces: pieces, Pool: n.pool, PoolKey: poolKey.LKey, Scratch: scratch, ScratchKey: scratchKey.LKey,
+	})
+	return nil
 }
 
 func (n *nic) close() error {
@@ -274,24 +239,24 @@ func (n *nic) finish(c *transport.Completion) {
 		return
 	}
 	id := int32(c.Cookie)
-	p := &n.piece[id]
-	e := &n.ends[p.rank]
+	p := n.table.Piece(id)
+	e := &n.ends[p.Rank]
 	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
-	if c.Status == transport.StatusFlushed && p.tries < am.MostTries && n.e.Peers.Check(p.rank) == nil {
+	if c.Status == transport.StatusFlushed && p.Tries < am.MostTries && n.e.Peers.Check(p.Rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
 		n.mu.Unlock()
 		return
 	}
-	if c.Status == transport.StatusOK && p.dst.Bytes != 0 {
+	if c.Status == transport.StatusOK && p.Dst.Bytes != 0 {
 		// The destination is the engine's until the transfer's generation grows, below.
-		from, _ := n.buffer(id, p.dst.Bytes)
-		copy(p.dst.Data(), from.Data())
-		n.e.Sched.ChargeCopy(p.dst.Bytes, p.dst.Bytes)
+		from, _ := n.buffer(id, p.Dst.Bytes)
+		copy(p.Dst.Data(), from.Data())
+		n.e.Sched.ChargeCopy(p.Dst.Bytes, p.Dst.Bytes)
 	}
 	var err error
 	if c.Status != transport.StatusOK {
-		err = n.statusError(p.rank, c)
+		err = n.statusError(p.Rank, c)
 	}
 	n.landed(id)
 	n.settle(id, err)
@@ -299,65 +264,34 @@ func (n *nic) finish(c *transport.Completion) {
 
 // settle ends a piece.
 func (n *nic) settle(id int32, err error) {
-	if inner, piped := n.settleOwn(id, err); piped {
-		n.reported(inner, err)
+	if end := n.settleOwn(id, err); end.Piped {
+		n.reported(end.Inner, err)
 	}
 }
 
 // settleOwn ends a piece, but for the pipe that it may be of.
-func (n *nic) settleOwn(id int32, err error) (inner uint64, piped bool) {
+func (n *nic) settleOwn(id int32, err error) inflight.End {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := &n.piece[id]
-	ep := &n.ends[p.rank]
-	inner, piped = p.inner, p.piped
 	n.releaseLocked(id)
-	if p.transfer >= 0 {
-		n.partDoneLocked(p.transfer, err)
-	} else if err != nil && !piped && ep.err == nil {
-		ep.err = err
+	end := n.table.Settle(id, err)
+	ep := &n.ends[end.Rank]
+	if end.Loose != nil && ep.err == nil {
+		ep.err = end.Loose
 		ep.bad.Store(true)
 	}
-	if !p.keep {
-		n.freeLocked(id)
+	if end.Tell {
+		ep.bad.Store(true) // P3: nobody may wait for the handle
 	}
 	ep.pending.Add(-1)
-	return inner, piped
-}
-
-// freeLocked returns a piece and its slot.
-func (n *nic) freeLocked(id int32) {
-	p := &n.piece[id]
-	if p.slot >= 0 {
-		n.pool.Give(p.slot)
-	}
-	if p.fetch {
-		n.fetching.Add(-1)
-	}
-	p.dst, p.slot, p.keep, p.tries, p.piped, p.fetch = mem.Range{}, -1, false, 0, false, false
-	n.freePiece = append(n.freePiece, id)
+	return end
 }
 
 // partDoneLocked counts one part of a transfer as done.
 func (n *nic) partDoneLocked(t int32, err error) {
-	tr := &n.transfer[t]
-	if err != nil && tr.err == nil {
-		tr.err = err
+	if rank, tell := n.table.PartDone(t, err); tell {
+		n.ends[rank].bad.Store(true) // P3: nobody may wait for the handle
 	}
-	tr.left--
-	if tr.left > 0 {
-		return
-	}
-	if tr.err != nil {
-		n.failed[Handle{n: n, id: t, gen: tr.gen.Load()}] = failure{transport.NewOpError(tr.op, tr.rank, tr.err), tr.rank, tr.told}
-		n.failures.Store(true)
-		if tr.told {
-			n.ends[tr.rank].bad.Store(true) // P3: nobody may wait for the handle
-		}
-	}
-	tr.err = nil
-	tr.gen.Add(1)
-	n.freeTrans = append(n.freeTrans, t)
 }
 
 // statusError says what a completion means, in the device's words where it has some.

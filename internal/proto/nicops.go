@@ -32,26 +32,16 @@ func (n *nic) tryAcquire(rank int, wantSlot bool) (id int32, ok bool) {
 }
 
 func (n *nic) tryAcquireLocked(rank int, wantSlot bool) (id int32, ok bool) {
-	if len(n.freePiece) == 0 {
-		return 0, false
+	if id, ok = n.table.TryAcquire(rank, wantSlot); ok {
+		n.ends[rank].pending.Add(1)
 	}
-	slot := int32(-1)
-	if wantSlot {
-		if slot, ok = n.pool.Take(); !ok {
-			return 0, false
-		}
-	}
-	id = n.freePiece[len(n.freePiece)-1]
-	n.freePiece = n.freePiece[:len(n.freePiece)-1]
-	n.piece[id] = piece{rank: rank, slot: slot, transfer: -1}
-	n.ends[rank].pending.Add(1)
-	return id, true
+	return id, ok
 }
 
 // post hands the operation of piece id to the NIC; it waits for the connection, and while the NIC has no room. On an
 // error the piece has been freed.
 func (n *nic) post(name string, id int32, op transport.Op) error {
-	rank := n.piece[id].rank
+	rank := n.table.Piece(id).Rank
 	e, err := n.enter(name, rank)
 	if err != nil {
 		n.abandon(id)
@@ -60,15 +50,16 @@ func (n *nic) post(name string, id int32, op transport.Op) error {
 	op.Cookie = uint64(id)
 	op.Flags |= transport.FlagSignaled
 	op.EP = e.now()
-	n.ops[id] = op
-	n.piece[id].seq = e.seq.Add(1)
+	ops := n.table.Op(id)
+	ops[0] = op
+	n.table.Piece(id).Seq = e.seq.Add(1)
 	posted := false
 	var refused error
 	try := func() bool {
 		if !n.push() {
 			return false // what was put before goes before
 		}
-		k, err := n.d.Post(n.ops[id : id+1])
+		k, err := n.d.Post(ops)
 		posted, refused = k == 1, err
 		return posted || err != nil
 	}
@@ -95,18 +86,13 @@ func (n *nic) abandon(id int32) {
 	n.landed(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.ends[n.piece[id].rank].pending.Add(-1)
+	n.ends[n.table.Piece(id).Rank].pending.Add(-1)
 	n.releaseLocked(id)
-	n.freeLocked(id)
+	n.table.Free(id)
 }
 
-// buffer is the NIC memory of piece id for n bytes: its slot, or its scratch word.
-func (n *nic) buffer(id int32, bytes int) (mem.Range, uint64) {
-	if s := n.piece[id].slot; s >= 0 {
-		return n.pool.Range(s).Slice(0, bytes), n.poolKey.LKey
-	}
-	return n.scratch.Slice(int(id)*scratchBytes, bytes), n.scratchKey.LKey
-}
+// buffer is the NIC memory of piece id for so many bytes, and its key.
+func (n *nic) buffer(id int32, bytes int) (mem.Range, uint64) { return n.table.Buffer(id, bytes) }
 
 // put sends src in pieces; it returns when src may be reused. src is copied, never kept.
 func (n *nic) put(op string, r *Remote, off int, src mem.Range) error {
@@ -235,8 +221,8 @@ func (n *nic) getPart(name string, h Handle, r *Remote, off int, dst mem.Range) 
 		return err
 	}
 	n.mu.Lock()
-	n.transfer[h.id].left++
-	n.piece[id].transfer, n.piece[id].dst = h.id, dst
+	n.table.Join(h.id, id)
+	n.table.Piece(id).Dst = dst
 	n.mu.Unlock()
 	buf, key := n.buffer(id, dst.Bytes)
 	rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
@@ -279,7 +265,7 @@ func (n *nic) tryKeep(name string, rank int, slot bool) (k kept, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if k.h, k.id, ok = n.tryBeginOneLocked(name, rank, slot); ok {
-		n.piece[k.id].keep = true
+		n.table.Piece(k.id).Keep = true
 	}
 	return k, ok
 }
@@ -312,7 +298,7 @@ func (n *nic) take(k kept) (uint64, error) {
 func (n *nic) give(k kept) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.freeLocked(k.id)
+	n.table.Free(k.id)
 }
 
 // begin opens a transfer of one part, which the completion of its last piece, or partDone, ends.
@@ -335,14 +321,11 @@ func (n *nic) tryBegin(op string, rank int) (h Handle, ok bool) {
 }
 
 func (n *nic) tryBeginLocked(op string, rank int) (h Handle, ok bool) {
-	if len(n.freeTrans) == 0 {
+	id, gen, ok := n.table.TryBegin(op, rank, op == opPut)
+	if !ok {
 		return h, false
 	}
-	id := n.freeTrans[len(n.freeTrans)-1]
-	n.freeTrans = n.freeTrans[:len(n.freeTrans)-1]
-	t := &n.transfer[id]
-	t.left, t.rank, t.op, t.told = 1, rank, op, op == opPut
-	return Handle{n: n, id: id, gen: t.gen.Load()}, true
+	return Handle{n: n, id: id, gen: gen}, true
 }
 
 func (n *nic) partDone(t int32, err error) {
@@ -396,7 +379,7 @@ func (n *nic) flush(ctx context.Context, rank int) error {
 	n.mu.Lock()
 	err := ep.err
 	if err == nil {
-		err = n.failedLocked(rank)
+		err = n.table.Untold(rank)
 	}
 	ep.err = nil
 	ep.bad.Store(false)

@@ -65,13 +65,13 @@ func (n *nic) tryBeginOne(op string, rank int) (h Handle, id int32, ok bool) {
 
 // tryBeginOneLocked takes a transfer and its only piece, with a slot if wanted, or neither.
 func (n *nic) tryBeginOneLocked(op string, rank int, slot bool) (h Handle, id int32, ok bool) {
-	if len(n.freeTrans) == 0 {
+	if !n.table.Vacant() {
 		return h, 0, false
 	}
 	if id, ok = n.tryAcquireLocked(rank, slot); !ok {
 		return h, 0, false
 	}
 	h, _ = n.tryBeginLocked(op, rank)
-	n.piece[id].transfer = h.id
+	n.table.Sole(h.id, id)
 	return h, id, true
 }

@@ -1,0 +1,169 @@
+package inflight
+
+import (
+	"sync/atomic"
+
+	"gopgas/internal/bounce"
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// ScratchBytes is the memory of a piece without a slot: for the result of an atomic, and for small payloads.
+const ScratchBytes = 256
+
+// Table is what is in flight. Make one with New.
+type Table struct {
+	pieces []Piece
+	ops    []transport.Op // by piece, so that posting allocates nothing
+	free   []int32        // pieces
+
+	transfers []transfer
+	closed    []int32 // transfers that are free
+
+	failed   map[ticket]failure
+	failures atomic.Bool  // there are some, for who does not hold the lock
+	fetching atomic.Int32 // non-blocking atomics in flight
+
+	pool                *bounce.Pool
+	scratch             mem.Range
+	poolKey, scratchKey uint64
+}
+
+// Piece is one operation. From TryAcquire to Free it is one's who has its number: first the caller's, then, from its posting to
+// its completion, the poller's, and with Keep after that the waiter's.
+type Piece struct {
+	Rank  int
+	Seq   uint64    // among the operations to its rank
+	Dst   mem.Range // what it brings is copied there when it is done; empty: nothing is
+	Inner uint64    // the name by which who has had it Piped knows it
+	Tries int8      // how often it was posted again
+	Keep  bool      // the waiter takes the result from its buffer and frees it
+	Hosed bool      // it has a firehose
+	Piped bool      // it is a pipe's, or a measurement's
+
+	fetch    bool // a non-blocking atomic
+	slot     int32
+	transfer int32
+}
+
+// Config is what a Table is made of.
+type Config struct {
+	Pieces     int
+	Pool       *bounce.Pool
+	PoolKey    uint64
+	Scratch    mem.Range // ScratchBytes for each piece
+	ScratchKey uint64
+}
+
+// New returns a table with room for c.Pieces pieces and as many transfers. Nothing in it allocates afterwards, but for failures.
+func New(c Config) *Table {
+	t := &Table{
+		pieces: make([]Piece, c.Pieces), ops: make([]transport.Op, c.Pieces), transfers: make([]transfer, c.Pieces),
+		failed: make(map[ticket]failure), pool: c.Pool, poolKey: c.PoolKey, scratch: c.Scratch, scratchKey: c.ScratchKey,
+	}
+	for i := c.Pieces - 1; i >= 0; i-- {
+		t.free = append(t.free, int32(i))
+		t.closed = append(t.closed, int32(i))
+	}
+	return t
+}
+
+// Piece returns piece id, for whose it is.
+func (t *Table) Piece(id int32) *Piece { return &t.pieces[id] }
+
+// Op is the place of piece id's operation, which stays until it is done: it may have to be posted again.
+func (t *Table) Op(id int32) []transport.Op { return t.ops[id : id+1 : id+1] }
+
+// Buffer is the NIC memory of piece id for so many bytes, and its key: its slot, or its scratch memory.
+func (t *Table) Buffer(id int32, bytes int) (mem.Range, uint64) {
+	if s := t.pieces[id].slot; s >= 0 {
+		return t.pool.Range(s).Slice(0, bytes), t.poolKey
+	}
+	return t.scratch.Slice(int(id)*ScratchBytes, bytes), t.scratchKey
+}
+
+// Capacity is the size of piece id's buffer.
+func (t *Table) Capacity(id int32) int {
+	if t.pieces[id].slot >= 0 {
+		return t.pool.SlotBytes()
+	}
+	return ScratchBytes
+}
+
+// TryAcquire takes a piece for an operation to rank, with a slot if wanted; ok is false where there is none. Under the lock.
+func (t *Table) TryAcquire(rank int, slot bool) (id int32, ok bool) {
+	if len(t.free) == 0 {
+		return 0, false
+	}
+	s := int32(-1)
+	if slot {
+		if s, ok = t.pool.Take(); !ok {
+			return 0, false
+		}
+	}
+	id = t.free[len(t.free)-1]
+	t.free = t.free[:len(t.free)-1]
+	t.pieces[id] = Piece{Rank: rank, slot: s, transfer: none}
+	return id, true
+}
+
+// none is the transfer of a piece that belongs to none.
+const none = -1
+
+// Next is the piece that TryAcquire takes next, if there is one. Under the lock.
+func (t *Table) Next() (id int32, ok bool) {
+	if len(t.free) == 0 {
+		return 0, false
+	}
+	return t.free[len(t.free)-1], true
+}
+
+// Fetches has what piece id brings be the old value of a non-blocking atomic, for dst, and reports whether it is the only one in flight.
+func (t *Table) Fetches(id int32, dst mem.Range) (only bool) {
+	t.pieces[id].Dst, t.pieces[id].fetch = dst, true
+	return t.fetching.Add(1) == 1
+}
+
+// Fetching is how many non-blocking atomics are in flight.
+func (t *Table) Fetching() int { return int(t.fetching.Load()) }
+
+// Fetched reports whether piece id is a non-blocking atomic.
+func (t *Table) Fetched(id int32) bool { return t.pieces[id].fetch }
+
+// Free gives a piece and its slot back. Under the lock.
+func (t *Table) Free(id int32) {
+	p := &t.pieces[id]
+	if p.slot >= 0 {
+		t.pool.Give(p.slot)
+	}
+	if p.fetch {
+		t.fetching.Add(-1)
+	}
+	p.Dst, p.slot, p.Keep, p.Tries, p.Piped, p.fetch = mem.Range{}, -1, false, 0, false, false
+	t.free = append(t.free, id)
+}
+
+// End is what the end of a piece leaves to the table's owner.
+type End struct {
+	Rank  int
+	Tell  bool   // its transfer is over, and the next flush of Rank has a failure to tell of: see Untold
+	Loose error  // how it has failed, where no handle is for it
+	Piped bool   // whoever calls it Inner is to hear of it
+	Inner uint64 // only if Piped
+}
+
+// Settle ends a piece that the NIC has reported, or will not. What is kept stays its waiter's; any other is free. Under the lock.
+func (t *Table) Settle(id int32, err error) End {
+	p := &t.pieces[id]
+	e := End{Rank: p.Rank, Piped: p.Piped, Inner: p.Inner}
+	switch {
+	case p.transfer != none:
+		_, e.Tell = t.PartDone(p.transfer, err) // with the same rank
+	case !p.Piped:
+		e.Loose = err
+	}
+	if !p.Keep {
+		t.Free(id)
+	}
+	return e
+}

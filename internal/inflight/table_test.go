@@ -1,0 +1,319 @@
+package inflight
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/bounce"
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+const (
+	testPieces = 16
+	testSlots  = 4
+	testSlot   = 512
+)
+
+func newTable() *Table {
+	return New(Config{
+		Pieces: testPieces, Pool: bounce.New(mem.Of(make([]byte, testSlots*testSlot)), testSlot), PoolKey: 7,
+		Scratch: mem.Of(make([]byte, testPieces*ScratchBytes)), ScratchKey: 8,
+	})
+}
+
+// TestPieces: there are as many as were asked for, slots as many as the pool has, and no two buffers overlap.
+func TestPieces(t *testing.T) {
+	tb := newTable()
+	for round := range 3 {
+		var ids []int32
+		for i := range testPieces {
+			next, some := tb.Next()
+			require.True(t, some)
+			id, ok := tb.TryAcquire(i, i < testSlots)
+			require.True(t, ok)
+			require.Equal(t, next, id)
+			require.Equal(t, i, tb.Piece(id).Rank)
+			require.False(t, tb.Fetched(id))
+			if i == testSlots-1 {
+				_, ok = tb.TryAcquire(0, true)
+				require.False(t, ok, "no slot is left")
+			}
+			ids = append(ids, id)
+		}
+		_, ok := tb.TryAcquire(0, false)
+		require.False(t, ok)
+		_, some := tb.Next()
+		require.False(t, some)
+		for i, id := range ids {
+			want, key := ScratchBytes, uint64(8)
+			if i < testSlots {
+				want, key = testSlot, 7
+			}
+			require.Equal(t, want, tb.Capacity(id))
+			buf, lkey := tb.Buffer(id, want)
+			require.Equal(t, key, lkey)
+			for k := range buf.Data() {
+				buf.Data()[k] = byte(16*round + i)
+			}
+			tb.Op(id)[0].Cookie = uint64(100*round + i)
+		}
+		for i, id := range ids {
+			buf, _ := tb.Buffer(id, tb.Capacity(id))
+			for _, b := range buf.Data() {
+				require.Equal(t, byte(16*round+i), b, "somebody else has written here")
+			}
+			require.Len(t, tb.Op(id), 1)
+			require.EqualValues(t, 100*round+i, tb.Op(id)[0].Cookie)
+			tb.Free(id)
+		}
+	}
+}
+
+// TestEnds: what the end of a piece leaves to whom.
+func TestEnds(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name  string
+		own   bool // it has a transfer
+		told  bool
+		piped bool
+		keep  bool
+		err   error
+		want  End
+	}{
+		{name: "well", want: End{Rank: 3}},
+		{name: "nobody's error", err: broken, want: End{Rank: 3, Loose: broken}},
+		{name: "a pipe's", piped: true, want: End{Rank: 3, Piped: true, Inner: 9}},
+		{name: "a pipe's error", piped: true, err: broken, want: End{Rank: 3, Piped: true, Inner: 9}},
+		{name: "a handle's", own: true, want: End{Rank: 3}},
+		{name: "a get's error", own: true, err: broken, want: End{Rank: 3}},
+		{name: "a put's error", own: true, told: true, err: broken, want: End{Rank: 3, Tell: true}},
+		{name: "kept", own: true, keep: true, want: End{Rank: 3}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tb := newTable()
+			id, _ := tb.TryAcquire(3, false)
+			p := tb.Piece(id)
+			p.Keep, p.Piped = c.keep, c.piped
+			if c.piped {
+				p.Inner = 9
+			}
+			var h int32
+			var gen uint32
+			if c.own {
+				h, gen, _ = tb.TryBegin("put", 3, c.told)
+				tb.Sole(h, id)
+				require.False(t, tb.Over(h, gen))
+			}
+			require.Equal(t, c.want, tb.Settle(id, c.err))
+			require.Equal(t, c.own && c.err != nil, tb.Failed())
+			next, _ := tb.Next()
+			require.Equal(t, c.keep, next != id, "what is kept is not free")
+			if !c.own {
+				return
+			}
+			require.True(t, tb.Over(h, gen))
+			err := tb.Failure(h, gen)
+			require.ErrorIs(t, err, c.err)
+			if of := (*transport.OpError)(nil); c.err != nil {
+				require.ErrorAs(t, err, &of)
+				require.Equal(t, 3, of.Rank)
+				require.Equal(t, "put", of.Op)
+			}
+			require.NoError(t, tb.Failure(h, gen), "it is told once")
+			require.NoError(t, tb.Untold(3))
+			require.False(t, tb.Failed())
+		})
+	}
+}
+
+// TestUntold: a flush tells of the failures of puts to its rank that no handle has told, and of no others.
+func TestUntold(t *testing.T) {
+	tb := newTable()
+	fail := func(rank int, told bool) (int32, uint32) {
+		h, gen, ok := tb.TryBegin("put", rank, told)
+		require.True(t, ok)
+		tb.PartDone(h, fmt.Errorf("to %d", rank))
+		return h, gen
+	}
+	fail(1, true)
+	fail(1, true)
+	fail(2, true)
+	get, gen := fail(1, false)
+	require.ErrorContains(t, tb.Untold(1), "to 1")
+	require.NoError(t, tb.Untold(1), "one stands for all")
+	require.True(t, tb.Failed())
+	require.Error(t, tb.Untold(2))
+	require.Error(t, tb.Failure(get, gen))
+	require.False(t, tb.Failed())
+}
+
+// TestStaleHandles: a number that is used again says nothing to who had it before, but for his own failure.
+func TestStaleHandles(t *testing.T) {
+	tb := newTable()
+	h, gen, _ := tb.TryBegin("get", 1, false)
+	op, rank, ok := tb.What(h, gen)
+	require.True(t, ok)
+	require.Equal(t, "get", op)
+	require.Equal(t, 1, rank)
+	tb.PartDone(h, errors.New("first"))
+	again, newer, _ := tb.TryBegin("put", 2, true)
+	require.Equal(t, h, again)
+	require.True(t, tb.Over(h, gen))
+	require.False(t, tb.Over(h, newer))
+	_, _, ok = tb.What(h, gen)
+	require.False(t, ok)
+	require.NoError(t, tb.Failure(h, newer))
+	require.ErrorContains(t, tb.Failure(h, gen), "first")
+}
+
+// TestFetching: of non-blocking atomics in flight the first is told that it is alone.
+func TestFetching(t *testing.T) {
+	tb := newTable()
+	var word [8]byte
+	a, _ := tb.TryAcquire(0, false)
+	b, _ := tb.TryAcquire(0, false)
+	require.True(t, tb.Fetches(a, mem.Of(word[:])))
+	require.False(t, tb.Fetches(b, mem.Of(word[:])))
+	require.True(t, tb.Fetched(a))
+	require.Equal(t, 8, tb.Piece(a).Dst.Bytes)
+	tb.Settle(a, nil)
+	tb.Free(b) // it was never posted
+	c, _ := tb.TryAcquire(0, false)
+	require.True(t, tb.Fetches(c, mem.Of(word[:])))
+}
+
+// TestTransfersAgainstModel opens transfers, adds pieces and ends them in any order, with and without errors, beside a model.
+func TestTransfersAgainstModel(t *testing.T) {
+	type model struct {
+		gen   uint32
+		open  bool // the part that keeps it so
+		left  map[int32]bool
+		first error
+		told  bool
+	}
+	rng := rand.New(rand.NewPCG(5, 11))
+	tb := newTable()
+	live := make(map[int32]*model)
+	acquired, errs := 0, 0
+	one := func() (int32, *model) {
+		for id, m := range live { // some order
+			return id, m
+		}
+		return 0, nil
+	}
+	over := func(id int32, m *model) {
+		if m.open || len(m.left) > 0 {
+			require.False(t, tb.Over(id, m.gen))
+			return
+		}
+		require.True(t, tb.Over(id, m.gen))
+		require.ErrorIs(t, tb.Failure(id, m.gen), m.first)
+		delete(live, id)
+	}
+	fails := func(m *model) (err error) {
+		if rng.IntN(4) > 0 {
+			return nil
+		}
+		errs++
+		err = fmt.Errorf("error %d", errs)
+		if m.first == nil {
+			m.first = err
+		}
+		return err
+	}
+	for range 20_000 {
+		id, m := one()
+		switch k := rng.IntN(4); {
+		case k == 0 || m == nil:
+			told := rng.IntN(2) == 0
+			vacant := tb.Vacant()
+			id, gen, ok := tb.TryBegin("put", 1, told)
+			require.Equal(t, len(live) < testPieces, ok)
+			require.Equal(t, vacant, ok)
+			if ok {
+				require.NotContains(t, live, id)
+				live[id] = &model{gen: gen, open: true, left: make(map[int32]bool), told: told}
+			}
+		case k == 1 && m.open:
+			piece, ok := tb.TryAcquire(1, false)
+			require.Equal(t, acquired < testPieces, ok)
+			if ok {
+				acquired++
+				tb.Join(id, piece)
+				m.left[piece] = true
+			}
+		case k == 2 && m.open:
+			m.open = false
+			_, tell := tb.PartDone(id, fails(m))
+			require.Equal(t, len(m.left) == 0 && m.told && m.first != nil, tell)
+			over(id, m)
+		default:
+			for piece := range m.left {
+				delete(m.left, piece)
+				acquired--
+				e := tb.Settle(piece, fails(m))
+				require.NoError(t, e.Loose)
+				require.Equal(t, !m.open && len(m.left) == 0 && m.told && m.first != nil, e.Tell)
+				over(id, m)
+				break
+			}
+		}
+	}
+	require.False(t, tb.Failed())
+}
+
+// TestNothingAllocates: what goes well takes no memory.
+func TestNothingAllocates(t *testing.T) {
+	tb, good := newTable(), true
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		id, _ := tb.TryAcquire(1, true)
+		h, gen, _ := tb.TryBegin("get", 1, false)
+		tb.Sole(h, id)
+		buf, _ := tb.Buffer(id, 8)
+		buf.Word64(0).Store(1)
+		tb.Settle(id, nil)
+		good = good && tb.Over(h, gen) && !tb.Failed()
+	}))
+	require.True(t, good)
+}
+
+// TestFailureIsThereWhenOver: who asks without the lock sees that something has failed as soon as he sees that it is over.
+func TestFailureIsThereWhenOver(t *testing.T) {
+	tb := newTable()
+	var at atomic.Uint64 // the transfer under way: number and generation, plus one
+	seen := make(chan bool)
+	go func() {
+		defer close(seen)
+		for range 200 {
+			var now uint64
+			for now = at.Load(); now == 0; now = at.Load() {
+				runtime.Gosched()
+			}
+			id, gen := int32((now-1)>>32), uint32(now-1)
+			for !tb.Over(id, gen) {
+				runtime.Gosched()
+			}
+			if !tb.Failed() {
+				return
+			}
+			at.Store(0)
+			seen <- true
+		}
+	}()
+	for range 200 {
+		id, gen, _ := tb.TryBegin("put", 1, true)
+		at.Store(uint64(id)<<32 | uint64(gen) + 1)
+		tb.PartDone(id, errors.New("broken"))
+		require.True(t, <-seen)
+		require.Error(t, tb.Failure(id, gen))
+	}
+	<-seen
+}
