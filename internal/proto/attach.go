@@ -77,7 +77,7 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 			xp.region = transport.Region{RKey: hoseKey(xp.hosed)}
 		}
 		xp.hasKey = err == nil
-		n.know(xp.region.RKey, xp.Local)
+		n.exposed.Know(xp.region.RKey, xp.Local)
 	}
 	c.bytes, c.raddr, c.rkey, c.keyed, c.hosed = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey, xp.hasKey, xp.hosed
 	b := c.encode()

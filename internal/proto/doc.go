@@ -21,7 +21,7 @@
 // # Life of an atomic
 //
 // One that the NIC has is posted, and its old value comes back in the piece's own word; what the NIC lacks is asked of the target's CPU,
-// by an active message. The poller copies the value of a non-blocking one to its place. The only one in flight sets out at once;
+// by an active message (package errand). The poller copies the value of a non-blocking one to its place. The only one in flight sets out at once;
 // those behind it are held as small puts are. Atomics at many places go to each owner as a list in messages, or as a chain.
 //
 // # How the way is chosen
@@ -94,7 +94,7 @@
 //	      superpipe's Origin.mu, Pipe.mu
 //	  superpipe's Pipe.stepping, lease.mu (chunks and acknowledgements are posted under them, which takes later.mu and nic.mu)
 //	  gauge.mu, room.mu, prices's Habits.mu (short; nothing is taken under them)
-//	  exposing   (for reading, while a handler runs)
+//	  errand's Memories.mu  (for reading, while a handler runs)
 //	      regmgr's aheader.mu, superpipe's lease.mu, nic.mu
 //	  those of package hose  (nothing but regmgr's budget is taken under them)
 //

@@ -95,7 +95,7 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 			xp.region.RKey = hoseKey(xp.hosed)
 		}
 		if xp.hasKey {
-			e.nic().know(xp.region.RKey, xp.Local)
+			e.nic().exposed.Know(xp.region.RKey, xp.Local)
 		}
 	}
 	mine := card{
@@ -236,7 +236,7 @@ func (xp *Exposure) release() error {
 	}
 	xp.mappings = nil
 	if xp.hosed&bareMark != 0 {
-		xp.e.nic().forget(hoseKey(xp.hosed))
+		xp.e.nic().exposed.Forget(hoseKey(xp.hosed))
 		errs = append(errs, xp.e.nic().drain(xp.Local))
 		xp.hosed = 0
 	}
@@ -245,7 +245,7 @@ func (xp *Exposure) release() error {
 		xp.hosed = 0
 	}
 	if xp.hasKey {
-		xp.e.nic().forget(xp.region.RKey)
+		xp.e.nic().exposed.Forget(xp.region.RKey)
 		errs = append(errs, xp.e.nic().drain(xp.Local))
 		errs = append(errs, xp.e.nic().d.Deregister(xp.region))
 		xp.hasKey = false

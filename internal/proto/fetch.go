@@ -2,6 +2,7 @@ package proto
 
 import (
 	"gopgas/internal/atom"
+	"gopgas/internal/errand"
 	"gopgas/internal/mem"
 	"gopgas/internal/timeline"
 	"gopgas/transport"
@@ -97,9 +98,8 @@ func (n *nic) askFetch(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64,
 	if err != nil {
 		return Handle{}, err
 	}
-	what := [3]byte{byte(op), byte(t.Kind), byte(t.Bytes)}
-	args := [4]uint64{r.rkey, r.raddr + uint64(off), x, y}
-	if err := n.ask(name, id, askAtomic, args, mem.Of(what[:])); err != nil {
+	args, what := errand.ForAtomic(op, t, r.rkey, r.raddr+uint64(off), x, y)
+	if err := n.ask(name, id, uint8(errand.ToAtomic), args, mem.Of(what[:])); err != nil {
 		n.partDone(h.id, nil)
 		return Handle{}, err
 	}

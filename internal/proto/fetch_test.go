@@ -2,13 +2,11 @@ package proto
 
 import (
 	"context"
-	"encoding/binary"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"gopgas/internal/am"
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -164,26 +162,4 @@ func TestListsOnTheirWay(t *testing.T) {
 	require.Zero(t, v, "part of it was done")
 	outside := func(int) (*Remote, int) { return to, 1 << 16 }
 	require.ErrorIs(t, e.AccumulateAt("gather", atom.Sum, atom.ElemOf[uint32](), 3, outside, src, old), errBounds)
-}
-
-// FuzzListed: no message makes the handler touch what it may not, or write more than it says.
-func FuzzListed(f *testing.F) {
-	f.Add(uint64(atom.Sum)|8<<16|fetches, []byte("12345678abcdefgh"))
-	f.Add(uint64(atom.Max)|uint64(atom.ElemOf[uint16]().Kind)<<8|2<<16, make([]byte, 20))
-	f.Fuzz(func(t *testing.T, what uint64, payload []byte) {
-		memory := make([]uint64, 8)
-		out := make([]byte, 256)
-		r := am.Request{Args: [4]uint64{0, 0, what}, Payload: append([]byte(nil), payload...)}
-		if len(payload) >= 8 { // an address that may be inside
-			at := mem.Of(memory).Slice(16, 16).Addr() + uint64(payload[0])%40 - 12
-			binary.LittleEndian.PutUint64(r.Payload, at)
-		}
-		n, status := listed(&r, mem.Of(memory).Slice(16, 16), out)
-		require.LessOrEqual(t, n, len(out))
-		if status != statusOK {
-			require.Zero(t, n)
-			require.Equal(t, make([]uint64, 8), memory)
-		}
-		require.Equal(t, [6]uint64{}, [6]uint64{memory[0], memory[1], memory[4], memory[5], memory[6], memory[7]})
-	})
 }

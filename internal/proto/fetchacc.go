@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gopgas/internal/atom"
+	"gopgas/internal/errand"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -59,8 +60,8 @@ func (n *nic) askedGetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, sr
 		if err != nil {
 			return err
 		}
-		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(op) | uint64(t.Kind)<<8 | uint64(t.Bytes)<<16}
-		if err := n.ask(name, k.id, askGetAccumulate, args, src.Slice(0, bytes)); err != nil {
+		args := errand.ForElements(op, t, r.rkey, r.raddr+uint64(off))
+		if err := n.ask(name, k.id, uint8(errand.ToGetAccumulate), args, src.Slice(0, bytes)); err != nil {
 			n.partDone(k.h.id, nil)
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"gopgas/firehose"
 	"gopgas/internal/am"
 	"gopgas/internal/cost"
+	"gopgas/internal/errand"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/regmgr"
@@ -58,7 +59,7 @@ func hoseKey(id uint32) uint64 { return 1<<63 | uint64(id) }
 func (n *nic) exposeHosed(r mem.Range) (uint32, error) {
 	id, err := n.hoses.Expose(r)
 	if err == nil {
-		n.know(hoseKey(id), r)
+		n.exposed.Know(hoseKey(id), r)
 	}
 	return id, err
 }
@@ -72,7 +73,7 @@ func (n *nic) withdrawHosed(id uint32, others []Remote) error {
 		}
 	}
 	n.hoses.Leave(fars)
-	n.forget(hoseKey(id))
+	n.exposed.Forget(hoseKey(id))
 	return n.hoses.Withdraw(id)
 }
 
@@ -122,7 +123,7 @@ func (l hoseLane) Send(rank int, k hose.Kind, body []byte, cookie uint64) (sent 
 
 func (l hoseLane) Drop(rank int) []uint64 { return l.n.am.Drop(rank, hose.Cookie) }
 
-func (l hoseLane) Store(dst, src mem.Range) { store(dst, src) }
+func (l hoseLane) Store(dst, src mem.Range) { errand.Store(dst, src) }
 
 // Model asks who has told, or measures; not in virtual time, where things cost what a model says.
 func (l hoseLane) Model() (cost.Model, error) {

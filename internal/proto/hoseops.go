@@ -3,6 +3,7 @@ package proto
 import (
 	"context"
 
+	"gopgas/internal/errand"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -175,7 +176,7 @@ func (n *nic) byMessage(op string, r *Remote, off int, src mem.Range) error {
 		if err != nil {
 			return err
 		}
-		if err := n.ask(op, id, askStore, [4]uint64{r.rkey, r.raddr + uint64(off)}, part); err != nil {
+		if err := n.ask(op, id, uint8(errand.ToStore), errand.ForBytes(r.rkey, r.raddr+uint64(off), part.Bytes), part); err != nil {
 			return err
 		}
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
@@ -268,8 +269,7 @@ func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool)
 		n.ends[r.Rank].wary.Store(refusals)
 		bytes = min(bytes, n.am.MaxPayload()/8*8)
 		n.e.counts.add(PathMessage, r.Rank, bytes)
-		args := [4]uint64{r.rkey, addr, uint64(bytes)}
-		err = n.ask(op, k.id, askLoad, args, mem.Range{})
+		err = n.ask(op, k.id, uint8(errand.ToLoad), errand.ForBytes(r.rkey, addr, bytes), mem.Range{})
 	}
 	if err != nil {
 		n.partDone(k.h.id, nil)

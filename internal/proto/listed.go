@@ -3,13 +3,11 @@ package proto
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"reflect"
 	"slices"
 	"sync"
 
-	"gopgas/internal/am"
 	"gopgas/internal/atom"
+	"gopgas/internal/errand"
 	"gopgas/internal/mem"
 	"gopgas/internal/timeline"
 )
@@ -221,7 +219,7 @@ func (l *list) tell(r *Remote, some []uint16) error {
 		return err
 	}
 	args, payload := l.pack(r, some, false)
-	if err := l.n.ask(l.name, id, askListed, args, payload); err != nil {
+	if err := l.n.ask(l.name, id, uint8(errand.ToList), args, payload); err != nil {
 		return err
 	}
 	l.n.e.counts.add(PathMessage, r.Rank, len(some)*l.t.Bytes)
@@ -236,7 +234,7 @@ func (l *list) ask(r *Remote, some []uint16, wait bool) (kept, error) {
 		return kept{}, err
 	}
 	args, payload := l.pack(r, some, true)
-	if err := l.n.ask(l.name, k.id, askListed, args, payload); err != nil {
+	if err := l.n.ask(l.name, k.id, uint8(errand.ToList), args, payload); err != nil {
 		l.n.partDone(k.h.id, nil)
 		return kept{}, err
 	}
@@ -244,51 +242,11 @@ func (l *list) ask(r *Remote, some []uint16, wait bool) (kept, error) {
 	return k, nil
 }
 
-// fetches marks a list whose old values are wanted.
-const fetches = 1 << 24
-
-// pack makes a message: args are the key, nothing, and what to do with what; the payload is the addresses, then the operands.
-func (l *list) pack(r *Remote, some []uint16, fetch bool) (args [4]uint64, payload mem.Range) {
-	size := l.t.Bytes
-	buf := mem.Of(l.payload[:]).Slice(0, len(some)*(8+size))
+// pack makes a message.
+func (l *list) pack(r *Remote, some []uint16, fetch bool) (args errand.Args, payload mem.Range) {
+	buf := mem.Of(l.payload[:]).Slice(0, errand.ListBytes(l.t, len(some)))
 	for j, e := range some {
-		binary.LittleEndian.PutUint64(l.payload[8*j:], r.raddr+uint64(l.off[e]))
-		buf.Slice(len(some)*8+j*size, size).SetBits(l.x[e])
+		errand.SetEntry(buf, l.t, len(some), j, r.raddr+uint64(l.off[e]), l.x[e])
 	}
-	args = [4]uint64{r.rkey, 0, uint64(l.op) | uint64(l.t.Kind)<<8 | uint64(size)<<16}
-	if fetch {
-		args[2] |= fetches
-	}
-	return args, buf
-}
-
-// listed performs a message of a list on whole, the memory that its key names: all of it, or nothing if it asks for what it may not.
-func listed(r *am.Request, whole mem.Range, out []byte) (int, uint8) {
-	op, t := atom.Op(r.Args[2]), atom.Elem{Kind: reflect.Kind(r.Args[2] >> 8 & 0xff), Bytes: int(r.Args[2] >> 16 & 0xff)}
-	fetch := r.Args[2]&fetches != 0
-	if op >= atom.CompareSwap || t.Check(op) != nil || !t.Fits(0) || len(r.Payload)%(8+t.Bytes) != 0 {
-		return 0, statusMalformed
-	}
-	n := len(r.Payload) / (8 + t.Bytes)
-	if fetch && n*t.Bytes > len(out) {
-		return 0, statusMalformed
-	}
-	for j := range n {
-		addr := binary.LittleEndian.Uint64(r.Payload[8*j:])
-		if _, ok := within(whole, addr, t.Bytes); !ok || !t.Fits(addr) {
-			return 0, statusRefused
-		}
-	}
-	operands, olds := mem.Of(r.Payload[8*n:]), mem.Of(out)
-	for j := range n {
-		off := int(binary.LittleEndian.Uint64(r.Payload[8*j:]) - whole.Addr())
-		old := atom.Do(op, t, whole, off, operands.Slice(j*t.Bytes, t.Bytes).Bits(), 0)
-		if fetch {
-			olds.Slice(j*t.Bytes, t.Bytes).SetBits(old)
-		}
-	}
-	if !fetch {
-		return 0, statusOK
-	}
-	return n * t.Bytes, statusOK
+	return errand.ForList(l.op, l.t, r.rkey, fetch), buf
 }

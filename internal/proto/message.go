@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"reflect"
 
 	"gopgas/internal/am"
 	"gopgas/internal/atom"
+	"gopgas/internal/errand"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -16,20 +16,12 @@ import (
 // messageCookies and up are completions of active messages.
 const messageCookies = 1 << 63
 
-// Handlers of active messages.
-const (
-	askAtomic        = iota + 1 // args: key, address, x, y; payload: operation, kind, bytes. Reply: the old value
-	askAccumulate               // args: key, address, operation | kind<<8 | bytes<<16; payload: elements
-	askGetAccumulate            // as askAccumulate. Reply: the old elements
-	askHose                     // the first of those of package hose
-)
+// askHose is the first handler of package hose; those of package errand come before.
+const askHose = uint8(errand.Kinds)
 
-// Handlers that come after those of package hose.
+// Handlers of leases, which come after those of package hose.
 const (
-	askStore  = askHose + uint8(hose.Kinds) + iota // args: key, address; payload: bytes
-	askLoad                                        // args: key, address, how many. Reply: the bytes
-	askListed                                      // args: key, 0, operation | kind<<8 | bytes<<16 | fetches; payload: addresses, elements. Reply: the old elements, or nothing
-	askLease                                       // args: key, address, bytes; payload: a superpipe.Offer. Reply: its length and a superpipe.Grant, or 0: not now
+	askLease  = askHose + uint8(hose.Kinds) + iota // args: key, address, bytes; payload: a superpipe.Offer. Reply: its length and a superpipe.Grant, or 0: not now
 	askPull                                        // args: key, address, bytes; payload: a superpipe.Grant. Reply: its length and a superpipe.Offer, or 0: not now
 	askReturn                                      // args: generation, tag: the receiver has its lease back. Reply: 1, or 0: ask again
 	askStop                                        // args: generation: no more into this lease of the sender's. Reply: 1: it will be returned, or 0
@@ -37,9 +29,9 @@ const (
 
 // Statuses of replies.
 const (
-	statusOK = iota
-	statusRefused
-	statusMalformed
+	statusOK        = errand.OK
+	statusRefused   = errand.Refused
+	statusMalformed = errand.Malformed
 )
 
 // arrived handles the completion of an active message.
@@ -95,91 +87,19 @@ func (n *nic) handle(r am.Request, out []byte) (int, uint8) {
 			n.leases.ready() // which may register: not under a lock
 		}
 	}
-	n.exposing.RLock()
-	defer n.exposing.RUnlock()
-	whole, ok := n.exposed[r.Args[0]]
-	if !ok {
+	whole, ok := n.exposed.Hold(r.Args[0])
+	defer n.exposed.Release()
+	switch {
+	case !ok:
 		return 0, statusRefused
-	}
-	switch r.Handler {
-	case askAtomic:
-		if len(r.Payload) != 3 {
-			return 0, statusMalformed
-		}
-		t := atom.Elem{Kind: reflect.Kind(r.Payload[1]), Bytes: int(r.Payload[2])}
-		part, ok := within(whole, r.Args[1], t.Bytes)
-		if !ok || t.Check(atom.Op(r.Payload[0])) != nil || !t.Fits(r.Args[1]) {
-			return 0, statusRefused
-		}
-		old := atom.Do(atom.Op(r.Payload[0]), t, part, 0, r.Args[2], r.Args[3])
-		binary.LittleEndian.PutUint64(out, old)
-		return 8, statusOK
-	case askAccumulate, askGetAccumulate:
-		op, t := atom.Op(r.Args[2]), atom.Elem{Kind: reflect.Kind(r.Args[2] >> 8 & 0xff), Bytes: int(r.Args[2] >> 16 & 0xff)}
-		part, ok := within(whole, r.Args[1], len(r.Payload))
-		if !ok || op >= atom.CompareSwap || t.Check(op) != nil || !t.Fits(r.Args[1]) || len(r.Payload)%t.Bytes != 0 {
-			return 0, statusRefused
-		}
-		if r.Handler == askGetAccumulate {
-			atom.FetchAccumulate(op, t, part, mem.Of(r.Payload), mem.Of(out[:len(r.Payload)]))
-			return len(r.Payload), statusOK
-		}
-		atom.Accumulate(op, t, part, mem.Of(r.Payload))
-		return 0, statusOK
-	case askListed:
-		return listed(&r, whole, out)
-	case askStore:
-		part, ok := within(whole, r.Args[1], len(r.Payload))
-		if !ok {
-			return 0, statusRefused
-		}
-		store(part, mem.Of(r.Payload))
-		return 0, statusOK
-	case askLoad:
-		if r.Args[2] > uint64(len(out)) {
-			return 0, statusMalformed
-		}
-		part, ok := within(whole, r.Args[1], int(r.Args[2]))
-		if !ok {
-			return 0, statusRefused
-		}
-		load(mem.Of(out[:part.Bytes]), part)
-		return part.Bytes, statusOK
-	case askLease, askPull:
-		part, ok := within(whole, r.Args[1], int(min(r.Args[2], math.MaxInt)))
+	case r.Handler == askLease || r.Handler == askPull:
+		part, ok := errand.Within(whole, r.Args[1], int(min(r.Args[2], math.MaxInt)))
 		if !ok || r.From < 0 || r.From >= n.e.Size {
 			return 0, statusRefused
 		}
 		return n.leases.serve(r, part, out)
 	}
-	return 0, statusMalformed
-}
-
-// store writes src to exposed memory, a word as one: whoever polls it sees the old value or the new one.
-func store(dst, src mem.Range) {
-	if dst.Bytes == 8 && dst.Addr()%8 == 0 {
-		dst.Word64(0).Store(src.Bits())
-		return
-	}
-	copy(dst.Data(), src.Data())
-}
-
-// load reads exposed memory, a word as one.
-func load(dst, src mem.Range) {
-	if src.Bytes == 8 && src.Addr()%8 == 0 {
-		dst.SetBits(src.Word64(0).Load())
-		return
-	}
-	copy(dst.Data(), src.Data())
-}
-
-// within returns the n bytes at address addr of whole.
-func within(whole mem.Range, addr uint64, n int) (mem.Range, bool) {
-	off := addr - whole.Addr()
-	if addr < whole.Addr() || off > uint64(whole.Bytes) || n > whole.Bytes-int(off) {
-		return mem.Range{}, false
-	}
-	return whole.Slice(int(off), n), true
+	return errand.Perform(errand.Kind(r.Handler), r.Args, r.Payload, whole, out)
 }
 
 // ask sends a request for piece id; it waits for a connection and a credit. On an error the piece is free again.
@@ -227,9 +147,8 @@ func (n *nic) askedAtomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint
 	if err != nil {
 		return 0, err
 	}
-	what := [3]byte{byte(op), byte(t.Kind), byte(t.Bytes)}
-	args := [4]uint64{r.rkey, r.raddr + uint64(off), x, y}
-	if err := n.ask(name, k.id, askAtomic, args, mem.Of(what[:])); err != nil {
+	args, what := errand.ForAtomic(op, t, r.rkey, r.raddr+uint64(off), x, y)
+	if err := n.ask(name, k.id, uint8(errand.ToAtomic), args, mem.Of(what[:])); err != nil {
 		n.partDone(k.h.id, nil)
 		return 0, err
 	}
@@ -251,8 +170,8 @@ func (n *nic) askedAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src m
 		if err != nil {
 			return err
 		}
-		args := [4]uint64{r.rkey, r.raddr + uint64(off), uint64(op) | uint64(t.Kind)<<8 | uint64(t.Bytes)<<16}
-		if err := n.ask(name, id, askAccumulate, args, part); err != nil {
+		args := errand.ForElements(op, t, r.rkey, r.raddr+uint64(off))
+		if err := n.ask(name, id, uint8(errand.ToAccumulate), args, part); err != nil {
 			return err
 		}
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)

@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/am"
 	"gopgas/internal/bounce"
+	"gopgas/internal/errand"
 	"gopgas/internal/hose"
 	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
@@ -44,11 +45,10 @@ type nic struct {
 	gauge  gauge
 	forced atomic.Uint32 // a selector.Protocol, or None
 
-	am       *am.AM        // nil: the NIC has no sends
-	hoses    *hose.Set     // nil: the NIC has no limit, or cannot do without whole registrations
-	bares    atomic.Uint32 // memory attached so far that is not registered
-	exposing sync.RWMutex
-	exposed  map[uint64]mem.Range // by key: what handlers may touch
+	am      *am.AM          // nil: the NIC has no sends
+	hoses   *hose.Set       // nil: the NIC has no limit, or cannot do without whole registrations
+	bares   atomic.Uint32   // memory attached so far that is not registered
+	exposed errand.Memories // what handlers may touch
 
 	pollers    atomic.Int32  // goroutines that poll while they wait
 	waits      atomic.Uint32 // that have begun to poll
@@ -85,7 +85,6 @@ func newNIC(e *Engine, d transport.Domain) (*nic, error) {
 	if err := n.prepareLeases(e.config.Leases); err != nil {
 		return nil, err
 	}
-	n.exposed = make(map[uint64]mem.Range)
 	if n.caps.Sends && n.caps.MaxMessage >= am.LeastMessage {
 		var err error
 		if n.am, err = am.New(d, e.Rank, e.Size, n.leases.immediates(), messageCookies, n.handle); err != nil {
@@ -151,19 +150,6 @@ func (n *nic) quit() {
 		_ = sp.Step()
 	}
 	n.poll.Unlock()
-}
-
-// know makes memory reachable for handlers; forget ends that, and returns when none is in it.
-func (n *nic) know(key uint64, r mem.Range) {
-	n.exposing.Lock()
-	defer n.exposing.Unlock()
-	n.exposed[key] = r
-}
-
-func (n *nic) forget(key uint64) {
-	n.exposing.Lock()
-	defer n.exposing.Unlock()
-	delete(n.exposed, key)
 }
 
 // learn keeps rank's address if it was not known before.
