@@ -48,8 +48,9 @@ var rooms = []room{
 	{"internal/shape", ""}, // pure: where members lie
 	{"internal/racecheck", "internal/atom internal/symheap internal/proto internal/touch transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "internal/peers internal/atom internal/errand internal/inflight internal/prices internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
+	{"internal/proto", "internal/peers internal/atom internal/card internal/errand internal/inflight internal/prices internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
 	{"internal/hose", "regmgr firehose transport leaves"},
+	{"internal/card", "transport leaves"},                                                     // what members tell each other of their memory
 	{"internal/errand", "internal/atom leaves"},                                               // what others have this rank's CPU do
 	{"internal/inflight", "internal/bounce transport leaves"},                                 // operations and what handles wait for
 	{"internal/atom", leaves},                                                                 // what atomics do to an element

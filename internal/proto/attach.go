@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gopgas/internal/card"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -17,22 +18,22 @@ const CardBytes = 192
 // all know each other's address. It is collective like Allocate. cpu says that the members can be expected to map each
 // other's library memory, so that atomics on that are the CPU's; it is the same for all.
 func (e *Engine) Meet(ctx context.Context, x Exchanger, ranks []int) (cpu bool, err error) {
-	mine := card{cpu: e.oneNode(ranks), err: e.openNIC(ctx)}
+	mine := card.Card{CPU: e.oneNode(ranks), Err: e.openNIC(ctx)}
 	if n := e.nic(); n != nil {
-		mine.addr = n.d.Address()
+		mine.Addr = n.d.Address()
 	}
-	cards, xerr := exchangeCards(ctx, x, mine)
+	cards, xerr := card.Exchange(ctx, x.Exchange, mine)
 	if xerr != nil {
-		return false, errors.Join(mine.err, xerr)
+		return false, errors.Join(mine.Err, xerr)
 	}
-	if err := firstFailure(cards, ranks, mine.err); err != nil {
+	if err := card.FirstFailure(cards, ranks, mine.Err); err != nil {
 		return false, err
 	}
 	cpu = true
 	for m, c := range cards {
-		cpu = cpu && c.cpu
-		if n := e.nic(); n != nil && c.addr != nil {
-			n.learn(ranks[m], c.addr)
+		cpu = cpu && c.CPU
+		if n := e.nic(); n != nil && c.Addr != nil {
+			n.learn(ranks[m], c.Addr)
 		}
 	}
 	return cpu, nil
@@ -55,12 +56,12 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 				"use Alloc, or set PGAS_TRANSPORT", transport.ErrUnsupported)
 		}
 	}
-	c := card{cpu: xp.CPU}
+	c := card.Card{CPU: xp.CPU}
 	var err error
 	switch {
 	case own:
 	case e.mapper != nil:
-		if xp.Local, c.token, err = e.mapper.Alloc(bytes); err != nil {
+		if xp.Local, c.Token, err = e.mapper.Alloc(bytes); err != nil {
 			return nil, nil, err
 		}
 		xp.owned = true
@@ -79,10 +80,10 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 		xp.hasKey = err == nil
 		n.exposed.Know(xp.region.RKey, xp.Local)
 	}
-	c.bytes, c.raddr, c.rkey, c.keyed, c.hosed = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey, xp.hasKey, xp.hosed
-	b := c.encode()
+	c.Bytes, c.RAddr, c.RKey, c.Keyed, c.Hosed = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey, xp.hasKey, xp.hosed
+	b := c.Encode()
 	if len(b) > CardBytes {
-		return nil, nil, errors.Join(fmt.Errorf("%w: a card of %d bytes, at most %d", errCard, len(b), CardBytes), xp.release())
+		return nil, nil, errors.Join(fmt.Errorf("%w: a card of %d bytes, at most %d", card.ErrMalformed, len(b), CardBytes), xp.release())
 	}
 	return xp, b, nil
 }
@@ -90,26 +91,26 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 // Reach returns how this rank reaches what rank has attached, by its card; own is this rank's exposure if it is its own.
 // The exposure that is returned holds the way there until it is freed.
 func (e *Engine) Reach(rank int, b []byte, own *Exposure) (*Exposure, error) {
-	c, err := decodeCard(b)
+	c, err := card.Decode(b)
 	if err != nil {
 		return nil, err
 	}
-	xp := &Exposure{e: e, CPU: c.cpu}
-	r := Remote{Rank: rank, Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, keyed: c.keyed, room: c.bytes, nicAtomics: !c.cpu}
-	if c.hosed != 0 {
+	xp := &Exposure{e: e, CPU: c.CPU}
+	r := Remote{Rank: rank, Bytes: c.Bytes, raddr: c.RAddr, rkey: c.RKey, keyed: c.Keyed, room: c.Bytes, nicAtomics: !c.CPU}
+	if c.Hosed != 0 {
 		r.hosed = hose.Bare(rank)
 	}
 	switch {
 	case e.mapper == nil:
 	case own != nil:
 		r.Mapped = own.Local
-	case c.token != nil:
-		r.Mapped, err = e.mapper.Map(c.token)
+	case c.Token != nil:
+		r.Mapped, err = e.mapper.Map(c.Token)
 		if err == nil {
 			xp.mappings = append(xp.mappings, r.Mapped)
 		}
 	}
-	if r.Mapped.Bytes == 0 && (c.cpu || e.nic() == nil) {
+	if r.Mapped.Bytes == 0 && (c.CPU || e.nic() == nil) {
 		if err == nil {
 			err = fmt.Errorf("%w: it is not mapped and no NIC is in use", transport.ErrUnsupported)
 		}

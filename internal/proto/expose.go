@@ -2,10 +2,10 @@ package proto
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
+	"gopgas/internal/card"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/internal/touch"
@@ -98,21 +98,21 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 			e.nic().exposed.Know(xp.region.RKey, xp.Local)
 		}
 	}
-	mine := card{
-		bytes: xp.Local.Bytes, raddr: xp.Local.Addr(), rkey: xp.region.RKey, keyed: xp.hasKey, hosed: xp.hosed,
-		token: token, err: err,
+	mine := card.Card{
+		Bytes: xp.Local.Bytes, RAddr: xp.Local.Addr(), RKey: xp.region.RKey, Keyed: xp.hasKey, Hosed: xp.hosed,
+		Token: token, Err: err,
 	}
 	if n := e.nic(); n != nil {
-		mine.addr = n.d.Address()
+		mine.Addr = n.d.Address()
 		if n.hoses != nil {
-			mine.budget = n.hoses.Hash()
+			mine.Budget = n.hoses.Hash()
 		}
 	}
-	cards, xerr := exchangeCards(ctx, x, mine)
+	cards, xerr := card.Exchange(ctx, x.Exchange, mine)
 	if xerr != nil {
 		return nil, errors.Join(err, xerr, xp.release())
 	}
-	verdict := firstFailure(cards, ranks, err)
+	verdict := card.FirstFailure(cards, ranks, err)
 	if verdict == nil {
 		verdict = xp.agree(cards, ranks)
 	}
@@ -125,17 +125,17 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	}
 	// Second round: one member that cannot reach another decides the path, or the failure, for all. It takes
 	// place whatever the first one brought, so that every share is exactly two exchanges.
-	votes, xerr := exchangeCards(ctx, x, card{cpu: allMapped, err: verdict})
+	votes, xerr := card.Exchange(ctx, x.Exchange, card.Card{CPU: allMapped, Err: verdict})
 	if xerr != nil {
 		return nil, errors.Join(xerr, xp.release())
 	}
-	if err := firstFailure(votes, ranks, verdict); err != nil {
+	if err := card.FirstFailure(votes, ranks, verdict); err != nil {
 		_ = xp.release()
 		return nil, err
 	}
 	xp.CPU = true
 	for _, v := range votes {
-		xp.CPU = xp.CPU && v.cpu
+		xp.CPU = xp.CPU && v.CPU
 	}
 	for m := range xp.Of {
 		xp.Of[m].nicAtomics = !xp.CPU
@@ -144,9 +144,9 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 }
 
 // agree checks, where some member's memory is registered in buckets, that all members divide their budgets alike.
-func (xp *Exposure) agree(cards []card, ranks []int) error {
+func (xp *Exposure) agree(cards []card.Card, ranks []int) error {
 	for m, c := range cards {
-		if c.hosed == 0 {
+		if c.Hosed == 0 {
 			continue
 		}
 		n := xp.e.nic()
@@ -159,7 +159,7 @@ func (xp *Exposure) agree(cards []card, ranks []int) error {
 			hashes[r] = n.hoses.Hash() // ranks outside the group have no say
 		}
 		for m, c := range cards {
-			hashes[ranks[m]] = c.budget
+			hashes[ranks[m]] = c.Budget
 		}
 		return n.hoses.Agree(hashes)
 	}
@@ -177,25 +177,25 @@ func (e *Engine) oneNode(ranks []int) bool {
 }
 
 // mapAll maps the other members' parts and reports whether all are mapped.
-func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
+func (xp *Exposure) mapAll(cards []card.Card, ranks []int) bool {
 	all := true
 	xp.Of = make([]Remote, len(ranks))
 	for m, c := range cards {
-		r := Remote{Rank: ranks[m], Bytes: c.bytes, raddr: c.raddr, rkey: c.rkey, keyed: c.keyed, room: c.bytes}
-		if xp.e.nic() != nil && c.addr != nil {
-			xp.e.nic().learn(r.Rank, c.addr)
+		r := Remote{Rank: ranks[m], Bytes: c.Bytes, raddr: c.RAddr, rkey: c.RKey, keyed: c.Keyed, room: c.Bytes}
+		if xp.e.nic() != nil && c.Addr != nil {
+			xp.e.nic().learn(r.Rank, c.Addr)
 		}
-		if c.hosed != 0 {
-			r.hosed = hose.NewFar(r.Rank, c.hosed, c.raddr, uint64(c.bytes))
+		if c.Hosed != 0 {
+			r.hosed = hose.NewFar(r.Rank, c.Hosed, c.RAddr, uint64(c.Bytes))
 		}
 		switch {
 		case xp.e.mapper != nil && ranks[m] == xp.e.Rank:
 			r.Mapped = xp.Local
-		case c.token == nil || xp.e.mapper == nil || xp.e.Nodes[ranks[m]] != xp.e.Nodes[xp.e.Rank]:
+		case c.Token == nil || xp.e.mapper == nil || xp.e.Nodes[ranks[m]] != xp.e.Nodes[xp.e.Rank]:
 			// What another node's token would map, if anything, could not be watched over as a node's ranks are.
-			all = all && c.bytes == 0
+			all = all && c.Bytes == 0
 		default:
-			m, err := xp.e.mapper.Map(c.token)
+			m, err := xp.e.mapper.Map(c.Token)
 			if err != nil {
 				all = false
 				break
@@ -209,15 +209,15 @@ func (xp *Exposure) mapAll(cards []card, ranks []int) bool {
 }
 
 // unreachable says which member has no path.
-func (xp *Exposure) unreachable(cards []card, ranks []int) error {
+func (xp *Exposure) unreachable(cards []card.Card, ranks []int) error {
 	for m, r := range xp.Of {
 		if r.Mapped.Bytes != 0 || r.Bytes == 0 {
 			continue
 		}
 		why := fmt.Errorf("%w: its memory was not made to be shared and no NIC is in use; "+
 			"Allocate the window instead of creating it over a slice, or set PGAS_TRANSPORT", transport.ErrUnsupported)
-		if cards[m].token != nil {
-			if _, err := xp.e.mapper.Map(cards[m].token); err != nil {
+		if cards[m].Token != nil {
+			if _, err := xp.e.mapper.Map(cards[m].Token); err != nil {
 				why = err
 			}
 		}
@@ -259,138 +259,6 @@ func (xp *Exposure) release() error {
 		xp.free = nil
 	}
 	return errors.Join(errs...)
-}
-
-// card is what a member tells the others about its part, or about its failure.
-type card struct {
-	bytes       int
-	raddr, rkey uint64
-	keyed       bool   // rkey is valid
-	hosed       uint32 // the range's number, if it is registered in buckets
-	budget      uint64 // hash of the member's registration budget; 0: it has none
-	cpu         bool
-	token       transport.Token
-	addr        []byte // of the NIC
-	err         error
-}
-
-var errCard = errors.New("malformed card")
-
-// exchangeCards sends mine to all and returns everybody's.
-func exchangeCards(ctx context.Context, x Exchanger, mine card) ([]card, error) {
-	raw, err := x.Exchange(ctx, mine.encode())
-	if err != nil {
-		return nil, err
-	}
-	cards := make([]card, len(raw))
-	for m, b := range raw {
-		if cards[m], err = decodeCard(b); err != nil {
-			return nil, fmt.Errorf("card of member %d: %w", m, err)
-		}
-	}
-	return cards, nil
-}
-
-// firstFailure returns the first member's failure; own is this rank's error, with its type kept.
-func firstFailure(cards []card, ranks []int, own error) error {
-	if own != nil {
-		return own
-	}
-	for m, c := range cards {
-		if c.err != nil {
-			return transport.NewOpError("allocate", ranks[m], c.err)
-		}
-	}
-	return nil
-}
-
-// sentinels are the errors that keep their identity on the way to the other members.
-var sentinels = [...]error{transport.ErrLimit, transport.ErrUnsupported, transport.ErrClosed}
-
-// toldError is another member's error.
-type toldError struct {
-	text string
-	is   error
-}
-
-func (e toldError) Error() string { return e.text }
-func (e toldError) Unwrap() error { return e.is }
-
-// keyedFlag is the flag of card.keyed; those of cpu, token, err and the sentinels lie below.
-const keyedFlag = 1 << 7
-
-// encode writes: flags, bytes, raddr, rkey, budget, hosed, lengths of token and address, token, address, error text.
-func (c card) encode() []byte {
-	var flags byte
-	if c.cpu {
-		flags |= 1
-	}
-	if c.token != nil {
-		flags |= 2
-	}
-	if c.keyed {
-		flags |= keyedFlag
-	}
-	if c.err != nil {
-		flags |= 4
-		for i, s := range sentinels {
-			if errors.Is(c.err, s) {
-				flags |= 8 << i
-				break
-			}
-		}
-	}
-	b := []byte{flags}
-	b = binary.LittleEndian.AppendUint64(b, uint64(c.bytes))
-	b = binary.LittleEndian.AppendUint64(b, c.raddr)
-	b = binary.LittleEndian.AppendUint64(b, c.rkey)
-	b = binary.LittleEndian.AppendUint64(b, c.budget)
-	b = binary.LittleEndian.AppendUint32(b, c.hosed)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(c.token)))
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(c.addr)))
-	b = append(append(b, c.token...), c.addr...)
-	if c.err != nil {
-		text := c.err.Error()
-		b = append(b, text[:min(len(text), 400)]...)
-	}
-	return b
-}
-
-func decodeCard(b []byte) (card, error) {
-	const header = 1 + 4*8 + 4 + 2*2
-	if len(b) < header {
-		return card{}, errCard
-	}
-	c := card{
-		cpu:    b[0]&1 != 0,
-		keyed:  b[0]&keyedFlag != 0,
-		bytes:  int(binary.LittleEndian.Uint64(b[1:])),
-		raddr:  binary.LittleEndian.Uint64(b[9:]),
-		rkey:   binary.LittleEndian.Uint64(b[17:]),
-		budget: binary.LittleEndian.Uint64(b[25:]),
-		hosed:  binary.LittleEndian.Uint32(b[33:]),
-	}
-	n, k := int(binary.LittleEndian.Uint16(b[37:])), int(binary.LittleEndian.Uint16(b[39:]))
-	rest := b[header:]
-	if n+k > len(rest) || c.bytes < 0 {
-		return card{}, errCard
-	}
-	if k > 0 {
-		c.addr = rest[n : n+k : n+k]
-	}
-	if b[0]&2 != 0 {
-		c.token = transport.Token(rest[:n:n])
-	}
-	if b[0]&4 != 0 {
-		c.err = errors.New(string(rest[n+k:]))
-		for i, s := range sentinels {
-			if b[0]&(8<<i) != 0 {
-				c.err = toldError{c.err.Error(), s}
-				break
-			}
-		}
-	}
-	return c, nil
 }
 
 // At returns the bytes of r from off on.

@@ -245,7 +245,7 @@ func TestOffsetsInSources(t *testing.T) {
 // TestMemoryCardOffsets follows the calls by which the card is appended.
 func TestMemoryCardOffsets(t *testing.T) {
 	fields := layout(t, "### Memory card", 41, 0)
-	_, encoder, found := strings.Cut(text(t, "internal/proto/expose.go"), "func (c card) encode() []byte {")
+	_, encoder, found := strings.Cut(text(t, "internal/card/card.go"), "func (c Card) Encode() []byte {")
 	require.True(t, found)
 	encoder, _, _ = strings.Cut(encoder, "\n}\n")
 	off := fields["flags"].n
@@ -254,7 +254,8 @@ func TestMemoryCardOffsets(t *testing.T) {
 	for _, m := range appends {
 		bits, err := strconv.Atoi(m[1])
 		require.NoError(t, err)
-		require.Equal(t, field{off, bits / 8, m[2]}, fields[m[2]])
+		name := strings.ToLower(m[2])
+		require.Equal(t, field{off, bits / 8, name}, fields[name])
 		off += bits / 8
 	}
 }
