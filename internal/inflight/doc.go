@@ -33,7 +33,7 @@
 //   - F3: a failure is told once: by Failure, whose generation must be the transfer's, or by Untold.
 //   - F4: a transfer is over when all its parts are, and not before; its error is that of the first part that failed.
 //   - F5: who sees that a transfer is Over sees that something has Failed, if it has.
-//   - F6: apart from failures nothing here allocates after New.
+//   - F6: apart from failures nothing here allocates after Init.
 //
 // # Lock order
 //

@@ -11,7 +11,7 @@ import (
 // ScratchBytes is the memory of a piece without a slot: for the result of an atomic, and for small payloads.
 const ScratchBytes = 256
 
-// Table is what is in flight. Make one with New.
+// Table is what is in flight. It is used after Init, and not copied.
 type Table struct {
 	pieces []Piece
 	ops    []transport.Op // by piece, so that posting allocates nothing
@@ -55,17 +55,15 @@ type Config struct {
 	ScratchKey uint64
 }
 
-// New returns a table with room for c.Pieces pieces and as many transfers. Nothing in it allocates afterwards, but for failures.
-func New(c Config) *Table {
-	t := &Table{
-		pieces: make([]Piece, c.Pieces), ops: make([]transport.Op, c.Pieces), transfers: make([]transfer, c.Pieces),
-		failed: make(map[ticket]failure), pool: c.Pool, poolKey: c.PoolKey, scratch: c.Scratch, scratchKey: c.ScratchKey,
-	}
+// Init gives the table room for c.Pieces pieces and as many transfers. Nothing in it allocates afterwards, but for failures.
+func (t *Table) Init(c Config) {
+	t.pieces, t.ops, t.transfers = make([]Piece, c.Pieces), make([]transport.Op, c.Pieces), make([]transfer, c.Pieces)
+	t.failed = make(map[ticket]failure)
+	t.pool, t.poolKey, t.scratch, t.scratchKey = c.Pool, c.PoolKey, c.Scratch, c.ScratchKey
 	for i := c.Pieces - 1; i >= 0; i-- {
 		t.free = append(t.free, int32(i))
 		t.closed = append(t.closed, int32(i))
 	}
-	return t
 }
 
 // Piece returns piece id, for whose it is.
@@ -110,6 +108,13 @@ func (t *Table) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 // none is the transfer of a piece that belongs to none.
 const none = -1
 
+// Unhose reports whether piece id has a firehose, and has it have none: whoever asks lets go of it.
+func (t *Table) Unhose(id int32) (had bool) {
+	p := &t.pieces[id]
+	had, p.Hosed = p.Hosed, false
+	return had
+}
+
 // Next is the piece that TryAcquire takes next, if there is one. Under the lock.
 func (t *Table) Next() (id int32, ok bool) {
 	if len(t.free) == 0 {
@@ -143,27 +148,19 @@ func (t *Table) Free(id int32) {
 	t.free = append(t.free, id)
 }
 
-// End is what the end of a piece leaves to the table's owner.
-type End struct {
-	Rank  int
-	Tell  bool   // its transfer is over, and the next flush of Rank has a failure to tell of: see Untold
-	Loose error  // how it has failed, where no handle is for it
-	Piped bool   // whoever calls it Inner is to hear of it
-	Inner uint64 // only if Piped
-}
-
-// Settle ends a piece that the NIC has reported, or will not. What is kept stays its waiter's; any other is free. Under the lock.
-func (t *Table) Settle(id int32, err error) End {
+// Settle ends a piece of rank that the NIC has reported, or will not. If tell is set its transfer is over, and the next flush of
+// rank has a failure to tell of: see Untold. If loose is set err is nobody's: no handle is for it, and no pipe. What is kept stays its
+// waiter's; any other piece is free. Under the lock.
+func (t *Table) Settle(id int32, err error) (rank int, tell, loose bool) {
 	p := &t.pieces[id]
-	e := End{Rank: p.Rank, Piped: p.Piped, Inner: p.Inner}
-	switch {
-	case p.transfer != none:
-		_, e.Tell = t.PartDone(p.transfer, err) // with the same rank
-	case !p.Piped:
-		e.Loose = err
+	rank = p.Rank
+	if p.transfer != none {
+		_, tell = t.PartDone(p.transfer, err) // with the same rank
+	} else {
+		loose = err != nil && !p.Piped
 	}
 	if !p.Keep {
 		t.Free(id)
 	}
-	return e
+	return rank, tell, loose
 }

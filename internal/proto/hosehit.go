@@ -42,14 +42,6 @@ func (n *nic) hold(id int32, r *Remote, off, bytes int, read bool) (key uint64, 
 	return key, ok
 }
 
-// releaseLocked lets go of the firehose of a piece whose operation is over.
-func (n *nic) releaseLocked(id int32) {
-	if p := n.table.Piece(id); p.Hosed {
-		p.Hosed = false
-		n.hoses.ReleaseLocked(id)
-	}
-}
-
 // hosedPutHit is hosedPut where one operation on a bucket that is held will do. hit is false where nothing has begun.
 func (n *nic) hosedPutHit(op string, r *Remote, off int, src mem.Range) (hit bool, err error) {
 	if src.Bytes > n.pool.SlotBytes() || src.Bytes == 0 || n.reach(op, r, off, src.Bytes) != nil {

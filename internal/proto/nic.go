@@ -65,7 +65,7 @@ type nic struct {
 	spreading atomic.Bool
 
 	mu     sync.Mutex
-	table  *inflight.Table // of pieces and transfers; under mu
+	table  inflight.Table // of pieces and transfers; under mu
 	pool   *bounce.Pool
 	inline int // largest payload sent inline, bytes
 }
@@ -118,7 +118,7 @@ func (n *nic) prepareTable() error {
 	if err != nil {
 		return fmt.Errorf("register %d bytes of bounce buffers: %w", bufs.Bytes, err)
 	}
-	n.table = inflight.New(inflight.Config{
+	n.table.Init(inflight.Config{
 		Pieces: pieces, Pool: n.pool, PoolKey: poolKey.LKey, Scratch: scratch, ScratchKey: scratchKey.LKey,
 	})
 	return nil
@@ -250,27 +250,31 @@ func (n *nic) finish(c *transport.Completion) {
 
 // settle ends a piece.
 func (n *nic) settle(id int32, err error) {
-	if end := n.settleOwn(id, err); end.Piped {
-		n.reported(end.Inner, err)
+	if inner, piped := n.settleOwn(id, err); piped {
+		n.reported(inner, err)
 	}
 }
 
 // settleOwn ends a piece, but for the pipe that it may be of.
-func (n *nic) settleOwn(id int32, err error) inflight.End {
+func (n *nic) settleOwn(id int32, err error) (inner uint64, piped bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.releaseLocked(id)
-	end := n.table.Settle(id, err)
-	ep := &n.ends[end.Rank]
-	if end.Loose != nil && ep.err == nil {
-		ep.err = end.Loose
+	if n.table.Unhose(id) {
+		n.hoses.ReleaseLocked(id)
+	}
+	p := n.table.Piece(id)
+	inner, piped = p.Inner, p.Piped
+	rank, tell, loose := n.table.Settle(id, err)
+	ep := &n.ends[rank]
+	if loose && ep.err == nil {
+		ep.err = err
 		ep.bad.Store(true)
 	}
-	if end.Tell {
+	if tell {
 		ep.bad.Store(true) // P3: nobody may wait for the handle
 	}
 	ep.pending.Add(-1)
-	return end
+	return inner, piped
 }
 
 // partDoneLocked counts one part of a transfer as done.

@@ -87,7 +87,9 @@ func (n *nic) abandon(id int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ends[n.table.Piece(id).Rank].pending.Add(-1)
-	n.releaseLocked(id)
+	if n.table.Unhose(id) {
+		n.hoses.ReleaseLocked(id)
+	}
 	n.table.Free(id)
 }
 
@@ -321,11 +323,10 @@ func (n *nic) tryBegin(op string, rank int) (h Handle, ok bool) {
 }
 
 func (n *nic) tryBeginLocked(op string, rank int) (h Handle, ok bool) {
-	id, gen, ok := n.table.TryBegin(op, rank, op == opPut)
-	if !ok {
-		return h, false
+	if h.id, h.gen, ok = n.table.TryBegin(op, rank, op == opPut); ok {
+		h.n = n
 	}
-	return Handle{n: n, id: id, gen: gen}, true
+	return h, ok
 }
 
 func (n *nic) partDone(t int32, err error) {

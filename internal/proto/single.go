@@ -71,7 +71,8 @@ func (n *nic) tryBeginOneLocked(op string, rank int, slot bool) (h Handle, id in
 	if id, ok = n.tryAcquireLocked(rank, slot); !ok {
 		return h, 0, false
 	}
-	h, _ = n.tryBeginLocked(op, rank)
+	h.n = n
+	h.id, h.gen, _ = n.table.TryBegin(op, rank, op == opPut)
 	n.table.Sole(h.id, id)
 	return h, id, true
 }
