@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,7 +116,9 @@ func dies(t *testing.T, c pgastest.Config, call func(context.Context, things) er
 	var ready, told sync.WaitGroup
 	ready.Add(n)
 	told.Add(n - 1)
-	var died time.Time
+	var died atomic.Pointer[time.Time] // a socket that ends is no order to the race detector
+	began := time.Now()
+	died.Store(&began)
 	took := make([]time.Duration, n)
 	errs := pgastest.Errors(t, n, c, func(ctx context.Context, w *pgas.World) error {
 		th, err := make4(ctx, w)
@@ -133,7 +136,8 @@ func dies(t *testing.T, c pgastest.Config, call func(context.Context, things) er
 		}
 		if w.Rank() == dead {
 			time.Sleep(5 * time.Millisecond) // the others are in their calls
-			died = time.Now()
+			now := time.Now()
+			died.Store(&now)
 			switch how {
 			case "panics":
 				panic("made up")
@@ -144,7 +148,7 @@ func dies(t *testing.T, c pgastest.Config, call func(context.Context, things) er
 		}
 		for err = call(ctx, th); repeat && err == nil; err = call(ctx, th) {
 		}
-		took[w.Rank()] = time.Since(died)
+		took[w.Rank()] = time.Since(*died.Load())
 		told.Done()
 		told.Wait() // nobody else leaves before all know
 		if err == nil {

@@ -136,6 +136,10 @@ func reduces[T pgsync.Number](ctx context.Context, t *testing.T, w *pgas.World, 
 }
 
 func TestReduceEveryTypeAndOperation(t *testing.T) {
+	sizes := []int{1, 2, 3, 5}
+	if raceEnabled || testing.Short() {
+		sizes = []int{2, 3}
+	}
 	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		for _, f := range []func(context.Context, *testing.T, *pgas.World, int) error{
 			reduces[int8], reduces[uint8], reduces[int16], reduces[uint16], reduces[int32], reduces[uint32], reduces[int64],
@@ -146,7 +150,7 @@ func TestReduceEveryTypeAndOperation(t *testing.T) {
 			}
 		}
 		return errors.Join(reduces[float64](ctx, t, w, 0), reduces[float64](ctx, t, w, outbox/8+5))
-	}, 1, 2, 3, 5)
+	}, sizes...)
 }
 
 func TestReduceInManySizes(t *testing.T) {

@@ -19,9 +19,13 @@ import (
 // TestStartedCalls has more calls under way than there are lanes, of several kinds, beside blocking ones, and waits for them in
 // another order.
 func TestStartedCalls(t *testing.T) {
+	rounds := 4
+	if raceEnabled || testing.Short() {
+		rounds = 2
+	}
 	f := func(ctx context.Context, w *pgas.World) error {
 		team, n := w.Team(), w.Size()
-		for round := range 4 {
+		for round := range rounds {
 			const calls = 9
 			rs := make([]*pgsync.Request, calls)
 			sums, all := make([][]int, calls), make([][]int, calls)
