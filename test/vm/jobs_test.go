@@ -126,6 +126,7 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	well("auto", "rank 0 of 2 over verbs", "rank 1 of 2 over verbs")
 	well("four", "rank 3 worked for")
 	well("flap", "rank 0 worked for", "rank 1 worked for")
+	well("alone", "rank 0 worked for")
 	ill("killed", `(?s)rank 0 was told: .*\(rank 2\): peer is gone`, `(?s)rank 1 was told: .*\(rank 2\): peer is gone`,
 		"rank 0 goes on", "rank 1 goes on", "rank 2 on vm was killed by SIGKILL")
 	require.NotContains(t, all["killed"].text, "refused the access", "the NIC of a dead process is not its word")
@@ -148,6 +149,7 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 		require.Contains(t, all["gigabyte"].text, "--- PASS: TestGigabyte/verbs/allocate")
 		for i := range 8 {
 			well(fmt.Sprintf("flap%d", i+1), "rank 0 worked for", "rank 1 worked for")
+			well(fmt.Sprintf("alone%d", i+1), "rank 0 worked for")
 		}
 	}
 	var sent int

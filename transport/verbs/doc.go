@@ -46,7 +46,9 @@
 //   - W3: no queue pair is destroyed before its drain was polled, Close aside.
 //   - W4: a receive buffer that a failed message has used goes back to the queue. Only one in which message after
 //     message fails is reported, with StatusLocalAccess.
-//   - W5: nothing that came over a link is acted upon before the peer has proved that it knows the secret.
+//   - W5: every operation is reported in the end, messages aside, whose peer may take its time to receive: a device that
+//     forgets one loses the pair after ten seconds (overdue.go).
+//   - W6: nothing that came over a link is acted upon before the peer has proved that it knows the secret.
 //
 // # Lock order
 //

@@ -132,6 +132,7 @@ func (d *domain) open() error {
 	}
 	d.start(d.serve)
 	d.start(d.watchDevice)
+	d.start(d.watchPairs)
 	return nil
 }
 

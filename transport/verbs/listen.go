@@ -129,7 +129,7 @@ func (d *domain) receive(conn net.Conn) *pair {
 	}
 	offered, err := l.receive()
 	if err != nil || offered.word != wordOffer {
-		return nil // W5: nothing has happened
+		return nil // W6: nothing has happened
 	}
 	rank := int(h.from.rank)
 	m := meeting{

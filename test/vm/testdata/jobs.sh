@@ -78,6 +78,7 @@ limited 8192 memlock8M ./pgasrun.run -n 2 ./rank.run create 10000000
 part stalepinned ./stale.run pinned
 part stalebare bare
 part flap flap 0.7 job 2 ./rank.run flow 3000
+part alone flap 0.1 ./rank.run flow 1000 # all that it does is between its NIC and itself
 part keys ./proto.run -test.v -test.run='^(TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 if [ "$length" = short ]; then
 	part kmer job 2 --stats ./kmer.run ./genome.fa
@@ -88,6 +89,7 @@ if [ "$length" = short ]; then
 else
 	for down in 0.1 0.1 0.3 0.05 0.3 1.2 0.2 0.3; do
 		part "flap$((++flaps))" flap $down job 2 ./rank.run flow 1500
+		part "alone$flaps" flap $down ./rank.run flow 500
 	done
 	part kmer job 4 --stats ./kmer.run ./genome.fa
 	part churn job 2 ./rank.run churn 500
