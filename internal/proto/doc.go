@@ -50,6 +50,10 @@
 // in one message, ahead of their use. Under the policy Predictive the uses of buckets are told to regmgr's helper, which asks
 // for them before the next use.
 //
+// Without a limit that is known beforehand there is no budget and there are no buckets. What the NIC then refuses, or what is in
+// buckets while a member has no budget, is bare: every member reaches it by messages and leases. The cards of the members say who has
+// what, so all do the same.
+//
 // # Life of a transfer through a lease
 //
 // A put sends an offer (askLease); the target's handler leases it workspace if there is some now. The put is a flight from the
