@@ -23,8 +23,9 @@ var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/dashboard internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
 	{"cmd/pgasbench", "cmd/pgasbench/transfers cmd/pgasbench/figures pgas window sync sync/coll internal/selector regmgr internal/replay internal/predict transport/auto transport leaves"},
-	{"cmd/pgasbench/transfers", "cmd/pgasbench/figures pgas window sync sync/coll internal/proto eager internal/superpipe internal/selector regmgr " +
+	{"cmd/pgasbench/transfers", "cmd/pgasbench/figures cmd/pgasbench/pair pgas window sync sync/coll internal/proto eager internal/superpipe internal/selector regmgr " +
 		"transport/auto transport/sim transport leaves"},
+	{"cmd/pgasbench/pair", "internal/peers internal/proto transport/sim transport leaves"}, // two ranks in virtual time
 	{"cmd/pgasbench/figures", "pgas window regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""}, // a test that runs them all as processes
 	{"examples/*", "pgas window sync sync/coll"}, // a learner's program sees what a user sees
