@@ -49,13 +49,13 @@ var rooms = []room{
 	{"internal/shape", ""}, // pure: where members lie
 	{"internal/racecheck", "internal/atom internal/symheap internal/proto internal/touch transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "internal/peers internal/atom internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
+	{"internal/proto", "internal/peers internal/atom internal/selector internal/hose eager internal/superpipe internal/spread internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
 	{"internal/hose", "regmgr firehose transport leaves"},
 	{"internal/atom", leaves},              // what atomics do to an element
 	{"internal/peers", "transport leaves"}, // who lives
 	{"internal/selector", "internal/superpipe transport leaves"},
 	{"eager", "internal/bounce regmgr transport leaves"},
-	{"internal/superpipe", "internal/bounce regmgr transport leaves"},
+	{"internal/superpipe", "internal/bounce internal/spread regmgr transport leaves"},
 	{"internal/zcopy", "regmgr transport leaves"},
 	{"internal/am", "transport leaves"},
 	{"internal/bounce", "regmgr transport leaves"},
@@ -81,7 +81,8 @@ var rooms = []room{
 	{"transport/transporttest", "transport internal/softnic leaves"},
 	{"internal/softnic", "transport leaves"},
 	{"transport", leaves},
-	{"internal/touch", leaves}, // page faults
+	{"internal/spread", leaves}, // memory in many pieces
+	{"internal/touch", leaves},  // page faults
 
 	// Leaves import nothing of ours and may be imported by every room that says so.
 	{"internal/sched", ""},

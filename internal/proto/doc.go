@@ -63,6 +63,9 @@
 // over its rank returns the lease (askReturn), and may use the place of the acknowledgements again when that is answered. What is
 // told no lease now travels another way.
 //
+// A transfer of many runs that goes this way is cut into lots: runs to one member, as many as one lease carries and one message tells the
+// layout of. A lot is one flight, gathered from the runs at one end and scattered to them at the other. Too little for that goes run by run.
+//
 // # Life of a connection
 //
 // The first operation to a rank connects. An error of any operation breaks the connection; a mender then waits until
