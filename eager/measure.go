@@ -36,12 +36,11 @@ const (
 	registrations = 4
 	smallest      = 64 // bytes
 	unknownWire   = 1e15
-	misses        = 200 // nanoseconds, assumed: who has done other work finds two lines of the large table in no cache
-	measureBits   = 12  // of the table that is looked up: few buffers touch few lines of a large one too
+	measureBits   = 12 // of the table that is looked up: it stays in the caches, and what the large one costs beside that is measured apart
 )
 
 // Measure measures the costs of small puts and gets on this machine and NIC, at powers of two up to the largest. It takes a
-// few milliseconds, and leaves nothing registered. A registration that is refused is its error.
+// few milliseconds, borrows up to 32 MiB of memory for that, and leaves nothing registered. A registration that is refused is its error.
 func Measure(m Measurement) (puts, gets Costs, err error) {
 	slot := mem.Of(make([]uint64, m.Largest/8+1))
 	// Sources on pages of their own, at odd words, as a program's buffers lie.
@@ -54,6 +53,7 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 	for i := range sources {
 		table.Use(source(i, 0).Addr(), never)
 	}
+	line := lineNanos(m.Now, coldMemory)
 	var ask, past [2]float64 // of puts, of gets
 	for i, get := range [...]bool{false, true} {
 		ask[i] = m.least(repetitions, func(k int) {
@@ -62,7 +62,7 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 				m.Ask(get)
 			}
 		})
-		ask[i] += misses
+		ask[i] += linesAsked * line
 		if m.Past == nil {
 			continue
 		}

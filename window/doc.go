@@ -62,6 +62,9 @@
 //
 // # Cost
 //
+// A part that the NIC has no room to register is exposed all the same: in buckets that are registered on demand, or, where the NIC has told no
+// limit beforehand, through its owner's CPU alone. What works on other parts works there, and takes longer.
+//
 // No data-path call allocates. A one-element Put to a mapped part is a bounds check and a store. Atomics on
 // elements of 4 and 8 bytes are single instructions where the processor has them.
 //

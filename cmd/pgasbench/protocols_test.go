@@ -84,6 +84,12 @@ func TestSuperpipelineInVirtualTime(t *testing.T) {
 	first, best := share["7 registration cache, first"], share["7 registration cache, best"]
 	require.Greater(t, best[64<<10], 2*first[64<<10])
 	require.InDelta(t, share["7 superpipeline, best"][64<<10], share["7 superpipeline, first"][64<<10], 1)
+	for _, way := range []string{"put", "get"} {
+		neither := share["windows "+way+", both ends unregistered"]
+		require.Len(t, neither, 3, way)
+		require.Greater(t, neither[256<<10], 90.0, way)
+		require.Greater(t, neither[256<<10], neither[80<<10], way)
+	}
 }
 
 // TestReuseProfile counts the uses of a trace that is made up.

@@ -14,7 +14,7 @@ type Card struct {
 	Bytes       int
 	RAddr, RKey uint64
 	Keyed       bool            // RKey is valid
-	Hosed       uint32          // the range's number, if it is registered in buckets; 0: it is not
+	Hosed       uint32          // the range's number, if it is registered in buckets; with the highest bit, if it is not registered at all; 0: neither
 	Budget      uint64          // hash of the member's registration budget; 0: it has none
 	CPU         bool            // atomics may be the CPU's, as far as this member can tell
 	Token       transport.Token // by which others map it; nil: nobody can

@@ -23,8 +23,9 @@ var rooms = []room{
 	// What people start.
 	{"cmd/pgasrun", "pgas internal/launch internal/dashboard internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
 	{"cmd/pgasbench", "cmd/pgasbench/transfers cmd/pgasbench/figures pgas window sync sync/coll internal/selector regmgr internal/replay internal/predict transport/auto transport leaves"},
-	{"cmd/pgasbench/transfers", "cmd/pgasbench/figures pgas window sync sync/coll internal/proto eager internal/superpipe internal/selector regmgr " +
+	{"cmd/pgasbench/transfers", "cmd/pgasbench/figures cmd/pgasbench/pair pgas window sync sync/coll internal/proto eager internal/superpipe internal/selector regmgr " +
 		"transport/auto transport/sim transport leaves"},
+	{"cmd/pgasbench/pair", "internal/peers internal/proto transport/sim transport leaves"}, // two ranks in virtual time
 	{"cmd/pgasbench/figures", "pgas window regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""}, // a test that runs them all as processes
 	{"examples/*", "pgas window sync sync/coll"}, // a learner's program sees what a user sees
@@ -48,7 +49,7 @@ var rooms = []room{
 	{"internal/shape", ""}, // pure: where members lie
 	{"internal/racecheck", "internal/atom internal/symheap internal/proto internal/touch transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "internal/peers internal/atom internal/card internal/errand internal/inflight internal/prices internal/selector internal/hose eager internal/superpipe internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
+	{"internal/proto", "internal/peers internal/atom internal/card internal/errand internal/inflight internal/prices internal/selector internal/hose eager internal/superpipe internal/spread internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
 	{"internal/hose", "regmgr firehose transport leaves"},
 	{"internal/card", "transport leaves"},                                                     // what members tell each other of their memory
 	{"internal/errand", "internal/atom leaves"},                                               // what others have this rank's CPU do
@@ -58,7 +59,7 @@ var rooms = []room{
 	{"internal/prices", "internal/selector eager internal/superpipe regmgr transport leaves"}, // what transfers cost
 	{"internal/selector", "internal/superpipe transport leaves"},
 	{"eager", "internal/bounce regmgr transport leaves"},
-	{"internal/superpipe", "internal/bounce regmgr transport leaves"},
+	{"internal/superpipe", "internal/bounce internal/spread regmgr transport leaves"},
 	{"internal/zcopy", "regmgr transport leaves"},
 	{"internal/am", "transport leaves"},
 	{"internal/bounce", "regmgr transport leaves"},
@@ -84,7 +85,8 @@ var rooms = []room{
 	{"transport/transporttest", "transport internal/softnic leaves"},
 	{"internal/softnic", "transport leaves"},
 	{"transport", leaves},
-	{"internal/touch", leaves}, // page faults
+	{"internal/spread", leaves}, // memory in many pieces
+	{"internal/touch", leaves},  // page faults
 
 	// Leaves import nothing of ours and may be imported by every room that says so.
 	{"internal/sched", ""},

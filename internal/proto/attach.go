@@ -39,9 +39,6 @@ func (e *Engine) Meet(ctx context.Context, x Exchanger, ranks []int) (cpu bool, 
 	return cpu, nil
 }
 
-// bareMark marks the numbers of attached memory that the NIC had no room to register: it is reached by messages and leases alone.
-const bareMark = 1 << 31
-
 // Attach exposes memory of this rank alone: local, which the caller owns, or, if that is empty, bytes of zeroed library
 // memory. What the NIC has no room for is not registered, and others reach it through this rank's CPU. It returns the exposure, without its table of members, and the card by which the others Reach it. cpu is what
 // Meet returned; alone says that there are no others.
@@ -74,11 +71,11 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 			if !errors.Is(err, transport.ErrLimit) || n.am == nil {
 				return nil, nil, errors.Join(err, xp.release())
 			}
-			xp.hosed = bareMark | n.bares.Add(1)
-			xp.region = transport.Region{RKey: hoseKey(xp.hosed)}
+			xp.strip()
+		} else {
+			xp.hasKey = true
+			n.exposed.Know(xp.region.RKey, xp.Local)
 		}
-		xp.hasKey = err == nil
-		n.exposed.Know(xp.region.RKey, xp.Local)
 	}
 	c.Bytes, c.RAddr, c.RKey, c.Keyed, c.Hosed = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey, xp.hasKey, xp.hosed
 	b := c.Encode()

@@ -29,6 +29,8 @@ type chain struct {
 	groups [chainOps]Handle // a transfer for each stretch of operations to the same rank
 	used   int
 	last   int // the rank of the newest group
+
+	lot lot // of runs that are looked at
 }
 
 // chains keeps chains that are not in use, so that a call allocates none.
@@ -59,6 +61,7 @@ func (s *chains) finish(c *chain, base mem.Range, err error) error {
 	if ferr := c.flush(base); err == nil {
 		err = ferr
 	}
+	c.lot.clear()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free = append(s.free, c)

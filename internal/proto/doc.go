@@ -51,6 +51,10 @@
 // in one message, ahead of their use. Under the policy Predictive the uses of buckets are told to regmgr's helper, which asks
 // for them before the next use.
 //
+// Without a limit that is known beforehand there is no budget and there are no buckets. What the NIC then refuses, or what is in
+// buckets while a member has no budget, is bare: every member reaches it by messages and leases. The cards of the members say who has
+// what, so all do the same.
+//
 // # Life of a transfer through a lease
 //
 // A put sends an offer (askLease); the target's handler leases it workspace if there is some now. The put is a flight from the
@@ -59,6 +63,9 @@
 // Neither is reported by a NIC that keeps data in order, so while there are leases attend looks instead of sleeping. When the flight is
 // over its rank returns the lease (askReturn), and may use the place of the acknowledgements again when that is answered. What is
 // told no lease now travels another way.
+//
+// A transfer of many runs that goes this way is cut into lots: runs to one member, as many as one lease carries and one message tells the
+// layout of. A lot is one flight, gathered from the runs at one end and scattered to them at the other. Too little for that goes run by run.
 //
 // # Life of a connection
 //

@@ -30,7 +30,8 @@ type Exposure struct {
 	free     func() error // of Local, by Engine.make; may be nil
 	region   transport.Region
 	hasKey   bool
-	hosed    uint32 // the number of the range, where Local is registered in buckets; 0: it is not
+	hosed    uint32 // the number of the range, where Local is registered in buckets, or marked where it is bare; 0: neither
+	bare     bool   // some member's part is: the same for all
 	mappings []mem.Range
 }
 
@@ -90,9 +91,8 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic().name, err)
 		}
 		xp.hasKey = err == nil
-		if errors.Is(err, transport.ErrLimit) && e.nic().hoses != nil {
-			xp.hosed, err = e.nic().exposeHosed(xp.Local)
-			xp.region.RKey = hoseKey(xp.hosed)
+		if errors.Is(err, transport.ErrLimit) {
+			err = xp.fallBack(err)
 		}
 		if xp.hasKey {
 			e.nic().exposed.Know(xp.region.RKey, xp.Local)
@@ -113,12 +113,13 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 		return nil, errors.Join(err, xerr, xp.release())
 	}
 	verdict := card.FirstFailure(cards, ranks, err)
+	buckets := false
 	if verdict == nil {
-		verdict = xp.agree(cards, ranks)
+		buckets, verdict = xp.agree(cards, ranks)
 	}
 	allMapped := false
 	if verdict == nil {
-		allMapped = xp.mapAll(cards, ranks)
+		allMapped = xp.mapAll(cards, ranks, buckets)
 		if !allMapped && e.nic() == nil {
 			verdict = xp.unreachable(cards, ranks)
 		}
@@ -143,29 +144,6 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	return xp, nil
 }
 
-// agree checks, where some member's memory is registered in buckets, that all members divide their budgets alike.
-func (xp *Exposure) agree(cards []card.Card, ranks []int) error {
-	for m, c := range cards {
-		if c.Hosed == 0 {
-			continue
-		}
-		n := xp.e.nic()
-		if n == nil || n.hoses == nil {
-			return fmt.Errorf("reach rank %d, whose memory is larger than what it may register: %w: this rank's NIC has no registration budget",
-				ranks[m], transport.ErrUnsupported)
-		}
-		hashes := make([]uint64, xp.e.Size)
-		for r := range hashes {
-			hashes[r] = n.hoses.Hash() // ranks outside the group have no say
-		}
-		for m, c := range cards {
-			hashes[ranks[m]] = c.Budget
-		}
-		return n.hoses.Agree(hashes)
-	}
-	return nil
-}
-
 // oneNode reports whether all of ranks can be expected to map each other.
 func (e *Engine) oneNode(ranks []int) bool {
 	for _, r := range ranks {
@@ -176,8 +154,8 @@ func (e *Engine) oneNode(ranks []int) bool {
 	return true
 }
 
-// mapAll maps the other members' parts and reports whether all are mapped.
-func (xp *Exposure) mapAll(cards []card.Card, ranks []int) bool {
+// mapAll maps the other members' parts and reports whether all are mapped. buckets: what is not registered as a whole is in buckets.
+func (xp *Exposure) mapAll(cards []card.Card, ranks []int, buckets bool) bool {
 	all := true
 	xp.Of = make([]Remote, len(ranks))
 	for m, c := range cards {
@@ -185,8 +163,13 @@ func (xp *Exposure) mapAll(cards []card.Card, ranks []int) bool {
 		if xp.e.nic() != nil && c.Addr != nil {
 			xp.e.nic().learn(r.Rank, c.Addr)
 		}
-		if c.Hosed != 0 {
+		switch {
+		case c.Hosed == 0:
+		case buckets && c.Hosed&bareMark == 0:
 			r.hosed = hose.NewFar(r.Rank, c.Hosed, c.RAddr, uint64(c.Bytes))
+		default:
+			r.hosed = hose.Bare(r.Rank)
+			xp.bare = true
 		}
 		switch {
 		case xp.e.mapper != nil && ranks[m] == xp.e.Rank:
@@ -236,7 +219,7 @@ func (xp *Exposure) release() error {
 	}
 	xp.mappings = nil
 	if xp.hosed&bareMark != 0 {
-		xp.e.nic().exposed.Forget(hoseKey(xp.hosed))
+		xp.e.nic().exposed.Forget(xp.region.RKey)
 		errs = append(errs, xp.e.nic().drain(xp.Local))
 		xp.hosed = 0
 	}

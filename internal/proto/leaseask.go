@@ -6,6 +6,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
+	"gopgas/internal/spread"
 	"gopgas/internal/superpipe"
 	"gopgas/transport"
 )
@@ -78,11 +79,7 @@ func (n *nic) leased(t journey, user mem.Range) (h Handle, err error) {
 		}
 		part := own.Slice(at, min(leaseSpan, user.Bytes-at))
 		var granted bool
-		if t.kind == transport.OpRead {
-			h, granted, err = n.pull(t, at, part)
-		} else {
-			h, granted, err = n.pushLeased(t, at, part)
-		}
+		h, granted, err = n.lease(t, cargo{near: part, off: t.off + at, span: part.Bytes})
 		if err == nil && !granted {
 			part, h = part.Slice(0, min(leasesPart, part.Bytes)), Handle{}
 			if t.kind == transport.OpRead {
@@ -99,6 +96,24 @@ func (n *nic) leased(t journey, user mem.Range) (h Handle, err error) {
 		at += part.Bytes
 	}
 	return h, nil
+}
+
+// cargo is what one lease carries.
+type cargo struct {
+	near   mem.Range      // this rank's memory
+	spread *spread.Spread // the pieces of it; nil: all of it
+	off    int            // of the target's memory
+	span   int            // of that, bytes; as many as near has, or those that all pieces lie in
+	layout []byte         // of the pieces there, from off on; empty where there is no spread
+}
+
+// lease carries a cargo through a lease. granted is false where there is none now: then nothing has happened. The handle is done when
+// this rank's memory is its owner's again.
+func (n *nic) lease(t journey, c cargo) (h Handle, granted bool, err error) {
+	if t.kind == transport.OpRead {
+		return n.pull(t, c)
+	}
+	return n.pushLeased(t, c)
 }
 
 // leasedAll is leased for who waits.
@@ -137,9 +152,9 @@ const leaseReply = 64
 
 // answer sends a request and waits for its answer, whose first byte says how long it is; 0: not now. sent is false where the target never
 // learns of the request.
-func (n *nic) answer(t journey, a asking, handler uint8, at int, bytes int, payload []byte) (reply []byte, sent bool, err error) {
-	args := [4]uint64{t.r.rkey, t.r.raddr + uint64(t.off+at), uint64(bytes)}
-	if err = n.ask(t.name, a.id, handler, args, mem.Of(payload)); err != nil {
+func (n *nic) answer(t journey, a asking, handler uint8, c cargo, payload []byte) (reply []byte, sent bool, err error) {
+	args := [4]uint64{t.r.rkey, t.r.raddr + uint64(c.off), uint64(c.span)}
+	if err = n.ask(t.name, a.id, handler, args, mem.Of(append(payload, c.layout...))); err != nil {
 		n.partDone(a.h.id, nil)
 		return nil, false, err
 	}
@@ -152,10 +167,9 @@ func (n *nic) answer(t journey, a asking, handler uint8, at int, bytes int, payl
 	return reply, true, err
 }
 
-// pushLeased puts part, at byte at of the transfer, into a lease of the target's workspace. granted is false where there is none now:
-// then nothing has happened. The handle is done when the source is free.
-func (n *nic) pushLeased(t journey, at int, part mem.Range) (h Handle, granted bool, err error) {
-	if err := n.reach(t.name, t.r, t.off+at, part.Bytes); err != nil {
+// pushLeased is lease for a put, into a lease of the target's workspace.
+func (n *nic) pushLeased(t journey, c cargo) (h Handle, granted bool, err error) {
+	if err := n.reach(t.name, t.r, c.off, c.span); err != nil {
 		return h, false, err
 	}
 	a, ok, err := n.prepareAsking(t)
@@ -164,7 +178,7 @@ func (n *nic) pushLeased(t journey, at int, part mem.Range) (h Handle, granted b
 	}
 	v := &rendezvous{}
 	pipe, err := n.flyLeased(superpipe.Transfer{
-		Rank: t.r.Rank, EP: transport.EP{Index: uint32(t.r.Rank)}, Local: part, Lease: true,
+		Rank: t.r.Rank, EP: transport.EP{Index: uint32(t.r.Rank)}, Local: c.near, Spread: c.spread, Lease: true,
 	}, a.of, v)
 	if pipe == nil {
 		n.abandon(a.id)
@@ -174,10 +188,10 @@ func (n *nic) pushLeased(t journey, at int, part mem.Range) (h Handle, granted b
 	}
 	pipe.Step() // the first chunk is copied while the request is on its way
 	offer := pipe.Offer()
-	reply, sent, err := n.answer(t, a, askLease, at, part.Bytes, offer.Append(make([]byte, 0, leaseReply)))
+	reply, sent, err := n.answer(t, a, askLease, c, offer.Append(make([]byte, 0, leaseReply)))
 	var g superpipe.Grant
 	if err == nil && reply != nil {
-		g, err = superpipe.ParseGrant(reply)
+		g, _, err = superpipe.ParseGrant(reply)
 	}
 	var unfit error
 	if err == nil && reply != nil {
@@ -233,13 +247,12 @@ func (n *nic) flyLeased(tr superpipe.Transfer, h Handle, v *rendezvous) (*superp
 	return pipe, nil
 }
 
-// pull gets part, at byte at of the transfer, through a lease of this rank's own workspace, into which the owner puts. granted is false
-// where that cannot be done now: then nothing has happened.
-func (n *nic) pull(t journey, at int, part mem.Range) (h Handle, granted bool, err error) {
-	if err := n.reach(t.name, t.r, t.off+at, part.Bytes); err != nil {
+// pull is lease for a get, into a lease of this rank's own workspace, into which the owner puts.
+func (n *nic) pull(t journey, c cargo) (h Handle, granted bool, err error) {
+	if err := n.reach(t.name, t.r, c.off, c.span); err != nil {
 		return h, false, err
 	}
-	if err := n.direct.reg.Destination(part); err != nil { // who copies later could not tell
+	if err := n.direct.reg.Destination(c.near); err != nil { // who copies later could not tell
 		return h, false, transport.NewOpError(t.name, t.r.Rank, err)
 	}
 	a, ok, err := n.prepareAsking(t)
@@ -247,7 +260,7 @@ func (n *nic) pull(t journey, at int, part mem.Range) (h Handle, granted bool, e
 		return h, false, err
 	}
 	l := &n.leases
-	g, ok := l.expect(t.r.Rank, part)
+	g, ok := l.expect(t.r.Rank, c)
 	if !ok {
 		n.abandon(a.id)
 		n.partDone(a.h.id, nil)
@@ -261,10 +274,10 @@ func (n *nic) pull(t journey, at int, part mem.Range) (h Handle, granted bool, e
 	n.ends[t.r.Rank].pending.Add(1)
 	n.ends[t.r.Rank].piped.Add(1)
 	n.mu.Unlock()
-	reply, sent, err := n.answer(t, a, askPull, at, part.Bytes, g.Append(make([]byte, 0, leaseReply)))
+	reply, sent, err := n.answer(t, a, askPull, c, g.Append(make([]byte, 0, leaseReply)))
 	if err == nil && reply != nil {
 		var o superpipe.Offer
-		if o, err = superpipe.ParseOffer(reply); err == nil && l.target.Offered(g, o) {
+		if o, _, err = superpipe.ParseOffer(reply); err == nil && l.target.Offered(g, o) {
 			n.d.Wake()
 			return a.of, true, nil
 		}
@@ -282,12 +295,12 @@ func (n *nic) pull(t journey, at int, part mem.Range) (h Handle, granted bool, e
 	return h, false, err
 }
 
-// expect leases this rank's own workspace to a rank that is to put into part.
-func (l *leases) expect(rank int, part mem.Range) (superpipe.Grant, bool) {
+// expect leases this rank's own workspace to a rank that is to put a cargo there.
+func (l *leases) expect(rank int, c cargo) (superpipe.Grant, bool) {
 	if !l.ready() {
 		return superpipe.Grant{}, false
 	}
-	return l.target.Expect(rank, transport.EP{Index: uint32(rank)}, part)
+	return l.target.ExpectSpread(rank, transport.EP{Index: uint32(rank)}, c.near, c.spread)
 }
 
 // ready registers the workspace if it is not, and notes that it is used.

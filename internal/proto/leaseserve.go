@@ -5,6 +5,7 @@ import (
 
 	"gopgas/internal/am"
 	"gopgas/internal/mem"
+	"gopgas/internal/spread"
 	"gopgas/internal/superpipe"
 	"gopgas/transport"
 )
@@ -41,25 +42,43 @@ func (l *leases) serve(r am.Request, part mem.Range, out []byte) (int, uint8) {
 	if r.Handler == askPull {
 		return l.give(r, part, out)
 	}
-	o, err := superpipe.ParseOffer(r.Payload)
+	o, layout, err := superpipe.ParseOffer(r.Payload)
 	if err != nil {
 		return 0, statusMalformed
 	}
-	if g, ok := l.target.Lease(r.From, transport.EP{Index: uint32(r.From)}, o, part); ok {
+	pieces, err := piecesOf(part, layout)
+	if err != nil {
+		return 0, statusMalformed
+	}
+	if g, ok := l.target.LeaseSpread(r.From, transport.EP{Index: uint32(r.From)}, o, part, pieces); ok {
 		out[0] = uint8(len(g.Append(out[1:1])))
 		l.n.d.Wake() // somebody has to look for what arrives
 	}
 	return 1 + int(out[0]), statusOK
 }
 
+// piecesOf are the pieces of part that a layout tells; nil where there is none: all of it.
+func piecesOf(part mem.Range, layout []byte) (*spread.Spread, error) {
+	if len(layout) == 0 {
+		return nil, nil
+	}
+	return spread.Parse(layout, part)
+}
+
 // give begins to put part into workspace of the asker's.
 func (l *leases) give(r am.Request, part mem.Range, out []byte) (int, uint8) {
-	g, err := superpipe.ParseGrant(r.Payload)
+	g, layout, err := superpipe.ParseGrant(r.Payload)
+	if err != nil {
+		return 0, statusMalformed
+	}
+	pieces, err := piecesOf(part, layout)
 	if err != nil {
 		return 0, statusMalformed
 	}
 	v := &rendezvous{state: leaseGranted, generation: g.Generation, serves: part}
-	pipe, err := l.n.flyLeased(superpipe.Transfer{Rank: r.From, EP: transport.EP{Index: uint32(r.From)}, Local: part, Lease: true}, Handle{}, v)
+	pipe, err := l.n.flyLeased(superpipe.Transfer{
+		Rank: r.From, EP: transport.EP{Index: uint32(r.From)}, Local: part, Spread: pieces, Lease: true,
+	}, Handle{}, v)
 	if pipe == nil || err != nil {
 		return 1, statusOK
 	}

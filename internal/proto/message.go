@@ -21,8 +21,8 @@ const askHose = uint8(errand.Kinds)
 
 // Handlers of leases, which come after those of package hose.
 const (
-	askLease  = askHose + uint8(hose.Kinds) + iota // args: key, address, bytes; payload: a superpipe.Offer. Reply: its length and a superpipe.Grant, or 0: not now
-	askPull                                        // args: key, address, bytes; payload: a superpipe.Grant. Reply: its length and a superpipe.Offer, or 0: not now
+	askLease  = askHose + uint8(hose.Kinds) + iota // args: key, address, bytes; payload: a superpipe.Offer, the layout of pieces. Reply: its length and a superpipe.Grant, or 0: not now
+	askPull                                        // args: key, address, bytes; payload: a superpipe.Grant, the layout of pieces. Reply: its length and a superpipe.Offer, or 0: not now
 	askReturn                                      // args: generation, tag: the receiver has its lease back. Reply: 1, or 0: ask again
 	askStop                                        // args: generation: no more into this lease of the sender's. Reply: 1: it will be returned, or 0
 )

@@ -3,6 +3,7 @@ package proto
 import (
 	"gopgas/internal/mem"
 	"gopgas/internal/timeline"
+	"gopgas/transport"
 )
 
 // nobody is the target of a transfer with many.
@@ -66,6 +67,10 @@ func (e *Engine) putRuns(op string, count int, run func(int) Run, src mem.Range)
 		if c == nil {
 			c = e.chains.take(e.nic(), op)
 		}
+		if next, lerr := c.lease(transport.OpWrite, r.To, src, count, first, run); lerr != nil || next > first {
+			i, err = max(i, next), lerr
+			continue
+		}
 		if r.To.hosed != nil {
 			if i > fetched {
 				fetched, err = c.fetch(mem.Range{}, count, first, run)
@@ -114,6 +119,10 @@ func (e *Engine) getRuns(op string, count int, run func(int) Run, dst mem.Range)
 				break
 			}
 			c = e.chains.take(e.nic(), op)
+		}
+		if next, lerr := c.lease(transport.OpRead, r.To, dst, count, first, run); lerr != nil || next > first {
+			i, err = max(i, next), lerr
+			continue
 		}
 		if r.To.hosed != nil {
 			if i > fetched {

@@ -10,6 +10,8 @@
 //   - Lease: N slots of a Target's workspace, for one transfer into its unregistered memory.
 //   - Block, grid, flag: a chunk into a lease is 4096-byte blocks, each with a flag in its last word (grid.go);
 //     what makes no whole block is a short one, the first of the last chunk, which begins late instead of ending early.
+//   - Spread: memory in many pieces that one transfer with a lease gathers from or scatters to; its layout goes with the Offer, or the
+//     Grant of a get, as stripes of equal pieces equally far apart.
 //   - Way: how a target learns of chunks in its workspace: flags where the NIC keeps data in order, else a write with
 //     immediate per chunk.
 //   - Acknowledgement: a word in the origin's memory into which the target writes how many chunks it has copied out.
@@ -45,6 +47,8 @@
 //     that origin can land in it. The place of its acknowledgements is used again when nothing can land there.
 //   - B6: chunks cover a transfer without gap or overlap, and none is longer than a slot, whatever the model says.
 //   - B7: a workspace is registered or deregistered only while no lease is out (Prepare, Reclaim).
+//   - B8: chunks of a Spread are gathered, and scattered, in the order of its bytes, each byte once. A layout from a message has no
+//     piece outside of the memory that the message is about.
 //
 // # Lock order
 //

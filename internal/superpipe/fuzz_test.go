@@ -44,13 +44,13 @@ func FuzzMessages(f *testing.F) {
 	f.Add(Offer{Bytes: 1, AckAddr: 2, AckKey: 3, Tag: 4}.Append(nil))
 	f.Add(Grant{Generation: 1, Addr: 2, Key: 3, Lease: 4, SlotBytes: Block, Fold: 3, Way: WayImm}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if o, err := ParseOffer(b); err == nil {
-			require.Equal(t, b, o.Append(nil))
+		if o, rest, err := ParseOffer(b); err == nil {
+			require.Equal(t, b, append(o.Append(nil), rest...))
 		} else {
 			require.ErrorIs(t, err, ErrMalformed)
 		}
-		if g, err := ParseGrant(b); err == nil {
-			require.Equal(t, b, g.Append(nil))
+		if g, rest, err := ParseGrant(b); err == nil {
+			require.Equal(t, b, append(g.Append(nil), rest...))
 		} else {
 			require.ErrorIs(t, err, ErrMalformed)
 		}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/spread"
 	"gopgas/transport"
 )
 
@@ -23,6 +24,8 @@ type lease struct {
 	ep         transport.EP
 	offer      Offer
 	dst        mem.Range
+	spread     *spread.Spread // nil: all of dst; else what of it
+	next       spread.Place   // in spread
 	slots      mem.Range
 
 	chunk  int  // chunks copied out
@@ -54,10 +57,11 @@ const anyOrigin = -1
 const cookieGenerations = CookieSpan / mostLeases
 
 // open begins a lease; l.mu is held.
-func (l *lease) open(t *Target, slot int32, generation uint64, origin int, ep transport.EP, o Offer, dst mem.Range) {
+func (l *lease) open(t *Target, slot int32, generation uint64, origin int, ep transport.EP, o Offer, dst mem.Range, pieces *spread.Spread) {
 	l.t, l.slot, l.generation, l.origin, l.ep, l.offer, l.dst = t, slot, generation, origin, ep, o, dst
 	l.slots = t.space.pool.Range(slot)
-	l.chunk, l.told, l.block, l.seq, l.at, l.whole, l.broken, l.asleep = 0, 0, 0, 0, 0, dst.Bytes, false, false
+	l.chunk, l.told, l.block, l.seq, l.at, l.whole, l.broken, l.asleep = 0, 0, 0, 0, 0, lengthOf(dst, pieces), false, false
+	l.spread, l.next = pieces, spread.Place{}
 	l.sending.Store(0)
 	l.current.Store(generation)
 	l.inbox.open(slot, generation)
@@ -100,7 +104,7 @@ func (l *lease) copyOut() (moved bool, copied, whole int) {
 		return false, 0, 0
 	}
 	defer l.mu.Unlock()
-	if l.t == nil || l.broken || l.at == l.dst.Bytes {
+	if l.t == nil || l.broken || l.at == l.whole {
 		return false, 0, 0
 	}
 	before := l.at
@@ -109,7 +113,7 @@ func (l *lease) copyOut() (moved bool, copied, whole int) {
 	} else {
 		moved = l.take()
 	}
-	return moved, l.at - before, l.dst.Bytes
+	return moved, l.at - before, l.whole
 }
 
 // acknowledge tells the origin what is copied, and ends the lease when the last acknowledgement has left.
@@ -132,7 +136,7 @@ func (l *lease) acknowledge() (moved bool) {
 		moved = true
 	}
 	switch {
-	case l.at < l.dst.Bytes || l.told < l.chunk:
+	case l.at < l.whole || l.told < l.chunk:
 	case l.t.c.Kept && before == l.told && unsent == 0:
 		l.asleep, moved = true, true
 		l.t.served.Add(1)
@@ -148,23 +152,23 @@ func (l *lease) acknowledge() (moved bool) {
 // follow copies behind the NIC: block by block, as long as flags have come, to the end of a chunk.
 func (l *lease) follow() (moved bool) {
 	slot := l.slots.Slice(l.chunk%l.t.c.Fold*l.t.c.SlotBytes, l.t.c.SlotBytes)
-	for l.at < l.dst.Bytes {
+	for l.at < l.whole {
 		here, marks := landed(slot, l.block, l.generation, l.seq)
 		if !here {
 			return moved
 		}
 		n, from := Payload, l.block*Block
 		if marks&shortFlag != 0 {
-			n = l.dst.Bytes % Payload
+			n = l.whole % Payload
 			from += lead(n)
 		}
-		if n == 0 || n > l.dst.Bytes-l.at {
+		if n == 0 || n > l.whole-l.at {
 			l.fail()
 			return true
 		}
-		copy(l.dst.Slice(l.at, n).Data(), slot.Slice(from, n).Data())
+		l.store(slot.Slice(from, n))
 		l.at, l.seq, l.block, moved = l.at+n, l.seq+1, l.block+1, true
-		if marks&endFlag != 0 || l.at == l.dst.Bytes {
+		if marks&endFlag != 0 || l.at == l.whole {
 			l.chunk, l.block = l.chunk+1, 0
 			return true
 		}
@@ -182,15 +186,24 @@ func (l *lease) take() bool {
 	if !ok {
 		return false
 	}
-	if n == 0 || n > l.t.c.SlotBytes || n > l.dst.Bytes-l.at {
+	if n == 0 || n > l.t.c.SlotBytes || n > l.whole-l.at {
 		l.fail()
 		return true
 	}
 	slot := l.slots.Slice(l.chunk%l.t.c.Fold*l.t.c.SlotBytes, n)
-	copy(l.dst.Slice(l.at, n).Data(), slot.Data())
+	l.store(slot)
 	l.at += n
 	l.chunk++
 	return true
+}
+
+// store copies the next bytes of the transfer to their place.
+func (l *lease) store(src mem.Range) {
+	if l.spread != nil {
+		l.spread.Scatter(&l.next, src)
+		return
+	}
+	copy(l.dst.Slice(l.at, src.Bytes).Data(), src.Data())
 }
 
 // tell writes the number of copied chunks into the origin's memory; it reports false where the NIC has no room.
@@ -208,7 +221,7 @@ func (l *lease) tell() bool {
 	if t.inline {
 		op.Flags |= transport.FlagInline
 	}
-	if l.at == l.dst.Bytes {
+	if l.at == l.whole {
 		op.Flags |= transport.FlagSignaled // the lease ends, and its word is used anew, when this one is sent
 	}
 	if t.c.Kept {
@@ -276,7 +289,7 @@ func (l *lease) close() {
 	t := l.t
 	l.inbox.open(l.slot, 0)
 	l.current.Store(0)
-	l.t, l.dst, l.slots = nil, mem.Range{}, mem.Range{}
+	l.t, l.dst, l.spread, l.slots = nil, mem.Range{}, nil, mem.Range{}
 	t.give(l.slot, l.origin)
 	if !l.broken && !l.asleep {
 		t.live.Add(-1)

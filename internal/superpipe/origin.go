@@ -8,6 +8,7 @@ import (
 
 	"gopgas/internal/bounce"
 	"gopgas/internal/mem"
+	"gopgas/internal/spread"
 	"gopgas/transport"
 )
 
@@ -82,6 +83,19 @@ type Transfer struct {
 	Behind float64
 	// Lease: the target is not registered and will grant workspace. A put only.
 	Lease bool
+	// Spread says which pieces of Local are sent; nil: all of it. Only with a lease, and not where Local is registered.
+	Spread *spread.Spread
+}
+
+// bytes is the length of the transfer.
+func (t *Transfer) bytes() int { return lengthOf(t.Local, t.Spread) }
+
+// lengthOf is how long a transfer from or to some pieces of r is; nil: all of it.
+func lengthOf(r mem.Range, pieces *spread.Spread) int {
+	if pieces != nil {
+		return pieces.Bytes()
+	}
+	return r.Bytes
 }
 
 // Errors of a transfer; match with errors.Is.
@@ -94,20 +108,24 @@ var (
 
 var (
 	errNoWay    = fmt.Errorf("copy into the target's workspace: this NIC neither keeps data in order nor has writes with immediate: %w", transport.ErrUnsupported)
+	errSpread   = errors.New("superpipe: pieces travel through a lease only, and are copied")
 	errGetLease = fmt.Errorf("get from unregistered memory: no one-sided operation reaches it: %w", transport.ErrUnsupported)
 )
 
 // Begin starts a transfer; ok is false while all pipes are in use, until Progress has ended one. The memory of t.Local
 // is read (written, for a get) until Sourced (Done). Nothing is posted before the first Step.
 func (o *Origin) Begin(t Transfer) (p *Pipe, ok bool, err error) {
+	if t.Spread != nil && (!t.Lease || t.Registered) {
+		return nil, false, errSpread
+	}
 	if t.Lease {
 		switch {
 		case t.Get:
 			return nil, false, errGetLease
 		case o.way == WayNone:
 			return nil, false, errNoWay
-		case t.Local.Bytes > maxCopied:
-			return nil, false, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, t.Local.Bytes, maxCopied)
+		case t.bytes() > maxCopied:
+			return nil, false, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, t.bytes(), maxCopied)
 		}
 	}
 	o.mu.Lock()

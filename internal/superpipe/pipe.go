@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/spread"
 	"gopgas/transport"
 )
 
@@ -28,9 +29,10 @@ type Pipe struct {
 	chunks   [mostFold]chunk
 	copied   int // chunks copied into slots, or ready otherwise
 	posted   int
-	settled  int // chunks that are acknowledged; of a get: copied out
-	seq      int // blocks sealed
-	moved    int // bytes copied by the step under way
+	settled  int          // chunks that are acknowledged; of a get: copied out
+	seq      int          // blocks sealed
+	gathered spread.Place // of the transfer's Spread: behind what is copied
+	moved    int          // bytes copied by the step under way
 	op       [1]transport.Op
 
 	sourced atomic.Bool
@@ -84,6 +86,7 @@ func (p *Pipe) begin(t Transfer, index int32, tag uint64) {
 	defer p.mu.Unlock()
 	p.t, p.index, p.tag = t, index, tag
 	p.how, p.from, p.base, p.copied, p.posted, p.settled, p.seq = byCopy, 0, 0, 0, 0, 0, 0
+	p.gathered = spread.Place{}
 	p.late, p.grant, p.err, p.deserted, p.lost = pinned{}, Grant{}, nil, false, false
 	p.choose()
 	p.sourced.Store(false)
@@ -112,7 +115,7 @@ func (p *Pipe) choose() {
 	}
 	p.cut(r)
 	p.total = p.plan.Chunks
-	if t.Local.Bytes == 0 {
+	if t.bytes() == 0 {
 		p.total = 0
 	}
 }
@@ -120,7 +123,7 @@ func (p *Pipe) choose() {
 // cut plans the chunks by the policy.
 func (p *Pipe) cut(r Rules) {
 	t, c, m := &p.t, &p.o.c, p.o.model.Load()
-	n := t.Local.Bytes
+	n := t.bytes()
 	switch {
 	case p.how == byDirect && !t.Lease:
 		p.plan = PlanWith(n, float64(r.Slot), 1, r)
@@ -156,7 +159,7 @@ func (p *Pipe) Chunks() int { return p.total }
 // others are not.
 func (p *Pipe) next(c *chunk, i int) {
 	if i-p.from == p.plan.Chunks { // the head is done
-		p.recut(i, p.base+p.plan.Bytes, p.t.Local.Bytes, 0, byDirect)
+		p.recut(i, p.base+p.plan.Bytes, p.t.bytes(), 0, byDirect)
 	}
 	p.place(c, i)
 	tail, ok := p.tail()
@@ -166,7 +169,7 @@ func (p *Pipe) next(c *chunk, i int) {
 	case c.offset < tail.at:
 		p.recut(i, c.offset, tail.at, float64(c.bytes), byCopy)
 	default:
-		p.recut(i, c.offset, p.t.Local.Bytes, 0, byDirect)
+		p.recut(i, c.offset, p.t.bytes(), 0, byDirect)
 	}
 	p.t.LKey = tail.key
 	p.place(c, i)
@@ -216,7 +219,7 @@ func (p *Pipe) recut(i, from, to int, first float64, how carriage) {
 	p.plan = PlanWith(to-from, first, q, r)
 	p.plan.shrink = p.t.Get
 	p.total = i + p.plan.Chunks
-	if to < p.t.Local.Bytes {
+	if to < p.t.bytes() {
 		p.total++ // at least: the tail is planned when it is reached
 	}
 }
@@ -224,7 +227,7 @@ func (p *Pipe) recut(i, from, to int, first float64, how carriage) {
 // Offer is what the rendezvous message of a transfer with a lease carries.
 func (p *Pipe) Offer() Offer {
 	word := p.o.words.Slice(int(p.index)*8, 8)
-	return Offer{Bytes: uint64(p.t.Local.Bytes), AckAddr: word.Addr(), AckKey: p.o.ackTo.RKey, Tag: p.tag}
+	return Offer{Bytes: uint64(p.t.bytes()), AckAddr: word.Addr(), AckKey: p.o.ackTo.RKey, Tag: p.tag}
 }
 
 // Granted gives the pipe the workspace that the target has leased to it. With an error the pipe ends with it, and the
@@ -329,7 +332,7 @@ func (p *Pipe) Step() (moved bool) {
 	for p.missed.Load() && !p.done.Load() && p.stepping.TryLock() {
 		p.missed.Store(false)
 		some, copied := p.step()
-		whole := p.t.Local.Bytes
+		whole := p.t.bytes()
 		p.stepping.Unlock()
 		moved = moved || some
 		if copied > 0 && p.o.c.Copied != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gopgas/internal/mem"
 	"gopgas/transport"
 )
 
@@ -61,12 +62,16 @@ func (p *Pipe) ready(c *chunk) bool {
 		if !p.hold(c, p.copied) {
 			return false
 		}
-		switch p.how {
-		case byCopy, byPin:
-			copy(p.o.slot(c.slot).Data(), p.part(c).Data())
+		switch slot := p.o.slot(c.slot); {
+		case p.how == byGather:
+		case p.t.Spread != nil:
+			p.collect(slot, c.bytes)
 			p.moved += c.bytes
-		case bySeal:
-			layOut(p.o.slot(c.slot), p.part(c))
+		case p.how == bySeal:
+			layOut(slot, p.part(c))
+			p.moved += c.bytes
+		case p.how == byCopy || p.how == byPin:
+			copy(slot.Data(), p.part(c).Data())
 			p.moved += c.bytes
 		}
 	}
@@ -75,10 +80,23 @@ func (p *Pipe) ready(c *chunk) bool {
 	return true
 }
 
+// collect gathers the next bytes of a spread into a slot, as flat bytes or in sub-blocks. Chunks are copied in the order of the bytes.
+func (p *Pipe) collect(slot mem.Range, bytes int) {
+	if p.how != bySeal {
+		p.t.Spread.Gather(&p.gathered, slot.Slice(0, bytes))
+		return
+	}
+	at, used := lead(bytes), first(bytes)
+	for b := range blocks(bytes) {
+		p.t.Spread.Gather(&p.gathered, slot.Slice(b*Block+at, used))
+		at, used = 0, Payload
+	}
+}
+
 // hold takes a slot for c, which is chunk i; it reports false where none is free.
 func (p *Pipe) hold(c *chunk, i int) bool {
 	if c.bytes > p.o.c.SlotBytes {
-		p.recut(i, c.offset, p.t.Local.Bytes, defaultFirst, byCopy) // a piece that should have been registered whole
+		p.recut(i, c.offset, p.t.bytes(), defaultFirst, byCopy) // a piece that should have been registered whole
 		p.place(c, i)
 	}
 	slot, ok := p.o.takeSlot()

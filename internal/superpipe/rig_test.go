@@ -217,14 +217,14 @@ func (k *rank) begin(tr Transfer) *Pipe {
 // rendezvous has target b lease workspace to pipe p of rank k, over the wire's encoding.
 func (k *rank) rendezvous(p *Pipe, b *rank, dst mem.Range) Grant {
 	k.r.t.Helper()
-	o, err := ParseOffer(p.Offer().Append(nil))
+	o, _, err := ParseOffer(p.Offer().Append(nil))
 	require.NoError(k.r.t, err)
 	var g Grant
 	until(k.r.t, "a lease", func() (ok bool) {
 		g, ok = b.t.Lease(k.id, b.eps[k.id], o, dst)
 		return ok
 	})
-	g, err = ParseGrant(g.Append(nil))
+	g, _, err = ParseGrant(g.Append(nil))
 	require.NoError(k.r.t, err)
 	return g
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/spread"
 	"gopgas/transport"
 )
 
@@ -81,19 +82,29 @@ func (t *Target) Immediates() int {
 // or the origin has its share, or the offer does not fit: the origin tries again, or another protocol. It does not wait,
 // so the handler of a rendezvous message may call it. dst belongs to the target until the transfer is served or lost.
 func (t *Target) Lease(origin int, ep transport.EP, o Offer, dst mem.Range) (g Grant, ok bool) {
-	if !o.fits(dst) {
+	return t.LeaseSpread(origin, ep, o, dst, nil)
+}
+
+// LeaseSpread is Lease for what goes to the pieces of a Spread in dst; nil: to all of dst.
+func (t *Target) LeaseSpread(origin int, ep transport.EP, o Offer, dst mem.Range, pieces *spread.Spread) (g Grant, ok bool) {
+	if !o.fits(lengthOf(dst, pieces)) {
 		return Grant{}, false
 	}
-	return t.lease(origin, ep, o, dst)
+	return t.lease(origin, ep, o, dst, pieces)
 }
 
 // Expect is Lease for a transfer that this side asks for: origin is told of the grant, and its offer comes with the answer,
 // for Offered. Until then nothing is acknowledged.
 func (t *Target) Expect(origin int, ep transport.EP, dst mem.Range) (g Grant, ok bool) {
-	if dst.Bytes == 0 || dst.Bytes > maxCopied {
+	return t.ExpectSpread(origin, ep, dst, nil)
+}
+
+// ExpectSpread is Expect for what goes to the pieces of a Spread in dst; nil: to all of dst.
+func (t *Target) ExpectSpread(origin int, ep transport.EP, dst mem.Range, pieces *spread.Spread) (g Grant, ok bool) {
+	if n := lengthOf(dst, pieces); n == 0 || n > maxCopied {
 		return Grant{}, false
 	}
-	return t.lease(origin, ep, Offer{}, dst)
+	return t.lease(origin, ep, Offer{}, dst, pieces)
 }
 
 // Offered gives a lease that Expect has granted its origin's offer; it reports false where that does not fit it.
@@ -104,14 +115,14 @@ func (t *Target) Offered(g Grant, o Offer) bool {
 	if l.t == nil || l.generation != g.Generation {
 		return true // it is over, and nobody waits for acknowledgements
 	}
-	if !o.fits(l.dst) {
+	if !o.fits(l.whole) {
 		return false
 	}
 	l.offer = o
 	return true
 }
 
-func (t *Target) lease(origin int, ep transport.EP, o Offer, dst mem.Range) (g Grant, ok bool) {
+func (t *Target) lease(origin int, ep transport.EP, o Offer, dst mem.Range, pieces *spread.Spread) (g Grant, ok bool) {
 	slot, generation, ok := t.take(origin)
 	if !ok {
 		return Grant{}, false
@@ -119,7 +130,7 @@ func (t *Target) lease(origin int, ep transport.EP, o Offer, dst mem.Range) (g G
 	l := &t.leases[slot]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open(t, slot, generation, origin, ep, o, dst)
+	l.open(t, slot, generation, origin, ep, o, dst, pieces)
 	return Grant{
 		Generation: generation, Addr: l.slots.Addr(), Key: t.space.key.RKey, Lease: uint32(slot),
 		SlotBytes: uint32(t.c.SlotBytes), Fold: uint16(t.c.Fold), Way: t.way,

@@ -3,8 +3,6 @@ package superpipe
 import (
 	"encoding/binary"
 	"errors"
-
-	"gopgas/internal/mem"
 )
 
 // Offer is what an origin's rendezvous message tells the target, beside where the data is to go.
@@ -25,7 +23,7 @@ type Grant struct {
 	Way        Way
 }
 
-// Sizes of the messages, in bytes.
+// Sizes of the messages, in bytes. What follows one is the layout of pieces.
 const (
 	offerBytes = 32
 	grantBytes = 35
@@ -42,22 +40,22 @@ func (o Offer) Append(b []byte) []byte {
 	return b
 }
 
-// ParseOffer is the inverse of Append.
-func ParseOffer(b []byte) (Offer, error) {
-	if len(b) != offerBytes {
-		return Offer{}, ErrMalformed
+// ParseOffer is the inverse of Append; rest is what follows the offer.
+func ParseOffer(b []byte) (o Offer, rest []byte, err error) {
+	if len(b) < offerBytes {
+		return Offer{}, nil, ErrMalformed
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	o := Offer{Bytes: word(0), AckAddr: word(1), AckKey: word(2), Tag: word(3)}
+	o = Offer{Bytes: word(0), AckAddr: word(1), AckKey: word(2), Tag: word(3)}
 	if o.Bytes > maxCopied || o.Tag == 0 || o.Tag > lastGeneration {
-		return Offer{}, ErrMalformed
+		return Offer{}, nil, ErrMalformed
 	}
-	return o, nil
+	return o, b[offerBytes:], nil
 }
 
-// fits reports whether the offer is one for a transfer into dst.
-func (o Offer) fits(dst mem.Range) bool {
-	return o.Bytes == uint64(dst.Bytes) && o.Bytes > 0 && o.Bytes <= maxCopied && o.Tag > 0 && o.Tag <= lastGeneration
+// fits reports whether the offer is one for a transfer of so many bytes.
+func (o Offer) fits(bytes int) bool {
+	return o.Bytes == uint64(bytes) && o.Bytes > 0 && o.Bytes <= maxCopied && o.Tag > 0 && o.Tag <= lastGeneration
 }
 
 // Append appends the grant's grantBytes bytes to b.
@@ -71,21 +69,21 @@ func (g Grant) Append(b []byte) []byte {
 	return append(b, byte(g.Way))
 }
 
-// ParseGrant is the inverse of Append.
-func ParseGrant(b []byte) (Grant, error) {
-	if len(b) != grantBytes {
-		return Grant{}, ErrMalformed
+// ParseGrant is the inverse of Append; rest is what follows the grant.
+func ParseGrant(b []byte) (g Grant, rest []byte, err error) {
+	if len(b) < grantBytes {
+		return Grant{}, nil, ErrMalformed
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	g := Grant{
+	g = Grant{
 		Generation: word(0), Addr: word(1), Key: word(2), Lease: binary.LittleEndian.Uint32(b[24:]),
 		SlotBytes: binary.LittleEndian.Uint32(b[28:]), Fold: binary.LittleEndian.Uint16(b[32:]), Way: Way(b[34]),
 	}
 	if g.Generation == 0 || g.Generation > lastGeneration || g.Lease >= mostLeases || g.Fold < 2 || g.Fold > mostFold ||
 		g.SlotBytes < Block || g.SlotBytes%Block != 0 || g.Way != WayFlags && g.Way != WayImm {
-		return Grant{}, ErrMalformed
+		return Grant{}, nil, ErrMalformed
 	}
-	return g, nil
+	return g, b[grantBytes:], nil
 }
 
 // An acknowledgement is the tag and the number of chunks copied out.

@@ -68,11 +68,15 @@ func (h *Heap) Alloc(ctx context.Context, bytes int) (*Block, error) {
 			return b, nil
 		}
 	}
-	size := max(h.next, (roundUp(bytes)+pageBytes-1)/pageBytes*pageBytes)
+	least := (roundUp(bytes) + pageBytes - 1) / pageBytes * pageBytes
+	size := max(h.next, least)
 	xp, err := h.engine.Allocate(ctx, h.x, h.ranks, size)
-	if err != nil && size > h.next/2 && len(h.chunks) > 0 && roundUp(bytes) < size {
-		// The doubled chunk does not fit this machine; what was asked for may.
-		size = (roundUp(bytes) + pageBytes - 1) / pageBytes * pageBytes
+	if least < size && (err != nil && len(h.chunks) > 0 || err == nil && xp.Bare()) {
+		// The doubled chunk does not fit this machine, or not its NIC; what was asked for may.
+		if err == nil {
+			_ = xp.Free() // its error would be this member's alone, and the others go on
+		}
+		size = least
 		xp, err = h.engine.Allocate(ctx, h.x, h.ranks, size)
 	}
 	if err != nil {

@@ -296,7 +296,18 @@ func (r *runner[T]) read(kind, target, at, n int, mine bool) error {
 	}
 	c := getCheck[T]{got: make([]T, n), want: r.before[target][at : at+n]}
 	var err error
-	if kind < 6 {
+	switch kind {
+	case 0: // every other element
+		if err = r.win.GetStrided(target, at, 2, c.got, 2, (n+1)/2); err == nil {
+			err = equal("strided get", everyOther(c.got), everyOther(c.want))
+		}
+		return err
+	case 1: // one by one, the last one first
+		if err = r.win.GetIndexed(target, downwards(at, n), c.got); err == nil {
+			err = equal("indexed get", reversed(c.got), c.want)
+		}
+		return err
+	case 2, 3, 4, 5:
 		if err = r.win.Get(target, at, c.got); err == nil {
 			err = equal("get", c.got, c.want)
 		}
@@ -399,6 +410,24 @@ func (r *runner[T]) own(ctx context.Context, kind, target, at int, values []T, m
 			}
 			_, err := r.win.PutNB(target, at, values)
 			return err
+		}
+	case 7: // every other element
+		for i := 0; i < len(values); i += 2 {
+			part[at+i] = values[i]
+		}
+		if mine {
+			if err := r.win.Order(target); err != nil {
+				return err
+			}
+			return r.win.PutStrided(target, at, 2, values, 2, (len(values)+1)/2)
+		}
+	case 8: // one by one, the last one first
+		copy(part[at:], values)
+		if mine {
+			if err := r.win.Order(target); err != nil {
+				return err
+			}
+			return r.win.PutIndexed(target, downwards(at, len(values)), reversed(values))
 		}
 	default:
 		copy(part[at:], values)

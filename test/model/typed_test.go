@@ -67,6 +67,22 @@ func backwards(target, at, n int) func(i int) (int, int) {
 	return func(i int) (int, int) { return target, at + n - 1 - i }
 }
 
+// downwards are the places of n elements from at on, the last one first.
+func downwards(at, n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = at + n - 1 - i
+	}
+	return all
+}
+
+func everyOther[T element](all []T) (some []T) {
+	for i := 0; i < len(all); i += 2 {
+		some = append(some, all[i])
+	}
+	return some
+}
+
 func reversed[T element](src []T) []T {
 	src = slices.Clone(src)
 	slices.Reverse(src)

@@ -25,6 +25,7 @@ type FabricConfig struct {
 	MaxMessage int   // bytes; 0: 8 MiB
 	MaxRegions int   // 0: no limit
 	MaxPinned  int64 // bytes; 0: no limit
+	Untold     bool  // Caps do not tell MaxPinned: who meets the limit learns of it then
 
 	InOrder    bool // InOrderData is promised: writes land word by word, each an atomic store
 	NoInline   bool // MaxInline is 0
@@ -54,9 +55,13 @@ func (c FabricConfig) withDefaults() FabricConfig {
 }
 
 func (c *FabricConfig) caps() transport.Caps {
+	told := c.MaxPinned
+	if c.Untold {
+		told = 0
+	}
 	return transport.Caps{
 		MaxInline: c.MaxInline, MaxSGE: c.MaxSGE, MaxMessage: c.MaxMessage, MaxPost: c.MaxPost,
-		MaxRegions: c.MaxRegions, MaxPinned: c.MaxPinned,
+		MaxRegions: c.MaxRegions, MaxPinned: told,
 		Atomics64: !c.NoAtomics, AtomicsCPU: !c.NoAtomics && !c.NotCPU,
 		OrderedWrites: true, InOrderData: c.InOrder, Sends: !c.NoSends, WriteImm: !c.NoWriteImm,
 	}

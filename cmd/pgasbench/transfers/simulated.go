@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gopgas/cmd/pgasbench/figures"
+	"gopgas/cmd/pgasbench/pair"
 	"gopgas/internal/superpipe"
 	"gopgas/transport/sim"
 )
@@ -54,11 +55,12 @@ func simulated(ctx context.Context, o *figures.Options) (*figures.Result, error)
 					"both ends unregistered but for the raw write; on the fly both ends register at once",
 				"figure 4: the equations of internal/superpipe; figure 7: with a rendezvous; in virtual time no use differs from another but by " +
 					"what is registered, so the best of many is any but the first",
+				"windows: put and flush, and get, by this library's engine; percent_of_raw is there of the same between registered memory",
 				"the flat pipeline copies a chunk out when all of it is there, as in equation 1; the superpipeline copies block by block",
 			},
 		},
 	}
-	for _, step := range []func() error{d.raws, d.equations, d.firstTouch, d.points} {
+	for _, step := range []func() error{d.raws, d.equations, d.firstTouch, d.points, d.windows} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -159,4 +161,13 @@ func (d *drawing) firstTouch() error {
 	}
 	d.res.Charts = append(d.res.Charts, figures.Chart{Name: "figure7", Chart: chart})
 	return nil
+}
+
+// windows is the paper's case through windows: neither end is registered.
+func (d *drawing) windows() error {
+	rows, err := pair.Compare(d.ctx, d.model, append([]int{80 << 10}, figures.Sizes(128<<10, d.sizes[len(d.sizes)-1], false)...))
+	for _, r := range rows {
+		d.res.Rows = append(d.res.Rows, []any{"windows", r.Way + ", both ends unregistered", r.Bytes, r.Seconds * 1e6, float64(r.Bytes) / r.Seconds / 1e9, 100 * r.Share})
+	}
+	return err
 }
