@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"gopgas/internal/peers"
 )
@@ -35,7 +36,7 @@ func run(f func(ctx context.Context, w *World) error) int {
 	}()
 	w, err := Init(ctx, nil)
 	if err != nil {
-		if err = stopped(ctx, err); !errors.As(err, new(errSignal)) {
+		if err = stopped(ctx, err, signalTime); !errors.As(err, new(errSignal)) {
 			fmt.Fprintf(os.Stderr, "pgas: %v\n", err)
 		}
 		return exitCode(err)
@@ -46,7 +47,11 @@ func run(f func(ctx context.Context, w *World) error) int {
 	if err == nil {
 		return 0
 	}
-	err = stopped(ctx, err)
+	var patience time.Duration
+	if errors.Is(err, ErrPeerGone) {
+		patience = signalTime
+	}
+	err = stopped(ctx, err, patience)
 	code := exitCode(err)
 	if errors.Is(err, flag.ErrHelp) {
 		code = 0 // the usage was printed by package flag
@@ -57,10 +62,23 @@ func run(f func(ctx context.Context, w *World) error) int {
 	return code
 }
 
-// stopped returns the signal that ended ctx, where err says no more than that it has ended.
-func stopped(ctx context.Context, err error) error {
-	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), new(errSignal)) {
-		return context.Cause(ctx)
+// signalTime is how much later than the end of others a rank may see the SIGINT that has ended them: Ctrl-C is for all ranks, but the
+// launcher's word is sometimes faster.
+const signalTime = 50 * time.Millisecond
+
+// stopped returns the signal that ended ctx, where err says no more than that it has ended. Where it may say that others have, patience is
+// how long a SIGINT is waited for that has ended them.
+func stopped(ctx context.Context, err error, patience time.Duration) error {
+	ended := errors.Is(err, context.Canceled)
+	if patience > 0 && !ended {
+		select {
+		case <-ctx.Done():
+		case <-time.After(patience):
+		}
+	}
+	var s errSignal
+	if errors.As(context.Cause(ctx), &s) && (ended || patience > 0 && s.sig == syscall.SIGINT) {
+		return s
 	}
 	return err
 }

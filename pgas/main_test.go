@@ -1,0 +1,52 @@
+package pgas
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestStopped: what a rank says of its end when a signal has ended it, or the others first.
+func TestStopped(t *testing.T) {
+	own := errors.New("its own")
+	for _, c := range []struct {
+		name     string
+		sig      syscall.Signal // 0: none
+		later    bool
+		err      error
+		patience time.Duration
+		silent   bool
+	}{
+		{"told to end", syscall.SIGTERM, false, context.Canceled, 0, true},
+		{"told to end, and says so", syscall.SIGINT, false, context.Canceled, time.Minute, true},
+		{"the others have ended by the same", syscall.SIGINT, false, ErrPeerGone, time.Minute, true},
+		{"and were faster", syscall.SIGINT, true, ErrPeerGone, time.Minute, true},
+		{"another failed, so the launcher ends all", syscall.SIGTERM, true, ErrPeerGone, time.Minute, false},
+		{"no signal", 0, false, ErrPeerGone, time.Millisecond, false},
+		{"its own failure", syscall.SIGINT, false, own, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			end := func() { cancel(errSignal{c.sig}) }
+			switch {
+			case c.sig == 0:
+			case c.later:
+				time.AfterFunc(time.Millisecond, end)
+			default:
+				end()
+			}
+			err := stopped(ctx, c.err, c.patience)
+			if !c.silent {
+				require.Equal(t, c.err, err)
+				return
+			}
+			require.Equal(t, errSignal{c.sig}, err)
+			require.Equal(t, 128+int(c.sig), exitCode(err))
+		})
+	}
+}
