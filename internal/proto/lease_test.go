@@ -92,30 +92,39 @@ func TestLeasedByAll(t *testing.T) {
 	for _, name := range []string{"immediates", "order"} {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeamWith(t, ranks, n*each*ranks, leased[name], nil, forcedBulk(t, "lease", 1000))
-			var wg sync.WaitGroup
-			errs := make([]error, ranks)
-			for r := range ranks {
-				wg.Go(func() {
-					rng := rand.New(rand.NewPCG(5, uint64(r)))
-					src, back := memoryOf(n, 3), memoryOf(n, 5)
-					for i := range each {
-						for to := range ranks {
-							fill(src, rng)
-							at, far := (r*each+i)*n, &tm.of[r][to]
-							err := errors.Join(tm.e[r].Put(far, at, src), tm.e[r].Flush(far), tm.e[r].Get(far, at, back))
-							if string(src.Data()) != string(back.Data()) {
-								err = errors.Join(err, errors.New("wrong bytes came back"))
-							}
-							errs[r] = errors.Join(errs[r], err)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			require.NoError(t, errors.Join(errs...))
+			tm.byAll(t, n, n, each, func(e *Engine, far *Remote, at int, src, back mem.Range) error {
+				return errors.Join(e.Put(far, at, src), e.Flush(far), e.Get(far, at, back))
+			})
 			tm.settled(t)
 		})
 	}
+}
+
+// byAll has every rank, beside the others, put so many bytes to each rank and get them back, several times, each time at a place of its
+// own, of span bytes.
+func (tm *team) byAll(t *testing.T, bytes, span, each int, putGet func(e *Engine, far *Remote, at int, src, back mem.Range) error) {
+	t.Helper()
+	ranks := len(tm.e)
+	var wg sync.WaitGroup
+	errs := make([]error, ranks)
+	for r := range ranks {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(5, uint64(r)))
+			src, back := memoryOf(bytes, 3), memoryOf(bytes, 5)
+			for i := range each {
+				for to := range ranks {
+					fill(src, rng)
+					err := putGet(tm.e[r], &tm.of[r][to], (r*each+i)*span, src, back)
+					if string(src.Data()) != string(back.Data()) {
+						err = errors.Join(err, errors.New("wrong bytes came back"))
+					}
+					errs[r] = errors.Join(errs[r], err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
 }
 
 // TestLeasesForBuckets: two ranks that have given up the firehoses between them move what is long through leases, and what is short by

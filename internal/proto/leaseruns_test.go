@@ -126,28 +126,10 @@ func TestLeasedRunsForBuckets(t *testing.T) {
 func TestLeasedRunsByAll(t *testing.T) {
 	const rows, cols, each, ranks = 100, 300, 4, 3
 	tm := newTeamWith(t, ranks, 2*rows*cols*each*ranks, leased["immediates"], nil, forcedBulk(t, "lease", 1000))
-	var wg sync.WaitGroup
-	errs := make([]error, ranks)
-	for r := range ranks {
-		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(15, uint64(r)))
-			src, back := memoryOf(rows*cols, 3), memoryOf(rows*cols, 5)
-			for i := range each {
-				for to := range ranks {
-					fill(src, rng)
-					at, far := (r*each+i)*2*rows*cols, &tm.of[r][to]
-					run := func(k int) Run { return Run{far, at + k*2*cols, k * cols, cols} }
-					err := errors.Join(tm.e[r].PutRuns("put-section", rows, run, src), tm.e[r].Flush(far), tm.e[r].GetRuns("get-section", rows, run, back))
-					if string(src.Data()) != string(back.Data()) {
-						err = errors.Join(err, errors.New("wrong bytes came back"))
-					}
-					errs[r] = errors.Join(errs[r], err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	require.NoError(t, errors.Join(errs...))
+	tm.byAll(t, rows*cols, 2*rows*cols, each, func(e *Engine, far *Remote, at int, src, back mem.Range) error {
+		run := func(k int) Run { return Run{far, at + k*2*cols, k * cols, cols} }
+		return errors.Join(e.PutRuns("put-section", rows, run, src), e.Flush(far), e.GetRuns("get-section", rows, run, back))
+	})
 	tm.settled(t)
 }
 
