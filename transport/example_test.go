@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
@@ -162,4 +163,21 @@ func ExampleLimitError() {
 	// true
 	// true allocate 3
 	// allocate (rank 3): grow the heap: 64.0 MiB of registered memory: found 8.0 MiB of locked memory left, needed 64.0 MiB; to change it: ulimit -l 65536
+}
+
+// told is a simulated NIC that knows what a write takes.
+type told struct{ transport.Domain }
+
+func (told) Costs() transport.Costs {
+	return transport.Costs{Post: 100 * time.Nanosecond, Write: 2 * time.Microsecond, PerByte: 1e-9}
+}
+
+// What a write of 4 KiB takes by what the NIC says, where it says something.
+func ExamplePriced() {
+	var nic transport.Domain = told{}
+	if p, ok := nic.(transport.Priced); ok {
+		var c transport.Costs = p.Costs()
+		fmt.Println(c.Post + c.Write + time.Duration(4096*c.PerByte*float64(time.Second)))
+	}
+	// Output: 6.196µs
 }

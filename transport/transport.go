@@ -23,6 +23,11 @@ type Config struct {
 	Device     string // which device and port, in the provider's own words; empty: the first usable
 
 	Sched *sched.Sched // how this rank waits and starts helpers
+
+	// Lives says whether the process of a rank lives, as far as the launcher, the other ranks or the kernel of a common machine have
+	// told; nil: nobody tells. A rank that takes no connection is called gone at once where it is known to have ended, and where
+	// nothing is known; where it lives, after the failure timeout. It may be called concurrently, after a failure, and does not wait.
+	Lives func(rank int) (lives, known bool)
 }
 
 // Domain is one NIC in use by one rank.

@@ -26,6 +26,11 @@ func (a Op) String() string {
 	return [...]string{"sum", "prod", "min", "max", "and", "or", "xor", "replace", "compare-swap"}[a]
 }
 
+// Fetch names the atomic that returns the old value, in the API's words.
+func (a Op) Fetch() string {
+	return [...]string{"fetch-add", "fetch-prod", "fetch-min", "fetch-max", "fetch-and", "fetch-or", "fetch-xor", "swap", "compare-swap"}[a]
+}
+
 // ErrUndefined: the operation is not defined for the element type.
 var ErrUndefined = errors.New("operation is not defined for this element type")
 

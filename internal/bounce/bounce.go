@@ -2,7 +2,12 @@
 // A Pool is not safe for concurrent use: its owner's lock guards it.
 package bounce
 
-import "gopgas/internal/mem"
+import (
+	"slices"
+
+	"gopgas/internal/invariants"
+	"gopgas/internal/mem"
+)
 
 // Pool hands out slots of one registered range.
 type Pool struct {
@@ -38,7 +43,13 @@ func (p *Pool) Take() (slot int32, ok bool) {
 }
 
 // Give returns a slot to the pool.
-func (p *Pool) Give(slot int32) { p.free = append(p.free, slot) }
+func (p *Pool) Give(slot int32) {
+	if invariants.Enabled {
+		invariants.Check(!slices.Contains(p.free, slot), "a slot is given back twice")
+		invariants.Mangle(p.Range(slot).Data())
+	}
+	p.free = append(p.free, slot)
+}
 
 // Free returns how many slots are free.
 func (p *Pool) Free() int { return len(p.free) }

@@ -8,13 +8,19 @@ import (
 
 // Depth is the number of return addresses in a Stack: the frames of this library that lie between a program's call and
 // the NIC, and some of the program's own.
-const Depth = 8
+const Depth = 8 // and so many lines of the stub for amd64
 
 // Stack holds return addresses, innermost first; unused entries are zero.
 type Stack [Depth]uintptr
 
+// Caller is a goroutine: a number that no other one has at the time. One that begins later may have it again. 0: nobody can tell.
+type Caller uintptr
+
 // Nanos is a point of a Clock's time, or a difference of two, in nanoseconds.
 type Nanos = int64
+
+// Ticks is a reading of the processor's counter.
+type Ticks uint64
 
 // Clock stamps calls. Make one with New or Plain. It does not change after that.
 type Clock struct {
@@ -80,7 +86,7 @@ func (c *Clock) pair() (uint64, Nanos) {
 	return at, now
 }
 
-// Counter reports whether stamps come from the processor's counter.
+// Counter reports whether stamps come from the processor's counter. If so, Mark is At of Capture.
 func (c *Clock) Counter() bool { return c.mult != 0 }
 
 // Now returns the time.
@@ -88,7 +94,7 @@ func (c *Clock) Now() Nanos {
 	if c.mult == 0 {
 		return Nanos(c.now())
 	}
-	return c.nanos(ticks())
+	return c.At(Ticks(ticks()))
 }
 
 // Mark stores the stack above its caller in s, without the innermost skip frames, and returns the time. A caller that
@@ -100,13 +106,13 @@ func (c *Clock) Mark(s *Stack, skip int) Nanos {
 		callers(s, skip+2)
 		return Nanos(c.now())
 	}
-	return c.nanos(capture(s, skip+1))
+	return c.At(Capture(s, skip+1))
 }
 
 // Here stores the stack above its caller in s as Mark does, without a time stamp: for who only tells call sites apart.
 //
 //go:noinline
-func Here(s *Stack, skip int) { capture(s, skip+1) }
+func Here(s *Stack, skip int) { Capture(s, skip+1) }
 
 // Hash mixes the return addresses of s.
 func (s *Stack) Hash() (h uint64) {
@@ -117,18 +123,12 @@ func (s *Stack) Hash() (h uint64) {
 	return h
 }
 
-// nanos converts a reading. Readings from before the calibration come out earlier than it.
-func (c *Clock) nanos(t uint64) Nanos {
-	if d := int64(t - c.ticks0); d < 0 {
-		return c.nanos0 - scale(uint64(-d), c.mult)
-	}
-	return c.nanos0 + scale(t-c.ticks0, c.mult)
-}
-
-// scale returns d * mult / 2^shift in 128 bits.
-func scale(d, mult uint64) Nanos {
-	hi, lo := bits.Mul64(d, mult)
-	return Nanos(hi<<(64-shift) | lo>>shift)
+// At converts a reading, of a clock that has a counter. Readings from before the calibration come out earlier than it.
+func (c *Clock) At(t Ticks) Nanos {
+	d := int64(uint64(t) - c.ticks0)
+	hi, lo := bits.Mul64(uint64(d), c.mult)
+	hi -= c.mult & uint64(d>>63) // a product of signed numbers
+	return c.nanos0 + Nanos(hi<<(64-shift)|lo>>shift)
 }
 
 // callers fills s by the runtime, skipping callers itself and skip frames above it.

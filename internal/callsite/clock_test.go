@@ -173,10 +173,10 @@ func TestPlainClockIsTheSource(t *testing.T) {
 
 func TestConversion(t *testing.T) {
 	c := &Clock{mult: 1 << (shift - 1), ticks0: 1000, nanos0: 50} // two ticks are a nanosecond
-	require.EqualValues(t, 50, c.nanos(1000))
-	require.EqualValues(t, 150, c.nanos(1200))
-	require.EqualValues(t, 25, c.nanos(950), "a reading from before the calibration")
-	require.EqualValues(t, 50+1<<60, c.nanos(1000+1<<61), "no overflow")
+	require.EqualValues(t, 50, c.At(1000))
+	require.EqualValues(t, 150, c.At(1200))
+	require.EqualValues(t, 25, c.At(950), "a reading from before the calibration")
+	require.EqualValues(t, 50+1<<60, c.At(1000+1<<61), "no overflow")
 	for rate, ok := range map[float64]bool{0: false, -1: false, 2.6: true, 0.024: true, 1e9: false} {
 		require.Equal(t, ok, usable(rate), "%v", rate)
 	}
@@ -205,5 +205,32 @@ func BenchmarkNow(b *testing.B) {
 	c := New(since())
 	for b.Loop() {
 		c.Now()
+	}
+}
+
+// TestCurrentTellsGoroutinesApart: those that run at once, and none from itself.
+func TestCurrentTellsGoroutinesApart(t *testing.T) {
+	me := Current()
+	require.Equal(t, me, Current())
+	const many = 8
+	seen := make(chan Caller, many)
+	end := make(chan struct{})
+	var wg sync.WaitGroup
+	for range many {
+		wg.Go(func() {
+			seen <- Current()
+			<-end
+		})
+	}
+	all := map[Caller]bool{me: true}
+	for range many {
+		all[<-seen] = true
+	}
+	close(end)
+	wg.Wait()
+	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {
+		require.Len(t, all, many+1)
+	} else {
+		require.Len(t, all, 1)
 	}
 }

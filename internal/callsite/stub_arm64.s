@@ -1,9 +1,14 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// func capture(s *Stack, skip int) uint64
-// R29 holds the frame pointer of the function that calls capture: a function without a frame leaves it alone.
-TEXT ·capture(SB), NOSPLIT|NOFRAME, $0-24
+// func Current() Caller
+TEXT ·Current(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD g, ret+0(FP)
+	RET
+
+// func Capture(s *Stack, skip int) Ticks
+// R29 holds the frame pointer of the function that calls Capture: a function without a frame leaves it alone.
+TEXT ·Capture(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD s+0(FP), R0
 	MOVD skip+8(FP), R1
 	MOVD R29, R2

@@ -2,11 +2,15 @@
 
 package callsite
 
-// capture stores the return addresses above the function that calls it, skipping the innermost skip, and returns the
-// counter.
+// Capture stores the return addresses above the function that calls it in s, without the innermost skip frames, and returns
+// the reading of the processor's counter. It is what Clock.Mark is made of, for who cannot pay for a call more and for Clock.At there:
+// see Clock.Counter.
 //
 //go:noescape
-func capture(s *Stack, skip int) uint64
+func Capture(s *Stack, skip int) Ticks
+
+// Current returns the goroutine: the address of what the runtime keeps of it, which is never followed.
+func Current() Caller
 
 // ticks returns the counter.
 func ticks() uint64

@@ -10,8 +10,6 @@ const spoil = 0xdb
 
 // Check panics with the formatted text when Enabled and cond is false. Otherwise it does nothing and does not
 // allocate.
-//
-//gcassert:inline
 func Check(cond bool, format string, args ...any) {
 	if Enabled && !cond {
 		fail(format, args)
@@ -34,8 +32,6 @@ func Sometimes(percent int) bool {
 }
 
 // Mangle overwrites b when Enabled. Call it on memory that its user has given back.
-//
-//gcassert:inline
 func Mangle(b []byte) {
 	if Enabled {
 		for i := range b {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -142,4 +143,29 @@ func TestLost(t *testing.T) {
 		require.ErrorContains(t, err, "rank 1")
 	}
 	require.NoError(t, rs[0].RLock(t.Context()), "it has read, and others may")
+}
+
+// TestWhoHoldsIt: who waits for a lock is listed with the rank that holds it, wherever the lock's state lies.
+func TestWhoHoldsIt(t *testing.T) {
+	all := groups(3)
+	ms, rs := mutexes(all), rws(all)
+	for name, c := range map[string]struct {
+		hold, wait func(context.Context) error
+		free, done func() error
+	}{
+		"mutex":   {ms[1].Lock, ms[2].Lock, ms[1].Unlock, ms[2].Unlock},
+		"writer":  {rs[1].Lock, rs[2].RLock, rs[1].Unlock, rs[2].RUnlock},
+		"readers": {rs[1].RLock, rs[2].Lock, rs[1].RUnlock, rs[2].Unlock},
+	} {
+		require.NoError(t, c.hold(t.Context()), name)
+		got := make(chan error, 1)
+		go func() { got <- c.wait(t.Context()) }()
+		require.Eventually(t, func() bool {
+			waits := all[2].Engine.Sched.Waits()
+			return len(waits) == 1 && waits[0].Peer == 1
+		}, 20*time.Second, time.Millisecond, name)
+		require.NoError(t, c.free(), name)
+		require.NoError(t, <-got, name)
+		require.NoError(t, c.done(), name)
+	}
 }

@@ -131,7 +131,7 @@ func (l *Mutex) wait(ctx context.Context) error {
 		return err
 	}
 	w := mutexWatch{l: l}
-	sp := l.g.Engine.Sched.Begin(ctx, sched.What{Op: "lock", Peer: l.g.Ranks[0]}, &w)
+	sp := l.g.Engine.Sched.Begin(ctx, sched.What{Op: "lock", Peer: sched.Anyone}, &w)
 	defer sp.End()
 	for !l.granted() {
 		if err := sp.Step(); errors.Is(err, errMine) {
@@ -139,9 +139,21 @@ func (l *Mutex) wait(ctx context.Context) error {
 		} else if err != nil {
 			return l.withdraw(wants, err)
 		}
+		if sp.Unsure() {
+			sp.For(l.holder())
+		}
 	}
 	l.held.Store(true)
 	return nil
+}
+
+// holder returns the rank that holds the lock; sched.Anyone where none does at the moment, or it cannot be read.
+func (l *Mutex) holder() int {
+	m, err := l.g.Engine.Load64(&l.peers[0], lockHolder)
+	if err != nil || m == 0 || m > uint64(len(l.g.Ranks)) {
+		return sched.Anyone
+	}
+	return l.g.Ranks[m-1]
 }
 
 func (l *Mutex) granted() bool { return l.local.Word64(lockGrant).Load() == l.ticket }

@@ -110,14 +110,31 @@ func (l *RW) take(ctx context.Context, op string, how uint64) error {
 		return nil
 	}
 	w := rwWatch{l}
-	sp := l.g.Engine.Sched.Begin(ctx, sched.What{Op: op, Peer: l.g.Ranks[0]}, &w)
+	sp := l.g.Engine.Sched.Begin(ctx, sched.What{Op: op, Peer: sched.Anyone}, &w)
 	defer sp.End()
 	for l.local.Word64(rwGrant).Load() != turn {
 		if err := sp.Step(); err != nil {
 			return l.withdraw(op, err)
 		}
+		if sp.Unsure() {
+			sp.For(l.holder())
+		}
 	}
 	return nil
+}
+
+// holder returns the first rank that holds the lock; sched.Anyone where none does at the moment, or it cannot be read.
+func (l *RW) holder() int {
+	for m, r := range l.g.Ranks {
+		word, err := l.g.Engine.Load64(&l.peers[0], rwWords+8*m) // others write them meanwhile
+		if err != nil {
+			break
+		}
+		if word&rwHolds != 0 {
+			return r
+		}
+	}
+	return sched.Anyone
 }
 
 // withdraw leaves the queue because of cause. A lock that was granted meanwhile is handed on.

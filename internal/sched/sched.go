@@ -13,6 +13,7 @@ type Sched struct {
 	yield  func()
 	spins  int           // pause instructions before the first yield
 	yields time.Duration // how long to yield before parking
+	early  int           // percent of yields that are parks instead where invariants are checked
 	bell   atomic.Pointer[Bell]
 	own    Bell // used until the rank has memory that peers can reach
 	ownMem [2]atomic.Uint32
@@ -63,7 +64,7 @@ func Goroutine(ranksHere int) *Sched {
 }
 
 func newSched(ranksHere, cores int, yield func()) *Sched {
-	s := &Sched{yield: yield, spins: spinsIdle, yields: yieldsIdle, epoch: time.Now()}
+	s := &Sched{yield: yield, spins: spinsIdle, yields: yieldsIdle, early: 10, epoch: time.Now()}
 	if ranksHere > cores {
 		s.spins, s.yields = spinsBusy, yieldsBusy
 	}

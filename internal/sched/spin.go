@@ -3,13 +3,18 @@ package sched
 import (
 	"context"
 	"time"
+
+	"gopgas/internal/invariants"
 )
 
-// What names what a wait waits for. Peer is -1 where no single rank is meant.
+// What names what a wait waits for. Peer is -1 where all ranks are meant, or none in particular.
 type What struct {
 	Op   string
 	Peer int
 }
+
+// Anyone is the Peer of a wait that any rank may end.
+const Anyone = -2
 
 // Watch is what a wait depends on beside its condition. Interrupted is asked often and must be cheap; its
 // error ends the wait.
@@ -26,6 +31,7 @@ type Spin struct {
 	began  time.Duration // when the slow phase began; 0: it has not
 	moved  time.Duration // when it began anew, since something had happened
 	park   time.Duration // the next park's limit
+	asked  time.Duration // how long it had waited when Unsure last said so
 	doomed time.Duration // when the watch was first interrupted
 	seq    uint32        // the bell's count when the wait was armed
 	armed  bool          // announced as a sleeper
@@ -41,7 +47,7 @@ func (s *Sched) Begin(ctx context.Context, what What, watch Watch) Spin {
 // Step lets some time pass: a pause at first, then a yield, then a sleep that the rank's bell ends. It returns
 // the context's cause when the context has ended, and the watch's error when that has one.
 func (sp *Spin) Step() error {
-	if sp.n < sp.s.spins {
+	if sp.n < sp.s.spins && !invariants.Sometimes(1) {
 		sp.n++
 		pause()
 		return nil
@@ -51,6 +57,35 @@ func (sp *Spin) Step() error {
 
 // Slept reports whether the wait went past its spinning phase; it is what counts as a wait in statistics.
 func (sp *Spin) Slept() bool { return sp.began != 0 }
+
+// When a wait that is listed asks whom it waits for: first after askFirst, then each time it has lasted twice as long, but not more
+// seldom than every askSeldom.
+const (
+	askFirst  = 10 * time.Millisecond
+	askSeldom = time.Second
+)
+
+// Unsure reports, now and then while a wait lasts, that it is worth finding out for which rank it waits at present, at the price of some
+// communication; For takes the answer.
+func (sp *Spin) Unsure() bool {
+	if sp.rec == nil || sp.s.sim != nil { // in virtual time nobody looks on
+		return false
+	}
+	waited := sp.s.Now() - sp.began
+	if waited < askFirst || waited < min(2*sp.asked, sp.asked+askSeldom) {
+		return false
+	}
+	sp.asked = waited
+	return true
+}
+
+// For says for which rank the wait waits from now on.
+func (sp *Spin) For(peer int) {
+	sp.what.Peer = peer
+	if sp.rec != nil {
+		sp.s.waits.setPeer(sp.rec, peer)
+	}
+}
 
 // slow is a step beyond the spinning phase.
 func (sp *Spin) slow() error {
@@ -72,7 +107,7 @@ func (sp *Spin) slow() error {
 	switch {
 	case sp.began == 0:
 		sp.began, sp.moved, sp.park = now, now, parkFirst
-	case now-sp.moved < sp.s.yields:
+	case now-sp.moved < sp.s.yields && !invariants.Sometimes(sp.s.early):
 		// Yield below.
 	case !sp.armed:
 		// S2: announce, then let the caller look at its condition once more before the sleep.

@@ -26,6 +26,13 @@ func (s *Sched) claimThread() (release func()) {
 	}
 }
 
+// bind binds the calling thread, which is locked.
+func (s *Sched) bind(core int) error {
+	var set unix.CPUSet
+	set.Set(core)
+	return unix.SchedSetaffinity(0, &set)
+}
+
 // nap sleeps on the thread itself; a signal ends it early, which whoever naps finds by its clock.
 func (s *Sched) nap(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))

@@ -12,4 +12,6 @@ func (s *Sched) claimThread() (release func()) {
 	return runtime.UnlockOSThread
 }
 
+func (s *Sched) bind(int) error { return nil }
+
 func (s *Sched) nap(d time.Duration) { time.Sleep(d) }

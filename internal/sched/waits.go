@@ -72,6 +72,12 @@ func (r *registry) take() *record {
 	return new(record)
 }
 
+func (r *registry) setPeer(rec *record, peer int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec.what.Peer = peer
+}
+
 func (r *registry) remove(rec *record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,7 +37,8 @@ const (
 	OldAddress          // the rank's domain is another one by now
 	Meet                // the other side's own call is on the way, or its connection is newer: use that
 	Closing             // the rank is closing its domain
-	lastVerdict = Closing
+	Full                // the rank has no file descriptor left for a connection
+	lastVerdict = Full
 )
 
 // Errors of the decoders.
