@@ -28,10 +28,10 @@
 //
 // # Invariants
 //
-//   - B1: Exchange and Barrier end when their context does, with its error. Request and answer may have parted then, so
+//   - B1: Exchange and Barrier end when their context does, with its cause. Request and answer may have parted then, so
 //     the job is unusable and every later call says so; Abort still works.
 //   - B2: when the launcher has gone, the error of every waiting and later call wraps ErrLauncherGone. When a rank has left
-//     that a barrier needs, pgasrun and InProcess say so; other launchers may let the others wait.
+//     that a barrier needs, pgasrun and InProcess say so, pgasrun by an error wrapping transport.ErrPeerGone that names the rank; other launchers may let the others wait.
 //   - B3: children that a rank starts do not inherit the connection.
 //   - B4: nothing is read from the process's environment; the caller gives it.
 //

@@ -119,14 +119,14 @@ func (b *member) meet(ctx context.Context, card []byte) ([][]byte, error) {
 	select {
 	case <-b.turn:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	defer func() { b.turn <- struct{}{} }()
 	if b.broken != nil {
 		return nil, fmt.Errorf("this rank gave up a collective call before: %w", b.broken)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	r, err := b.m.enter(b.rank, card)
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *member) meet(ctx context.Context, card []byte) ([][]byte, error) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		b.broken = ctx.Err()
+		b.broken = context.Cause(ctx)
 		return nil, b.broken
 	}
 	if r.err != nil {

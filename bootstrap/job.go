@@ -94,10 +94,10 @@ func (alone) Rank() int                         { return 0 }
 func (alone) Size() int                         { return 1 }
 func (alone) Launcher() string                  { return LauncherAlone }
 func (a alone) Name() string                    { return a.name }
-func (alone) Barrier(ctx context.Context) error { return ctx.Err() }
+func (alone) Barrier(ctx context.Context) error { return context.Cause(ctx) }
 func (alone) Abort(int, string) error           { return nil }
 func (alone) Close() error                      { return nil }
 
 func (alone) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
-	return [][]byte{append([]byte{}, card...)}, ctx.Err()
+	return [][]byte{append([]byte{}, card...)}, context.Cause(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gopgas/internal/pmi"
+	"gopgas/transport"
 )
 
 // ErrNoRendezvous: the launcher was recognised, but offers no way for the ranks to find each other.
@@ -53,6 +54,9 @@ func Open(ctx context.Context, environ []string) (Job, error) {
 	switch detect(env) {
 	case fromPMI:
 		c, err := pmi.Connect(ctx, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		if short := transport.Shortage("joining the job", err); short != nil {
+			return nil, short
+		}
 		if err != nil {
 			return nil, fmt.Errorf("join the job: %w", err)
 		}
@@ -64,8 +68,8 @@ func Open(ctx context.Context, environ []string) (Job, error) {
 		return nil, fmt.Errorf("join the job: started by srun as task %s of %s without PMI: %w; start it with srun --mpi=pmi2, or set "+
 			"SLURM_MPI_TYPE=pmi2 in the environment of srun", env["SLURM_PROCID"], env["SLURM_STEP_NUM_TASKS"], ErrNoRendezvous)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("join the job: %w", err)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("join the job: %w", context.Cause(ctx))
 	}
 	return newAlone(), nil
 }

@@ -3,11 +3,13 @@ package bootstrap
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"gopgas/internal/pmi"
+	"gopgas/transport"
 )
 
 // headRoom is what the first chunk of a card needs for the number of chunks and its separator.
@@ -41,7 +43,15 @@ func (j *pmiJob) Barrier(ctx context.Context) error {
 		return err
 	}
 	defer j.give()
-	return j.client.Barrier(ctx)
+	return named(j.client.Barrier(ctx))
+}
+
+// named makes of the launcher's word that a rank will not come the error that any call makes of a lost rank.
+func named(err error) error {
+	if gone := (*pmi.GoneError)(nil); errors.As(err, &gone) {
+		return transport.NewOpError("wait for all ranks", gone.Rank, fmt.Errorf("%w: %w", transport.ErrPeerGone, gone))
+	}
+	return err
 }
 
 func (j *pmiJob) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
@@ -56,7 +66,7 @@ func (j *pmiJob) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
 			return nil, fmt.Errorf("exchange cards: %w", err)
 		}
 	}
-	if err := j.client.Barrier(ctx); err != nil {
+	if err := named(j.client.Barrier(ctx)); err != nil {
 		return nil, fmt.Errorf("exchange cards: %w", err)
 	}
 	cards := make([][]byte, j.Size())
@@ -82,7 +92,7 @@ func (j *pmiJob) take(ctx context.Context) error {
 	case <-j.turn:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 

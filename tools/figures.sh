@@ -15,7 +15,12 @@ for pinned in 24M 512M; do
 	PGAS_TRANSPORT=soft PGAS_LOCAL=off PGAS_MAX_PINNED=$pinned bin/pgasrun -n 2 bin/pgasbench sets --span 134217728 --csv \
 		--plot "$dir/sets-$pinned.svg" >"$dir/sets-$pinned.csv"
 done
-PGAS_TRANSPORT=soft PGAS_LOCAL=off PGAS_MAX_PINNED=128M bin/pgasrun -n 2 bin/pgasbench sets --buckets --span 1073741824 --target-time 1ms \
+edges() { PGAS_TRANSPORT=soft PGAS_LOCAL=off PGAS_MAX_PINNED=24M bin/pgasrun -n 2 bin/pgasbench sets --edges --span 134217728 --csv "$@"; }
+edges --plot "$dir/edges.svg" >"$dir/edges.csv"
+for policy in leavepinned predictive; do
+	PGAS_REG=$policy PGAS_IDLE_CORES=always edges --compute 500us --only F+V/2 >"$dir/edges-$policy.csv"
+done
+PGAS_TRANSPORT=soft PGAS_LOCAL=off PGAS_MAX_PINNED=256M bin/pgasrun -n 2 bin/pgasbench sets --buckets --span 1073741824 --target-time 1ms \
 	--csv --plot "$dir/buckets.svg" >"$dir/buckets.csv"
 
 # Small and large transfers, some two minutes. Two threads are busy at most: where other programs run,
@@ -43,5 +48,5 @@ bin/pgasbench eager --out "$dir" "$@" tables
 
 # In virtual time: the same on every machine.
 reg --spikes 0.04 accuracy
-reg windows jitter toolarge nas grouping scaling cores
+reg windows jitter toolarge nas grouping scaling cores hoses
 bin/pgasbench bulk --out "$dir" --fine sim

@@ -1,7 +1,7 @@
 #!/bin/sh
 # install-test-deps.sh   installs the Debian packages that the tests need and this machine lacks: a C compiler
 # (the race detector and the verbs shim are C), MPICH (real MPI programs run under our launcher, and ours
-# under theirs), Slurm (ours run under its srun), the header of libibverbs (our declarations are compared with it),
+# under theirs), Slurm (ours run under its srun), ssh with its server, ip and unshare (jobs on several hosts, made of namespaces), the header of libibverbs (our declarations are compared with it),
 # gdb (the page on debugging), a browser without a screen (the launcher's page is looked at) and an emulator of arm64
 # processors (our assembly for them runs in it). It asks nothing and touches no network when everything is there.
 set -eu
@@ -28,6 +28,10 @@ need slurmd test -e /usr/sbin/slurmd
 need slurm-client command -v srun
 need slurm-wlm-basic-plugins test -e "$(dpkg -L slurm-wlm-basic-plugins 2>/dev/null | grep -m1 mpi_pmi2.so)"
 need munge test -e /usr/sbin/munged
+need openssh-client command -v ssh-keygen
+need openssh-server test -e /usr/sbin/sshd
+need iproute2 command -v ip
+need util-linux command -v unshare
 [ "$(uname -m)" = aarch64 ] || need qemu-user emulator
 need libibverbs-dev test -e /usr/include/infiniband/verbs.h
 

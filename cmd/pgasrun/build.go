@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"gopgas/internal/launch"
+	"gopgas/internal/crew"
 )
 
 // source is Go code to build: in a folder, by import path, or in a file.
@@ -37,7 +37,7 @@ func findSource(program string) (*source, error) {
 	switch {
 	case err == nil && info.IsDir():
 		if files, _ := filepath.Glob(filepath.Join(program, "*.go")); len(files) == 0 {
-			return nil, fmt.Errorf("%w: %s is a folder without Go files; wanted a binary or a folder with a Go package", launch.ErrNotExecutable, program)
+			return nil, fmt.Errorf("%w: %s is a folder without Go files; wanted a binary or a folder with a Go package", crew.ErrNotExecutable, program)
 		}
 		abs, err := filepath.Abs(program)
 		return &source{shown: program, name: filepath.Base(abs), dir: abs, arg: "."}, err

@@ -27,7 +27,7 @@ func calibrate(nic, file string) ([]infoSection, error) {
 		return nil, fmt.Errorf("open the %s NIC to measure its costs: %w", nic, err)
 	}
 	begin := s.Now()
-	m, err := regmgr.Calibrate(d, s)
+	m, err := regmgr.Calibrate(context.Background(), d, s, d)
 	took := s.Now() - begin
 	if err = errors.Join(err, d.Close()); err != nil {
 		return nil, fmt.Errorf("measure the costs of the %s NIC: %w", nic, err)
@@ -57,12 +57,13 @@ func modelInfo(m cost.Model, took time.Duration) []infoSection {
 	fits := infoSection{title: fmt.Sprintf("costs of %s, measured in %v", m.Name, took.Round(100*time.Microsecond)), rows: []infoRow{
 		{"register", line(m.Register), fmt.Sprintf("largest residual %.2f us", m.Register.Residual/1e3)},
 		{"deregister", line(m.Deregister), fmt.Sprintf("largest residual %.2f us", m.Deregister.Residual/1e3)},
+		posts(m),
 		{"cached region", fmt.Sprintf("%.0f ns", m.Lookup), "found, referenced and released"},
 		{"comparison", fmt.Sprintf("%.1f ns", m.Compare), "of entries in a queue"},
-		{"threshold", bytesText(uint64(m.LeastRegistered(regmgr.LeastRegistered))), "from which a cached region is cheaper than a copy"},
+		{"threshold", bytesText(uint64(m.LeastRegistered(regmgr.LeastRegistered))), "from which a cached region is cheaper than a copy: in force under PGAS_REG=predictive, or with this in PGAS_CALIBRATION"},
 	}}
-	fitted := func(name string, l cost.Line, samples []cost.Sample) (out infoSection) {
-		out.title = name + " (pages, measured, residual)"
+	fitted := func(name string, l cost.Line, samples []cost.Sample, of string) (out infoSection) {
+		out.title = name + " (" + of + ", measured, residual)"
 		for _, s := range samples {
 			over := s.Nanos - l.A*float64(s.N) - l.B
 			out.rows = append(out.rows, infoRow{fmt.Sprint(s.N), fmt.Sprintf("%.2f us", s.Nanos/1e3), fmt.Sprintf("%+.2f us, %+.1f %%", over/1e3, 100*over/s.Nanos)})
@@ -73,7 +74,22 @@ func modelInfo(m cost.Model, took time.Duration) []infoSection {
 	for _, s := range m.Copy {
 		copies.rows = append(copies.rows, infoRow{bytesText(uint64(s.N)), fmt.Sprintf("%.2f us", s.Nanos/1e3), fmt.Sprintf("%.2f GB/s", m.Copy.Rate(s.N)/1e9)})
 	}
-	return []infoSection{
-		fits, fitted("registrations", m.Register, m.RegisterSamples), fitted("deregistrations", m.Deregister, m.DeregisterSamples), copies,
+	all := []infoSection{
+		fits, fitted("registrations", m.Register, m.RegisterSamples, "pages"), fitted("deregistrations", m.Deregister, m.DeregisterSamples, "pages"),
+	}
+	if m.PostLine != nil {
+		all = append(all, fitted("posts", *m.PostLine, m.PostSamples, "operations at once"))
+	}
+	return append(all, copies)
+}
+
+// posts tells what it takes to hand operations to the NIC.
+func posts(m cost.Model) infoRow {
+	if m.PostLine == nil {
+		return infoRow{"post", "not measured", "the NIC takes one operation at a time"}
+	}
+	return infoRow{
+		"post", fmt.Sprintf("%.0f ns + %.0f ns an operation", m.PostLine.B, m.PostLine.A),
+		fmt.Sprintf("largest residual %.0f ns; %.0f ns for one", m.PostLine.Residual, m.Post),
 	}
 }

@@ -1,7 +1,8 @@
-// Command pgasrun starts a program as the ranks of one job on this machine, and ends them together.
+// Command pgasrun starts a program as the ranks of one job, on this machine or on several, and ends them together.
 //
 //	pgasrun -n 4 ./prog -rows 4096        a binary, with its own flags
 //	pgasrun -n 4 ./examples/hello         a Go package: built first, into a temporary folder
+//	pgasrun -H a:2,b:2 ./prog             on other hosts, by ssh: an agent on each, which is pgasrun itself (internal/agent)
 //	pgasrun info                          what this machine offers and where its limits are
 //
 // # Terms
@@ -19,7 +20,7 @@
 //
 // # Exit codes
 //
-// 0 when all ranks end well; else that of the first failure, 128+signal where one killed the rank; 124 after the time limit; 126
+// 0 when all ranks end well; else that of the first failure, 128+signal where one killed the rank, 255 where its host was lost; 124 after the time limit; 126
 // and 127 for a program that is not executable or not there; 2 for a command line or a package that makes no job; 1 when
 // pgasrun itself is in trouble.
 //

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"gopgas/internal/agent"
 	"gopgas/internal/launch"
 )
 
@@ -35,6 +36,13 @@ func (f *statsFlag) Set(v string) error {
 func flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1"},
+		&cli.StringFlag{Name: "hosts", Aliases: []string{"H", "host"}},
+		&cli.StringFlag{Name: "hostfile", Aliases: []string{"machinefile"}},
+		&cli.StringFlag{Name: "ppn"},
+		&cli.StringFlag{Name: "launcher", Value: "ssh"},
+		&cli.StringFlag{Name: "rsh"},
+		&cli.StringFlag{Name: "agent-path"},
+		&cli.BoolFlag{Name: strings.TrimLeft(agent.AgentFlag, "-"), Hidden: true},
 		&cli.BoolFlag{Name: "label", Aliases: []string{"l"}},
 		&cli.StringFlag{Name: "prefix"},
 		&cli.StringFlag{Name: "o", Aliases: []string{"output"}},
@@ -55,6 +63,7 @@ func flags() []cli.Flag {
 		&cli.StringFlag{Name: "serve"},
 		&cli.StringFlag{Name: "trace"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}},
+		&cli.BoolFlag{Name: "version"},
 	}
 }
 
@@ -67,6 +76,9 @@ func specOf(c *cli.Context, environ []string) (s launch.Spec, err error) {
 		NoKill: c.Bool("no-kill"), Verbose: c.Bool("verbose"), Stats: statsOf(c).mode != "",
 	}
 	if s.N, err = parseRanks(c.String("n")); err != nil {
+		return s, err
+	}
+	if err := place(c, &s, environ); err != nil {
 		return s, err
 	}
 	if s.StdinTo, err = parseStdin(c.String("stdin"), s.N); err != nil {
@@ -96,7 +108,7 @@ func specOf(c *cli.Context, environ []string) (s launch.Spec, err error) {
 	if s.Set, err = parseVars(c.StringSlice("x"), environ); err != nil {
 		return s, err
 	}
-	if s.Dir != "" {
+	if s.Dir != "" && !elsewhere(&s) { // the launcher says it of each host
 		if info, err := os.Stat(s.Dir); err != nil {
 			return s, usage("--wdir: %v", err)
 		} else if !info.IsDir() {
@@ -151,6 +163,9 @@ func parseTime(name, v string) (time.Duration, error) {
 	}
 	if err != nil || d < 0 {
 		return 0, usage("--%s %s: wanted a time such as 30s, 5m or 2.5 (seconds)", name, v)
+	}
+	if d == 0 && name == "timeout" {
+		return 0, nil // no limit, as elsewhere
 	}
 	return max(d, 1), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"gopgas/internal/crew"
 	"gopgas/internal/launch"
 )
 
@@ -27,21 +28,21 @@ func parseOutput(c *cli.Context, s *launch.Spec) (err error) {
 	case only == "none":
 		s.Only = []int{}
 	default:
-		if s.Only, err = launch.ParseList(only, s.N); err != nil {
+		if s.Only, err = crew.ParseList(only, s.N); err != nil {
 			return usage("--only %w, or none", err)
 		}
 	}
 	return nil
 }
 
-func parseBinding(v string) (launch.Binding, error) {
+func parseBinding(v string) (crew.Binding, error) {
 	switch v {
 	case "none":
-		return launch.BindNone, nil
+		return crew.BindNone, nil
 	case "core":
-		return launch.BindCore, nil
+		return crew.BindCore, nil
 	case "numa":
-		return launch.BindNUMA, nil
+		return crew.BindNUMA, nil
 	}
 	return 0, usage("--bind-to %s: wanted none, core or numa", v)
 }
@@ -58,7 +59,7 @@ func parseWraps(values []string, n int) (map[int][]string, error) {
 		if ranks == "all" {
 			ranks = fmt.Sprintf("0-%d", n-1)
 		}
-		list, err := launch.ParseList(ranks, n)
+		list, err := crew.ParseList(ranks, n)
 		if err != nil {
 			return nil, usage("--wrap %s: ranks %w, or all", v, err)
 		}

@@ -11,11 +11,19 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"gopgas/internal/agent"
+	"gopgas/internal/crew"
 	"gopgas/internal/launch"
 )
 
 // runJob is pgasrun without a subcommand.
 func runJob(c *cli.Context, s streams) error {
+	switch {
+	case c.Bool("version"):
+		return writeVersion(s.out)
+	case c.Bool(strings.TrimLeft(agent.AgentFlag, "-")):
+		return runAgent(s)
+	}
 	spec, err := specOf(c, os.Environ())
 	if err != nil {
 		return err
@@ -61,6 +69,7 @@ func runJob(c *cli.Context, s streams) error {
 			return err
 		}
 		spec.Argv = append([]string{binary}, spec.Argv[1:]...)
+		spec.Ship = elsewhere(&spec)
 	}
 	spec.Stdin, spec.Stdout, spec.Stderr, spec.Signals = s.in, s.out, s.err, s.signals
 	res, err := launch.Run(context.Background(), spec)
@@ -94,22 +103,41 @@ func dryRun(w io.Writer, spec launch.Spec, source *source) error {
 		binary := filepath.Join("$TMP", source.name)
 		fmt.Fprintf(&b, "# built first, into a temporary folder TMP that is removed at the end:\n%s\n", strings.Join(source.command(binary), " "))
 		spec.Argv = append([]string{binary}, spec.Argv[1:]...)
-	} else if path, err := launch.Lookup(spec.Argv[0]); err != nil {
-		return err
-	} else {
+	} else if path, err := crew.Lookup(spec.Argv[0]); err == nil {
 		fmt.Fprintf(&b, "# the program is %s\n", path)
+	} else if !elsewhere(&spec) {
+		return err
 	}
 	if spec.Dir != "" {
 		fmt.Fprintf(&b, "cd %s\n", quote(spec.Dir))
 	}
 	b.WriteString("# this environment is handed on, less what names another launcher's ranks; JOB is a name made at the start\n")
-	for r := range spec.N {
-		env, argv := launch.Describe(spec, "JOB", r)
-		fmt.Fprintf(&b, "# rank %d\n", r)
-		for _, word := range append(env, argv...) {
+	words := func(all ...string) {
+		for _, word := range all {
 			b.WriteString(quote(word) + " ")
 		}
 		b.WriteString("\n")
+	}
+	hosts := spec.Hosts
+	if hosts == nil {
+		hosts = []launch.Host{{Ranks: spec.N}}
+	}
+	plan := crew.Plan{Job: "JOB", Size: spec.N, Argv: spec.Argv, Wrap: spec.Wrap, Set: spec.Set, Stats: spec.Stats}
+	for _, h := range hosts {
+		plan.Count = h.Ranks
+		switch {
+		case h.Agent != nil:
+			fmt.Fprintf(&b, "# host %s, ranks %d to %d, with the environment there and the PGAS_ variables of here, by\n", h.Name, plan.First, plan.First+plan.Count-1)
+			words(h.Agent...)
+		case h.Name != "":
+			fmt.Fprintf(&b, "# host %s, ranks %d to %d, as children of pgasrun\n", h.Name, plan.First, plan.First+plan.Count-1)
+		}
+		for r := plan.First; r < plan.First+plan.Count; r++ {
+			env, argv := crew.Describe(plan, r)
+			fmt.Fprintf(&b, "# rank %d\n", r)
+			words(append(env, argv...)...)
+		}
+		plan.First += plan.Count
 	}
 	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), " \n", "\n"))
 	return err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"gopgas/internal/launch"
+	"gopgas/internal/crew"
 )
 
 // Exit codes that are pgasrun's own.
@@ -54,7 +54,7 @@ func main() {
 
 // run is pgasrun as a function: it returns the exit code.
 func run(args []string, s streams) int {
-	err := newApp(s).Run(args)
+	err := newApp(s).Run(plain(args))
 	if err == nil {
 		return 0
 	}
@@ -62,9 +62,9 @@ func run(args []string, s streams) int {
 	if !errors.As(err, &e) {
 		e = &exit{codeTrouble, err.Error()}
 		switch {
-		case errors.Is(err, launch.ErrNotFound):
+		case errors.Is(err, crew.ErrNotFound):
 			e.code = codeNotFound
-		case errors.Is(err, launch.ErrNotExecutable):
+		case errors.Is(err, crew.ErrNotExecutable):
 			e.code = codeNotExecutable
 		}
 	}
@@ -110,7 +110,7 @@ func newApp(s streams) *cli.App {
 func onUsageError(_ *cli.Context, err error, _ bool) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		return usage("there is no flag %s; the program's own flags belong after its name", name)
+		return usage("%s", unknownFlag(name))
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
 		return usage("the flag %s needs a value", name)

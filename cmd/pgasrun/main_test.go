@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func build(out, pkg string) bool {
-	b, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput()
+	b, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", out, pkg).CombinedOutput()
 	os.Stderr.Write(b)
 	return err == nil
 }
@@ -213,7 +213,7 @@ func TestCalibrate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "costs.json")
 	out, errs, code := call(t, "info", "--calibrate", "--write", file)
 	require.Zero(t, code, errs)
-	for _, line := range []string{"costs of soft, measured in ", "  register ", "  deregister ", "residual", "GB/s", "\n  256 "} {
+	for _, line := range []string{"costs of soft, measured in ", "  register ", "  deregister ", "residual", "\n  post ", "ns an operation", "posts (operations at once", "GB/s", "\n  256 "} {
 		require.Contains(t, out, line)
 	}
 	f, err := os.Open(file)

@@ -259,10 +259,13 @@ func TestStatistics(t *testing.T) {
 	require.Contains(t, statsTable(collectStats(1, []control.Stats{{Extra: map[string]float64{"retries": 2.5}}})), "moved nothing")
 	table := statsTable(collectStats(1, []control.Stats{{
 		Transports: map[string]map[string]control.Path{"soft": {"bounce": {Ops: 1, Bytes: 8}}},
-		Extra:      map[string]float64{"reg.hits": 3, "reg.evicted": 0},
+		Extra:      map[string]float64{"reg.hits": 3, "reg.evicted": 0, "reg.helper": 0, "reg.peak": 1 << 20, "reg.average": 57769.32},
 	}}))
 	require.Regexp(t, `(?m)reg\.hits +3 *$`, table)
 	require.NotContains(t, table, "evicted", "nothing was")
+	require.Regexp(t, `(?m)reg\.helper +0 *$`, table, "that is news")
+	require.Regexp(t, `(?m)reg\.peak +1048576 *$`, table)
+	require.Regexp(t, `(?m)reg\.average +57769\.3 *$`, table)
 }
 
 func BenchmarkHello(b *testing.B) {

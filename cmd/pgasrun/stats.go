@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -91,7 +93,15 @@ func writeStats(w io.Writer, mode string, n int, sent []control.Stats) error {
 	return err
 }
 
-// statsTable prints a line per rank, transport and path, and one per other counter that is not zero.
+// figure prints a count as an integer, whatever its size, and an average with one decimal.
+func figure(v float64) string {
+	if v == math.Trunc(v) {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64)
+}
+
+// statsTable prints a line per rank, transport and path, and one per other counter that is not zero, and for reg.helper.
 func statsTable(doc statsDoc) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
@@ -112,10 +122,10 @@ func statsTable(doc statsDoc) string {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Extra)) {
-			if r.Extra[name] == 0 {
-				continue // JSON has them all
+			if r.Extra[name] == 0 && name != "reg.helper" {
+				continue // JSON has them all; but that a rank has no helper is news
 			}
-			fmt.Fprintf(t, "%d\t%s\t\t%s\t%g\t\t\t\n", r.Rank, r.Node, name, r.Extra[name])
+			fmt.Fprintf(t, "%d\t%s\t\t%s\t%s\t\t\t\n", r.Rank, r.Node, name, figure(r.Extra[name]))
 		}
 	}
 	t.Flush()

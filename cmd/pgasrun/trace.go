@@ -32,6 +32,9 @@ func openPicture(c *cli.Context) (picture, error) {
 		}
 		return picture{}, nil
 	}
+	if c.IsSet("hosts") || c.IsSet("hostfile") || c.String("launcher") == "srun" {
+		return picture{}, usage("--trace %s: the ranks' timelines are merged on one machine only; on several set -x PGAS_TIMELINE=FOLDER, a folder that is there on each, and look at the files of each rank", name)
+	}
 	f, err := os.Create(name)
 	if err != nil {
 		return picture{}, usage("--trace %s: the file cannot be made: %w; wanted a file in a folder that is there and that you may write to", name, err)

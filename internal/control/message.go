@@ -28,7 +28,7 @@ var (
 // Wait is one call of a rank that has not returned yet.
 type Wait struct {
 	Op     string        `json:"op"`               // in the API's words: "barrier", "lock"
-	Peer   int           `json:"peer"`             // the rank it waits for; -1: all, or none in particular
+	Peer   int           `json:"peer"`             // the rank it waits for; -1: all, or none in particular; -2: whoever ends it
 	Since  time.Duration `json:"since"`            // how long already
 	Where  string        `json:"where,omitempty"`  // file:line of the user's call
 	Detail string        `json:"detail,omitempty"` // anything else a person may need

@@ -1,5 +1,6 @@
-// Package launch starts the ranks of a job as processes of this machine, watches them, and ends them together. It is
-// what cmd/pgasrun is made of, and tests start their ranks through it too.
+// Package launch starts the ranks of a job as processes, on this machine (internal/crew) or through agents on others
+// (internal/agent), watches them, and ends them together. It is what cmd/pgasrun is made of, and tests start their ranks through
+// it too.
 //
 // # Terms
 //
@@ -9,12 +10,13 @@
 //   - First failure: the first that the launcher learns of. It decides the exit code and is named in one line.
 //   - Grace: the time between SIGTERM and SIGKILL.
 //   - Guard: a shell that waits for the launcher's end and then kills what is left, should the launcher itself be
-//     killed. It is needed where a rank is a script: the kernel's parent-death signal reaches the leader only.
+//     killed.
+//   - Site: a host with the block of ranks that runs there. Lost: what the ranks of a site are whose agent is heard of no more.
 //
 // # Life of a job
 //
-// Run checks the Spec and finds the program. It makes for every rank two pipes for output, a socket for PMI and one
-// for control, and starts all ranks from one locked thread. Then one loop receives what happens (a rank ended, a
+// Run checks the Spec and finds the program. It reaches all hosts at once and then starts all ranks at once; if a host
+// cannot be had, none runs anywhere. Then one loop receives what happens (a rank ended, a
 // signal came, time is up) and hands it to a judge, a pure state machine that says what to do; the loop does it. When all
 // leaders have ended and their output has been read to its end, what is left in their process groups is killed,
 // the leaders are reaped, and the Result is complete.
@@ -36,9 +38,17 @@
 // INT or TERM kills at once; who does not heed the first INT is told so after the grace. The first QUIT prints the hang report
 // and touches no rank; a second one is forwarded, so that Go programs print their stacks and end.
 //
+// At the end of the time limit the hang report comes first. Then Go ranks that told of no wait get QUIT: their stacks come out as their standard
+// error, and they end. All others get TERM, and so does, after the grace, who was asked for stacks and runs still.
+//
+// # A job that stands still
+//
+// Every ten seconds the launcher looks at what its ranks have used of the CPU. When none has computed in that time it asks them what they wait
+// for, and when all that run have waited as long, it says so in one line, once. Ranks that compute are asked nothing.
+//
 // # Limits
 //
-// One machine. A line of output is held until its newline comes, MaxOutputLine bytes at most. Stopping the launcher
+// A line of output is held until its newline comes, MaxOutputLine bytes at most. Stopping the launcher
 // from a terminal does not stop the ranks. Where standard input is a terminal it is copied to the rank through a pipe; a single
 // wrapped rank has the terminal itself, and is in its foreground, until it ends.
 package launch

@@ -21,7 +21,8 @@ const (
 	interrupt              // send SIGINT to the wrapped ranks
 	startGrace             // SIGKILL to every group after the grace time
 	remindSoon             // ask whether ranks still run after the grace time
-	endAll                 // SIGTERM to every group, then startGrace
+	askStacks              // QUIT to rank, a Go program that is to print its stacks
+	endAll                 // SIGTERM to every group but those of ranks that were asked for their stacks, then startGrace
 	killAll                // SIGKILL to every group
 	report                 // print the hang report
 )
@@ -36,7 +37,7 @@ type action struct {
 
 // judge decides what follows from what happened. It is pure: no time, no processes, no output.
 type judge struct {
-	host    string
+	hosts   []string // by rank
 	noKill  bool
 	wrapped map[int]bool // the ranks that a debugger or the like runs
 	timeout time.Duration
@@ -45,6 +46,8 @@ type judge struct {
 	decided bool // by the first failure
 	code    int
 	cause   string
+
+	asked map[int]bool // the ranks that were asked for their stacks, run, and have had no SIGTERM
 
 	ending    bool // endAll was ordered
 	killing   bool // killAll was ordered
@@ -65,6 +68,7 @@ func (j *judge) decide(code int, cause string) bool {
 // rankEnded judges the end of a rank that had come as far as state.
 func (j *judge) rankEnded(e RankEnd, state pmiserver.State) []action {
 	delete(j.wrapped, e.Rank)
+	delete(j.asked, e.Rank)
 	how, failed := howEnded(e, state)
 	if !failed {
 		return nil
@@ -74,7 +78,7 @@ func (j *judge) rankEnded(e RankEnd, state pmiserver.State) []action {
 		code = 1
 	}
 	acts := []action{{do: tellGone, rank: e.Rank, text: how}}
-	cause := fmt.Sprintf("rank %d on %s %s after %s", e.Rank, j.host, how, seconds(e.After))
+	cause := fmt.Sprintf("rank %d on %s %s after %s", e.Rank, j.hosts[e.Rank], how, seconds(e.After))
 	if j.forwarded != 0 && code == 128+int(j.forwarded) { // killed by it, or ended because of it, as Main and shells do
 		cause = fmt.Sprintf("ended by %s, which the launcher received and forwarded", unix.SignalName(j.forwarded))
 	}
@@ -115,7 +119,7 @@ func (j *judge) aborted(rank, code int, text string, after time.Duration) []acti
 			code = 1
 		}
 	}
-	cause := fmt.Sprintf("rank %d on %s aborted the job with code %d after %s", rank, j.host, code, seconds(after))
+	cause := fmt.Sprintf("rank %d on %s aborted the job with code %d after %s", rank, j.hosts[rank], code, seconds(after))
 	if text = printable(text); text != "" {
 		cause += ": " + text
 	}
@@ -165,14 +169,27 @@ func (j *judge) stillRunning() []action {
 	return []action{{do: say, text: fmt.Sprintf("ranks still run %s after SIGINT; another one (Ctrl-C) kills them", seconds(j.grace))}}
 }
 
-// timedOut judges the end of the time limit, after the hang report.
-func (j *judge) timedOut() []action {
+// timedOut judges the end of the time limit, after the hang report. quiet are the ranks that told of no wait and can print their stacks, which
+// ends them: they have the grace time for that, and again for a SIGTERM after it.
+func (j *judge) timedOut(quiet []int) []action {
 	cause := fmt.Sprintf("the job still ran after %s, its time limit", seconds(j.timeout))
 	var acts []action
 	if j.decide(CodeTimeout, cause) {
 		acts = append(acts, action{do: say, text: cause + ": ending it"})
 	}
-	return append(acts, j.end()...)
+	end := j.end()
+	if end == nil {
+		return acts
+	}
+	acts = append(acts, end...) // before those end whom the others may wait for
+	j.asked = map[int]bool{}
+	for _, r := range quiet {
+		if !j.wrapped[r] { // the stacks would be its debugger's
+			j.asked[r] = true
+			acts = append(acts, action{do: askStacks, rank: r})
+		}
+	}
+	return acts
 }
 
 // stopped judges the end of the caller's context.
@@ -183,6 +200,10 @@ func (j *judge) stopped(why error) []action {
 
 // graceOver judges the end of the grace time.
 func (j *judge) graceOver() []action {
+	if len(j.asked) > 0 && !j.killing {
+		j.asked = nil
+		return []action{{do: endAll}}
+	}
 	if j.killing || j.forwarded != syscall.SIGTERM {
 		return j.kill()
 	}
@@ -197,6 +218,8 @@ func (j *judge) graceOver() []action {
 // howEnded puts the end of a rank in words and says whether it is a failure.
 func howEnded(e RankEnd, state pmiserver.State) (how string, failed bool) {
 	switch {
+	case e.Lost != "":
+		return printable(e.Lost), true
 	case e.Signal != 0:
 		return "was killed by " + unix.SignalName(e.Signal), true
 	case e.Exit == 0 && state == pmiserver.Begun:

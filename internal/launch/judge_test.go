@@ -12,6 +12,9 @@ import (
 	"gopgas/internal/pmiserver"
 )
 
+// hosts of the ranks in these tests.
+var hosts = []string{"h", "h", "h", "h", "h"}
+
 func deeds(acts []action) (d []deed) {
 	for _, a := range acts {
 		d = append(d, a.do)
@@ -38,7 +41,7 @@ func TestJudgeOfEnds(t *testing.T) {
 		"no final., let be": {RankEnd{}, pmiserver.Begun, true, 1, []deed{tellGone, say}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := judge{host: "h", noKill: c.noKill}
+			j := judge{hosts: hosts, noKill: c.noKill}
 			require.Equal(t, c.want, deeds(j.rankEnded(c.end, c.state)))
 			require.Equal(t, c.code, j.code)
 			require.Equal(t, c.code != 0, j.cause != "")
@@ -47,11 +50,11 @@ func TestJudgeOfEnds(t *testing.T) {
 }
 
 func TestJudgeKeepsTheFirst(t *testing.T) {
-	j := judge{host: "h"}
+	j := judge{hosts: hosts}
 	j.rankEnded(RankEnd{Rank: 2, Exit: 3}, pmiserver.Silent)
 	require.Equal(t, []deed{tellGone}, deeds(j.rankEnded(RankEnd{Rank: 1, Signal: syscall.SIGTERM}, pmiserver.Begun)))
 	require.Empty(t, deeds(j.aborted(0, 7, "", 0)))
-	require.Empty(t, deeds(j.timedOut()))
+	require.Empty(t, deeds(j.timedOut([]int{0})))
 	require.Empty(t, deeds(j.stopped(errors.New("x"))))
 	require.Equal(t, []deed{killAll}, deeds(j.graceOver()))
 	require.Empty(t, deeds(j.graceOver()), "once")
@@ -60,11 +63,11 @@ func TestJudgeKeepsTheFirst(t *testing.T) {
 }
 
 func TestJudgeOfAbortAndSignals(t *testing.T) {
-	j := judge{host: "h", noKill: true}
+	j := judge{hosts: hosts, noKill: true}
 	require.Equal(t, []deed{say, endAll}, deeds(j.aborted(1, 300, " bad\x1b[31m\nluck", time.Second)), "abort ends also what noKill lets be")
 	require.Equal(t, "rank 1 on h aborted the job with code 44 after 1.00 s: bad [31m luck", j.cause)
 
-	j = judge{}
+	j = judge{hosts: hosts}
 	require.Equal(t, []action{{do: forward, sig: syscall.SIGUSR1}}, j.signalled(syscall.SIGUSR1))
 	require.Equal(t, []deed{report}, deeds(j.signalled(syscall.SIGQUIT)))
 	require.Equal(t, []action{{do: forward, sig: syscall.SIGQUIT}}, j.signalled(syscall.SIGQUIT))
@@ -72,13 +75,13 @@ func TestJudgeOfAbortAndSignals(t *testing.T) {
 	require.Equal(t, []deed{say, killAll}, deeds(j.signalled(syscall.SIGTERM)))
 	require.Equal(t, 143, j.code)
 
-	j = judge{wrapped: map[int]bool{1: true}}
+	j = judge{hosts: hosts, wrapped: map[int]bool{1: true}}
 	require.Equal(t, []deed{interrupt}, deeds(j.signalled(syscall.SIGINT)))
 	require.Equal(t, []deed{interrupt}, deeds(j.signalled(syscall.SIGINT)), "as often as one likes")
 	require.Empty(t, j.rankEnded(RankEnd{Rank: 1}, pmiserver.Silent))
 	require.Equal(t, []deed{forward, remindSoon}, deeds(j.signalled(syscall.SIGINT)), "nobody is debugged any more")
 
-	j = judge{grace: 2 * time.Second}
+	j = judge{hosts: hosts, grace: 2 * time.Second}
 	j.signalled(syscall.SIGINT)
 	require.Equal(t, []action{{do: say, text: "ranks still run 2.00 s after SIGINT; another one (Ctrl-C) kills them"}}, j.stillRunning())
 	require.Equal(t, []deed{tellGone, say, endAll}, deeds(j.rankEnded(RankEnd{Exit: 130}, pmiserver.Begun)))
@@ -86,45 +89,48 @@ func TestJudgeOfAbortAndSignals(t *testing.T) {
 	require.Equal(t, 130, j.code)
 	require.Empty(t, j.stillRunning(), "they are being ended")
 
-	j = judge{grace: time.Second}
+	j = judge{hosts: hosts, grace: time.Second}
 	require.Equal(t, []action{{do: forward, sig: syscall.SIGTERM}, {do: startGrace}}, j.signalled(syscall.SIGTERM))
 	require.Equal(t, []deed{say, killAll}, deeds(j.graceOver()))
 	require.Equal(t, 143, j.code)
 	require.Contains(t, j.cause, "within 1.00 s of SIGTERM")
 	require.Empty(t, deeds(j.graceOver()), "once")
 
-	j = judge{}
+	j = judge{hosts: hosts}
 	j.rankEnded(RankEnd{Exit: 3}, pmiserver.Silent)
 	require.Equal(t, []deed{forward}, deeds(j.signalled(syscall.SIGTERM)), "the grace of a job that ends already has begun")
 	require.Equal(t, []deed{killAll}, deeds(j.graceOver()))
 	require.Equal(t, 3, j.code)
 }
 
-func TestEnvironmentOfARank(t *testing.T) {
-	s := Spec{
-		N: 4, Stats: true, Set: []string{"A=new", "PMI_TRACE=1"},
-		Env: []string{
-			"A=old", "HOME=/h", "PATH=/bin", "PATH=/usr/bin", "PGAS_TRANSPORT=shm", "PGAS_RANK=9", "PGAS_JOB=outer", "PGAS_CONTROL_FD=7",
-			"PMI_FD=9", "PMI_PORT=h:1", "PMIX_RANK=1", "OMPI_COMM_WORLD_RANK=1", "PRTE_LAUNCHED=1", "MPI_LOCALRANKID=3", "HYDI_CONTROL_FD=8",
-			"SLURM_PROCID=1", "SLURM_LOCALID=1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_JOB_ID=12",
-		},
-	}
-	require.ElementsMatch(t, []string{
-		"PGAS_JOB=job", "PGAS_RANK=2", "PGAS_SIZE=4", "PGAS_CONTROL_FD=4", "PMI_FD=3", "PMI_RANK=2", "PMI_SIZE=4",
-		"MPI_LOCALRANKID=2", "MPI_LOCALNRANKS=4", "PGAS_STATS=1",
-		"A=new", "PMI_TRACE=1",
-		"HOME=/h", "PATH=/usr/bin", "PGAS_TRANSPORT=shm", "SLURM_JOB_ID=12",
-	}, rankEnv(&s, "job", 2))
-	env, argv := Describe(Spec{N: 1, Argv: []string{"x", "y"}, Set: []string{"B=c"}}, "JOB", 0)
-	require.Contains(t, env, "PGAS_JOB=JOB")
-	require.Contains(t, env, "B=c")
-	require.Equal(t, []string{"x", "y"}, argv)
+func TestJudgeOfTheTimeLimit(t *testing.T) {
+	j := judge{hosts: hosts, timeout: time.Second}
+	require.Equal(t, []deed{say, endAll}, deeds(j.timedOut(nil)))
+	require.Equal(t, []deed{killAll}, deeds(j.graceOver()))
+
+	j = judge{hosts: hosts, timeout: time.Second, wrapped: map[int]bool{2: true}}
+	acts := j.timedOut([]int{1, 2, 3})
+	require.Equal(t, []deed{say, endAll, askStacks, askStacks}, deeds(acts), "not of a rank under a debugger")
+	require.Equal(t, []int{1, 3}, []int{acts[2].rank, acts[3].rank})
+	require.Equal(t, map[int]bool{1: true, 3: true}, j.asked)
+	require.Equal(t, []deed{tellGone}, deeds(j.rankEnded(RankEnd{Rank: 1, Exit: 2}, pmiserver.Begun)))
+	require.Equal(t, []deed{endAll}, deeds(j.graceOver()), "rank 3 did not end of QUIT")
+	require.Empty(t, j.asked, "SIGTERM goes to all now")
+	require.Equal(t, []deed{killAll}, deeds(j.graceOver()))
+	require.Equal(t, CodeTimeout, j.code)
+
+	j = judge{hosts: hosts, timeout: time.Second}
+	j.timedOut([]int{1})
+	j.rankEnded(RankEnd{Rank: 1, Exit: 2}, pmiserver.Begun)
+	require.Equal(t, []deed{killAll}, deeds(j.graceOver()), "all that were asked have ended")
 }
 
 func TestHangReportTable(t *testing.T) {
 	got := hangReport("why", 12345*time.Millisecond, []suspect{
 		{rank: 0, pid: 100, answered: true, waits: []control.Wait{
-			{Op: "lock", Peer: 3, Since: 11 * time.Second, Where: "a.go:7", Detail: "held by rank 1"}, {Op: "barrier", Peer: -1, Since: time.Second},
+			{Op: "lock", Peer: 3, Since: 11 * time.Second, Where: "a.go:7", Detail: "held by rank 1"},
+			{Op: "barrier", Peer: -1, Since: time.Second},
+			{Op: "wait-until", Peer: -2, Since: time.Second},
 		}},
 		{rank: 1, pid: 101, ended: "exited with 0 after 1.00 s"},
 		{rank: 2, pid: 102, answered: true},
@@ -134,6 +140,7 @@ func TestHangReportTable(t *testing.T) {
 rank  pid  state    waits in               for     since   called at
 0     100  running  lock (held by rank 1)  rank 3  11.0 s  a.go:7
                     barrier                all     1.00 s
+                    wait-until             anyone  1.00 s
 1     101  ended    exited with 0 after 1.00 s
 2     102  running  nothing: it computes, or waits outside of the library
 10    110  running  no answer: stopped, 0.10 s of CPU used

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/control"
+	"gopgas/internal/crew"
 )
 
 func TestHello(t *testing.T) {
@@ -75,7 +76,7 @@ func TestStubbornRanksAreKilledAfterTheGrace(t *testing.T) {
 	require.Equal(t, 3, r.Code)
 	require.Greater(t, r.took, 300*time.Millisecond)
 	require.Less(t, r.took, 5*time.Second)
-	r = run(t, Spec{N: 1, Grace: 200 * time.Millisecond, Timeout: 100 * time.Millisecond}, "stubborn")
+	r = run(t, Spec{N: 1, Grace: 200 * time.Millisecond, Timeout: 100 * time.Millisecond}, "immovable") // nor does it print its stacks
 	require.Equal(t, CodeTimeout, r.Code)
 	require.EqualValues(t, 9, r.Ranks[0].Signal)
 }
@@ -133,13 +134,13 @@ func TestWrongSpecs(t *testing.T) {
 		{Spec{N: 1, Argv: ok, Dir: dir + "/none"}, os.ErrNotExist, "working folder"},
 		{Spec{N: 1, Argv: ok, Dir: plain}, nil, "is not a folder"},
 		{Spec{N: 1, Argv: ok, Timeout: -1}, nil, "time limit"},
-		{Spec{N: 1, Argv: []string{"no-such-program"}}, ErrNotFound, "in no folder of PATH"},
-		{Spec{N: 1, Argv: []string{dir + "/none"}}, ErrNotFound, "there is no file"},
-		{Spec{N: 1, Argv: []string{plain + "/x"}}, ErrNotFound, "there is no file"},
-		{Spec{N: 1, Argv: []string{dir}}, ErrNotExecutable, "is a folder"},
-		{Spec{N: 1, Argv: []string{plain}}, ErrNotExecutable, "chmod +x"},
-		{Spec{N: 2, Argv: []string{garbage}}, ErrNotExecutable, "exec format error"},
-		{Spec{N: 2, Argv: []string{orphan}}, ErrNotExecutable, "interpreter"},
+		{Spec{N: 1, Argv: []string{"no-such-program"}}, crew.ErrNotFound, "in no folder of PATH"},
+		{Spec{N: 1, Argv: []string{dir + "/none"}}, crew.ErrNotFound, "there is no file"},
+		{Spec{N: 1, Argv: []string{plain + "/x"}}, crew.ErrNotFound, "there is no file"},
+		{Spec{N: 1, Argv: []string{dir}}, crew.ErrNotExecutable, "is a folder"},
+		{Spec{N: 1, Argv: []string{plain}}, crew.ErrNotExecutable, "chmod +x"},
+		{Spec{N: 2, Argv: []string{garbage}}, crew.ErrNotExecutable, "exec format error"},
+		{Spec{N: 2, Argv: []string{orphan}}, crew.ErrNotExecutable, "interpreter"},
 	} {
 		_, err := Run(t.Context(), c.s)
 		require.ErrorContains(t, err, c.text)

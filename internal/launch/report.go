@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,19 +17,32 @@ const answerTime = time.Second
 // suspect is one rank in a hang report.
 type suspect struct {
 	rank, pid int
+	host      string
 	ended     string         // how and when it ended; empty: it runs
 	waits     []control.Wait // what it says it waits for
 	answered  bool
-	seen      string // what the system shows of a rank that did not answer
+	seen      string // what the system shows of a rank that told of no wait
+	stacks    bool   // it is one that can print its stacks
 }
+
+// quiet says whether the rank runs and told of no wait.
+func (s *suspect) quiet() bool { return s.ended == "" && len(s.waits) == 0 }
 
 // hangReport prints the table. A rank that waits in several calls has a row for each. Rows that say something else in words
 // do not widen the columns.
 func hangReport(why string, after time.Duration, all []suspect) string {
-	rows := [][]string{{"rank", "pid", "state", "waits in", "for", "since", "called at"}}
+	several := slices.ContainsFunc(all, func(s suspect) bool { return s.host != all[0].host })
+	number := "pid"
+	if several {
+		number = "pid on host"
+	}
+	rows := [][]string{{"rank", number, "state", "waits in", "for", "since", "called at"}}
 	running := 0
 	for _, s := range all {
 		id, state := []string{strconv.Itoa(s.rank), strconv.Itoa(s.pid)}, "running"
+		if several {
+			id[1] += " on " + s.host
+		}
 		if s.ended == "" {
 			running++
 		} else {
@@ -61,8 +75,11 @@ func waitCells(w control.Wait) []string {
 		op += " (" + printable(w.Detail) + ")"
 	}
 	peer := "all"
-	if w.Peer >= 0 {
+	switch {
+	case w.Peer >= 0:
 		peer = "rank " + strconv.Itoa(w.Peer)
+	case w.Peer < -1:
+		peer = "anyone"
 	}
 	return []string{op, peer, seconds(w.Since), printable(w.Where)}
 }

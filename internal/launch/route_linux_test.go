@@ -7,10 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"gopgas/internal/crew"
 )
 
 func TestWhereOutputGoes(t *testing.T) {
@@ -89,40 +90,17 @@ func TestRanksAreBound(t *testing.T) {
 			first = id
 		}
 	}
-	r := run(t, Spec{N: 1, Bind: BindCore, Report: true, Argv: []string{"grep", "Cpus_allowed_list", "/proc/self/status"}})
+	r := run(t, Spec{N: 1, Bind: crew.BindCore, Report: true, Argv: []string{"grep", "Cpus_allowed_list", "/proc/self/status"}})
 	require.Zero(t, r.Code, r.err)
-	ids, err := ParseList(strings.TrimSpace(strings.TrimPrefix(r.out, "Cpus_allowed_list:")), 1<<20)
+	ids, err := crew.ParseList(strings.TrimSpace(strings.TrimPrefix(r.out, "Cpus_allowed_list:")), 1<<20)
 	require.NoError(t, err)
 	require.Contains(t, ids, first)
-	require.Contains(t, r.err, fmt.Sprintf("is bound to processors %s of memory node ", list(ids)))
-	cpus, err := usableCPUs(os.DirFS("/sys/devices/system"))
-	require.NoError(t, err)
-	require.Equal(t, bindings(BindCore, 1, cpus)[0], ids)
+	require.Contains(t, r.err, fmt.Sprintf("is bound to processors %s of memory node ", crew.FormatList(ids)))
 
 	r = run(t, Spec{N: 1, Argv: []string{"grep", "Cpus_allowed_list", "/proc/self/status"}})
-	ids, err = ParseList(strings.TrimSpace(strings.TrimPrefix(r.out, "Cpus_allowed_list:")), 1<<20)
+	ids, err = crew.ParseList(strings.TrimSpace(strings.TrimPrefix(r.out, "Cpus_allowed_list:")), 1<<20)
 	require.NoError(t, err)
 	require.Len(t, ids, mine.Count(), "who is not bound has what the launcher has")
-}
-
-func TestTopologyFromFiles(t *testing.T) {
-	var mine unix.CPUSet
-	require.NoError(t, unix.SchedGetaffinity(0, &mine))
-	sys := fstest.MapFS{"node/node3/cpulist": {Data: []byte("0-9999\n")}}
-	for id := range 1024 {
-		sys[fmt.Sprintf("cpu/cpu%d/topology/thread_siblings_list", id)] = &fstest.MapFile{Data: []byte("0,512\n")}
-	}
-	cpus, err := usableCPUs(sys)
-	require.NoError(t, err)
-	require.Len(t, cpus, mine.Count())
-	for _, c := range cpus {
-		require.Equal(t, cpu{c.id, 0, 3}, c)
-	}
-	cpus, err = usableCPUs(fstest.MapFS{})
-	require.NoError(t, err)
-	for _, c := range cpus {
-		require.Equal(t, cpu{c.id, c.id, 0}, c)
-	}
 }
 
 func TestWrap(t *testing.T) {
@@ -130,7 +108,7 @@ func TestWrap(t *testing.T) {
 	require.Zero(t, r.Code, r.err)
 	require.ElementsMatch(t, []string{"rank 0", "rank 1 yes", "rank 2"}, strings.FieldsFunc(r.out, isNewline))
 	_, err := Run(t.Context(), Spec{N: 2, Argv: []string{"sleep", "100"}, Wrap: map[int][]string{1: {"no-such-debugger"}}})
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, crew.ErrNotFound)
 	require.ErrorContains(t, err, "the command round rank 1")
 }
 

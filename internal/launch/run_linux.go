@@ -3,10 +3,11 @@ package launch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // killPatience is how long a group may take to die of SIGKILL: a process in an uninterruptible sleep may take for ever.
@@ -19,6 +20,9 @@ type event struct {
 	code int
 	text string
 	end  RankEnd
+
+	quiet []int
+	all   []suspect
 }
 
 type evKind uint8
@@ -26,7 +30,8 @@ type evKind uint8
 const (
 	evEnd    evKind = iota // rank's leader has ended: end
 	evAbort                // rank asked for the end of the job: code, text
-	evReport               // the hang report has been gathered: text
+	evReport               // the hang report has been gathered: text, and quiet: who told of no wait and can print its stacks
+	evIdle                 // the ranks, none of which computed, have been asked what they wait for: all
 )
 
 // post hands an event to the loop; after the job it is dropped.
@@ -44,7 +49,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	if err := s.check(); err != nil {
 		return Result{}, err
 	}
-	path, err := Lookup(s.Argv[0])
+	path, err := s.lookup()
 	if err != nil {
 		return Result{}, err
 	}
@@ -59,8 +64,12 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	if s.Verbose {
 		j.log.logf("job %s: %d ranks of %s", j.name, s.N, path)
 	}
-	if err := j.start(path); err != nil {
-		return Result{}, fmt.Errorf("start %s: %w", path, err)
+	if sig, err := j.start(ctx, path); sig != 0 {
+		cause := "stopped by " + unix.SignalName(sig) + " before all ranks had started; none is left"
+		j.log.logf("%s", cause)
+		return Result{Job: j.name, Code: 128 + int(sig), Cause: cause, Elapsed: time.Since(begin)}, nil
+	} else if err != nil {
+		return Result{}, err
 	}
 	err = j.loop(ctx)
 	j.clear()
@@ -69,6 +78,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	err = errors.Join(err, j.routes.close(), j.outlet.lost())
 	res := Result{Job: j.name, Code: j.judge.code, Cause: j.judge.cause, Elapsed: time.Since(begin)}
 	for _, p := range j.ranks {
+		p.end.Host = p.host
 		res.Ranks = append(res.Ranks, *p.end)
 		j.mu.Lock()
 		if st, ok := j.stats[p.rank]; ok {
@@ -103,6 +113,9 @@ func (j *job) loop(ctx context.Context) (err error) {
 	if j.spec.Timeout > 0 {
 		limit.Reset(j.spec.Timeout)
 	}
+	vigil := vigil{every: j.spec.WarnAfter, told: len(j.spec.Wrap) > 0} // who debugs a rank knows that the others wait
+	look := time.NewTicker(j.spec.WarnAfter)
+	defer look.Stop()
 	stopped := ctx.Done()
 	reporting, timedOut := false, false
 	ask := func(why string) {
@@ -126,11 +139,17 @@ func (j *job) loop(ctx context.Context) (err error) {
 				j.signal(a.sig)
 			case interrupt:
 				for r := range j.spec.Wrap {
-					j.ranks[r].signal(syscall.SIGINT)
+					j.ranks[r].hand.Signal(syscall.SIGINT)
 				}
+			case askStacks:
+				j.ranks[a.rank].hand.AskStacks()
 			case endAll:
-				j.signal(syscall.SIGTERM)
-				j.signal(syscall.SIGCONT) // a stopped process does not hear the first
+				for _, p := range j.ranks {
+					if !j.judge.asked[p.rank] {
+						p.hand.Signal(syscall.SIGTERM)
+						p.hand.Signal(syscall.SIGCONT) // a stopped process does not hear the first
+					}
+				}
 				grace.Reset(j.spec.Grace)
 			case startGrace:
 				grace.Reset(j.spec.Grace)
@@ -163,16 +182,25 @@ func (j *job) loop(ctx context.Context) (err error) {
 				j.server.Gone(e.rank, how) // only now: what follows from it comes second
 			case evAbort:
 				act(j.judge.aborted(e.rank, e.code, e.text, time.Since(j.ranks[e.rank].started)))
+			case evIdle:
+				if line, ok := vigil.judge(e.all); ok && !reporting && !j.judge.ending {
+					j.log.logf("%s", line)
+				}
 			case evReport:
 				reporting = false
 				j.log.write([]byte(e.text))
 				if timedOut {
-					act(j.judge.timedOut())
+					act(j.judge.timedOut(e.quiet))
 				}
 			}
 		case sig := <-j.spec.Signals:
 			if s, ok := sig.(syscall.Signal); ok {
 				act(j.judge.signalled(s))
+			}
+		case <-look.C:
+			if !reporting && vigil.idle(j.used()) {
+				ask := j.ask()
+				go func() { j.post(event{kind: evIdle, all: ask()}) }()
 			}
 		case <-limit.C:
 			timedOut = true
@@ -188,7 +216,9 @@ func (j *job) loop(ctx context.Context) (err error) {
 			for _, p := range j.ranks {
 				if p.end == nil {
 					alive--
-					j.log.logf("rank %d, process %d, does not end even when killed: %s", p.rank, p.pid(), describe(p.pid()))
+					stop, enough := context.WithTimeout(context.Background(), answerTime)
+					j.log.logf("rank %d on %s, process %d, does not end even when killed: %s", p.rank, p.host, p.hand.PID(), p.hand.Look(stop.Done()).Text)
+					enough()
 				}
 			}
 		}
@@ -199,7 +229,7 @@ func (j *job) loop(ctx context.Context) (err error) {
 // signal sends sig to the groups of all ranks, also of those whose leader has ended: its children may run.
 func (j *job) signal(sig syscall.Signal) {
 	for _, p := range j.ranks {
-		p.signal(sig)
+		p.hand.Signal(sig)
 	}
 }
 
@@ -218,19 +248,13 @@ func (j *job) clear() {
 		j.drain(drained)
 	}
 	j.signal(syscall.SIGKILL) // L1: those that run without our pipes
-	if j.guard != nil {
-		j.guard.dismiss()
-	}
+	j.guard.Dismiss()
 	j.in.end()
-	for _, p := range j.ranks {
-		if p.end == nil { // it could not be killed: leave it to the system
-			p.end = &RankEnd{Rank: p.rank, PID: p.pid(), Signal: syscall.SIGKILL, After: time.Since(p.started)}
-			_ = p.proc.Release()
-		} else {
-			p.reap(p.end)
-		}
-		p.closeAll()
+	var all sync.WaitGroup
+	for _, s := range j.sites {
+		all.Go(func() { s.reap(j.ranks[s.first:][:s.Ranks]) })
 	}
+	all.Wait()
 	<-drained // closed pipes end the last readers
 }
 
@@ -267,37 +291,6 @@ func (j *job) drain(drained <-chan struct{}) {
 		}
 	}
 	for _, p := range j.ranks { // a process outside of the groups holds a pipe and is silent
-		p.closeOutput()
+		p.hand.CloseOutput()
 	}
-}
-
-// gather asks every rank what it waits for and posts the hang report.
-func (j *job) gather(why string, after time.Duration) {
-	all := make([]suspect, len(j.ranks))
-	for r, p := range j.ranks {
-		all[r] = suspect{rank: r, pid: p.pid()}
-		if p.end != nil {
-			how, _ := howEnded(*p.end, j.server.State(r))
-			all[r].ended = how + " after " + seconds(p.end.After)
-		}
-	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-		defer cancel()
-		var wg sync.WaitGroup
-		for r := range all {
-			if all[r].ended != "" {
-				continue
-			}
-			wg.Go(func() {
-				waits, err := j.ranks[r].client.Waits(ctx)
-				all[r].waits, all[r].answered = waits, err == nil
-				if err != nil {
-					all[r].seen = describe(all[r].pid)
-				}
-			})
-		}
-		wg.Wait()
-		j.post(event{kind: evReport, text: hangReport(why, after, all)})
-	}()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +24,10 @@ type live struct {
 func begin(t *testing.T, s Spec, part ...string) *live {
 	t.Helper()
 	l := &live{signals: make(chan os.Signal, 4), done: make(chan struct{})}
-	s.Argv, s.Signals, s.Stdout, s.Stderr = append([]string{program}, part...), l.signals, &l.out, &l.err
+	s.Signals, s.Stdout, s.Stderr = l.signals, &l.out, &l.err
+	if s.Argv == nil {
+		s.Argv = append([]string{program}, part...)
+	}
 	if s.Env == nil {
 		s.Env = os.Environ()
 	}
@@ -104,10 +108,47 @@ func TestHangReportOnTimeout(t *testing.T) {
 	require.Contains(t, r.err, "(the time limit): 3 of 3 ranks run\n")
 	require.Regexp(t, `(?m)^rank  pid +state +waits in +for +since +called at$`, r.err)
 	require.Regexp(t, `(?m)^0 +\d+ +running +nothing: it computes`, r.err)
+	require.Regexp(t, `(?m)^goroutine 1 .*sleep`, r.err)
 	for _, rank := range []string{"1", "2"} {
 		require.Regexp(t, `(?m)^`+rank+` +\d+ +running +barrier +rank 0 +1\.50 s +main\.go:31$`, r.err)
 	}
 	require.Contains(t, r.err, "pgasrun: the job still ran after 0.50 s, its time limit: ending it\n")
+}
+
+// TestStacksOnTimeout: a Go rank that told of no wait prints its stacks before it ends; one that waits, and what is not Go, hears TERM as ever.
+func TestStacksOnTimeout(t *testing.T) {
+	const script = `case $PGAS_RANK in
+		0|1) exec "$0" spin;;
+		2) trap 'echo saved; exit 0' TERM;;
+		3) trap 'echo saved; exit 0' TERM; trap 'echo asked' QUIT;;
+		4) "$0" sleep & trap 'echo saved; exit 0' TERM;;
+	esac
+	echo ready
+	sleep 1000 & wait`
+	var r outcome
+	waits := regexp.MustCompile(`(?m)^1 +\d+ +running +barrier`)
+	for limit := 300 * time.Millisecond; !strings.Contains(r.out, "spinning") || strings.Count(r.out, "ready") < 3 || !waits.MatchString(r.err); limit *= 2 {
+		require.Less(t, limit, time.Minute, "not all had the time to begin")
+		r = run(t, Spec{N: 5, Timeout: limit, Prefix: "%r: ", Grace: time.Minute, Argv: []string{"sh", "-c", script, program}})
+		require.Equal(t, CodeTimeout, r.Code)
+	}
+	require.Regexp(t, `(?m)^0: SIGQUIT: quit$`, r.err)
+	require.Regexp(t, `(?m)^0: main\.spin\(`, r.err)
+	require.Equal(t, 2, r.Ranks[0].Exit, "as Go ends after its stacks")
+	require.Equal(t, 1, strings.Count(r.err, "SIGQUIT"), "rank 1 told of its wait, the others are not Go")
+	require.Equal(t, 3, strings.Count(r.out, "saved\n"))
+	require.NotContains(t, r.out, "asked")
+}
+
+// TestWarningOfAStandstill: when all ranks wait, and have waited long enough, one line says so, and the job goes on.
+func TestWarningOfAStandstill(t *testing.T) {
+	l := begin(t, Spec{N: 3, WarnAfter: 200 * time.Millisecond}, "wait")
+	l.err.await(t, "all ranks have waited for 200ms: rank 0 in signal for rank 1 at main.go:7; ranks 1-2 in barrier for rank 0 at main.go:31\n", 1)
+	l.signals <- syscall.SIGQUIT // the job goes on
+	l.err.await(t, "hang report", 1)
+	l.signals <- syscall.SIGTERM
+	require.Equal(t, 143, l.wait(t).Code)
+	require.Equal(t, 1, strings.Count(l.err.String(), "all ranks"))
 }
 
 func TestHangReportOnQuit(t *testing.T) {

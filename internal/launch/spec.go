@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +12,10 @@ import (
 	"time"
 
 	"gopgas/internal/control"
+	"gopgas/internal/crew"
 )
 
-// MaxRanks bounds a job on one machine; beyond it the number is taken for a slip of the finger.
+// MaxRanks bounds a job; beyond it the number is taken for a slip of the finger.
 const MaxRanks = 4096
 
 // Values of Spec.StdinTo that are not a rank.
@@ -28,22 +27,29 @@ const (
 // Exit codes of a job that no rank decides.
 const (
 	CodeTimeout = 124
-	CodeStopped = 1 // the caller's context ended
+	CodeLost    = 255 // the host of the first rank that failed was lost; ssh says it so, too
+	CodeStopped = 1   // the caller's context ended
 )
 
-// Sentinels for a program that cannot be run; match with errors.Is.
-var (
-	ErrNotFound      = errors.New("no such program")
-	ErrNotExecutable = errors.New("not an executable program")
-)
+// Host is where a block of the ranks runs.
+type Host struct {
+	Name  string   // as messages and %h show it; empty: this machine's name
+	Ranks int      // how many; the first rank of the job is the first of the first host
+	Agent []string // what runs an agent there (see agent.Command); nil: the launcher starts the ranks itself, here
+}
 
 // Spec says what to run and how. The zero value of a field is the usual choice, except for N and Argv.
 type Spec struct {
 	N    int      // ranks, 1 to MaxRanks
-	Argv []string // program and arguments of every rank; see Lookup for how the program is found
-	Dir  string   // working folder of the ranks; empty: the launcher's
+	Argv []string // program and arguments of every rank; see crew.Lookup for how the program is found
+	Dir  string   // working folder of the ranks; empty: the launcher's, which other hosts must have too
 
-	Env []string // environment to hand on, as os.Environ returns it, less what L6 names
+	Hosts   []Host        // where the ranks run, N in all; nil: all here
+	Version string        // of this build; agents must have the same
+	Ship    bool          // Argv[0] is a file here only: send it to the other hosts
+	Reach   time.Duration // how long it may take to reach all hosts and start there; 0: DefaultReach
+
+	Env []string // environment to hand on, as os.Environ returns it, less what L6 names; to other hosts only what begins with PGAS_
 	Set []string // NAME=value, added to that or in place of it
 
 	Stdin   *os.File // what StdinTo reads; nil: /dev/null for all
@@ -58,7 +64,7 @@ type Spec struct {
 	Tee            bool      // what goes to files goes to Stdout and Stderr too
 	Verbose        bool      // log starts and ends too
 
-	Bind   Binding          // processors of each rank
+	Bind   crew.Binding     // processors of each rank
 	Report bool             // log what each rank was bound to
 	Wrap   map[int][]string // by rank: a command that runs the program, such as a debugger's, before its own arguments
 
@@ -66,6 +72,8 @@ type Spec struct {
 	Grace   time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
 	NoKill  bool          // let the others run on after a failure; they are told
 	Stats   bool          // ask ranks to count (PGAS_STATS=1); see Result.Stats
+
+	WarnAfter time.Duration // say once when all ranks have waited for each other for so long; 0: DefaultWarnAfter
 
 	Watch      Watcher       // is told what becomes of the ranks; nil: nobody is, and no rank is asked
 	WatchEvery time.Duration // how often each rank is asked; 0: DefaultWatchEvery
@@ -76,6 +84,9 @@ type Spec struct {
 
 // DefaultGrace is enough for a program to write what it has and short enough for a person to wait.
 const DefaultGrace = 2 * time.Second
+
+// DefaultReach is longer than ssh takes to give up.
+const DefaultReach = 30 * time.Second
 
 // DefaultWatchEvery is often enough for a page that people look at.
 const DefaultWatchEvery = 200 * time.Millisecond
@@ -101,8 +112,10 @@ type Result struct {
 // RankEnd tells how one rank ended.
 type RankEnd struct {
 	Rank, PID int
+	Host      string         // where it ran
 	Exit      int            // exit code, where Signal is 0
 	Signal    syscall.Signal // what killed it, or 0
+	Lost      string         // what became of its host, where its own end is not known; else empty
 	After     time.Duration  // since its start
 	CPU       time.Duration  // used by it and by those of its children it waited for
 	MaxRSS    int64          // bytes of its largest resident set
@@ -110,6 +123,9 @@ type RankEnd struct {
 
 // code is the exit code as a shell gives it.
 func (e RankEnd) code() int {
+	if e.Lost != "" {
+		return CodeLost
+	}
 	if e.Signal != 0 {
 		return 128 + int(e.Signal)
 	}
@@ -146,15 +162,17 @@ func (s *Spec) check() error {
 	if s.Timeout < 0 || s.Grace < 0 {
 		return fmt.Errorf("time limit %v, grace %v: wanted 0 or more", s.Timeout, s.Grace)
 	}
-	if s.Dir != "" {
-		if info, err := os.Stat(s.Dir); err != nil {
-			return fmt.Errorf("working folder of the ranks: %w", err)
-		} else if !info.IsDir() {
-			return fmt.Errorf("working folder of the ranks: %s is not a folder", s.Dir)
-		}
+	if err := s.checkHosts(); err != nil {
+		return err
 	}
 	if s.Grace == 0 {
 		s.Grace = DefaultGrace
+	}
+	if s.WarnAfter <= 0 {
+		s.WarnAfter = DefaultWarnAfter
+	}
+	if s.Reach <= 0 {
+		s.Reach = DefaultReach
 	}
 	if s.WatchEvery <= 0 {
 		s.WatchEvery = DefaultWatchEvery
@@ -169,6 +187,36 @@ func (s *Spec) check() error {
 		s.Log = s.Stderr
 	}
 	return nil
+}
+
+// checkHosts fills in the hosts.
+func (s *Spec) checkHosts() error {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "this machine"
+	}
+	if s.Hosts == nil {
+		s.Hosts = []Host{{Ranks: s.N}}
+	}
+	s.Hosts = slices.Clone(s.Hosts)
+	sum, here := 0, false
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		if h.Name == "" {
+			h.Name = name
+		}
+		if h.Ranks < 1 {
+			return fmt.Errorf("%d ranks on host %s: wanted 1 or more", h.Ranks, h.Name)
+		}
+		sum, here = sum+h.Ranks, here || h.Agent == nil
+	}
+	if sum != s.N {
+		return fmt.Errorf("%d ranks on all hosts together: wanted %d", sum, s.N)
+	}
+	if !here {
+		return nil
+	}
+	return crew.CheckDir(s.Dir)
 }
 
 // checkThreads refuses a GOMAXPROCS that the Go runtime of a rank would pass over without a word.
@@ -215,41 +263,4 @@ func CheckPattern(pattern string, file bool) error {
 	}
 	_, err := expand(pattern, place{})
 	return err
-}
-
-// argv is what rank runs: the program, or what was wrapped round it.
-func (s *Spec) argv(rank int) []string {
-	return append(slices.Clone(s.Wrap[rank]), s.Argv...)
-}
-
-// wantedProgram ends the sentences of Lookup.
-const wantedProgram = "; wanted the name of a program in PATH, or a path to one, such as ./heat"
-
-// Lookup finds a program: with a slash in its name it is a path, seen from the launcher's folder; without, it is searched
-// in PATH. The path returned is absolute. Errors wrap ErrNotFound or ErrNotExecutable.
-func Lookup(program string) (string, error) {
-	path := program
-	if !strings.Contains(program, "/") {
-		found, err := exec.LookPath(program)
-		if err != nil && !errors.Is(err, exec.ErrDot) {
-			hint := ""
-			if _, err := os.Stat(program); err == nil {
-				hint = fmt.Sprintf("; the file in this folder is called ./%s", program)
-			}
-			return "", fmt.Errorf("%w: %q is in no folder of PATH%s%s", ErrNotFound, program, hint, wantedProgram)
-		}
-		path = found
-	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return "", fmt.Errorf("%w: there is no file %s%s", ErrNotFound, path, wantedProgram)
-	case err != nil:
-		return "", fmt.Errorf("%w: %w", ErrNotExecutable, err)
-	case info.IsDir():
-		return "", fmt.Errorf("%w: %s is a folder", ErrNotExecutable, path)
-	case info.Mode()&0o111 == 0:
-		return "", fmt.Errorf("%w: %s has mode %v; if it is a program, chmod +x %s lets it run", ErrNotExecutable, path, info.Mode().Perm(), path)
-	}
-	return filepath.Abs(path)
 }

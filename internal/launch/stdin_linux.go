@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"io"
 	"os"
 	"time"
 
@@ -10,8 +11,9 @@ import (
 // stdin decides what each rank reads, and copies where that takes a copy.
 type stdin struct {
 	null  *os.File
-	files []*os.File // what rank R inherits
-	pipes []*os.File // our ends, of those that are fed
+	files []*os.File       // what rank R inherits
+	pipes []io.WriteCloser // our ends, of those that are fed
+	far   []int            // the ranks on other hosts that are to be fed
 	src   *os.File
 }
 
@@ -28,6 +30,8 @@ func openStdin(s *Spec, tty *terminal) (*stdin, error) {
 		wanted := s.Stdin != nil && (s.StdinTo == StdinAll || s.StdinTo == r)
 		switch {
 		case !wanted:
+		case !s.here(r):
+			in.far = append(in.far, r)
 		case s.StdinTo == r && (tty.of(r) || !isTerminal(s.Stdin)):
 			in.files[r] = s.Stdin
 		default:
@@ -60,7 +64,7 @@ func (in *stdin) feed() {
 		return
 	}
 	buf := make([]byte, 32<<10)
-	open := append([]*os.File(nil), in.pipes...)
+	open := append([]io.WriteCloser(nil), in.pipes...)
 	for len(open) > 0 {
 		n, err := in.src.Read(buf)
 		kept := open[:0]

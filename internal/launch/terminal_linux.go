@@ -21,7 +21,7 @@ type terminal struct {
 
 // openTerminal returns the terminal that a rank will have: where one that is wrapped reads it, and this process may give it away.
 func openTerminal(s *Spec) *terminal {
-	if s.Stdin == nil || s.StdinTo < 0 || s.Wrap[s.StdinTo] == nil {
+	if s.Stdin == nil || s.StdinTo < 0 || s.Wrap[s.StdinTo] == nil || !s.here(s.StdinTo) {
 		return nil
 	}
 	t := &terminal{file: s.Stdin, rank: s.StdinTo, own: unix.Getpgrp()}
@@ -65,10 +65,10 @@ func (t *terminal) output(rank int, w io.Writer, taps []tap) *os.File {
 }
 
 // give puts the rank's process group into the foreground. It may have been stopped when it looked at the terminal too early.
-func (t *terminal) give(p *process) error {
-	err := t.control(func(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, p.pid()) })
+func (t *terminal) give(p *member) error {
+	err := t.control(func(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, p.hand.PID()) })
 	t.given = err == nil
-	p.signal(unix.SIGCONT)
+	p.hand.Signal(unix.SIGCONT)
 	return err
 }
 

@@ -6,6 +6,7 @@ import "fmt"
 // bell that wakes it. Offsets in bytes; what different ranks write lies on different cache lines.
 const (
 	blockState = 0   // State of the owner
+	TurnOff    = 64  // in the block of a node's first rank: whose turn it is to measure (seats.Board)
 	blockBell  = 128 // rings, sleepers: 4 bytes each
 	FirstOff   = 256 // not 0: some rank is gone; the first one + 1, where known
 	PostOff    = 320 // the owner's seats.Post: bytes and gap

@@ -111,7 +111,7 @@ func TestManyReportOneDeath(t *testing.T) {
 
 // TestRankBlockKeepsWritersApart: what different ranks write lies on different cache lines.
 func TestRankBlockKeepsWritersApart(t *testing.T) {
-	offsets := []int{blockState, blockBell, FirstOff, PostOff, blockGone}
+	offsets := []int{blockState, TurnOff, blockBell, FirstOff, PostOff, blockGone}
 	for i := 1; i < len(offsets); i++ {
 		require.GreaterOrEqual(t, offsets[i]-offsets[i-1], 64)
 	}

@@ -33,6 +33,8 @@ type Client struct {
 
 	write sync.Mutex // one message at a time on the wire; held only while writing
 
+	extended bool // the launcher is pgasrun: it can say who is missing in a barrier
+
 	turn chan struct{} // P1: one token, held from a request to its answer; guards rd
 	rd   *bufio.Reader
 
@@ -110,7 +112,8 @@ func (c *Client) Get(ctx context.Context, key string) (string, error) {
 	return value, nil
 }
 
-// Barrier returns when every rank has called it.
+// Barrier returns when every rank has called it. Where one never will, and the launcher says which, the error wraps a
+// *GoneError. When ctx ends the error is its cause, and under pgasrun it names the ranks that have not come.
 func (c *Client) Barrier(ctx context.Context) error {
 	_, err := c.call(ctx, Msg("barrier_in"), "barrier_out")
 	return wrap(err, "barrier of the launcher")
@@ -171,9 +174,18 @@ func (c *Client) Finalize() error {
 
 // rcError is an answer that says no.
 type rcError struct {
-	rc  int
-	msg string
+	rc      int
+	msg     string
+	missing bool // msg names those that have not come to a barrier that this rank gave up
 }
+
+// GoneError is the launcher's word that a barrier can never be complete.
+type GoneError struct {
+	Rank int    // that will not come
+	Why  string // in a sentence: "rank 1 exited with 9"
+}
+
+func (e *GoneError) Error() string { return e.Why }
 
 func (e *rcError) Error() string {
 	if e.msg == "" {
@@ -187,28 +199,47 @@ func (c *Client) call(ctx context.Context, req Message, want string) (Message, e
 	select {
 	case <-c.turn:
 	case <-ctx.Done():
-		return Message{}, ctx.Err()
+		return Message{}, context.Cause(ctx)
 	}
 	defer func() { c.turn <- struct{}{} }()
 	if err := c.failure(); err != nil {
 		return Message{}, fmt.Errorf("the connection to the launcher ended before: %w", err)
 	}
-	if err := ctx.Err(); err != nil {
-		return Message{}, err // nothing was sent: the connection is still good
+	if ctx.Err() != nil {
+		return Message{}, context.Cause(ctx) // nothing was sent: the connection is still good
 	}
-	// A deadline in the past is the way to end a read from outside. It is never taken back: P4. Writes stay possible, for Abort.
-	stop := context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { c.giveUp(want) })
 	m, err := c.roundTrip(req, want)
+	no, gone := (*rcError)(nil), (*GoneError)(nil)
+	saidNo, saidGone := errors.As(err, &no), errors.As(err, &gone)
 	if !stop() { // the deadline is set, or is about to be, even where the answer came first
-		c.fail(ctx.Err())
-		if err != nil {
-			err = ctx.Err()
+		cause := context.Cause(ctx)
+		c.fail(cause)
+		switch {
+		case err == nil, saidGone:
+		case saidNo && no.missing:
+			err = fmt.Errorf("%w: %s", cause, no.msg)
+		default:
+			err = cause
 		}
 	}
-	if no := (*rcError)(nil); err != nil && !errors.As(err, &no) {
+	if err != nil && !saidNo && !saidGone {
 		c.fail(err)
 	}
 	return m, err
+}
+
+// lastAnswer is how long a launcher may take to say who is missing.
+const lastAnswer = time.Second
+
+// giveUp ends the read of an answer from outside, by a deadline in the past. It is never taken back: P4. Writes stay possible, for
+// Abort. A launcher that can say for whom a barrier waited in vain is asked first.
+func (c *Client) giveUp(want string) {
+	deadline := time.Unix(1, 0)
+	if c.extended && want == "barrier_out" && c.send(Msg("barrier_missing")) == nil {
+		deadline = time.Now().Add(lastAnswer)
+	}
+	_ = c.conn.SetReadDeadline(deadline) // an error: the connection is closed, and the read has ended
 }
 
 // fail records the first reason why the connection is of no more use.
@@ -243,7 +274,12 @@ func (c *Client) roundTrip(req Message, want string) (Message, error) {
 	}
 	if rc != 0 {
 		text, _ := m.Get("msg")
-		return Message{}, &rcError{rc, strings.ReplaceAll(text, "_", " ")} // the protocol has no blanks
+		text = strings.ReplaceAll(text, "_", " ") // the protocol has no blanks
+		if rank, err := m.Int("gone"); err == nil {
+			return Message{}, &GoneError{Rank: rank, Why: text}
+		}
+		_, missing := m.Get("missing")
+		return Message{}, &rcError{rc, text, missing}
 	}
 	return m, nil
 }

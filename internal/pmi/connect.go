@@ -63,7 +63,12 @@ func connectFD(ctx context.Context, text string, lookup func(string) (string, bo
 		return nil, fmt.Errorf("%s=%d: %w; these variables belong to another process (a parent's?): start this program "+
 			"by the launcher itself, or unset %s to run it alone", EnvFD, fd, err, EnvFD)
 	}
-	return begin(ctx, NewClient(conn, rank, size))
+	c, err := begin(ctx, NewClient(conn, rank, size))
+	if err == nil {
+		job, _ := lookup(EnvJob)
+		c.extended = job != "" && job == c.KVSName()
+	}
+	return c, err
 }
 
 func connectPort(ctx context.Context, addr string, lookup func(string) (string, bool)) (*Client, error) {

@@ -17,7 +17,8 @@
 // # Invariants
 //
 //   - P1: one request is in flight per connection and is sent in one write: Slurm reads one request per read
-//     and Hydra answers in order. Abort alone may overtake a request that is waiting for its answer.
+//     and Hydra answers in order. Abort alone may overtake a request that is waiting for its answer; and, to pgasrun only,
+//     the question who is missing in the barrier that this rank gives up, which is answered in the barrier's stead.
 //   - P2: fields of a request go out in the order the protocol's text gives them, because some servers read
 //     by position. Fields of an answer are found by name; unknown ones are ignored; a missing rc means 0.
 //   - P3: no line longer than MaxLine is ever buffered, and no input makes Parse panic.

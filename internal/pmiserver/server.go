@@ -53,6 +53,7 @@ type Server struct {
 type rank struct {
 	state     State
 	inBarrier bool
+	gaveUp    bool          // it has left a barrier by itself, and uses the connection no more
 	gone      string        // why it will never enter a barrier again; empty: it may
 	ended     chan struct{} // closed by Ended
 	reply     func(pmi.Message) error
@@ -69,7 +70,10 @@ func New(c Config) (*Server, error) {
 	if c.Mapping == "" {
 		c.Mapping = OneNode(c.Size)
 	}
-	s := &Server{cfg: c, kvs: map[string]string{"PMI_process_mapping": c.Mapping}, ranks: make([]rank, c.Size)}
+	s := &Server{cfg: c, kvs: map[string]string{}, ranks: make([]rank, c.Size)}
+	if pmi.CheckValue(c.Mapping) == nil { // one that is too long for a value is not there, as with other launchers: programs find their neighbours by name then
+		s.kvs["PMI_process_mapping"] = c.Mapping
+	}
 	for i := range s.ranks {
 		s.ranks[i].ended = make(chan struct{})
 	}
@@ -85,7 +89,22 @@ func New(c Config) (*Server, error) {
 }
 
 // OneNode is the process mapping of size ranks that share one node.
-func OneNode(size int) string { return fmt.Sprintf("(vector,(0,1,%d))", size) }
+func OneNode(size int) string { return Mapping([]int{size}) }
+
+// Mapping is the process mapping of a job whose ranks stand in blocks, one to a node: "(vector,(first node,nodes,ranks of each),...)".
+func Mapping(blocks []int) string {
+	var text strings.Builder
+	text.WriteString("(vector")
+	for at := 0; at < len(blocks); {
+		n := 1
+		for at+n < len(blocks) && blocks[at+n] == blocks[at] {
+			n++
+		}
+		fmt.Fprintf(&text, ",(%d,%d,%d)", at, n, blocks[at])
+		at += n
+	}
+	return text.String() + ")"
+}
 
 // State returns how far rank has come.
 func (s *Server) State(rank int) State {
@@ -148,7 +167,7 @@ func (s *Server) settleBarrierLocked() {
 			return
 		}
 		text := fmt.Sprintf("rank %d %s", missing, s.ranks[missing].gone)
-		out = pmi.Msg("barrier_out", "rc", "-1", "msg", pmi.Word(text, pmi.PortableValue))
+		out = pmi.Msg("barrier_out", "rc", "-1", "msg", pmi.Word(text, pmi.PortableValue), "gone", strconv.Itoa(missing))
 	}
 	s.inside = 0
 	for i := range s.ranks {
@@ -169,6 +188,9 @@ func (s *Server) handle(rank int, m pmi.Message, reply func(pmi.Message) error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.ranks[rank]
+	if m.Cmd == "barrier_missing" {
+		return s.missingLocked(r)
+	}
 	if r.inBarrier {
 		return nil, fmt.Errorf("it sent %q while it waits in a barrier", m.Cmd)
 	}
@@ -210,6 +232,44 @@ func (s *Server) handle(rank int, m pmi.Message, reply func(pmi.Message) error) 
 		return say(answer, "rc", "-1", "info", "fail", "msg", "this_launcher_has_no_name_service")
 	}
 	return nil, fmt.Errorf("unknown command %q", m.Cmd)
+}
+
+// missingLocked takes a rank out of the barrier that it gives up, and says who has not come. One whose barrier was answered
+// meanwhile hears nothing more.
+func (s *Server) missingLocked(r *rank) (*pmi.Message, error) {
+	if !r.inBarrier {
+		return nil, nil
+	}
+	var out []int
+	for i := range s.ranks {
+		if o := &s.ranks[i]; !o.inBarrier && !o.gaveUp {
+			out = append(out, i)
+		}
+	}
+	r.inBarrier, r.gaveUp = false, true
+	s.inside--
+	return say("barrier_out", "rc", "-1", "msg", pmi.Word(missingText(out), pmi.PortableValue), "missing", strconv.Itoa(len(out)))
+}
+
+// mostNamed is how many missing ranks are named; of more their number says enough.
+const mostNamed = 10
+
+// missingText says in a sentence which ranks have not come.
+func missingText(ranks []int) string {
+	var names []string
+	for _, r := range ranks[:min(len(ranks), mostNamed)] {
+		names = append(names, strconv.Itoa(r))
+	}
+	text := strings.Join(names, ", ")
+	switch more := len(ranks) - len(names); {
+	case len(ranks) == 0:
+		return "all others have given up too"
+	case len(ranks) == 1:
+		return "rank " + text + " has not come"
+	case more > 0:
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "ranks " + text + " have not come"
 }
 
 func (s *Server) abort(rank int, m pmi.Message) {

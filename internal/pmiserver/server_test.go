@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -302,4 +303,30 @@ func BenchmarkGet(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func TestMissingText(t *testing.T) {
+	var many []int
+	for r := range 13 {
+		many = append(many, r)
+	}
+	require.Equal(t, "all others have given up too", missingText(nil))
+	require.Equal(t, "rank 7 has not come", missingText([]int{7}))
+	require.Equal(t, "ranks 0, 1 have not come", missingText(many[:2]))
+	require.Equal(t, "ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 3 more have not come", missingText(many))
+}
+
+func TestMapping(t *testing.T) {
+	for want, blocks := range map[string][]int{
+		"(vector,(0,1,4))":                 {4},
+		"(vector,(0,2,2))":                 {2, 2},
+		"(vector,(0,1,2),(1,1,1),(2,2,3))": {2, 1, 3, 3},
+		"(vector,(0,1,1),(1,1,2),(2,1,1))": {1, 2, 1},
+	} {
+		require.Equal(t, want, Mapping(blocks))
+	}
+	// One that is longer than a value is not there.
+	s, err := New(Config{Size: 300, KVSName: "k", Mapping: Mapping(slices.Repeat([]int{1, 2}, 100))})
+	require.NoError(t, err)
+	require.NotContains(t, s.kvs, "PMI_process_mapping")
 }

@@ -160,9 +160,15 @@ func (c *cluster) command(ctx context.Context, name string, args ...string) *exe
 // srun runs a step and returns what its ranks printed, and its code.
 func (c *cluster) srun(t *testing.T, env []string, args ...string) (out, errOut string, code int) {
 	t.Helper()
+	return c.run(t, env, "srun", args...)
+}
+
+// run runs a program of Slurm's to its end.
+func (c *cluster) run(t *testing.T, env []string, program string, args ...string) (out, errOut string, code int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := c.command(ctx, "srun", args...)
+	cmd := c.command(ctx, program, args...)
 	cmd.Env = append(cmd.Env, env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -16,7 +16,7 @@ import (
 func build(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(name))
-	out, err := exec.Command("go", "build", "-o", path, "gopgas/"+name).CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "gopgas/"+name).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return path
 }
@@ -71,6 +71,14 @@ func TestSrun(t *testing.T) {
 		out, errOut, code = c.srun(t, nil, "--mpi=none", "-n1", hello)
 		require.Zero(t, code, "%s%s", out, errOut)
 		require.Contains(t, out, "all 1 ranks are on the roll")
+	})
+	t.Run("agents", func(t *testing.T) {
+		// The launcher runs in an allocation, takes its hosts, and has Slurm start its agents.
+		out, errOut, code := c.run(t, nil, "salloc", "-N2", "-n2", build(t, "cmd/pgasrun"), "--launcher", "srun", "--ppn", "2", "--prefix", "%h: ", hello)
+		require.Zero(t, code, "%s%s", out, errOut)
+		for _, line := range []string{"n1: rank 1 of 4 on node 0", "n2: rank 2 of 4 on node 0", "n1: all 4 ranks are on the roll\n"} {
+			require.Contains(t, out, line)
+		}
 	})
 	t.Run("a rank dies", func(t *testing.T) {
 		// Slurm by itself lets the others wait: it is the library that tells them.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -69,8 +70,11 @@ func play(part string, args []string) (int, error) {
 	case "sleep":
 		fmt.Println("sleeping", os.Getpid())
 		time.Sleep(time.Hour)
-	case "stubborn": // ignores TERM and INT
+	case "stubborn", "immovable": // ignores TERM and INT; and has another use for QUIT
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
+		if part == "immovable" {
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT)
+		}
 		fmt.Println("sleeping", os.Getpid())
 		time.Sleep(time.Hour)
 	case "signals": // prints what it receives; TERM ends it well
@@ -89,6 +93,15 @@ func play(part string, args []string) (int, error) {
 	return 0, nil
 }
 
+// spin says once that it computes, when the system knows.
+func spin() {
+	for n := 1; ; n++ {
+		if n == 1<<28 {
+			fmt.Println("spinning")
+		}
+	}
+}
+
 // playJob plays the parts that join the job.
 func playJob(part string, args []string) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -103,7 +116,7 @@ func playJob(part string, args []string) (int, error) {
 	}
 	gone := make(chan string, 8)
 	if conn != nil {
-		go control.Serve(conn, handler{j.Rank(), gone})
+		go control.Serve(conn, handler{j.Rank(), part == "wait", gone})
 	}
 	switch part {
 	case "hello":
@@ -139,9 +152,17 @@ func playJob(part string, args []string) (int, error) {
 			return 99, nil
 		}
 		return 0, j.Barrier(ctx)
+	case "wait": // all for each other
+		time.Sleep(time.Hour)
 	case "hang": // rank 0 never comes to the barrier
 		if j.Rank() == 0 {
 			time.Sleep(time.Hour)
+		}
+		return 0, j.Barrier(ctx)
+	case "spin": // rank 0 computes for ever, the others wait for it
+		if j.Rank() == 0 {
+			runtime.LockOSThread()
+			spin()
 		}
 		return 0, j.Barrier(ctx)
 	case "deaf": // hangs and does not answer the launcher
@@ -173,11 +194,15 @@ func sendStats(conn net.Conn, rank int) {
 
 type handler struct {
 	rank int
+	all  bool // rank 0 waits too
 	gone chan string
 }
 
 func (h handler) Waits() []control.Wait {
-	if h.rank == 0 {
+	switch {
+	case h.rank == 0 && h.all:
+		return []control.Wait{{Op: "signal", Peer: 1, Since: 1500 * time.Millisecond, Where: "main.go:7"}}
+	case h.rank == 0:
 		return nil
 	}
 	return []control.Wait{{Op: "barrier", Peer: 0, Since: 1500 * time.Millisecond, Where: "main.go:31"}}

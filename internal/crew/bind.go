@@ -1,4 +1,4 @@
-package launch
+package crew
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ type Binding uint8
 
 // Bindings.
 const (
-	BindNone Binding = iota // all that the launcher may use
+	BindNone Binding = iota // all that the process that starts it may use
 	BindCore                // a core with its hardware threads; ranks beyond the cores begin again at the first
 	BindNUMA                // the cores of one memory node; ranks are spread evenly in blocks
 )
@@ -67,7 +67,7 @@ func describeBinding(ids []int, cpus []cpu) string {
 		for i, c := range cpus {
 			all[i] = c.id
 		}
-		return fmt.Sprintf("is not bound: processors %s", list(all))
+		return fmt.Sprintf("is not bound: processors %s", FormatList(all))
 	}
 	node := -1
 	for _, c := range cpus {
@@ -75,11 +75,11 @@ func describeBinding(ids []int, cpus []cpu) string {
 			node = c.node
 		}
 	}
-	return fmt.Sprintf("is bound to processors %s of memory node %d", list(ids), node)
+	return fmt.Sprintf("is bound to processors %s of memory node %d", FormatList(ids), node)
 }
 
-// list writes numbers as the kernel does: 0-3,8.
-func list(ids []int) string {
+// FormatList writes numbers as the kernel does: 0-3,8.
+func FormatList(ids []int) string {
 	ids = slices.Sorted(slices.Values(ids))
 	var parts []string
 	for i := 0; i < len(ids); {
@@ -97,7 +97,7 @@ func list(ids []int) string {
 	return strings.Join(parts, ",")
 }
 
-// ParseList reads what list writes, with numbers from 0 to below most.
+// ParseList reads what FormatList writes, with numbers from 0 to below most.
 func ParseList(s string, most int) ([]int, error) {
 	var out []int
 	for part := range strings.SplitSeq(s, ",") {

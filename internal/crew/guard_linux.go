@@ -1,4 +1,4 @@
-package launch
+package crew
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// guardScript waits on its standard input, whose other end only the launcher holds. When that ends, the launcher
+// guardScript waits on its standard input, whose other end only the process that made it holds. When that ends, the process
 // has: kill the groups that are left and remove the scratch folder. "$1" is that folder or empty, the rest are groups.
 const guardScript = `trap '' INT TERM HUP QUIT USR1 USR2
 read -r line
@@ -15,14 +15,14 @@ scratch=$1; shift
 for group; do kill -9 "-$group"; done 2>/dev/null
 [ -z "$scratch" ] || rm -rf -- "$scratch"`
 
-// guard is a running guardScript.
-type guard struct {
+// Guard is a running guardScript.
+type Guard struct {
 	process *os.Process
 	hold    *os.File // its input
 }
 
-// startGuard starts a guard over these process groups.
-func startGuard(groups []int, scratch string) (*guard, error) {
+// StartGuard starts a guard over these process groups and over a folder, which is removed; empty: none.
+func StartGuard(groups []int, scratch string) (*Guard, error) {
 	in, hold, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -46,11 +46,14 @@ func startGuard(groups []int, scratch string) (*guard, error) {
 		hold.Close()
 		return nil, fmt.Errorf("start a guard: %w", err)
 	}
-	return &guard{p, hold}, nil
+	return &Guard{p, hold}, nil
 }
 
-// dismiss ends the guard before its time: killed first, so that the end of its input cannot wake it.
-func (g *guard) dismiss() {
+// Dismiss ends the guard before its time: killed first, so that the end of its input cannot wake it. A nil guard is none.
+func (g *Guard) Dismiss() {
+	if g == nil {
+		return
+	}
 	_ = g.process.Kill()
 	_, _ = g.process.Wait()
 	g.hold.Close()

@@ -1,4 +1,4 @@
-package launch
+package crew
 
 import (
 	"strconv"
@@ -24,7 +24,7 @@ const (
 	controlFD = 4
 )
 
-// leftover says whether a variable is how another launcher told this process who it is (L6).
+// leftover says whether a variable is how another launcher told this process who it is (W2).
 func leftover(name string) bool {
 	switch name {
 	case pmi.EnvJob, EnvRank, EnvSize, control.EnvFD, "SLURM_PROCID", "SLURM_LOCALID":
@@ -39,15 +39,15 @@ func leftover(name string) bool {
 }
 
 // ownEnv is what the launcher tells a rank.
-func ownEnv(s *Spec, job string, rank int) []string {
-	r, n := strconv.Itoa(rank), strconv.Itoa(s.N)
+func ownEnv(p *Plan, rank int) []string {
+	r, n := strconv.Itoa(rank), strconv.Itoa(p.Size)
 	own := []string{
-		pmi.EnvJob + "=" + job, EnvRank + "=" + r, EnvSize + "=" + n,
+		pmi.EnvJob + "=" + p.Job, EnvRank + "=" + r, EnvSize + "=" + n,
 		control.EnvFD + "=" + strconv.Itoa(controlFD),
 		pmi.EnvFD + "=" + strconv.Itoa(pmiFD), pmi.EnvRank + "=" + r, pmi.EnvSize + "=" + n,
-		envLocalRank + "=" + r, envLocalSize + "=" + n,
+		envLocalRank + "=" + strconv.Itoa(rank-p.First), envLocalSize + "=" + strconv.Itoa(p.Count),
 	}
-	if s.Stats {
+	if p.Stats {
 		own = append(own, EnvStats+"=1")
 	}
 	return own
@@ -55,10 +55,10 @@ func ownEnv(s *Spec, job string, rank int) []string {
 
 // rankEnv is the whole environment of a rank: what is handed on, what is set, what the launcher tells; of two values
 // for a name the later one stands.
-func rankEnv(s *Spec, job string, rank int) []string {
-	own := ownEnv(s, job, rank)
-	taken := make(map[string]bool, len(own)+len(s.Set))
-	env := make([]string, 0, len(s.Env)+len(s.Set)+len(own))
+func rankEnv(p *Plan, rank int) []string {
+	own := ownEnv(p, rank)
+	taken := make(map[string]bool, len(own)+len(p.Set))
+	env := make([]string, 0, len(p.Env)+len(p.Set)+len(own))
 	add := func(from []string, keep func(name string) bool) {
 		for i := len(from) - 1; i >= 0; i-- {
 			name, _, _ := strings.Cut(from[i], "=")
@@ -70,13 +70,12 @@ func rankEnv(s *Spec, job string, rank int) []string {
 	}
 	always := func(string) bool { return true }
 	add(own, always)
-	add(s.Set, always)
-	add(s.Env, func(name string) bool { return !leftover(name) })
+	add(p.Set, always)
+	add(p.Env, func(name string) bool { return !leftover(name) })
 	return env
 }
 
-// Describe returns what Run would start for rank: the environment that differs from Spec.Env, and the arguments. The job's
-// name is made anew by each Run and shown as job.
-func Describe(s Spec, job string, rank int) (env, argv []string) {
-	return append(ownEnv(&s, job, rank), s.Set...), s.argv(rank)
+// Describe returns what Start would start for rank: the environment that differs from Plan.Env, and the arguments.
+func Describe(p Plan, rank int) (env, argv []string) {
+	return append(ownEnv(&p, rank), p.Set...), p.argv(rank)
 }

@@ -1,4 +1,4 @@
-package launch
+package crew
 
 import (
 	"encoding/binary"
@@ -17,7 +17,7 @@ const (
 	cldDumped = 3
 )
 
-// waitEnd returns when pid, a child, has ended, and how. The child stays a zombie (L2).
+// waitEnd returns when pid, a child, has ended, and how. The child stays a zombie (W1).
 func waitEnd(pid int) (exit int, sig syscall.Signal, err error) {
 	var info unix.Siginfo
 	for {

@@ -1,4 +1,4 @@
-package launch
+package crew
 
 import (
 	"fmt"
@@ -63,7 +63,7 @@ func bindThread(ids []int) error {
 		set.Set(id)
 	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("bind to processors %s: %w", list(ids), err)
+		return fmt.Errorf("bind to processors %s: %w", FormatList(ids), err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package launch
+package crew
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ticksPerSecond is the unit of times in /proc, USER_HZ: 100 on every machine Go runs on.
@@ -24,10 +25,20 @@ func describe(pid int) string {
 	text := stateName(state)
 	if where, err := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid)); err == nil {
 		if w := strings.TrimSpace(string(where)); w != "" && w != "0" {
-			text += " in " + printable(w)
+			text += " in " + w
 		}
 	}
 	return fmt.Sprintf("%s, %.2f s of CPU used", text, float64(ticks)/ticksPerSecond)
+}
+
+// cpuOf is what a process has used of the CPU, 0 where the system does not say.
+func cpuOf(pid int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, ticks, _ := parseStat(stat)
+	return time.Duration(ticks) * (time.Second / ticksPerSecond)
 }
 
 // parseStat takes state and CPU time out of a line of /proc/PID/stat. The name in it may contain anything, so the fields are

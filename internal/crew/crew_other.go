@@ -1,0 +1,38 @@
+//go:build !linux
+
+package crew
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+)
+
+// Crew needs Linux.
+type Crew struct{ Bound []string }
+
+// Guard needs Linux.
+type Guard struct{}
+
+func unsupported() error {
+	return fmt.Errorf("starting ranks is not supported on %s: it needs Linux", runtime.GOOS)
+}
+
+// Start needs Linux.
+func Start(Plan, func(rank int) Streams) (*Crew, error) { return nil, unsupported() }
+
+// Processes has none to return.
+func (*Crew) Processes() []Process { return nil }
+
+// Reap does nothing.
+func (*Crew) Reap(func(i int) bool) []Usage { return nil }
+
+// StartGuard needs Linux.
+func StartGuard([]int, string) (*Guard, error) { return nil, unsupported() }
+
+// Dismiss does nothing.
+func (*Guard) Dismiss() {}
+
+// SocketPair needs Linux.
+func SocketPair() (net.Conn, *os.File, error) { return nil, nil, unsupported() }
