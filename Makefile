@@ -1,8 +1,9 @@
 TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business
-HOST = $$(go list ./... | grep -v -e test/vm -e test/slurm)# what runs there is the same program each time
-OURS = $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/failure -e test/docs -e test/peers)# and there, built without the detector
+LONG := ./window ./sync ./pgas ./transport/transporttest ./test/model# begin first, so that no core is idle at the end
+HOST = $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
+OURS = $$(go list $(HOST) | grep -v -e test/failure -e /sim -e examples$$)# and there, built without the detector, or one thing at a time
 .PHONY: help deps test check bench figures fmt
 
 help: ## list the targets
@@ -11,7 +12,6 @@ help: ## list the targets
 deps: # Debian packages the tests need; does nothing if they are there
 	$(STEP) 'test dependencies' tools/install-test-deps.sh
 test: deps ## build everything and run all tests, with few rounds and worlds (at most 5 minutes)
-	$(STEP) 'go build' go build ./...
 	go test -short -vet=off -count=1 -timeout 8m ./...
 
 check: deps ## everything else that must hold before a merge (at most 25 minutes)
@@ -25,11 +25,11 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'staticcheck' $(TOOL) staticcheck -checks $(CHECKS) ./...
 	$(STEP) 'gcassert' tools/gcassert.sh
 	$(STEP) 'internal/lint' go test -count=1 ./internal/lint
-	$(STEP) 'tests, race detector' go test -race -short -count=1 -timeout 12m $(OURS)
-	$(STEP) 'tests, invariants, no cgo' env CGO_ENABLED=0 go test -tags invariants -count=1 -timeout 8m $(HOST)
-	$(STEP) 'machines of their own' go test -count=1 -timeout 15m -run 'Verbs.|Yama' ./test/vm -args -vm.long
+	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -race -short -vet=off -count=1 -timeout 12m $(OURS)
+	$(STEP) 'tests, invariants, no cgo' env CGO_ENABLED=0 go test -tags invariants -vet=off -count=1 -timeout 8m $(HOST)
+	$(STEP) 'machines of their own' go test -vet=off -count=1 -timeout 25m -run 'Verbs.|Yama' ./test/vm -args -vm.long
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
-	$(STEP) 'benchmarks, once' go test -run '^$$' -bench . -benchtime 1x ./...
+	$(STEP) 'benchmarks, once' go test -vet=off -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs dirname | sort -u)
 bench: ## our table beside the peers' (test/peers/run.sh), then all Go benchmarks ten times (raw: bin/bench.txt)
 	@mkdir -p bin && OUT=bin test/peers/run.sh >bin/peers.md && cat bin/peers.md
 	go test -run '^$$' -bench . -benchmem -count 10 -timeout 1h ./... >bin/bench.txt

@@ -34,6 +34,25 @@ func BenchmarkUse(b *testing.B) {
 	}
 }
 
+// BenchmarkUsedOnce is the update of a table that has stopped growing: buffers by chance, none of which it knows.
+func BenchmarkUsedOnce(b *testing.B) {
+	const n = 1_000_000
+	table, addrs := NewTable(), make([]uint64, n)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range addrs {
+		addrs[i] = rng.Uint64()>>17 | 1
+		table.Use(addrs[i], never)
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		table.Use(addrs[i], never)
+		if i++; i == n {
+			i = 0
+		}
+	}
+}
+
 func BenchmarkDecide(b *testing.B) {
 	l, cost := Limits{Inline: 128, Slot: 8192}, Cost{Copy: 1100, Lookup: 100, Wire: 3000}
 	q := Query{Bytes: 4096, Frequent: true, Waited: true}

@@ -19,19 +19,31 @@ func ticking(step time.Duration) func() time.Duration {
 // TestLineNanos: a round takes one tick of this clock, whatever the machine.
 func TestLineNanos(t *testing.T) {
 	for _, step := range []time.Duration{0, time.Microsecond, coldTime} {
-		got := lineNanos(ticking(step), coldMemory)
-		require.InDelta(t, float64(step)/coldReads, got, 1e-9)
+		c := newCold(ticking(step), coldMemory)
+		require.InDelta(t, float64(step)/coldReads, c.line, 1e-9)
+		require.Zero(t, c.copies(ticking(step), mem.Of(make([]uint64, 512))), "both kinds of copies take a tick")
+		c.free()
 	}
 	began := time.Now()
-	got := lineNanos(func() time.Duration { return time.Since(began) }, coldMemory)
-	require.Positive(t, got)
-	t.Logf("%.1f ns a line; %v in all", got, time.Since(began))
+	now := func() time.Duration { return time.Since(began) }
+	c := newCold(now, coldMemory)
+	defer c.free()
+	require.Positive(t, c.line)
+	src, more := mem.Of(make([]uint64, 1024)), []float64(nil)
+	for bytes := 1024; bytes <= src.Bytes; bytes *= 2 {
+		more = append(more, c.copies(now, src.Slice(0, bytes)))
+	}
+	t.Logf("%.1f ns a line; copies of 1, 2, 4, 8 KiB take %v ns longer; %v in all", c.line, more, time.Since(began))
+	require.Zero(t, c.copies(now, c.memory.Slice(0, 0)))
 }
 
 // TestLineWithoutMemory: a machine that has no memory for it is no error.
 func TestLineWithoutMemory(t *testing.T) {
 	none := func(func() time.Duration) (mem.Range, func(), error) { return mem.Range{}, nil, errors.ErrUnsupported }
-	require.InDelta(t, assumedLine, lineNanos(ticking(1), none), 0)
+	c := newCold(ticking(1), none)
+	defer c.free()
+	require.InDelta(t, assumedLine, c.line, 0)
+	require.Zero(t, c.copies(ticking(1), mem.Of(make([]uint64, 8))))
 }
 
 // TestColdMemoryIsBounded: making the memory ends with its time, and with the most there may be.

@@ -19,6 +19,9 @@
 // a put that nobody waits for, the wait for the NIC. The caller does as told; for Bypass it asks the registration cache,
 // which registers on a miss.
 //
+// Messages that carry a payload are asked about like puts (UsedSent, SendOf): past the copy the NIC gathers them from the header's buffer and
+// the user's. The table counts one buffer whatever it is used for; what a use saves differs, so the thresholds do.
+//
 // Whether a put is waited for is known for one with a handle, and learned by call site otherwise: one that a flush
 // follows at once was waited for.
 //
@@ -28,7 +31,9 @@
 //   - E2: the table's key is the address alone; the count is compared with the threshold of the current size.
 //   - E3: the table grows only while chains have not begun or at least 20 % of its buffers are frequent. Known buffers go
 //     on counting, so growth resumes by itself.
-//   - E4: sizes at which a frequent use would save less than asking the table costs have no threshold, and are not asked about.
+//     While it does not grow, buffers that it does not know are refused by a few bits near the core, without a look at the table.
+//   - E4: what a use saves is the less of two cases: all that it touches is in the caches, or neither the slot nor the table's part is. Sizes at
+//     which a frequent use would save less than asking the table costs, in either case, have no threshold, and are not asked about.
 //   - E5: nothing here registers memory, and nothing allocates but New, Measure and a table that grows chains.
 //
 // # Concurrency

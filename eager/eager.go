@@ -100,14 +100,14 @@ func Decide(m Mode, q Query, l Limits, c Cost) Choice {
 
 // worth reports whether the copy costs more than what the bypass costs in its place.
 func worth(q Query, c Cost) bool {
-	cost := c.Lookup
+	save := c.saved()
 	if q.Covered {
-		cost = 0
+		save = c.Copy
 	}
 	if !q.Waited && !q.Get {
-		cost += c.Wire
+		save -= c.Wire
 	}
-	return c.Copy > cost
+	return save > 0
 }
 
 // fitting is Bounce, but for what no slot holds.
@@ -124,6 +124,7 @@ type Config struct {
 	Limits  Limits
 	Costs   Costs // measured, of puts; see Measure
 	Gets    Costs // of gets; nil: those of puts
+	Sends   Costs // of messages with a payload; nil: those of puts
 	Percent int   // of the break-even count after which a buffer is registered; 0: 25
 }
 
@@ -134,7 +135,7 @@ const DefaultPercent = 25
 // NIC path's, guards it.
 type Chooser struct {
 	c     Config
-	sides [2]side // of puts, of gets
+	sides [3]side // of puts, of gets, of messages
 	table *Table
 	sites sites
 	taken [3]uint64
@@ -154,12 +155,19 @@ func newSide(c Costs, most, percent int) side {
 	return s
 }
 
+// Places of sides.
+const (
+	puts = iota
+	gets
+	sends
+)
+
 // side returns that of a direction.
 func (e *Chooser) side(get bool) *side {
 	if get {
-		return &e.sides[1]
+		return &e.sides[gets]
 	}
-	return &e.sides[0]
+	return &e.sides[puts]
 }
 
 // New returns a chooser.
@@ -173,12 +181,15 @@ func New(c Config) (*Chooser, error) {
 	if c.Gets == nil {
 		c.Gets = c.Costs
 	}
-	if err := errors.Join(c.Costs.validate(), c.Gets.validate()); err != nil {
+	if c.Sends == nil {
+		c.Sends = c.Costs
+	}
+	if err := errors.Join(c.Costs.validate(), c.Gets.validate(), c.Sends.validate()); err != nil {
 		return nil, err
 	}
 	e := &Chooser{c: c}
 	least := c.Limits.Slot + 1
-	for i, costs := range [...]Costs{c.Costs, c.Gets} {
+	for i, costs := range [...]Costs{puts: c.Costs, gets: c.Gets, sends: c.Sends} {
 		e.sides[i] = newSide(costs, c.Limits.Slot, c.Percent)
 		least = min(least, e.sides[i].n.least)
 	}
@@ -190,9 +201,13 @@ func New(c Config) (*Chooser, error) {
 
 // Least is the smallest size of puts, or of gets, that can be registered for being frequent; ok is false where none can be.
 // Transfers below it need not be told to a chooser that nothing forces.
-func (e *Chooser) Least(get bool) (bytes int, ok bool) {
-	bytes = e.side(get).n.least
-	return bytes, bytes <= e.c.Limits.Slot && e.table != nil
+func (e *Chooser) Least(get bool) (bytes int, ok bool) { return e.least(e.side(get)) }
+
+// LeastSent is Least for the payloads of messages.
+func (e *Chooser) LeastSent() (bytes int, ok bool) { return e.least(&e.sides[sends]) }
+
+func (e *Chooser) least(s *side) (bytes int, ok bool) {
+	return s.n.least, s.n.least <= e.c.Limits.Slot && e.table != nil
 }
 
 // Other notes an operation that is neither Put, Get nor a flush: what a flush then follows is that one.
@@ -209,21 +224,41 @@ func (e *Chooser) Put(addr uint64, bytes int, site uint64, waited, covered bool)
 // Used counts a use of the buffer at addr and reports whether it is frequent, and the bypass pays for so many bytes if
 // somebody waits.
 func (e *Chooser) Used(get bool, addr uint64, bytes int) (frequent bool) {
-	s := e.side(get)
-	// A use for which the bypass would not pay is not even counted: the lookup is what would be lost.
-	return e.table != nil && bytes <= e.c.Limits.Slot && bytes >= s.n.least && (get || bytes > e.c.Limits.Inline) &&
-		worth(Query{Get: get, Bytes: bytes, Waited: true}, s.costs[bytes>>classBits]) && e.table.Use(addr, s.n.of(bytes))
+	return (get || bytes > e.c.Limits.Inline) && e.used(e.side(get), addr, bytes)
+}
+
+// UsedSent is Used for the payload of a message.
+func (e *Chooser) UsedSent(addr uint64, bytes int) (frequent bool) {
+	return bytes > e.c.Limits.Inline && e.used(&e.sides[sends], addr, bytes)
+}
+
+// used counts a use, but for one for which the bypass would not pay, which has no threshold: the lookup is what would be lost.
+func (e *Chooser) used(s *side, addr uint64, bytes int) (frequent bool) {
+	if e.table == nil || bytes > e.c.Limits.Slot || bytes < s.n.least {
+		return false
+	}
+	n := s.n.of(bytes)
+	return n != never && e.table.Use(addr, n)
 }
 
 // PutOf is Put for who has asked Used. Of a buffer that is not frequent the call site does not matter, and may be 0.
 func (e *Chooser) PutOf(frequent bool, bytes int, site uint64, waited, covered bool) Choice {
-	flushed := false
-	if frequent || covered {
-		flushed = e.sites.put(site)
-	} else {
-		e.sites.other()
+	return e.choose(puts, Query{Bytes: bytes, Waited: e.flushed(frequent || covered, site) || waited, Covered: covered, Frequent: frequent})
+}
+
+// SendOf chooses for the payload of a message, whose sender waits for its answer if waited, for who has asked UsedSent: Bounce is a copy behind
+// the header, and Bypass that the NIC gathers both. Else it is as PutOf.
+func (e *Chooser) SendOf(frequent bool, bytes int, site uint64, waited bool) Choice {
+	return e.choose(sends, Query{Bytes: bytes, Waited: e.flushed(frequent, site) || waited, Frequent: frequent})
+}
+
+// flushed notes a put, whose call site is told if that matters, and predicts whether a flush follows.
+func (e *Chooser) flushed(told bool, site uint64) bool {
+	if told {
+		return e.sites.put(site)
 	}
-	return e.choose(Query{Bytes: bytes, Waited: waited || flushed, Covered: covered, Frequent: frequent})
+	e.sites.other()
+	return false
 }
 
 // Large notes a put that is not small, for which somebody else chooses, and predicts whether a flush follows it.
@@ -232,16 +267,20 @@ func (e *Chooser) Large(site uint64) (flushed bool) { return e.sites.put(site) }
 // Get chooses for a get into the buffer at addr.
 func (e *Chooser) Get(addr uint64, bytes int, covered bool) Choice {
 	e.sites.other()
-	return e.choose(Query{Get: true, Bytes: bytes, Waited: true, Covered: covered, Frequent: e.Used(true, addr, bytes)})
+	return e.choose(gets, Query{Get: true, Bytes: bytes, Waited: true, Covered: covered, Frequent: e.Used(true, addr, bytes)})
 }
 
 // Flushed notes a flush: the put directly before it was one to wait for.
 func (e *Chooser) Flushed() { e.sites.flush() }
 
-func (e *Chooser) choose(q Query) Choice {
+func (e *Chooser) choose(side int, q Query) Choice {
+	if !q.Frequent && !q.Covered && e.c.Mode == Auto && q.Bytes <= e.c.Limits.Slot && (q.Get || q.Bytes > e.c.Limits.Inline) {
+		e.taken[Bounce]++ // as Decide would have it, whatever things cost
+		return Bounce
+	}
 	var cost Cost
 	if q.Bytes <= e.c.Limits.Slot {
-		cost = e.side(q.Get).costs[q.Bytes>>classBits]
+		cost = e.sides[side].costs[q.Bytes>>classBits]
 	}
 	c := Decide(e.c.Mode, q, e.c.Limits, cost)
 	e.taken[c]++

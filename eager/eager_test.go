@@ -15,7 +15,12 @@ import (
 
 // byHand: a copy of 4 KiB costs 1100 ns, the lookup 100, a registration 56 us: 56000/1000 = 56, so 57 uses repay it.
 func byHand() Costs {
-	return Costs{{64, 50, 56000, 100, 2000, 0}, {512, 300, 56000, 100, 2000, 0}, {4096, 1100, 56000, 100, 3000, 0}, {8192, 2100, 60000, 100, 4000, 0}}
+	return Costs{
+		{Bytes: 64, Copy: 50, Register: 56000, Lookup: 100, Wire: 2000},
+		{Bytes: 512, Copy: 300, Register: 56000, Lookup: 100, Wire: 2000},
+		{Bytes: 4096, Copy: 1100, Register: 56000, Lookup: 100, Wire: 3000},
+		{Bytes: 8192, Copy: 2100, Register: 60000, Lookup: 100, Wire: 4000},
+	}
 }
 
 func TestBreakEvenByHand(t *testing.T) {
@@ -30,6 +35,10 @@ func TestBreakEvenByHand(t *testing.T) {
 		{Cost{Copy: 300, Lookup: 100}, 1, true},
 		{Cost{Copy: 50, Lookup: 100, Register: 1}, math.Inf(1), false},
 		{Cost{Copy: 100, Lookup: 100, Register: 1}, math.Inf(1), false},
+		// The less of what is saved in and out of the caches counts.
+		{Cost{Copy: 1100, Lookup: 100, Register: 56000, ColdCopy: 3000, ColdAsk: 200}, 57, true},
+		{Cost{Copy: 90, Lookup: 100, Register: 1, ColdCopy: 3000, ColdAsk: 200}, math.Inf(1), false},
+		{Cost{Copy: 1100, Lookup: 100, Register: 56000, ColdCopy: 300, ColdAsk: 1300}, math.Inf(1), false},
 	} {
 		n, ok := c.cost.BreakEven()
 		require.Equal(t, c.ok, ok)
@@ -170,6 +179,53 @@ func TestAskedWhereItPays(t *testing.T) {
 	require.False(t, ok)
 }
 
+// TestAskedOutOfTheCold: what asking costs there has to be saved there too.
+func TestAskedOutOfTheCold(t *testing.T) {
+	for _, c := range []struct {
+		copy, ask float64
+		ok        bool
+	}{{0, 0, true}, {0, 40, true}, {0, 50, false}, {500, 500, false}, {920, 500, true}} {
+		costs := byHand()
+		for i := range costs {
+			costs[i].Lookup, costs[i].Ask, costs[i].ColdCopy, costs[i].ColdAsk = 1000, 20, c.copy, c.ask
+			costs[i].Copy = min(costs[i].Copy, 1100)
+		}
+		_, ok := newChooser(t, Config{Costs: costs}).Least(false)
+		// 100 are saved and 20 asked; cold 100 + copy - ask, and 20 + ask.
+		require.Equal(t, c.ok, ok, "%+v", c)
+	}
+}
+
+// TestSends: the payloads of messages have costs of their own, and count in the one table.
+func TestSends(t *testing.T) {
+	dear, cheap := byHand(), byHand()
+	for i := range dear {
+		dear[i].Lookup = 1e6
+	}
+	e := newChooser(t, Config{Costs: dear, Sends: cheap})
+	_, ok := e.Least(false)
+	require.False(t, ok)
+	least, ok := e.LeastSent()
+	require.True(t, ok)
+	require.Equal(t, 192, least)
+	for use := 1; use < 40; use++ {
+		frequent := e.UsedSent(0x1000, 4096)
+		require.Equal(t, use >= 15, frequent)
+		require.Equal(t, frequent, e.SendOf(frequent, 4096, 7, true) == Bypass)
+	}
+	require.False(t, e.UsedSent(0x1000, 128), "it would go inline")
+	require.Equal(t, Bounce, e.SendOf(true, 4096, 8, false), "nobody waits")
+	e.Flushed()
+	e.SendOf(true, 4096, 8, false)
+	e.Flushed()
+	require.Equal(t, Bypass, e.SendOf(true, 4096, 8, false), "a flush follows")
+	require.Equal(t, Usage{Buffers: 1, Frequent: 1}, e.Stats().Usage)
+	e = newChooser(t, Config{})
+	least, _ = e.LeastSent()
+	put, _ := e.Least(false)
+	require.Equal(t, put, least, "without costs of their own those of puts")
+}
+
 // TestChooserLearnsFlushes: a put bypasses where a flush follows it, and only there.
 func TestChooserLearnsFlushes(t *testing.T) {
 	e := newChooser(t, Config{})
@@ -272,6 +328,9 @@ func TestTableStopsAndResumes(t *testing.T) {
 		require.True(t, table.Use(addr(i), 2), "known buffers go on counting")
 	}
 	require.True(t, table.Growing(), "20 %% are frequent")
+	for i := range known {
+		require.True(t, table.Use(addr(i), 2), "also those that it knew when it did not grow")
+	}
 	require.False(t, table.Use(addr(2_000_000), 2))
 	require.Equal(t, known+1, table.Usage().Buffers)
 }
@@ -343,6 +402,24 @@ func (r *registrar) Register(mem.Range, transport.Access) (transport.Region, err
 func (r *registrar) Deregister(transport.Region) error {
 	r.live--
 	return nil
+}
+
+// TestChoosesAsDecided: what a chooser says is what Decide says of the same, for all sizes and modes.
+func TestChoosesAsDecided(t *testing.T) {
+	l := Limits{Inline: 128, Slot: 8192}
+	for mode := Auto; mode <= OnlyBypass; mode++ {
+		e := newChooser(t, Config{Mode: mode, Limits: l})
+		for bytes := 8; bytes <= 9000; bytes += 56 {
+			cost := Cost{}
+			if bytes <= l.Slot {
+				cost = e.sides[puts].costs[bytes>>classBits]
+			}
+			for bits := range 8 {
+				q := Query{Bytes: bytes, Get: bits&1 != 0, Covered: bits&2 != 0, Frequent: bits&4 != 0, Waited: true}
+				require.Equal(t, Decide(mode, q, l, cost), e.choose(puts, q), "%v %+v", mode, q)
+			}
+		}
+	}
 }
 
 func TestChoosingAllocatesNothing(t *testing.T) {

@@ -95,3 +95,15 @@ func ExampleMeasure() {
 	fmt.Println(len(costs) > 1, costs.At(4<<10).Copy > 0, err)
 	// Output: true true <nil>
 }
+
+// A put that is often followed by a flush is known by where it is called from.
+func ExampleSites() {
+	const site = 0x46d2a0 // a hash of the call's stack
+	var s eager.Sites
+	for range 4 {
+		fmt.Print(s.Put(site), " ")
+		s.Flushed()
+	}
+	fmt.Println()
+	// Output: false true true true
+}

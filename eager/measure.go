@@ -53,7 +53,8 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 	for i := range sources {
 		table.Use(source(i, 0).Addr(), never)
 	}
-	line := lineNanos(m.Now, coldMemory)
+	cold := newCold(m.Now, coldMemory)
+	defer cold.free()
 	var ask, past [2]float64 // of puts, of gets
 	for i, get := range [...]bool{false, true} {
 		ask[i] = m.least(repetitions, func(k int) {
@@ -62,7 +63,6 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 				m.Ask(get)
 			}
 		})
-		ask[i] += linesAsked * line
 		if m.Past == nil {
 			continue
 		}
@@ -85,6 +85,7 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 				err = e
 			}
 		})
+		c.ColdCopy, c.ColdAsk = cold.copies(m.Now, source(0, bytes)), linesAsked*cold.line
 		if err != nil {
 			return nil, nil, fmt.Errorf("measure the registration of %d bytes: %w", bytes, err)
 		}

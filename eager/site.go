@@ -53,3 +53,16 @@ func (s *sites) learn(i int, flushed bool) {
 		s.count[i]--
 	}
 }
+
+// Sites predicts, as a Chooser does, whether a flush follows a put, for who has no costs to choose by. The zero Sites has seen nothing. It is
+// for one goroutine at a time, and allocates nothing.
+type Sites struct{ s sites }
+
+// Put notes a put from a call site, and predicts whether a flush is what follows it.
+func (s *Sites) Put(site uint64) (flushed bool) { return s.s.put(site) }
+
+// Other notes an operation that is no put.
+func (s *Sites) Other() { s.s.other() }
+
+// Flushed notes a flush.
+func (s *Sites) Flushed() { s.s.flush() }

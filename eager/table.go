@@ -11,6 +11,10 @@ const (
 	addressBits = 64 - countBits
 )
 
+// seenBits is how many bits say that a buffer may be known: little enough to stay near the core. Where growth has stopped early, which is what
+// they are for, one in thirty of them is set.
+const seenBits = 1 << 16
+
 // never is a threshold that no count reaches.
 const never = mostUses + 1
 
@@ -27,7 +31,8 @@ type Table struct {
 	next  []uint32 // by bucket: index into chained, plus one
 	chain []link
 
-	bits           uint // of a bucket's number
+	seen           [seenBits / 64]uint64 // a bit for each buffer that is known, which others share
+	bits           uint                  // of a bucket's number
 	size, frequent int
 	refused        uint64
 }
@@ -37,6 +42,9 @@ type link struct {
 	word uint64
 	next uint32
 }
+
+// TableBytes is what an empty table takes but for some KiB, bytes: all of it is populated when it is made.
+const TableBytes = (8 + 4) << bucketBits
 
 // NewTable returns an empty table of about 12 MiB.
 func NewTable() *Table { return newTable(bucketBits) }
@@ -67,6 +75,10 @@ func (t *Table) Use(addr uint64, threshold uint32) bool {
 		return false // no address of a program: it could not be told from another
 	}
 	b := bucket(addr, t.bits)
+	if !t.Growing() && t.seen[b%seenBits/64]>>(b%64)&1 == 0 {
+		t.refused++
+		return false // without a look at the table, which may be far from the core
+	}
 	w := &t.first[b]
 	if *w>>countBits == addr {
 		return t.count(w, threshold)
@@ -103,6 +115,7 @@ func (t *Table) find(b uint64, w *uint64, addr uint64, threshold uint32) bool {
 		return false
 	}
 	t.size++
+	t.seen[b%seenBits/64] |= 1 << (b % 64)
 	if *w == 0 {
 		*w = addr << countBits
 		return t.count(w, threshold)

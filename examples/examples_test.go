@@ -19,11 +19,17 @@ import (
 	"gopgas/test/debtest"
 )
 
-// launchers start a program with n ranks. Each example runs under each of them.
+// launchers start a program with n ranks: those of others. Each example runs under each of them in worlds of several sizes, and under
+// pgasrun in one.
 var launchers = map[string]func(t *testing.T, n int) []string{
 	"mpiexec.hydra": func(t *testing.T, n int) []string {
 		return []string{debtest.Need(t, "mpiexec.hydra", "mpich"), "-n", strconv.Itoa(n)}
 	},
+}
+
+// pgasrun is the launcher of this module, in the folder of what was built.
+func pgasrun(bin string, n int) []string {
+	return []string{filepath.Join(bin, "pgasrun"), "-n", strconv.Itoa(n)}
 }
 
 // compiled is where the examples are, once somebody has asked.
@@ -39,14 +45,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build compiles the examples, once, and returns their folder.
+// build compiles the examples and pgasrun, once, and returns their folder.
 func build(t *testing.T) string {
 	t.Helper()
 	c := &compiled
 	c.Do(func() {
 		if c.dir, c.err = os.MkdirTemp("", "examples"); c.err == nil {
 			var out []byte
-			out, c.err = exec.Command("go", "build", "-o", c.dir+string(filepath.Separator), "./...").CombinedOutput()
+			out, c.err = exec.Command("go", "build", "-ldflags=-s -w", "-o", c.dir+string(filepath.Separator), "./...", "../cmd/pgasrun").CombinedOutput()
 			c.out = string(out)
 		}
 	})
@@ -106,6 +112,9 @@ func TestProcesses(t *testing.T) {
 			})
 		}
 		run("alone", 1, nil)
+		if !testing.Short() || len(e.ranks) > 1 {
+			run("pgasrun", 3, pgasrun(bin, 3))
+		}
 		for name, launcher := range launchers {
 			for _, n := range e.ranks {
 				run(name, n, launcher(t, n))
@@ -116,14 +125,35 @@ func TestProcesses(t *testing.T) {
 
 // TestHello sees every rank's own line.
 func TestHello(t *testing.T) {
-	hello := filepath.Join(build(t), "hello")
+	bin := build(t)
+	commands := [][]string{pgasrun(bin, 4)}
 	for _, launcher := range launchers {
-		stdout, _, _ := start(t, append(launcher(t, 4), hello)...)
+		commands = append(commands, launcher(t, 4))
+	}
+	for _, command := range commands {
+		stdout, _, _ := start(t, append(command, filepath.Join(bin, "hello"))...)
 		for r := range 4 {
 			require.Contains(t, stdout, fmt.Sprintf("rank %d of 4 on node 0 (", r))
 			require.Contains(t, stdout, fmt.Sprintf("reaches rank %d over shm\n", r))
 		}
 	}
+}
+
+// TestReadme runs the first command that the README gives, as it stands there.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "README.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "\n$ ")
+	require.True(t, found, "no command in the README")
+	line, _, _ := strings.Cut(rest, "\n")
+	line, _, _ = strings.Cut(line, "#")
+	argv := strings.Fields(line)
+	require.Equal(t, []string{"go", "run", "./cmd/pgasrun"}, argv[:3])
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Dir = ".."
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Regexp(t, `48472 of them distinct, counted by 4 ranks.*\nverified`, string(out))
 }
 
 // TestFailures runs what cannot work: the exit code and the sentence must tell.

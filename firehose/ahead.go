@@ -27,7 +27,23 @@ func (h *Holder) Ahead(v *View, b Bucket, due int64) bool {
 		return false
 	}
 	p.slab[p.at.find(b)].due = due
+	p.trim()
 	return true
+}
+
+// came ends the wait of a hose that was asked for before its use: q is that, unless it only fetches.
+func (h *Holder) came(q *Request, x *hose) {
+	if q.cause() != byUse {
+		return
+	}
+	q.came, x.why = x.why, byUse
+	switch {
+	case q.came != byAhead:
+	case x.state == pending:
+		h.stats.Late++
+	default:
+		h.stats.Foreseen++
+	}
 }
 
 // prefer puts the idle firehose that is needed last first in the queue, and reports whether that is later than due. One of

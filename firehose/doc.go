@@ -35,7 +35,8 @@
 // put of at most 3 KiB may travel in the move; the owner's CPU stores it even if it cannot register.
 //
 // Who predicts uses may ask ahead of them (Holder.Ahead): an idle firehose that is needed later, or of which no use is expected,
-// moves, and none that is needed earlier. A use that comes before the answer joins.
+// moves, and none that is needed earlier. A use that comes before the answer joins. Whether the buckets of a request were asked for ahead
+// of it (Foreseen) or had to be moved for it (Missed) it tells; who asks for buckets that others will use says so (Request.Early).
 //
 // # Invariants
 //
@@ -58,5 +59,7 @@
 //
 // A range's memory must stay mapped until Server.Withdrawn. A request may ask for MaxBuckets at once; Holder.Piece cuts
 // longer ones, and each piece must be posted before the next is asked for. Requests that find too few idle firehoses are
-// served in order of arrival, and nobody overtakes them. Tables grow and shrink with what is in them.
+// served in order of arrival, and nobody overtakes them. Tables grow and shrink with what is in them:
+// where a quarter of a table's records remain they are moved together, so each removal pays for less than half a move. A Server's wait
+// with that until no Registrar is at work.
 package firehose

@@ -33,6 +33,8 @@ type peer struct {
 	end     *Request
 	flights []flight
 	rest    []int32 // unused flights
+	wasted  uint64  // hoses asked for ahead of a use that did not come
+	pressed bool    // some hose was given up for want of share
 	outbox  []int32 // flights not sent yet, oldest first
 	drops   []Bucket
 	err     error // not nil: the rank is gone
@@ -44,6 +46,7 @@ type hose struct {
 	key   uint64
 	ref   int32 // requests that use it or wait for it
 	state hoseState
+	why   cause // it was asked for, until it is used
 	due   int64 // when its next use is expected, by the predictor's clock; 0: nobody knows
 	v     *View
 	wait  *Request // those that hang here
@@ -55,6 +58,15 @@ const (
 	held    hoseState = iota // the owner has registered the bucket and keeps it so
 	pending                  // asked for
 	failed                   // refused; here only until the requests that wanted it know
+)
+
+// cause is for whom a hose was asked.
+type cause uint8
+
+const (
+	byUse   cause = iota // a use, or it was used since
+	byAhead              // a use that is predicted
+	byFetch              // a use that will ask for it
 )
 
 // View is a range of a peer as a Holder sees it.
@@ -111,6 +123,10 @@ func (h *Holder) Known(rank int, r Range) *View {
 	return nil
 }
 
+// Pressed reports whether firehoses on a rank's memory were ever given up for others. As long as none was, nothing that was used before
+// misses, and there is nothing to foresee.
+func (h *Holder) Pressed(rank int) bool { return h.peers[rank].pressed }
+
 // Barred reports whether nothing of a rank's memory can be held from now on: there is no share, or Lost was called for it.
 func (h *Holder) Barred(rank int) bool { return h.c.Budget.Share == 0 || h.peers[rank].err != nil }
 
@@ -158,7 +174,10 @@ func (h *Holder) single(v *View, q *Request, off, n uint64) bool {
 			}
 			x.ref++
 			q.v, q.run, q.key = v, Run{x.b, 1}, x.key
-			q.state, q.moved, q.carried = Ready, false, false
+			q.state, q.moved, q.carried, q.came = Ready, false, false, byUse
+			if x.why != byUse {
+				h.came(q, x)
+			}
 			v.m.bytes += n
 			h.stats.Hits++
 			h.stats.BucketHits++
@@ -177,13 +196,13 @@ func (h *Holder) acquire(v *View, q *Request, off, n uint64) State {
 	if v.p.first != nil || !h.attempt(q) {
 		h.block(q)
 	}
-	h.sendDrops(v.p)
+	h.tidy(v.p)
 	return q.state
 }
 
 // admit prepares q; it returns false when q has its final state already.
 func (h *Holder) admit(v *View, q *Request, off, n uint64) bool {
-	*q = Request{Put: q.Put, more: q.more[:0], v: v, off: off, n: n}
+	*q = Request{Put: q.Put, Early: q.Early, more: q.more[:0], v: v, off: off, n: n}
 	b := h.c.Budget
 	switch {
 	case !v.r.holds(off, n):
@@ -305,11 +324,11 @@ func (h *Holder) Release(q *Request) (more bool) {
 	for i := range q.run.Count { // in ascending order, so that neighbours are evicted together
 		p.unref(p.at.find(q.run.At(i)))
 	}
-	if p.first == nil && len(p.drops) == 0 {
+	if p.first == nil && len(p.drops) == 0 && p.err == nil {
 		return false
 	}
 	h.pump(p)
-	h.sendDrops(p)
+	h.tidy(p)
 	return len(p.outbox) > 0
 }
 
@@ -324,7 +343,7 @@ func (h *Holder) Abandon(q *Request) {
 		p.unblock(q)
 		q.state = Idle
 		h.pump(p)
-		h.sendDrops(p)
+		h.tidy(p)
 	case q.state == Waiting:
 		q.abandoned = true
 	}

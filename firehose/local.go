@@ -13,7 +13,7 @@ var ErrBusy = errors.New("no room in the registration budget now")
 // does not wait: it fails with ErrBusy where it would have to. Who holds a pin must not wait for another one.
 func (s *Server) Pin(run Run, pins []Pin) ([]Pin, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	in := s.ranges[run.First.Range()]
 	switch {
 	case in == nil || in.closing:
@@ -101,7 +101,7 @@ func (s *Server) makeRoom(run Run) (need int64, err error) {
 // Unpin ends what one Pin of the same run began.
 func (s *Server) Unpin(run Run) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	var t txn
 	s.unpin(run, &t)
 	s.commit(&t)
@@ -126,7 +126,7 @@ func (s *Server) unpin(run Run, t *txn) {
 // are never deregistered; peers learn of them by asking, at the cost of a message but not of a registration.
 func (s *Server) Prepin(run Run, pins []Pin) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	in := s.ranges[run.First.Range()]
 	if in == nil || !in.r.has(s.b.Shift, run) || int(run.Count) != len(pins) {
 		return fmt.Errorf("%w: %d buckets from %v on with %d pins", ErrRange, run.Count, run.First, len(pins))
@@ -153,7 +153,7 @@ func (s *Server) Prepin(run Run, pins []Pin) error {
 // there is none.
 func (s *Server) Oldest() (age uint64, ok bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	at := s.idle.first()
 	if at < 0 {
 		return 0, false
@@ -165,7 +165,7 @@ func (s *Server) Oldest() (age uint64, ok bool) {
 // are free now. It is for the owner of the machine's one limit, when he needs room for something else.
 func (s *Server) Shed(bytes int64) (freed int64) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	var t txn
 	for freed < bytes && s.idle.first() >= 0 {
 		freed += s.slab[s.idle.first()].b.Weight() << s.b.Shift
@@ -179,7 +179,7 @@ func (s *Server) Shed(bytes int64) (freed int64) {
 // each must be told, so that its Holder.Withdraw gives them up. The memory may be unmapped when Withdrawn says so.
 func (s *Server) Withdraw(id uint32) (holders []int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	in := s.ranges[id]
 	if in == nil {
 		return nil
@@ -212,7 +212,7 @@ func (s *Server) Withdraw(id uint32) (holders []int) {
 // Withdrawn reports whether nothing of a range is registered any more, after Withdraw, and then forgets the range.
 func (s *Server) Withdrawn(id uint32) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	in := s.ranges[id]
 	if in == nil {
 		return true
@@ -227,7 +227,7 @@ func (s *Server) Withdrawn(id uint32) bool {
 // Lost takes back all that a rank held which is gone; its moves, should some still arrive, are not carried out.
 func (s *Server) Lost(rank int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.peers[rank].gone {
 		return
 	}

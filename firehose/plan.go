@@ -92,10 +92,14 @@ func (h *Holder) take(q *Request) {
 			continue
 		}
 		h.stats.BucketHits++
-		if x := &p.slab[k]; x.ref == 0 && x.state == held {
+		x := &p.slab[k]
+		if x.ref == 0 && x.state == held {
 			p.wake(k)
 		}
-		p.slab[k].ref++
+		x.ref++
+		if x.why != byUse {
+			h.came(q, x)
+		}
 	}
 }
 
@@ -118,7 +122,7 @@ func (h *Holder) miss(q *Request, lack int64) {
 			continue
 		}
 		h.stats.BucketMisses++
-		p.add(hose{b: b, ref: 1, state: pending, v: v})
+		p.add(hose{b: b, ref: 1, state: pending, why: q.cause(), v: v})
 		f.new = extend(f.new, b)
 	}
 	var old []Bucket
@@ -128,6 +132,7 @@ func (h *Holder) miss(q *Request, lack int64) {
 		old = append(old, b)
 	}
 	h.stats.Moves += uint64(len(old))
+	p.pressed = p.pressed || len(old) > 0
 	f.old = coalesce(f.old, old)
 	if n := len(q.Put); n > 0 && n <= mostPut && h.wire.fits(len(f.new)+len(f.old), n) {
 		f.carry = q
@@ -196,12 +201,13 @@ func (h *Holder) giveUp(p *peer, old []Bucket) {
 	}
 }
 
-// sendDrops gives up what fell idle in ranges that are withdrawn.
-func (h *Holder) sendDrops(p *peer) {
+// tidy ends a call: it gives up what fell idle in ranges that are withdrawn, and lets the table shrink.
+func (h *Holder) tidy(p *peer) {
 	if len(p.drops) > 0 {
 		h.giveUp(p, p.drops)
 		p.drops = p.drops[:0]
 	}
+	p.trim()
 }
 
 // newFlight returns an unused flight.
@@ -242,6 +248,9 @@ func (p *peer) add(x hose) {
 // drop takes a hose, which is in no chain, out of the table. An empty table takes no memory.
 func (p *peer) drop(i int32) {
 	x := &p.slab[i]
+	if x.why == byAhead && x.state == held {
+		p.wasted++
+	}
 	p.at.remove(x.b)
 	x.v.held--
 	if x.v.closed && x.v.held == 0 {
@@ -251,6 +260,30 @@ func (p *peer) drop(i int32) {
 	p.free = append(p.free, i)
 	if p.at.n == 0 {
 		p.slab, p.free, p.idle = nil, nil, chain{}
+	}
+}
+
+// trim moves the hoses together if the table has room for many more. No place in it may be kept across this.
+func (p *peer) trim() {
+	if !sparse(p.at.n, len(p.slab)) {
+		return
+	}
+	old, idle := p.slab, p.idle
+	p.slab, p.free, p.at, p.idle = make([]hose, 0, roomFor(p.at.n)), nil, index{}, chain{}
+	move := func(i int32) (to int32) {
+		to = int32(len(p.slab))
+		p.slab = append(p.slab, old[i])
+		p.at.insert(old[i].b, to)
+		old[i] = hose{}
+		return to
+	}
+	for i := idle.first(); i >= 0; i = idle.after(i) {
+		p.idle.push(move(i))
+	}
+	for i := range old {
+		if old[i].v != nil {
+			move(int32(i))
+		}
 	}
 }
 

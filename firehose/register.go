@@ -37,8 +37,9 @@ func (s *Server) execute(t *txn) error {
 
 // unlocked calls the Registrar without the lock.
 func (s *Server) unlocked(call func(Range, Run, []Pin) error, r Range, run Run, pins []Pin) error {
+	s.away++
 	s.mu.Unlock()
-	defer s.mu.Lock()
+	defer func() { s.mu.Lock(); s.away-- }()
 	return call(r, run, pins)
 }
 

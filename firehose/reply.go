@@ -63,7 +63,7 @@ func (h *Holder) Reply(rank int, r *Reply) error {
 	h.land(p, &f, r.Keys, status.err())
 	p.rest = append(p.rest, int32(id)) // only now: its lists were in use
 	h.pump(p)
-	h.sendDrops(p)
+	h.tidy(p)
 	return err
 }
 
@@ -238,7 +238,7 @@ func (h *Holder) Withdraw(rank int, id uint32) {
 		if v.held == 0 {
 			p.forget(v)
 		}
-		h.sendDrops(p)
+		h.tidy(p)
 		return
 	}
 }
@@ -267,4 +267,5 @@ func (h *Holder) Lost(rank int, err error) {
 		}
 	}
 	p.used, p.back = 0, 0
+	p.trim()
 }

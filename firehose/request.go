@@ -17,6 +17,8 @@ type Request struct {
 	// Put is a small put to be stored by the owner, if the request misses and its move has room for it. Read Carried
 	// when the request is no longer Waiting. The bytes must stay as they are until then.
 	Put []byte
+	// Early is set by who only fetches: whoever uses the buckets will ask for them again.
+	Early bool
 
 	v         *View
 	run       Run
@@ -31,7 +33,8 @@ type Request struct {
 	carried   bool
 	blocked   bool
 	abandoned bool
-	ahead     bool // nobody needs it yet
+	ahead     bool  // nobody needs it yet
+	came      cause // what had a bucket asked for that was there or on its way; byUse: none was so
 }
 
 // State returns the request's state.
@@ -46,6 +49,23 @@ func (q *Request) Run() Run { return q.run }
 
 // Moved reports whether the request needed a move of its own: it was neither a hit nor had it just to wait for others'.
 func (q *Request) Moved() bool { return q.moved }
+
+// Foreseen reports whether a bucket of the request, which is Ready or Waiting, was asked for ahead of this use.
+func (q *Request) Foreseen() bool { return q.came == byAhead }
+
+// Missed reports whether a bucket was not held when it was needed: the request has moved, or an Early one before it has.
+func (q *Request) Missed() bool { return q.moved || q.came == byFetch }
+
+// cause is why the buckets are asked for that the request misses.
+func (q *Request) cause() cause {
+	switch {
+	case q.ahead:
+		return byAhead
+	case q.Early:
+		return byFetch
+	}
+	return byUse
+}
 
 // Carried reports whether the owner has stored Put.
 func (q *Request) Carried() bool { return q.carried }

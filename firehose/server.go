@@ -27,6 +27,7 @@ type Server struct {
 	late   []deferred
 	later  atomic.Int32 // their number, for who asks without the lock
 	moving bool         // a move is being carried out
+	away   int          // calls whose Registrar is at work
 	stats  ServerStats
 }
 
@@ -85,7 +86,7 @@ func (s *Server) Expose(r Range) error {
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.ranges[r.ID] != nil {
 		return fmt.Errorf("%w: range %d is exposed already", ErrRange, r.ID)
 	}
@@ -106,7 +107,7 @@ type txn struct {
 // caller puts the bytes of m.Put into memory before it sends the answer.
 func (s *Server) Serve(rank int, m *Move, r *Reply) (done bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	*r = Reply{ID: m.ID, Keys: r.Keys[:0]}
 	if s.peers[rank].gone {
 		r.Status = statusWithdrawn
@@ -129,7 +130,7 @@ func (s *Server) Resume(r *Reply) (rank int, m Move, ok bool) {
 		return 0, Move{}, false
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	for i, d := range s.late {
 		status := s.judge(d.rank, &d.m)
 		if status != statusMalformed && s.mustWait(&d.m) {

@@ -7,7 +7,11 @@ type HolderStats struct {
 	Misses   uint64 // that took a move of their own
 	Blocked  uint64 // that had to wait for firehoses in use; they count again above
 	Refusals uint64 // moves that were not granted
+
 	Ahead    uint64 // moves made before a use that was predicted
+	Foreseen uint64 // uses of their buckets that would have missed
+	Late     uint64 // uses that came before the answer, and waited for it
+	Wasted   uint64 // buckets that were given up before any use
 
 	Units int64 // charged to all shares now
 
@@ -22,6 +26,7 @@ func (h *Holder) Stats() HolderStats {
 	s := h.stats
 	for i := range h.peers {
 		s.Units += h.peers[i].used
+		s.Wasted += h.peers[i].wasted
 	}
 	return s
 }

@@ -92,6 +92,16 @@ func (x *index) remove(b Bucket) {
 	}
 }
 
+// leastSlab is the size of a small slab.
+const leastSlab = 16
+
+// sparse reports whether a slab of size places has so few records left, n, that they are moved together. Three quarters of those that
+// it once held were taken out since it was made or last moved, so each removal pays for less than half a move.
+func sparse(n, size int) bool { return size > leastSlab && 4*n < size }
+
+// roomFor is the size of a slab to which n records move.
+func roomFor(n int) int { return max(leastSlab, 2*n) }
+
 // chain is a queue through records that lie in a slice: the unused ones, in the order in which they fell idle.
 type chain struct {
 	links      []link // by place; grows with the records

@@ -13,7 +13,7 @@ import (
 	"gopgas/window"
 )
 
-// worlds runs f in worlds of 1, 3 and 4 ranks on every path.
+// worlds runs f in worlds of 1, 3 and 4 ranks on every path, and in virtual time.
 func worlds(t *testing.T, f func(ctx context.Context, w *pgas.World, t *testing.T) error) {
 	t.Helper()
 	pgastest.Each(t, []int{1, 3, 4}, f)

@@ -7,33 +7,30 @@ import (
 	"gopgas/internal/control"
 	"gopgas/internal/peers"
 	"gopgas/internal/proto"
+	"gopgas/transport"
 )
 
-// attend starts what runs beside the program: the watch over the neighbour and the launcher's channel.
-func (w *World) attend() error {
-	var conn net.Conn
-	if w.job.Launcher() == bootstrap.LauncherPgasrun {
-		var err error
-		if conn, err = control.FromEnviron(w.cfg.Environ); err != nil {
-			return err
-		}
+// channel takes the launcher's channel, if there is one.
+func channel(job bootstrap.Job, environ []string) (net.Conn, error) {
+	if job.Launcher() != bootstrap.LauncherPgasrun {
+		return nil, nil
 	}
-	if conn != nil {
-		w.serve(conn)
+	conn, err := control.FromEnviron(environ)
+	if short := transport.Shortage("the channel to the launcher", err); short != nil {
+		return nil, short
 	}
-	w.watchNeighbours(conn != nil)
-	return nil
+	return conn, err
 }
 
-// serve answers the launcher until the world is closed; the totals go to it then.
-func (w *World) serve(conn net.Conn) {
+// serve answers the launcher, from before the ranks have met until the world is closed; the totals go to it then.
+func (w *World) serve(conn net.Conn, node string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = control.Serve(conn, &handler{w: w, told: teller{told: make([][2]uint64, w.Size())}})
+		_ = control.Serve(conn, attendant{&handler{w: w, told: teller{told: make([][2]uint64, w.Size())}}, node})
 	}()
 	w.stop = append(w.stop, func() {
-		if w.cfg.Stats {
+		if _, joined := w.start.waits(); joined && w.cfg.Stats {
 			_ = control.SendStats(conn, (&handler{w: w}).Stats())
 		}
 		_ = conn.Close()
@@ -129,7 +126,13 @@ func (h *handler) PeerGone(rank int, why string) {
 	}
 }
 
-// Wait is something that the program waits for: operation, peer, since when, and the source line of its call.
+// Wait is something that the program waits for. It is a struct, by an alias; its fields are
+//
+//	Op     string        // the operation, in the API's words: "barrier", "lock"
+//	Peer   int           // the rank that it waits for; -1: all, or none in particular
+//	Since  time.Duration // for how long it has waited
+//	Where  string        // file:line of the program's call
+//	Detail string        // anything else that a person may need
 type Wait = control.Wait
 
 // Waits lists what this rank's goroutines wait for, those that have waited for longer than a moment.
@@ -141,7 +144,11 @@ func (w *World) Waits() []Wait {
 	return out
 }
 
-// PathStats is what travelled on one path.
+// PathStats is what travelled on one path. It is a struct, by an alias; its fields are
+//
+//	Ops   uint64 // operations
+//	Bytes uint64 // what they moved
+//	Waits uint64 // how often a call had to wait for room
 type PathStats = control.Path
 
 // Stats returns what this rank has moved: by transport, named as PGAS_TRANSPORT does, and by path. Operations on
@@ -174,4 +181,21 @@ func (w *World) nextNeighbour(rank int) int {
 		return r
 	}
 	return -1
+}
+
+// lives says for a NIC whether a rank's process lives, and whether anybody can tell: the ranks, which tell each other of deaths; the
+// kernel, of a process on this node; and the launcher, which would have told of its end. Of a rank that is a goroutine of this process
+// nobody can tell.
+func (w *World) lives(rank int, launcherTells bool) (lives, known bool) {
+	if w.engine.Peers.Check(rank) != nil {
+		return false, true
+	}
+	if s, ok := w.engine.Peers.StateOf(rank); ok && s == peers.Left {
+		return false, true
+	}
+	me := w.Rank()
+	if w.engine.Nodes[rank] == w.engine.Nodes[me] && w.cards[rank].pid() != w.cards[me].pid() {
+		return processLives(w.cards[rank].pid())
+	}
+	return launcherTells, launcherTells
 }

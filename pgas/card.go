@@ -106,15 +106,36 @@ func (w *World) nodes() (nodes []int, here, cores int) {
 		}
 		nodes[r] = n
 	}
-	used := make(map[uint16]bool)
+	for _, n := range nodes {
+		if n == nodes[w.job.Rank()] {
+			here++
+		}
+	}
+	return nodes, here, max(1, len(w.usable(nodes)))
+}
+
+// usable are the cores that the ranks of this rank's node may use, taken together.
+func (w *World) usable(nodes []int) map[int]bool {
+	used := make(map[int]bool)
 	for r, n := range nodes {
 		if n != nodes[w.job.Rank()] {
 			continue
 		}
-		here++
 		for list := w.cards[r].field(cardCores); len(list) >= 2; list = list[2:] {
-			used[binary.LittleEndian.Uint16(list)] = true
+			used[int(binary.LittleEndian.Uint16(list))] = true
 		}
 	}
-	return nodes, here, max(1, len(used))
+	return used
+}
+
+// idleCores says what of this node is left for registration helpers: cores that the job may use and its ranks, which are bound to
+// others, may not; and where ranks may use more cores than they are, those.
+func (w *World) idleCores(nodes []int, here int, job []int) (cores int, spare []int) {
+	used := w.usable(nodes)
+	for _, core := range job {
+		if !used[core] {
+			spare = append(spare, core)
+		}
+	}
+	return max(here, len(used)) + len(spare), spare
 }

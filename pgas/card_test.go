@@ -26,3 +26,33 @@ func TestCardRefusesWhatIsNone(t *testing.T) {
 	}
 	require.ErrorIs(t, append(good, 0).check(), errRankCard)
 }
+
+// TestIdleCores: what is left for helpers is what the job may use and no rank is bound to, or more than there are ranks.
+func TestIdleCores(t *testing.T) {
+	all := []int{0, 1, 2, 3}
+	for name, c := range map[string]struct {
+		ranks [][]int
+		job   []int
+		cores int
+		spare []int
+	}{
+		"not bound":                    {[][]int{all, all}, all, 4, nil},
+		"bound to cores":               {[][]int{{0}, {2}}, all, 4, []int{1, 3}},
+		"bound to all there are":       {[][]int{{0}, {1}}, []int{0, 1}, 2, nil},
+		"bound to one, both":           {[][]int{{0}, {0}}, []int{0, 1}, 3, []int{1}},
+		"bound to halves":              {[][]int{{0, 1}, {2, 3}}, all, 4, nil},
+		"the launcher is not known":    {[][]int{{0}, {1}}, nil, 2, nil},
+		"more ranks than cores, bound": {[][]int{{0}, {1}, {0}, {1}}, []int{0, 1, 7}, 5, []int{7}},
+	} {
+		w := &World{job: bootstrap.InProcess(1)[0]}
+		for _, cores := range c.ranks {
+			w.cards = append(w.cards, newCard("", bootstrap.Host{Name: "n"}, cores))
+		}
+		w.cards = append(w.cards, newCard("", bootstrap.Host{Name: "another"}, []int{9}))
+		nodes, here, _ := w.nodes()
+		cores, spare := w.idleCores(nodes, here, c.job)
+		require.Equal(t, c.cores, cores, name)
+		require.Equal(t, c.spare, spare, name)
+	}
+	require.NotEmpty(t, ownCores())
+}

@@ -3,7 +3,6 @@ package pgas
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -35,15 +34,11 @@ func (c *Config) checks() (races, fatal bool, err error) {
 // declaredOnly reports whether the race check is not to look for uses of local memory by itself.
 func (c *Config) declaredOnly() bool { return slices.Contains(strings.Split(c.Check, ","), "declared") }
 
-// startCheck makes the race check that the configuration asks for. say is given its reports; heap is Parts.Heap.
-func (w *World) startCheck(say func(string), heap bool) error {
+// startCheck makes the race check that the configuration asks for. heap is Parts.Heap.
+func (w *World) startCheck(heap bool) error {
 	races, _, err := w.cfg.checks()
 	if err != nil || !races {
 		return err
-	}
-	if w.say = say; say == nil {
-		// One write for a line, so that lines of several ranks do not mix.
-		w.say = func(text string) { _, _ = os.Stderr.WriteString("pgas: " + text + "\n") }
 	}
 	if w.check, err = racecheck.New(w.engine, w.say); err != nil || w.cfg.declaredOnly() {
 		return err

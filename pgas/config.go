@@ -43,21 +43,24 @@ type Config struct {
 	// Profile marks what goroutines do in the library for Go's tools: "labels" in profiles, "regions" in execution traces, "both".
 	// All operations go through the engine then, and are slower. Empty: nothing.
 	Profile string
-	// SoftLatency and SoftBandwidth (bytes per second) slow the soft NIC down, to teach and to draw figures.
+	// SoftLatency, at most 1 s, and SoftBandwidth (bytes per second, at least 64 KiB) slow the soft NIC down, to teach and to draw
+	// figures. 0: they do not.
 	SoftLatency   time.Duration
 	SoftBandwidth int64
 	// FailureTimeout is how long a rank on another node may be silent before it is called gone; equal on all ranks. 0: 5 s.
 	// A rank that ends on this node is noticed at once, and one that is stopped is waited for.
 	FailureTimeout time.Duration
 	// Reg is what happens to the memory that large transfers over a NIC need registered, by the name of a policy of package
-	// regmgr: empty is leavepinned.
+	// regmgr. Empty, or "auto", is the one that pays by what is known of cores, limit and costs (regmgr.Facts.Prefer): predictive where the
+	// limit is small against the memory and a core is idle, else leavepinned.
 	Reg string
-	// RegLimit is the part of MaxPinned that a rank's own transfers may take, in bytes. 0: three quarters of it.
+	// RegLimit is the part of MaxPinned for transfers and for buckets of exposed memory, in bytes. 0: all but the library's buffers.
 	RegLimit int64
-	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: above 64 KiB.
+	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: what the costs
+	// of registered memory say where they are known, because of Calibration or under the policy predictive, else above 64 KiB.
 	RegThreshold int64
 	// Eager forces how transfers below RegThreshold travel over a NIC: inline, bounce (through a slot), bypass (from and to the
-	// program's memory, registered at its first use), or auto: by measured costs, and by how often a buffer is used. Empty: inline.
+	// program's memory, registered at its first use), or auto: by measured costs, and by how often a buffer is used. Empty: auto.
 	Eager string
 	// EagerPercent is after what part of the uses that repay a registration a small buffer is registered, 1 to 100. 0: 25.
 	EagerPercent int
@@ -75,6 +78,10 @@ type Config struct {
 	// IdleCores says which ranks have a helper under the policy predictive: "none", "conservative", "aggressive" or "auto" by
 	// the cores on which no rank computes, or "always"; empty: "auto".
 	IdleCores string
+	// Predict is what the policy predictive predicts by: "window=2,age=0" (also empty) is the paper's predictor, which tells a call apart by
+	// so many calls before it, 0 to 4, and lets so many longer periods in a row end a shorter one, 0: never; "periodicity=64"
+	// is the one it was compared with, which looks whether the last so many calls, 8 to 1024, repeat.
+	Predict string
 	// Check is what is looked for while the program runs: "races" (docs/racecheck.md), or "races,fatal", with which rank 0's Close
 	// fails if there were any, or "races,declared", with which uses of Local that are not declared are not looked for. All operations go through the engine then, and are slower. Empty: nothing.
 	Check string
@@ -112,6 +119,7 @@ const (
 	envLeases    = "PGAS_LEASES"
 	envCosts     = "PGAS_CALIBRATION"
 	envIdle      = "PGAS_IDLE_CORES"
+	envPredict   = "PGAS_PREDICT"
 	envLatency   = "PGAS_SOFT_LATENCY"
 	envBandwidth = "PGAS_SOFT_BANDWIDTH"
 )
@@ -125,17 +133,18 @@ func Variables(environ []string) []Variable {
 		{Name: envPinned, Default: "0", Meaning: "bytes that a rank may register with its NIC in all, such as 512M (K, M, G: 1024, its square, its cube, also below); 0: RLIMIT_MEMLOCK"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
-		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay"},
+		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay; made where the folder above it is there"},
 		{Name: envTimeline, Meaning: "a directory: each rank writes what it did when (set by pgasrun --trace, which makes one file of them)"},
 		{Name: envProfile, Meaning: "labels: of operation and target in pprof profiles; regions: in runtime/trace; or both"},
 		{Name: envCheck, Meaning: "races: report accesses that nothing orders (docs/racecheck.md); races,fatal: fail the job then; races,declared: uses of Local only where they are declared"},
 		{Name: envStart, Default: "60s", Meaning: "how long Init waits for the other ranks"},
 		{Name: envFailure, Default: "5s", Meaning: "how long a rank may be silent before it is called gone; a death on this node is noticed at once"},
-		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us"},
-		{Name: envBandwidth, Default: "0", Meaning: "soft: bytes per second of each rank, such as 1.5G; 0: what the machine moves"},
-		{Name: envReg, Default: "leavepinned", Meaning: "the memory of large transfers: " + regmgr.Policies()},
+		{Name: envLatency, Default: "0", Meaning: "soft: every operation takes effect so much later, such as 5us; at most 1s"},
+		{Name: envBandwidth, Default: "0", Meaning: "soft: bytes per second of each rank, such as 1.5G, at least 64K; 0: what the machine moves"},
+		{Name: envReg, Default: preferred, Meaning: "the memory of large transfers: " + regmgr.Policies() + "; auto: predictive where little memory may be registered " +
+			"and a core is idle, else leavepinned"},
 		{Name: envRegLimit, Default: "0", Meaning: "the part of " + envPinned + " for transfers and for buckets of exposed memory, such as 64M; 0: all but buffers"},
-		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: above 65536"},
+		{Name: envRegLeast, Default: "0", Meaning: "bytes from which transfers are registered and not copied; 0: as " + envCosts + " or, under predictive, measured costs say, else above 65536"},
 		{Name: envEager, Default: defaultEager, Meaning: "small transfers over a NIC: inline (bounce where too long for that), bounce, bypass, or auto: by measured costs and use"},
 		{Name: envPercent, Default: "25", Meaning: "a small buffer is registered after so many percent of the uses that repay it, such as 50 or 100"},
 		{Name: envLeases, Default: "0", Meaning: "large transfers taken in at once into memory that is not registered, each through some hundred KiB that are; 0: 4; -1: none, " +
@@ -144,11 +153,21 @@ func Variables(environ []string) []Variable {
 		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: envIdle, Default: "auto", Meaning: "who has a registration helper under PGAS_REG=predictive where cores are short: none, conservative " +
 			"(one for each idle core), aggressive (all, they share the idle cores), auto, always (whatever the cores)"},
-		{Name: "GOMAXPROCS", Default: fmt.Sprint(runtime.NumCPU() + 1), Meaning: "threads that run Go code in a rank"},
+		{Name: envPredict, Meaning: "what PGAS_REG=predictive predicts by, such as window=2,age=3: calls before one that tell it apart (0 to 4); so many longer periods in " +
+			"a row end a shorter one (0: never); or periodicity=64: whether the last 8 to 1024 calls repeat"},
+		{Name: "GOMAXPROCS", Default: fmt.Sprint(min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) + 1), Meaning: "threads that run Go code in a rank; default: one more than the cores there are, by affinity and quota"},
 		{Name: "PMI_FD", Meaning: "the process manager's connection (set by pgasrun, mpiexec.hydra, srun --mpi=pmi2)"},
 		{Name: "PMI_PORT", Meaning: "the same as an address"},
 		{Name: "PMI_RANK", Meaning: "this rank (set by the process manager)"},
 		{Name: "PMI_SIZE", Meaning: "the number of ranks (set by the process manager)"},
+		{Name: "PMI_ID", Meaning: "where there is PMI_PORT: this rank, as the process manager counts (set by it)"},
+		{Name: "OMPI_COMM_WORLD_RANK", Meaning: "Open MPI's mpirun has started this: an error with the cure, since it serves no PMI-1"},
+		{Name: "PMIX_RANK", Meaning: "another PMIx launcher has: likewise"},
+		{Name: "SLURM_STEP_ID", Meaning: "with the next two, and no PMI: srun has started this without --mpi=pmi2, an error with the cure"},
+		{Name: "SLURM_PROCID", Meaning: "the rank in Slurm's step"},
+		{Name: "SLURM_STEP_NUM_TASKS", Meaning: "the ranks of Slurm's step; 1 is a program alone"},
+		{Name: "PGAS_RANK", Meaning: "this rank, for scripts and programs that are not the library's (set by pgasrun; not read)"},
+		{Name: "PGAS_SIZE", Meaning: "the number of ranks, likewise"},
 		{Name: "PGAS_JOB", Meaning: "the job's name (set by pgasrun)"},
 		{Name: "PGAS_CONTROL_FD", Meaning: "the launcher's channel for statistics and hang reports (set by pgasrun)"},
 	}
@@ -262,6 +281,9 @@ func (c *Config) validate() error {
 	if c.FailureTimeout != 0 && c.FailureTimeout < leastFailureTimeout {
 		return fmt.Errorf("%w: %s=%v: want %v or more: a busy machine is silent for that long", ErrConfig, envFailure, c.FailureTimeout, leastFailureTimeout)
 	}
+	if err := c.softBounds(); err != nil {
+		return err
+	}
 	if _, err := c.registration(); err != nil {
 		return err
 	}
@@ -294,13 +316,19 @@ func (c *Config) nics(nodes int) auto.Config {
 	}
 }
 
+// transportOn names the transport for ranks on that many nodes, on each of which fabrics were found.
+func (c *Config) transportOn(nodes int, fabrics []string) string {
+	if c.Transport != "" {
+		return c.Transport
+	}
+	return auto.Choose(nodes, fabrics)
+}
+
 // chooseNIC returns the NIC for ranks on that many nodes, on each of which fabrics were found; nil means none. A NIC that the user named is tried at once, so
 // that one which cannot work here is an error even where nothing would have needed it.
 func (c *Config) chooseNIC(ctx context.Context, nodes int, fabrics []string) (transport.Provider, error) {
-	name := c.Transport
-	if name == "" {
-		name = auto.Choose(nodes, fabrics)
-	} else {
+	name := c.transportOn(nodes, fabrics)
+	if c.Transport != "" {
 		err := auto.Fits(name, nodes)
 		if err == nil && name != "shm" {
 			err = auto.Probe(ctx, name, c.Device, c.nics(nodes))

@@ -1,8 +1,10 @@
 package pgas
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"gopgas/internal/cost"
@@ -16,6 +18,7 @@ func (c *Config) registrationFrom(environ []string) error {
 	c.Reg, _ = lookup(environ, envReg)
 	c.Calibration, _ = lookup(environ, envCosts)
 	c.IdleCores, _ = lookup(environ, envIdle)
+	c.Predict, _ = lookup(environ, envPredict)
 	for name, to := range map[string]*int64{envRegLimit: &c.RegLimit, envRegLeast: &c.RegThreshold} {
 		v, _ := lookup(environ, name)
 		if v == "" {
@@ -30,9 +33,16 @@ func (c *Config) registrationFrom(environ []string) error {
 	return nil
 }
 
+// preferred is the value of PGAS_REG, and its default, that leaves the policy to regmgr.Facts.Prefer.
+const preferred = "auto"
+
 // registration checks the settings of registered memory and gives them the engine's form.
 func (c *Config) registration() (proto.Registration, error) {
-	p, err := regmgr.ParsePolicy(c.Reg)
+	name := c.Reg
+	if name == preferred {
+		name = "" // the default of a NIC of which nothing is known
+	}
+	p, err := regmgr.ParsePolicy(name)
 	if err != nil {
 		return proto.Registration{}, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envReg, c.Reg, err)
 	}
@@ -43,9 +53,14 @@ func (c *Config) registration() (proto.Registration, error) {
 	if c.MaxPinned > 0 && c.RegLimit > c.MaxPinned {
 		return proto.Registration{}, fmt.Errorf("%w: %s=%d is to be a part of %s=%d", ErrConfig, envRegLimit, c.RegLimit, envPinned, c.MaxPinned)
 	}
-	r := proto.Registration{Policy: p, Bytes: c.RegLimit, Threshold: int(c.RegThreshold)}
+	r := proto.Registration{
+		Policy: p, Bytes: c.RegLimit, Threshold: int(c.RegThreshold), Preferred: name == "", Memory: machineMemory(),
+	}
 	if r.Idle, err = idleCores(c.IdleCores); err != nil {
 		return r, err
+	}
+	if r.Predict, err = prediction(c.Predict); err != nil {
+		return r, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envPredict, c.Predict, err)
 	}
 	if c.Calibration == "" {
 		return r, nil
@@ -76,6 +91,39 @@ func idleCores(name string) (proto.IdleCores, error) {
 	return proto.IdleCores{Policy: p}, nil
 }
 
+// prediction takes apart what Config.Predict says.
+func prediction(text string) (p proto.Prediction, err error) {
+	if text == "" {
+		return p, nil
+	}
+	said := make(map[string]bool)
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(value)
+		switch {
+		case err != nil, said[name]:
+			return p, fmt.Errorf("%q: %w", part, errPredict)
+		case name == "window" && n == 0:
+			p.Window = regmgr.NoWindow
+		case name == "window" && n > 0 && n <= regmgr.MaxWindow:
+			p.Window = n
+		case name == "age" && n >= 0:
+			p.Age = n
+		case name == "periodicity" && n >= 8 && n <= 1024:
+			p.Periods = n
+		default:
+			return p, fmt.Errorf("%q: %w", part, errPredict)
+		}
+		said[name] = true
+	}
+	if said["periodicity"] && len(said) > 1 {
+		return p, fmt.Errorf("periodicity goes with nothing else: %w", errPredict)
+	}
+	return p, nil
+}
+
+var errPredict = errors.New("want window=0 to 4 and age=0 or more, such as window=2,age=3, or periodicity=8 to 1024")
+
 // calibration returns the costs of that name, or from the file of that name.
 func calibration(name string) (cost.Model, error) {
 	if m, err := cost.Named(name); err == nil {
@@ -90,10 +138,19 @@ func calibration(name string) (cost.Model, error) {
 }
 
 // Registered returns the counters of the memory that this rank has registered for its transfers over a NIC, and the first
-// registration that was refused, with what was found and the cure; later ones are only counted. Without a NIC all is zero.
+// registration that was refused, with what was found and the cure; later ones are only counted. Close prints it. It says, too, why a
+// registration helper has ended by itself. Without a NIC all is zero.
 func (w *World) Registered() (regmgr.Stats, error) {
 	s, refused, _ := w.engine.Registered()
 	return s, refused
+}
+
+// sayRefused says what Registered would have said of refusals, to who has not asked.
+func (w *World) sayRefused() {
+	if s, refused := w.Registered(); refused != nil {
+		w.say(fmt.Sprintf("rank %d: %v; registrations refused: %d, transfers copied for want of room: %d, because of the NIC: %d", w.Rank(), refused,
+			s.Refused, s.CopiedBudget, s.CopiedRefused))
+	}
 }
 
 // KeepRegistered tells that the memory of b, which lies outside the Go heap (a mapping, C's), stays what it is until the
@@ -114,17 +171,20 @@ func (w *World) extra() map[string]float64 {
 		"reg.miss.cold": float64(s.MissCold), "reg.miss.partial": float64(s.MissPartial), "reg.miss.rights": float64(s.MissRights),
 		"reg.copied.policy": float64(s.CopiedPolicy), "reg.copied.origin": float64(s.CopiedOrigin),
 		"reg.copied.budget": float64(s.CopiedBudget), "reg.copied.refused": float64(s.CopiedRefused), "reg.refused": float64(s.Refused),
+		"reg.stuck": float64(s.Stuck), "reg.threshold": float64(s.Threshold),
 		"reg.evicted": float64(s.Evicted), "reg.collected": float64(s.Collected), "reg.shed": float64(s.Shed), "reg.lent": float64(s.Lent),
 	}
 	if e, ok := w.engine.Bypasses(); ok {
 		out["eager.buffers"], out["eager.frequent"], out["eager.chained"] = float64(e.Buffers), float64(e.Frequent), float64(e.Chained)
 		out["eager.refused"], out["eager.bypassed"], out["eager.bounced"] = float64(e.Refused), float64(e.Bypass), float64(e.Bounce)
 	}
+	w.addPipes(out)
 	if s.Policy == regmgr.Predictive.String() {
 		out["reg.ahead"] = float64(s.Ahead)
 		out["reg.predicted"], out["reg.within0.5"], out["reg.within5"] = float64(s.Prediction.Made), float64(s.Prediction.Within05),
 			float64(s.Prediction.Within5)
 		out["reg.mispredicted"], out["reg.lostDQ"] = float64(s.Prediction.Missed), float64(s.Prediction.LostDQ)
+		out["reg.late"], out["reg.poll_ns"] = float64(s.Prediction.Late), float64(s.Prediction.Poll)
 		out["reg.helper"] = 0
 		if s.Prediction.Helper {
 			out["reg.helper"] = 1

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"gopgas/eager"
 	"gopgas/internal/mem"
 	"gopgas/internal/peers"
 	"gopgas/internal/proto"
@@ -33,14 +34,20 @@ func Describe(ctx context.Context, environ []string, ranks int) []Fact {
 		facts = append(facts, describeNIC(ctx, n, &cfg))
 	}
 	facts = append(facts, devices()...)
+	var memory []Fact
 	for _, n := range auto.NICs() {
-		facts = append(facts, protocolsOf(ctx, n.Name, &cfg)...)
+		protocols, takes := protocolsOf(ctx, n.Name, &cfg, ranks)
+		facts, memory = append(facts, protocols...), append(memory, takes...)
 	}
 	facts = append(facts, []Fact{
-		{"memory", "per rank, at the start", bytesText(perRank), fmt.Sprintf("control blocks in a world of %d ranks, in shared memory", ranks)},
-		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", bytesText(symheap.FirstChunk))},
-		{"memory", "per peer", bytesText(perPeer), "flags and tables; one mapping for each chunk of the heap"},
-		{"memory", "per window", bytesText(ranks * (remote + slice)), fmt.Sprintf("%d bytes for each member, beside the elements", remote+slice)},
+		{"memory", "per rank, at the start", mem.Text(perRank), fmt.Sprintf("control blocks in a world of %d ranks, in shared memory", ranks)},
+		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", mem.Text(symheap.FirstChunk))},
+		{"memory", "per peer", mem.Text(perPeer), "flags and tables; one mapping for each chunk of the heap"},
+		{"memory", "per window", mem.Text(ranks * (remote + slice)), fmt.Sprintf("%d bytes for each member, beside the elements", remote+slice)},
+	}...)
+	facts = append(facts, memory...)
+	facts = append(facts, []Fact{
+		{"memory", "small transfers, once there are many", mem.Text(eager.TableBytes), "over a NIC: which buffers are used how often; populated during the run"},
 		{"runtime", "Go", runtime.Version(), fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH)},
 	}...)
 	return facts
@@ -65,7 +72,7 @@ func devices() []Fact {
 				atomics = "no atomics"
 			}
 			note += fmt.Sprintf("; %s, MTU %d, messages up to %s, %d registrations, %d queue pairs, completion queues of %d, %s",
-				d.Link, d.MTU, bytesText(d.MaxMessage), d.MaxRegions, d.MaxPairs, d.MaxCQE, atomics)
+				d.Link, d.MTU, mem.Text(d.MaxMessage), d.MaxRegions, d.MaxPairs, d.MaxCQE, atomics)
 		}
 		facts = append(facts, Fact{section, d.Name, value, note})
 	}
@@ -74,10 +81,10 @@ func devices() []Fact {
 
 // protocolsOf tells what is chosen for transfers over a NIC, by costs measured now; nothing where it cannot be used, which the
 // list of transports has explained.
-func protocolsOf(ctx context.Context, name string, cfg *Config) []Fact {
+func protocolsOf(ctx context.Context, name string, cfg *Config, ranks int) (facts, memory []Fact) {
 	p, err := auto.Provider(name, cfg.nics(1))
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	s := sched.Process(1)
 	e := proto.New(proto.Config{
@@ -89,9 +96,9 @@ func protocolsOf(ctx context.Context, name string, cfg *Config) []Fact {
 	section := "protocols over " + name + ", by costs measured between this process and itself"
 	rows, unmeasured, err := e.Protocols(ctx)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	var facts []Fact
+	memory = memoryOver(name, e.Memory(ranks), ranks)
 	if unmeasured != nil {
 		section = "protocols over " + name + ", by published costs"
 		facts = append(facts, Fact{section, "not measured", "", unmeasured.Error()})
@@ -99,8 +106,32 @@ func protocolsOf(ctx context.Context, name string, cfg *Config) []Fact {
 	for _, r := range rows {
 		facts = append(facts, Fact{section, r.Case, "", r.Sizes})
 	}
+	if reg, err := cfg.registration(); err == nil {
+		policy, why := e.Preferred(reg)
+		facts = append(facts, Fact{section, "registered memory, rank alone on its node", policy.String(), why})
+	}
 	if err := e.Close(); err != nil {
 		facts = append(facts, Fact{section, "close", "", err.Error()})
+	}
+	return facts, memory
+}
+
+// memoryOver tells what a NIC takes of a rank in a world of so many.
+func memoryOver(name string, m proto.Memory, ranks int) []Fact {
+	facts := []Fact{
+		{
+			"memory", "per rank, over " + name, mem.Text(m.Slots + m.Scratch + m.Messages + m.Pipes),
+			fmt.Sprintf("registered while the NIC is open: slots %s, pipes %s, messages %s for %d ranks, scratch %s", mem.Text(m.Slots), mem.Text(m.Pipes),
+				mem.Text(m.Messages), ranks, mem.Text(m.Scratch)),
+		},
+		{"memory", "leases, over " + name, mem.Text(m.Leases), "registered when others first put to memory that is not"},
+		{
+			"memory", "measuring, over " + name, mem.Text(m.Measuring + eager.MeasureBytes),
+			fmt.Sprintf("for some tens of milliseconds, when there have been some transfers; %s of it registered", mem.Text(m.Measuring)),
+		},
+	}
+	if n := auto.PeerBytes(name, ranks); n > 0 {
+		facts = append(facts, Fact{"memory", "per peer, over " + name, mem.Text(n), "of the peer's memory, mapped when the two first connect"})
 	}
 	return facts
 }
@@ -116,15 +147,4 @@ func describeNIC(ctx context.Context, n auto.Info, cfg *Config) Fact {
 		}
 	}
 	return f
-}
-
-func bytesText(n int) string {
-	switch {
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	default:
-		return fmt.Sprintf("%d B", n)
-	}
 }

@@ -31,7 +31,7 @@
 //
 // An Array is a line of elements that a Layout deals out: Block, Cyclic, BlockCyclic or Irregular. A Matrix lies on its
 // team in blocks, which may have frames of ghost cells. Both are one symmetric window, so the members' parts have one
-// size, that of the largest. Data-path calls (Put, Get, At, Set, Gather, Scatter, atomics) take part of nobody else and
+// size, that of the largest. Data-path calls (Put, Get, At, Set, Gather, Scatter, AccumulateArea, atomics) take part of nobody else and
 // complete as those of a window do; whole-array calls (Fill, Apply, Combine, Reduce, CopyFrom, Resize, Transpose,
 // UpdateGhosts) are collective: the owner computes, and a fence on either side keeps them apart from what comes before
 // and after.

@@ -179,6 +179,21 @@ func useMatrices(ctx context.Context, w *pgas.World) error {
 	if err := errors.Join(turned.Get(area, got), same("transposed", got, 1, 401, 8, 408)); err != nil {
 		return err
 	}
+	at := [][2]int{{8, 5}, {0, 0}, {3, 2}}
+	scattered := at
+	if w.Rank() != 0 {
+		scattered = nil // one rank writes
+	}
+	err = errors.Join(
+		m.Fence(ctx), pgas.AccumulateArea(m, pgas.Area{Row: 1, Rows: 2, RowStep: 4, Cols: 2, ColStep: 8}, []int32{1, 2, 3, 4}, pgsync.Sum), m.Fence(ctx),
+		m.Get(pgas.Area{Row: 1, Rows: 2, RowStep: 4, Cols: 2, ColStep: 8}, got), m.Fence(ctx),
+		same("accumulated", got, int32(100+w.Size()), int32(108+2*w.Size()), int32(500+3*w.Size()), int32(508+4*w.Size())),
+		turned.Combine(ctx, turned, turned, func(x, y int32) int32 { return x + y }), turned.Gather(got[:3], at), same("combined", got, 1016, 0, 406),
+		turned.Fence(ctx), turned.Scatter([]int32{1, 2, 3}[:len(scattered)], scattered), turned.Resize(ctx, 4, 3, pgas.Grid{}), turned.Gather(got[:2], at[1:]),
+		same("resized", got, 2, 3))
+	if err != nil {
+		return err
+	}
 	return errors.Join(m.Free(ctx), turned.Free(ctx))
 }
 

@@ -212,6 +212,31 @@ func ExampleArea() {
 	// Output: [12 15 18 32 35 38]
 }
 
+// All ranks add to the middle of a matrix, and one of them looks at a diagonal.
+func ExampleAccumulateArea() {
+	pgastest.Example(4, func(ctx context.Context, w *pgas.World) error {
+		m, err := pgas.NewMatrix[int](ctx, w.Team(), 4, 4, pgas.Grid{})
+		if err != nil {
+			return err
+		}
+		if err := pgas.AccumulateArea(m, pgas.Area{Row: 1, Rows: 2, Col: 1, Cols: 2}, []int{1, 2, 3, 4}, pgsync.Sum); err != nil {
+			return err
+		}
+		if err := m.Fence(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 3 {
+			got := make([]int, 4)
+			if err := m.Gather(got, [][2]int{{0, 0}, {1, 1}, {2, 2}, {3, 3}}); err != nil {
+				return err
+			}
+			fmt.Println(got)
+		}
+		return m.Free(ctx)
+	})
+	// Output: [0 4 16 0]
+}
+
 // A pointer to the same element of another rank.
 func ExamplePtr() {
 	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {

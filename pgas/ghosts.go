@@ -110,9 +110,8 @@ func (m *Matrix[T]) from(ctx context.Context, op string, src *Matrix[T], rows, c
 	if src == m {
 		return transport.NewOpError(op, -1, fmt.Errorf("%w: a matrix from itself", pgsync.ErrMismatch))
 	}
-	if src.Team() != m.Team() || rows != m.rd.n || cols != m.cd.n {
-		return transport.NewOpError(op, -1, fmt.Errorf("%w: a matrix of %d by %d elements on a team of %d, needed %d by %d on the same team",
-			pgsync.ErrMismatch, src.rd.n, src.cd.n, src.Team().Size(), m.rd.n, m.cd.n))
+	if err := m.alike(op, src, rows, cols); err != nil {
+		return err
 	}
 	if err := src.Fence(ctx); err != nil {
 		return err
@@ -124,4 +123,13 @@ func (m *Matrix[T]) from(ctx context.Context, op string, src *Matrix[T], rows, c
 		return err
 	}
 	return m.Fence(ctx)
+}
+
+// alike verifies that src, of which rows by cols elements are taken, is on m's team, and that those are as many as m has.
+func (m *Matrix[T]) alike(op string, src *Matrix[T], rows, cols int) error {
+	if src.Team() != m.Team() || rows != m.rd.n || cols != m.cd.n {
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: a matrix of %d by %d elements on a team of %d for one of %d by %d, needed the same team, "+
+			"and elements for each place", pgsync.ErrMismatch, src.rd.n, src.cd.n, src.Team().Size(), m.rd.n, m.cd.n))
+	}
+	return nil
 }

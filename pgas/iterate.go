@@ -40,9 +40,9 @@ func (a *Array[T]) All(ctx context.Context, lo, hi int) iter.Seq2[T, error] {
 		}
 		step := max(1, prefetchBytes/a.elemBytes())
 		var pipe [2]piece[T]
-		defer func() { // the buffers are the library's until the transfers have ended
+		defer func() { // the buffers are of no use to anybody else
 			for i := range pipe {
-				pipe[i].drain()
+				pipe[i].drain(ctx)
 			}
 		}()
 		pipe[0].start(a, lo, min(step, hi-lo))
@@ -85,9 +85,7 @@ func (p *piece[T]) start(a *Array[T], lo, n int) {
 			p.err = err
 			return
 		}
-		if !h.Done() {
-			p.handles = append(p.handles, h)
-		}
+		p.handles = append(p.handles, h) // one that is done may have failed
 		lo, dst = lo+k, dst[k:]
 	}
 }
@@ -103,9 +101,9 @@ func (p *piece[T]) wait(ctx context.Context) ([]T, error) {
 	return p.buf, p.err
 }
 
-// drain waits for what is still under way.
-func (p *piece[T]) drain() {
+// drain waits for what is still under way, as long as ctx lasts; then the library keeps the buffer until that has ended.
+func (p *piece[T]) drain(ctx context.Context) {
 	for _, h := range p.handles {
-		_ = h.Wait(context.Background())
+		_ = h.Wait(ctx)
 	}
 }

@@ -3,6 +3,7 @@ package pgas
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -71,7 +72,7 @@ func (w *World) startRecording(s *sched.Sched, node int) (*proto.Recording, erro
 
 // startRecorder creates this rank's file in the directory, to which what is recorded is written.
 func startRecorder(dir string, h trace.Head, s *sched.Sched) (*recorder, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := makeFolder(dir); err != nil {
 		return nil, fmt.Errorf("record a trace (%s): %w", envTrace, err)
 	}
 	out, err := os.Create(filepath.Join(dir, trace.FileName(h.Rank)))
@@ -86,6 +87,23 @@ func startRecorder(dir string, h trace.Head, s *sched.Sched) (*recorder, error) 
 		}
 	})
 	return r, nil
+}
+
+// makeFolder makes the folder for files that the ranks write, unless it is there: another rank may have made it. What it is to lie in
+// must be there: a path that was misspelled is no reason to make folders.
+func makeFolder(dir string) error {
+	err := os.Mkdir(dir, 0o777)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: wanted a folder to write to, or the name of a new one in a folder that is there", err)
+	case errors.Is(err, fs.ErrExist):
+		info, serr := os.Stat(dir)
+		if serr != nil || !info.IsDir() {
+			return fmt.Errorf("%w, and is no folder", err)
+		}
+		return nil
+	}
+	return err
 }
 
 func (r *recorder) flush() {

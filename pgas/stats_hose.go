@@ -8,9 +8,11 @@ func (w *World) addFirehoses(out map[string]float64) {
 		return
 	}
 	unit := float64(w.engine.FirehoseUnit())
+	told, untold := w.engine.Foresight()
 	for name, v := range map[string]uint64{
 		"hits": origin.Hits, "joins": origin.Joins, "misses": origin.Misses, "blocked": origin.Blocked, "refusals": origin.Refusals,
 		"moves": origin.Moves, "ahead": origin.Ahead, "orders": origin.Orders,
+		"foreseen": origin.Foreseen, "late": origin.Late, "wasted": origin.Wasted, "told": told, "untold": untold,
 		"served.moves": served.Moves, "served.refused": served.Refused, "served.deferred": served.Deferred,
 		"served.victims": served.Victims, "served.resurrected": served.Resurrected, "served.shared": served.Shared,
 		"served.registered": served.Registered, "served.deregistered": served.Deregistered,

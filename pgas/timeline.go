@@ -32,7 +32,7 @@ const showEvery = 50 * time.Millisecond
 // startShower creates this rank's file in the directory and has the scheduler's waits taken down. Engine and teams take the
 // recorder from it.
 func startShower(dir string, h timeline.Head, s *sched.Sched) (*shower, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := makeFolder(dir); err != nil {
 		return nil, fmt.Errorf("show what this rank does (%s): %w", envTimeline, err)
 	}
 	out, err := os.Create(filepath.Join(dir, timeline.FileName(h.Rank)))
@@ -58,7 +58,7 @@ func startShower(dir string, h timeline.Head, s *sched.Sched) (*shower, error) {
 
 // Waited implements sched.Observer.
 func (r *shower) Waited(what sched.What, began, ended time.Duration) {
-	s := timeline.Span{At: began, Took: max(1, ended-began), Op: what.Op, Peer: what.Peer, Kind: timeline.Wait}
+	s := timeline.Span{At: began, Took: max(1, ended-began), Op: what.Op, Peer: max(-1, what.Peer), Kind: timeline.Wait}
 	runtime.Callers(3, s.Stack[:]) // above Spin.End
 	r.rec.Add(&s)
 }

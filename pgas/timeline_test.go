@@ -71,7 +71,7 @@ func count(all []shown, rank int, f func(e shown) bool) (n int) {
 func TestTimeline(t *testing.T) {
 	const rounds, bytes = 40, 100_000
 	for _, nic := range []bool{false, true} {
-		dir := filepath.Join(t.TempDir(), "made", "by it")
+		dir := filepath.Join(t.TempDir(), "made by it")
 		var waited atomic.Bool // until rank 0 is seen to wait in the barrier
 		pgastest.RunConfig(t, 2, pgastest.Config{NIC: nic, Timeline: dir, Bulk: "register"}, func(ctx context.Context, w *pgas.World) error {
 			win, err := window.Allocate[byte](ctx, w.Team(), bytes)

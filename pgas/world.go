@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"gopgas/bootstrap"
 	"gopgas/internal/peers"
@@ -47,6 +50,7 @@ type World struct {
 	shower   *shower            // nil: nobody wants a timeline
 	check    *racecheck.Checker // nil: races are not looked for
 	say      func(string)
+	start    *starting
 	stop     []func() // what runs beside the program, in the order to end it
 	closed   atomic.Bool
 	left     bool // in good order: nothing is to be ended any more
@@ -64,10 +68,13 @@ type Parts struct {
 	Choose func(nodes int, fabrics []string) (transport.Provider, error)
 	Host   bootstrap.Host // where the rank runs; zero: where this process does
 	Slots  int            // bounce buffers of the NIC path; 0: the engine's own number
-	Say    func(string)   // is given the reports of the race check, a line each; nil: they are printed to stderr
+	Say    func(string)   // is given the reports of the race check and of refused registrations, a line each; nil: they are printed to stderr
 	// Heap leaves memory that no mapper makes in the Go heap where the race check could see its use: for Go's race detector, which
 	// sees it between ranks that are goroutines.
 	Heap bool
+
+	control net.Conn // the launcher's channel; nil: there is none
+	cores   int      // how many cores' time the machine gives this process; 0: as many as it may run on
 }
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
@@ -77,14 +84,24 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
+	cores := 0
 	if v, _ := lookup(cfg.Environ, "GOMAXPROCS"); v == "" {
-		// A goroutine of the library is served at once while every core computes.
-		runtime.GOMAXPROCS(runtime.NumCPU() + 1)
+		// One more, and a goroutine of the library is served at once while every core computes. What the runtime takes by itself is
+		// the cores there are, by affinity and by the control group's quota.
+		runtime.SetDefaultGOMAXPROCS()
+		cores = runtime.GOMAXPROCS(0)
+		runtime.GOMAXPROCS(cores + 1)
 	}
-	start, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout,
-		fmt.Errorf("not all ranks have started within %v: %w", cfg.StartTimeout, context.DeadlineExceeded))
+	start, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout, lateStart{cfg.StartTimeout})
 	defer cancel()
 	job, err := bootstrap.Open(start, cfg.Environ)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		warn(job.Rank(), misspelled(cfg.Environ)...)
+	}
+	conn, err := channel(job, cfg.Environ)
 	if err != nil {
 		return nil, err
 	}
@@ -95,30 +112,43 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 		}
 	}
 	parts := Parts{Job: job, Sched: sched.ProcessOn, Mapper: mapper, Choose: func(nodes int, fabrics []string) (transport.Provider, error) {
+		warn(job.Rank(), cfg.idleDevice(cfg.transportOn(nodes, fabrics)))
 		return cfg.chooseNIC(start, nodes, fabrics)
-	}}
+	}, control: conn, cores: cores}
 	w, err := Assemble(start, cfg, parts)
 	if err != nil {
 		return nil, fmt.Errorf("start rank %d of %d: %w", job.Rank(), job.Size(), err)
 	}
-	if err := w.attend(); err != nil {
-		return nil, err
-	}
+	w.watchNeighbours(conn != nil)
 	return w, nil
 }
 
 // Assemble makes a world of its parts. Collective over the job.
 func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
-	secret, err := bootstrap.Secret(ctx, p.Job)
-	if err != nil {
-		return nil, fmt.Errorf("agree on a secret: %w", err)
-	}
-	w := &World{cfg: cfg, job: p.Job, secret: secret}
 	if p.Host == (bootstrap.Host{}) {
 		p.Host = bootstrap.ThisHost()
 	}
-	if err := w.introduce(ctx, newCard(cfg.shared(), p.Host, ownCores())); err != nil {
+	w := &World{cfg: cfg, job: p.Job, start: newStarting()}
+	if p.control != nil {
+		w.serve(p.control, p.Host.Name)
+	}
+	if err := w.assemble(ctx, p); err != nil {
+		for _, f := range w.stop {
+			f()
+		}
 		return nil, err
+	}
+	w.start.over(func(rank int, why string) { (&handler{w: w}).PeerGone(rank, why) })
+	return w, nil
+}
+
+func (w *World) assemble(ctx context.Context, p Parts) (err error) {
+	cfg := w.cfg
+	if w.secret, err = bootstrap.Secret(ctx, p.Job); err != nil {
+		return fmt.Errorf("agree on a secret: %w", err)
+	}
+	if err := w.introduce(ctx, newCard(cfg.shared(), p.Host, given(ownCores(), p.cores))); err != nil {
+		return err
 	}
 	nodes, here, cores := w.nodes()
 	if p.Choose != nil {
@@ -128,7 +158,7 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 			p.Provider, err = p.Choose(count, fabrics)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	s := p.Sched(here, cores)
@@ -138,30 +168,43 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		Twice: cfg.Check != "" && !p.Heap,
 	}
 	if c.Registration, err = cfg.registration(); err != nil {
-		return nil, err
+		return err
 	}
-	c.Registration.Idle.Cores = cores
+	c.Registration.Idle.Cores, c.Registration.Idle.Spare = w.idleCores(nodes, here, jobCores())
+	c.Registration.Idle.Seed = xxhash.Sum64String(p.Job.Name())
 	if c.Eager, c.Bulk, err = cfg.protocols(); err != nil {
-		return nil, err
+		return err
 	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
 		c.OpenNIC = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }
 	}
 	if c.Record, err = w.startRecording(s, nodes[c.Rank]); err != nil {
-		return nil, err
+		return err
 	}
 	w.engine = proto.New(c)
 	if err := w.join(ctx, p); err != nil {
 		w.leaveAlone(peers.Returned) // others may have got further, and wait for this rank
-		return nil, err
+		return err
 	}
-	return w, nil
+	return nil
+}
+
+// given returns of the cores that a process may run on as many as the machine gives it the time of; 0: all.
+func given(cores []int, most int) []int {
+	if most > 0 && most < len(cores) {
+		return cores[:most]
+	}
+	return cores
 }
 
 // join sets up what the ranks share.
 func (w *World) join(ctx context.Context, p Parts) (err error) {
-	if err = w.startCheck(p.Say, p.Heap); err != nil {
+	if w.say = p.Say; w.say == nil {
+		// One write for a line, so that lines of several ranks do not mix.
+		w.say = func(text string) { _, _ = os.Stderr.WriteString("pgas: " + text + "\n") }
+	}
+	if err = w.startCheck(p.Heap); err != nil {
 		return err
 	}
 	if w.team, err = pgsync.NewWorld(ctx, w.engine, p.Job, w.check); err != nil {
@@ -195,6 +238,7 @@ func (w *World) fabrics(ctx context.Context, nodes int) ([]string, error) {
 func (w *World) openNIC(ctx context.Context, p Parts, s *sched.Sched) (transport.Domain, error) {
 	return p.Provider.Open(ctx, transport.Config{
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Job: p.Job.Name(), Secret: w.secret, Device: w.cfg.Device, Sched: s,
+		Lives: func(rank int) (lives, known bool) { return w.lives(rank, p.control != nil) },
 	})
 }
 
@@ -254,11 +298,12 @@ func (w *World) Abort(code int, why string) {
 }
 
 // Close leaves the world in good order: it waits for all ranks, then gives everything back. Collective. After an
-// error the rank is taken for gone by the others.
+// error the rank is taken for gone by the others. If registrations were refused, and transfers copied for that, it says so once.
 func (w *World) Close(ctx context.Context) error {
 	if w.closed.Swap(true) {
 		return transport.NewOpError("close", -1, transport.ErrClosed)
 	}
+	w.sayRefused()
 	err := w.team.DrainWorld(ctx) // what was started and not waited for
 	if err == nil {
 		err = w.team.Meet(ctx, "close", 0)

@@ -106,7 +106,8 @@ func (m *Manager) registered(p *spot) bool {
 	return r != nil && r.state() == ready
 }
 
-// register ahead of a use: the region is idle on return. The error is errGone, or wraps ErrCopy where there is no room.
+// registerAhead registers the spot's memory ahead of a use: the region is idle on return. The error is errGone, or wraps ErrCopy
+// where there is no room.
 func (m *Manager) registerAhead(p *spot) error {
 	for {
 		m.mu.Lock()
@@ -122,15 +123,46 @@ func (m *Manager) registerAhead(p *spot) error {
 			}
 			continue
 		}
-		r, again, err := m.register(Request{Mem: memory, Access: p.access, ahead: true})
-		if again {
-			continue
+		if again, err := m.idleAhead(Request{Mem: memory, Access: p.access, ahead: true}); !again {
+			return err
 		}
-		if err == nil {
-			r.unref(m.tick())
-		}
-		return err
 	}
+}
+
+// idleAhead registers q and leaves it idle.
+func (m *Manager) idleAhead(q Request) (again bool, err error) {
+	m.stirring.Add(1)
+	defer m.still()
+	r, again, err := m.register(q)
+	if again || err != nil {
+		return again, err
+	}
+	if !r.once {
+		return false, nil
+	}
+	if r.retire() {
+		m.drop(r, &m.counts.released)
+	}
+	return false, errCopyOnce
+}
+
+// still ends what stirring counts: something at whose end there may be more room, which is a registration ahead of a use, since that gives way
+// to one that is needed now, or a deregistration.
+func (m *Manager) still() {
+	m.stirred.Add(1)
+	m.stirring.Add(-1)
+}
+
+// awaitRoom waits for something that stirs, for who needs room now and found none; seen is stirred before he looked. It reports whether
+// anything has ended since, so that he is to look again.
+func (m *Manager) awaitRoom(ahead bool, seen uint64) bool {
+	if ahead {
+		return false
+	}
+	if m.stirring.Load() != 0 {
+		m.waitFor("register", func() bool { return m.stirring.Load() == 0 || m.stirred.Load() != seen })
+	}
+	return m.stirred.Load() != seen
 }
 
 // giveBack deregisters the spot's own regions that are idle, and reports whether there was one. A larger region around them

@@ -3,6 +3,8 @@ package regmgr
 import (
 	"sync"
 	"time"
+
+	"gopgas/internal/invariants"
 )
 
 // Budget is how much memory a rank may have registered at once, and how much it has. Make one with NewBudget; all
@@ -26,12 +28,15 @@ type Budget struct {
 
 // Usage is what is charged to a Budget.
 type Usage struct {
-	Bytes, PeakBytes int64   // now, and at most so far
-	AverageBytes     float64 // over time, from the beginning until now
-	Regions          int     // registrations now
-	PeakRegions      int
-	Lent             int64 // of Bytes, for other ranks' use
-	Promised         int64 // bytes that the cache may not use, because they are kept for that
+	Bytes   int64 // now
+	Regions int   // registrations now
+	// PeakBytes and PeakRegions are the most so far, and AverageBytes is over time, from the beginning until now: of the cache, without
+	// what is lent.
+	PeakBytes    int64
+	AverageBytes float64
+	PeakRegions  int
+	Lent         int64 // of Bytes, for other ranks' use
+	Promised     int64 // bytes that the cache may not use, because they are kept for that
 }
 
 // NewBudget returns a budget of so many bytes and registrations; 0 means no limit. now is the rank's clock.
@@ -61,7 +66,7 @@ func (b *Budget) Usage() Usage {
 	b.passLocked()
 	u := b.use
 	u.Lent, u.Promised = b.lentBytes, b.promisedBytes
-	u.AverageBytes = float64(u.Bytes)
+	u.AverageBytes = float64(u.Bytes - u.Lent)
 	if t := b.since - b.began; t > 0 {
 		u.AverageBytes = b.area / float64(t)
 	}
@@ -99,9 +104,7 @@ func (b *Budget) lend(bytes int64, regions int) bool {
 	if !b.fitsLocked(bytes, regions) {
 		return false
 	}
-	b.chargeLocked(bytes, regions)
-	b.lentBytes += bytes
-	b.lentRegions += regions
+	b.lendLocked(bytes, regions)
 	return true
 }
 
@@ -115,9 +118,7 @@ func (b *Budget) give(bytes int64, regions int) {
 func (b *Budget) unlend(bytes int64, regions int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.chargeLocked(-bytes, -regions)
-	b.lentBytes -= bytes
-	b.lentRegions -= regions
+	b.lendLocked(-bytes, -regions)
 }
 
 // promise keeps room for others from now on.
@@ -139,12 +140,29 @@ func (b *Budget) fitsLocked(bytes int64, regions int) bool {
 	return (b.maxBytes == 0 || b.use.Bytes+bytes <= b.maxBytes) && (b.maxRegions == 0 || b.use.Regions+regions <= b.maxRegions)
 }
 
+// lendLocked charges what neither peak nor average count.
+func (b *Budget) lendLocked(bytes int64, regions int) {
+	b.passLocked()
+	b.use.Bytes += bytes
+	b.use.Regions += regions
+	b.lentBytes += bytes
+	b.lentRegions += regions
+	b.checkLocked()
+}
+
 func (b *Budget) chargeLocked(bytes int64, regions int) {
 	b.passLocked()
 	b.use.Bytes += bytes
 	b.use.Regions += regions
-	b.use.PeakBytes = max(b.use.PeakBytes, b.use.Bytes)
-	b.use.PeakRegions = max(b.use.PeakRegions, b.use.Regions)
+	b.use.PeakBytes = max(b.use.PeakBytes, b.use.Bytes-b.lentBytes)
+	b.use.PeakRegions = max(b.use.PeakRegions, b.use.Regions-b.lentRegions)
+	b.checkLocked()
+}
+
+// checkLocked has nobody give back what he did not take.
+func (b *Budget) checkLocked() {
+	invariants.Check(b.lentBytes >= 0 && b.lentRegions >= 0, "others give back more registered memory than they had")
+	invariants.Check(b.use.Bytes >= b.lentBytes && b.use.Regions >= b.lentRegions, "the cache gives back more registered memory than it had")
 }
 
 // own returns how many bytes the cache may have; 0 is no limit.
@@ -167,6 +185,6 @@ func (b *Budget) holds(bytes int64, regions int) bool {
 // passLocked adds the time since the last change to the average.
 func (b *Budget) passLocked() {
 	t := b.now()
-	b.area += float64(b.use.Bytes) * float64(t-b.since)
+	b.area += float64(b.use.Bytes-b.lentBytes) * float64(t-b.since)
 	b.since = t
 }

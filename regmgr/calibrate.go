@@ -1,7 +1,10 @@
 package regmgr
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"gopgas/internal/cost"
@@ -10,9 +13,30 @@ import (
 	"gopgas/transport"
 )
 
+// calibrationTime is what Calibrate may take in all, and leastTime what measuring gets of it whatever the preparations have taken.
+const (
+	calibrationTime = 15 * time.Millisecond
+	leastTime       = 5 * time.Millisecond
+)
+
 // Calibrate measures what registrations with this registrar, copies, and hits in a cache cost on this machine. It registers
-// memory of its own, at most 1 MiB (less where that much is refused), and takes about 25 ms, of which the clock of s is asked.
-func Calibrate(r Registrar, s *sched.Sched) (cost.Model, error) {
+// memory of its own, at most 1 MiB (less where that much is refused), and takes 15 ms by the clock of s, or what a try of each takes.
+// Where posts is a NIC, what it costs to post operations is measured, too: posts is connected to itself, as rank 0, for which ctx bounds
+// the wait, and nobody else may use it meanwhile.
+func Calibrate(ctx context.Context, r Registrar, s *sched.Sched, posts transport.Domain) (cost.Model, error) {
+	if posts == nil {
+		return calibrate(r, s, nil)
+	}
+	p, err := newPoster(ctx, posts, s)
+	if err != nil {
+		return cost.Model{}, err
+	}
+	m, err := calibrate(r, s, p)
+	return m, errors.Join(err, p.close())
+}
+
+func calibrate(r Registrar, s *sched.Sched, post *poster) (cost.Model, error) {
+	begin := s.Now()
 	m, err := New(Config{Registrar: r, Sched: s, Quiet: true})
 	if err != nil {
 		return cost.Model{}, err
@@ -41,8 +65,8 @@ func Calibrate(r Registrar, s *sched.Sched) (cost.Model, error) {
 	var region transport.Region
 	copied := mem.Of(make([]uint64, 1<<20/8))
 	compared := make([]int64, 64)
-	model, err := cost.Measure(cost.Probe{
-		Now: s.Now, PageBytes: m.page, Pages: pages, Time: 18 * time.Millisecond,
+	probe := cost.Probe{
+		Now: s.Now, PageBytes: m.page, Pages: pages,
 		Register: func(n int) (err error) {
 			region, err = r.Register(memory.Slice(0, n*m.page), transport.LocalWrite)
 			return err
@@ -54,7 +78,12 @@ func Calibrate(r Registrar, s *sched.Sched) (cost.Model, error) {
 			m.Release(&h)
 		},
 		Compare: func() { latestOf(compared) },
-	})
+	}
+	if post != nil {
+		probe.Post, probe.Drain, probe.Posts = post.post, post.drain, len(post.ops)
+	}
+	probe.Time = max(leastTime, calibrationTime-(s.Now()-begin))
+	model, err := cost.Measure(probe)
 	if cerr := m.Close(); err == nil {
 		err = cerr
 	}
@@ -68,4 +97,83 @@ func latestOf(at []int64) (latest int64) {
 		latest = max(latest, t)
 	}
 	return latest
+}
+
+// poster posts writes of a word to this rank itself.
+type poster struct {
+	ctx    context.Context
+	sched  *sched.Sched
+	d      transport.Domain
+	ep     transport.EP
+	memory mem.Range
+	region transport.Region
+	ops    []transport.Op
+	flying int // posted and not reported: the last of each post is
+}
+
+// mostPosted is the largest batch that is measured.
+const mostPosted = 16
+
+func newPoster(ctx context.Context, d transport.Domain, s *sched.Sched) (*poster, error) {
+	ep, err := d.Connect(ctx, 0, d.Address())
+	if err != nil {
+		return nil, fmt.Errorf("calibrate: connect the NIC to itself: %w", err)
+	}
+	p := &poster{ctx: ctx, sched: s, d: d, ep: ep, memory: mem.Of(make([]uint64, 512))}
+	if p.region, err = d.Register(p.memory, transport.LocalWrite|transport.RemoteWrite); err != nil {
+		return nil, errors.Join(fmt.Errorf("calibrate: register a page: %w", err), d.Disconnect(ep))
+	}
+	n := mostPosted
+	if c := d.Caps(); c.MaxPost > 0 {
+		n = min(n, c.MaxPost)
+	}
+	p.ops = make([]transport.Op, n)
+	for i := range p.ops {
+		p.ops[i] = transport.Op{
+			Kind: transport.OpWrite, Flags: transport.FlagSignaled, NSGE: 1, EP: ep, RAddr: p.memory.Addr(), RKey: p.region.RKey,
+			SGE: [4]transport.SGE{{Mem: p.memory.Slice(2048, 8), LKey: p.region.LKey}},
+		}
+	}
+	return p, nil
+}
+
+// post hands over so many operations at once.
+func (p *poster) post(n int) error {
+	k, err := p.d.Post(p.ops[:n])
+	p.flying += k
+	if err == nil && k < n {
+		err = fmt.Errorf("the NIC has taken %d of them, with none in flight", k)
+	}
+	return err
+}
+
+// drain waits until what was posted is done.
+func (p *poster) drain() error {
+	sp := p.sched.Begin(p.ctx, sched.What{Op: "calibrate", Peer: -1}, nil)
+	defer sp.End()
+	var cq [mostPosted]transport.Completion
+	for p.flying > 0 {
+		n, err := p.d.Poll(cq[:])
+		if err != nil {
+			return fmt.Errorf("poll: %w", err)
+		}
+		for _, c := range cq[:n] {
+			if c.Status != transport.StatusOK {
+				return fmt.Errorf("a write to this rank itself has ended as %v", c.Status)
+			}
+		}
+		if p.flying -= n; n == 0 {
+			if err := sp.Step(); err != nil {
+				return fmt.Errorf("wait for a write to this rank itself: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// close lets go of the NIC.
+func (p *poster) close() error {
+	err := errors.Join(p.d.Disconnect(p.ep), p.d.Deregister(p.region))
+	runtime.KeepAlive(p.memory.Base)
+	return err
 }

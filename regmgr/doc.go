@@ -12,7 +12,7 @@
 //     touches, also where another region touches them: that is how NICs charge.
 //   - Origin: whose the memory is (mem.OriginOf). Go heap memory can be kept registered safely, any other only by its
 //     owner's word, which is a Lifetime. What may lie on a stack is never registered.
-//   - Policy: what happens to a region that becomes idle, and which transfers register at all.
+//   - Policy: what happens to a region that becomes idle, and which transfers register at all. Facts.Prefer says which one pays.
 //
 // # Life of a region
 //
@@ -39,7 +39,8 @@
 //   - R3: a Go object is pinned from before its registration to after its deregistration. Should a deregistration fail, it
 //     stays pinned and charged for good.
 //   - R4: an idle region on the Go heap is given up when two garbage collections have passed without a use, since its pin
-//     keeps the object alive; and the bytes of all of them have a limit of their own.
+//     keeps the object alive; and the bytes of all that stay may have a limit of their own. A region above that is registered for
+//     one use, in nobody's place.
 //   - R5: foreign memory is registered for one use, or for the time of a Lifetime. Lifetime.End returns when the last
 //     region of it is deregistered.
 //   - R6: charged bytes and registrations never exceed the budget; a refusal by the NIC takes nothing from it.
@@ -51,15 +52,15 @@
 //
 //	Manager.mu      (index, idle list, lifetimes; never held while the NIC registers or anybody waits)
 //	  Budget.mu     (Promise is called under its caller's lock)
-//	aheader.mu      (contexts and queue; nothing is called under it)
 //
-// Victims and Remote are called without any of these; the lock of their owner comes first where he calls Uses, RemoteCalled or
-// RemoteDone.
+// Victims and Remote are called without any of these; the lock of their owner comes first where he calls Uses, RemoteMark,
+// RemoteCalled or RemoteDone.
 //
 // # Concurrency
 //
 // Everything may be called by any goroutine. Acquire of a registered region and Release that leaves it idle take no lock and
-// allocate nothing. Otherwise Acquire, Release, Reserve and End take as long as the NIC's registrations.
+// allocate nothing; where uses are predicted they are three compare-and-swaps, for the reference, its end, and an entry of the queue
+// of uses. Otherwise Acquire, Release, Reserve and End take as long as the NIC's registrations.
 //
 // # Limits
 //

@@ -237,7 +237,8 @@ func ExampleRemote() {
 	asked := false
 	for deadline := time.Now().Add(time.Minute); !asked && time.Now().Before(deadline); {
 		var use regmgr.RemoteUse
-		m.RemoteCalled(&use, 7, false, 0)
+		m.RemoteMark(&use, 0)
+		m.RemoteCalled(&use, 7, false)
 		m.RemoteDone(&use, 50_000) // what it takes to get the bucket back
 		select {
 		case b := <-buckets.asked:
@@ -252,4 +253,22 @@ func ExampleRemote() {
 	// a helper looks after it: true
 	// asked for bucket 7
 	// <nil>
+}
+
+// Whether memory is better registered ahead of its uses depends on cores, limit and costs.
+func ExampleFacts() {
+	costs, err := cost.Named("helper-threads")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	facts := regmgr.Facts{Idle: 1, Bytes: 64 << 20, Memory: 8 << 30, Costs: costs}
+	policy, why, _ := facts.Prefer()
+	fmt.Println(policy, "since", why)
+	facts.Idle = 0
+	policy, why, _ = facts.Prefer()
+	fmt.Println(policy, "since", why)
+	// Output:
+	// predictive since only 64.0 MiB may be registered of 8192.0 MiB of memory, to find 1.0 MiB unregistered costs 200µs of 752.983µs, and a core is idle
+	// leavepinned since no core is idle for a helper
 }

@@ -20,6 +20,7 @@ type nic struct {
 	next     uint64
 	made     int
 	bytes    int64
+	peak     int64             // of bytes
 	limit    int64             // 0: none
 	refuse   func(n int) error // asked at the n'th registration
 	during   func()            // called in every registration, outside of the lock
@@ -57,6 +58,7 @@ func (n *nic) Register(r mem.Range, a transport.Access) (transport.Region, error
 	}
 	n.next++
 	n.bytes += extentOf(r).charge()
+	n.peak = max(n.peak, n.bytes)
 	n.live[n.next], n.rights[n.next] = extentOf(r), a
 	return transport.Region{ID: n.next, LKey: n.next}, nil
 }

@@ -7,6 +7,37 @@ import (
 	"gopgas/internal/mem"
 )
 
+// mayStay reports whether a region of so many bytes on the Go heap may stay registered when it is idle.
+func (m *Manager) mayStay(bytes int64) bool { return m.cfg.HeapBytes == 0 || bytes <= m.cfg.HeapBytes }
+
+// heapLocked takes in that a region was entered, or with bytes below zero that it was forgotten.
+func (m *Manager) heapLocked(r *Region, bytes int64) {
+	if r.origin != mem.Heap {
+		return
+	}
+	m.heapBytes += bytes
+	if !r.once {
+		m.heapKept += bytes
+	}
+	m.over.Store(m.cfg.HeapBytes > 0 && m.heapKept > m.cfg.HeapBytes)
+}
+
+// heapRoom gives up idle regions on the Go heap until so many bytes more may stay beside the others; it reports whether they may.
+// What is in use then stays for now: the Release that leaves it idle comes here again. ahead is as for spare.
+func (m *Manager) heapRoom(bytes int64, ahead bool) bool {
+	for {
+		m.mu.Lock()
+		fits := m.mayStay(m.heapKept + bytes)
+		m.mu.Unlock()
+		if fits {
+			return true
+		}
+		if !m.evict(func(r *Region) bool { return r.origin == mem.Heap && !r.once && (!ahead || unexpected(r)) }) {
+			return false
+		}
+	}
+}
+
 // sentinel is garbage from its birth: its cleanup tells of a collection. It holds a pointer so that the runtime does not put it
 // into one block with other small objects, which would keep it.
 type sentinel struct{ _ *sentinel }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/predict"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -92,9 +93,88 @@ func TestHeapHasALimitOfItsOwn(t *testing.T) {
 	m.Release(acquire(t, m, b, 0))
 	require.Equal(t, int64(6*page), m.Stats().Heap, "the older one went")
 	h := acquire(t, m, large, 0)
-	require.Equal(t, int64(12*page), m.Stats().Heap, "more than the limit: for one use")
+	require.Equal(t, int64(18*page), m.Stats().Heap, "more than the limit: for one use")
 	m.Release(h)
-	require.Zero(t, m.Stats().Heap)
+	require.Equal(t, int64(6*page), m.Stats().Heap, "in nobody's place")
+}
+
+// TestTheLimitIsForIdleMemoryThatStays (R4): what cannot stay takes nobody's place, and what was in use together leaves no more
+// behind than may stay.
+func TestTheLimitIsForIdleMemoryThatStays(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{HeapBytes: 10 * page})
+	hot := heap(6)
+	m.Release(acquire(t, m, hot, 0))
+	h := acquire(t, m, heap(12), 0)
+	m.Release(acquire(t, m, hot, 0))
+	m.Release(h)
+	m.Release(acquire(t, m, hot, 0))
+	require.Equal(t, [2]uint64{2, 2}, [2]uint64{m.Stats().Registrations, m.Stats().Hits}, "the hot one stayed")
+	a, b := acquire(t, m, heap(8), 0), acquire(t, m, heap(8), 0)
+	require.Equal(t, int64(16*page), m.Stats().Heap, "both are in use")
+	m.Release(a)
+	require.Equal(t, int64(8*page), m.Stats().Heap)
+	m.Release(b)
+	require.Equal(t, int64(8*page), m.Stats().Heap)
+}
+
+// TestTheCacheHasAllOfItsLimit: without a limit of their own, regions on the Go heap share the cache's, and all that fits stays.
+func TestTheCacheHasAllOfItsLimit(t *testing.T) {
+	for _, p := range []Policy{LeavePinned, LeavePinnedNoEvict} {
+		n := newNIC()
+		m := managerOn(t, n, Config{Policy: p, Bytes: 16 * page})
+		bufs := []mem.Range{heap(4), heap(4), heap(4)}
+		for i := range 30 {
+			m.Release(acquire(t, m, bufs[i%3], 0))
+		}
+		m.Release(acquire(t, m, heap(4), 0))
+		s := m.Stats()
+		require.Equal(t, [4]uint64{4, 27, 0, 0}, [4]uint64{s.Registrations, s.Hits, s.Evicted, s.Released}, p)
+	}
+	n := newNIC()
+	m := managerOn(t, n, Config{Bytes: 64 * page})
+	for range 8 {
+		m.Release(acquire(t, m, heap(2), 0))
+	}
+	large := heap(40)
+	for range 4 {
+		m.Release(acquire(t, m, large, 0))
+	}
+	require.ErrorIs(t, m.Acquire(new(Hold), Request{Mem: heap(65)}), ErrCopy)
+	require.ErrorIs(t, m.Refusal(), errTooLarge)
+	require.NotContains(t, m.Refusal().Error(), "PGAS_REG=leavepinned", "it is in force")
+	s := m.Stats()
+	require.Equal(t, [4]uint64{9, 3, 0, 1}, [4]uint64{s.Registrations, s.Hits, s.Evicted, s.CopiedBudget})
+}
+
+// TestNoRoomAheadIsForThePredictor: a registration ahead of its use takes no place whose use is expected, and says so.
+func TestNoRoomAheadIsForThePredictor(t *testing.T) {
+	for name, c := range map[string]Config{
+		"budget": {Bytes: 32 * page}, "heap": {HeapBytes: 32 * page}, "room": {Bytes: 64 * page},
+	} {
+		c.Policy = Predictive
+		m := managerOn(t, newNIC(), c)
+		bufs := []mem.Range{heap(16), heap(16), heap(16)}
+		var spots [3]*spot
+		for i, b := range bufs {
+			spots[i] = acquireSpot(t, m, b)
+		}
+		for i, at := range []int64{1000, 2000} {
+			require.NoError(t, m.registerAhead(spots[i]))
+			m.expect(spots[i], at)
+		}
+		err := spotCache{m}.Register(predict.Region(spots[2].id))
+		if name == "room" {
+			require.NoError(t, err)
+		} else {
+			require.Equal(t, predict.ErrLimit, err, name)
+		}
+		require.True(t, m.registered(spots[0]) && m.registered(spots[1]), name)
+		m.expect(spots[0], 0)
+		require.NoError(t, spotCache{m}.Register(predict.Region(spots[2].id)), name)
+		require.Equal(t, name == "room", m.registered(spots[0]), "nobody expects its use")
+		runtime.KeepAlive(bufs)
+	}
 }
 
 func mapping(t *testing.T, pages, rights int) []byte {
@@ -153,6 +233,40 @@ func TestForeignMemory(t *testing.T) {
 	life, err = m.Keep(b)
 	require.NoError(t, err)
 	life.End()
+}
+
+// TestLifetimeEndsBeforeARegistrationAhead (R5): the helper has found the memory alive and makes room for it; the owner ends its
+// lifetime in between, and may unmap it. Nothing is registered then, and what lies there later is registered for one use.
+func TestLifetimeEndsBeforeARegistrationAhead(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{Policy: Predictive, Bytes: 8 * page})
+	b := mapping(t, 4, readWrite)
+	life, err := m.Keep(b)
+	require.NoError(t, err)
+	h := acquire(t, m, mem.Of(b), 0)
+	p := h.Region().spot
+	m.Release(h)
+	other := heap(8)
+	h = acquire(t, m, other, 0)
+	q := h.Region().spot
+	m.Release(h)
+	require.NoError(t, m.registerAhead(q), "it fills the budget")
+	ended := false
+	n.ending = func() {
+		n.ending = nil
+		life.End()
+		ended = true
+	}
+	require.Equal(t, errGone, m.registerAhead(p))
+	require.True(t, ended, "while room was made")
+	regions, _ := n.count()
+	require.Zero(t, regions)
+	made := n.made
+	m.Release(acquire(t, m, mem.Of(b), 0))
+	require.Equal(t, made+1, n.made, "for one use")
+	regions, _ = n.count()
+	require.Zero(t, regions)
+	runtime.KeepAlive(other)
 }
 
 // TestReadOnlyMemory (R7): a source works, a destination is an error.

@@ -58,13 +58,17 @@ func (l *idleList) oldest(ok func(*Region) bool, before uint64) (found *Region) 
 	return found
 }
 
-// latest retires the idle region that is predicted to be needed last, and takes it out; nil: nothing is predicted of any.
-func (l *idleList) latest() *Region {
+// latest retires the idle region, of those that ok accepts (nil: all), that is predicted to be needed last, and takes it out;
+// nil: nothing is predicted of any.
+func (l *idleList) latest(ok func(*Region) bool) *Region {
 	for {
 		var best *Region
 		for _, r := range l.heap {
 			at := r.expected.Load()
-			if at != 0 && r.state() == ready && r.references() == 0 && (best == nil || at > best.expected.Load()) {
+			if at == 0 || r.state() != ready || r.references() != 0 || ok != nil && !ok(r) {
+				continue
+			}
+			if best == nil || at > best.expected.Load() {
 				best = r
 			}
 		}

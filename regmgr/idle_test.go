@@ -64,9 +64,9 @@ func TestLatestPredictedGoesFirst(t *testing.T) {
 	}
 	soon, late, never, used := at(1, 100), at(2, 900), at(3, 0), at(4, 5000)
 	used.ref()
-	require.Same(t, late, l.latest())
-	require.Same(t, soon, l.latest())
-	require.Nil(t, l.latest())
+	require.Same(t, late, l.latest(nil))
+	require.Same(t, soon, l.latest(nil))
+	require.Nil(t, l.latest(nil))
 	require.Same(t, never, l.oldest(nil, always))
 	require.Nil(t, l.oldest(nil, always))
 }
@@ -85,6 +85,14 @@ func TestBudget(t *testing.T) {
 	now += 60
 	u := b.Usage()
 	require.Equal(t, Usage{Bytes: 10, PeakBytes: 100, AverageBytes: (60*10 + 100*30 + 10*60) / 100.0, Regions: 1, PeakRegions: 3}, u)
+	require.True(t, b.lend(50, 1))
+	now += 100
+	lent := b.Usage()
+	require.Equal(t, [2]int64{60, 50}, [2]int64{lent.Bytes, lent.Lent})
+	require.Equal(t, [2]int{2, 3}, [2]int{lent.Regions, lent.PeakRegions})
+	require.Equal(t, int64(100), lent.PeakBytes)
+	require.Equal(t, (60*10+100*30+10*160)/200.0, lent.AverageBytes, "without what is lent")
+	b.unlend(50, 1)
 	require.True(t, b.holds(100, 3))
 	require.False(t, b.holds(101, 1))
 	require.False(t, b.holds(1, 4))

@@ -35,13 +35,14 @@ type Registrar interface {
 // Config is what a Manager is made of.
 type Config struct {
 	Policy    Policy
+	Why       string // this policy, for Stats
 	Registrar Registrar
 	Sched     *sched.Sched // how callers wait for each other, and the clock
 	// Bytes and Regions are the limits of the budget; 0 is none.
 	Bytes   int64
 	Regions int
-	// HeapBytes limits what idle Go memory may stay registered, since its objects stay alive for it; 0: half of Bytes (all of
-	// it under LeavePinnedNoEvict), or 1 GiB where Bytes is 0.
+	// HeapBytes limits what idle Go memory may stay registered, since its objects stay alive for it; 0: what the cache may have
+	// of Bytes, or 1 GiB where Bytes is 0.
 	HeapBytes int64
 	// Threshold is the size in bytes below which transfers are copied; 0: LeastRegistered.
 	Threshold int
@@ -60,16 +61,20 @@ type Config struct {
 type Manager struct {
 	cfg    Config
 	keeps  atomic.Bool // idle regions stay
+	over   atomic.Bool // heapKept is above its limit: some were in use when room was made
 	page   int
 	budget *Budget
 
-	uses    atomic.Uint64 // references taken of which the predictor does not count the calls; see tick
-	counts  counters
-	reaping atomic.Int32 // goroutines that reap
-	closed  atomic.Bool
+	uses     atomic.Uint64 // references taken, and collections; where uses are predicted the queue counts those that are over: see tick
+	counts   counters
+	reaping  atomic.Int32  // goroutines that reap
+	stirring atomic.Int32  // registrations ahead of a use, and deregistrations, that are under way
+	stirred  atomic.Uint64 // those that have ended
+	closed   atomic.Bool
 
 	victims atomic.Pointer[Victims] // nil: nobody shares the budget
 	ahead   *aheader                // under Predictive, with a helper; nil: none
+	queue   *predict.Queue          // of uses, then: its producing side
 
 	returning returning
 
@@ -79,6 +84,7 @@ type Manager struct {
 	mu        sync.Mutex
 	idle      idleList
 	heapBytes int64       // charged for regions on the Go heap
+	heapKept  int64       // of those, for the ones that stay when they are idle
 	lifetimes []*Lifetime // not overlapping, in no order
 	spots     spots
 	collected uint64    // the count of uses at the last garbage collection; 0: there was none
@@ -99,15 +105,8 @@ func New(c Config) (*Manager, error) {
 		return nil, fmt.Errorf("limits of registered memory below zero: %d bytes, %d regions, %d bytes of Go heap, threshold %d",
 			c.Bytes, c.Regions, c.HeapBytes, c.Threshold)
 	}
-	if c.HeapBytes == 0 {
-		switch {
-		case c.Bytes == 0:
-			c.HeapBytes = 1 << 30
-		case c.Policy == LeavePinnedNoEvict: // it keeps everything, up to the limit at which it fails
-			c.HeapBytes = c.Bytes
-		default:
-			c.HeapBytes = c.Bytes / 2
-		}
+	if c.HeapBytes == 0 && c.Bytes == 0 {
+		c.HeapBytes = 1 << 30
 	}
 	if c.Threshold == 0 {
 		c.Threshold = LeastRegistered
@@ -166,37 +165,67 @@ func (h *Hold) Region() *Region { return h.region }
 // The error wraps ErrCopy where the caller should copy instead, ErrReadOnly for a destination that cannot be written, and
 // ErrBudget under a policy that never copies; h stays empty then. It waits only for registrations and deregistrations.
 func (m *Manager) Acquire(h *Hold, q Request) error {
-	if m.ahead != nil {
-		m.ahead.called(h, q)
-	}
 	lo := q.Mem.Addr()
 	hi := lo + uint64(q.Mem.Bytes)
-	hint := m.hints.at(lo)
-	if r := hint.Load(); r != nil && r.serves(lo, hi, q.Access) && r.ref() {
-		m.count(&q)
+	if r := m.hints.at(lo).Load(); m.ahead != nil {
+		found := r != nil && r.serves(lo, hi, q.Access) // before the time is read, since what follows that waits for it
+		m.ahead.called(&h.use, q.Of, lo, q.Access)
+		if found && r.ref() {
+			h.region = r
+			return nil
+		}
+	} else if r != nil && r.serves(lo, hi, q.Access) && r.ref() {
+		m.uses.Add(1)
 		h.region = r
 		return nil
 	}
-	if r := m.index.find(lo, hi, q.Access); r != nil && r.ref() {
-		hint.Store(r) // under the reference, so before forget looks for it
-		m.count(&q)
+	return m.search(h, q)
+}
+
+// search is Acquire where no hint helps.
+func (m *Manager) search(h *Hold, q Request) error {
+	lo := q.Mem.Addr()
+	if r := m.index.find(lo, lo+uint64(q.Mem.Bytes), q.Access); r != nil && r.ref() {
+		m.hints.at(lo).Store(r) // under the reference, so before forget looks for it
+		m.count()
 		h.region = r
 		return nil
+	}
+	if m.ahead != nil {
+		return m.missAhead(h, q)
 	}
 	r, err := m.miss(q)
 	h.region = r
-	if err != nil && m.counted(&q) {
-		m.counts.void.Add(1)
-	}
 	return err
 }
 
-// counted reports whether the predictor has counted a request when it noted the call.
-func (m *Manager) counted(q *Request) bool { return m.ahead != nil && q.Of == nil && !q.ahead }
+// missAhead is miss where uses are predicted. The use remembers how long the registration has kept the caller.
+func (m *Manager) missAhead(h *Hold, q Request) (err error) {
+	begin := m.ahead.clock.Now()
+	h.region, err = m.miss(q)
+	h.use.Pay(m.ahead.clock.Now() - begin)
+	return err
+}
 
-// count counts a reference, unless that has been done.
-func (m *Manager) count(q *Request) {
-	if !m.counted(q) {
+// Borrow is Acquire of a source that is registered already: it never registers anything, or waits, and reports false where it would have
+// to. Under the policy Predictive it always is false: a use that its caller does not foresee teaches nothing.
+func (m *Manager) Borrow(h *Hold, source mem.Range) bool {
+	if m.ahead != nil {
+		return false
+	}
+	lo := source.Addr()
+	r := m.index.find(lo, lo+uint64(source.Bytes), 0)
+	if r == nil || r.state() != ready || !r.ref() {
+		return false
+	}
+	m.count()
+	h.region = r
+	return true
+}
+
+// count counts a reference, unless the queue of uses will.
+func (m *Manager) count() {
+	if m.ahead == nil {
 		m.uses.Add(1)
 	}
 }
@@ -205,15 +234,18 @@ func (m *Manager) count(q *Request) {
 func (m *Manager) tick() uint64 {
 	n := m.uses.Load()
 	if m.ahead != nil {
-		n += m.ahead.calls.Calls()
+		n += m.queue.Heard()
 	}
 	return n
 }
 
-// taken is how many references have been taken.
-func (m *Manager) taken() uint64 {
-	others := m.counts.collections.Load() + m.counts.void.Load() // first: each of them was counted before it was one
-	return m.tick() - others
+// taken is how many references have been taken, where so many are held now.
+func (m *Manager) taken(held int) uint64 {
+	if m.ahead != nil {
+		return m.ahead.ended() + uint64(held)
+	}
+	others := m.counts.collections.Load() // first: each of them was counted before it was one
+	return m.uses.Load() - others
 }
 
 // Release empties h. Nothing that used it is in flight any more. Where the policy, or the memory's owner, demands it the
@@ -225,11 +257,21 @@ func (m *Manager) Release(h *Hold) {
 		h.use.Pages = uint32(r.pages)
 		h.use.Region = predict.Region(r.spot.id)
 	}
-	if r.unref(m.tick()) && (r.once || !m.keeps.Load()) && r.retire() {
-		m.drop(r, &m.counts.released)
+	if r.unref(m.tick()) {
+		switch {
+		case r.once || !m.keeps.Load():
+			if r.retire() {
+				m.drop(r, &m.counts.released)
+			}
+		case m.over.Load():
+			m.heapRoom(0, false)
+		}
 	}
-	if m.ahead != nil {
-		m.ahead.done(&h.use)
+	if p := m.ahead; p != nil { // done, without a call more
+		m.queue.Put(&h.use)
+		if p.posts() {
+			p.post()
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ func TestHitNeedsContainment(t *testing.T) {
 	require.NotSame(t, first, use(2*page-1, 8, 0))
 	s := m.Stats()
 	require.Equal(t, Stats{
-		Policy: "leavepinned", Usage: Usage{Bytes: 6 * page, PeakBytes: 6 * page, AverageBytes: s.AverageBytes, Regions: 3, PeakRegions: 3},
+		Policy: "leavepinned", Threshold: LeastRegistered, Usage: Usage{Bytes: 6 * page, PeakBytes: 6 * page, AverageBytes: s.AverageBytes, Regions: 3, PeakRegions: 3},
 		Idle: 6 * page, Heap: 6 * page, Hits: 2, Registrations: 3, MissCold: 1, MissPartial: 2,
 	}, s)
 	_, bytes := n.count()

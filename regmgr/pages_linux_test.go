@@ -37,7 +37,7 @@ func TestKernelSeesTheAccount(t *testing.T) {
 	d, err := soft.New(soft.Config{MaxPinned: 1 << 20}).Open(t.Context(), transport.Config{Size: 1, Job: fmt.Sprintf("regmgr-%d", os.Getpid()), Sched: s})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()
-	m, err := New(Config{Registrar: d, Sched: s, Bytes: 400 << 10, Quiet: true, HeapBytes: 1 << 30})
+	m, err := New(Config{Registrar: d, Sched: s, Bytes: 400 << 10, Quiet: true})
 	require.NoError(t, err)
 	before := lockedKiB(t)
 	for range 10 {

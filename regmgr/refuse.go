@@ -38,6 +38,7 @@ func (c ceiling) stop() ceiling {
 // belowCeiling gives idle regions up until the NIC may be asked for so many bytes more; it reports whether it may.
 func (m *Manager) belowCeiling(bytes int64, ahead bool) bool {
 	for {
+		seen := m.stirred.Load()
 		used := m.budget.Usage().Bytes
 		m.mu.Lock()
 		c := m.ceiling
@@ -45,7 +46,7 @@ func (m *Manager) belowCeiling(bytes int64, ahead bool) bool {
 		if c.allows(used, bytes) {
 			return true
 		}
-		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.yield(ahead) {
+		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.yield(ahead) && !m.awaitRoom(ahead, seen) {
 			m.mu.Lock()
 			m.ceiling = c.stop()
 			m.mu.Unlock()
@@ -69,25 +70,33 @@ func (m *Manager) noRoom(r *Region, why error, ahead bool) error {
 	if ahead && (isLimit(why) || why == errBudgetFull || why == errCeiling) {
 		return errCopyBudget
 	}
+	if ahead && why == errTooLarge {
+		return errCopyOnce
+	}
 	if ahead && known {
 		return errCopyRefused
 	}
 	copied, count := errCopyRefused, &m.counts.copyRefused
-	if why == errBudgetFull {
+	switch why {
+	case errBudgetFull:
 		copied, count = errCopyBudget, &m.counts.copyBudget
+	case errTooLarge:
+		copied, count = errCopyLarge, &m.counts.copyBudget
 	}
 	if known && m.cfg.Policy.evicts() {
 		count.Add(1)
 		return copied
 	}
 	limit, regions := m.budget.Limits()
+	cure := "PGAS_REG_LIMIT and the limit of locked memory (ulimit -l)"
+	if m.cfg.Policy != LeavePinned {
+		cure += ", or PGAS_REG=leavepinned, which gives up what is not in use and copies where that does not help"
+	}
 	full := &transport.LimitError{
-		What:   fmt.Sprintf("registering %d bytes of %s memory", r.mem.Bytes, r.origin),
-		Found:  fmt.Sprintf("%d bytes in %d registrations in use, limit %s in %s", u.Bytes, u.Regions, orNone(limit), orNone(int64(regions))),
-		Needed: fmt.Sprintf("%d bytes in 1 registration more", needed),
-		Setting: "PGAS_REG_LIMIT and the limit of locked memory (ulimit -l), or PGAS_REG=leavepinned, " +
-			"which gives up what is not in use and copies where that does not help",
-		Err: why,
+		What:    fmt.Sprintf("registering %d bytes of %s memory", r.mem.Bytes, r.origin),
+		Found:   fmt.Sprintf("%d bytes in %d registrations in use, limit %s in %s", u.Bytes, u.Regions, orNone(limit), orNone(int64(regions))),
+		Needed:  fmt.Sprintf("%d bytes in 1 registration more", needed),
+		Setting: cure, Err: why,
 	}
 	m.mu.Lock()
 	if m.refusal == nil {
@@ -137,6 +146,8 @@ var (
 	errCopyOrigin  error = &copyError{why: "the memory may lie on a goroutine's stack"}
 	errCopyBudget  error = &copyError{why: "the budget is full of memory in use"}
 	errCopyRefused error = &copyError{why: "the NIC has refused to register as much"}
+	errCopyLarge   error = &copyError{why: "it alone exceeds the limit"}
+	errCopyOnce    error = &copyError{why: "the memory may be registered for one use only"}
 )
 
 // writable reports whether r can be written, without writing.

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -90,6 +91,7 @@ func (r *Region) ref() bool {
 func (r *Region) unref(tick uint64) bool {
 	for {
 		w := r.word.Load()
+		invariants.Check(w&refMask != 0 && state(w>>stateBase) == ready, "a reference to registered memory is dropped twice") // R1
 		if next := (w-oneRef)&^tickMask | tick&tickMask; r.word.CompareAndSwap(w, next) {
 			return next&refMask == 0
 		}

@@ -32,7 +32,7 @@ func (m *Manager) miss(q Request) (*Region, error) {
 			if waited {
 				m.counts.waits.Add(1)
 			}
-			m.count(&q)
+			m.count()
 			return r, nil
 		}
 		// Somebody registers it: never twice. Or deregisters it: then on demand, when that is done.
@@ -50,7 +50,7 @@ func (m *Manager) waitFor(op string, cond func() bool) {
 	}
 }
 
-// register registers the request's memory. again: somebody else began to in the meantime.
+// register registers the request's memory and takes a reference to it, but for one to come. again: somebody else began to in the meantime.
 func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 	origin := mem.OriginOf(q.Mem)
 	if origin == mem.Unknown { // of a stack perhaps, and often: nothing is allocated
@@ -72,38 +72,42 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 	r.lo, r.hi = r.mem.Addr(), r.mem.Addr()+uint64(r.mem.Bytes)
 	r.pages = mem.Pages(r.mem, m.page)
 	bytes := int64(r.pages) * int64(m.page)
-	if why := m.room(bytes, r.origin, q.ahead); why != nil {
+	r.once = r.origin == mem.Heap && !m.mayStay(bytes) // R4
+	if why := m.room(r, q.ahead); why != nil {
 		return nil, false, m.noRoom(r, why, q.ahead)
 	}
-	if !m.enter(r, q.ahead) {
+	if again, err = m.enter(r, q.ahead); again || err != nil {
 		m.budget.give(bytes, 1)
-		return nil, true, nil
+		return nil, again, err
 	}
 	if r.origin == mem.Heap && !m.cfg.NoPin {
 		r.pin = new(runtime.Pinner) // R3
 		r.pin.Pin(&r.mem.Data()[0])
 	}
 	for {
+		seen := m.stirred.Load()
 		if r.key, err = m.cfg.Registrar.Register(r.mem, r.access); err == nil {
 			break
 		}
 		m.counts.refused.Add(1)
-		if !isLimit(err) || !m.cfg.Policy.evicts() || !m.yield(q.ahead) {
+		if !isLimit(err) || !m.cfg.Policy.evicts() || !m.yield(q.ahead) && !m.awaitRoom(q.ahead, seen) {
 			m.unenter(r)
 			return nil, false, m.noRoom(r, err, q.ahead)
 		}
 	}
 	m.counts.registrations.Add(1)
+	refs := uint64(1)
 	if q.ahead {
 		m.counts.ahead.Add(1)
+		refs = 0
 	} else {
-		m.count(&q)
+		m.count()
 	}
 	m.mu.Lock()
 	if m.cfg.Policy == Predictive {
 		r.spot = m.spots.of(r)
 	}
-	r.word.Store(word(ready, 1, m.tick()))
+	r.word.Store(word(ready, refs, m.tick()))
 	m.idle.add(r)
 	if m.cfg.NoPin {
 		r.mem = mem.Range{Bytes: r.mem.Bytes}
@@ -113,42 +117,48 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 }
 
 // room takes what a region needs from the budget, giving idle regions up for it. Its error says why there is none.
-func (m *Manager) room(bytes int64, o mem.Origin, ahead bool) error {
+func (m *Manager) room(r *Region, ahead bool) error {
+	bytes := int64(r.pages) * int64(m.page)
 	evicts := m.cfg.Policy.evicts()
-	if o == mem.Heap && evicts {
-		for m.heapFull(bytes) && m.evict(func(r *Region) bool { return r.origin == mem.Heap }) {
-		}
+	switch {
+	case r.once && ahead, !m.budget.holds(bytes, 1):
+		return errTooLarge
+	case r.origin == mem.Heap && !r.once && evicts && !m.heapRoom(bytes, ahead) && ahead:
+		return errBudgetFull
 	}
 	if !m.belowCeiling(bytes, ahead) {
 		return errCeiling
 	}
 	for {
+		seen := m.stirred.Load()
 		answer := m.budget.take(bytes, 1)
 		switch {
 		case answer == granted:
 			return nil
-		case !evicts, !m.budget.holds(bytes, 1):
+		case !evicts:
 			return errBudgetFull
-		case answer == fullOwn && !m.spare(ahead), answer == fullAll && !m.yield(ahead):
+		case answer == fullOwn && m.spare(ahead), answer == fullAll && m.yield(ahead), m.awaitRoom(ahead, seen):
+		default:
 			return errBudgetFull
 		}
 	}
 }
 
-// heapFull reports whether so many more bytes on the Go heap would pass their limit.
-func (m *Manager) heapFull(bytes int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.heapBytes > 0 && m.heapBytes+bytes > m.cfg.HeapBytes
-}
-
-// enter makes r, which is about to be registered, known. It fails where another caller was faster.
-func (m *Manager) enter(r *Region, ahead bool) bool {
+// enter makes r, which is about to be registered, known. again: another caller was faster. The error is errGone where a use to
+// come is no longer possible, because the memory's lifetime has ended.
+func (m *Manager) enter(r *Region, ahead bool) (again bool, err error) {
 	lo, hi := r.lo, r.hi
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.index.find(lo, hi, r.access) != nil {
-		return false // R2: the same memory is not registered twice at a time
+		return true, nil // R2: the same memory is not registered twice at a time
+	}
+	if r.origin == mem.Foreign {
+		r.lifetime = m.lifetimeLocked(r)
+		r.once = r.lifetime == nil // R5
+		if ahead && r.once {
+			return false, errGone
+		}
 	}
 	partial, rights := false, false
 	m.index.each(lo, hi, func(o *Region) bool {
@@ -167,18 +177,11 @@ func (m *Manager) enter(r *Region, ahead bool) bool {
 	}
 	r.word.Store(word(registering, 0, 0))
 	bytes := int64(r.pages) * int64(m.page)
-	switch r.origin {
-	case mem.Heap:
-		m.heapBytes += bytes
-		r.once = m.heapBytes > m.cfg.HeapBytes // R4: its limit cannot be kept if it stays
-	case mem.Foreign:
-		r.lifetime = m.lifetimeLocked(r)
-		r.once = r.lifetime == nil // R5
-	}
 	if !m.index.insert(r) {
 		r.once = true
 	}
-	return true
+	m.heapLocked(r, bytes)
+	return false, nil
 }
 
 // unenter takes back enter and what room took.
@@ -199,15 +202,15 @@ func (m *Manager) forget(r *Region) {
 		m.hints.forget(r)
 	}
 	m.idle.remove(r)
-	if r.origin == mem.Heap {
-		m.heapBytes -= bytes
-	}
+	m.heapLocked(r, -bytes)
 	m.mu.Unlock()
 	m.budget.give(bytes, 1)
 }
 
 // drop deregisters a region that the caller has retired, and counts it.
 func (m *Manager) drop(r *Region, why *counter) {
+	m.stirring.Add(1)
+	defer m.still()
 	if err := m.cfg.Registrar.Deregister(r.key); err != nil {
 		m.counts.stuck.Add(1)
 		m.mu.Lock() // R3: the NIC may still look at it, so it stays pinned and charged
@@ -232,14 +235,15 @@ func (m *Manager) drop(r *Region, why *counter) {
 	r.word.Store(word(dead, 0, 0))
 }
 
-// evict gives up the idle region whose last use lies farthest back, of those that ok accepts; where uses are predicted, the
-// one that is needed latest. It reports whether there was one.
+// evict gives up the idle region whose last use lies farthest back, of those that ok accepts (nil: all); where uses are
+// predicted, one that nobody is known to need, or else the one that is needed latest. It reports whether there was one.
 func (m *Manager) evict(ok func(*Region) bool) bool {
 	m.mu.Lock()
 	var r *Region
-	if m.cfg.Policy == Predictive && ok == nil {
-		if r = m.idle.oldest(unexpected, always); r == nil {
-			r = m.idle.latest()
+	if m.cfg.Policy == Predictive {
+		r = m.idle.oldest(func(r *Region) bool { return unexpected(r) && (ok == nil || ok(r)) }, always)
+		if r == nil {
+			r = m.idle.latest(ok)
 		}
 	}
 	if r == nil {
@@ -268,5 +272,6 @@ func (m *Manager) spare(ahead bool) bool {
 // Reasons why there is no room; noRoom adds the figures.
 var (
 	errBudgetFull = errors.New("the budget is full of memory in use")
+	errTooLarge   = errors.New("the request alone exceeds the limit")
 	errCeiling    = errors.New("the NIC has refused as much before")
 )

@@ -3,6 +3,7 @@ package regmgr
 import (
 	"errors"
 
+	"gopgas/internal/callsite"
 	"gopgas/internal/predict"
 )
 
@@ -37,24 +38,38 @@ func (m *Manager) Foresee(r Remote) bool {
 	return true
 }
 
-// RemoteUse is a use of a bucket, from RemoteCalled to RemoteDone; the zero RemoteUse is none.
+// RemoteUse is a use of a bucket, from RemoteMark to RemoteDone; the zero RemoteUse is none.
 type RemoteUse struct {
 	use predict.Use
 	on  bool
 }
 
-// RemoteCalled notes that a transfer is about to use a bucket; a destination if read. skip is the number of frames between its
-// caller and the program that are the same for all.
-func (m *Manager) RemoteCalled(u *RemoteUse, bucket uint64, read bool, skip int) {
+// RemoteMark notes the time of a transfer that is about to use a bucket, and how its call came about, and returns a hash of that: its
+// call site. skip is the number of frames between its caller and the program that are the same for all. The use is told to nobody
+// unless RemoteCalled follows.
+//
+//go:noinline
+func (m *Manager) RemoteMark(u *RemoteUse, skip int) (site uint64) {
+	u.on = false
+	if p := m.ahead; p.counter {
+		u.use.At = int64(callsite.Capture(&u.use.Stack, skip))
+	} else {
+		u.use.At = p.clock.Mark(&u.use.Stack, skip)
+	}
+	return u.use.Stack.Hash()
+}
+
+// RemoteCalled takes the use that was marked into the window of calls, and has RemoteDone tell the helper of it; a destination if read.
+func (m *Manager) RemoteCalled(u *RemoteUse, bucket uint64, read bool) {
 	p := m.ahead
 	u.on = true
-	u.use.At = p.clock.Mark(&u.use.Stack, skip)
+	p.remoteBegun.Add(1)
 	u.use.Region, u.use.Buf = predict.Elsewhere|predict.Region(bucket), bucket
 	kind := uint8(0)
 	if read {
 		kind = 1
 	}
-	p.remoteCalls.Note(&u.use, predict.MakeCall(kind, bucket))
+	p.remoteCalls.Note(&u.use, predict.MakeCall(kind, bucket), p.caller())
 }
 
 // RemoteDone tells that the transfer has let go of the bucket. nanos is what it takes to get it again, at most.
@@ -65,6 +80,7 @@ func (m *Manager) RemoteDone(u *RemoteUse, nanos float64) {
 	u.on = false
 	p := m.ahead
 	u.use.Pages = p.pagesIn(nanos)
+	p.remoteDone.Add(1)
 	p.done(&u.use)
 }
 

@@ -22,7 +22,7 @@ func (w *Window[T]) cell(target, disp int) *T {
 
 // atomic asks the engine.
 func (w *core) atomic(op atom.Op, target, disp int, x, y uint64) (uint64, error) {
-	if err := w.check(op.String(), target, disp, 1); err != nil {
+	if err := w.check(op.Fetch(), target, disp, 1); err != nil {
 		return 0, err
 	}
 	if w.race != nil {

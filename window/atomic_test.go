@@ -12,6 +12,7 @@ import (
 
 	"gopgas/internal/atom"
 	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
 	"gopgas/window"
 )
@@ -77,7 +78,7 @@ func contend[T window.Bits](ctx context.Context, t *testing.T, w *pgas.World) er
 }
 
 func TestIntegersUnderContention(t *testing.T) {
-	sizes(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+	pgastest.EachReal(t, upTo4, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		for _, f := range []func(context.Context, *testing.T, *pgas.World) error{
 			contend[int32], contend[uint32], contend[int64], contend[uint64], contend[int], contend[uintptr],
 		} {

@@ -201,7 +201,7 @@ func (d *Dynamic[T]) Free(ctx context.Context) error {
 	d.mu.Unlock()
 	var first error
 	for id, a := range rest {
-		if err := errors.Join(d.uncheck(a, id), a.xp.Free()); first == nil {
+		if err := errors.Join(d.uncheck(a, id), a.xp.FreeWithin(ctx)); first == nil {
 			first = err
 		}
 	}

@@ -21,7 +21,7 @@ var both = []window.Config{{Epochs: true}, {StrictEpochs: true}}
 
 // TestPostStartCompleteWait: in each round every rank puts to its neighbours on both sides, which see exactly that.
 func TestPostStartCompleteWait(t *testing.T) {
-	sizes(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+	pgastest.EachReal(t, upTo4, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		for _, c := range both {
 			win, err := window.AllocateConfig[int64](ctx, w.Team(), 2, c)
 			if err != nil {

@@ -85,12 +85,12 @@ func word[T any](p *T) mem.Range {
 
 // atomicNB asks the engine.
 func (w *core) atomicNB(op atom.Op, target, disp int, x, y uint64, old mem.Range) (Handle, error) {
-	if err := w.check(op.String(), target, disp, 1); err != nil {
+	if err := w.check(op.Fetch(), target, disp, 1); err != nil {
 		return Handle{}, err
 	}
 	r := &w.remotes[target]
 	if old.Bytes == 0 {
-		return Handle{}, transport.NewOpError(op.String(), r.Rank, fmt.Errorf("%w: the pointer for the old value is nil", ErrRange))
+		return Handle{}, transport.NewOpError(op.Fetch(), r.Rank, fmt.Errorf("%w: the pointer for the old value is nil", ErrRange))
 	}
 	old = w.near(old)
 	if w.race != nil {

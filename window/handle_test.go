@@ -150,7 +150,7 @@ func TestContextEndsAFlush(t *testing.T) {
 
 // TestManyGoroutinesGetLargely: blocking gets of many pieces by more goroutines than there are slots for.
 func TestManyGoroutinesGetLargely(t *testing.T) {
-	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+	pgastest.EachReal(t, []int{2}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		const gos = 24
 		n := 1 << 20
 		if w.Transport(1-w.Rank()) != "shm" {
@@ -245,7 +245,7 @@ func TestPutSignal(t *testing.T) {
 }
 
 func TestCallsOfAWorldAllocateNothing(t *testing.T) {
-	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+	pgastest.EachReal(t, []int{2}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		win, err := window.Allocate[int64](ctx, w.Team(), 64)
 		if err != nil {
 			return err
@@ -296,4 +296,41 @@ func TestCallsOfAWorldAllocateNothing(t *testing.T) {
 		}
 		return win.Free(ctx)
 	})
+}
+
+// TestCollectivesEndWithTheirContext: a collective call that waits for transfers of this rank ends with its context, as one that waits for
+// other ranks does, and the transfers go on.
+func TestCollectivesEndWithTheirContext(t *testing.T) {
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{Jitter: 60 * time.Millisecond, Seed: 4}}
+	for name, call := range map[string]func(*window.Window[int64], context.Context) error{
+		"fence": (*window.Window[int64]).Fence,
+		"free":  (*window.Window[int64]).Free,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pending, over := false, make(chan struct{})
+			_ = pgastest.Errors(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+				win, err := window.Allocate[int64](ctx, w.Team(), 1)
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 1 {
+					<-over
+					return nil
+				}
+				defer close(over)
+				for try := 0; try < 20 && !pending; try++ { // an operation may be answered at once, too
+					if err := win.Put(1, 0, []int64{1}); err != nil {
+						return err
+					}
+					short, cancel := context.WithTimeout(ctx, time.Millisecond)
+					require.ErrorIs(t, call(win, short), context.DeadlineExceeded)
+					pending = win.FlushContext(short, 1) != nil
+					cancel()
+				}
+				return nil
+			})
+			require.True(t, pending)
+		})
+	}
 }

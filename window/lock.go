@@ -224,12 +224,15 @@ func (w *core) lockOne(ctx context.Context, target int, kind LockKind) error {
 		}
 	}
 	watch := lockWatch{w: w, target: target}
-	sp := w.e.Sched.Begin(ctx, sched.What{Op: op, Peer: rank}, &watch)
+	sp := w.e.Sched.Begin(ctx, sched.What{Op: op, Peer: sched.Anyone}, &watch)
 	defer sp.End()
 	for {
 		ok, watch.seen, err = w.tryLock(target, kind, announced)
 		if ok || err != nil {
 			return err
+		}
+		if h := watch.seen.holder(); sp.Unsure() && h >= 0 { // of those that share it nobody keeps a list
+			sp.For(w.remotes[h].Rank)
 		}
 		if err := sp.Step(); err != nil {
 			if announced {

@@ -61,7 +61,15 @@ func (w *Window[T]) get(target, disp int, dst []T) error {
 	return w.e.Get(&w.remotes[target], disp*w.elem.Bytes, w.near(mem.Of(dst)))
 }
 
-// Handle is a transfer in flight. The zero Handle is done. Wait(ctx) waits for its end, Done() polls.
+// Handle is a transfer in flight. The zero Handle is done. Handles are plain values, which any goroutine may use; dropping one loses
+// nothing but the news of its end. It is an alias, so go doc does not show its methods:
+//
+//	func (h Handle) Done() bool
+//	func (h Handle) Wait(ctx context.Context) error
+//
+// Done reports whether the transfer has ended, in success or in error; it does not wait. Wait returns when it has ended, with its error the
+// first time it is asked. When ctx ends first, Wait returns ctx's cause, and the transfer goes on: its buffers stay the library's
+// until Done. ctx may be nil.
 type Handle = proto.Handle
 
 // PutNB begins a Put. src belongs to the library until the handle is done. Through a NIC, small puts wait for more of
@@ -159,16 +167,17 @@ func (w *Window[T]) FlushAll() error {
 		fullFence()
 		return nil
 	}
-	return w.flushAll()
+	return w.flushAll(context.Background())
 }
 
-func (w *core) flushAll() error {
+// flushAll flushes every target; it ends with ctx, too.
+func (w *core) flushAll(ctx context.Context) error {
 	if w.freed {
 		return transport.NewOpError("flush", -1, fmt.Errorf("window: %w", transport.ErrClosed))
 	}
 	w.team.RaceCheck().FlushedAll(w.remotes)
 	for m := range w.remotes {
-		if err := w.e.Flush(&w.remotes[m]); err != nil {
+		if err := w.e.FlushContext(ctx, &w.remotes[m]); err != nil {
 			return err
 		}
 	}
@@ -209,7 +218,7 @@ func (w *Window[T]) Fence(ctx context.Context) error {
 func (w *core) meet(ctx context.Context, op string) error {
 	if w.direct != 0 {
 		fullFence()
-	} else if err := w.flushAll(); err != nil {
+	} else if err := w.flushAll(ctx); err != nil {
 		return err
 	}
 	return w.team.Meet(ctx, op, w.mark)

@@ -106,7 +106,7 @@ func (w *core) checkRuns(put bool, op string, count int, run func(i int) proto.R
 
 // checkedAtomic is an atomic, and the order that it makes.
 func (w *core) checkedAtomic(op atom.Op, target, disp int, x, y uint64) (old uint64, err error) {
-	a := racecheck.Access{Kind: racecheck.Update, Site: w.team.RaceCheck().Site(op.String())}
+	a := racecheck.Access{Kind: racecheck.Update, Site: w.team.RaceCheck().Site(op.Fetch())}
 	err = w.race.Atomic(a, target, disp, 1, func() (changed bool, err error) {
 		old, err = w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
 		return atom.Combine(op, w.elem.Kind, old, x, y) != old, err
@@ -116,7 +116,7 @@ func (w *core) checkedAtomic(op atom.Op, target, disp int, x, y uint64) (old uin
 
 // checkedAtomicNB makes a non-blocking atomic at once; the check learns when the program waits for it.
 func (w *core) checkedAtomicNB(op atom.Op, target, disp int, x, y uint64, old mem.Range) (Handle, error) {
-	t, err := w.race.AtomicNB(w.team.RaceCheck().Site(op.String()), target, disp, old, func() (changed bool, err error) {
+	t, err := w.race.AtomicNB(w.team.RaceCheck().Site(op.Fetch()), target, disp, old, func() (changed bool, err error) {
 		was, err := w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
 		if err == nil {
 			old.SetBits(was)

@@ -208,7 +208,9 @@ func (w *Window[T]) open() {
 // strict reports whether every access is looked at.
 func (w *core) strict() bool { return w.ep != nil && w.ep.strict }
 
-// Free ends the window: it waits until all members have called it and gives the memory back. Collective.
+// Free ends the window: it waits until all members have called it and gives the memory back. Collective. If ctx ends while another
+// member still holds buckets of this rank's part, because it has stopped, the part stays registered and is not given back; the
+// error says whose buckets they are.
 func (w *Window[T]) Free(ctx context.Context) error {
 	const op = "free"
 	if w.freed {
@@ -220,7 +222,7 @@ func (w *Window[T]) Free(ctx context.Context) error {
 		}
 	}
 	if w.reached {
-		if err := w.FlushAll(); err != nil {
+		if err := w.flushAll(ctx); err != nil {
 			return err
 		}
 	} else if err := w.meet(ctx, op); err != nil {
@@ -232,14 +234,14 @@ func (w *Window[T]) Free(ctx context.Context) error {
 	w.freed, w.direct, w.local, w.shown = true, 0, mem.Range{}, mem.Range{}
 	var errs [3]error
 	if w.ep != nil {
-		errs[0] = w.ep.block.Free()
+		errs[0] = w.ep.block.FreeWithin(ctx)
 	}
 	errs[2] = w.closeRaceCheck()
 	switch {
 	case w.block != nil:
-		errs[1] = w.block.Free()
+		errs[1] = w.block.FreeWithin(ctx)
 	case w.xp != nil:
-		errs[1] = w.xp.Free()
+		errs[1] = w.xp.FreeWithin(ctx)
 	}
 	return transport.NewOpError(op, -1, errors.Join(errs[:]...))
 }

@@ -301,3 +301,25 @@ func TestHeapReturns(t *testing.T) {
 		return nil
 	})
 }
+
+// TestOneAfterTheOther: windows that are made and freed in turn take no more memory from the machine than the first of them.
+func TestOneAfterTheOther(t *testing.T) {
+	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		most := 0
+		for range 8 {
+			win, err := window.Allocate[uint64](ctx, w.Team(), 40_000) // more than the chunk that is there
+			if err != nil {
+				return err
+			}
+			reserved, _ := w.HeapUsage()
+			if most == 0 {
+				most = reserved
+			}
+			require.Equal(t, most, reserved)
+			if err := win.Free(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gopgas/internal/selector"
 	"gopgas/window"
 )
@@ -20,11 +22,12 @@ const (
 	explainMost  = 16 << 20
 	explainStep  = 4
 	explainMax   = 400 // operations
-	explainFresh = 24  // buffers, for candidates whose first use counts
+	explainFresh = 24  // buffers that take turns
 	explainBytes = 128 << 20
+	explainBound = 64 << 20 // of them where they are registered
 	explainTime  = 200 * time.Millisecond
 	explainAhead = 32       // transfers after which they are measured with nobody
-	explainRoom  = 64 << 20 // bytes to register beside four times the longest transfer
+	explainRoom  = 64 << 20 // bytes to register beside twice what is bound
 )
 
 // close25 is how near an estimate is to be to the median that is measured.
@@ -42,7 +45,7 @@ type explained struct {
 }
 
 // explain measures every protocol that can carry a put with its flush, and a get, beside what the selector thinks it costs.
-// Direct uses one buffer, which is registered; the others a buffer that has not been used before, as far as there are some.
+// Some buffers take turns, as those of a program do; direct's are registered.
 func (b *bench) explain(ctx context.Context, most int) ([]explained, error) {
 	win, err := window.Allocate[byte](ctx, b.w.Team(), most)
 	if err != nil {
@@ -67,7 +70,10 @@ func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained,
 	if err := b.wholly(win, most); err != nil {
 		return nil, err
 	}
-	// The costs are measured with the first peer to whom large transfers are made.
+	// When the costs are measured between this rank and itself they are with the first peer to whom a large transfer is made then.
+	if _, err := e.Estimates(selector.Query{Bytes: explainLeast, Waited: true, Uses: 1}); err != nil {
+		return nil, err
+	}
 	buf := make([]byte, min(most, 1<<20))
 	for k := 0; k < explainAhead && !e.Measured(); k++ {
 		if err := win.Put(b.peer, 0, buf); err != nil {
@@ -120,22 +126,21 @@ func (b *bench) wholly(win *window.Window[byte], most int) error {
 		return nil
 	}
 	return fmt.Errorf("rank %d has registered its window of %d bytes in buckets, as they are used, since that is more than may be registered as a whole; "+
-		"estimates are for memory that is registered: raise PGAS_MAX_PINNED to %d MiB or more", b.peer, most, (4*most+explainRoom)>>20)
+		"estimates are for memory that is registered: raise PGAS_MAX_PINNED to %d MiB or more", b.peer, most, (2*explainBound+explainRoom)>>20)
 }
 
 // explainOne returns the median time of one operation, and of how many.
 func (b *bench) explainOne(win *window.Window[byte], x *explained) (float64, int, error) {
-	count := max(2, min(explainFresh, explainBytes/x.bytes))
+	most := explainBytes
 	if x.protocol == selector.Direct {
-		count = 1
+		most = explainBound
 	}
-	bufs := make([][]byte, count)
-	for i := range bufs {
-		bufs[i] = make([]byte, x.bytes)
-		for k := 0; k < x.bytes; k += 64 {
-			bufs[i][k] = byte(i + k/64 + 1) // touched
-		}
+	count := max(2, min(explainFresh, most/x.bytes))
+	bufs, free, err := explainBuffers(x.protocol, count, x.bytes)
+	if err != nil {
+		return 0, 0, err
 	}
+	defer free()
 	do := func(buf []byte) error {
 		if x.get {
 			return win.Get(b.peer, 0, buf)
@@ -145,15 +150,14 @@ func (b *bench) explainOne(win *window.Window[byte], x *explained) (float64, int
 		}
 		return win.Flush(b.peer)
 	}
-	rounds := 1
-	if x.protocol != selector.Register && x.protocol != selector.Hybrid {
-		rounds = explainMax / count // what they do leaves nothing behind
-		if err := do(bufs[0]); err != nil {
+	for _, buf := range bufs { // direct registers them, for good
+		if err := do(buf); err != nil {
 			return 0, 0, err
 		}
 	}
 	var times []float64
-	for began := time.Now(); rounds > 0 && time.Since(began) < explainTime; rounds-- {
+	began := time.Now()
+	for rounds := explainMax / count; rounds > 0 && time.Since(began) < explainTime; rounds-- {
 		for _, buf := range bufs {
 			start := time.Now()
 			if err := do(buf); err != nil {
@@ -174,6 +178,33 @@ func (b *bench) explainOne(win *window.Window[byte], x *explained) (float64, int
 	return max(0, summarize(times).median-clockTime()), len(times), nil
 }
 
+// explainBuffers returns buffers that have been written. Those of protocols that register lie outside the Go heap: such memory is registered
+// for one transfer and given back with its end, so that each use is a first one, and what giving back costs is part of what is measured.
+func explainBuffers(p selector.Protocol, count, size int) (bufs [][]byte, free func(), err error) {
+	mapped := p == selector.Register || p == selector.Hybrid
+	free = func() {
+		for _, b := range bufs {
+			if mapped {
+				_ = unix.Munmap(b)
+			}
+		}
+	}
+	for i := range count {
+		var b []byte
+		if !mapped {
+			b = make([]byte, size)
+		} else if b, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
+			free()
+			return nil, nil, fmt.Errorf("map %d bytes to transfer: %w", size, err)
+		}
+		for k := 0; k < size; k += 64 {
+			b[k] = byte(i + k/64 + 1)
+		}
+		bufs = append(bufs, b)
+	}
+	return bufs, free, nil
+}
+
 // clockTime is how many seconds reading the clock adds to what is timed.
 func clockTime() float64 {
 	var times []float64
@@ -187,8 +218,8 @@ func clockTime() float64 {
 // writeExplained prints a line for each candidate, and how many estimates were near.
 func writeExplained(w io.Writer, transport string, all []explained) error {
 	fmt.Fprintf(w, "Estimated and measured cost over %s: the median of n operations. A put is put and flush, to memory that its target has\n"+
-		"registered. * is chosen for a first use; direct is chosen where the memory is registered. The estimate of register\n"+
-		"includes giving the registration back some time, which is not in the measurement.\n", transport)
+		"registered. * is chosen for a first use; direct is chosen where the memory is registered. What register and hybrid register\n"+
+		"is given back with the end of the transfer.\n", transport)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "op\tbytes\tprotocol\testimated us\tmeasured us\toff by\tn\t\t")
 	near := 0

@@ -191,6 +191,8 @@ func setsCommand(out io.Writer) *cli.Command {
 		Flags: append(flags(),
 			&cli.StringFlag{Name: "op", Value: "put", Usage: "put or get"},
 			&cli.BoolFlag{Name: "fine", Usage: "sets grow by 5 % instead of doubling"},
+			&cli.BoolFlag{Name: "edges", Usage: "instead: sets around what this rank may hold of the other one (F buckets), and that and what the owner keeps (F+V)"},
+			&cli.DurationFlag{Name: "compute", Usage: "with --edges: how long the program sleeps between two operations, so that they can be foreseen (PGAS_REG=predictive)"},
 			&cli.BoolFlag{Name: "buckets", Usage: "instead: bandwidth over sizes of buckets, of one put and of an exchange of keys"}),
 		Action: func(c *cli.Context) error {
 			s := settingsOf(c)
@@ -202,10 +204,13 @@ func setsCommand(out io.Writer) *cli.Command {
 				return measureRanks(s, selectRows(rows, s.only), out)
 			}
 			rows, err := setRows(c.String("op"), s.bytes, c.Bool("fine"))
+			if c.Bool("edges") {
+				rows, err = edgeRows(c.String("op"), c.Duration("compute"))
+			}
 			if err != nil {
 				return err
 			}
-			return measureRanks(s, rows, out)
+			return measureRanks(s, selectRows(rows, s.only), out)
 		},
 	}
 }

@@ -292,6 +292,54 @@ func TestSizesOfBuckets(t *testing.T) {
 	require.Error(t, err, "the pieces would lie on each other")
 }
 
+// TestEdges: up to F buckets nothing misses, beyond that all uses do; up to F+V none is registered for that, and beyond it each.
+func TestEdges(t *testing.T) {
+	var places []int
+	for _, e := range edges {
+		places = append(places, e.places(100, 20))
+	}
+	require.Equal(t, []int{50, 98, 102, 105, 110, 115, 118, 122, 150, 240}, places)
+	all, err := edgeRows(opPut, 0)
+	require.NoError(t, err)
+	which := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	if testing.Short() {
+		which = []int{1, 2, 6, 7} // next to the edges
+	}
+	var rows []row
+	for _, i := range which {
+		rows = append(rows, all[i])
+	}
+	var b *bench
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: 4 << 20}}, func(ctx context.Context, w *pgas.World) error {
+		s := quick
+		s.bytes = 4 << 20
+		mine := newBench(w, s, new(bytes.Buffer))
+		if w.Rank() == 0 {
+			b = mine
+		}
+		return mine.run(ctx, rows)
+	})
+	require.Empty(t, b.skipped)
+	require.Len(t, b.results, len(which))
+	for k, r := range b.results {
+		switch i := which[k]; {
+		case i < 2:
+			require.Contains(t, r.Title, "; of 100: 0.0 misses, 0.0 foreseen, 0.0 late, 0.0 registrations")
+		case i < 7:
+			require.Contains(t, r.Title, "; of 100: 100.0 misses, 0.0 foreseen, 0.0 late, 0.0 registrations")
+		default:
+			require.Contains(t, r.Title, "; of 100: 100.0 misses, 0.0 foreseen, 0.0 late, 100.0 registrations")
+		}
+	}
+	b, errs := measured(t, 2, pgastest.Config{NIC: true}, rows[:1])
+	require.NoError(t, errs[0])
+	require.Contains(t, b.skipped[0], "nothing is registered in buckets")
+	_, err = edgeRows("copy", 0)
+	require.Error(t, err)
+	_, err = edgeRows(opGet, -1)
+	require.Error(t, err)
+}
+
 func TestPlotOfATable(t *testing.T) {
 	units := append([]result{{"b", "bandwidth <x>", "Put", "shm", unitBytes, 1, []float64{2, 3}, 0}}, sample...)
 	b := &bench{results: units, set: settings{plot: filepath.Join(t.TempDir(), "all.svg")}}

@@ -53,7 +53,7 @@ func TestFiguresOfProtocols(t *testing.T) {
 		"bulk --max 4096 soft":                       9,
 		"bulk --bytes 8192 --iterations 2 isx":       16,
 		"select --bytes 4096 --iterations 8":         18,
-		"eager --bytes 2048 --iterations 200 adapt":  6,
+		"eager --bytes 2048 --iterations 200 adapt":  9,
 	} {
 		t.Run(args, func(t *testing.T) { require.Len(t, figureRows(t, args), rows) })
 	}

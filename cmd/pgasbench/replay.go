@@ -23,10 +23,12 @@ const replayHelp = `Runs a trace of transfers under policies of memory registrat
 have been registered when, what would have hit, and what it would have cost. No figure of it is a measurement.
 
 A trace is what PGAS_TRACE=DIR makes a program record, or has the --shape of a well-known program.
+With --limit or --pinned, memory of other nodes is registered in buckets on demand (firehose), out of the same limit, if the trace
+says where in it transfers lie; a second table shows that. Without, or with --whole, it is registered as a whole, uncounted.
 --cost is the name of a model (helper-threads, superpipeline: papers' constants and what is derived or assumed beside them,
 internal/cost says which; free) and words that change it; what concerns the helper and the kernel's scheduler is assumed:
   register=68us+200ns  deregister=...  fixed part + per page (+ largest residual)
-  copy=5.2 (GB/s)  net=2 (GB/s, of transfers whose length the trace does not tell)  hash=200ns  compare=5ns  slice=4ms  swap=3us  poll=0 (how late the helper hears of a use)`
+  latency=2us (of a message, one way)  copy=5.2 (GB/s)  net=2 (GB/s, of transfers whose length the trace does not tell)  hash=200ns  compare=5ns  slice=4ms  swap=3us  poll=0 (how late the helper hears of a use)`
 
 // replayCommand replays traces. It is no program of ranks: it runs alone.
 func replayCommand(out io.Writer) *cli.Command {
@@ -44,6 +46,11 @@ func replayCommand(out io.Writer) *cli.Command {
 			&cli.BoolFlag{Name: "shuffle", Usage: "group ranks at random, by --seed"},
 			&cli.Uint64Flag{Name: "seed", Value: 1},
 			&cli.Int64Flag{Name: "limit", Usage: "`BYTES` that a rank may have registered; 0: no limit"},
+			&cli.Int64Flag{Name: "pinned", Usage: "`BYTES` of it that are kept for other ranks' buckets; 0: three quarters"},
+			&cli.Int64Flag{Name: "victims", Usage: "`BYTES` of it for own transfers and buckets that nobody holds; 0: the rest"},
+			&cli.Int64Flag{Name: "bucket", Usage: "`BYTES` of a bucket, a power of two; 0: as it suits what a range is used for"},
+			&cli.DurationFlag{Name: "latency", Usage: "of a message, one way; 0: that of --cost"},
+			&cli.BoolFlag{Name: "whole", Usage: "memory of other nodes is registered as a whole"},
 			&cli.Int64Flag{Name: "base", Usage: "`BYTES` added to each rank's peak and average, as figures do that count pre-registered buffers"},
 			&cli.IntFlag{Name: "threshold", Value: 16 << 10, Usage: "`BYTES` from which transfers register"},
 			&cli.IntFlag{Name: "window", Value: 2, Usage: "previous calls in a signature, 0 to 4"},
@@ -58,7 +65,7 @@ func replayCommand(out io.Writer) *cli.Command {
 			&cli.Float64Flag{Name: "spikes", Value: 0.01, Usage: "part of a shape's computation phases that take 5 to 20 % longer"},
 			&cli.StringFlag{Name: "save", Usage: "write the trace to `DIR` too"},
 		},
-		Action: func(c *cli.Context) error { return replayAll(c, out) },
+		Action: func(c *cli.Context) error { return replayAll(c, out, c.App.ErrWriter) },
 	}
 }
 
@@ -75,7 +82,7 @@ type replayed struct {
 	Results []*replay.Result `json:"results"`
 }
 
-func replayAll(c *cli.Context, out io.Writer) error {
+func replayAll(c *cli.Context, out, warn io.Writer) error {
 	policies, err := policiesOf(c.String("reg"))
 	if err != nil {
 		return err
@@ -101,6 +108,11 @@ func replayAll(c *cli.Context, out io.Writer) error {
 		far.at(i+1, len(policies), "replay "+p.String())
 		config.Policy = p
 		res, err := replay.Run(files, config)
+		if errors.Is(err, replay.ErrNoTargets) { // an older trace, or none with other nodes
+			doc.Notes = append(doc.Notes, "memory of other nodes is registered as a whole: "+replay.ErrNoTargets.Error())
+			config.Hose = nil
+			res, err = replay.Run(files, config)
+		}
 		if limit := (*replay.LimitError)(nil); errors.As(err, &limit) {
 			doc.Notes = append(doc.Notes, err.Error()) // that is this policy's result
 			continue
@@ -110,12 +122,27 @@ func replayAll(c *cli.Context, out io.Writer) error {
 		}
 		doc.Results = append(doc.Results, res)
 	}
+	far.end()
+	if why := idle(doc.Results); why != "" {
+		fmt.Fprintln(warn, why)
+	}
 	if c.Bool("json") {
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
 		return e.Encode(doc)
 	}
 	return doc.table(out)
+}
+
+// idle says why nothing was registered, where nothing could be.
+func idle(results []*replay.Result) string {
+	if len(results) == 0 || len(results[0].Nodes) > 1 || results[0].Local == 0 || results[0].Calls+results[0].Small > 0 {
+		return ""
+	}
+	if len(results[0].Nodes[0].Ranks) == 1 {
+		return "the only rank transfers with itself: nothing is registered; record more ranks"
+	}
+	return "all ranks are on one node: nothing is registered; --ranks-per-node 1 spreads them"
 }
 
 func policiesOf(names string) ([]replay.Policy, error) {
@@ -150,13 +177,28 @@ func replayConfig(c *cli.Context) (replay.Config, error) {
 			return replay.Config{}, fmt.Errorf("--%s %d: want %d to %d", name, v, limits[0], limits[1])
 		}
 	}
-	if c.Int64("limit") < 0 || c.Int64("base") < 0 {
-		return replay.Config{}, errors.New("--limit, --base: want 0 or more")
+	for _, name := range []string{"limit", "base", "pinned", "victims", "bucket"} {
+		if c.Int64(name) < 0 {
+			return replay.Config{}, fmt.Errorf("--%s %d: want 0 or more", name, c.Int64(name))
+		}
+	}
+	if d := c.Duration("latency"); d != 0 {
+		if costs.Latency = d.Nanoseconds(); d < 0 {
+			return replay.Config{}, fmt.Errorf("--latency %v: want 0 or more", d)
+		}
 	}
 	config := replay.Config{
 		Costs: costs, Nodes: c.Int("nodes"), RanksPerNode: c.Int("ranks-per-node"), Cores: c.Int("cores"), Idle: idle,
 		Shuffle: c.Bool("shuffle"), Seed: c.Uint64("seed"), Limit: c.Int64("limit"), Threshold: c.Int("threshold"),
 		Series: c.Int("series"),
+	}
+	hose := &replay.Hose{Pinned: c.Int64("pinned"), Victims: c.Int64("victims"), Bucket: c.Int64("bucket")}
+	switch given := *hose != (replay.Hose{}); {
+	case c.Bool("whole") && given:
+		return replay.Config{}, errors.New("--whole: there are no buckets, so --pinned, --victims and --bucket say nothing")
+	case c.Bool("whole"):
+	case given || config.Limit > 0:
+		config.Hose = hose
 	}
 	config.Predictor = predict.Config{Window: c.Int("window"), Age: c.Int("age"), Periodicity: c.Int("periodicity")}
 	if config.Predictor.Window == 0 {
@@ -232,6 +274,34 @@ func (d *replayed) table(out io.Writer) error {
 			(float64(r.Peak)+base)/1e6, (r.Average+base)/1e6, r.Seconds, float64(r.Slowest)/1e6, r.Hits, r.Late, r.First, r.Again,
 			r.Copies, r.Fallback, p.Predicted, percent(p.Within5, p.Predicted), percent(p.WithinHalf, p.Predicted),
 			p.Mispredicted, r.Helpers)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return d.hoses(out)
+}
+
+// hoses prints one line for each policy about the memory of other nodes.
+func (d *replayed) hoses(out io.Writer) error {
+	if len(d.Results) == 0 || d.Results[0].Hose == nil {
+		return nil
+	}
+	h := d.Results[0].Hose
+	fmt.Fprintf(out, "# firehose: limit %d bytes a rank, %d of them for peers; units of %d bytes: %d of each other rank, %d for victims; without: memory of other nodes registered beforehand\n",
+		h.Limit, h.Pinned, h.Unit, h.Share, h.Victims)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "policy\tlent peak MB\taverage MB\thits\tjoins\tmisses\tahead\tforeseen\tlate\twasted\ttold\tuntold\tblocked\tmoves\tcarried\tby message\tregistered\tderegistered\tresurrected\tshared\tcritical ms\twithout\tseconds\twithout\t")
+	for _, r := range d.Results {
+		var peak int64
+		var average float64
+		for _, n := range r.Nodes {
+			peak = max(peak, n.LentPeak)
+			average += n.LentAverage / float64(len(r.Nodes))
+		}
+		h := r.Hose
+		fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\t%.2f\t%.3f\t%.3f\t\n", r.Policy,
+			float64(peak)/1e6, average/1e6, h.Hits, h.Joins, h.Misses, h.Ahead, h.Foreseen, h.Late, h.Wasted, h.Told, h.Untold, h.Blocked, h.Moves, h.Carried, h.ByMessage, h.Registered,
+			h.Deregistered, h.Resurrected, h.Shared, float64(r.Slowest)/1e6, float64(h.SlowestWithout)/1e6, r.Seconds, h.SecondsWithout)
 	}
 	return t.Flush()
 }

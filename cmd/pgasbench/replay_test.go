@@ -39,8 +39,8 @@ func TestReplayOfASavedTrace(t *testing.T) {
 }
 
 func TestReplayJSON(t *testing.T) {
-	out, err := replayOut(t, "--shape", "ft", "--json", "--reg", "predictive,leavepinned-noevict", "--limit", "64000000",
-		"--ranks", "8", "--ranks-per-node", "4", "--cores", "6", "--idle", "conservative", "--series", "10", "--bytes", "268435456")
+	out, err := replayOut(t, "--shape", "ft", "--json", "--reg", "predictive,leavepinned-noevict", "--limit", "101000000",
+		"--whole", "--ranks", "8", "--ranks-per-node", "4", "--cores", "6", "--idle", "conservative", "--series", "10", "--bytes", "268435456")
 	require.NoError(t, err)
 	var doc replayed
 	require.NoError(t, json.Unmarshal([]byte(out), &doc))
@@ -55,6 +55,48 @@ func TestReplayJSON(t *testing.T) {
 	require.Equal(t, 8*25*2*7, doc.Events)
 	require.Equal(t, r.Calls, r.Hits+r.Late+r.First+r.Again+r.Copies)
 	require.EqualValues(t, doc.Events, r.Calls+r.Local)
+}
+
+// TestReplayWithFirehose: the second table is there, and the same trace saved and read gives the same bytes.
+func TestReplayWithFirehose(t *testing.T) {
+	dir := t.TempDir()
+	limits := []string{"--limit", "33554432", "--pinned", "8388608", "--reg", "leavepinned,bounce", "--latency", "3us"}
+	first, err := replayOut(t, append([]string{"--shape", "scatter", "--iterations", "4", "--bytes", "4194304", "--save", dir}, limits...)...)
+	require.NoError(t, err)
+	require.Contains(t, first, "8388608 of them for peers; units of 32768 bytes: 85 of each other rank, 768 for victims")
+	require.Equal(t, 2, strings.Count(first, "leavepinned"), first)
+	again, err := replayOut(t, append([]string{"--trace", dir}, limits...)...)
+	require.NoError(t, err)
+	_, first, _ = strings.Cut(first, "seed 1\n")
+	_, again, _ = strings.Cut(again, "0 lost\n")
+	require.Equal(t, first, again)
+}
+
+// TestReplayOfAnOlderTrace goes without firehose, and says so.
+func TestReplayOfAnOlderTrace(t *testing.T) {
+	dir := t.TempDir()
+	old := append([]byte("PGASTRC1"), 0, 1, 0, 'S', 0, 'E', 20, 5, 2, 0, 100, 64, 6, 'Z', 1)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, trace.FileName(0)), old, 0o600))
+	out, err := replayOut(t, "--trace", dir, "--limit", "1000000")
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(out, "registered as a whole"), out)
+	require.NotContains(t, out, "firehose")
+}
+
+// TestReplayOnOneNode says, once, why there is nothing to see.
+func TestReplayOnOneNode(t *testing.T) {
+	const why = "all ranks are on one node: nothing is registered; --ranks-per-node 1 spreads them"
+	for _, c := range []struct {
+		args string
+		want string
+	}{{"--nodes 1", why + "\n"}, {"--nodes 2", ""}, {"--ranks-per-node 1", ""}} {
+		var out, warn bytes.Buffer
+		a := app(&out)
+		a.ErrWriter = &warn
+		require.NoError(t, a.Run(append([]string{"pgasbench", "replay", "--shape", "sp", "--iterations", "2"}, strings.Fields(c.args)...)))
+		require.Equal(t, c.want, warn.String(), c.args)
+		require.NotContains(t, out.String(), why)
+	}
 }
 
 func TestReplayOfATraceThatIsCut(t *testing.T) {
@@ -81,6 +123,9 @@ func TestReplayArguments(t *testing.T) {
 		{"--shape bt --cost cheap", "cost model"},
 		{"--shape bt --window 5", "0 to 4"},
 		{"--shape bt --limit -1", "--limit"},
+		{"--shape bt --latency -1us", "--latency"},
+		{"--shape bt --whole --pinned 1", "--whole"},
+		{"--shape bt --limit 1000000 --bucket 5", "power of two"},
 		{"--shape bt --noise -1", "nothing negative"},
 		{"--shape bt --ranks-per-node 1 --nodes 2", "too few"},
 	} {

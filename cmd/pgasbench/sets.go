@@ -65,23 +65,23 @@ func measureSet(ctx context.Context, b *bench, r *row, op string, set int) (int,
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := b.agree(ctx, checkSet(b, win.Local(), priv, op, step)); err != nil {
+	if err := b.agree(ctx, checkSet(b, win.Local(), priv, op, step, setStride)); err != nil {
 		return 0, nil, err
 	}
 	return n, values, win.Free(ctx)
 }
 
 // checkSet checks what was put at the target, or what the last get brought.
-func checkSet(b *bench, local, priv []byte, op string, step int) error {
+func checkSet(b *bench, local, priv []byte, op string, step, stride int) error {
 	switch {
 	case op == opPut && b.w.Rank() == b.peer:
 		for i := range step {
-			if err := checkPattern(local[i*setStride:][:setPut], 1); err != nil {
+			if err := checkPattern(local[i*stride:][:setPut], 1); err != nil {
 				return fmt.Errorf("block %d: %w", i, err)
 			}
 		}
 	case op == opGet && b.w.Rank() == 0:
-		from := (step - 1) * setStride
+		from := (step - 1) * stride
 		for i, v := range priv {
 			if v != pattern(from+i, 2) {
 				return fmt.Errorf("wrong result: byte %d of the last block is %d, want %d", i, v, pattern(from+i, 2))

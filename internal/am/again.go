@@ -16,28 +16,40 @@ type sentReply struct{ rank, bytes int }
 // MostTries is how often a request, or any other operation, is sent again over a new connection before it fails.
 const MostTries = 3
 
-// requestSent is the end of a request's sending. Only a failure is news: a flushed request is sent again (A4), and any
-// other gets no reply.
+// requestSent is the end of a request's sending. Only a failure is news, and what was lent is no longer (A5): a flushed request is sent
+// again (A4), and any other gets no reply.
 func (a *AM) requestSent(i int, c *transport.Completion) (Reply, bool, error) {
 	a.mu.Lock()
 	s := &a.slots[i]
 	seq, to := s.seq, s.to
-	again := c.Status == transport.StatusFlushed && s.open && s.tries < MostTries
-	if !again {
+	again := c.Status == transport.StatusFlushed && s.open && !s.answered && !s.gone && s.tries < MostTries
+	if again {
+		s.held = true
+	} else {
 		s.sending = false
+		if s.open && s.answered {
+			r := s.reply
+			a.endLocked(i)
+			a.mu.Unlock()
+			return r, true, nil
+		}
 		a.freeLocked(i) // if it was answered, or given up, before
 	}
+	gone := s.gone
 	a.mu.Unlock()
 	if again {
 		a.hold(heldOp{rank: to, index: i, ep: c.EP})
 		return Reply{}, false, nil
 	}
-	if c.Status == transport.StatusOK {
+	if c.Status == transport.StatusOK && !gone {
 		return Reply{}, false, nil
 	}
-	cookie, known := a.finish(i, seq)
+	cookie, known := a.fail(i, seq)
 	if !known {
 		return Reply{}, false, nil // Lost has told the caller
+	}
+	if c.Status == transport.StatusPeerGone {
+		return Reply{Cookie: cookie, buffer: -1}, true, errGone
 	}
 	return Reply{Cookie: cookie, buffer: -1}, true, ErrLost
 }
@@ -88,22 +100,35 @@ const (
 func (a *AM) Holds() bool { return a.anyHeld.Load() > 0 }
 
 // Again sends the messages that wait for a connection and whose rank route gives one, and forgets those to ranks that
-// are gone. The poller calls it; it allocates.
-func (a *AM) Again(route func(rank int) (transport.EP, Route)) {
+// are gone. Requests that Lost has ended meanwhile it returns, as Lost does. The poller calls it; it allocates.
+func (a *AM) Again(route func(rank int) (transport.EP, Route)) (lost []uint64) {
 	keep := a.held[:0]
 	for _, h := range a.held {
 		ep, r := route(h.rank)
 		if !h.reply && r == Waiting && !a.awaited(h.index) {
 			r = Gone
 		}
-		if r == Waiting || r == Open && !a.sendAgain(h, ep) {
-			keep = append(keep, h)
-		} else if r == Gone {
+		switch {
+		case r == Gone:
 			a.forget(h)
+			continue
+		case r == Open && h.reply:
+			a.replyAgain(h, ep)
+			continue
+		case r == Open:
+			sent, cookie, gone := a.requestAgain(h, ep)
+			if gone {
+				lost = append(lost, cookie)
+			}
+			if sent || gone {
+				continue
+			}
 		}
+		keep = append(keep, h)
 	}
 	a.held = keep
 	a.anyHeld.Store(int32(len(a.held)))
+	return lost
 }
 
 // awaited reports whether somebody waits for the reply to a request.
@@ -113,31 +138,39 @@ func (a *AM) awaited(i int) bool {
 	return a.slots[i].open
 }
 
-// sendAgain posts a held message, or says that the NIC has no room.
-func (a *AM) sendAgain(h heldOp, ep transport.EP) bool {
-	if h.reply {
-		r := a.sent[h.index]
-		k := a.nRecv + ownRequests + h.index
-		a.replies = append(a.replies, a.send(ep, a.buffer(k), r.bytes, uint64(k)))
-		return true
-	}
+// replyAgain has a held reply sent over a new connection.
+func (a *AM) replyAgain(h heldOp, ep transport.EP) {
+	k := a.nRecv + ownRequests + h.index
+	a.replies = append(a.replies, a.send(ep, a.buffer(k), a.sent[h.index].bytes, uint64(k)))
+}
+
+// requestAgain posts a held request, or says that the NIC has no room. If gone is set Lost was called for its rank meanwhile, and its end is
+// to be told.
+func (a *AM) requestAgain(h heldOp, ep transport.EP) (sent bool, cookie uint64, gone bool) {
 	a.mu.Lock()
 	s := &a.slots[h.index]
-	open, bytes := s.open, s.bytes
+	open := s.open
+	s.held = !open // the NIC may have it from here on
 	a.mu.Unlock()
 	if !open { // given up meanwhile
 		a.forget(h)
-		return true
+		return true, 0, false
 	}
-	op := a.op[h.index : h.index+1]
-	op[0] = a.send(ep, a.buffer(a.nRecv+h.index), bytes, uint64(a.nRecv+h.index))
-	n, err := a.d.Post(op)
+	a.op[h.index].EP = ep
+	n, err := a.d.Post(a.op[h.index : h.index+1])
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if n == 1 {
-		a.mu.Lock()
 		s.tries++
-		a.mu.Unlock()
+		return true, 0, false
 	}
-	return n == 1 || err != nil // a NIC that takes nothing any more is closing
+	s.held = true
+	if s.gone {
+		s.sending = false
+		a.endLocked(h.index)
+		return false, s.cookie, true
+	}
+	return err != nil, 0, false // a NIC that takes nothing any more is closing
 }
 
 // forget frees the buffer of a message to a rank that is gone. Lost tells the askers.

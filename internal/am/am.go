@@ -97,6 +97,9 @@ const LeastMessage = headerBytes + 64
 // ErrLost: a request that could not be sent. Match with errors.Is.
 var ErrLost = errors.New("the request could not be sent")
 
+// errGone is ErrLost where the NIC has found that the rank has ended.
+var errGone = fmt.Errorf("%w: %w", transport.ErrPeerGone, ErrLost)
+
 // New makes the active messages of rank in a world of size ranks. base marks the cookies that belong to it; the caller
 // passes their completions to Arrived. more is how many receive buffers there are beside those of messages, for writes with
 // immediate: see Spent.
@@ -107,9 +110,9 @@ func New(d transport.Domain, rank, size, more int, base uint64, h Handler) (*AM,
 	if c := d.Caps(); c.MaxMessage < LeastMessage {
 		return nil, fmt.Errorf("%w: active messages need messages of %d bytes, this NIC's are at most %d", transport.ErrUnsupported, LeastMessage, c.MaxMessage)
 	}
-	credits := max(1, min(mostCredits, mostBuffers/(2*max(1, size))))
+	credits, bytes := shares(d.Caps(), size)
 	a := &AM{
-		d: d, base: base, handler: h, rank: rank, size: min(bufferSize(size), d.Caps().MaxMessage/8*8),
+		d: d, base: base, handler: h, rank: rank, size: bytes,
 		nReply: size * credits, nRecv: size*credits + ownRequests + more,
 		recv: make([]transport.Recv, 1), op: make([]transport.Op, ownRequests),
 		credits: make([]int, size), slots: make([]slot, ownRequests),
@@ -137,6 +140,17 @@ func New(d transport.Domain, rank, size, more int, base uint64, h Handler) (*AM,
 	return a, nil
 }
 
+// shares returns how many requests each rank may have under way to this one, and the size of a buffer.
+func shares(c transport.Caps, size int) (credits, bytes int) {
+	return max(1, min(mostCredits, mostBuffers/(2*max(1, size)))), min(bufferSize(size), c.MaxMessage/8*8)
+}
+
+// Bytes returns the registered memory that New takes for one rank of a world of size ranks over such a NIC, with more receive buffers.
+func Bytes(c transport.Caps, size, more int) int {
+	credits, bytes := shares(c, size)
+	return (2*size*credits + 2*ownRequests + more) * bytes
+}
+
 // MaxPayload returns the largest payload of a request or a reply, in bytes.
 func (a *AM) MaxPayload() int { return a.size - headerBytes }
 
@@ -157,18 +171,43 @@ func (a *AM) post(i int) error {
 // Request sends a request over ep to rank to, unless there is no credit, no slot or no room in the NIC: then ok is
 // false and the caller tries again after some progress. payload is copied.
 func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, payload []byte, cookie uint64) (ok bool, err error) {
-	i, seq := a.take(to, cookie, headerBytes+len(payload))
+	i, seq := a.take(to, cookie, false)
 	if i < 0 {
 		return false, nil
 	}
-	buf := a.buffer(a.nRecv + i)
-	b := header{kind: kindRequest, handler: handler, from: uint32(a.rank), slot: uint16(i), seq: seq, args: args, n: uint16(len(payload))}
-	b.encode(buf.Data())
+	buf := a.head(i, handler, seq, args, len(payload))
 	copy(buf.Data()[headerBytes:], payload)
-	op := a.op[i : i+1]
-	op[0] = a.send(ep, buf, headerBytes+len(payload), uint64(a.nRecv+i))
+	a.op[i] = a.send(ep, buf, headerBytes+len(payload), uint64(a.nRecv+i))
+	return a.begin(i)
+}
+
+// Gather is Request with a payload that the NIC takes from where it lies, behind the header from a buffer of this package: the NIC's Caps
+// must have at least two pieces in a list. The memory is lent until the caller is told of the request's end, by Arrived, Again or Lost, or
+// until ok is false (A5).
+func (a *AM) Gather(ep transport.EP, to int, handler uint8, args [4]uint64, payload transport.SGE, cookie uint64) (ok bool, err error) {
+	i, seq := a.take(to, cookie, true)
+	if i < 0 {
+		return false, nil
+	}
+	buf := a.head(i, handler, seq, args, payload.Mem.Bytes)
+	op := &a.op[i]
+	*op = a.send(ep, buf, headerBytes, uint64(a.nRecv+i))
+	op.NSGE, op.SGE[1] = 2, payload
+	return a.begin(i)
+}
+
+// head writes the header of slot i's request with n bytes of payload, and returns the slot's buffer.
+func (a *AM) head(i int, handler uint8, seq uint32, args [4]uint64, n int) mem.Range {
+	buf := a.buffer(a.nRecv + i)
+	h := header{kind: kindRequest, handler: handler, from: uint32(a.rank), slot: uint16(i), seq: seq, args: args, n: uint16(n)}
+	h.encode(buf.Data())
+	return buf
+}
+
+// begin posts slot i's request.
+func (a *AM) begin(i int) (ok bool, err error) {
 	// Outside the lock: a NIC may let time pass in Post, and others of this rank go on meanwhile.
-	n, err := a.d.Post(op)
+	n, err := a.d.Post(a.op[i : i+1])
 	if a.posted(i, n == 1 && err == nil) {
 		return true, nil
 	}
@@ -186,7 +225,7 @@ func (a *AM) send(ep transport.EP, buf mem.Range, n int, cookie uint64) transpor
 func (a *AM) Owns(c *transport.Completion) bool { return c.Cookie >= a.base }
 
 // Arrived handles a completion that Owns. A reply to a request of this rank is returned; the caller uses it and then
-// calls Release. An error is a failed request: its reply never comes.
+// calls Release. An error is a failed request: its reply never comes. It wraps ErrLost, and transport.ErrPeerGone where the rank has ended.
 func (a *AM) Arrived(c *transport.Completion) (r Reply, ok bool, err error) {
 	i := int(c.Cookie - a.base)
 	switch {
@@ -210,11 +249,14 @@ func (a *AM) received(i int, c *transport.Completion) (Reply, bool, error) {
 		return Reply{}, false, errors.Join(err, a.post(i))
 	}
 	if h.kind == kindReply {
-		cookie, known := a.finish(int(h.slot), h.seq)
-		if !known {
+		r := Reply{Status: h.handler, Payload: buf[headerBytes : headerBytes+int(h.n)], buffer: i}
+		switch a.finish(int(h.slot), h.seq, &r) {
+		case answerEarly:
+			return Reply{}, false, nil
+		case answerStray:
 			return Reply{}, false, a.post(i)
 		}
-		return Reply{Cookie: cookie, Status: h.handler, Payload: buf[headerBytes : headerBytes+int(h.n)], buffer: i}, true, nil
+		return r, true, nil
 	}
 	if !a.first(&h) {
 		return Reply{}, false, a.post(i)

@@ -249,6 +249,7 @@ func TestLateFailure(t *testing.T) {
 	r, ok, err := a.Arrived(&c)
 	require.True(t, ok)
 	require.ErrorIs(t, err, ErrLost)
+	require.ErrorIs(t, err, transport.ErrPeerGone)
 	require.Equal(t, uint64(43), r.Cookie)
 	for _, d := range ds {
 		require.NoError(t, d.Close())

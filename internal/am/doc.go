@@ -6,6 +6,8 @@
 //   - Request: a handler's number, four words, and a payload of up to MaxPayload bytes. Each gets one Reply: a
 //     status and up to MaxPayload bytes.
 //   - Credit: the right to have one request to one rank unanswered. A rank has the same number for every other.
+//   - Gathered: of a request whose payload is no copy: the NIC takes it from the caller's memory, behind the header from a buffer. That
+//     memory is lent.
 //   - Buffer: memory for one message. A rank keeps as many posted as all others together have credits for, and one
 //     for each of its own requests that is unanswered.
 //
@@ -24,9 +26,11 @@
 //   - A3: replies are matched by slot and sequence, so a stray or late one is dropped.
 //   - A4: a message that was flushed because its connection broke is held and sent again over the next one, which the
 //     caller makes. The target performs a request once, however often it comes: it knows the newest of each slot.
+//   - A5: who has lent memory is told of his request's end, in whatever way it ends, when the NIC does not have it any more: an answer that
+//     arrives before the sending was reported waits for that, and so does the news that the rank is lost.
 //
 // # Concurrency
 //
-// Request and Holds may be called by any goroutine. Arrived, Again and Flush are called by the NIC's poller, one at a time, and the
+// Request, Gather and Holds may be called by any goroutine. Arrived, Again and Flush are called by the NIC's poller, one at a time, and the
 // handler runs in them; it holds no lock of this package.
 package am

@@ -5,16 +5,24 @@ type slot struct {
 	seq    uint32
 	to     int
 	cookie uint64
-	bytes  int // of the message
 	tries  int // how often it was sent again
 
 	open    bool // the caller has yet to be told of its end
-	posting bool // Request is still at it
+	posting bool // its posting is still at work
 	sending bool // the NIC has the message, or it is held to be sent again: its buffer is in use
+	held    bool // of these, the latter
+
+	lent     bool  // its payload is the caller's memory, which is told of no end while the NIC has it (A5)
+	answered bool  // of a lent one: reply is here already
+	gone     bool  // likewise: the rank is given up
+	reply    Reply // of one that is answered
 }
 
+// atWork reports whether the NIC may be reading the caller's memory.
+func (s *slot) atWork() bool { return s.lent && s.sending && !s.held }
+
 // take opens a slot for a request to a rank and takes a credit; i is -1 where one of them is missing.
-func (a *AM) take(to int, cookie uint64, bytes int) (i int, seq uint32) {
+func (a *AM) take(to int, cookie uint64, lent bool) (i int, seq uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.credits[to] == 0 || len(a.free) == 0 {
@@ -24,9 +32,7 @@ func (a *AM) take(to int, cookie uint64, bytes int) (i int, seq uint32) {
 	a.free = a.free[:len(a.free)-1]
 	a.credits[to]--
 	s := &a.slots[i]
-	s.seq++
-	s.to, s.cookie, s.bytes, s.tries = to, cookie, bytes, 0
-	s.open, s.posting, s.sending = true, true, true
+	*s = slot{seq: s.seq + 1, to: to, cookie: cookie, open: true, posting: true, sending: true, lent: lent}
 	return i, s.seq
 }
 
@@ -62,7 +68,8 @@ func (a *AM) freeLocked(i int) {
 	}
 }
 
-// Lost ends the requests to a rank that is gone, and returns the callers' cookies: no reply will come.
+// Lost ends the requests to a rank that is gone, and returns the callers' cookies: no reply will come. Of those whose payload the NIC has
+// yet to give back Arrived or Again tells.
 func (a *AM) Lost(rank int) []uint64 { return a.Drop(rank, 0) }
 
 // Drop is Lost for the requests whose cookies have all bits of mask. What is on its way may arrive still, but is not
@@ -72,24 +79,59 @@ func (a *AM) Drop(rank int, mask uint64) []uint64 {
 	defer a.mu.Unlock()
 	var cookies []uint64
 	for i := range a.slots {
-		if s := &a.slots[i]; s.open && s.to == rank && s.cookie&mask == mask {
-			a.credits[rank]++ // it may come back
-			a.closeLocked(i)
+		s := &a.slots[i]
+		switch {
+		case !s.open || s.to != rank || s.cookie&mask != mask:
+		case s.atWork():
+			s.gone = true // its completion, which comes, is its end
+		default:
 			cookies = append(cookies, s.cookie)
+			a.endLocked(i) // the credit may be used again: the rank may come back
 		}
 	}
 	return cookies
 }
 
-// finish closes a slot and returns its cookie.
-func (a *AM) finish(i int, seq uint32) (cookie uint64, ok bool) {
+// endLocked is closeLocked, and gives the credit back.
+func (a *AM) endLocked(i int) {
+	a.credits[a.slots[i].to]++
+	a.closeLocked(i)
+}
+
+// What becomes of an answer.
+type answer uint8
+
+const (
+	answerStray answer = iota // nobody waits for it
+	answerEarly               // it waits in its slot: the NIC may still read what it was lent
+	answerDone                // it is the caller's
+)
+
+// finish closes the slot whose answer r is, and fills in its cookie; or has the answer wait there for requestSent.
+func (a *AM) finish(i int, seq uint32, r *Reply) answer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &a.slots[i]
+	if !s.open || s.seq != seq || s.answered {
+		return answerStray
+	}
+	r.Cookie = s.cookie
+	if s.atWork() {
+		s.answered, s.reply = true, *r
+		return answerEarly
+	}
+	a.endLocked(i)
+	return answerDone
+}
+
+// fail closes a slot whose request could not be sent and returns its cookie.
+func (a *AM) fail(i int, seq uint32) (cookie uint64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := &a.slots[i]
 	if !s.open || s.seq != seq {
 		return 0, false
 	}
-	a.closeLocked(i)
-	a.credits[s.to]++
+	a.endLocked(i)
 	return s.cookie, true
 }

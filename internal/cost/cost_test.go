@@ -124,6 +124,8 @@ type machine struct {
 	a, b       float64
 	noise      *rand.Rand
 	registered int
+	flying     int
+	rounds     int // registrations of one page
 }
 
 func (m *machine) spend(ns float64) {
@@ -136,10 +138,12 @@ func (m *machine) spend(ns float64) {
 func (m *machine) probe() Probe {
 	return Probe{
 		Now: func() time.Duration { return m.now }, PageBytes: 4096, Pages: 200,
-		Register:   func(n int) error { m.registered = n; m.spend(m.a*float64(n) + m.b); return nil },
+		Register:   func(n int) error { m.rounds += 1 / n; m.registered = n; m.spend(m.a*float64(n) + m.b); return nil },
 		Deregister: func() error { m.spend((m.a*float64(m.registered) + m.b) / 4); return nil },
 		Copy:       func(n int) { m.spend(40 + float64(n)/4) }, CopyBytes: 1 << 20,
-		Post: func() { m.spend(300) }, Lookup: func() { m.spend(45) }, Compare: func() { m.spend(3) },
+		Post: func(n int) error { m.flying += n; m.spend(250 + 50*float64(n)); return nil }, Posts: 16,
+		Drain:  func() error { m.spend(20_000); m.flying = 0; return nil },
+		Lookup: func() { m.spend(45) }, Compare: func() { m.spend(3) },
 	}
 }
 
@@ -150,11 +154,15 @@ func TestMeasure(t *testing.T) {
 	require.InEpsilon(t, 150, got.Register.A, 0.05)
 	require.InEpsilon(t, 4000, got.Register.B, 0.05)
 	require.InEpsilon(t, 1000, got.Deregister.B, 0.05)
-	require.InEpsilon(t, 300, got.Post, 0.9, "a batch has its share of the disturbances")
+	require.InEpsilon(t, 300, got.Post, 0.05)
+	require.InEpsilon(t, 50, got.PostLine.A, 0.05)
+	require.Equal(t, 16, got.PostSamples[len(got.PostSamples)-1].N)
+	require.Zero(t, m.flying, "what is posted is waited for")
+	require.Greater(t, m.rounds, 10)
 	require.InEpsilon(t, 45, got.Lookup, 0.9)
 	require.InEpsilon(t, 16424, float64(got.Copy.At(1<<16)), 0.2)
 	require.Equal(t, 200, got.RegisterSamples[len(got.RegisterSamples)-1].N)
-	require.Less(t, m.now, 22*time.Millisecond, "the time it was given, by its own clock")
+	require.Less(t, m.now, 16*time.Millisecond, "the time it was given, by its own clock")
 	require.Equal(t, 16384, got.LeastRegistered(16<<10))
 	slow := Model{Copy: Curve{{N: 256, Nanos: 104}, {N: 16384, Nanos: 4136}, {N: 65536, Nanos: 16424}}, Lookup: 5000}
 	require.Equal(t, 32768, slow.LeastRegistered(0), "where a copy takes 40 + 8192 ns")
@@ -169,4 +177,44 @@ func TestMeasure(t *testing.T) {
 	still.Now = func() time.Duration { return 0 }
 	_, err = Measure(still)
 	require.ErrorContains(t, err, "stands still")
+}
+
+// TestMeasureKeepsItsTime: on a machine that is slow, or is taken away for a while, there are fewer tries, and not more time.
+func TestMeasureKeepsItsTime(t *testing.T) {
+	slow := &machine{a: 1e4, b: 2e6}
+	p := slow.probe()
+	p.Post, p.Copy = nil, nil
+	got, err := Measure(p)
+	require.NoError(t, err)
+	require.Equal(t, 1, slow.rounds, "each size once")
+	require.InEpsilon(t, 2e6, got.Register.B, 0.01)
+	require.Less(t, slow.now, 26*time.Millisecond, "which takes 20.6 ms, and deregistrations")
+
+	for _, away := range []time.Duration{time.Millisecond, 4 * time.Millisecond, 12 * time.Millisecond, 100 * time.Millisecond} {
+		for _, when := range []int{0, 1, 7, 50, 200} { // registrations before it is taken away
+			m := &machine{a: 150, b: 4000}
+			p, register := m.probe(), 0
+			try := p.Register
+			p.Register = func(n int) error {
+				if register++; register == when {
+					m.now += away
+				}
+				return try(n)
+			}
+			got, err := Measure(p)
+			require.NoError(t, err)
+			require.Less(t, m.now, 16*time.Millisecond+away)
+			require.InEpsilon(t, 50, got.PostLine.A, 0.05, "%v after %d", away, when)
+			require.Len(t, got.Copy, 7)
+			if away < 7*time.Millisecond {
+				require.InEpsilon(t, 150, got.Register.A, 0.05, "%v after %d", away, when)
+			}
+		}
+	}
+
+	m := &machine{a: 150, b: 4000}
+	p = m.probe()
+	p.Post = func(int) error { return errors.New("queue is broken") }
+	_, err = Measure(p)
+	require.ErrorContains(t, err, "post of 1 operations: queue is broken")
 }

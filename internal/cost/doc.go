@@ -3,7 +3,7 @@
 //
 // # Terms
 //
-//   - Line: nanoseconds as a·pages + b, fitted to measurements by least squares, with the largest residual. Mean is the
+//   - Line: nanoseconds as a·pages + b (of posts: a·operations + b), fitted to measurements by least squares, with the largest residual. Mean is the
 //     line; Upper is the line plus that residual, the most that the measurements support. Whoever must not be late uses
 //     Upper (Li et al., CF 2011, section 3.2: "estimating the maximum potential cost").
 //   - Curve: nanoseconds by bytes, straight between measured sizes: a copy falls through the levels of the cache.
@@ -13,8 +13,8 @@
 //
 // # Life of a model
 //
-// Measure times registrations of a few sizes, each often enough for the least of the tries to mean something and all
-// within the time it is given, and fits the lines. What disturbed a try makes it longer, never shorter, so the least of the
+// Measure times registrations, posts and copies of a few sizes, in turns until the time is over that it is given, each of them once
+// in any case, and fits the lines. What disturbed a try makes it longer, never shorter, so the least of the
 // tries of a size is taken for the fit, and the largest deviation of these from the line is the residual. Write keeps a
 // model as JSON; Read takes it up again, on the same machine or for a replay on another.
 //
@@ -32,5 +32,6 @@
 //
 // # Limits
 //
-// Measuring takes Probe.Time, by default 20 ms, plus at most one try of the largest size.
+// Measuring takes Probe.Time, by default 15 ms, and no longer, unless a try of each size takes longer than that. A machine that
+// takes the processor away meanwhile adds that once.
 package cost

@@ -12,25 +12,36 @@ type Probe struct {
 	Now       func() time.Duration // a clock; it may be as coarse as a microsecond
 	PageBytes int
 	Pages     int           // the largest registration to try; 0: 256
-	Time      time.Duration // for all of it; 0: 20 ms
+	Time      time.Duration // for all of it; 0: 15 ms
 
 	Register   func(pages int) error // the first so many pages of memory that was touched before
 	Deregister func() error          // what Register registered
 	Copy       func(bytes int)       // once
 	CopyBytes  int                   // the largest copy to try; 0: none
-	Post       func()                // an operation, without its completion
+	Post       func(ops int) error   // hands the NIC so many operations at once, without their completion
+	Posts      int                   // how many it takes at once, at most
+	Drain      func() error          // waits until what Post has handed over is done
 	Lookup     func()                // Acquire and Release of a cached region
 	Compare    func()                // one comparison in a queue
 }
 
 // Limits of Measure.
 const (
-	defaultTime  = 20 * time.Millisecond
+	defaultTime  = 15 * time.Millisecond
 	defaultPages = 256
-	leastTries   = 3
+	mostTries    = 1 << 16
 )
 
-// Measure measures a model. It fails where registrations do, or where the clock stands still.
+// Shares of the time by which the parts of a measurement are to be over, in sixteenths.
+const (
+	untilRegistered = 8
+	untilPosted     = 10
+	untilCopied     = 14
+	untilAll        = 16
+)
+
+// Measure measures a model. It fails where registrations do, or where the clock stands still. When its time is over it takes what it has:
+// each thing was tried once then, if it took the machine so long, and as often as there was time for otherwise.
 func Measure(p Probe) (Model, error) {
 	if p.Now == nil || p.PageBytes <= 0 || p.Register == nil || p.Deregister == nil {
 		return Model{}, errors.New("measure costs: want a clock, a page size and a registrar")
@@ -42,69 +53,82 @@ func Measure(p Probe) (Model, error) {
 		p.Pages = defaultPages
 	}
 	m := Model{Name: "measured", PageBytes: p.PageBytes}
-	if err := p.registrations(&m); err != nil {
+	begin := p.Now()
+	until := func(share time.Duration) time.Duration { return begin + p.Time*share/untilAll }
+	if err := p.registrations(&m, until(untilRegistered)); err != nil {
 		return Model{}, err
 	}
-	sizes := 0
-	for n := 256; n <= p.CopyBytes; n *= 4 {
-		sizes++
+	if err := p.posts(&m, until(untilPosted)); err != nil {
+		return Model{}, err
 	}
-	for n := 256; n <= p.CopyBytes && p.Copy != nil; n *= 4 {
-		t := p.best(p.Time/4/time.Duration(sizes), func() { p.Copy(n) })
-		if k := len(m.Copy); k > 0 {
-			t = max(t, m.Copy[k-1].Nanos+1) // K1
-		}
-		m.Copy = append(m.Copy, Sample{n, t})
-	}
-	for _, one := range []struct {
+	p.copies(&m, until(untilCopied))
+	ones := []struct {
 		f  func()
 		to *float64
-	}{{p.Post, &m.Post}, {p.Lookup, &m.Lookup}, {p.Compare, &m.Compare}} {
+	}{{p.Lookup, &m.Lookup}, {p.Compare, &m.Compare}}
+	for i, one := range ones {
 		if one.f != nil {
-			*one.to = p.best(p.Time/20, one.f)
+			*one.to = p.best(p.part(until(untilAll), len(ones)-i), one.f)
 		}
 	}
 	return m, m.check()
 }
 
-// registrations measures and fits the two lines, in half of the time.
-func (p *Probe) registrations(m *Model) error {
-	var sizes []int
-	for n := 1; n <= p.Pages; n *= 4 {
-		sizes = append(sizes, n)
+// part returns the end of the first of so many equal parts of the time until end.
+func (p *Probe) part(end time.Duration, parts int) time.Duration {
+	now := p.Now()
+	return now + max(0, end-now)/time.Duration(parts)
+}
+
+// sizes are the powers of four up to most, and most.
+func sizes(least, most int) (all []int) {
+	for n := least; n <= most; n *= 4 {
+		all = append(all, n)
 	}
-	if sizes[len(sizes)-1] != p.Pages {
-		sizes = append(sizes, p.Pages)
+	if all[len(all)-1] != most {
+		all = append(all, most)
 	}
-	reg, dereg := make([]Sample, len(sizes)), make([]Sample, len(sizes))
-	for i, n := range sizes {
-		reg[i], dereg[i] = Sample{n, math.Inf(1)}, Sample{n, math.Inf(1)}
-	}
-	// All sizes in turn, so that a disturbance of some length does not spoil all tries of one.
-	for begin, try := p.Now(), 0; try < leastTries || p.Now()-begin < p.Time/2; try++ {
-		for i, n := range sizes {
-			t0 := p.Now()
-			if err := p.Register(n); err != nil {
-				return fmt.Errorf("measure the registration of %d pages: %w", n, err)
+	return all
+}
+
+// inTurns calls f for all sizes, and again until end: in turns, so that a disturbance of some length does not spoil all tries of one.
+func (p *Probe) inTurns(what string, all []int, end time.Duration, f func(i, n int) error) error {
+	for try := 0; try == 0 || p.Now() < end; try++ {
+		for i, n := range all {
+			if try > 0 && p.Now() >= end {
+				return nil
 			}
-			t1 := p.Now()
-			if err := p.Deregister(); err != nil {
-				return fmt.Errorf("measure the deregistration of %d pages: %w", n, err)
-			}
-			t2 := p.Now()
-			reg[i].Nanos, dereg[i].Nanos = min(reg[i].Nanos, float64(t1-t0)), min(dereg[i].Nanos, float64(t2-t1))
-			if try >= leastTries && p.Now()-begin > p.Time/2 {
-				break
+			if err := f(i, n); err != nil {
+				return err
 			}
 		}
-		if try > 1<<20 {
-			return errors.New("measure registrations: the clock stands still")
+		if try > mostTries {
+			return fmt.Errorf("measure %s: the clock stands still", what)
 		}
 	}
-	for i := range sizes {
-		reg[i].Nanos, dereg[i].Nanos = max(reg[i].Nanos, 1), max(dereg[i].Nanos, 1)
+	return nil
+}
+
+// registrations measures and fits the two lines.
+func (p *Probe) registrations(m *Model, end time.Duration) error {
+	all := sizes(1, p.Pages)
+	reg, dereg := untried(all), untried(all)
+	err := p.inTurns("registrations", all, end, func(i, n int) error {
+		t0 := p.Now()
+		if err := p.Register(n); err != nil {
+			return fmt.Errorf("measure the registration of %d pages: %w", n, err)
+		}
+		t1 := p.Now()
+		if err := p.Deregister(); err != nil {
+			return fmt.Errorf("measure the deregistration of %d pages: %w", n, err)
+		}
+		reg[i].least(t1 - t0)
+		dereg[i].least(p.Now() - t1)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	var err error
 	if m.Register, err = Fit(reg); err != nil {
 		return err
 	}
@@ -113,12 +137,78 @@ func (p *Probe) registrations(m *Model) error {
 	return err
 }
 
-// best returns the least time of f in nanoseconds, of batches that fit into limit.
-func (p *Probe) best(limit time.Duration, f func()) float64 {
+// posts measures what it takes to hand over 1 to Posts operations, and fits the line of them. What the clock takes itself, which is as much
+// as a post, is taken off.
+func (p *Probe) posts(m *Model, end time.Duration) error {
+	if p.Post == nil || p.Drain == nil || p.Posts < 2 {
+		return nil
+	}
+	clock := time.Duration(math.MaxInt64)
+	for range 16 {
+		t := p.Now()
+		clock = min(clock, p.Now()-t)
+	}
+	all := sizes(1, p.Posts)
+	took := untried(all)
+	err := p.inTurns("posts", all, end, func(i, n int) error {
+		t := p.Now()
+		if err := p.Post(n); err != nil {
+			return fmt.Errorf("measure the post of %d operations: %w", n, err)
+		}
+		took[i].least(p.Now() - t - clock)
+		if err := p.Drain(); err != nil {
+			return fmt.Errorf("measure the post of %d operations: %w", n, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	line, err := Fit(took)
+	if err != nil {
+		return err
+	}
+	m.PostLine, m.PostSamples, m.Post = &line, took, line.A+line.B
+	return nil
+}
+
+// copies measures the curve of copies.
+func (p *Probe) copies(m *Model, end time.Duration) {
+	if p.Copy == nil || p.CopyBytes < leastCopy {
+		return
+	}
+	all := sizes(leastCopy, p.CopyBytes)
+	for i, n := range all {
+		t := p.best(p.part(end, len(all)-i), func() { p.Copy(n) })
+		if k := len(m.Copy); k > 0 {
+			t = max(t, m.Copy[k-1].Nanos+1) // K1
+		}
+		m.Copy = append(m.Copy, Sample{n, t})
+	}
+}
+
+// leastCopy is the smallest copy that is measured.
+const leastCopy = 256
+
+// untried are samples of those sizes, before the first try.
+func untried(sizes []int) []Sample {
+	all := make([]Sample, len(sizes))
+	for i, n := range sizes {
+		all[i] = Sample{n, math.Inf(1)}
+	}
+	return all
+}
+
+// least takes in a try: what disturbs one makes it longer, never shorter.
+func (s *Sample) least(took time.Duration) { s.Nanos = min(s.Nanos, max(1, float64(took))) }
+
+// best returns the least time of f in nanoseconds, of batches until end: one at least.
+func (p *Probe) best(end time.Duration, f func()) float64 {
 	f()
+	begin := p.Now()
+	limit := max(0, end-begin)
 	least := math.Inf(1)
-	batch := 1
-	for begin := p.Now(); ; {
+	for batch := 1; ; {
 		t := p.Now()
 		for range batch {
 			f()
@@ -126,15 +216,12 @@ func (p *Probe) best(limit time.Duration, f func()) float64 {
 		now := p.Now()
 		took := now - t
 		least = min(least, float64(took)/float64(batch))
+		if now >= end || now == begin && batch == 1<<16 {
+			return max(least, 0.1)
+		}
 		if took < limit/16 && batch < 1<<16 {
 			batch *= 2 // until the clock's grain does not matter
 			least = math.Inf(1)
-		}
-		if now-begin >= limit && !math.IsInf(least, 1) {
-			return max(least, 0.1)
-		}
-		if now == begin && batch == 1<<16 {
-			return max(least, 0.1)
 		}
 	}
 }

@@ -26,9 +26,12 @@ type Model struct {
 	Compare    float64  `json:"ns_compare"`        // one comparison in a queue
 	// Transfer is the time from post to completion, by size; empty where it was not measured.
 	Transfer Curve `json:"transfer,omitempty"`
-	// RegisterSamples and DeregisterSamples are what the lines were fitted to.
+	// PostLine is the cost of handing over operations at once, by their number, of which Post is the first; nil where it was not measured.
+	PostLine *Line `json:"post,omitempty"`
+	// RegisterSamples, DeregisterSamples and PostSamples are what the lines were fitted to.
 	RegisterSamples   []Sample `json:"register_samples,omitempty"`
 	DeregisterSamples []Sample `json:"deregister_samples,omitempty"`
+	PostSamples       []Sample `json:"post_samples,omitempty"`
 }
 
 // Pages returns how many pages so many bytes take that begin on a page.
@@ -82,6 +85,11 @@ func (m *Model) check() error {
 	for name, f := range map[string]float64{"ns_post": m.Post, "ns_lookup": m.Lookup, "ns_compare": m.Compare} {
 		if !(f >= 0) {
 			return fmt.Errorf("%s is %v: want a number from zero on", name, f)
+		}
+	}
+	if m.PostLine != nil {
+		if err := m.PostLine.check("post"); err != nil {
+			return err
 		}
 	}
 	return errors.Join(m.Register.check("register"), m.Deregister.check("deregister"), m.Copy.check("copy"), m.Transfer.check("transfer"))

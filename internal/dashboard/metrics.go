@@ -36,7 +36,7 @@ func counters() []counter {
 		{"heap.reserved", family{"pgas_heap_reserved_bytes", "gauge", "Memory that the rank's symmetric heap has taken from the machine."}, ""},
 		{"heap.used", family{"pgas_heap_used_bytes", "gauge", "Memory in blocks of the rank's symmetric heap."}, ""},
 		{"reg.bytes", family{"pgas_registered_bytes", "gauge", "Memory registered with the NIC now, charged to the rank's budget."}, ""},
-		{"reg.peak", family{"pgas_registered_peak_bytes", "gauge", "The most memory that was registered at once."}, ""},
+		{"reg.peak", family{"pgas_registered_peak_bytes", "gauge", "The most memory that was registered at once for the rank's own transfers."}, ""},
 		{"reg.registrations", family{"pgas_registrations_total", "counter", regs}, ""},
 		{"reg.deregistrations", family{"pgas_deregistrations_total", "counter", deregs}, ""},
 		{"reg.evicted", family{"pgas_registrations_evicted_total", "counter", "Registrations given up to make room for others."}, ""},

@@ -8,6 +8,7 @@
 //   - Set: the firehoses of one rank, both ways.
 //   - Far: another rank's memory that is registered in buckets, as this rank sees it.
 //   - Piece: an operation of the engine, by number. At any time it has at most one firehose.
+//   - Claim: the buckets of a stretch of memory that are wanted together and kept until all operations on them are complete.
 //   - Owner, bucket, hit, miss, move, share: as in package firehose.
 //   - Lock: the engine's, under which pieces are taken and given back. A hit takes piece and firehose under it at once.
 //
@@ -16,9 +17,11 @@
 // An operation that one held bucket will do for has TryLocked and NoteLocked called while its piece is taken: no message, no
 // wait, no allocation, and no lock but the engine's. Any other is cut by Cut at the ends of buckets, and calls Attach for each
 // part. On a miss that writes a move, has it sent, and waits with the poller's work going on meanwhile; a small put travels in it.
+// A long transfer whose first buckets are held begins with those, and the others are asked for meanwhile.
 // What Attach refuses without an error goes by message to the owner's CPU. When the piece's operation is complete the poller calls
 // ReleaseLocked. Long transfers, and those of many runs, ask for many buckets together before that (Fetch, FetchRuns) and keep
-// none of them.
+// none of them. A transfer in chunks, which are posted by whoever polls, has a Claim for each half share instead: it asks for it when it has
+// all else that it needs, and gives it back when it is over. Of those uses the predictor is not told.
 //
 // # Life of exposed memory
 //
@@ -29,13 +32,15 @@
 // # Ahead of the use
 //
 // Under the policy Predictive the uses of buckets are told to regmgr's helper by their call sites, and the helper asks for buckets
-// before their next use. A hit and a miss of the same line of a program are the same use: see frames.
+// before their next use. A hit and a miss of the same line of a program are the same use: see frames. Uses that no prediction helps are not
+// told (package foresight): none as long as all that was used is held, and none of call sites that gain nothing by it.
 //
 // # Invariants
 //
 //   - E1: nothing is sent, registered or waited for while the engine's lock is held.
 //   - E2: a key that Attach or TryLocked has given is good until ReleaseLocked for the same piece.
-//   - E3: no caller waits for a firehose while Fetch or FetchRuns keep another for him: what they get they let go of.
+//   - E3: no caller waits for a firehose while Fetch or FetchRuns keep another for him: what they get they let go of. Whoever has
+//     a Claim waits for nothing but what the NIC reports.
 //   - E4: two ranks of which one could not tell the other about moves give up the firehoses between them, in that direction: what
 //     was told too late is dropped before what takes its place is sent.
 //   - E5: Withdraw returns when nothing of the memory is registered for anybody.
@@ -49,6 +54,6 @@
 //
 // # Limits
 //
-// Buckets have at least 32 KiB, and more where the NIC has too few registrations for that. 65536 buckets are kept in mind for
-// the predictor.
+// Buckets have at least 32 KiB, and more where the NIC has too few registrations for that. The predictor
+// is told of foresight.MostTargets buckets at a time.
 package hose

@@ -1,6 +1,7 @@
 package hose
 
 import (
+	"context"
 	"time"
 
 	"gopgas/firehose"
@@ -18,8 +19,9 @@ type Fetch struct {
 }
 
 // Fetch asks for the buckets of n bytes at address addr of far, as many as the share allows beside other transfers. It does not wait:
-// the caller has something to do until the answer comes, and calls End then. alone: a single bucket is asked for too; otherwise
-// whoever uses it will do that, perhaps with a put that travels along.
+// the caller has something to do until the answer comes, and calls End then. Where the first of them are held it is for those alone, and
+// those that follow are on their way meanwhile. alone: a single bucket is asked for too; otherwise whoever uses it will do that, perhaps
+// with a put that travels along.
 func (h *Set) Fetch(name string, far *Far, addr uint64, n int, alone bool) (Fetch, error) {
 	if far.bare {
 		return Fetch{bytes: n}, nil
@@ -31,18 +33,21 @@ func (h *Set) Fetch(name string, far *Far, addr uint64, n int, alone bool) (Fetc
 		h.lock.Unlock()
 		return Fetch{}, transport.NewOpError(name, far.rank, err)
 	}
-	half := uint64(max(1, h.budget.Share/2) << h.budget.Shift)
-	piece := h.holder.Piece(v, at, min(uint64(n), half))
+	piece := uint64(h.stretchLocked(v, at, n))
 	f := Fetch{h: h, rank: far.rank, bytes: int(piece)}
 	if piece <= v.End(at)-at && (!alone || h.holder.Held(v, at, piece)) {
 		h.lock.Unlock()
 		return f, nil
 	}
-	f.q = new(firehose.Request)
-	waits := h.holder.Acquire(v, f.q, at, piece) == firehose.Waiting
-	if !waits {
-		h.letGoLocked(f.q)
-		f.q = nil
+	var waits bool
+	if held := h.heldLocked(v, at, piece); held > 0 {
+		f.bytes, waits = int(held), held < piece && h.orderLocked(v, at+held, piece-held)
+	} else {
+		f.q = &firehose.Request{Early: true}
+		if waits = h.holder.Acquire(v, f.q, at, piece) == firehose.Waiting; !waits {
+			h.letGoLocked(f.q)
+			f.q = nil
+		}
 	}
 	h.lock.Unlock()
 	if waits {
@@ -51,6 +56,31 @@ func (h *Set) Fetch(name string, far *Far, addr uint64, n int, alone bool) (Fetc
 		h.send()
 	}
 	return f, nil
+}
+
+// heldLocked returns how many of n bytes at an offset lie in buckets that are held, from the first byte on. They become the last
+// to be given up.
+func (h *Set) heldLocked(v *firehose.View, at, n uint64) uint64 {
+	h.part.Early = true
+	from, held := h.holder.Partial(v, &h.part, at, n)
+	if held > 0 {
+		h.letGoLocked(&h.part)
+	}
+	if from != at {
+		return 0
+	}
+	return held
+}
+
+// orderLocked asks for buckets that nobody waits for yet, and reports whether they are on their way.
+func (h *Set) orderLocked(v *firehose.View, at, n uint64) bool {
+	q := &firehose.Request{Early: true}
+	if h.holder.Acquire(v, q, at, n) != firehose.Waiting {
+		h.letGoLocked(q)
+		return false
+	}
+	h.holder.Abandon(q)
+	return true
 }
 
 // Bytes is for how many bytes buckets are asked.
@@ -126,6 +156,7 @@ func (h *Set) FetchRuns(op string, count, i int, run func(int) Span) (next int, 
 			n = min(n, v.End(at)-at) // a long run asks for itself, later
 		}
 		q := &f.q[used]
+		q.Early = true
 		if h.holder.Acquire(v, q, at, n) == firehose.Ready {
 			h.letGoLocked(q)
 			continue
@@ -161,7 +192,7 @@ func (h *Set) awaitAll(op string, rank int, q []firehose.Request) error {
 	if done() {
 		return nil
 	}
-	err := h.nic.WaitUntil(op, rank, done)
+	err := h.nic.WaitUntil(context.Background(), op, rank, done)
 	if err != nil {
 		h.lock.Lock()
 		defer h.lock.Unlock()

@@ -1,6 +1,10 @@
 package hose
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"gopgas/firehose"
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -24,10 +28,12 @@ func (h *Set) Expose(r mem.Range) (uint32, error) {
 // Withdraw ends what Expose began, after Leave. It returns when no peer holds buckets any more; the members call it
 // together. Ranks that have parted have nothing in flight and send nothing any more: then each takes back what was held
 // of it by itself.
-func (h *Set) Withdraw(id uint32) error {
+// Where ctx ends first the error says who holds some, and all stays as it is: the memory, which they may reach, must not be freed.
+// Withdraw may be called again then.
+func (h *Set) Withdraw(ctx context.Context, id uint32) error {
 	h.server.Withdraw(id)
 	parted := h.nic.Parted()
-	err := h.nic.WaitUntil("free", nobody, func() bool {
+	err := h.nic.WaitUntil(ctx, "free", nobody, func() bool {
 		for r := range h.size {
 			if parted || h.nic.Gone(r) != nil {
 				h.server.Lost(r)
@@ -36,6 +42,9 @@ func (h *Set) Withdraw(id uint32) error {
 		// What this rank gives up must be on its way: when it waits no longer nobody may look after that for long.
 		return h.server.Withdrawn(id) && (parted || !h.work.Load())
 	})
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		return fmt.Errorf("buckets of the memory are held by ranks %v, so it stays registered: %w", h.server.Withdraw(id), err)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.parts, id)

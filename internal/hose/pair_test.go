@@ -1,6 +1,7 @@
 package hose
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -77,7 +78,7 @@ var errLost = errors.New("the connection broke")
 func (p *pair) end(t testing.TB) {
 	p.set[0].Leave([]*Far{p.far})
 	p.set[0].Progress()
-	require.NoError(t, p.set[1].Withdraw(p.id))
+	require.NoError(t, p.set[1].Withdraw(t.Context(), p.id))
 	require.Empty(t, p.nic[1].live, "E5")
 	s := p.regs[1].Stats()
 	require.Zero(t, s.Lent)
@@ -97,7 +98,7 @@ func (p *pair) try(off, bytes int) bool {
 	defer p.nic[0].lock.Unlock()
 	_, ok := p.set[0].TryLocked(0, p.far, p.addr(off), bytes)
 	if ok {
-		p.set[0].NoteLocked(0, p.far, p.addr(off), false)
+		p.set[0].NoteLocked(0, p.far, false)
 		p.set[0].ReleaseLocked(0)
 	}
 	return ok
@@ -112,13 +113,16 @@ func (p *pair) release(id int32) {
 func (n *nic) Gone(int) error { return n.gone }
 func (n *nic) Parted() bool   { return false }
 
-func (n *nic) WaitUntil(_ string, rank int, cond func() bool) error {
+func (n *nic) WaitUntil(ctx context.Context, _ string, rank int, cond func() bool) error {
 	for range 1000 {
 		if cond() {
 			return nil
 		}
 		if n.gone != nil && rank >= 0 {
 			return n.gone
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		for _, s := range n.p.set {
 			s.Progress()

@@ -1,6 +1,7 @@
 package hose
 
 import (
+	"context"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -18,9 +19,9 @@ type NIC interface {
 	Gone(rank int) error
 	// Parted reports whether this rank has parted from all others: nothing of them is in flight any more.
 	Parted() bool
-	// WaitUntil returns when cond holds, with the poller's work done meanwhile, or with an error when rank is gone or the
-	// NIC is closed. cond waits for nothing. The rank -1 stands for no single one.
-	WaitUntil(op string, rank int, cond func() bool) error
+	// WaitUntil returns when cond holds, with the poller's work done meanwhile, or with an error when rank is gone, the
+	// NIC is closed or ctx has ended. cond waits for nothing. The rank -1 stands for no single one.
+	WaitUntil(ctx context.Context, op string, rank int, cond func() bool) error
 	// Send sends one message, whose end is told to Answered with cookie; sent is false where there is no room, or no
 	// connection, now. It waits for nothing. To a rank that is gone it sends nothing, and says so to nobody.
 	Send(rank int, k Kind, body []byte, cookie uint64) (sent bool, err error)
@@ -41,7 +42,7 @@ type Config struct {
 	Pieces     int   // operations that are under way at once; they are numbered from 0
 	Sched      *sched.Sched
 	Registered *regmgr.Manager // whose budget Bytes is
-	Lock       *sync.Mutex     // the engine's, under which pieces are taken and given back
+	Lock       sync.Locker     // the engine's, under which pieces are taken and given back
 	NIC        NIC
 	Unanswered error // why firehoses end where the owner of memory could not deliver an answer
 }
@@ -52,7 +53,7 @@ type Set struct {
 	size       int
 	sched      *sched.Sched
 	reg        *regmgr.Manager
-	lock       *sync.Mutex // the engine's
+	lock       sync.Locker // the engine's
 	nic        NIC
 	unanswered error
 
@@ -63,7 +64,8 @@ type Set struct {
 	q      []firehose.Request // by piece
 	out    []outgoing
 	asked  []bool // by rank: moves were sent there
-	ahead  *foresight
+	ahead  *outlook
+	part   firehose.Request // of Fetch, in no call but it
 	costs  firehose.Costs
 	fixed  int     // not 0: the order of the buckets of new views, plus one
 	known  bool    // costs were asked for
@@ -153,6 +155,18 @@ func (h *Set) Stats() (origin firehose.HolderStats, target firehose.ServerStats)
 	h.lock.Unlock()
 	return origin, h.server.Stats()
 }
+
+// Foresight returns of how many uses of buckets the predictor was told, and of how many it was not since their call sites had gained
+// nothing by it.
+func (h *Set) Foresight() (told, untold uint64) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	s := h.ahead.table.Stats()
+	return s.Told, s.Untold
+}
+
+// Budget returns how the registrations of each rank are divided.
+func (h *Set) Budget() firehose.Budget { return h.budget }
 
 // viewLocked returns the view of f.
 func (h *Set) viewLocked(f *Far) (v *firehose.View, err error) {

@@ -102,6 +102,46 @@ func TestFetch(t *testing.T) {
 	p.end(t)
 }
 
+// TestFetchBeginsWithWhatIsHeld: a long transfer whose first buckets are held does not wait, and the others are on their way; one of which
+// all are held asks for nothing.
+func TestFetchBeginsWithWhatIsHeld(t *testing.T) {
+	p := newPair(t)
+	h := p.set[0]
+	unit := int(h.Unit())
+	require.NoError(t, h.Fix(h.Unit()))
+	first, err := h.Cut(p.far, p.addr(0), exposed, exposed)
+	require.NoError(t, err)
+	for i, off := range []int{0, first} {
+		_, direct, _, err := h.Attach("get", int32(i), p.far, p.addr(off), 8, nil, true)
+		require.NoError(t, err)
+		require.True(t, direct)
+		p.release(int32(i))
+	}
+	asked := p.nic[0].sent[Ask]
+	p.nic[0].full = 1 // the move finds no room yet
+	f, err := h.Fetch("put", p.far, p.addr(0), 8*unit, false)
+	require.NoError(t, err)
+	require.Equal(t, first+unit, f.Bytes())
+	require.False(t, f.Pending())
+	require.False(t, h.Held(p.far, p.addr(first+unit), 8))
+	n, err := f.End("put")
+	require.NoError(t, err)
+	require.Equal(t, first+unit, n)
+	h.Progress()
+	require.Equal(t, asked+1, p.nic[0].sent[Ask])
+	require.True(t, h.Held(p.far, p.addr(first+unit), 6*unit-first), "all that was left")
+	f, err = h.Fetch("put", p.far, p.addr(0), 7*unit, false)
+	require.NoError(t, err)
+	require.Equal(t, 7*unit, f.Bytes())
+	require.Equal(t, asked+1, p.nic[0].sent[Ask])
+	f, err = h.Fetch("put", p.far, p.addr(unit), 12*unit, false)
+	require.NoError(t, err)
+	require.Less(t, f.Bytes(), 8*unit)
+	require.Equal(t, asked+2, p.nic[0].sent[Ask])
+	require.True(t, h.holder.Held(p.far.v, p.addr(unit)-p.far.r.Start, 12*uint64(unit)), "and none of those that were held had to go")
+	p.end(t)
+}
+
 // TestUndelivered: where moves do not arrive messages do, and the owner is told that nothing of his is held any more.
 func TestUndelivered(t *testing.T) {
 	p := newPair(t)

@@ -1,6 +1,7 @@
 package hose
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -86,8 +87,10 @@ func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []
 		return 0, false, false, transport.NewOpError(name, far.rank, err)
 	}
 	q.Put = put
-	h.NoteLocked(id, far, addr, read)
 	state := h.holder.Acquire(v, q, addr-far.r.Start, uint64(n))
+	if state != firehose.Failed {
+		h.NoteLocked(id, far, read)
+	}
 	h.lock.Unlock()
 	if state == firehose.Waiting {
 		begun := h.sched.Now()
@@ -113,7 +116,7 @@ func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []
 
 // await returns when q, which was sent at begun, waits no longer. On an error everything with the rank has ended.
 func (h *Set) await(name string, rank int, q *firehose.Request, begun time.Duration) error {
-	err := h.nic.WaitUntil(name, rank, func() bool {
+	err := h.nic.WaitUntil(context.Background(), name, rank, func() bool {
 		h.lock.Lock()
 		defer h.lock.Unlock()
 		return q.State() != firehose.Waiting

@@ -10,6 +10,7 @@
 //   - Generation: of a transfer's number; it grows when the transfer is over. A handle is a number and a generation.
 //   - Part: what a transfer waits for the end of. While pieces are being added one part keeps it open that is none.
 //   - Kept: a piece whose result its waiter takes from the buffer. Piped: one that somebody has his own name for (Inner).
+//   - Tied: a piece with something more of its owner's that ends with it, under the lock.
 //   - Told: a transfer whose failure a flush tells if nobody has waited for its handle.
 //   - Lock: the owner's. What needs it says so.
 //

@@ -1,9 +1,11 @@
 package inflight
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"gopgas/internal/bounce"
+	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -38,7 +40,7 @@ type Piece struct {
 	Inner uint64    // the name by which who has had it Piped knows it
 	Tries int8      // how often it was posted again
 	Keep  bool      // the waiter takes the result from its buffer and frees it
-	Hosed bool      // it has a firehose
+	Tied  bool      // its owner lets go of something under the lock when it ends
 	Piped bool      // it is a pipe's, or a measurement's
 
 	fetch    bool // a non-blocking atomic
@@ -108,10 +110,10 @@ func (t *Table) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 // none is the transfer of a piece that belongs to none.
 const none = -1
 
-// Unhose reports whether piece id has a firehose, and has it have none: whoever asks lets go of it.
-func (t *Table) Unhose(id int32) (had bool) {
+// Untie reports whether piece id is tied, and unties it: whoever asks lets go of what it was tied to.
+func (t *Table) Untie(id int32) (had bool) {
 	p := &t.pieces[id]
-	had, p.Hosed = p.Hosed, false
+	had, p.Tied = p.Tied, false
 	return had
 }
 
@@ -138,6 +140,11 @@ func (t *Table) Fetched(id int32) bool { return t.pieces[id].fetch }
 // Free gives a piece and its slot back. Under the lock.
 func (t *Table) Free(id int32) {
 	p := &t.pieces[id]
+	if invariants.Enabled {
+		invariants.Check(!slices.Contains(t.free, id), "a piece is freed twice") // F1
+		invariants.Check(!p.Tied, "a piece is freed that is still tied")
+		invariants.Mangle(t.scratch.Slice(int(id)*ScratchBytes, ScratchBytes).Data())
+	}
 	if p.slot >= 0 {
 		t.pool.Give(p.slot)
 	}

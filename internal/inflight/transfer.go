@@ -3,6 +3,7 @@ package inflight
 import (
 	"sync/atomic"
 
+	"gopgas/internal/invariants"
 	"gopgas/transport"
 )
 
@@ -62,6 +63,7 @@ func (t *Table) PartDone(id int32, err error) (rank int, tell bool) {
 		tr.err = err
 	}
 	tr.left--
+	invariants.Check(tr.left >= 0, "a transfer has more parts done than it has") // F4
 	if tr.left > 0 {
 		return 0, false
 	}

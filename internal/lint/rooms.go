@@ -21,7 +21,7 @@ const (
 // line here, in the change that creates it, together with its line in docs/architecture.md.
 var rooms = []room{
 	// What people start.
-	{"cmd/pgasrun", "pgas internal/launch internal/dashboard internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
+	{"cmd/pgasrun", "pgas internal/launch internal/agent internal/crew internal/dashboard internal/pmiserver internal/control internal/proto regmgr transport/auto transport leaves"},
 	{"cmd/pgasbench", "cmd/pgasbench/transfers cmd/pgasbench/figures pgas window sync sync/coll internal/selector regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"cmd/pgasbench/transfers", "cmd/pgasbench/figures cmd/pgasbench/pair pgas window sync sync/coll internal/proto eager internal/superpipe internal/selector regmgr " +
 		"transport/auto transport/sim transport leaves"},
@@ -35,10 +35,14 @@ var rooms = []room{
 
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.
 	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/auto transport/sim transport/shm transport/transporttest transport leaves"},
+	{"pgas/algo", "pgas window sync sync/coll"}, // what programs could write themselves
+	{"pgas/hashmap", "pgas window sync"},        // as programs could
 	{"pgas", "internal/peers internal/atom window sync internal/racecheck internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
 		"internal/bounce internal/selector regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
-	{"internal/launch", "internal/pmiserver internal/control internal/pmi leaves"},
-	{"internal/dashboard", "internal/control"}, // what the launcher shows
+	{"internal/launch", "internal/agent internal/crew internal/pmiserver internal/control internal/pmi leaves"},
+	{"internal/agent", "internal/crew leaves"},                // ranks on other hosts
+	{"internal/crew", "internal/control internal/pmi leaves"}, // ranks as processes of this one
+	{"internal/dashboard", "internal/control"},                // what the launcher shows
 
 	// The column of one-sided access, each on the one below.
 	{"window", "internal/atom sync internal/racecheck internal/symheap internal/proto transport leaves"},
@@ -49,13 +53,15 @@ var rooms = []room{
 	{"internal/shape", ""}, // pure: where members lie
 	{"internal/racecheck", "internal/atom internal/symheap internal/proto internal/touch transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "internal/peers internal/atom internal/card internal/errand internal/inflight internal/prices internal/selector internal/hose eager internal/superpipe internal/spread internal/zcopy internal/am internal/bounce regmgr firehose internal/touch transport leaves"},
-	{"internal/hose", "regmgr firehose transport leaves"},
-	{"internal/card", "transport leaves"},                                                     // what members tell each other of their memory
-	{"internal/errand", "internal/atom leaves"},                                               // what others have this rank's CPU do
-	{"internal/inflight", "internal/bounce transport leaves"},                                 // operations and what handles wait for
-	{"internal/atom", leaves},                                                                 // what atomics do to an element
-	{"internal/peers", "transport leaves"},                                                    // who lives
+	{"internal/proto", "internal/peers internal/atom internal/card internal/errand internal/flight internal/nic internal/prices internal/selector internal/hose eager internal/superpipe internal/spread internal/zcopy internal/am regmgr firehose internal/touch transport leaves"},
+	{"internal/hose", "internal/foresight regmgr firehose transport leaves"},
+	{"internal/card", "transport leaves"},                                                                                     // what members tell each other of their memory
+	{"internal/errand", "internal/atom leaves"},                                                                               // what others have this rank's CPU do
+	{"internal/flight", "internal/peers internal/nic internal/am internal/superpipe internal/spread regmgr transport leaves"}, // large transfers of what is not registered
+	{"internal/nic", "internal/inflight internal/peers internal/am internal/bounce transport leaves"},                         // connections, operations, waits
+	{"internal/inflight", "internal/bounce transport leaves"},                                                                 // operations and what handles wait for
+	{"internal/atom", leaves},              // what atomics do to an element
+	{"internal/peers", "transport leaves"}, // who lives
 	{"internal/prices", "internal/selector eager internal/superpipe regmgr transport leaves"}, // what transfers cost
 	{"internal/selector", "internal/superpipe transport leaves"},
 	{"eager", "internal/bounce regmgr transport leaves"},
@@ -63,8 +69,9 @@ var rooms = []room{
 	{"internal/zcopy", "regmgr transport leaves"},
 	{"internal/am", "transport leaves"},
 	{"internal/bounce", "regmgr transport leaves"},
-	{"internal/replay", "firehose regmgr internal/predict leaves"}, // policies over recorded traces, in virtual time
+	{"internal/replay", "internal/foresight firehose regmgr internal/predict leaves"}, // policies over recorded traces, in virtual time
 	{"regmgr", "firehose internal/predict transport leaves"},
+	{"internal/foresight", "firehose leaves"}, // which uses of buckets are worth a prediction
 	{"firehose", leaves},         // pure accounting: it does not know what a NIC is
 	{"internal/predict", leaves}, // of regmgr's helper and of replays: it knows no NIC either
 
@@ -88,8 +95,8 @@ var rooms = []room{
 	{"internal/spread", leaves}, // memory in many pieces
 	{"internal/touch", leaves},  // page faults
 
-	// Leaves import nothing of ours and may be imported by every room that says so.
-	{"internal/sched", ""},
+	// Leaves import nothing of ours, but perhaps what checks invariants, and may be imported by every room that says so.
+	{"internal/sched", "internal/invariants"},
 	{"internal/callsite", ""},
 	{"internal/seats", ""},
 	{"internal/cost", ""},

@@ -140,3 +140,7 @@ func TestFencesReturn(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { Publish(w, w.Load()+1) }))
 	require.EqualValues(t, 11, w.Load())
 }
+
+func TestText(t *testing.T) {
+	require.Equal(t, []string{"0 B", "1023 B", "1.0 KiB", "64.0 MiB"}, []string{Text(0), Text(1023), Text(int64(1024)), Text(64 << 20)})
+}

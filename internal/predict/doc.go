@@ -7,12 +7,13 @@
 // # Terms
 //
 //   - Use: what a transfer leaves behind: its demand stamp, region, buffer address, call stack and the window, that is
-//     kind and buffer address of the W calls before it. Stack and stamp are taken at the call.
+//     kind and buffer address of the W calls of its goroutine before it. Stack and stamp are taken at the call.
 //   - Region: whatever the Cache registers, by a number of the Cache's: memory of the origin, or a bucket of a
 //     target's memory (then the buffer address is the bucket's number).
 //   - Signature: hash of stack and buffer address of a call and of its window. A site is a signature's record.
 //   - Period: the shortest difference between two demand stamps of a site. Due: last stamp + period.
-//   - Deadline: when the registration for a site must be finished: due, or earlier where items were too close.
+//   - Deadline: when the registration for a site must be finished: due, or earlier where items were too close, and by what calls
+//     paid for registrations on demand while the period passed: those are made ahead the next time.
 //   - DQ, RQ: the queue of uses that have completed; the queue of registrations to come, by deadline.
 //   - Awaited: a site whose deadline has been served, until its use is heard of or due + slack has passed.
 //
@@ -41,7 +42,7 @@
 //   - P4: a region with an awaited site is not given back: the use it was registered for is about to come.
 //   - P5: a region that is kept has a later event that looks at it again: an RQ item, an awaited site, or, where the
 //     cache refused because of a reference, the DQ item of the use that holds it. If that one is lost, the cache's own
-//     replacement takes the region.
+//     replacement takes the region. A site whose use lies in another region than the one it waited for has the former looked at next.
 //   - P6: a Put never waits. A full DQ loses the new entry and counts it.
 //
 // # Concurrency and lock order

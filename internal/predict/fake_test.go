@@ -71,13 +71,13 @@ type bench struct {
 	cache *fake
 	dq    *Queue
 	now   Nanos
-	ctx   Context
+	ctx   *Stream
 	acts  []Act
 	hits  []bool
 }
 
 func newBench(t *testing.T, c Config) *bench {
-	b := &bench{t: t, cache: newFake(), dq: NewQueue(0)}
+	b := &bench{t: t, cache: newFake(), dq: NewQueue(0), ctx: NewStream(c.withDefaults().Window)}
 	b.p = New(c, b.cache, b.dq)
 	return b
 }
@@ -103,7 +103,7 @@ func (b *bench) until(at Nanos) *bench {
 // call is a whole use at the current time of a call site (pc) with the buffer, which is its own region.
 func (b *bench) call(pc uintptr, buf uint64, pages uint32) *bench {
 	u := Use{At: b.now, Region: Region(buf), Buf: buf, Pages: pages, Stack: callsite.Stack{pc}}
-	b.ctx.Note(&u, MakeCall(1, buf))
+	b.ctx.Note(&u, MakeCall(1, buf), 0)
 	b.hits = append(b.hits, b.cache.demand(u.Region))
 	require.True(b.t, b.dq.Put(&u))
 	return b

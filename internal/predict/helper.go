@@ -30,8 +30,8 @@ type HelperSetup struct {
 	Poll     time.Duration // X: the longest nap while uses are in flight; 0 means DefaultPoll
 	Longest  time.Duration // the longest nap otherwise; 0 means DefaultLongest
 	// Seat is asked now and then whether the helper has a place, and for its term of equation 2: n(t_slice + t_cs), how
-	// long others on its core may keep it waiting. Nil: a core of its own, always.
-	Seat func() (sharing Nanos, has bool)
+	// long others on its core may keep it waiting. It may bind the thread, the helper's, to its core. Nil: a core of its own, always.
+	Seat func(*sched.Thread) (sharing Nanos, has bool)
 }
 
 // Naps of a helper. A use that is in flight may complete at any time, and a region is to be given back soon after it. With
@@ -105,7 +105,7 @@ func (h *Helper) run(t *sched.Thread) {
 	for !h.stop.Load() {
 		if sinceSeat++; sinceSeat > seatSteps && h.setup.Seat != nil {
 			sinceSeat = 0
-			if sharing, has := h.setup.Seat(); has {
+			if sharing, has := h.setup.Seat(t); has {
 				h.predictor.Costs().Sharing = sharing
 			} else { // everything stays registered, and uses unread
 				sinceSeat = seatSteps

@@ -118,7 +118,7 @@ func TestHelperThatPanicsLeavesTheRest(t *testing.T) {
 
 func TestHelperWithoutASeatTouchesNothing(t *testing.T) {
 	var seat atomic.Bool
-	x := startHelper(t, HelperSetup{Seat: func() (Nanos, bool) { return 0, seat.Load() }})
+	x := startHelper(t, HelperSetup{Seat: func(*sched.Thread) (Nanos, bool) { return 0, seat.Load() }})
 	x.use(1)
 	require.Eventually(t, func() bool { _, naps := x.h.Turns(); return naps > 2 }, 20*time.Second, time.Millisecond)
 	require.True(t, x.cache.Registered(1))

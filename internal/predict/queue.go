@@ -21,12 +21,14 @@ type Queue struct {
 	tail  uint64 // the consumer's: entries read
 }
 
+// slot is two lines of a processor's cache, of which no other slot has a part.
 type slot struct {
 	seq atomic.Uint64 // position: free for that entry; position + 1: holds it
 	use Use
+	_   [16]byte
 }
 
-// DefaultQueue is the number of entries of a DQ. They fill 10 KiB; the paper's ring has 5.6 KB.
+// DefaultQueue is the number of entries of a DQ. They fill 8 KiB; the paper's ring has 5.6 KB.
 const DefaultQueue = 64
 
 // NewQueue returns an empty queue of at least entries slots, a power of two; 0 means DefaultQueue.

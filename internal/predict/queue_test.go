@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,7 +41,7 @@ func TestQueueNeverShowsHalfAnEntry(t *testing.T) {
 		defer done.Store(true)
 		for i := range uint64(uses) {
 			u := Use{At: Nanos(i), Region: Region(i), Buf: i, Pages: uint32(i)}
-			u.Stack[7], u.Prev[3] = uintptr(i), Call(i)
+			u.Stack[7], u.Before = uintptr(i), i
 			q.Put(&u)
 		}
 	}()
@@ -60,7 +61,7 @@ func TestQueueNeverShowsHalfAnEntry(t *testing.T) {
 		i := uint64(u.At)
 		require.Greater(t, u.At, last)
 		last = u.At
-		if u.Region != Region(i) || u.Buf != i || u.Pages != uint32(i) || u.Stack[7] != uintptr(i) || u.Prev[3] != Call(i) {
+		if u.Region != Region(i) || u.Buf != i || u.Pages != uint32(i) || u.Stack[7] != uintptr(i) || u.Before != i {
 			require.Fail(t, "a torn entry", "%+v", u)
 		}
 	}
@@ -77,7 +78,7 @@ func TestManyProducers(t *testing.T) {
 		wg.Go(func() {
 			for i := range uint64(uses) {
 				u := Use{At: Nanos(i), Region: Region(id), Buf: i ^ id<<32}
-				u.Prev[3] = Call(u.Buf)
+				u.Before = u.Buf
 				q.Put(&u)
 			}
 		})
@@ -97,7 +98,7 @@ func TestManyProducers(t *testing.T) {
 			continue
 		}
 		got++
-		if u.At <= last[u.Region] || u.Buf != uint64(u.At)^uint64(u.Region)<<32 || u.Prev[3] != Call(u.Buf) {
+		if u.At <= last[u.Region] || u.Buf != uint64(u.At)^uint64(u.Region)<<32 || u.Before != u.Buf {
 			require.Fail(t, "a torn entry, or one twice", "%+v", u)
 		}
 		last[u.Region] = u.At
@@ -114,19 +115,19 @@ func TestStreamTellsWindowsApart(t *testing.T) {
 			length = 2 // the default
 		}
 		s := NewStream(window)
-		seen := map[[MaxWindow]Call][]int{}
+		seen := map[uint64][]int{}
 		var calls []int
 		for i := range 2000 {
 			var u Use
 			call := i * i % 7
-			s.Note(&u, MakeCall(1, uint64(call)<<12))
+			s.Note(&u, MakeCall(1, uint64(call)<<12), 0)
 			if i >= length {
-				want, known := seen[u.Prev]
+				want, known := seen[u.Before]
 				if !known {
 					for _, other := range seen {
 						require.NotEqual(t, other, calls[i-length:], "window %d: one window, two words", window)
 					}
-					seen[u.Prev] = append([]int(nil), calls[i-length:]...)
+					seen[u.Before] = append([]int(nil), calls[i-length:]...)
 				} else {
 					require.Equal(t, want, calls[i-length:], "window %d: two windows, one word", window)
 				}
@@ -136,9 +137,9 @@ func TestStreamTellsWindowsApart(t *testing.T) {
 		require.Greater(t, len(seen), 2)
 	}
 	s, u := NewStream(NoWindow), Use{}
-	s.Note(&u, MakeCall(1, 5))
-	s.Note(&u, MakeCall(1, 6))
-	require.Zero(t, u.Prev)
+	s.Note(&u, MakeCall(1, 5), 0)
+	s.Note(&u, MakeCall(1, 6), 0)
+	require.Zero(t, u.Before)
 }
 
 func TestPutAllocatesNothing(t *testing.T) {
@@ -147,41 +148,34 @@ func TestPutAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() { q.Put(&u); q.take(&u) }))
 }
 
-func TestContextHoldsThePreviousCalls(t *testing.T) {
-	var c Context
-	var u Use
-	for i := range 6 {
-		c.Note(&u, MakeCall(uint8(i), uint64(1000+i)))
-	}
-	require.Equal(t, [MaxWindow]Call{MakeCall(4, 1004), MakeCall(3, 1003), MakeCall(2, 1002), MakeCall(1, 1001)}, u.Prev)
+func TestCallsDiffer(t *testing.T) {
 	require.NotEqual(t, MakeCall(0, 0), Call(0), "a call is not the lack of one")
 	require.NotEqual(t, MakeCall(1, 8), MakeCall(2, 8))
 }
 
 func TestSignatureTakesInWhatThePaperSays(t *testing.T) {
 	base := Use{At: 5, Region: 3, Buf: 64, Pages: 2}
-	base.Stack[0], base.Prev[0], base.Prev[1], base.Prev[2] = 11, MakeCall(1, 2), MakeCall(3, 4), MakeCall(5, 6)
+	base.Stack[0], base.Before = 11, 7
 	change := func(f func(*Use)) uint64 { u := base; f(&u); return Signature(&u, 2) }
 	same := Signature(&base, 2)
 	for name, f := range map[string]func(*Use){
-		"stack":            func(u *Use) { u.Stack[7] = 1 },
-		"buffer":           func(u *Use) { u.Buf++ },
-		"previous call":    func(u *Use) { u.Prev[0]++ },
-		"the one before":   func(u *Use) { u.Prev[1]++ },
-		"order of calls":   func(u *Use) { u.Prev[0], u.Prev[1] = u.Prev[1], u.Prev[0] },
-		"previous's kind ": func(u *Use) { u.Prev[0] = MakeCall(2, 2) },
+		"stack":        func(u *Use) { u.Stack[7] = 1 },
+		"buffer":       func(u *Use) { u.Buf++ },
+		"calls before": func(u *Use) { u.Before++ },
 	} {
 		require.NotEqual(t, same, change(f), name)
 	}
 	for name, f := range map[string]func(*Use){
-		"time":             func(u *Use) { u.At++ },
-		"region":           func(u *Use) { u.Region++ },
-		"size":             func(u *Use) { u.Pages++ },
-		"call three back ": func(u *Use) { u.Prev[2]++ },
+		"time":   func(u *Use) { u.At++ },
+		"region": func(u *Use) { u.Region++ },
+		"size":   func(u *Use) { u.Pages++ },
 	} {
 		require.Equal(t, same, change(f), name)
 	}
-	require.NotEqual(t, same, Signature(&base, 3))
+	u := base
+	u.Before++
+	require.Equal(t, Signature(&base, 0), Signature(&u, 0), "no window")
+	require.EqualValues(t, 128, reflect.TypeFor[slot]().Size())
 }
 
 func BenchmarkPut(b *testing.B) {
@@ -219,11 +213,11 @@ func BenchmarkSignature(b *testing.B) {
 	}
 }
 
-// TestStreamOfMany: what goroutines note at once is counted exactly, and a window holds calls that were made, or none.
+// TestStreamOfMany: goroutines that share a window, and note at once, get windows of calls that were made, or of none.
 func TestStreamOfMany(t *testing.T) {
 	const makers, calls = 4, 4000
 	s := NewStream(2)
-	hash := func(c Call) uint64 { return mix(seed, uint64(c)) >> halfWord }
+	hash := func(c Call) uint64 { return uint64(c) * factor >> 32 }
 	known := map[uint64]bool{0: true}
 	for id := range makers {
 		known[hash(MakeCall(1, uint64(id)<<12))] = true
@@ -234,8 +228,8 @@ func TestStreamOfMany(t *testing.T) {
 		wg.Go(func() {
 			for range calls {
 				var u Use
-				s.Note(&u, MakeCall(1, uint64(id)<<12))
-				if w := uint64(u.Prev[0]); !known[w>>halfWord] || !known[uint64(uint32(w))] {
+				s.Note(&u, MakeCall(1, uint64(id)<<12), 0)
+				if w := u.Before; !known[w>>32] || !known[uint64(uint32(w))] {
 					strange.Add(1)
 				}
 			}
@@ -243,5 +237,19 @@ func TestStreamOfMany(t *testing.T) {
 	}
 	wg.Wait()
 	require.Zero(t, strange.Load())
-	require.EqualValues(t, makers*calls, s.Calls())
+}
+
+// TestStreamOfGoroutines: what one goroutine calls is no part of another's window.
+func TestStreamOfGoroutines(t *testing.T) {
+	s := NewStream(2)
+	alone := NewStream(2)
+	for i := range uint64(20) {
+		var u, other, want Use
+		s.Note(&u, MakeCall(0, i), 0xc000002380)
+		alone.Note(&want, MakeCall(0, i), 0)
+		for range i % 3 {
+			s.Note(&other, MakeCall(1, i<<20), 0xc000006700)
+		}
+		require.Equal(t, want.Before, u.Before)
+	}
 }

@@ -102,7 +102,7 @@ func TestPeriodIsTheShortest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var s site
 			for _, at := range c.stamps {
-				s.observe(at, c.age, 5)
+				s.observe(at, 0, c.age, 5)
 			}
 			require.Equal(t, c.period, s.period)
 			require.Equal(t, slices.Max(c.stamps), s.last)
@@ -152,7 +152,7 @@ func TestRandomPrograms(t *testing.T) {
 				b.cache.gone[Region(200+rng.IntN(50))] = true
 			}
 			u := Use{At: b.now, Region: Region(buf / 2), Buf: buf, Pages: uint32(1 + rng.IntN(20)), Stack: callsite.Stack{1}}
-			b.ctx.Note(&u, MakeCall(1, buf))
+			b.ctx.Note(&u, MakeCall(1, buf), 0)
 			b.cache.demand(u.Region)
 			b.dq.Put(&u)
 		}

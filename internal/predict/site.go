@@ -23,11 +23,14 @@ type site struct {
 	uses     int
 	last     Nanos // latest demand stamp
 	period   Nanos // shortest difference between two; 0: unknown
+	lead     Nanos // what calls paid on demand in that period
+	paid     Nanos // what all calls before the latest had paid
 	due      Nanos // when the next use is predicted
 	deadline Nanos // when the registration must be finished: due or earlier
 	expiry   Nanos // when an awaited use is given up
 	streak   int   // differences in a row that were much longer than the period
 	least    Nanos // the shortest of them
+	slow     Nanos // what calls paid in that one
 	guess    guess
 }
 
@@ -56,29 +59,31 @@ func (r *region) earliest(except *site) (at Nanos, waited bool) {
 	return at, waited
 }
 
-// observe takes a demand stamp into the period (P1). With age > 0 a period that age differences in a row exceed by more than slack gives way to the shortest of those.
-func (s *site) observe(at Nanos, age int, slack Nanos) {
+// observe takes a demand stamp into the period (P1). paid is what all calls before it have paid on demand. With age > 0 a period that age differences in a row exceed by more than slack gives way to the shortest of those.
+func (s *site) observe(at, paid Nanos, age int, slack Nanos) {
 	s.uses++
 	if s.uses == 1 {
-		s.last = at
+		s.last, s.paid = at, paid
 		return
 	}
-	d := at - s.last
-	if d < 0 {
+	d, between := at-s.last, Nanos(0)
+	switch {
+	case d < 0:
 		d = -d // transfers may complete in another order than they were called in
-	} else {
-		s.last = at
+	case d > 0:
+		between = paid - s.paid
+		s.last, s.paid = at, paid
 	}
 	switch {
 	case d == 0:
 	case s.period == 0 || d < s.period:
-		s.period, s.streak = d, 0
+		s.period, s.lead, s.streak = d, between, 0
 	case age > 0 && d > s.period+slack:
 		if s.streak++; s.streak == 1 || d < s.least {
-			s.least = d
+			s.least, s.slow = d, between
 		}
 		if s.streak >= age {
-			s.period, s.streak = s.least, 0
+			s.period, s.lead, s.streak = s.least, s.slow, 0
 		}
 	default:
 		s.streak = 0

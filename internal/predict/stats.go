@@ -55,8 +55,8 @@ func (c *counts) judge(g guess, at Nanos) {
 	}
 }
 
-// Gap returns the median period of the sites whose next use is predicted, which is what a helper has to act within; 0:
-// there is none. Only the goroutine that calls Step may call it.
+// Gap returns the median period of the sites whose next use is predicted: a helper that may act so much later gives back half of
+// the regions between two uses (equation 2 is asked for each by itself). 0: there is none. Only the goroutine that calls Step may call it.
 func (p *Predictor) Gap() Nanos {
 	periods := make([]Nanos, 0, len(p.rq)+len(p.vigil))
 	for _, s := range p.rq {

@@ -30,6 +30,8 @@ type Config struct {
 	MinSlack Nanos   // and at least this; 0 means 1 ms
 	Age      int     // differences in a row, all much longer, that end a period; 0: a period never grows
 	Sites    int     // most signatures; 0 means 65 536
+	// Clock converts the stamps of uses, which their calls leave to the helper as they are; nil: they are nanoseconds.
+	Clock func(stamp int64) Nanos
 	// Periodicity, if not 0, is the number of calls that the periodicity-based predictor looks at (8 to 1024); it
 	// then makes the predictions, and signatures take no window.
 	Periodicity int
@@ -70,9 +72,11 @@ type Predictor struct {
 	table  table
 	rq     schedule
 	vigil  vigil
-	cycle  *cycle // of the periodicity-based predictor, else nil
-	ask    bool   // the turn is the RQ's
+	cycle  *cycle    // of the periodicity-based predictor, else nil
+	left   []*region // their last site has gone to another region
+	ask    bool      // the turn is the RQ's
 	use    Use
+	paid   Nanos // by the calls heard of, for registrations on demand
 	counts counts
 }
 
@@ -94,6 +98,11 @@ func (p *Predictor) Costs() *Costs { return &p.cfg.Costs }
 // Step does one thing and returns when to call again: now if there may be more to do, Never if only a use can bring
 // work. Work that takes time is over when it returns; the next step is told the new time.
 func (p *Predictor) Step(now Nanos) (Act, Nanos) {
+	if n := len(p.left); n > 0 {
+		r := p.left[n-1]
+		p.left = p.left[:n-1]
+		return p.leave(now, r), now
+	}
 	if !p.ask && p.dq.take(&p.use) {
 		p.ask = true
 		return p.used(now), now
@@ -120,19 +129,27 @@ func (p *Predictor) Step(now Nanos) (Act, Nanos) {
 // used handles an item of the DQ.
 func (p *Predictor) used(now Nanos) Act {
 	u := &p.use
+	if p.cfg.Clock != nil {
+		u.At = p.cfg.Clock(u.At)
+	}
 	p.counts.uses.Add(1)
 	s := p.table.site(Signature(u, p.cfg.Window))
+	former := s.region
 	p.withdraw(s) // an item that is still queued is stale: the use went on demand
+	if former != nil && former.id != u.Region {
+		p.left = append(p.left, former) // P5
+	}
 	p.counts.judge(s.guess, u.At)
-	s.observe(u.At, p.cfg.Age, p.slack(s.period))
+	s.observe(u.At, p.paid, p.cfg.Age, p.slack(s.period))
+	p.paid += Nanos(u.Paid)
 	r := p.table.attach(s, u.Region, u.Pages)
 	at, waited := r.earliest(s)
 	due, known := p.predict(s, u.At)
 	s.guess = guess{}
 	if known {
-		s.due, s.deadline = due, due
+		s.due, s.deadline = due, due-p.lead(s)
 		s.guess = guess{from: s.last, to: due}
-		at = min(at, due)
+		at = min(at, s.deadline)
 	}
 	act := p.giveBack(now, r, at, waited)
 	if act == Kept {
@@ -148,12 +165,31 @@ func (p *Predictor) used(now Nanos) Act {
 	return act
 }
 
+// leave looks at a region that a site waited for whose use then lay in another one, such as a larger one around it.
+func (p *Predictor) leave(now Nanos, r *region) Act {
+	if of := p.table.regions[r.id]; of != nil {
+		r = of
+	}
+	at, waited := r.earliest(nil)
+	p.expect(r)
+	return p.giveBack(now, r, at, waited)
+}
+
 // predict returns when the site's next use is due.
 func (p *Predictor) predict(s *site, at Nanos) (Nanos, bool) {
 	if p.cycle != nil {
 		return p.cycle.next(s.sig, at)
 	}
 	return s.last + s.period, s.period > 0
+}
+
+// lead is by how much the next use may come earlier than it is due. A period in which calls registered on demand contains those
+// registrations, which are made ahead the next time.
+func (p *Predictor) lead(s *site) Nanos {
+	if p.cycle != nil {
+		return 0
+	}
+	return min(s.lead, s.period)
 }
 
 // giveBack is the deregistration condition and what follows from it.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/callsite"
 )
 
 // us is a microsecond; ms a millisecond.
@@ -52,6 +54,55 @@ func TestTwoMissesThenHits(t *testing.T) {
 	}
 	require.Equal(t, []bool{false, false, false, false, true, true, true}, b.hits,
 		"windows of no, one and two calls before, then two misses of the signature that stays")
+}
+
+// TestASiteGoesToAnotherRegion (P5): the region that its use was predicted for is looked at, and given back.
+func TestASiteGoesToAnotherRegion(t *testing.T) {
+	c := worked()
+	c.Window = NoWindow
+	b := newBench(t, c)
+	b.call(1, 100, 10).until(1*ms).call(1, 100, 10).until(2*ms - 1)
+	require.True(t, b.cache.held[100], "ahead of 2 ms")
+	b.took()
+	b.cache.held[200] = true // around the same buffer
+	require.True(t, b.dq.Put(&Use{At: b.now, Region: 200, Buf: 100, Pages: 20, Stack: callsite.Stack{1}}))
+	b.until(2 * ms)
+	require.Equal(t, []Act{GaveBack, GaveBack}, b.took())
+	require.Empty(t, b.cache.held)
+	require.Equal(t, Never, b.cache.expect[100])
+	require.Len(t, b.p.rq, 1)
+}
+
+// TestTheLeadByHand: the second use comes 1 ms after the first, of which the first and a call between them were kept 200 and 100 us
+// by registrations on demand; so the third may come 300 us before it is due. It does, and ends that.
+func TestTheLeadByHand(t *testing.T) {
+	c := worked()
+	c.Window = NoWindow
+	b := newBench(t, c)
+	b.cache.entries = 0
+	use := func(buf uint64, paid Nanos) {
+		b.cache.demand(Region(buf))
+		u := Use{At: b.now, Region: Region(buf), Buf: buf, Pages: 10, Stack: callsite.Stack{1}}
+		u.Pay(paid)
+		require.True(t, b.dq.Put(&u))
+	}
+	use(100, 200*us)
+	b.until(500 * us)
+	use(200, 100*us)
+	b.until(1000 * us)
+	use(100, 50*us)
+	b.until(1001 * us)
+	s := b.p.rq[0]
+	require.Equal(t, [3]Nanos{1000 * us, 2000 * us, 1700 * us}, [3]Nanos{s.period, s.due, s.deadline})
+	b.until(1700 * us)
+	require.True(t, b.cache.held[100])
+	use(100, 0)
+	b.until(1701 * us)
+	require.Equal(t, [3]Nanos{700 * us, 2400 * us, 2350 * us}, [3]Nanos{s.period, s.due, s.deadline}, "the second one's own 50 us")
+	b.now = 2360 * us
+	use(100, 0)
+	b.until(2361 * us)
+	require.Equal(t, [3]Nanos{660 * us, 3020 * us, 3020 * us}, [3]Nanos{s.period, s.due, s.deadline})
 }
 
 func TestDeadlinesByHand(t *testing.T) {
@@ -294,4 +345,23 @@ func TestRemoteBucketsByTheSamePredictor(t *testing.T) {
 		}
 	}
 	require.NotContains(t, b.hits[3*3:], false, "one call site, three targets: three signatures, all predicted")
+}
+
+// TestStampsAreConverted: uses carry stamps of another clock, which the helper's is made of.
+func TestStampsAreConverted(t *testing.T) {
+	c := Costs{Hash: 1000}
+	plain, raw := newBench(t, Config{Costs: c}), newBench(t, Config{Costs: c, Clock: func(stamp int64) Nanos { return stamp/4 + 100 }})
+	for i := range Nanos(6) {
+		at := 100 + i*1e6
+		plain.until(at).call(1, 64, 4)
+		raw.until(at)
+		u := Use{At: (at - 100) * 4, Region: 64, Buf: 64, Pages: 4, Stack: callsite.Stack{1}}
+		raw.ctx.Note(&u, MakeCall(1, 64), 0)
+		raw.hits = append(raw.hits, raw.cache.demand(u.Region))
+		require.True(t, raw.dq.Put(&u))
+		require.Equal(t, plain.took(), raw.took())
+	}
+	require.Equal(t, plain.hits, raw.hits)
+	require.True(t, raw.hits[5])
+	require.Equal(t, plain.p.Stats(), raw.p.Stats())
 }

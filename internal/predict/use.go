@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -33,38 +34,37 @@ func MakeCall(kind uint8, addr uint64) Call {
 
 // Use is one use of a region by a transfer.
 type Use struct {
-	At     Nanos          // when the call was made: the demand stamp
+	At     Nanos          // when the call was made: the demand stamp, or what Config.Clock makes one of
 	Region Region         // what was used
 	Buf    uint64         // the caller's buffer address, not the region's base
 	Pages  uint32         // of the region
+	Paid   uint32         // nanoseconds for which the call was kept by a registration on demand
 	Stack  callsite.Stack // how the call came about
-	Prev   [MaxWindow]Call
+	Before uint64         // the window: hashes of the calls before, as Stream makes them
 }
 
-// Context is the window of a stream of calls: the calls before the current one. The zero Context is empty. It belongs
-// to whoever makes the calls, one at a time.
-type Context struct{ prev [MaxWindow]Call }
+// Pay notes that the call was kept for d by a registration on demand: four seconds at most.
+func (u *Use) Pay(d Nanos) { u.Paid = uint32(min(max(0, d), math.MaxUint32)) }
 
-// Note fills in u's window and then takes the call itself into it.
-func (c *Context) Note(u *Use, call Call) {
-	u.Prev = c.prev
-	copy(c.prev[1:], c.prev[:])
-	c.prev[0] = call
-}
-
-// Stream is a Context that any goroutine may add to, and a count of what was added: one atomic addition a call. Of each call
-// in the window it hands over a hash, 32 bits where the window is the two calls of the paper, all in one word. A call that
-// another goroutine is adding at this moment may count as none. Make one with NewStream.
+// Stream is the windows of the goroutines of a rank, one for each as far as they can be told apart: what others do meanwhile
+// is no part of a window. Of each call in a window it hands over a hash, 32 bits where the window is the two calls of the
+// paper, all in one word. Any goroutine may add to it, without waiting and without an instruction that locks: of two that share a
+// window, as all those that nobody can tell apart do, the call of one may be left out where both add at this moment. Make one with
+// NewStream.
 type Stream struct {
-	calls atomic.Uint64
-	bits  uint // of a call
-	reach uint64
-	_     [40]byte
-	ring  [8]atomic.Uint64 // by a call's number: its hash, and the low half of the number
+	bits    uint   // of a call
+	mask    uint64 // of the window
+	windows [contexts]struct {
+		calls atomic.Uint64 // hashes, the latest lowest
+		_     [56]byte
+	}
 }
 
-// halfWord is the size of either half of a ring's word, in bits.
-const halfWord = 32
+// contexts is how many windows a Stream has, a power of two: goroutines beyond share them.
+const (
+	contextBits = 5
+	contexts    = 1 << contextBits
+)
 
 // NewStream returns an empty stream for a predictor with that Config.Window.
 func NewStream(window int) *Stream {
@@ -72,39 +72,27 @@ func NewStream(window int) *Stream {
 		return &Stream{}
 	}
 	window = min(window, MaxWindow)
-	return &Stream{bits: min(halfWord, uint(64/window)), reach: uint64(window)}
+	bits := min(32, uint(64/window))
+	return &Stream{bits: bits, mask: 1<<(bits*uint(window)) - 1}
 }
 
-// Note fills in u's window and then takes the call itself into it.
-func (s *Stream) Note(u *Use, call Call) {
-	n := s.calls.Add(1)
-	if s.reach == 0 {
-		return
-	}
-	var before uint64
-	for i := s.reach; i > 0; i-- {
-		hash := uint64(0)
-		if w := s.ring[(n-i)%uint64(len(s.ring))].Load(); uint32(w) == uint32(n-i) {
-			hash = w >> halfWord
-		}
-		before = before<<s.bits | hash>>(halfWord-s.bits)
-	}
-	u.Prev = [MaxWindow]Call{Call(before)}
-	mem.Publish(&s.ring[n%uint64(len(s.ring))], mix(seed, uint64(call))>>halfWord<<halfWord|uint64(uint32(n)))
+// Note fills in u's window, that of the goroutine by, and then takes the call itself into it.
+func (s *Stream) Note(u *Use, call Call, by callsite.Caller) {
+	w := &s.windows[uint64(by)*factor>>(64-contextBits)].calls
+	before := w.Load()
+	u.Before = before
+	mem.Publish(w, (before<<(s.bits&63)|uint64(call)*factor>>((64-s.bits)&63))&s.mask)
 }
 
-// Calls returns how many have been noted.
-func (s *Stream) Calls() uint64 { return s.calls.Load() }
-
-// Signature returns the hash of stack and buffer address of u and of the window calls before it (section 3.1: not its
-// size, not its peer, not the stacks of earlier calls).
+// Signature returns the hash of stack and buffer address of u and, for a window above 0, of the calls before it (section 3.1: not
+// its size, not its peer, not the stacks of earlier calls).
 func Signature(u *Use, window int) uint64 {
 	h := mix(seed, u.Buf)
 	for _, pc := range u.Stack {
 		h = mix(h, uint64(pc))
 	}
-	for _, c := range u.Prev[:min(window, MaxWindow)] {
-		h = mix(h, uint64(c))
+	if window > 0 {
+		h = mix(h, u.Before)
 	}
 	return h
 }

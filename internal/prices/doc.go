@@ -7,15 +7,19 @@
 //   - Machine, query, protocol, trial: as in package selector. Slot, bypass, site: as in package eager.
 //   - Past the slots: from or to the user's memory, registered, of a transfer that a slot of the bounce pool could hold.
 //   - Habits: which small buffers the program uses often, and behind which of its puts a flush follows at once.
+//   - Kind of peer: this rank, one of its node, one of another node; each with its memory in buckets or not. What is learned is learned by it.
 //   - Run: puts of one kind to one rank that are not flushed yet. What they cost is told together with their flush.
 //
 // # Life of the prices
 //
-// Published needs nothing but the NIC's capabilities; in virtual time it is all there is. When some transfers have been made the
+// Published needs nothing but the NIC's capabilities. In virtual time nothing is measured: there a machine says what it costs, and Told
+// takes it at its word. When some transfers have been made the
 // engine calls Measure, which takes three steps. Package superpipe fits a model to writes and reads between both halves of
-// some memory of this rank, to copies and to registrations; and if a peer's memory may be read, to how much longer reads of that
-// take. Package eager measures copies and look-ups, with the difference between few bytes through a slot and past it. Then tune makes
-// transfers of several sizes by each protocol, and writes down by how much they differ from the model so far.
+// some memory of this rank, to copies and to registrations. Package eager measures copies and look-ups, with the difference between
+// few bytes through a slot and past it. Then tune makes transfers of several sizes by each protocol, and writes down by how much they
+// differ from the model so far. The rank's own transfers go on meanwhile, by the prices that there were.
+//
+// Where a peer's memory may be read Toward follows, at the next large transfer to one: how much longer reads of that take.
 //
 // The estimates change no more after that. Learned does: the engine notes there what a get that somebody waited for has
 // cost.
@@ -41,6 +45,6 @@
 //
 // # Limits
 //
-// What is measured is one goroutine's, on a machine as busy as it happens to be: of each thing the least, or the lower quartile or
+// What is measured is one goroutine's, beside the rank's own, on a machine as busy as it happens to be: of each thing the least, or the lower quartile or
 // third, counts. Of the peers only the first is measured. A run has at most 256 puts.
 package prices

@@ -16,13 +16,16 @@ import (
 type Habits struct {
 	awaiting atomic.Bool // the last operation was a put that the chooser knows
 	mu       sync.Mutex
-	chooser  *eager.Chooser // nil: the costs are not measured yet
+	begun    bool           // Begin was called
+	chooser  *eager.Chooser // nil: the costs are not measured yet, or nothing small is worth it
+	sites    eager.Sites    // of large puts, where there is no chooser
 	run      Run
 }
 
 // Run is puts of one kind to one rank that no flush has followed yet. A put that returns early costs its flush the more, so what
 // is noted is the time of all of them and of the flush, by their number. The zero Run is none.
 type Run struct {
+	noted *selector.Learned // where its price is
 	trial selector.Trial
 	rank  int
 	puts  int
@@ -37,13 +40,13 @@ const longestRun = 256
 func (r *Run) Wanted() bool { return r.trial.Wanted() && !r.mixed }
 
 // Flushed notes what the puts of a run and the flush behind them, which took so long, have cost.
-func (r *Run) Flushed(l *selector.Learned, took time.Duration) {
-	l.Note(r.trial, (r.took+took).Seconds()/float64(r.puts))
+func (r *Run) Flushed(took time.Duration) {
+	r.noted.Note(r.trial, (r.took+took).Seconds()/float64(r.puts))
 }
 
-// Again reports whether a put to rank that is to follow the run is to travel like it, as what trial, and how.
-func (r *Run) Again(rank int, q selector.Query) (p selector.Protocol, t selector.Trial, again bool) {
-	if r.puts == 0 || r.rank != rank {
+// Again reports whether a put to rank, of whose kind l is learned, is to travel like the run that it follows, as what trial, and how.
+func (r *Run) Again(l *selector.Learned, rank int, q selector.Query) (p selector.Protocol, t selector.Trial, again bool) {
+	if r.puts == 0 || r.rank != rank || r.noted != l {
 		return p, t, false
 	}
 	if p, again = r.trial.Again(q); !again {
@@ -56,22 +59,24 @@ func (r *Run) Again(rank int, q selector.Query) (p selector.Protocol, t selector
 	return p, t, true
 }
 
-// Begin begins to predict, by what c knows of the costs; nil says that nothing small is worth it.
+// Begin begins to predict, by what c knows of the costs; nil says that nothing small is worth it, or known: then only flushes are
+// predicted.
 func (h *Habits) Begin(c *eager.Chooser) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.chooser = c
+	h.chooser, h.begun = c, true
 }
 
-// Put notes a put that is over, for when its flush is. t is its trial, and took how long it took if that was asked for.
+// Put notes a put that is over, for when its flush is. l is where its price goes, t its trial, and took how long it took if that was
+// asked for.
 func (h *Habits) Put(l *selector.Learned, t selector.Trial, rank int, took time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.chooser == nil {
+	if !h.begun {
 		return // flushes are not looked at yet
 	}
-	if !h.run.trial.Alike(t) || h.run.rank != rank || h.run.puts == 0 {
-		h.run = Run{trial: t, rank: rank, mixed: h.run.puts > 0}
+	if !h.run.trial.Alike(t) || h.run.rank != rank || h.run.noted != l || h.run.puts == 0 {
+		h.run = Run{noted: l, trial: t, rank: rank, mixed: h.run.puts > 0}
 	}
 	if !t.Wanted() {
 		h.run.trial = t // not all of it was timed
@@ -111,6 +116,25 @@ func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
 	return choice == eager.Bypass
 }
 
+// Gathers is Bypasses for the payload of a message, whose answer somebody waits for if waited: it is not to be copied.
+func (h *Habits) Gathers(waited bool, user mem.Range, skip int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.chooser
+	if c == nil {
+		return false
+	}
+	frequent, site := c.UsedSent(user.Addr(), user.Bytes), uint64(0)
+	if frequent && !waited {
+		var stack callsite.Stack
+		callsite.Here(&stack, skip+1)
+		site = stack.Hash()
+	}
+	choice := c.SendOf(frequent, user.Bytes, site, waited)
+	h.await(c.Awaiting() || h.run.puts > 0)
+	return choice == eager.Bypass
+}
+
 // await notes whether a flush would be news.
 func (h *Habits) await(flush bool) {
 	if h.awaiting.Load() != flush { // a store costs more than a look
@@ -125,8 +149,12 @@ func (h *Habits) FlushFollows(skip int) (flushed bool, r Run) {
 	callsite.Here(&stack, skip)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.chooser != nil {
+	switch {
+	case h.chooser != nil:
 		flushed = h.chooser.Large(stack.Hash())
+		h.await(true)
+	case h.begun:
+		flushed = h.sites.Put(stack.Hash())
 		h.await(true)
 	}
 	return flushed, h.run
@@ -146,7 +174,11 @@ func (h *Habits) Flush(rank int) (r Run) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.chooser.Flushed()
+	if h.chooser != nil {
+		h.chooser.Flushed()
+	} else {
+		h.sites.Flushed()
+	}
 	if h.run.rank == rank {
 		r, h.run = h.run, Run{}
 	}
@@ -161,7 +193,11 @@ func (h *Habits) Other() {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.chooser.Other()
+	if h.chooser != nil {
+		h.chooser.Other()
+	} else {
+		h.sites.Other()
+	}
 	h.awaiting.Store(h.run.puts > 0)
 }
 

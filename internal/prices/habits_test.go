@@ -1,6 +1,7 @@
 package prices
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func testMachine() selector.Machine {
 // trialOf is a trial of a put of so many bytes, as the first of its kind.
 func trialOf(t *testing.T, p *Prices, bytes int) selector.Trial {
 	t.Helper()
-	_, trial := p.Learned.Choose(selector.Query{Bytes: bytes, Uses: 1}, p.Selector, true)
+	_, trial := p.Learned(Far).Choose(selector.Query{Bytes: bytes, Uses: 1}, p.Selector, true)
 	require.True(t, trial.Wanted())
 	return trial
 }
@@ -67,11 +68,11 @@ func TestRuns(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var h Habits
-			h.Put(p.Learned, short, 1, time.Hour) // nobody looks yet
+			h.Put(p.Learned(Far), short, 1, time.Hour) // nobody looks yet
 			h.Begin(chooserOf(t))
 			for _, x := range c.puts {
 				h.FlushFollows(0) // as whoever chose for it
-				h.Put(p.Learned, x.trial, x.rank, time.Second)
+				h.Put(p.Learned(Far), x.trial, x.rank, time.Second)
 			}
 			r := h.Flush(c.rank)
 			require.Equal(t, c.count, r.puts)
@@ -89,24 +90,24 @@ func TestRunIsNoted(t *testing.T) {
 	q := selector.Query{Bytes: bytes, Uses: 1}
 	for _, end := range []string{"flush", "length"} {
 		p := Published(testMachine())
-		first, trial := p.Learned.Choose(q, p.Selector, true)
+		first, trial := p.Learned(Far).Choose(q, p.Selector, true)
 		var h Habits
 		h.Begin(chooserOf(t))
 		for try := 0; ; try++ { // it is so dear that sooner or later the other ways seem cheaper
 			require.Less(t, try, 100, end)
 			if end == "flush" {
 				h.FlushFollows(0)
-				h.Put(p.Learned, trial, 1, time.Second)
+				h.Put(p.Learned(Far), trial, 1, time.Second)
 				r := h.Flush(1)
 				require.True(t, r.Wanted())
-				r.Flushed(p.Learned, time.Second)
+				r.Flushed(time.Second)
 			} else {
 				for range longestRun {
-					h.Put(p.Learned, trial, 1, time.Second)
+					h.Put(p.Learned(Far), trial, 1, time.Second)
 				}
 				require.Zero(t, h.run)
 			}
-			if now, _ := p.Learned.Choose(q, p.Selector, false); now != first {
+			if now, _ := p.Learned(Far).Choose(q, p.Selector, false); now != first {
 				break
 			}
 		}
@@ -117,22 +118,22 @@ func TestRunIsNoted(t *testing.T) {
 func TestAgain(t *testing.T) {
 	p := Published(testMachine())
 	q := selector.Query{Bytes: 128 * kib, Uses: 1}
-	first, trial := p.Learned.Choose(q, p.Selector, true)
+	first, trial := p.Learned(Far).Choose(q, p.Selector, true)
 	var h Habits
 	h.Begin(chooserOf(t))
-	h.Put(p.Learned, trial, 1, time.Second)
+	h.Put(p.Learned(Far), trial, 1, time.Second)
 	_, last := h.FlushFollows(0)
-	same, t1, again := last.Again(1, q)
+	same, t1, again := last.Again(p.Learned(Far), 1, q)
 	require.True(t, again)
 	require.Equal(t, first, same)
 	require.True(t, t1.Alike(trial))
-	_, _, again = last.Again(2, q)
+	_, _, again = last.Again(p.Learned(Far), 2, q)
 	require.False(t, again, "to another rank")
 	q.Bytes = 1 << 20
-	_, _, again = last.Again(1, q)
+	_, _, again = last.Again(p.Learned(Far), 1, q)
 	require.False(t, again, "of another kind")
 	var none Run
-	_, _, again = none.Again(0, q)
+	_, _, again = none.Again(p.Learned(Far), 0, q)
 	require.False(t, again)
 }
 
@@ -163,4 +164,47 @@ func TestHabitsBeforeCosts(t *testing.T) {
 	s, ok := h.Stats()
 	require.True(t, ok)
 	require.Equal(t, 1, s.Frequent)
+}
+
+// TestFlushFollowsWithoutCosts: large puts that are flushed at once are known by their call site also where nothing small is worth it, and
+// those behind which other things come.
+func TestFlushFollowsWithoutCosts(t *testing.T) {
+	for _, c := range []*eager.Chooser{nil, chooserOf(t)} {
+		var h Habits
+		h.Begin(c)
+		for i := range 10 {
+			follows, _ := h.FlushFollows(0)
+			require.Equal(t, i > 0, follows, "put %d", i)
+			h.Flush(1)
+		}
+		for i := range 10 {
+			follows, _ := h.FlushFollows(0)
+			require.False(t, follows, "put %d", i)
+			h.Other()
+		}
+	}
+}
+
+// BenchmarkBypasses is all that a put, or a get, pays for being asked about in vain: its buffer is known and not frequent.
+func BenchmarkBypasses(b *testing.B) {
+	const buffers = 1000
+	c, err := eager.New(eager.Config{
+		Limits: eager.Limits{Inline: 128, Slot: 64 * kib}, Percent: 100,
+		Costs: eager.Costs{{Bytes: 64, Copy: 10, Register: 1e7, Lookup: 100, Wire: 1e6}, {Bytes: 8192, Copy: 1100, Register: 1e7, Lookup: 100, Wire: 1e6}},
+	})
+	require.NoError(b, err)
+	for _, get := range []bool{false, true} {
+		b.Run(fmt.Sprint("get=", get), func(b *testing.B) {
+			var h Habits
+			h.Begin(c)
+			all, i := mem.Of(make([]uint64, buffers+512)), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				h.Bypasses(get, false, all.Slice(8*i, 4096), 0)
+				if i++; i == buffers {
+					i = 0
+				}
+			}
+		})
+	}
 }

@@ -3,7 +3,6 @@ package prices
 import (
 	"context"
 
-	"gopgas/eager"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/selector"
@@ -41,11 +40,10 @@ type Config struct {
 	Rank    int              // this one
 	Memory  mem.Range        // of this rank, in two halves
 	Key     transport.Region // Memory's, registered for everybody's reads and writes
-	Peer    Peer
 }
 
-// Peer is another rank's memory that may be read. The zero Peer is none.
-type Peer struct {
+// Memory is another rank's memory that may be read. The zero Memory is none.
+type Memory struct {
 	Rank      int
 	Addr, Key uint64
 	Bytes     int
@@ -54,26 +52,26 @@ type Peer struct {
 // coldest: so small a part of the memory at either end the longest transfer is, so that others find it in no cache.
 const coldest = 4
 
-// Measure measures what transfers cost: between this rank and itself, and by reads of the peer's memory how much more they cost with
-// that. It takes twenty to forty milliseconds, in which the rank's other goroutines may use the NIC as they like. Every wait of
-// it ends with ctx, or when the NIC is closed. After an error operations may still be at work on Memory: see NIC.Flying.
+// Measure measures what transfers cost between this rank and itself. It takes twenty to forty milliseconds, in which the rank's other
+// goroutines may use the NIC as they like. Every wait of it ends with ctx, or when the NIC is closed. After an error operations may
+// still be at work on Memory: see NIC.Flying.
 func Measure(ctx context.Context, c Config) (*Prices, error) {
-	own, peer, err := c.models(ctx)
+	own, err := c.model(ctx)
 	if err != nil {
 		return nil, err
 	}
-	puts, gets, small, err := c.small(own)
+	costs, small, err := c.small(own)
 	if err != nil {
 		return nil, err
 	}
-	m := costing(c.Machine, *own, puts.At(c.Machine.Slot).Lookup*nanosecond)
+	puts := costs[0].At(c.Machine.Slot)
+	m := costing(c.Machine, *own, (puts.Lookup+puts.ColdAsk)*nanosecond)
 	if err := c.tune(&m, small); err != nil {
 		return nil, err
 	}
-	m.Model = *peer
-	return &Prices{
-		Selector: m.Selector(0), Learned: new(selector.Learned), Small: [2]eager.Costs{puts, gets}, Measured: true,
-	}, nil
+	p := New(m.Selector(0))
+	p.Small, p.Measured = costs, true
+	return p, nil
 }
 
 // near and far are the halves of the memory that is measured with.
@@ -81,25 +79,36 @@ func (c *Config) near() mem.Range { return c.Memory.Slice(0, c.Memory.Bytes/2) }
 
 func (c *Config) far() mem.Range { return c.Memory.Slice(c.Memory.Bytes/2, c.Memory.Bytes/2) }
 
-// models measures the NIC between both halves of this rank's memory, and with the peer.
-func (c *Config) models(ctx context.Context) (own, peer *superpipe.Model, err error) {
+// model measures the NIC between both halves of this rank's memory.
+func (c *Config) model(ctx context.Context) (*superpipe.Model, error) {
 	if err := c.NIC.Connect(c.Rank); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer c.NIC.Alone()()
 	near, far := c.near(), c.far()
-	b := superpipe.Bench{
+	return superpipe.Measure(ctx, superpipe.Bench{
 		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, EP: transport.EP{Index: uint32(c.Rank)},
 		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: far.Addr(), RKey: c.Key.RKey, Longest: near.Bytes / coldest,
+	})
+}
+
+// Toward returns what p, which was measured, makes of transfers with a peer, by reads of its memory: how much longer they take there. It
+// takes up to ten milliseconds on a NIC that moves a few bytes in less than 80 us, and one or two where hurry says so meanwhile. Else it is like Measure.
+func (p *Prices) Toward(ctx context.Context, c Config, peer Memory, hurry func() bool) (*Prices, error) {
+	if err := c.NIC.Connect(peer.Rank); err != nil {
+		return nil, err
 	}
-	own, err = superpipe.Measure(ctx, b)
-	if err != nil || c.Peer.Bytes == 0 || c.NIC.Connect(c.Peer.Rank) != nil {
-		return own, own, err
+	defer c.NIC.Alone()()
+	m, near := p.Selector.Machine(), c.near()
+	err := m.Model.Toward(ctx, superpipe.Bench{
+		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, EP: transport.EP{Index: uint32(peer.Rank)},
+		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: peer.Addr, RKey: peer.Key, Longest: min(near.Bytes, peer.Bytes),
+		Hurry: hurry,
+	})
+	if err != nil {
+		return nil, err
 	}
-	b.EP.Index, b.RAddr, b.RKey, b.Longest = uint32(c.Peer.Rank), c.Peer.Addr, c.Peer.Key, min(near.Bytes, c.Peer.Bytes)
-	m := *own
-	if err := m.Toward(ctx, b); err != nil && c.NIC.Flying() {
-		return nil, nil, err // else the peer is gone, or its window is small: what is known of this rank remains
-	}
-	return own, &m, nil
+	q := New(m.Selector(0))
+	q.Small, q.Measured = p.Small, true
+	return q, nil
 }

@@ -6,11 +6,11 @@ import (
 	"gopgas/internal/superpipe"
 )
 
-// Prices are what choices are made by. They do not change, but for what Learned learns.
+// Prices are what choices are made by; New makes them. They do not change, but for what Learned learns.
 type Prices struct {
 	Selector *selector.Selector
-	Learned  *selector.Learned
-	Small    [2]eager.Costs // of puts, of gets; nil: not measured
+	learned  *learned
+	Small    [3]eager.Costs // of puts, of gets, of messages with a payload; nil: not measured
 	Measured bool
 	Why      error // nothing was measured, or nothing of what is small
 }
@@ -35,7 +35,7 @@ func Published(m selector.Machine) *Prices {
 			return 5.2e9
 		},
 	}, assumedLookup)
-	return &Prices{Selector: m.Selector(0), Learned: new(selector.Learned)}
+	return New(m.Selector(0))
 }
 
 // costing is a machine with a model of its costs, and those of a lookup in the registration cache.

@@ -78,7 +78,7 @@ func TestBecause(t *testing.T) {
 	require.ErrorIs(t, q.Why, why)
 	require.NoError(t, p.Why)
 	require.Same(t, p.Selector, q.Selector)
-	require.Same(t, p.Learned, q.Learned)
+	require.Same(t, p.Learned(Far), q.Learned(Far))
 	require.False(t, q.Measured)
 }
 
@@ -120,10 +120,14 @@ func TestLeasts(t *testing.T) {
 // TestTries: a third of the tries count as disturbed in neither direction.
 func TestTries(t *testing.T) {
 	var c ticker
-	step := c.spend(9, 4, 8, 1, 7, 2, 6, 3, 5, 12, 11, 10)
+	var spent []time.Duration
+	for i := range tuneTries {
+		spent = append(spent, time.Duration((i*29+7)%tuneTries+1)) // each of 1 to tuneTries once
+	}
+	step := c.spend(spent...)
 	got, err := tries(c.Now, func(int) error { return step() })
 	require.NoError(t, err)
-	require.Equal(t, time.Duration(5), got, "four of twelve are below")
+	require.Equal(t, time.Duration(tuneTries/3+1), got, "a third is below")
 
 	step = c.spend(time.Second, 3*time.Second, 2*time.Second)
 	tried := 0

@@ -2,11 +2,13 @@ package prices
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"gopgas/eager"
 	"gopgas/internal/callsite"
+	"gopgas/internal/mem"
 	"gopgas/internal/superpipe"
 	"gopgas/regmgr"
 )
@@ -28,11 +30,11 @@ type bySlot struct {
 	past    [2]float64
 }
 
-// small measures the costs of small puts and gets.
-func (c *Config) small(m *superpipe.Model) (puts, gets eager.Costs, small bySlot, err error) {
+// small measures the costs of small puts, gets and messages.
+func (c *Config) small(m *superpipe.Model) (all [3]eager.Costs, small bySlot, err error) {
 	cache, err := regmgr.New(regmgr.Config{Policy: regmgr.LeavePinned, Registrar: c.NIC, Sched: c.Sched, Quiet: true})
 	if err != nil {
-		return nil, nil, small, err
+		return all, small, err
 	}
 	small.bytes = c.Inline + 8 // what is smaller needs no slot
 	var busy sync.Mutex        // in the place of Habits's, which others may hold
@@ -55,8 +57,38 @@ func (c *Config) small(m *superpipe.Model) (puts, gets eager.Costs, small bySlot
 		},
 		Wire: func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
 	}
-	puts, gets, err = eager.Measure(costs)
-	return puts, gets, small, errors.Join(err, cache.Close())
+	if all[0], all[1], err = eager.Measure(costs); err == nil {
+		all[2], err = c.sends(all[0], c.near().Slice(0, small.bytes), cache)
+	}
+	return all, small, errors.Join(err, cache.Close())
+}
+
+// sends is what messages with a payload cost: what they do more where it is not copied is to have its registration found and held, which is
+// measured with user's.
+func (c *Config) sends(puts eager.Costs, user mem.Range, cache *regmgr.Manager) (eager.Costs, error) {
+	var held [1]time.Duration
+	err := leasts(c.Sched.Now, held[:], func() error {
+		var hold regmgr.Hold
+		if err := cache.Acquire(&hold, regmgr.Request{Mem: user}); err != nil {
+			return err
+		}
+		cache.Release(&hold)
+		return nil
+	})
+	all := answered(puts, assumedHandler/nanosecond)
+	for i := range all {
+		all[i].Lookup = all[i].Ask + float64(held[0])
+	}
+	return all, err
+}
+
+// answered is the costs of puts made those of messages, whose sources are free when the answer is here.
+func answered(puts eager.Costs, handler float64) eager.Costs {
+	all := slices.Clone(puts)
+	for i := range all {
+		all[i].Wire = 2*all[i].Wire + handler
+	}
+	return all
 }
 
 // side is the place of puts, or gets, in tables of both.

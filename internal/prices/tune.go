@@ -10,10 +10,10 @@ import (
 
 // How tune tries transfers: what disturbs makes longer, and some are faster than most.
 const (
-	tuneTries = 12
-	tuneLeast = 3                // tries, however long they take
-	tuneTime  = time.Millisecond // for the others
-	tuneSmall = 4 << 10          // bytes
+	tuneTries = 48
+	tuneLeast = 3                      // tries, however long they take
+	tuneTime  = 500 * time.Microsecond // for the others: what is short settles only after some
+	tuneSmall = 4 << 10                // bytes
 )
 
 // tune finds out by how much transfers differ from their costs by the model: what this library's part of each takes, and

@@ -7,6 +7,7 @@ import (
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/timeline"
+	"gopgas/internal/trace"
 	"gopgas/transport"
 )
 
@@ -22,8 +23,9 @@ func (e *Engine) Atomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64
 	if e.record == nil {
 		return e.nicAtomic(op, t, r, off, x, y)
 	}
-	v := e.record.visit(timeline.Transfer, op.String(), r.Rank)
+	v := e.record.visit(timeline.Transfer, op.Fetch(), r.Rank)
 	old, err := e.nicAtomic(op, t, r, off, x, y)
+	e.record.atomic(&v, trace.Atomic, r, off, t.Bytes)
 	e.record.over(&v, t.Bytes)
 	return old, err
 }
@@ -35,14 +37,14 @@ func (e *Engine) nicAtomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y uin
 	case byMessage:
 		return n.askedAtomic(op, t, r, off, x, y)
 	case nowhere:
-		return 0, transport.NewOpError(op.String(), r.Rank, errNoAtomics)
+		return 0, transport.NewOpError(op.Fetch(), r.Rank, errNoAtomics)
 	case native:
 		if op == atom.CompareSwap {
 			return n.atomic(transport.OpCompareSwap, r, off, x, y)
 		}
 		return n.atomic(transport.OpFetchAdd, r, off, x, 0)
 	}
-	if err := n.reach(op.String(), r, off, t.Bytes); err != nil {
+	if err := n.reach(op.Fetch(), r, off, t.Bytes); err != nil {
 		return 0, err
 	}
 	wordOff, shift, mask, err := locate(r, t, off)
@@ -79,13 +81,14 @@ func (e *Engine) Accumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem
 	}
 	v := e.record.visit(timeline.Transfer, "accumulate", r.Rank)
 	err := e.nicAccumulate(op, t, r, off, src)
+	e.record.atomic(&v, trace.Accumulate, r, off, src.Bytes)
 	e.record.over(&v, src.Bytes)
 	return err
 }
 
 // nicAccumulate is Accumulate where the path is not the CPU's.
 func (e *Engine) nicAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
-	if n := e.nic(); n.wayTo(r, op, t) == byMessage || n.caps.AtomicsCPU && n.am != nil {
+	if n := e.nic(); n.wayTo(r, op, t) == byMessage || n.Caps.AtomicsCPU && n.Payload != 0 {
 		return n.askedAccumulate(op, t, r, off, src)
 	}
 	for at := 0; at < src.Bytes; at += t.Bytes {
@@ -108,14 +111,14 @@ const (
 
 // way decides by the operation, the element type and what the NIC can do, and by nothing else, so that all members of a
 // window agree. Where the NIC's atomics are not atomic with a CPU's, all operations on one type take one of the two.
-func (n *nic) way(op atom.Op, t atom.Elem) way {
-	hardware := n.caps.Atomics64 && t.Bytes == 8 && t.Kind != reflect.Float64
+func (n *device) way(op atom.Op, t atom.Elem) way {
+	hardware := n.Caps.Atomics64 && t.Bytes == 8 && t.Kind != reflect.Float64
 	switch {
 	case hardware && (op == atom.Sum || op == atom.CompareSwap):
 		return native
-	case n.am != nil && (n.caps.AtomicsCPU || !hardware):
+	case n.Payload != 0 && (n.Caps.AtomicsCPU || !hardware):
 		return byMessage
-	case n.caps.Atomics64:
+	case n.Caps.Atomics64:
 		return byWord
 	default:
 		return nowhere
@@ -124,7 +127,7 @@ func (n *nic) way(op atom.Op, t atom.Elem) way {
 
 // wayTo is way for a member's part. Where that is registered in buckets, which the NIC may not reach at the moment, the
 // owner's CPU does everything: the same for all who use that part.
-func (n *nic) wayTo(r *Remote, op atom.Op, t atom.Elem) way {
+func (n *device) wayTo(r *Remote, op atom.Op, t atom.Elem) way {
 	if r.hosed != nil {
 		return byMessage
 	}

@@ -20,7 +20,7 @@ const CardBytes = 192
 func (e *Engine) Meet(ctx context.Context, x Exchanger, ranks []int) (cpu bool, err error) {
 	mine := card.Card{CPU: e.oneNode(ranks), Err: e.openNIC(ctx)}
 	if n := e.nic(); n != nil {
-		mine.Addr = n.d.Address()
+		mine.Addr = n.Domain.Address()
 	}
 	cards, xerr := card.Exchange(ctx, x.Exchange, mine)
 	if xerr != nil {
@@ -33,7 +33,7 @@ func (e *Engine) Meet(ctx context.Context, x Exchanger, ranks []int) (cpu bool, 
 	for m, c := range cards {
 		cpu = cpu && c.CPU
 		if n := e.nic(); n != nil && c.Addr != nil {
-			n.learn(ranks[m], c.Addr)
+			n.Learn(ranks[m], c.Addr)
 		}
 	}
 	return cpu, nil
@@ -67,20 +67,20 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 	}
 	if n != nil && !xp.CPU {
 		if xp.region, err = n.registrar().Register(xp.Local, transport.AllAccess); err != nil {
-			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, n.name, err)
-			if !errors.Is(err, transport.ErrLimit) || n.am == nil {
-				return nil, nil, errors.Join(err, xp.release())
+			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, n.Name, err)
+			if !errors.Is(err, transport.ErrLimit) || n.Payload == 0 {
+				return nil, nil, errors.Join(err, xp.Free())
 			}
 			xp.strip()
 		} else {
 			xp.hasKey = true
-			n.exposed.Know(xp.region.RKey, xp.Local)
+			n.know(xp.region, xp.Local)
 		}
 	}
 	c.Bytes, c.RAddr, c.RKey, c.Keyed, c.Hosed = xp.Local.Bytes, xp.Local.Addr(), xp.region.RKey, xp.hasKey, xp.hosed
 	b := c.Encode()
 	if len(b) > CardBytes {
-		return nil, nil, errors.Join(fmt.Errorf("%w: a card of %d bytes, at most %d", card.ErrMalformed, len(b), CardBytes), xp.release())
+		return nil, nil, errors.Join(fmt.Errorf("%w: a card of %d bytes, at most %d", card.ErrMalformed, len(b), CardBytes), xp.Free())
 	}
 	return xp, b, nil
 }
@@ -94,6 +94,7 @@ func (e *Engine) Reach(rank int, b []byte, own *Exposure) (*Exposure, error) {
 	}
 	xp := &Exposure{e: e, CPU: c.CPU}
 	r := Remote{Rank: rank, Bytes: c.Bytes, raddr: c.RAddr, rkey: c.RKey, keyed: c.Keyed, room: c.Bytes, nicAtomics: !c.CPU}
+	r.traced = tracedPart(e.record.exposed(), c.RAddr, c.Bytes)
 	if c.Hosed != 0 {
 		r.hosed = hose.Bare(rank)
 	}

@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"context"
 	"fmt"
 
 	"gopgas/internal/card"
@@ -18,7 +19,7 @@ const bareMark = 1 << 31
 // say. Its error is the refusal where there is no way.
 func (xp *Exposure) fallBack(refused error) (err error) {
 	switch n := xp.e.nic(); {
-	case n.am == nil:
+	case n.Payload == 0:
 		return refused
 	case n.hoses == nil:
 		xp.strip()
@@ -60,7 +61,7 @@ func (xp *Exposure) agree(cards []card.Card, ranks []int) (buckets bool, err err
 	for m, c := range cards {
 		switch {
 		case c.Hosed == 0:
-		case n == nil || n.am == nil:
+		case n == nil || n.Payload == 0:
 			return false, fmt.Errorf("reach rank %d, whose memory is larger than what it may register: %w: this rank's NIC has no messages",
 				ranks[m], transport.ErrUnsupported)
 		case c.Hosed&bareMark == 0:
@@ -74,7 +75,7 @@ func (xp *Exposure) agree(cards []card.Card, ranks []int) (buckets bool, err err
 		return true, n.hoses.Agree(xp.budgets(cards, ranks))
 	case xp.hosed != 0 && xp.hosed&bareMark == 0:
 		// The key that the others were told stays; nobody has asked for a bucket.
-		err = n.hoses.Withdraw(xp.hosed)
+		err = n.hoses.Withdraw(context.Background(), xp.hosed)
 		xp.hosed |= bareMark
 	}
 	return false, err

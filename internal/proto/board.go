@@ -12,7 +12,9 @@ import (
 type IdleCores struct {
 	Always bool         // every rank has one, whatever the cores
 	Policy seats.Policy // else
-	Cores  int          // that the ranks of this node may use, taken together; 0: all of the machine
+	Cores  int          // of this node: those on which ranks compute, one each, and the idle ones; 0: all of the machine
+	Spare  []int        // of the idle ones, those to which no rank is bound, by number
+	Seed   uint64       // by which ties fall: of the job
 }
 
 // What the kernel's scheduler is taken to do with several threads on a core: its time slice, and a switch. They are assumed:
@@ -27,7 +29,7 @@ func (c IdleCores) node() seats.Node {
 	if c.Cores == 0 {
 		c.Cores = runtime.NumCPU()
 	}
-	return seats.Node{Cores: c.Cores, Slice: slice, Swap: swapped}
+	return seats.Node{Cores: c.Cores, Spare: c.Spare, Slice: slice, Swap: swapped, Seed: c.Seed}
 }
 
 // here is how many ranks this node has, and which of them this one is.
@@ -60,7 +62,27 @@ func (e *Engine) openBoard(local mem.Range, blocks []Remote) {
 		case len(e.Nodes) != e.Size || e.Nodes[r] != e.Nodes[e.Rank] || block.Bytes == 0:
 			continue
 		}
-		places = append(places, seats.Place{Bytes: block.Word64(peers.PostOff), Gap: block.Word64(peers.PostOff + 8)})
+		places = append(places, seats.Place{
+			Bytes: block.Word64(peers.PostOff), Gap: block.Word64(peers.PostOff + 8), Turn: block.Word64(peers.TurnOff),
+		})
 	}
 	e.board.Open(places)
 }
+
+// takeTurn takes the turn to measure with this node's memory and cores to itself; it reports false while another rank of the node measures.
+func (e *Engine) takeTurn() bool {
+	return e.board.Take(func(index int) bool {
+		for r := range e.Size {
+			if r != e.Rank && (len(e.Nodes) != e.Size || e.Nodes[r] != e.Nodes[e.Rank]) {
+				continue
+			}
+			if index == 0 {
+				return e.Peers.Check(r) != nil
+			}
+			index--
+		}
+		return true
+	})
+}
+
+func (e *Engine) leaveTurn() { e.board.Leave() }

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/eager"
+	"gopgas/internal/flight"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/internal/prices"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
@@ -87,10 +89,11 @@ func TestBulk(t *testing.T) {
 				}
 				if how != "auto" {
 					require.EqualValues(t, 24, e.Stats()[PathPipe].Ops)
+				} else {
+					require.NoError(t, e.nic().measureNow(), "which has begun beside")
 				}
-				require.Zero(t, e.nic().ends[1].pending.Load())
-				require.Zero(t, e.nic().ends[1].piped.Load())
-				require.Equal(t, bulkSlots, e.nic().bulk.origin.FreeSlots())
+				require.Eventually(t, e.nic().Idle, time.Minute, time.Microsecond, "whoever polls counts a piece as done behind its handle")
+				require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots)
 			})
 		}
 	}
@@ -122,7 +125,7 @@ func TestBulkTogether(t *testing.T) {
 	require.NoError(t, errors.Join(errs...))
 	require.NoError(t, e.Flush(to))
 	require.Equal(t, want, tm.mem[1].Data())
-	require.Zero(t, e.nic().bulk.live.Load())
+	require.Zero(t, e.nic().flights.Levels().Flights)
 }
 
 // TestBulkFollowsNobody: a put in a pipe comes to its end though nobody waits or calls.
@@ -133,7 +136,7 @@ func TestBulkFollowsNobody(t *testing.T) {
 	src := filled(n)
 	_, err := e.PutNB(to, 0, src)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return e.nic().ends[1].pending.Load() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return !e.nic().Pending(1) }, time.Minute, time.Millisecond)
 	require.NoError(t, e.Flush(to))
 	require.Equal(t, src.Data(), tm.mem[1].Data())
 }
@@ -187,7 +190,7 @@ func TestBulkMends(t *testing.T) {
 				require.NoError(t, h.Wait(context.Background()))
 				require.Equal(t, src.Data(), back.Data())
 			}
-			require.Equal(t, bulkSlots, e.nic().bulk.origin.FreeSlots())
+			require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots)
 		})
 	}
 }
@@ -213,8 +216,8 @@ func TestPeerDiesMidPipe(t *testing.T) {
 	require.NoError(t, other.Wait(context.Background()))
 	require.NoError(t, e.Flush(&tm.of[0][2]))
 	require.Equal(t, src.Data(), tm.mem[2].Data())
-	require.Eventually(t, func() bool { return e.nic().bulk.live.Load() == 0 }, time.Minute, time.Millisecond)
-	require.Equal(t, bulkSlots, e.nic().bulk.origin.FreeSlots())
+	require.Eventually(t, func() bool { return e.nic().flights.Levels().Flights == 0 }, time.Minute, time.Millisecond)
+	require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots)
 }
 
 // TestOwnEndMidPipe: what waits for a pipe when its own NIC closes ends in an error.
@@ -229,21 +232,21 @@ func TestOwnEndMidPipe(t *testing.T) {
 	require.ErrorIs(t, h.Wait(context.Background()), transport.ErrClosed)
 }
 
-// TestRefusedChunk (P3): a put into a pipe that the target refuses fails once, and what is behind it does not.
+// TestRefusedChunk (N2): a put into a pipe that the target refuses fails once, and what is behind it does not.
 func TestRefusedChunk(t *testing.T) {
 	const n = 1 << 20
 	tm := newTeamWith(t, 2, n, transporttest.FabricConfig{MaxMessage: 20_000}, nil, forcedBulk(t, "superpipe", 1000))
 	e := tm.e[0]
 	bad, good := tm.of[0][1], &tm.of[0][1]
 	bad.rkey++
-	require.ErrorIs(t, errors.Join(e.Put(&bad, 0, filled(n)), e.Flush(good)), errRefused)
+	require.ErrorIs(t, errors.Join(e.Put(&bad, 0, filled(n)), e.Flush(good)), nic.ErrRefused)
 	require.NoError(t, e.Flush(good), "once")
-	require.ErrorIs(t, e.Get(&bad, 0, filled(n)), errRefused)
+	require.ErrorIs(t, e.Get(&bad, 0, filled(n)), nic.ErrRefused)
 	src := filled(n)
 	require.NoError(t, e.Put(good, 0, src))
 	require.NoError(t, e.Flush(good))
 	require.Equal(t, src.Data(), tm.mem[1].Data())
-	require.Equal(t, bulkSlots, e.nic().bulk.origin.FreeSlots())
+	require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots)
 }
 
 // TestHybrid: the head is copied while the tail is being registered; the registration stays, and the second time nothing is
@@ -258,7 +261,7 @@ func TestHybrid(t *testing.T) {
 	slow := m.prices().Selector.Machine()
 	slow.Model.RegLatency, slow.Model.Reg, slow.Model.Net = 100e-6, 20e9, 4e9
 	slow.Idle = true
-	m.gauge.prices.Store(&prices.Prices{Selector: slow.Selector(0), Learned: new(selector.Learned)})
+	m.gauge.prices.Store(prices.New(slow.Selector(0)))
 	require.Equal(t, selector.Hybrid, selector.Select(selector.Query{Bytes: n, Waited: true, Uses: 1}, m.prices().Selector))
 	rng := rand.New(rand.NewPCG(1, 9))
 	for range 3 {
@@ -277,7 +280,7 @@ func TestHybrid(t *testing.T) {
 			if use == 0 {
 				require.Eventually(t, func() bool {
 					s, _, _ := e.Registered()
-					return s.Registrations >= 2 && m.bulk.live.Load() == 0
+					return s.Registrations >= 2 && m.flights.Levels().Flights == 0
 				}, time.Minute, time.Millisecond)
 			}
 		}
@@ -321,7 +324,7 @@ func TestMeasured(t *testing.T) {
 	tm := newTeam(t, 2, transporttest.FabricConfig{}, nil)
 	n := tm.e[0].nic()
 	require.False(t, n.prices().Measured)
-	n.measure(nil)
+	require.NoError(t, n.measureNow())
 	p := n.prices()
 	require.NoError(t, p.Why)
 	require.True(t, p.Measured)
@@ -330,7 +333,7 @@ func TestMeasured(t *testing.T) {
 	require.Positive(t, m.Reg)
 	require.Positive(t, m.Copy(1e5))
 	require.Zero(t, n.gauge.flying.Load())
-	n.measure(nil)
+	require.NoError(t, n.measureNow())
 	require.Same(t, p, n.prices())
 	require.NoError(t, tm.e[0].Put(&tm.of[0][1], 0, filled(4096)))
 	require.NoError(t, tm.e[0].Flush(&tm.of[0][1]))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/flight"
 	"gopgas/internal/mem"
 	"gopgas/internal/peers"
 	"gopgas/internal/sched"
@@ -22,7 +23,7 @@ type sparing struct {
 }
 
 func (d *sparing) Register(r mem.Range, a transport.Access) (transport.Region, error) {
-	if r.Bytes == bulkSlots*bulkSlot {
+	if r.Bytes == flight.Slots*flight.SlotBytes {
 		return transport.Region{}, fmt.Errorf("register %d bytes: found 1000 free, needed %d: %w", r.Bytes, r.Bytes, transport.ErrLimit)
 	}
 	return d.Domain.Register(r, a)
@@ -55,7 +56,7 @@ func TestWorkspaceRefused(t *testing.T) {
 	require.Nil(t, e.nic())
 }
 
-// TestContextEndsMidPipe (P2): a wait that is given up ends the wait and nothing else: the memory is the engine's until the
+// TestContextEndsMidPipe (N1): a wait that is given up ends the wait and nothing else: the memory is the engine's until the
 // transfer is over, all of which arrives.
 func TestContextEndsMidPipe(t *testing.T) {
 	const n = 4 << 20
@@ -78,8 +79,8 @@ func TestContextEndsMidPipe(t *testing.T) {
 	require.ErrorIs(t, get.Wait(given), errMidPipe, "4 MiB take longer than a look at the context")
 	require.NoError(t, get.Wait(t.Context()), "it has gone on")
 	require.Equal(t, src.Data(), back.Data())
-	require.Eventually(t, func() bool { return e.nic().bulk.live.Load() == 0 }, time.Minute, time.Millisecond)
-	require.Equal(t, bulkSlots, e.nic().bulk.origin.FreeSlots())
+	require.Eventually(t, func() bool { return e.nic().flights.Levels().Flights == 0 }, time.Minute, time.Millisecond)
+	require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots)
 }
 
 var errMidPipe = fmt.Errorf("nobody wants to wait any more")
@@ -104,5 +105,5 @@ func TestCloseMidPipe(t *testing.T) {
 	}
 	require.ErrorIs(t, e.Flush(to), transport.ErrClosed)
 	require.ErrorIs(t, e.Put(to, 0, filled(n)), transport.ErrClosed)
-	require.Zero(t, e.nic().bulk.origin.Live())
+	require.Zero(t, e.nic().flights.Levels().Pipes)
 }

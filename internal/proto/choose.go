@@ -6,6 +6,7 @@ import (
 
 	"gopgas/eager"
 	"gopgas/internal/callsite"
+	"gopgas/internal/flight"
 	"gopgas/internal/mem"
 	"gopgas/internal/prices"
 	"gopgas/internal/selector"
@@ -35,6 +36,20 @@ const (
 	bulkLeaseName    = "lease"
 )
 
+// String is ParseBulk's inverse.
+func (b Bulk) String() string {
+	switch b.kind {
+	case bulkRegister:
+		return bulkRegisterName
+	case bulkLeased:
+		return bulkLeaseName
+	case bulkPiped:
+		return b.policy.String()
+	default:
+		return bulkAutoName
+	}
+}
+
 // ParseBulk returns what PGAS_BULK calls name; the empty name is auto.
 func ParseBulk(name string) (Bulk, error) {
 	switch name {
@@ -63,28 +78,38 @@ func Bulks() string {
 
 // choose says how a put or get of the user's memory travels: Direct (t.path says of which kind), Pipe, Hybrid, or Bounce for
 // everything that is copied through the pool, goes inline or by message; Lease. waited: for its completion somebody waits anyway.
-func (n *nic) choose(t *journey, waited bool, user mem.Range) selector.Protocol {
+func (n *device) choose(t *journey, waited bool, user mem.Range) selector.Protocol {
 	if user.Bytes == 0 || t.r.hosed != nil && t.r.Rank == n.e.Rank {
 		return selector.Bounce
 	}
 	switch {
-	case n.bulk.how.kind == bulkLeased && user.Bytes >= n.direct.least && n.mayLease(t.r, user):
+	case n.bulk.how.kind == bulkLeased && user.Bytes >= n.direct.least && n.mayLeaseAsForced(t.r, user):
 		return selector.Lease
-	case t.r.hosed != nil && n.am != nil && user.Bytes > n.am.MaxPayload() && n.unregistered(t.r):
-		return n.chooseUnregistered(t, waited, user)
+	case t.r.hosed != nil && n.Payload != 0 && user.Bytes > n.Payload && n.unregistered(t.r):
+		if p := n.chooseUnregistered(t, waited, user); p != selector.Bounce {
+			return p
+		}
+		return n.chooseMessages(t, waited, user)
+	case t.r.hosed != nil && t.r.hosed.Bare() && user.Bytes <= n.Slot:
+		return n.chooseMessages(t, waited, user)
 	}
-	p := n.chooseAny(t, waited, user)
-	if t.r.hosed != nil && p != selector.Direct {
-		return selector.Bounce // a pipe writes by one key; buckets have many
-	}
-	return p
+	return n.chooseAny(t, waited, user)
 }
 
-// chooseAny is choose for memory that one key opens.
-func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protocol {
+// chooseMessages is choose for what goes by message, whose payload the NIC may gather from the user's memory.
+func (n *device) chooseMessages(t *journey, waited bool, user mem.Range) selector.Protocol {
+	if t.kind == transport.OpWrite && user.Bytes <= n.Slot && n.gathers(waited, user) {
+		t.path = PathGather
+		return selector.Direct
+	}
+	return selector.Bounce
+}
+
+// chooseAny is choose for memory that its owner's NIC reaches, as a whole or bucket by bucket.
+func (n *device) chooseAny(t *journey, waited bool, user mem.Range) selector.Protocol {
 	get := t.kind == transport.OpRead
 	if p, ok := n.forcedChoice(); ok {
-		if (p == selector.Pipe || p == selector.Hybrid) && !n.mayPipe(user) {
+		if (p == selector.Pipe || p == selector.Hybrid) && !n.mayPipeTo(t, user) {
 			return selector.Bounce
 		}
 		return p
@@ -105,19 +130,19 @@ func (n *nic) chooseAny(t *journey, waited bool, user mem.Range) selector.Protoc
 const leastLearned = 16 << 10
 
 // learns reports whether the costs decide of puts that fit into a slot as they do of larger transfers.
-func (n *nic) learns() bool {
+func (n *device) learns() bool {
 	return n.bulk.how.kind == bulkAuto && n.small.how.Mode == eager.Auto && n.direct.reg.Policy() == regmgr.LeavePinned &&
 		!n.e.Sched.Virtual() && n.prices().Measured
 }
 
 // chooseLarge is choose for what is not small, and for smaller transfers of which the costs are learned.
-func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Protocol {
+func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.Protocol {
 	b := &n.bulk
 	if b.how.kind != bulkAuto || waited {
 		n.small.habits.Other()
 	}
 	if b.how.kind == bulkPiped {
-		if n.mayPipe(user) {
+		if n.mayPipeAsForced(t, user) {
 			return selector.Pipe
 		}
 		return selector.Bounce
@@ -141,7 +166,7 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 		}
 		return selector.Bounce
 	}
-	if user.Bytes > bulkFold*n.bulkSlot() {
+	if user.Bytes > flight.Fold*n.flights.SlotBytes() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
 	var site callsite.Stack
@@ -151,36 +176,41 @@ func (n *nic) chooseLarge(t *journey, waited bool, user mem.Range) selector.Prot
 	if q.Covered, stays = reg.Known(user, t.rights()); stays {
 		q.Uses = foreseen
 	}
-	if b.chosen.Load() < enough && b.chosen.Add(1) == enough {
-		n.measure(t.r)
+	origin := mem.OriginOf(user)
+	if origin == mem.Unknown && !q.Covered {
+		return selector.Bounce // it may lie on a stack: it is neither registered nor looked at later
 	}
+	q.NoPipe, q.NoTail = !n.mayPipe(user), !stays || origin != mem.Heap // whose owner might unmap it meanwhile
+	if t.r.hosed != nil {
+		moves, stretch := n.moves(t, user.Bytes)
+		q.Moves, q.NoPipe = uint8(moves), q.NoPipe || stretch == 0
+	}
+	if b.chosen.Load() < enough && b.chosen.Add(1) == enough {
+		n.measure()
+	}
+	n.measureToward(t.r)
 	switch p := n.cheapest(t, q, &last); p {
 	case selector.Direct, selector.Register:
 		return selector.Direct
 	case selector.Hybrid, selector.Pipe:
-		switch {
-		case !n.mayPipe(user):
-			return selector.Bounce
-		case p == selector.Hybrid && stays && mem.OriginOf(user) == mem.Heap: // its owner may not unmap it meanwhile
-			return p
-		}
-		return selector.Pipe
+		return p
 	}
 	return selector.Bounce
 }
 
 // cheapest selects by what is estimated and what was learned. last are puts that may not be over.
-func (n *nic) cheapest(t *journey, q selector.Query, last *prices.Run) (p selector.Protocol) {
+func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p selector.Protocol) {
 	now := n.prices()
 	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
 		return selector.Select(q, now.Selector)
 	}
 	again := false
+	learned := now.Learned(n.e.kindOf(t.r))
 	if t.blocking {
-		p, t.trial, again = last.Again(t.r.Rank, q)
+		p, t.trial, again = last.Again(learned, t.r.Rank, q)
 	}
 	if !again {
-		p, t.trial = now.Learned.Choose(q, now.Selector, t.blocking)
+		p, t.trial = learned.Choose(q, now.Selector, t.blocking)
 	}
 	if t.trial.Wanted() {
 		t.begun = n.e.Sched.Now()
@@ -188,13 +218,60 @@ func (n *nic) cheapest(t *journey, q selector.Query, last *prices.Run) (p select
 	return p
 }
 
-// pipes reports whether what could not be registered is to go through a pipe.
-func (n *nic) pipes(user mem.Range) bool {
-	return n.bulk.how.kind != bulkRegister && n.direct.reg.Policy() == regmgr.LeavePinned && user.Bytes >= n.direct.least &&
-		user.Bytes > n.pool.SlotBytes() && n.mayPipe(user)
+// learned is where what transfers with a member cost is learned.
+func (n *device) learned(r *Remote) *selector.Learned { return n.prices().Learned(n.e.kindOf(r)) }
+
+// kindOf is what kind of peer a member is for what its transfers cost.
+func (e *Engine) kindOf(r *Remote) prices.Peer {
+	k := prices.Far
+	switch {
+	case r.Rank == e.Rank:
+		k = prices.Self
+	case len(e.Nodes) == e.Size && e.Nodes[r.Rank] == e.Nodes[e.Rank]:
+		k = prices.Node
+	}
+	if r.hosed != nil {
+		k += prices.Buckets
+	}
+	return k
+}
+
+// pipes reports whether part, from byte at of the user's memory on, which could not be registered, is to go through a pipe.
+func (n *device) pipes(t *journey, at int, part mem.Range) bool {
+	rest := *t
+	rest.off += at
+	return n.bulk.how.kind != bulkRegister && n.direct.reg.Policy() == regmgr.LeavePinned && part.Bytes >= n.direct.least &&
+		part.Bytes > n.Slot && n.mayPipeTo(&rest, part)
 }
 
 // mayPipe reports whether a pipe can carry memory: it outlives the call, so it must not lie on a stack.
-func (n *nic) mayPipe(user mem.Range) bool {
-	return n.bulk.origin != nil && mem.OriginOf(user) != mem.Unknown
+func (n *device) mayPipe(user mem.Range) bool {
+	return n.flights.Pipes() && mem.OriginOf(user) != mem.Unknown
+}
+
+// mayPipeTo is mayPipe to or from a member's memory.
+func (n *device) mayPipeTo(t *journey, user mem.Range) bool {
+	return n.mayPipe(user) && n.pipesReach(t, user.Bytes)
+}
+
+// pipesReach reports whether pipes reach a member's memory: registered as a whole, or by buckets of which enough are given at once.
+func (n *device) pipesReach(t *journey, bytes int) bool {
+	if t.r.hosed == nil {
+		return true
+	}
+	_, stretch := n.moves(t, bytes)
+	return stretch > 0
+}
+
+// moves returns for how many moves of buckets a transfer of so many bytes would wait, counted up to some, and how many of its bytes a
+// pipe would carry at once; 0: none, since so few buckets are given together that it would end before its chunks have grown.
+func (n *device) moves(t *journey, bytes int) (moves, stretch int) {
+	if t.r.Rank == n.e.Rank {
+		return 0, 0 // the budget is for others
+	}
+	moves, stretch = n.hoses.Moves(t.r.hosed, t.r.raddr+uint64(t.off), bytes)
+	if stretch < min(bytes, n.flights.SlotBytes()) {
+		stretch = 0
+	}
+	return moves, stretch
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/regmgr"
@@ -41,7 +42,7 @@ func pair(t *testing.T, bytes int, r Registration, fabric transporttest.FabricCo
 		})
 		require.NoError(t, engines[i].openNIC(t.Context()))
 		for k := range addresses {
-			engines[i].nic().learn(k, addresses[k])
+			engines[i].nic().Learn(k, addresses[k])
 		}
 		t.Cleanup(func() { _ = engines[i].Close() })
 	}
@@ -59,7 +60,7 @@ func filled(bytes int) mem.Range {
 	return r
 }
 
-// TestFailedPutIsReportedOnce (P3): by whoever waits for it, or by the next flush if nobody does.
+// TestFailedPutIsReportedOnce (N2): by whoever waits for it, or by the next flush if nobody does.
 func TestFailedPutIsReportedOnce(t *testing.T) {
 	const n = 1 << 20
 	for name, report := range map[string]func(e *Engine, r *Remote, src mem.Range) error{
@@ -79,10 +80,9 @@ func TestFailedPutIsReportedOnce(t *testing.T) {
 			e, r, memory := pair(t, n, Registration{}, transporttest.FabricConfig{MaxMessage: 100_000})
 			bad := *r
 			bad.rkey++
-			require.ErrorIs(t, report(e, &bad, filled(n)), errRefused)
+			require.ErrorIs(t, report(e, &bad, filled(n)), nic.ErrRefused)
 			require.NoError(t, e.Flush(r), "once")
-			require.Zero(t, e.nic().ends[1].pending.Load())
-			require.False(t, e.nic().table.Failed())
+			require.Eventually(t, e.nic().Idle, time.Minute, time.Microsecond)
 			require.Equal(t, make([]byte, n), memory.Data())
 			s, refused, _ := e.Registered()
 			require.NoError(t, refused)
@@ -127,7 +127,7 @@ func TestExposedMemoryTakesRoomFromTheCache(t *testing.T) {
 		}
 	}
 	// The tail of the last one may still be in use.
-	require.Eventually(t, func() bool { return e.nic().bulk.live.Load() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return e.nic().flights.Levels().Flights == 0 }, time.Minute, time.Millisecond)
 	s, _, _ := e.Registered()
 	require.Positive(t, s.Idle)
 	exposed := mem.Of(make([]byte, 4<<20))
@@ -135,7 +135,7 @@ func TestExposedMemoryTakesRoomFromTheCache(t *testing.T) {
 	require.NoError(t, err)
 	after, _, _ := e.Registered()
 	require.Less(t, after.Idle, s.Idle)
-	require.NoError(t, e.nic().d.Deregister(reg))
+	require.NoError(t, e.nic().Domain.Deregister(reg))
 	_, err = e.nic().registerExposed(mem.Of(make([]byte, 9<<20)), transport.AllAccess)
 	require.ErrorIs(t, err, transport.ErrLimit, "more than there is")
 }
@@ -157,10 +157,10 @@ func (d *miser) Register(r mem.Range, a transport.Access) (transport.Region, err
 
 func (d *miser) Post(ops []transport.Op) (int, error) {
 	n, err := d.Domain.Post(ops)
-	if d.engine != nil && n > 0 && ops[0].SGE[0].Mem.Bytes > slotBytes {
+	if d.engine != nil && n > 0 && ops[0].SGE[0].Mem.Bytes > nic.SlotBytes {
 		d.mean = true
-		for d.engine.nic().ends[1].pending.Load() > 0 {
-			d.engine.nic().progress()
+		for d.engine.nic().Pending(1) {
+			d.engine.nic().Progress()
 		}
 		d.engine.nic().direct.reg.Trim(1 << 30)
 	}

@@ -14,6 +14,7 @@ import (
 	"gopgas/internal/am"
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -230,7 +231,7 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// TestMostTries: what meets breaks as often as P5 says is done, and one break more fails it.
+// TestMostTries: what meets breaks as often as N4 says is done, and one break more fails it.
 func TestMostTries(t *testing.T) {
 	for weak := range am.MostTries + 2 {
 		t.Run(fmt.Sprint(weak), func(t *testing.T) {
@@ -252,7 +253,7 @@ func TestMostTries(t *testing.T) {
 				if weak < am.MostTries {
 					require.NoError(t, err, name)
 				} else {
-					require.ErrorIs(t, err, errConnectionLost, name)
+					require.ErrorIs(t, err, nic.ErrConnectionLost, name)
 				}
 				cutter.mu.Lock()
 				cutter.weak = 0
@@ -281,7 +282,7 @@ func TestInDoubt(t *testing.T) {
 				continue
 			}
 			doubt++
-			require.ErrorIs(t, err, errConnectionLost, "atomic %d", i)
+			require.ErrorIs(t, err, nic.ErrConnectionLost, "atomic %d", i)
 			require.ErrorContains(t, err, "in the device's words")
 			var oe *transport.OpError
 			require.ErrorAs(t, err, &oe)
@@ -306,7 +307,7 @@ func TestRefusedAlone(t *testing.T) {
 	for i := range 50 {
 		require.NoError(t, e.Put(&good, 8+8*i, mem.Of(word[:])))
 	}
-	require.ErrorIs(t, e.Flush(&good), errRefused)
+	require.ErrorIs(t, e.Flush(&good), nic.ErrRefused)
 	require.NoError(t, e.Flush(&good))
 	for i := range 50 {
 		v, err := e.Load64(&good, 8+8*i)

@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/internal/seats"
@@ -24,8 +25,8 @@ type Engine struct {
 	Peers      *peers.Table
 	Nodes      []int // the node of each rank, numbered from 0
 
-	mapper transport.Mapper    // nil: no memory is mapped
-	device atomic.Pointer[nic] // nil: all peers are mapped
+	mapper transport.Mapper       // nil: no memory is mapped
+	device atomic.Pointer[device] // nil: all peers are mapped
 	config Config
 
 	chains  chains // of operations on their way to the NIC together
@@ -94,7 +95,7 @@ func (e *Engine) openNIC(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the %s NIC: %w", e.config.NICName, err)
 	}
-	n, err := newNIC(e, d)
+	n, err := newDevice(e, d)
 	if err != nil {
 		return errors.Join(fmt.Errorf("set up the %s NIC: %w", e.config.NICName, err), d.Close())
 	}
@@ -119,14 +120,14 @@ func (e *Engine) leave(m *sync.Mutex) {
 	e.Sched.Ring()
 }
 
-func (e *Engine) nic() *nic { return e.device.Load() }
+func (e *Engine) nic() *device { return e.device.Load() }
 
 // NIC returns the name of the NIC in use, or "".
 func (e *Engine) NIC() string {
 	if e.nic() == nil {
 		return ""
 	}
-	return e.nic().name
+	return e.nic().Name
 }
 
 // Mapper returns the mapper in use, or nil.
@@ -139,7 +140,7 @@ func (e *Engine) CountsMapped() bool { return e.count }
 // that the memory can be unmapped. Afterwards nothing but Close may be called. The peers have agreed to part too.
 func (e *Engine) Part() {
 	if n := e.nic(); n != nil {
-		n.quit()
+		n.Quit()
 	}
 	e.Sched.DropBell()
 	if e.board != nil {
@@ -174,16 +175,18 @@ func (e *Engine) Join(local mem.Range, blocks []Remote) {
 
 // Remote is one member's part of an Exposure as this rank reaches it.
 type Remote struct {
-	Rank   int       // in the world
-	Bytes  int       // how much the member exposes
-	Mapped mem.Range // empty: through the NIC
-	raddr  uint64
-	rkey   uint64
-	keyed  bool // the member has registered it, so that the NIC may touch it
-	room   int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
+	Rank     int       // in the world
+	Bytes    int       // how much the member exposes
+	Mapped   mem.Range // empty: through the NIC
+	raddr    uint64
+	rkey     uint64
+	keyed    bool // the member has registered it, so that the NIC may touch it
+	room     int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
+	together bool // the members free it together, after each has flushed the others
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
 	hosed      *hose.Far // not nil: the member's memory is registered in buckets, on demand
+	traced     *traced   // not nil: what a trace says of it
 }
 
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
@@ -192,7 +195,7 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 	if e.record == nil {
 		return e.put(r, off, src)
 	}
-	event, mark := e.record.begin(trace.Put, r, src)
+	event, mark := e.record.begin(trace.Put, r, off, src)
 	err := e.put(r, off, src)
 	e.record.end(&event, mark)
 	return err
@@ -213,7 +216,7 @@ func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
 	if e.record == nil {
 		return e.get(r, off, dst)
 	}
-	event, mark := e.record.begin(trace.Get, r, dst)
+	event, mark := e.record.begin(trace.Get, r, off, dst)
 	err := e.get(r, off, dst)
 	e.record.end(&event, mark)
 	return err
@@ -225,7 +228,7 @@ func (e *Engine) Fetch(r *Remote, off int, dst mem.Range) error {
 		return e.get(r, off, dst)
 	}
 	t := Recording{Clock: e.record.Clock, To: e.record.To}
-	event, mark := t.begin(trace.Get, r, dst)
+	event, mark := t.begin(trace.Get, r, off, dst)
 	err := e.get(r, off, dst)
 	t.end(&event, mark)
 	return err
@@ -260,7 +263,7 @@ func (e *Engine) GetNB(r *Remote, off int, dst mem.Range) (Handle, error) {
 	if e.record == nil {
 		return e.getNB(r, off, dst)
 	}
-	event, mark := e.record.begin(trace.Get, r, dst)
+	event, mark := e.record.begin(trace.Get, r, off, dst)
 	h, err := e.getNB(r, off, dst)
 	e.record.started(&event, mark, h)
 	return h, err
@@ -323,7 +326,7 @@ func (e *Engine) Order(r *Remote) error {
 		mem.StoreFence()
 		return nil
 	}
-	if end := &n.ends[r.Rank]; n.caps.OrderedWrites && end.asked.Load() == 0 && end.piped.Load() == 0 {
+	if n.Ordered(r.Rank) {
 		return nil
 	}
 	return n.flush(context.Background(), r.Rank)
@@ -353,8 +356,8 @@ func (e *Engine) Abandon() {
 
 // Alive returns an error when this rank's own NIC was closed or has failed: no wait on it can end then.
 func (e *Engine) Alive() error {
-	if n := e.nic(); n != nil && n.closed.Load() {
-		return errOwnEnd
+	if n := e.nic(); n != nil && n.Closed() {
+		return nic.ErrOwnEnd
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"gopgas/eager"
 	"gopgas/internal/prices"
 	"gopgas/internal/selector"
+	"gopgas/internal/superpipe"
 	"gopgas/transport"
 )
 
@@ -18,7 +19,9 @@ func (e *Engine) Estimates(q selector.Query) ([]prices.Estimate, error) {
 	if n == nil {
 		return nil, fmt.Errorf("estimate transfers: no NIC is in use: %w", transport.ErrUnsupported)
 	}
-	n.measure(nil)
+	if err := n.measureNow(); err != nil {
+		return nil, fmt.Errorf("estimate transfers: %w", err)
+	}
 	p := n.prices()
 	if p.Why != nil {
 		return nil, p.Why
@@ -26,11 +29,11 @@ func (e *Engine) Estimates(q selector.Query) ([]prices.Estimate, error) {
 	return p.Estimates(q), nil
 }
 
-// Measured reports whether the costs have been measured, or cannot be: some large transfers to a rank have them measured with
-// that one.
+// Measured reports whether the costs have been measured, or cannot be: some large transfers to a rank have them measured, and later
+// ones with that rank.
 func (e *Engine) Measured() bool {
 	n := e.nic()
-	return n == nil || n.e.Sched.Virtual() || n.prices().Measured || n.prices().Why != nil
+	return n == nil || n.e.Sched.Virtual() || n.gauge.over.Load() && (n.prices().Why != nil || n.gauge.peer.Load() == peerDone)
 }
 
 // SmallCosts returns what small puts, or gets, cost on this machine and NIC, as it was measured; nil: nothing has been.
@@ -55,7 +58,7 @@ func (e *Engine) Force(p selector.Protocol) {
 }
 
 // forcedChoice is what Force makes of a transfer; ok is false where it makes nothing.
-func (n *nic) forcedChoice() (p selector.Protocol, ok bool) {
+func (n *device) forcedChoice() (p selector.Protocol, ok bool) {
 	p = selector.Protocol(n.forced.Load())
 	switch p {
 	case selector.None:
@@ -82,8 +85,19 @@ func (e *Engine) Protocols(ctx context.Context) (rows []prices.Row, measured, er
 	if n == nil {
 		return nil, nil, fmt.Errorf("choose protocols: there is no NIC: %w", transport.ErrUnsupported)
 	}
-	n.learn(e.Rank, n.d.Address())
-	n.measure(nil)
+	n.Learn(e.Rank, n.Domain.Address())
+	if err := n.measureNow(); err != nil {
+		return nil, nil, err
+	}
 	p := n.prices()
-	return p.Rows(), p.Why, nil
+	rows = append(p.Rows(), prices.Row{Case: "neither end registered", Sizes: n.wayText()})
+	return rows, p.Why, nil
+}
+
+// wayText tells what carries large transfers neither end of which is registered.
+func (n *device) wayText() string {
+	if w := n.flights.Way(); w != superpipe.WayNone {
+		return "lease: superpipe into workspace, told by " + w.String()
+	}
+	return "message"
 }

@@ -88,14 +88,14 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	if err == nil && e.nic() != nil && xp.Local.Bytes > 0 && (token == nil || !e.oneNode(ranks)) {
 		xp.region, err = e.nic().registerExposed(xp.Local, transport.AllAccess)
 		if err != nil {
-			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic().name, err)
+			err = fmt.Errorf("register %d bytes with the %s NIC: %w", xp.Local.Bytes, e.nic().Name, err)
 		}
 		xp.hasKey = err == nil
 		if errors.Is(err, transport.ErrLimit) {
 			err = xp.fallBack(err)
 		}
 		if xp.hasKey {
-			e.nic().exposed.Know(xp.region.RKey, xp.Local)
+			e.nic().know(xp.region, xp.Local)
 		}
 	}
 	mine := card.Card{
@@ -103,14 +103,14 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 		Token: token, Err: err,
 	}
 	if n := e.nic(); n != nil {
-		mine.Addr = n.d.Address()
+		mine.Addr = n.Domain.Address()
 		if n.hoses != nil {
 			mine.Budget = n.hoses.Hash()
 		}
 	}
 	cards, xerr := card.Exchange(ctx, x.Exchange, mine)
 	if xerr != nil {
-		return nil, errors.Join(err, xerr, xp.release())
+		return nil, errors.Join(err, xerr, xp.Free())
 	}
 	verdict := card.FirstFailure(cards, ranks, err)
 	buckets := false
@@ -128,10 +128,10 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	// place whatever the first one brought, so that every share is exactly two exchanges.
 	votes, xerr := card.Exchange(ctx, x.Exchange, card.Card{CPU: allMapped, Err: verdict})
 	if xerr != nil {
-		return nil, errors.Join(xerr, xp.release())
+		return nil, errors.Join(xerr, xp.Free())
 	}
 	if err := card.FirstFailure(votes, ranks, verdict); err != nil {
-		_ = xp.release()
+		_ = xp.Free()
 		return nil, err
 	}
 	xp.CPU = true
@@ -158,10 +158,12 @@ func (e *Engine) oneNode(ranks []int) bool {
 func (xp *Exposure) mapAll(cards []card.Card, ranks []int, buckets bool) bool {
 	all := true
 	xp.Of = make([]Remote, len(ranks))
+	id := xp.e.record.exposed()
 	for m, c := range cards {
-		r := Remote{Rank: ranks[m], Bytes: c.Bytes, raddr: c.RAddr, rkey: c.RKey, keyed: c.Keyed, room: c.Bytes}
+		r := Remote{Rank: ranks[m], Bytes: c.Bytes, raddr: c.RAddr, rkey: c.RKey, keyed: c.Keyed, room: c.Bytes, together: true}
+		r.traced = tracedPart(id, c.RAddr, c.Bytes)
 		if xp.e.nic() != nil && c.Addr != nil {
-			xp.e.nic().learn(r.Rank, c.Addr)
+			xp.e.nic().Learn(r.Rank, c.Addr)
 		}
 		switch {
 		case c.Hosed == 0:
@@ -210,9 +212,11 @@ func (xp *Exposure) unreachable(cards []card.Card, ranks []int) error {
 }
 
 // Free gives everything back. The caller has made sure, collectively, that nobody uses the exposure any more.
-func (xp *Exposure) Free() error { return xp.release() }
+func (xp *Exposure) Free() error { return xp.FreeWithin(context.Background()) }
 
-func (xp *Exposure) release() error {
+// FreeWithin is Free that ends with ctx, too: if another rank has not let go of what it holds of the memory by then, the memory stays
+// what it is until the NIC is closed, and the error says who it was.
+func (xp *Exposure) FreeWithin(ctx context.Context) error {
 	var errs []error
 	for _, m := range xp.mappings {
 		errs = append(errs, xp.e.mapper.Unmap(m))
@@ -220,17 +224,21 @@ func (xp *Exposure) release() error {
 	xp.mappings = nil
 	if xp.hosed&bareMark != 0 {
 		xp.e.nic().exposed.Forget(xp.region.RKey)
-		errs = append(errs, xp.e.nic().drain(xp.Local))
+		errs = append(errs, xp.e.nic().flights.Drain(xp.Local))
 		xp.hosed = 0
 	}
 	if xp.hosed != 0 {
-		errs = append(errs, xp.e.nic().withdrawHosed(xp.hosed, xp.Of), xp.e.nic().drain(xp.Local))
+		err := xp.e.nic().withdrawHosed(ctx, xp.hosed, xp.Of)
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+			return errors.Join(append(errs, err)...)
+		}
+		errs = append(errs, err, xp.e.nic().flights.Drain(xp.Local))
 		xp.hosed = 0
 	}
 	if xp.hasKey {
-		xp.e.nic().exposed.Forget(xp.region.RKey)
-		errs = append(errs, xp.e.nic().drain(xp.Local))
-		errs = append(errs, xp.e.nic().d.Deregister(xp.region))
+		xp.e.nic().forget(xp.region.RKey)
+		errs = append(errs, xp.e.nic().flights.Drain(xp.Local))
+		errs = append(errs, xp.e.nic().Domain.Deregister(xp.region))
 		xp.hasKey = false
 	}
 	if xp.owned {

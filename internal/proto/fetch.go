@@ -5,6 +5,7 @@ import (
 	"gopgas/internal/errand"
 	"gopgas/internal/mem"
 	"gopgas/internal/timeline"
+	"gopgas/internal/trace"
 	"gopgas/transport"
 )
 
@@ -15,8 +16,9 @@ func (e *Engine) AtomicNB(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint
 	if r.cpuAtomics() || e.record == nil {
 		return e.atomicNB(op, t, r, off, x, y, old)
 	}
-	v := e.record.visit(timeline.Transfer, op.String(), r.Rank)
+	v := e.record.visit(timeline.Transfer, op.Fetch(), r.Rank)
 	h, err := e.atomicNB(op, t, r, off, x, y, old)
+	e.record.atomic(&v, trace.Atomic, r, off, t.Bytes)
 	e.record.over(&v, t.Bytes)
 	return h, err
 }
@@ -28,7 +30,7 @@ func (e *Engine) atomicNB(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint
 		return Handle{}, nil
 	}
 	n := e.nic()
-	if err := n.destination(op.String(), r.Rank, old); err != nil {
+	if err := n.destination(op.Fetch(), r.Rank, old); err != nil {
 		return Handle{}, err
 	}
 	switch n.wayTo(r, op, t) {
@@ -46,88 +48,51 @@ func (e *Engine) atomicNB(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint
 
 // fetch posts an atomic that the NIC performs. The only one in flight sets out at once, so that it is on its way while the
 // program does something else; the next ones go together, as small puts do.
-func (n *nic) fetch(op atom.Op, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
-	name := op.String()
+func (n *device) fetch(op atom.Op, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+	name := op.Fetch()
 	if err := n.reachWord(name, r, off); err != nil {
 		return Handle{}, err
 	}
-	h, id, only, err := n.beginFetch(name, r.Rank, old)
+	h, id, only, err := n.BeginFetch(name, r.Rank, old)
 	if err != nil {
 		return Handle{}, err
 	}
-	buf, key := n.buffer(id, 8)
+	buf, key := n.Buffer(id, 8)
 	at := transport.Op{
-		Kind: transport.OpFetchAdd, Flags: transport.FlagSignaled, NSGE: 1,
-		RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: x, Cookie: uint64(id),
+		Kind: transport.OpFetchAdd, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: x,
 	}
 	if op == atom.CompareSwap {
 		at.Kind, at.Arg1 = transport.OpCompareSwap, y
 	}
 	at.SGE[0] = transport.SGE{Mem: buf, LKey: key}
 	if only {
-		err = n.post(name, id, at)
+		err = n.Post(name, id, at)
 	} else {
-		err = n.postLater(name, id, &at)
+		err = n.PostLater(name, id, &at)
 	}
 	if err != nil {
-		n.partDone(h.id, nil)
+		n.PartDone(h, nil)
 		return Handle{}, err
 	}
 	n.e.counts.add(PathNICAtomic, r.Rank, 8)
 	return h, nil
 }
 
-// postLater leaves the operation of piece id to the next push. On an error the piece has been freed.
-func (n *nic) postLater(name string, id int32, op *transport.Op) error {
-	e, err := n.enter(name, n.table.Piece(id).Rank)
-	if err != nil {
-		n.abandon(id)
-		return err
-	}
-	op.EP = e.now()
-	return n.postpone(name, id, e, op)
-}
-
 // askFetch has the target's CPU perform an atomic.
-func (n *nic) askFetch(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
-	name := op.String()
+func (n *device) askFetch(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
+	name := op.Fetch()
 	if err := n.reach(name, r, off, t.Bytes); err != nil {
 		return Handle{}, err
 	}
-	h, id, _, err := n.beginFetch(name, r.Rank, old)
+	h, id, _, err := n.BeginFetch(name, r.Rank, old)
 	if err != nil {
 		return Handle{}, err
 	}
 	args, what := errand.ForAtomic(op, t, r.rkey, r.raddr+uint64(off), x, y)
-	if err := n.ask(name, id, uint8(errand.ToAtomic), args, mem.Of(what[:])); err != nil {
-		n.partDone(h.id, nil)
+	if err := n.Ask(name, id, uint8(errand.ToAtomic), args, mem.Of(what[:])); err != nil {
+		n.PartDone(h, nil)
 		return Handle{}, err
 	}
 	n.e.counts.add(PathMessage, r.Rank, t.Bytes)
 	return h, nil
-}
-
-// beginFetch opens a transfer of one piece, whose result goes to old; only says that no other atomic is in flight. It waits for both
-// together: nobody who has one of them waits for the other here.
-func (n *nic) beginFetch(name string, rank int, old mem.Range) (h Handle, id int32, only bool, err error) {
-	try := func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if _, ok := n.table.Next(); !ok {
-			return false
-		}
-		t, gen, ok := n.table.TryBegin(name, rank, true)
-		if !ok {
-			return false
-		}
-		h = Handle{n: n, id: t, gen: gen}
-		id, _ = n.tryAcquireLocked(rank, false)
-		n.table.Sole(t, id)
-		only = n.table.Fetches(id, old)
-		return true
-	}
-	if !try() {
-		err = n.waitUntil(name, rank, try)
-	}
-	return h, id, only, err
 }

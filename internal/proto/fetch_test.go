@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
@@ -19,15 +20,15 @@ func TestFetchesCrossTogether(t *testing.T) {
 	var count *posts
 	tm := newTeam(t, 2, transporttest.FabricConfig{Jitter: time.Millisecond}, func(d transport.Domain) transport.Domain { count = &posts{Domain: d}; return count })
 	e, to := tm.e[0], &tm.of[0][1]
-	olds := mem.Of(make([]uint64, 1+chainOps))
-	hs := make([]Handle, 1+chainOps)
-	best, next := int64(chainOps), uint64(0)
+	olds := mem.Of(make([]uint64, 1+nic.Batch))
+	hs := make([]Handle, 1+nic.Batch)
+	best, next := int64(nic.Batch), uint64(0)
 	for range 100 { // a poll in between, by whoever serves the NIC, may send some earlier
 		calls, ops := count.calls.Load(), count.ops.Load()
 		for i := range hs {
 			h, err := e.AtomicNB(atom.Sum, atom.Word64(), to, 8, 1, 0, olds.Slice(8*i, 8))
 			require.NoError(t, err)
-			if i == 0 && e.nic().later.count.Load() != 0 {
+			if i == 0 && e.nic().HeldBack() != 0 {
 				t.Fatal("the only one is held")
 			}
 			hs[i] = h
@@ -39,7 +40,7 @@ func TestFetchesCrossTogether(t *testing.T) {
 		}
 		next += uint64(len(hs))
 		best = min(best, count.since(t, calls, ops, int64(len(hs))))
-		require.Zero(t, e.nic().table.Fetching())
+		require.Eventually(t, e.nic().Idle, time.Minute, time.Microsecond)
 	}
 	require.EqualValues(t, 2, best, "posts")
 }
@@ -86,7 +87,7 @@ func TestFetchesOverBreaks(t *testing.T) {
 	}
 }
 
-// TestFailedFetchIsReportedOnce (P3): by whoever waits for it, or by the next flush if nobody does.
+// TestFailedFetchIsReportedOnce (N2): by whoever waits for it, or by the next flush if nobody does.
 func TestFailedFetchIsReportedOnce(t *testing.T) {
 	for name, elem := range map[string]atom.Elem{"by the NIC": atom.Word64(), "by message": atom.ElemOf[uint32]()} {
 		t.Run(name, func(t *testing.T) {
@@ -98,17 +99,15 @@ func TestFailedFetchIsReportedOnce(t *testing.T) {
 			old.SetBits(77)
 			h, err := e.AtomicNB(atom.Sum, elem, &bad, 0, 1, 0, old)
 			require.NoError(t, err)
-			require.ErrorIs(t, h.Wait(context.Background()), errRefused)
+			require.ErrorIs(t, h.Wait(context.Background()), nic.ErrRefused)
 			require.NoError(t, h.Wait(context.Background()), "once")
 			require.NoError(t, e.Flush(to), "once")
 			_, err = e.AtomicNB(atom.Sum, elem, &bad, 0, 1, 0, old)
 			require.NoError(t, err)
-			require.ErrorIs(t, e.Flush(to), errRefused)
+			require.ErrorIs(t, e.Flush(to), nic.ErrRefused)
 			require.NoError(t, e.Flush(to), "once")
 			require.EqualValues(t, 77, old.Bits())
-			require.False(t, e.nic().table.Failed())
-			require.Zero(t, e.nic().table.Fetching())
-			require.Zero(t, e.nic().ends[1].pending.Load())
+			require.Eventually(t, e.nic().Idle, time.Minute, time.Microsecond)
 		})
 	}
 }
@@ -132,7 +131,7 @@ func TestFetchInDoubt(t *testing.T) {
 		done, seen := uint64(0), map[uint64]bool{}
 		for i, h := range hs {
 			if err := h.Wait(context.Background()); err != nil {
-				require.ErrorIs(t, err, errConnectionLost)
+				require.ErrorIs(t, err, nic.ErrConnectionLost)
 				continue
 			}
 			done++
@@ -154,9 +153,9 @@ func TestListsOnTheirWay(t *testing.T) {
 	bad.room += 8 // a rank that lies to itself about the target's memory
 	src, old := mem.Of([]uint32{1, 1, 1}), mem.Of(make([]uint32, 3))
 	at := func(i int) (*Remote, int) { return &bad, []int{0, 1 << 16, 4}[i] }
-	require.ErrorIs(t, e.AccumulateAt("gather", atom.Sum, atom.ElemOf[uint32](), 3, at, src, old), errRefused)
+	require.ErrorIs(t, e.AccumulateAt("gather", atom.Sum, atom.ElemOf[uint32](), 3, at, src, old), nic.ErrRefused)
 	require.NoError(t, e.AccumulateAt("scatter", atom.Sum, atom.ElemOf[uint32](), 3, at, src, mem.Range{}))
-	require.ErrorIs(t, e.Flush(to), errRefused)
+	require.ErrorIs(t, e.Flush(to), nic.ErrRefused)
 	v, err := e.Load64(to, 0)
 	require.NoError(t, err)
 	require.Zero(t, v, "part of it was done")

@@ -2,10 +2,13 @@ package proto
 
 import (
 	"context"
+	"errors"
 
 	"gopgas/internal/atom"
 	"gopgas/internal/errand"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
+	"gopgas/regmgr"
 	"gopgas/transport"
 )
 
@@ -26,7 +29,7 @@ func (e *Engine) GetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src,
 	switch w := n.wayTo(r, op, t); {
 	case w == nowhere:
 		return transport.NewOpError(name, r.Rank, errNoAtomics)
-	case w == byMessage || n.caps.AtomicsCPU && n.am != nil:
+	case w == byMessage || n.Caps.AtomicsCPU && n.Payload != 0:
 		return n.askedGetAccumulate(op, t, r, off, src, old)
 	case w == native:
 		c := e.chains.take(n, name)
@@ -47,29 +50,49 @@ func (e *Engine) GetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src,
 }
 
 // askedGetAccumulate has the target's CPU combine src into its memory and send back what was there.
-func (n *nic) askedGetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src, old mem.Range) error {
+func (n *device) askedGetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src, old mem.Range) error {
 	const name = "get-accumulate"
 	if err := n.reach(name, r, off, src.Bytes); err != nil {
 		return err
 	}
-	n.e.counts.add(PathMessage, r.Rank, src.Bytes)
-	most := min(n.am.MaxPayload(), n.pool.SlotBytes()) / t.Bytes * t.Bytes
+	most := min(n.Payload, n.Slot) / t.Bytes * t.Bytes
+	var all regmgr.Hold // of src, if it is not copied
+	path := PathMessage
+	if n.gathers(true, src) {
+		switch err := n.holdPayload(name, r, src, &all); {
+		case err == nil:
+			path = PathGather
+			defer func() {
+				if all.Region() != nil {
+					n.direct.reg.Release(&all)
+				}
+			}()
+		case !errors.Is(err, regmgr.ErrCopy):
+			return err
+		}
+	}
+	n.e.counts.add(path, r.Rank, src.Bytes)
 	for src.Bytes > 0 {
 		bytes := min(src.Bytes, most)
-		k, err := n.keep(name, r.Rank, bytes > scratchBytes, true)
+		k, err := n.Keep(name, r.Rank, bytes > nic.ScratchBytes, true)
 		if err != nil {
 			return err
 		}
 		args := errand.ForElements(op, t, r.rkey, r.raddr+uint64(off))
-		if err := n.ask(name, k.id, uint8(errand.ToGetAccumulate), args, src.Slice(0, bytes)); err != nil {
-			n.partDone(k.h.id, nil)
+		if path == PathGather {
+			err = n.askHeld(name, r.Rank, k.ID, errand.ToGetAccumulate, args, src.Slice(0, bytes), &all, bytes == src.Bytes)
+		} else {
+			err = n.Ask(name, k.ID, uint8(errand.ToGetAccumulate), args, src.Slice(0, bytes))
+		}
+		if err != nil {
+			n.PartDone(k.Handle, nil)
 			return err
 		}
-		if err = k.h.Wait(context.Background()); err == nil {
-			buf, _ := n.buffer(k.id, bytes)
+		if err = k.Wait(context.Background()); err == nil {
+			buf, _ := n.Buffer(k.ID, bytes)
 			copy(old.Data()[:bytes], buf.Data())
 		}
-		n.give(k)
+		n.Give(k.ID)
 		if err != nil {
 			return err
 		}

@@ -5,17 +5,24 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"gopgas/eager"
+	"gopgas/internal/flight"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/internal/prices"
 	"gopgas/internal/selector"
-	"gopgas/regmgr"
 	"gopgas/transport"
 )
 
 // gauge has what transfers cost on this machine and NIC measured, once, by package prices, and lends it the NIC.
 type gauge struct {
-	begun  atomic.Bool
+	begun  atomic.Bool // somebody measures, or has measured
+	over   atomic.Bool // nobody measures this rank any more
+	peer   atomic.Int32
+	read   atomic.Int32 // the rank whose memory is being read, plus one
+	hurry  atomic.Bool  // somebody waits for the end of that
 	prices atomic.Pointer[prices.Prices]
 
 	flying atomic.Int64 // operations that the NIC has
@@ -27,32 +34,45 @@ type gauge struct {
 }
 
 // prices returns what is known of the costs now.
-func (n *nic) prices() *prices.Prices {
+func (n *device) prices() *prices.Prices {
 	if p := n.gauge.prices.Load(); p != nil {
 		return p
 	}
-	n.gauge.prices.CompareAndSwap(nil, prices.Published(n.machine()))
+	p := prices.Published(n.machine())
+	if c, ok := n.costsTold(); ok {
+		p = prices.Told(n.machine(), c)
+	}
+	n.gauge.prices.CompareAndSwap(nil, p)
 	return n.gauge.prices.Load()
 }
 
-// machine is what is known of this NIC without measuring.
-func (n *nic) machine() selector.Machine {
-	m := selector.Machine{
-		Caps: n.caps, Slot: n.pool.SlotBytes(), Slots: n.pool.Bytes() / n.pool.SlotBytes(), BulkSlot: n.bulkSlot(), Fold: bulkFold,
-		Idle: n.idleCore(), Lease: n.leases.target != nil,
+// costsTold is what the machine says that it costs, where it says that: in virtual time.
+func (n *device) costsTold() (c transport.Costs, ok bool) {
+	if p, ok := n.Domain.(transport.Priced); ok && n.e.Sched.Virtual() {
+		c = p.Costs()
+		return c, c.Copy != nil && c.PageBytes > 0 && c.Write > 0
 	}
-	if n.am != nil {
-		m.Payload = n.am.MaxPayload()
+	return c, false
+}
+
+// machine is what is known of this NIC without measuring.
+func (n *device) machine() selector.Machine {
+	m := selector.Machine{
+		Caps: n.Caps, Slot: n.Slot, Slots: n.Slots, BulkSlot: n.flights.SlotBytes(), Fold: flight.Fold,
+		Idle: n.idleCore(), Lease: n.flights.Leases(),
+	}
+	if n.Payload != 0 {
+		m.Payload = n.Payload
 	}
 	return m
 }
 
 // idleCore reports whether each rank of this node has a core for the helper that registers a hybrid's tail, beside its own and,
 // where the NIC is a program, the NIC's. In virtual time each has.
-func (n *nic) idleCore() bool {
+func (n *device) idleCore() bool {
 	idle := n.e.config.Registration.Idle
 	busy := 2
-	if n.caps.Busy {
+	if n.Caps.Busy {
 		busy++
 	}
 	ranks, _ := n.e.here()
@@ -67,206 +87,178 @@ const (
 )
 
 // gaugeBytes is the memory at either end of what is measured on this NIC.
-func (n *nic) gaugeBytes() int {
-	if n.caps.MaxPinned <= 0 {
+func (n *device) gaugeBytes() int {
+	if n.Caps.MaxPinned <= 0 {
 		return gaugeMost
 	}
-	return int(min(gaugeMost, max(4*4096, n.caps.MaxPinned/gaugeShare/2&^4095)))
+	return int(min(gaugeMost, max(4*4096, n.Caps.MaxPinned/gaugeShare/2&^4095)))
 }
 
-// measure measures what transfers cost, the first time it is called: between this rank and itself, and by reads of r's memory,
-// of which a transfer is about to be made, how much more they cost with a peer; r may be nil. It takes twenty to forty
-// milliseconds, beside whatever else the rank does; others go on with what was known before.
-func (n *nic) measure(r *Remote) {
-	if n.gauge.begun.Swap(true) {
-		return
+// measure has what transfers cost measured, the first time it is called, between this rank and itself: beside whatever else the rank does,
+// which goes on with what was known before. It takes twenty to forty milliseconds, of one rank of the node at a time.
+func (n *device) measure() {
+	switch {
+	case n.gauge.begun.Swap(true):
+	case n.e.Sched.Virtual():
+		n.decideTold()
+	default:
+		n.Go(n.measureSelf)
 	}
-	if n.e.Sched.Virtual() {
-		n.small.decide(nil)
-		return
+}
+
+// measureNow is measure that returns when the costs are known, or cannot be.
+func (n *device) measureNow() error {
+	n.measure()
+	for !n.gauge.over.Load() {
+		if err := n.e.Sched.Sleep(n.Context(), turnPause); err != nil {
+			return nic.ErrOwnEnd
+		}
 	}
-	p, err := n.gaugeAll(r)
-	if err != nil {
+	return nil
+}
+
+// turnPause is how long who waits for his turn to measure, or for a measurement, leaves the cores to others.
+const turnPause = time.Millisecond
+
+// measureSelf is measure's goroutine.
+func (n *device) measureSelf() {
+	for !n.e.takeTurn() {
+		if n.e.Sched.Sleep(n.Context(), turnPause) != nil {
+			n.measured(nil, nic.ErrOwnEnd)
+			return
+		}
+	}
+	defer n.e.leaveTurn()
+	n.measured(n.gaugeWith(func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) }))
+}
+
+// measured begins to decide by prices; err says why there are none, both nil that nothing is measured here.
+func (n *device) measured(p *prices.Prices, err error) {
+	var c *eager.Chooser
+	if err == nil && p != nil {
+		n.calibrate(p)
+		if c, err = n.chooserOf(p); err != nil {
+			p = p.Because(err)
+		}
+		n.gauge.prices.Store(p)
+		n.gauge.peer.Store(peerWanted)
+	} else if err != nil {
 		n.gauge.prices.Store(n.prices().Because(err))
-		n.small.decide(nil)
-		return
-	}
-	if n.bulk.origin != nil {
-		m := p.Selector.Machine().Model
-		n.bulk.origin.Calibrate(&m)
-	}
-	c, err := n.chooserOf(p)
-	if err != nil {
-		c, p = nil, p.Because(err)
 	}
 	n.small.decide(c)
-	n.gauge.prices.Store(p)
+	n.gauge.over.Store(true)
 }
 
-// gaugeAll measures with memory that this rank can reach through its NIC.
-func (n *nic) gaugeAll(r *Remote) (*prices.Prices, error) {
+// decideTold begins to decide by what the machine has told, if it has.
+func (n *device) decideTold() {
+	if _, ok := n.costsTold(); !ok {
+		n.measured(nil, nil)
+		return
+	}
+	c, err := n.chooserOf(n.prices())
+	if err != nil {
+		n.measured(nil, err)
+		return
+	}
+	n.small.decide(c)
+	n.gauge.over.Store(true)
+}
+
+// calibrate has pipes cut by prices.
+func (n *device) calibrate(p *prices.Prices) {
+	n.flights.Calibrate(p.Selector.Machine().Model)
+}
+
+// What is to be done about how much more transfers with a peer cost than those of a rank with itself.
+const (
+	peerLater   = iota // the rank itself comes first
+	peerWanted         // the next large transfer to memory that may be read is an occasion
+	peerReading        // somebody reads it
+	peerDone           // it is known, or cannot be
+)
+
+// measureToward has reads of r's memory measured, once, if r may be read and it is this rank's turn. A transfer to r is about to be made,
+// so that the memory is there; and its owner gives it back after this rank has flushed, which waits for these reads.
+func (n *device) measureToward(r *Remote) {
+	g := &n.gauge
+	if g.peer.Load() != peerWanted {
+		return
+	}
+	from := n.readable(r)
+	if from.Bytes == 0 || !g.peer.CompareAndSwap(peerWanted, peerReading) {
+		return
+	}
+	if !n.e.takeTurn() {
+		g.peer.Store(peerWanted) // the next transfer may find better
+		return
+	}
+	g.hurry.Store(false)
+	g.read.Store(int32(r.Rank) + 1)
+	n.Go(func() {
+		p, err := n.gaugeWith(func(c prices.Config) (*prices.Prices, error) {
+			return n.prices().Toward(n.Context(), c, from, g.hurry.Load)
+		})
+		n.e.leaveTurn()
+		if err == nil { // else the peer is gone, or its memory is little: what is known of this rank remains
+			n.calibrate(p)
+			g.prices.Store(p)
+		}
+		g.peer.Store(peerDone)
+		g.read.Store(0)
+		n.e.Sched.Ring()
+	})
+}
+
+// unread returns when nothing of a rank's memory is read on behalf of nobody, which is soon: who has flushed may have it freed.
+func (n *device) unread(ctx context.Context, rank int) error {
+	g := &n.gauge
+	if g.read.Load() != int32(rank)+1 {
+		return nil
+	}
+	g.hurry.Store(true)
+	return n.WaitWithin(ctx, "flush", rank, func() bool { return g.read.Load() != int32(rank)+1 })
+}
+
+// Unread returns when nothing reads the member's memory that the program has not begun, as a flush does: for who frees memory that was only
+// read.
+func (e *Engine) Unread(ctx context.Context, r *Remote) error {
+	if n := e.nic(); n != nil {
+		return n.unread(ctx, r.Rank)
+	}
+	return nil
+}
+
+// gaugeWith calls measure with memory that this rank can reach through its NIC.
+func (n *device) gaugeWith(measure func(prices.Config) (*prices.Prices, error)) (*prices.Prices, error) {
+	n.gauge.reset()
 	both := mem.Of(make([]uint64, 2*n.gaugeBytes()/8))
 	clear(both.Data())
-	key, err := n.d.Register(both, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
+	key, err := n.Domain.Register(both, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
 	if err != nil {
 		return nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}
 	half := both.Bytes / 2
 	far := Remote{Rank: n.e.Rank, Bytes: half, raddr: both.Slice(half, half).Addr(), rkey: key.RKey, keyed: true, room: half}
-	p, err := prices.Measure(n.ctx, prices.Config{
-		Sched: n.e.Sched, NIC: gaugeLane{lane{n}, &far}, Machine: n.machine(), Inline: n.inline, Rank: n.e.Rank,
-		Memory: both, Key: key, Peer: n.readable(r),
+	p, err := measure(prices.Config{
+		Sched: n.e.Sched, NIC: gaugeLane{nic.Lane{N: n.NIC}, n, &far}, Machine: n.machine(), Inline: n.Inline, Rank: n.e.Rank, Memory: both, Key: key,
 	})
-	if n.gauge.flying.Load() != 0 || n.ends[n.e.Rank].pending.Load() != 0 && n.closed.Load() {
-		n.gauge.memory = both // P2: a wait has ended before the operations did
+	if n.gauge.flying.Load() != 0 || n.Pending(n.e.Rank) && n.Closed() {
+		n.gauge.memory = both // N1: a wait has ended before the operations did
 		if err == nil {
-			err = errOwnEnd
+			err = nic.ErrOwnEnd
 		}
 		return nil, err
 	}
-	if derr := n.d.Deregister(key); err == nil {
+	if derr := n.Domain.Deregister(key); err == nil {
 		err = derr
 	}
 	return p, err
 }
 
-// readable is r's memory if a measurement may read it.
-func (n *nic) readable(r *Remote) prices.Peer {
-	if raceEnabled || r == nil || r.Rank == n.e.Rank || !r.keyed || r.hosed != nil {
-		return prices.Peer{}
+// readable is r's memory if a measurement may read it: its members free it together, after each has flushed the others.
+func (n *device) readable(r *Remote) prices.Memory {
+	if raceEnabled || r == nil || r.Rank == n.e.Rank || !r.keyed || !r.together || r.hosed != nil {
+		return prices.Memory{}
 	}
-	return prices.Peer{Rank: r.Rank, Addr: r.raddr, Key: r.rkey, Bytes: r.room}
-}
-
-// gaugeLane is the NIC as a measurement sees it. far is the half of its memory that transfers are made with.
-type gaugeLane struct {
-	lane
-	far *Remote
-}
-
-// gaugeCookie marks the operations of a measurement.
-const gaugeCookie = 1 << 62
-
-// Post implements superpipe.NIC: it marks the operations as a measurement's.
-func (l gaugeLane) Post(ops []transport.Op) (int, error) {
-	for i := range ops {
-		ops[i].Cookie = gaugeCookie
-	}
-	g := &l.n.gauge
-	g.flying.Add(int64(len(ops)))
-	k, err := l.lane.Post(ops)
-	g.flying.Add(int64(k - len(ops)))
-	return k, err
-}
-
-// reported notes the end of an operation of the measurement.
-func (g *gauge) reported(err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.flying.Add(-1)
-	g.done++
-	if g.failed == nil {
-		g.failed = err
-	}
-}
-
-// Poll implements prices.NIC, as all that follows.
-func (l gaugeLane) Poll(cq []transport.Completion) (int, error) {
-	l.n.progress()
-	g := &l.n.gauge
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.failed != nil:
-		return 0, g.failed
-	case l.n.closed.Load():
-		return 0, errOwnEnd
-	}
-	k := min(g.done, len(cq))
-	clear(cq[:k])
-	g.done -= k
-	return k, nil
-}
-
-func (l gaugeLane) Flying() bool { return l.n.gauge.flying.Load() != 0 }
-
-func (l gaugeLane) Connect(rank int) error {
-	e, err := l.n.enter("measure", rank)
-	if err == nil {
-		e.leave()
-	}
-	return err
-}
-
-func (l gaugeLane) Alone() (done func()) {
-	l.n.pollers.Add(1) // the attending goroutine keeps out of the way
-	l.n.waits.Add(1)
-	return func() { l.n.pollers.Add(-1) }
-}
-
-// journey is a transfer of a measurement.
-func (l gaugeLane) journey(get bool, p Path) journey {
-	t := journey{name: "measure", kind: transport.OpWrite, r: l.far, path: p}
-	if get {
-		t.kind = transport.OpRead
-	}
-	return t
-}
-
-func (l gaugeLane) Slotted(get bool, user mem.Range) (err error) {
-	n, t := l.n, l.journey(get, PathBounce)
-	if get {
-		err = n.get(t.r, t.off, user)
-	} else {
-		err = n.put(t.name, t.r, t.off, user)
-	}
-	n.e.counts.forget(t.path, t.r.Rank, user.Bytes)
-	if get || err != nil {
-		return err
-	}
-	return l.over(t.name)
-}
-
-func (l gaugeLane) Piped(get bool, user mem.Range) error {
-	t := l.journey(get, PathPipe)
-	err := l.n.piped(t, user, selector.Pipe)
-	if err != nil {
-		return err
-	}
-	l.n.e.counts.forget(t.path, t.r.Rank, user.Bytes)
-	return l.over(t.name)
-}
-
-// over waits until all that this rank has sent itself has arrived.
-func (l gaugeLane) over(name string) error {
-	end := &l.n.ends[l.far.Rank]
-	return l.n.waitUntil(name, l.far.Rank, func() bool { return end.pending.Load() == 0 })
-}
-
-// Past is a transfer as single makes it, but for a cache of its own, so that nothing is counted as the program's.
-func (l gaugeLane) Past(get bool, user mem.Range, cache *regmgr.Manager) error {
-	n, t := l.n, l.journey(get, PathBypass)
-	if err := n.reach(t.name, t.r, t.off, user.Bytes); err != nil {
-		return err
-	}
-	h, id, err := n.beginOne(t.name, t.r.Rank)
-	if err != nil {
-		return err
-	}
-	var hold regmgr.Hold
-	if err := cache.Acquire(&hold, regmgr.Request{Mem: user, Access: t.rights()}); err != nil {
-		n.abandon(id)
-		n.partDone(h.id, nil)
-		return err
-	}
-	defer cache.Release(&hold)
-	n.e.counts.add(t.path, t.r.Rank, user.Bytes)
-	n.e.counts.forget(t.path, t.r.Rank, user.Bytes)
-	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(t.off), RKey: t.r.rkey}
-	op.SGE[0] = transport.SGE{Mem: user, LKey: hold.LKey()}
-	if err := n.post(t.name, id, op); err != nil {
-		n.partDone(h.id, nil)
-		return err
-	}
-	return h.Wait(context.Background())
+	return prices.Memory{Rank: r.Rank, Addr: r.raddr, Key: r.rkey, Bytes: r.room}
 }

@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -10,6 +11,7 @@ import (
 	"gopgas/internal/errand"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/regmgr"
 	"gopgas/transport"
 )
@@ -19,44 +21,38 @@ import (
 
 // prepareMemory divides what the NIC may register beside its buffers: one budget for this rank's own transfers and for
 // what others hold firehoses on.
-func (n *nic) prepareMemory(r Registration) error {
-	limit := n.pinnable()
-	if r.Bytes == 0 || limit > 0 && r.Bytes > limit {
-		r.Bytes = limit
-	}
-	if err := n.prepareDirect(r); err != nil || n.am == nil {
+func (n *device) prepareMemory(r Registration) error {
+	r.Bytes = n.budget(r)
+	if err := n.prepareDirect(r); err != nil || n.Payload == 0 {
 		return err
 	}
-	if n.caps.MaxPinned <= 0 || n.caps.FlushByRead || n.am.MaxPayload() < firehose.LeastPayload {
+	if n.Caps.MaxPinned <= 0 || n.Caps.FlushByRead || n.Payload < firehose.LeastPayload {
 		return nil // without a limit nobody needs buckets; by read, a write's end does not mean that its target may be let go
 	}
 	var err error
 	n.hoses, err = hose.New(hose.Config{
-		Size: n.e.Size, Bytes: r.Bytes, Regions: n.caps.MaxRegions, Payload: n.am.MaxPayload(), Pieces: pieces,
-		Sched: n.e.Sched, Registered: n.direct.reg, Lock: &n.mu, NIC: hoseLane{n}, Unanswered: errUnanswered,
+		Size: n.e.Size, Bytes: r.Bytes, Regions: n.Caps.MaxRegions, Payload: n.Payload, Pieces: nic.Pieces,
+		Sched: n.e.Sched, Registered: n.direct.reg, Lock: n.NIC, NIC: hoseLane{n}, Unanswered: errUnanswered,
 	})
 	return err
 }
 
-var errUnanswered = fmt.Errorf("the owner could not deliver its answer: %w: %w", errConnectionLost, am.ErrLost)
+var errUnanswered = fmt.Errorf("the owner could not deliver its answer: %w: %w", nic.ErrConnectionLost, am.ErrLost)
 
 // pinnable is what the NIC may register beside its buffers, bytes; 0: it has no limit.
-func (n *nic) pinnable() int64 {
-	if n.caps.MaxPinned <= 0 {
+func (n *device) pinnable() int64 {
+	if n.Caps.MaxPinned <= 0 {
 		return 0
 	}
-	fixed := int64(n.pool.Bytes() + pieces*scratchBytes + n.bulk.footprint() + 8*os.Getpagesize())
-	if n.am != nil {
-		fixed += int64(n.am.Footprint())
-	}
-	return max(1, n.caps.MaxPinned-fixed)
+	fixed := int64(n.Footprint() + n.flights.Footprint() + 8*os.Getpagesize())
+	return max(1, n.Caps.MaxPinned-fixed)
 }
 
 // hoseKey is the key by which messages name a range that has no key of the NIC. NICs do not draw keys so large.
 func hoseKey(id uint32) uint64 { return 1<<63 | uint64(id) }
 
 // exposeHosed lets peers ask for buckets of r, and send messages about it.
-func (n *nic) exposeHosed(r mem.Range) (uint32, error) {
+func (n *device) exposeHosed(r mem.Range) (uint32, error) {
 	id, err := n.hoses.Expose(r)
 	if err == nil {
 		n.exposed.Know(hoseKey(id), r)
@@ -64,8 +60,9 @@ func (n *nic) exposeHosed(r mem.Range) (uint32, error) {
 	return id, err
 }
 
-// withdrawHosed ends what exposeHosed began, and this rank's use of the other members' parts.
-func (n *nic) withdrawHosed(id uint32, others []Remote) error {
+// withdrawHosed ends what exposeHosed began, and this rank's use of the other members' parts. If ctx ends before the others have let
+// go of it, it stays registered.
+func (n *device) withdrawHosed(ctx context.Context, id uint32, others []Remote) error {
 	var fars []*hose.Far
 	for i := range others {
 		if far := others[i].hosed; far != nil {
@@ -74,7 +71,7 @@ func (n *nic) withdrawHosed(id uint32, others []Remote) error {
 	}
 	n.hoses.Leave(fars)
 	n.exposed.Forget(hoseKey(id))
-	return n.hoses.Withdraw(id)
+	return n.hoses.Withdraw(ctx, id)
 }
 
 // FixBuckets has this rank ask for buckets of so many bytes, a power of two, in all memory that it reaches through buckets for the
@@ -90,38 +87,26 @@ func (e *Engine) FixBuckets(bytes int64) error {
 }
 
 // hoseLane is the NIC as firehoses see it.
-type hoseLane struct{ n *nic }
+type hoseLane struct{ n *device }
 
 // Gone implements hose.NIC, as all that follows.
 func (l hoseLane) Gone(rank int) error { return l.n.e.Peers.Check(rank) }
 
-func (l hoseLane) Parted() bool { return l.n.ctx.Err() != nil }
+func (l hoseLane) Parted() bool { return l.n.Parted() }
 
-func (l hoseLane) WaitUntil(op string, rank int, cond func() bool) error {
-	if rank < 0 {
-		return l.n.waitAlone(op, cond)
-	}
-	return l.n.waitUntil(op, rank, cond)
+func (l hoseLane) WaitUntil(ctx context.Context, op string, rank int, cond func() bool) error {
+	return l.n.WaitWithin(ctx, op, rank, cond)
 }
 
 func (l hoseLane) Send(rank int, k hose.Kind, body []byte, cookie uint64) (sent bool, err error) {
 	n := l.n
-	if n.e.Peers.Check(rank) != nil || n.closed.Load() {
+	if n.e.Peers.Check(rank) != nil || n.Closed() {
 		return true, nil // who waits for it learns of that
 	}
-	if !n.tryEnter(rank) {
-		n.want(rank)
-		return false, nil
-	}
-	e := &n.ends[rank]
-	defer e.leave()
-	if !n.push() {
-		return false, nil // what was put before goes before
-	}
-	return n.am.Request(e.now(), rank, askHose+uint8(k), [4]uint64{}, body, cookie)
+	return n.TryAsk(rank, askHose+uint8(k), [4]uint64{}, body, cookie)
 }
 
-func (l hoseLane) Drop(rank int) []uint64 { return l.n.am.Drop(rank, hose.Cookie) }
+func (l hoseLane) Drop(rank int) []uint64 { return l.n.Unask(rank, hose.Cookie) }
 
 func (l hoseLane) Store(dst, src mem.Range) { errand.Store(dst, src) }
 
@@ -134,5 +119,5 @@ func (l hoseLane) Model() (cost.Model, error) {
 	case n.e.Sched.Virtual():
 		return cost.Named("helper-threads")
 	}
-	return regmgr.Calibrate(n.d, n.e.Sched)
+	return regmgr.Calibrate(context.Background(), n.Domain, n.e.Sched, nil)
 }

@@ -12,7 +12,7 @@ import (
 // hosedStart begins a transfer between the user's memory and buckets without a copy: the memory is registered once, for all
 // its parts, and each part has a firehose. The error wraps regmgr.ErrCopy where the memory cannot be registered; nothing
 // has begun then. Where a bucket is refused the rest goes as what is not registered does, and is done on return.
-func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
+func (n *device) hosedStart(t *journey, off int, user mem.Range) (Handle, error) {
 	if err := n.reach(t.name, t.r, off, user.Bytes); err != nil {
 		return Handle{}, err
 	}
@@ -34,13 +34,13 @@ func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
 		}
 		return Handle{}, err
 	}
-	if h, hit, err := n.hosedStartHit(t, off, user, &all); hit {
+	if h, hit, err := n.hosedStartHit(*t, off, user, &all); hit {
 		return h, err
 	}
 	err := n.connected(t.name, t.r, off, user.Bytes)
 	var h Handle
 	if err == nil {
-		h, err = n.begin(t.name, t.r.Rank)
+		h, err = n.Begin(t.name, t.r.Rank)
 	}
 	if err != nil {
 		n.direct.reg.Release(&all)
@@ -53,7 +53,7 @@ func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
 			break
 		}
 		var bytes int
-		bytes, direct, err = n.hosedStartPart(t, h, &all, off+done, left)
+		bytes, direct, err = n.hosedStartPart(*t, h, &all, off+done, left)
 		done, ask.left = done+bytes, ask.left-bytes
 	}
 	if all.Region() != nil {
@@ -62,7 +62,7 @@ func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
 	if done > 0 {
 		n.e.counts.add(t.path, t.r.Rank, done)
 	}
-	n.partDone(h.id, nil)
+	n.PartDone(h, nil)
 	if err == nil && direct {
 		return h, nil
 	}
@@ -71,28 +71,29 @@ func (n *nic) hosedStart(t journey, off int, user mem.Range) (Handle, error) {
 		err = werr
 	}
 	if err == nil {
-		t.off = off
-		err = n.copied(t, done, user.Slice(done, user.Bytes-done))
+		err = n.copied(t, off-t.off+done, user.Slice(done, user.Bytes-done))
 	}
 	return Handle{}, err
 }
 
 // hosedStartPart posts the first of left's bytes, as many as one bucket and one operation carry, and returns how many. If
 // direct is false, or on an error, it has posted none. all becomes the part's if that is the last one.
-func (n *nic) hosedStartPart(t journey, h Handle, all *regmgr.Hold, off int, left mem.Range) (bytes int, direct bool, err error) {
+func (n *device) hosedStartPart(t journey, h Handle, all *regmgr.Hold, off int, left mem.Range) (bytes int, direct bool, err error) {
 	addr := t.r.raddr + uint64(off)
-	bytes, err = n.hoses.Cut(t.r.hosed, addr, left.Bytes, n.caps.MaxMessage)
+	bytes, err = n.hoses.Cut(t.r.hosed, addr, left.Bytes, n.Caps.MaxMessage)
 	if err != nil {
 		return 0, false, transport.NewOpError(t.name, t.r.Rank, err)
 	}
-	id, err := n.acquire(t.name, t.r.Rank, false)
+	id, err := n.Acquire(t.name, t.r.Rank, false)
 	if err != nil {
 		return 0, false, err
 	}
 	key, direct, _, err := n.hoses.Attach(t.name, id, t.r.hosed, addr, bytes, nil, t.kind == transport.OpRead)
-	n.table.Piece(id).Hosed = direct
+	if direct {
+		n.Tie(id)
+	}
 	if err != nil || !direct {
-		n.abandon(id)
+		n.Abandon(id)
 		return 0, false, err
 	}
 	part := mem.Hidden(left.Slice(0, bytes)) // it is registered, so it is on no stack
@@ -100,7 +101,7 @@ func (n *nic) hosedStartPart(t journey, h Handle, all *regmgr.Hold, off int, lef
 	if bytes == left.Bytes {
 		hold, *all = *all, regmgr.Hold{}
 	} else if err = n.direct.reg.Acquire(&hold, regmgr.Request{Mem: part, Access: t.rights(), Of: all}); err != nil {
-		n.abandon(id)
+		n.Abandon(id)
 		return 0, false, transport.NewOpError(t.name, t.r.Rank, err)
 	}
 	if err = n.postHeld(t, h, id, hold, part, off, key); err != nil {

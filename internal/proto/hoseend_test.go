@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
@@ -35,7 +36,7 @@ const (
 
 // TestMendBuckets breaks the connections under puts and gets of memory that is registered in buckets, at all times: before a
 // move, while it is under way, and while what it brought is in use. Where each transfer meets one break, and perhaps one
-// before it that nobody has noticed, everything arrives (P5). Where breaks come without end some transfers fail, and say
+// before it that nobody has noticed, everything arrives (N4). Where breaks come without end some transfers fail, and say
 // why. The buckets come back.
 func TestMendBuckets(t *testing.T) {
 	kinds := map[string]transporttest.FabricConfig{
@@ -78,7 +79,7 @@ func TestMendBuckets(t *testing.T) {
 			}()
 			for i := range 100 {
 				if err := w.transfer(t, i); err != nil { // each of its connections was cut too
-					require.ErrorIs(t, err, errConnectionLost)
+					require.ErrorIs(t, err, nic.ErrConnectionLost)
 				}
 			}
 			close(stop)
@@ -177,6 +178,31 @@ func TestUnreachableBuckets(t *testing.T) {
 	}
 	require.NoError(t, e.Peers.Check(1), "nobody has called it gone")
 	tm.freeAll(t)
+}
+
+// TestFreeEndsWithItsContext: a peer that holds buckets has stopped. Free of the owner ends with its context and says whose they are;
+// the memory stays registered, and is freed when the peer goes on.
+func TestFreeEndsWithItsContext(t *testing.T) {
+	tm := newTeamOf(t, 2, tightBytes, transporttest.FabricConfig{MaxPinned: tightPins}, nil)
+	require.NoError(t, tm.e[0].Put(&tm.of[0][1], 0, filled(40_000)))
+	require.NoError(t, tm.e[0].Flush(&tm.of[0][1]))
+	lent := func() int64 {
+		s, _, _ := tm.e[1].Registered()
+		return s.Lent
+	}
+	require.Positive(t, lent())
+	patience := errors.New("patience is at its end")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	freed := make(chan error)
+	go func() { freed <- tm.xp[1].FreeWithin(ctx) }()
+	require.Eventually(t, func() bool { return len(tm.e[1].Sched.Waits()) == 1 }, 20*time.Second, time.Millisecond)
+	cancel(patience)
+	err := <-freed
+	require.ErrorIs(t, err, patience)
+	require.ErrorContains(t, err, "ranks [0]")
+	require.Positive(t, lent())
+	tm.freeAll(t)
+	require.Zero(t, lent())
 }
 
 // TestMendDirect breaks the connection under transfers from and to the user's memory: they arrive, and nothing stays held. A

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/regmgr"
 	"gopgas/transport"
 )
@@ -11,121 +12,126 @@ import (
 // An operation on one bucket that is held takes what it needs under one lock: it costs what it does on memory that is
 // registered as a whole, and the look-up. Whatever else it would have to do or to wait for, the longer way does.
 
-// hitLocked takes a piece, with a firehose on the bucket that bytes at off of r lie in, if the bucket is held and a piece is free.
-func (n *nic) hitLocked(r *Remote, off, bytes int, slot, read bool) (id int32, key uint64, ok bool) {
-	next, some := n.table.Next()
-	if !some || r.Rank == n.e.Rank {
+// aimLocked takes a firehose on the bucket that bytes at off of r lie in, if it is held, for the piece that is taken next. With transfer
+// there must be one of these for it, too.
+func (n *device) aimLocked(r *Remote, off, bytes int, transfer bool) (next int32, key uint64, ok bool) {
+	next, ok = n.NextLocked(transfer)
+	if !ok || r.Rank == n.e.Rank {
 		return 0, 0, false
 	}
-	addr := r.raddr + uint64(off)
-	if key, ok = n.hoses.TryLocked(next, r.hosed, addr, bytes); !ok {
-		return 0, 0, false
-	}
-	if id, ok = n.tryAcquireLocked(r.Rank, slot); !ok {
+	key, ok = n.hoses.TryLocked(next, r.hosed, r.raddr+uint64(off), bytes)
+	return next, key, ok
+}
+
+// hitLocked follows aimLocked, and the taking of the piece: where that was not to be had for want of a slot the firehose is let go of.
+func (n *device) hitLocked(next int32, taken bool, r *Remote, read bool) bool {
+	if !taken {
 		n.hoses.ReleaseLocked(next)
-		return 0, 0, false
+		return false
 	}
-	n.table.Piece(id).Hosed = true
-	n.hoses.NoteLocked(id, r.hosed, addr, read)
-	return id, key, true
+	n.Tie(next)
+	n.hoses.NoteLocked(next, r.hosed, read)
+	return true
 }
 
 // hold gets a firehose for piece id where that takes no wait.
-func (n *nic) hold(id int32, r *Remote, off, bytes int, read bool) (key uint64, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (n *device) hold(id int32, r *Remote, off, bytes int, read bool) (key uint64, ok bool) {
+	n.Lock()
+	defer n.Unlock()
 	addr := r.raddr + uint64(off)
 	if key, ok = n.hoses.TryLocked(id, r.hosed, addr, bytes); ok {
-		n.table.Piece(id).Hosed = true
-		n.hoses.NoteLocked(id, r.hosed, addr, read)
+		n.Tie(id)
+		n.hoses.NoteLocked(id, r.hosed, read)
 	}
 	return key, ok
 }
 
-// hosedPutHit is hosedPut where one operation on a bucket that is held will do. hit is false where nothing has begun.
-func (n *nic) hosedPutHit(op string, r *Remote, off int, src mem.Range) (hit bool, err error) {
-	if src.Bytes > n.pool.SlotBytes() || src.Bytes == 0 || n.reach(op, r, off, src.Bytes) != nil {
+// hosedPutHit is hosedPut where one operation on a bucket that is held will do. What goes inline and may stay here, since the caller will
+// flush or wait, is left to the next post. hit is false where nothing has begun.
+func (n *device) hosedPutHit(op string, r *Remote, off int, src mem.Range, later bool) (hit bool, err error) {
+	if src.Bytes > n.Slot || src.Bytes == 0 || n.reach(op, r, off, src.Bytes) != nil {
 		return false, nil
 	}
-	n.mu.Lock()
-	id, key, ok := n.hitLocked(r, off, src.Bytes, src.Bytes > n.inline, false)
-	n.mu.Unlock()
+	n.Lock()
+	id, key, ok := n.aimLocked(r, off, src.Bytes, false)
+	if ok {
+		_, ok = n.TryAcquireLocked(r.Rank, src.Bytes > n.Inline)
+		ok = n.hitLocked(id, ok, r, false)
+	}
+	n.Unlock()
 	if !ok {
 		return false, nil
 	}
-	buf, lkey := n.buffer(id, src.Bytes)
+	buf, lkey := n.Buffer(id, src.Bytes)
 	copy(buf.Data(), src.Data())
 	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 	wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
 	wr.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
 	path := PathBounce
-	if src.Bytes <= n.inline {
+	if src.Bytes <= n.Inline {
 		wr.Flags, path = transport.FlagInline, PathInline
 	}
 	n.e.counts.add(path, r.Rank, src.Bytes)
-	return true, n.post(op, id, wr)
+	if later && path == PathInline {
+		return true, n.PostLater(op, id, &wr)
+	}
+	return true, n.Post(op, id, wr)
 }
 
 // hosedGetHit is hosedPutHit's inverse.
-func (n *nic) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hit bool, err error) {
-	if dst.Bytes > n.pool.SlotBytes() || dst.Bytes == 0 || n.reach(op, r, off, dst.Bytes) != nil {
+func (n *device) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hit bool, err error) {
+	if dst.Bytes > n.Slot || dst.Bytes == 0 || n.reach(op, r, off, dst.Bytes) != nil {
 		return false, nil
 	}
-	n.mu.Lock()
-	if !n.table.Vacant() {
-		n.mu.Unlock()
-		return false, nil
+	var k nic.Kept
+	n.Lock()
+	id, key, ok := n.aimLocked(r, off, dst.Bytes, true)
+	if ok {
+		k, ok = n.TryKeepLocked(op, r.Rank, dst.Bytes > nic.ScratchBytes)
+		ok = n.hitLocked(id, ok, r, true)
 	}
-	id, key, ok := n.hitLocked(r, off, dst.Bytes, dst.Bytes > scratchBytes, true)
+	n.Unlock()
 	if !ok {
-		n.mu.Unlock()
 		return false, nil
 	}
-	h, _ := n.tryBeginLocked(op, r.Rank)
-	n.table.Sole(h.id, id)
-	n.table.Piece(id).Keep = true
-	n.mu.Unlock()
-	buf, lkey := n.buffer(id, dst.Bytes)
+	buf, lkey := n.Buffer(id, dst.Bytes)
 	rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
 	rd.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
 	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
-	if err := n.post(op, id, rd); err != nil {
-		n.partDone(h.id, nil)
+	if err := n.Post(op, id, rd); err != nil {
+		n.PartDone(k.Handle, nil)
 		return true, err
 	}
-	if err = h.Wait(context.Background()); err == nil {
+	if err = k.Wait(context.Background()); err == nil {
 		copy(dst.Data(), buf.Data())
 		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 	}
-	n.give(kept{h, id})
+	n.Give(k.ID)
 	return true, err
 }
 
 // hosedStartHit is hosedStart where one operation on a bucket that is held will do. all is its operation's then; if hit is
 // false nothing has begun.
-func (n *nic) hosedStartHit(t journey, off int, user mem.Range, all *regmgr.Hold) (h Handle, hit bool, err error) {
-	if user.Bytes > n.caps.MaxMessage {
+func (n *device) hosedStartHit(t journey, off int, user mem.Range, all *regmgr.Hold) (h Handle, hit bool, err error) {
+	if user.Bytes > n.Caps.MaxMessage {
 		return h, false, nil
 	}
-	n.mu.Lock()
-	if !n.table.Vacant() {
-		n.mu.Unlock()
-		return h, false, nil
+	n.Lock()
+	id, key, ok := n.aimLocked(t.r, off, user.Bytes, true)
+	if ok {
+		h, _, ok = n.TryBeginOneLocked(t.name, t.r.Rank, false)
+		ok = n.hitLocked(id, ok, t.r, t.kind == transport.OpRead)
 	}
-	id, key, ok := n.hitLocked(t.r, off, user.Bytes, false, t.kind == transport.OpRead)
+	n.Unlock()
 	if !ok {
-		n.mu.Unlock()
-		return h, false, nil
+		return Handle{}, false, nil
 	}
-	h, _ = n.tryBeginLocked(t.name, t.r.Rank)
-	n.table.Sole(h.id, id)
-	n.direct.holds[id] = *all // P2: the poller's from here on, or abandon's
-	n.mu.Unlock()
+	n.direct.holds[id] = *all // the poller's from here on, or Abandon's
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(off), RKey: key}
 	op.SGE[0] = transport.SGE{Mem: mem.Hidden(user), LKey: all.LKey()}
 	n.e.counts.add(t.path, t.r.Rank, user.Bytes)
-	if err := n.post(t.name, id, op); err != nil {
-		n.partDone(h.id, nil)
+	if err := n.Post(t.name, id, op); err != nil {
+		n.PartDone(h, nil)
 		return Handle{}, true, err
 	}
 	return h, true, nil

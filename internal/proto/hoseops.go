@@ -6,12 +6,13 @@ import (
 	"gopgas/internal/errand"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/transport"
 )
 
 // hosedPut is put into memory that is registered in buckets.
-func (n *nic) hosedPut(op string, r *Remote, off int, src mem.Range) error {
-	if hit, err := n.hosedPutHit(op, r, off, src); hit {
+func (n *device) hosedPut(op string, r *Remote, off int, src mem.Range) error {
+	if hit, err := n.hosedPutHit(op, r, off, src, false); hit {
 		return err
 	}
 	err := n.connected(op, r, off, src.Bytes)
@@ -37,7 +38,7 @@ type asked struct {
 }
 
 // more asks for more where nothing is left; it reports false while the answer is on its way, unless it may wait for that.
-func (a *asked) more(n *nic, op string, r *Remote, off, bytes int, wait bool) (some bool, err error) {
+func (a *asked) more(n *device, op string, r *Remote, off, bytes int, wait bool) (some bool, err error) {
 	switch {
 	case a.left > 0:
 		return true, nil
@@ -76,11 +77,11 @@ const laidMost = 8
 
 // hosedRun puts the first of src's bytes, those whose buckets are asked for together, and returns how many. Where the answer takes a
 // round trip the first parts are copied meanwhile.
-func (n *nic) hosedRun(op string, r *Remote, off int, src mem.Range) (run int, err error) {
+func (n *device) hosedRun(op string, r *Remote, off int, src mem.Range) (run int, err error) {
 	if r.Rank == n.e.Rank {
 		return src.Bytes, n.byMessage(op, r, off, src) // the budget is for others
 	}
-	f, err := n.hoses.Fetch(op, r.hosed, r.raddr+uint64(off), src.Bytes, src.Bytes > n.am.MaxPayload())
+	f, err := n.hoses.Fetch(op, r.hosed, r.raddr+uint64(off), src.Bytes, src.Bytes > n.Payload)
 	if err != nil {
 		return 0, err
 	}
@@ -101,7 +102,7 @@ func (n *nic) hosedRun(op string, r *Remote, off int, src mem.Range) (run int, e
 			p, err = n.lay(op, r, off+at, src.Slice(at, run-at), true)
 		}
 		if err == nil { // asked here, as deep below the put as where it hits: both are one use to who foresees the next
-			buf, _ := n.buffer(p.id, p.bytes)
+			buf, _ := n.Buffer(p.id, p.bytes)
 			key, direct, carried, refused := n.hoses.Attach(op, p.id, r.hosed, r.raddr+uint64(off+at), p.bytes, buf.Data(), false)
 			err = n.hosedPart(op, r, off+at, src.Slice(at, p.bytes), p.id, bucket{key, direct, carried}, refused)
 		}
@@ -109,7 +110,7 @@ func (n *nic) hosedRun(op string, r *Remote, off int, src mem.Range) (run int, e
 	}
 	for _, p := range parts[:ready] {
 		if p.bytes > 0 { // after an error
-			n.abandon(p.id)
+			n.Abandon(p.id)
 		}
 	}
 	return run, err
@@ -117,21 +118,21 @@ func (n *nic) hosedRun(op string, r *Remote, off int, src mem.Range) (run int, e
 
 // lay copies the first of src's bytes, as many as one bucket and one slot hold, into a piece. Without leave to wait it fails where it
 // would have to.
-func (n *nic) lay(op string, r *Remote, off int, src mem.Range, wait bool) (p laid, err error) {
-	if p.bytes, err = n.hoses.Cut(r.hosed, r.raddr+uint64(off), src.Bytes, n.pool.SlotBytes()); err != nil {
+func (n *device) lay(op string, r *Remote, off int, src mem.Range, wait bool) (p laid, err error) {
+	if p.bytes, err = n.hoses.Cut(r.hosed, r.raddr+uint64(off), src.Bytes, n.Slot); err != nil {
 		return p, transport.NewOpError(op, r.Rank, err)
 	}
-	id, ok := n.tryAcquire(r.Rank, p.bytes > n.inline)
+	id, ok := n.TryAcquire(r.Rank, p.bytes > n.Inline)
 	switch {
 	case !ok && !wait:
-		return p, errNoRoom
+		return p, nic.ErrNoRoom
 	case !ok:
-		if id, err = n.acquire(op, r.Rank, p.bytes > n.inline); err != nil {
+		if id, err = n.Acquire(op, r.Rank, p.bytes > n.Inline); err != nil {
 			return p, err
 		}
 	}
 	p.id = id
-	buf, _ := n.buffer(id, p.bytes)
+	buf, _ := n.Buffer(id, p.bytes)
 	copy(buf.Data(), src.Slice(0, p.bytes).Data())
 	n.e.Sched.ChargeCopy(p.bytes, src.Bytes)
 	return p, nil
@@ -144,15 +145,17 @@ type bucket struct {
 }
 
 // hosedPart puts part, which lies in bucket b and has been copied to piece id; err is what the question for b ended with.
-func (n *nic) hosedPart(op string, r *Remote, off int, part mem.Range, id int32, b bucket, err error) error {
-	buf, lkey := n.buffer(id, part.Bytes)
-	n.table.Piece(id).Hosed = b.direct
+func (n *device) hosedPart(op string, r *Remote, off int, part mem.Range, id int32, b bucket, err error) error {
+	buf, lkey := n.Buffer(id, part.Bytes)
+	if b.direct {
+		n.Tie(id)
+	}
 	if err != nil || b.carried || !b.direct {
-		n.abandon(id)
+		n.Abandon(id)
 		if err == nil && b.carried {
 			n.e.counts.add(PathMessage, r.Rank, part.Bytes)
 		} else if err == nil {
-			n.ends[r.Rank].wary.Store(refusals)
+			n.bulk.wary[r.Rank].Store(refusals)
 			err = n.byMessage(op, r, off, part)
 		}
 		return err
@@ -160,33 +163,20 @@ func (n *nic) hosedPart(op string, r *Remote, off int, part mem.Range, id int32,
 	wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: b.key}
 	wr.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
 	path := PathBounce
-	if part.Bytes <= n.inline {
+	if part.Bytes <= n.Inline {
 		wr.Flags, path = transport.FlagInline, PathInline
 	}
 	n.e.counts.add(path, r.Rank, part.Bytes)
-	return n.post(op, id, wr)
+	return n.Post(op, id, wr)
 }
 
 // byMessage has the target's CPU store src; it returns when src may be reused.
-func (n *nic) byMessage(op string, r *Remote, off int, src mem.Range) error {
-	n.e.counts.add(PathMessage, r.Rank, src.Bytes)
-	for src.Bytes > 0 {
-		part := src.Slice(0, min(src.Bytes, n.am.MaxPayload()/8*8))
-		id, err := n.acquire(op, r.Rank, false)
-		if err != nil {
-			return err
-		}
-		if err := n.ask(op, id, uint8(errand.ToStore), errand.ForBytes(r.rkey, r.raddr+uint64(off), part.Bytes), part); err != nil {
-			return err
-		}
-		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
-		off += part.Bytes
-	}
-	return nil
+func (n *device) byMessage(op string, r *Remote, off int, src mem.Range) error {
+	return n.copyAll(&messages{name: op, kind: errand.ToStore, r: r, off: off}, src)
 }
 
 // hosedGet is get from memory that is registered in buckets, with several parts of it under way at once.
-func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
+func (n *device) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 	if hit, err := n.hosedGetHit(op, r, off, dst); hit {
 		return err
 	}
@@ -194,7 +184,7 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 	if err != nil {
 		return err
 	}
-	var flight [window]kept
+	var flight [window]nic.Kept
 	var into [window]mem.Range
 	var ask asked
 	defer ask.drop(op)
@@ -206,7 +196,7 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 			some, err = ask.more(n, op, r, off, dst.Bytes, posted == done)
 		}
 		if some {
-			var k kept
+			var k nic.Kept
 			var bytes int
 			// Only who holds nothing may wait for a piece: see get. A part that waits for a bucket holds others back, but
 			// what it has posted ends without it.
@@ -217,7 +207,7 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 				dst = dst.Slice(bytes, dst.Bytes-bytes)
 				off, ask.left = off+bytes, ask.left-bytes
 			}
-			if err != errNoRoom {
+			if err != nic.ErrNoRoom {
 				continue
 			}
 			err = nil // take one that is done, then go on
@@ -226,14 +216,14 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 			continue
 		}
 		k, part := flight[done%window], into[done%window]
-		if werr := k.h.Wait(context.Background()); werr == nil {
-			buf, _ := n.buffer(k.id, part.Bytes)
+		if werr := k.Wait(context.Background()); werr == nil {
+			buf, _ := n.Buffer(k.ID, part.Bytes)
 			copy(part.Data(), buf.Data())
 			n.e.Sched.ChargeCopy(part.Bytes, part.Bytes)
 		} else if err == nil {
 			err = werr
 		}
-		n.give(k)
+		n.Give(k.ID)
 		done++
 	}
 	return err
@@ -241,39 +231,41 @@ func (n *nic) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 
 // hosedRead begins to read the first of dst's bytes, as many as lie in one bucket or, where no firehose is to be had, fit
 // into a message, and returns how many.
-func (n *nic) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool) (k kept, bytes int, err error) {
+func (n *device) hosedRead(op string, r *Remote, off int, dst mem.Range, wait bool) (k nic.Kept, bytes int, err error) {
 	addr := r.raddr + uint64(off)
-	bytes, err = n.hoses.Cut(r.hosed, addr, dst.Bytes, n.pool.SlotBytes())
+	bytes, err = n.hoses.Cut(r.hosed, addr, dst.Bytes, n.Slot)
 	if err != nil {
-		return kept{}, 0, transport.NewOpError(op, r.Rank, err)
+		return nic.Kept{}, 0, transport.NewOpError(op, r.Rank, err)
 	}
-	if k, err = n.keep(op, r.Rank, bytes > scratchBytes, wait); err != nil {
-		return kept{}, 0, err
+	if k, err = n.Keep(op, r.Rank, bytes > nic.ScratchBytes, wait); err != nil {
+		return nic.Kept{}, 0, err
 	}
 	var key uint64
 	var direct bool
 	if r.Rank != n.e.Rank {
-		key, direct, _, err = n.hoses.Attach(op, k.id, r.hosed, addr, bytes, nil, true)
-		n.table.Piece(k.id).Hosed = direct
+		key, direct, _, err = n.hoses.Attach(op, k.ID, r.hosed, addr, bytes, nil, true)
+		if direct {
+			n.Tie(k.ID)
+		}
 	}
 	switch {
 	case err != nil:
-		n.abandon(k.id)
+		n.Abandon(k.ID)
 	case direct:
-		buf, lkey := n.buffer(k.id, bytes)
+		buf, lkey := n.Buffer(k.ID, bytes)
 		rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: addr, RKey: key}
 		rd.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
 		n.e.counts.add(PathBounce, r.Rank, bytes)
-		err = n.post(op, k.id, rd)
+		err = n.Post(op, k.ID, rd)
 	default:
-		n.ends[r.Rank].wary.Store(refusals)
-		bytes = min(bytes, n.am.MaxPayload()/8*8)
+		n.bulk.wary[r.Rank].Store(refusals)
+		bytes = min(bytes, n.Payload/8*8)
 		n.e.counts.add(PathMessage, r.Rank, bytes)
-		err = n.ask(op, k.id, uint8(errand.ToLoad), errand.ForBytes(r.rkey, addr, bytes), mem.Range{})
+		err = n.Ask(op, k.ID, uint8(errand.ToLoad), errand.ForBytes(r.rkey, addr, bytes), mem.Range{})
 	}
 	if err != nil {
-		n.partDone(k.h.id, nil)
-		return kept{}, 0, err
+		n.PartDone(k.Handle, nil)
+		return nic.Kept{}, 0, err
 	}
 	return k, bytes, nil
 }

@@ -3,6 +3,7 @@ package proto
 import (
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/internal/selector"
 	"gopgas/transport"
 )
@@ -10,7 +11,7 @@ import (
 // fetch asks for the buckets of the runs of a transfer from number first on, as many as may be asked for together, and returns the
 // number of the first that was not asked for. What the chain holds is posted before: it may be waited for.
 func (c *chain) fetch(base mem.Range, count, first int, run func(int) Run) (next int, err error) {
-	if err := c.flush(base); err != nil {
+	if err := c.Flush(base); err != nil {
 		return first, err
 	}
 	r := run(first)
@@ -35,11 +36,11 @@ func (c *chain) hosed(r *Remote, off int, src, base mem.Range, near, bytes int) 
 	if err := n.connected(c.name, r, off, bytes); err != nil {
 		return err
 	}
-	if bytes > n.pool.SlotBytes() {
+	if bytes > n.Slot {
 		return c.one(r, off, src, base, near, bytes) // asks for many buckets itself
 	}
 	for bytes > 0 {
-		k, err := n.hoses.Cut(r.hosed, r.raddr+uint64(off), bytes, n.pool.SlotBytes())
+		k, err := n.hoses.Cut(r.hosed, r.raddr+uint64(off), bytes, n.Slot)
 		if err != nil {
 			return transport.NewOpError(c.name, r.Rank, err)
 		}
@@ -51,7 +52,7 @@ func (c *chain) hosed(r *Remote, off int, src, base mem.Range, near, bytes int) 
 			return err
 		}
 		off, bytes = off+k, bytes-k
-		if near == nowhereBack {
+		if near == nic.Nowhere {
 			src = src.Slice(k, src.Bytes-k)
 		} else {
 			near += k
@@ -62,18 +63,18 @@ func (c *chain) hosed(r *Remote, off int, src, base mem.Range, near, bytes int) 
 
 // one carries out a part by itself, after what the chain holds.
 func (c *chain) one(r *Remote, off int, src, base mem.Range, near, bytes int) error {
-	if err := c.flush(base); err != nil {
+	if err := c.Flush(base); err != nil {
 		return err
 	}
 	t, user := journey{name: c.name, kind: transport.OpRead, r: r, off: off, path: PathDirect}, base
-	if near == nowhereBack {
+	if near == nic.Nowhere {
 		t.kind, user, near = transport.OpWrite, src, 0
 	}
 	user = user.Slice(near, bytes)
 	if c.n.choose(&t, true, user) == selector.Direct {
-		return c.n.whole(t, user, c.n.planFor(t, bytes))
+		return c.n.whole(&t, user, c.n.planFor(t, bytes))
 	}
-	return c.n.copied(t, 0, user)
+	return c.n.copied(&t, 0, user)
 }
 
 // addHeld adds the operation on bytes of one bucket, if that is held.
@@ -84,27 +85,23 @@ func (c *chain) addHeld(r *Remote, off int, src, base mem.Range, near, bytes int
 	}
 	op := transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off)}
 	path := PathBounce
-	if near == nowhereBack {
-		if op.Kind = transport.OpWrite; bytes <= n.inline {
+	if near == nic.Nowhere {
+		if op.Kind = transport.OpWrite; bytes <= n.Inline {
 			op.Flags, path = transport.FlagInline, PathInline
 		}
 	}
-	buf, err := c.add(r.Rank, op, bytes, base, near)
+	buf, err := c.Add(r.Rank, op, bytes, base, near)
 	if err != nil {
 		return false, err
 	}
-	k := c.len - 1
-	key, ok := n.hold(c.ids[k], r, off, bytes, near != nowhereBack)
+	last, id := c.Last()
+	key, ok := n.hold(id, r, off, bytes, near != nic.Nowhere)
 	if !ok { // it was given up meanwhile
-		n.abandon(c.ids[k])
-		if g := c.group[k]; g >= 0 {
-			n.partDone(c.groups[g].id, nil)
-		}
-		c.len--
+		c.Drop()
 		return false, nil
 	}
-	c.ops[k].RKey = key
-	if near == nowhereBack {
+	last.RKey = key
+	if near == nic.Nowhere {
 		copy(buf.Data(), src.Slice(0, bytes).Data())
 	}
 	n.e.counts.add(path, r.Rank, bytes)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
@@ -35,27 +36,34 @@ func (p *posts) since(t *testing.T, calls, ops, n int64) int64 {
 	return p.calls.Load() - calls
 }
 
-// TestSmallPutsCrossTogether: 64 small puts for which nobody waits are one Post, and go before what comes after them.
+// TestSmallPutsCrossTogether: 64 small puts for which nobody waits are one Post, and go before what comes after them, to memory that is
+// registered as a whole as to a bucket that is held.
 func TestSmallPutsCrossTogether(t *testing.T) {
+	t.Run("whole", func(t *testing.T) { smallPutsCrossTogether(t, transporttest.FabricConfig{}) })
+	t.Run("bucket", func(t *testing.T) { smallPutsCrossTogether(t, transporttest.FabricConfig{MaxPinned: tightPins}) })
+}
+
+func smallPutsCrossTogether(t *testing.T, c transporttest.FabricConfig) {
 	var count *posts
-	tm := newTeam(t, 2, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { count = &posts{Domain: d}; return count })
+	tm := newTeamOf(t, 2, tightBytes, c, func(d transport.Domain) transport.Domain { count = &posts{Domain: d}; return count })
 	e, to := tm.e[0], &tm.of[0][1]
+	require.Equal(t, c.MaxPinned != 0, to.hosed != nil)
 	word := [1]uint64{}
 	require.NoError(t, e.Put(to, 0, mem.Of(word[:])))
 	require.NoError(t, e.Flush(to))
-	best := int64(chainOps)
+	best := int64(nic.Batch)
 	for range 100 { // a poll in between, by whoever serves the NIC, may send some earlier
 		calls, ops := count.calls.Load(), count.ops.Load()
-		for i := range chainOps {
+		for i := range nic.Batch {
 			word[0] = uint64(i + 1)
 			_, err := e.PutNB(to, 8*i, mem.Of(word[:]))
 			require.NoError(t, err)
 		}
 		require.NoError(t, e.Flush(to))
-		best = min(best, count.since(t, calls, ops, chainOps))
+		best = min(best, count.since(t, calls, ops, nic.Batch))
 	}
 	require.EqualValues(t, 1, best, "posts")
-	for i := range 3 * chainOps {
+	for i := range 3 * nic.Batch {
 		word[0] = uint64(i + 1)
 		_, err := e.PutNB(to, 0, mem.Of(word[:]))
 		require.NoError(t, err)
@@ -70,7 +78,7 @@ func TestSmallPutsCrossTogether(t *testing.T) {
 	_, err = e.PutNB(to, 8, mem.Of(word[:]))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		e.nic().progress()
+		e.nic().Progress()
 		return tm.mem[1].Word64(8).Load() == 7
 	}, 5*time.Second, time.Millisecond)
 }

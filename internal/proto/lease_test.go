@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/flight"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
@@ -31,15 +33,13 @@ func (tm *team) settled(t *testing.T) {
 	for r, e := range tm.e {
 		n := e.nic()
 		require.Eventually(t, func() bool {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			return len(n.leases.notes) == 0 && len(n.leases.pulls) == 0 && len(n.bulk.flights) == 0 && n.leases.flying.Load() == 0 &&
-				n.leases.target.Active() == 0
+			v := n.flights.Levels()
+			return v.Notes == 0 && v.Pulls == 0 && v.Flights == 0 && v.Leased == 0
 		}, time.Minute, time.Millisecond, "rank %d", r)
-		require.Zero(t, n.leases.target.Broken(), "rank %d", r)
-		require.Equal(t, bulkSlots, n.bulk.origin.FreeSlots(), "rank %d", r)
-		if n.leases.target.Prepare() == nil {
-			require.Eventually(t, func() bool { return n.leases.target.FreeLeases() == defaultLeases }, time.Minute, time.Millisecond, "rank %d", r)
+		require.Zero(t, n.flights.Levels().Broken, "rank %d", r)
+		require.Equal(t, flight.Slots, n.flights.Levels().FreeSlots, "rank %d", r)
+		if n.flights.Ready() {
+			require.Eventually(t, func() bool { return n.flights.Levels().FreeLeases == flight.MostLeases }, time.Minute, time.Millisecond, "rank %d", r)
 		}
 	}
 }
@@ -80,8 +80,8 @@ func TestLeased(t *testing.T) {
 			}
 			require.Positive(t, e.Stats()[PathLease].Ops)
 			tm.settled(t)
-			require.Eventually(t, func() bool { return e.nic().ends[1].pending.Load() == 0 }, time.Minute, time.Millisecond)
-			require.Zero(t, e.nic().ends[1].piped.Load())
+			require.Eventually(t, func() bool { return !e.nic().Pending(1) }, time.Minute, time.Millisecond)
+			require.Eventually(t, e.nic().Idle, time.Minute, time.Microsecond)
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestLeasesForBuckets(t *testing.T) {
 	e, to := tm.e[0], &tm.of[0][1]
 	require.NotNil(t, to.hosed)
 	require.NoError(t, errors.Join(e.Put(to, 0, filled(8)), e.Flush(to))) // so that they have some
-	e.nic().hoses.End(1, nil, errConnectionLost)
+	e.nic().hoses.End(1, nil, nic.ErrConnectionLost)
 	before := e.Stats()
 	for i, size := range []int{3000, 300_000, 3 << 20} {
 		src, back := filled(size/8*8), mem.Of(make([]byte, size/8*8))
@@ -153,8 +153,8 @@ func TestLeasesForBuckets(t *testing.T) {
 
 	// The workspace is idle now: when room is needed it goes, perhaps after buckets that are idle for longer.
 	own := tm.e[1].nic()
-	require.True(t, own.leases.target.Idle())
-	for own.leases.target.Idle() {
+	require.True(t, own.flights.Levels().Idle)
+	for own.flights.Levels().Idle {
 		require.Positive(t, own.direct.reg.Trim(1))
 	}
 	src := filled(300_000)
@@ -190,12 +190,13 @@ func TestLeasesOfTheDead(t *testing.T) {
 					return last
 				}
 				var put, got error
+				half := src.Slice(0, n/2)
 				wg.Go(func() { // rank 1 as target
-					put = loop(func() error { return errors.Join(tm.e[0].Put(&tm.of[0][1], 0, src), tm.e[0].Flush(&tm.of[0][1])) })
+					put = loop(func() error { return errors.Join(tm.e[0].Put(&tm.of[0][1], 0, half), tm.e[0].Flush(&tm.of[0][1])) })
 				})
-				wg.Go(func() { // as owner
-					back := mem.Of(make([]byte, n))
-					got = loop(func() error { return tm.e[2].Get(&tm.of[2][1], 0, back) })
+				wg.Go(func() { // as owner, of what nobody writes meanwhile
+					back := mem.Of(make([]byte, n/2))
+					got = loop(func() error { return tm.e[2].Get(&tm.of[2][1], n/2, back) })
 				})
 				wg.Go(func() { // as origin
 					_ = loop(func() error { return errors.Join(tm.e[1].Put(&tm.of[1][0], 0, src), tm.e[1].Flush(&tm.of[1][0])) })

@@ -3,6 +3,7 @@ package proto
 import (
 	"context"
 
+	"gopgas/internal/flight"
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 	"gopgas/internal/spread"
@@ -37,18 +38,18 @@ func (c *chain) lease(kind transport.Kind, to *Remote, base mem.Range, count, fi
 		l.declined = to
 		return first, nil
 	}
-	l.collect(to, mem.Hidden(base), n.am.MaxPayload()-leaseReply, count, first, run)
+	l.collect(to, mem.Hidden(base), n.Payload-flight.ReplyBytes, count, first, run)
 	if !n.leasePays(kind, l.far.Bytes()) {
 		l.weighed = max(l.next, first+1)
 		return first, nil
 	}
-	if err := c.flush(base); err != nil {
+	if err := c.Flush(base); err != nil {
 		return first, err
 	}
 	from, upTo := l.near.Bounds()
 	lo, hi := l.far.Bounds()
-	h, granted, err := n.lease(journey{name: c.name, kind: kind, r: to}, cargo{
-		near: mem.Hidden(base.Slice(from, upTo-from)), spread: l.near.Clone(), off: lo, span: hi - lo, layout: l.far.Append(nil, lo),
+	h, granted, err := n.lease(journey{name: c.name, kind: kind, r: to}, lo, flight.Cargo{
+		Near: mem.Hidden(base.Slice(from, upTo-from)), Spread: l.near.Clone(), Span: hi - lo, Layout: l.far.Append(nil, lo),
 	})
 	if err == nil && granted {
 		n.e.counts.add(PathLease, to.Rank, l.far.Bytes())
@@ -89,13 +90,13 @@ func (l *lot) clear() {
 }
 
 // leasesRuns reports whether runs to a member's part, out of or into memory of base, go through leases if they are much.
-func (n *nic) leasesRuns(r *Remote, base mem.Range) bool {
+func (n *device) leasesRuns(r *Remote, base mem.Range) bool {
 	switch {
-	case n.am == nil || r.hosed != nil && r.Rank == n.e.Rank:
+	case n.Payload == 0 || r.hosed != nil && r.Rank == n.e.Rank:
 		return false
 	case n.bulk.how.kind == bulkLeased:
 		return n.mayLease(r, base)
-	case r.hosed == nil || n.bulk.how.kind == bulkRegister || base.Bytes <= n.am.MaxPayload():
+	case r.hosed == nil || n.bulk.how.kind == bulkRegister || base.Bytes <= n.Payload:
 		return false
 	default:
 		return n.mayLease(r, base) && n.unregistered(r)
@@ -104,10 +105,10 @@ func (n *nic) leasesRuns(r *Remote, base mem.Range) bool {
 
 // leasePays reports whether so many bytes are better carried by a lease than by messages. In messages each run is one at least, so
 // this says no rather too often.
-func (n *nic) leasePays(kind transport.Kind, bytes int) bool {
+func (n *device) leasePays(kind transport.Kind, bytes int) bool {
 	if n.bulk.how.kind == bulkLeased {
 		return bytes >= n.direct.least
 	}
 	q := selector.Query{Bytes: bytes, Get: kind == transport.OpRead, Waited: true, Never: true}
-	return bytes > n.am.MaxPayload() && selector.Select(q, n.prices().Selector) == selector.Lease
+	return bytes > n.Payload && selector.Select(q, n.prices().Selector) == selector.Lease
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/flight"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
@@ -100,7 +102,7 @@ func TestLeasedRunsForBuckets(t *testing.T) {
 	e, to := tm.e[0], &tm.of[0][1]
 	require.NotNil(t, to.hosed)
 	require.NoError(t, errors.Join(e.Put(to, 0, filled(8)), e.Flush(to))) // so that they have some
-	e.nic().hoses.End(1, nil, errConnectionLost)
+	e.nic().hoses.End(1, nil, nic.ErrConnectionLost)
 	before := e.Stats()
 	rng := rand.New(rand.NewPCG(61, 62))
 	var short, long []Run
@@ -190,12 +192,12 @@ func TestMalformedLayouts(t *testing.T) {
 		far.far.Add(room-8, 8)
 		near.near.Reset(mem.Of(make([]byte, 8)))
 		near.near.Add(0, 8)
-		_, granted, err := n.lease(j, cargo{near: mem.Of(make([]byte, 8)), spread: &near.near, off: 16, span: room - 16, layout: far.far.Append(nil, 0)})
-		require.ErrorIs(t, err, errRefused)
+		_, granted, err := n.lease(j, 16, flight.Cargo{Near: mem.Of(make([]byte, 8)), Spread: &near.near, Span: room - 16, Layout: far.far.Append(nil, 0)})
+		require.ErrorIs(t, err, nic.ErrRefused)
 		require.False(t, granted)
 	}
 	tm.settled(t)
-	require.Eventually(t, func() bool { return n.ends[1].pending.Load() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return !n.Pending(1) }, time.Minute, time.Millisecond)
 }
 
 // BenchmarkUnregisteredSection puts 500 rows of 1000 bytes to memory that is not registered, through leases and by messages.
@@ -206,7 +208,7 @@ func BenchmarkUnregisteredSection(b *testing.B) {
 			tm := newTeamWith(b, 2, 16<<20, transporttest.FabricConfig{MaxPinned: 10 << 20}, nil, func(c *Config) { c.Leases = leases })
 			e, to := tm.e[0], &tm.of[0][1]
 			require.NoError(b, errors.Join(e.Put(to, 0, filled(8)), e.Flush(to)))
-			e.nic().hoses.End(1, nil, errConnectionLost)
+			e.nic().hoses.End(1, nil, nic.ErrConnectionLost)
 			src, run := filled(rows*cols), func(k int) Run { return Run{to, k * 2 * cols, k * cols, cols} }
 			b.SetBytes(rows * cols)
 			for b.Loop() {

@@ -9,6 +9,7 @@ import (
 	"gopgas/internal/atom"
 	"gopgas/internal/errand"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/internal/timeline"
 )
 
@@ -45,7 +46,7 @@ func (e *Engine) accumulateAt(name string, op atom.Op, t atom.Elem, count int, a
 		} else {
 			n := e.nic()
 			switch w := n.wayTo(r, op, t); {
-			case w == byMessage || n.caps.AtomicsCPU && n.am != nil:
+			case w == byMessage || n.Caps.AtomicsCPU && n.Payload != 0:
 				if l == nil {
 					l = e.lists.take(n, name, op, t)
 				}
@@ -57,7 +58,7 @@ func (e *Engine) accumulateAt(name string, op atom.Op, t atom.Elem, count int, a
 				}
 				near := i * t.Bytes
 				if old.Bytes == 0 {
-					near = nowhereBack
+					near = nic.Nowhere
 				}
 				err = c.fetchAdd(r, off, x, old, near)
 				continue
@@ -80,7 +81,7 @@ const mostListed = 2048
 // list collects elements of several members, sorts them by owner, and has each owner's CPU combine its own, many in a
 // message. It is one goroutine's.
 type list struct {
-	n    *nic
+	n    *device
 	name string
 	op   atom.Op
 	t    atom.Elem
@@ -93,7 +94,7 @@ type list struct {
 	order [mostListed]uint16
 
 	payload [4096]byte // as large as am's largest buffer
-	flying  [window]kept
+	flying  [window]nic.Kept
 	part    [window][2]int // of order: the elements that flying's reply is about
 }
 
@@ -103,7 +104,7 @@ type lists struct {
 	free []*list
 }
 
-func (s *lists) take(n *nic, name string, op atom.Op, t atom.Elem) *list {
+func (s *lists) take(n *device, name string, op atom.Op, t atom.Elem) *list {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var l *list
@@ -157,7 +158,7 @@ func (l *list) send(old mem.Range) error {
 	slices.SortFunc(order, func(a, b uint16) int {
 		return cmp.Or(cmp.Compare(l.to[a].Rank, l.to[b].Rank), cmp.Compare(a, b))
 	})
-	most := min(n.am.MaxPayload(), len(l.payload)) / (8 + l.t.Bytes)
+	most := min(n.Payload, len(l.payload)) / (8 + l.t.Bytes)
 	posted, done := 0, 0
 	var err error
 	for from := 0; from < len(order) && err == nil; {
@@ -171,7 +172,7 @@ func (l *list) send(old mem.Range) error {
 			continue
 		}
 		if posted-done < window {
-			var k kept
+			var k nic.Kept
 			// Only who holds nothing may wait, as in get.
 			k, err = l.ask(r, order[from:to], posted == done)
 			if err == nil {
@@ -180,7 +181,7 @@ func (l *list) send(old mem.Range) error {
 				from = to
 				continue
 			}
-			if err != errNoRoom {
+			if err != nic.ErrNoRoom {
 				break
 			}
 			err = nil
@@ -200,26 +201,26 @@ func (l *list) send(old mem.Range) error {
 // land waits for reply number i and stores what it brings.
 func (l *list) land(i int, old mem.Range) error {
 	k, part := l.flying[i%window], l.part[i%window]
-	err := k.h.Wait(context.Background())
+	err := k.Wait(context.Background())
 	if err == nil {
 		size := l.t.Bytes
-		buf, _ := l.n.buffer(k.id, (part[1]-part[0])*size)
+		buf, _ := l.n.Buffer(k.ID, (part[1]-part[0])*size)
 		for j, e := range l.order[part[0]:part[1]] {
 			old.Slice(l.index[e]*size, size).SetBits(buf.Slice(j*size, size).Bits())
 		}
 	}
-	l.n.give(k)
+	l.n.Give(k.ID)
 	return err
 }
 
 // tell sends elements of one owner without waiting for an answer.
 func (l *list) tell(r *Remote, some []uint16) error {
-	id, err := l.n.acquire(l.name, r.Rank, false)
+	id, err := l.n.Acquire(l.name, r.Rank, false)
 	if err != nil {
 		return err
 	}
 	args, payload := l.pack(r, some, false)
-	if err := l.n.ask(l.name, id, uint8(errand.ToList), args, payload); err != nil {
+	if err := l.n.Ask(l.name, id, uint8(errand.ToList), args, payload); err != nil {
 		return err
 	}
 	l.n.e.counts.add(PathMessage, r.Rank, len(some)*l.t.Bytes)
@@ -227,16 +228,16 @@ func (l *list) tell(r *Remote, some []uint16) error {
 }
 
 // ask sends elements of one owner and leaves the reply in the piece that it returns.
-func (l *list) ask(r *Remote, some []uint16, wait bool) (kept, error) {
+func (l *list) ask(r *Remote, some []uint16, wait bool) (nic.Kept, error) {
 	bytes := len(some) * l.t.Bytes
-	k, err := l.n.keep(l.name, r.Rank, bytes > scratchBytes, wait)
+	k, err := l.n.Keep(l.name, r.Rank, bytes > nic.ScratchBytes, wait)
 	if err != nil {
-		return kept{}, err
+		return nic.Kept{}, err
 	}
 	args, payload := l.pack(r, some, true)
-	if err := l.n.ask(l.name, k.id, uint8(errand.ToList), args, payload); err != nil {
-		l.n.partDone(k.h.id, nil)
-		return kept{}, err
+	if err := l.n.Ask(l.name, k.ID, uint8(errand.ToList), args, payload); err != nil {
+		l.n.PartDone(k.Handle, nil)
+		return nic.Kept{}, err
 	}
 	l.n.e.counts.add(PathMessage, r.Rank, bytes)
 	return k, nil

@@ -2,12 +2,15 @@ package proto
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
@@ -19,6 +22,7 @@ type hesitant struct {
 	sched atomic.Pointer[sched.Sched]
 	asked atomic.Bool
 	may   atomic.Bool
+	down  atomic.Bool // it has yet to report the end of rank 2
 }
 
 func (h *hesitant) Connect(ctx context.Context, rank int, addr []byte) (transport.EP, error) {
@@ -44,6 +48,15 @@ func (h *hesitant) Wait(ctx context.Context) error {
 	return h.Domain.Wait(ctx)
 }
 
+// Poll reports the end of rank 2 once.
+func (h *hesitant) Poll(cq []transport.Completion) (int, error) {
+	if h.down.Swap(false) {
+		cq[0] = transport.Completion{Kind: transport.OpPeerDown, EP: transport.EP{Index: 2}}
+		return 1, nil
+	}
+	return h.Domain.Poll(cq)
+}
+
 // TestNewsWhileConnecting: a rank that learns of a death while it waits for a connection tells the others beside that wait. It
 // would else wait, inside of it, for that same connection, to tell its peer.
 func TestNewsWhileConnecting(t *testing.T) {
@@ -55,9 +68,8 @@ func TestNewsWhileConnecting(t *testing.T) {
 	put := make(chan error, 1)
 	go func() { put <- e.Put(&tm.of[0][1], 0, filled(64)) }()
 	require.Eventually(t, h.asked.Load, 10*time.Second, time.Millisecond)
-	n := e.nic()
-	n.lost(2)
-	require.Eventually(t, func() bool { return !n.news.Load() }, 10*time.Second, time.Millisecond, "somebody has heard")
+	h.down.Store(true)
+	require.Eventually(t, func() bool { return e.Peers.Check(2) != nil }, 10*time.Second, time.Millisecond, "somebody has heard")
 	h.may.Store(true)
 	select {
 	case err := <-put:
@@ -65,5 +77,19 @@ func TestNewsWhileConnecting(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the connection waits for itself")
 	}
-	require.Eventually(t, func() bool { return !n.spreading.Load() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return tm.mem[1].Word64(peers.GoneOff(2)).Load() != 0 }, 10*time.Second, time.Millisecond, "rank 1 is told")
+}
+
+// TestUnreachableSaysWhy: the error of an operation whose rank the NIC cannot reach has what the NIC has met, too.
+func TestUnreachableSaysWhy(t *testing.T) {
+	var c *cutting
+	tm := newTeam(t, 2, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { c = newCutting(d); return c })
+	c.mu.Lock()
+	c.dead = fmt.Errorf("%w: dial tcp 192.0.2.1:7: %w", transport.ErrPeerGone, syscall.EHOSTUNREACH)
+	c.mu.Unlock()
+	err := tm.e[0].Put(&tm.of[0][1], 0, filled(64))
+	require.ErrorIs(t, err, transport.ErrPeerGone)
+	require.ErrorIs(t, err, syscall.EHOSTUNREACH)
+	require.ErrorContains(t, err, "rank 1 does not answer")
+	require.ErrorContains(t, err, "192.0.2.1:7")
 }

@@ -3,6 +3,7 @@ package proto
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"gopgas/internal/callsite"
@@ -17,21 +18,50 @@ import (
 // Recording takes down what an engine does, for those who ask for it: To, Line and Marks may each be nil.
 type Recording struct {
 	Clock *callsite.Clock
-	// To takes transfers for replays: puts and gets of memory, blocking or not, mapped or not. Atomics, flags and messages are
-	// not memory that a registration cache sees, and are left out.
+	// To takes transfers for replays: puts and gets of memory, blocking or not, mapped or not, each run of one that has many, and the
+	// atomics and accumulates of one place that a NIC performs. Flags and messages are not memory that anybody registers, and are left out.
 	To *trace.Recorder
 	// Line takes transfers, collective calls and registrations for a picture over time.
 	Line *timeline.Recorder
 	// Marks label goroutines while they are in a call.
 	Marks *profile.Marks
+
+	exposures atomic.Uint32 // that this rank has seen
+}
+
+// traced is what a trace says of a member's exposed memory; nil: nobody asks.
+type traced struct{ r trace.Range }
+
+// exposed numbers an exposure; 0: nobody asks.
+func (t *Recording) exposed() uint32 {
+	if t == nil || t.To == nil {
+		return 0
+	}
+	return t.exposures.Add(1)
+}
+
+// tracedPart returns what traces say of a member's memory.
+func tracedPart(id uint32, start uint64, bytes int) *traced {
+	if id == 0 {
+		return nil
+	}
+	return &traced{trace.Range{ID: id, Start: start, Bytes: uint64(bytes)}}
+}
+
+// aim says where in the member's memory an event's transfer begins.
+func (r *Remote) aim(e *trace.Event, off int) {
+	if r.traced != nil {
+		e.To, e.Off = r.traced.r, r.raddr+uint64(off)-r.traced.r.Start
+	}
 }
 
 // framesRecorded are the frames between a program's call and begin that are the same for all.
 const framesRecorded = 1
 
-// begin notes a call. The caller fills in how long it took, if it waited.
-func (t *Recording) begin(k trace.Kind, r *Remote, m mem.Range) (trace.Event, profile.Mark) {
+// begin notes a call about m and byte off of the member's memory. The caller fills in how long it took, if it waited.
+func (t *Recording) begin(k trace.Kind, r *Remote, off int, m mem.Range) (trace.Event, profile.Mark) {
 	e := trace.Event{Kind: k, Peer: int32(r.Rank), Addr: m.Addr(), Bytes: uint64(m.Bytes)}
+	r.aim(&e, off)
 	var mark profile.Mark
 	if t.Marks != nil {
 		mark = t.Marks.Begin(k.String(), r.Rank)
@@ -75,10 +105,54 @@ func (t *Recording) add(e *trace.Event) {
 	t.show(&s)
 }
 
+// atomic takes down an atomic, or an accumulate, of so many bytes at byte off of the member's memory that began with v and has
+// returned. The operand is no memory that is registered: its address is written down as 0.
+func (t *Recording) atomic(v *Visit, k trace.Kind, r *Remote, off, bytes int) {
+	if t.To == nil {
+		return
+	}
+	e := trace.Event{Kind: k, Peer: int32(r.Rank), Bytes: uint64(bytes), At: v.at}
+	r.aim(&e, off)
+	now := t.Clock.Mark((*callsite.Stack)(&e.Stack), framesRecorded)
+	e.Took = max(1, now-e.At)
+	t.To.Add(&e)
+}
+
 // show adds a span of a call that has not returned to the program yet: its stack is the caller's.
 func (t *Recording) show(s *timeline.Span) {
 	runtime.Callers(3, s.Stack[:])
 	t.Line.Add(s)
+}
+
+// runs notes a call that moves many runs, all to or from one piece of memory.
+func (t *Recording) runs(k trace.Kind, op string) (trace.Event, Visit) {
+	e := trace.Event{Kind: k}
+	v := t.visit(timeline.Transfer, op, nobody)
+	if t.To != nil {
+		e.At = t.Clock.Mark((*callsite.Stack)(&e.Stack), framesRecorded)
+	}
+	return e, v
+}
+
+// overRuns takes down that such a call has ended: To gets an event for each run, all of the time of the call. pending: not all runs
+// are over, and how long they take nobody knows here.
+func (t *Recording) overRuns(e *trace.Event, v *Visit, count int, run func(int) Run, m mem.Range, pending bool) {
+	if t.To != nil {
+		if !pending {
+			e.Took = max(1, t.Clock.Now()-e.At)
+		}
+		for i := 0; i < count; {
+			var r Run
+			if r, i = whole(count, i, run); r.Bytes == 0 {
+				continue
+			}
+			e.Peer, e.Addr, e.Bytes = int32(r.To.Rank), m.Addr()+uint64(r.Near), uint64(r.Bytes)
+			e.To, e.Off = trace.Range{}, 0
+			r.To.aim(e, r.Far)
+			t.To.Add(e)
+		}
+	}
+	t.over(v, m.Bytes)
 }
 
 // Visit is a call that has entered the library and is shown while it lasts. The zero Visit is none.
@@ -135,12 +209,12 @@ func (e *Engine) Leave(v *Visit) {
 }
 
 // registrar is a NIC's registrations, shown.
-type registrar struct{ n *nic }
+type registrar struct{ n *device }
 
 // Register implements regmgr.Registrar.
 func (g registrar) Register(r mem.Range, a transport.Access) (transport.Region, error) {
 	v := g.n.e.record.visit(timeline.Registration, "register", nobody)
-	region, err := g.n.d.Register(r, a)
+	region, err := g.n.Domain.Register(r, a)
 	g.n.e.record.over(&v, r.Bytes)
 	return region, err
 }
@@ -148,15 +222,15 @@ func (g registrar) Register(r mem.Range, a transport.Access) (transport.Region, 
 // Deregister implements regmgr.Registrar.
 func (g registrar) Deregister(r transport.Region) error {
 	v := g.n.e.record.visit(timeline.Registration, "deregister", nobody)
-	err := g.n.d.Deregister(r)
+	err := g.n.Domain.Deregister(r)
 	g.n.e.record.over(&v, 0)
 	return err
 }
 
 // registrar returns who registers memory with the NIC.
-func (n *nic) registrar() regmgr.Registrar {
+func (n *device) registrar() regmgr.Registrar {
 	if t := n.e.record; t != nil && t.Line != nil {
 		return registrar{n}
 	}
-	return n.d
+	return n.Domain
 }

@@ -2,7 +2,8 @@ package proto
 
 import (
 	"gopgas/internal/mem"
-	"gopgas/internal/timeline"
+	"gopgas/internal/nic"
+	"gopgas/internal/trace"
 	"gopgas/transport"
 )
 
@@ -41,9 +42,9 @@ func (e *Engine) PutRuns(op string, count int, run func(int) Run, src mem.Range)
 	if e.record == nil {
 		return e.putRuns(op, count, run, src)
 	}
-	v := e.record.visit(timeline.Transfer, op, nobody)
+	event, v := e.record.runs(trace.Put, op)
 	err := e.putRuns(op, count, run, src)
-	e.record.over(&v, src.Bytes)
+	e.record.overRuns(&event, &v, count, run, src, false)
 	return err
 }
 
@@ -76,7 +77,7 @@ func (e *Engine) putRuns(op string, count int, run func(int) Run, src mem.Range)
 				fetched, err = c.fetch(mem.Range{}, count, first, run)
 			}
 			if err == nil {
-				err = c.hosed(r.To, r.Far, part, mem.Range{}, nowhereBack, r.Bytes)
+				err = c.hosed(r.To, r.Far, part, mem.Range{}, nic.Nowhere, r.Bytes)
 			}
 			continue
 		}
@@ -91,9 +92,9 @@ func (e *Engine) GetRuns(op string, count int, run func(int) Run, dst mem.Range)
 	if e.record == nil {
 		return e.getRuns(op, count, run, dst)
 	}
-	v := e.record.visit(timeline.Transfer, op, nobody)
+	event, v := e.record.runs(trace.Get, op)
 	err := e.getRuns(op, count, run, dst)
-	e.record.over(&v, dst.Bytes)
+	e.record.overRuns(&event, &v, count, run, dst, false)
 	return err
 }
 
@@ -142,8 +143,8 @@ func (e *Engine) getRuns(op string, count int, run func(int) Run, dst mem.Range)
 // be reused, destinations hold their data. On mapped memory that is so at once.
 func (e *Engine) FlushLocal(r *Remote) error {
 	n := e.nic()
-	if r.Mapped.Bytes != 0 || n == nil || n.ends[r.Rank].pending.Load() == 0 {
+	if r.Mapped.Bytes != 0 || n == nil || !n.Pending(r.Rank) {
 		return nil
 	}
-	return n.waitUntil("flush-local", r.Rank, func() bool { return n.ends[r.Rank].pending.Load() == 0 })
+	return n.WaitUntil("flush-local", r.Rank, func() bool { return !n.Pending(r.Rank) })
 }

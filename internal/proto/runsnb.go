@@ -4,7 +4,8 @@ import (
 	"context"
 
 	"gopgas/internal/mem"
-	"gopgas/internal/timeline"
+	"gopgas/internal/nic"
+	"gopgas/internal/trace"
 )
 
 // GetRunsNB begins what GetRuns does, and appends to hs the handles of what is under way: one for each stretch of short runs from
@@ -14,9 +15,10 @@ func (e *Engine) GetRunsNB(op string, count int, run func(int) Run, dst mem.Rang
 	if e.record == nil {
 		return e.getRunsNB(op, count, run, dst, hs)
 	}
-	v := e.record.visit(timeline.Transfer, op, nobody)
+	before := len(hs)
+	event, v := e.record.runs(trace.Get, op)
 	hs, err := e.getRunsNB(op, count, run, dst, hs)
-	e.record.over(&v, dst.Bytes)
+	e.record.overRuns(&event, &v, count, run, dst, len(hs) > before)
 	return hs, err
 }
 
@@ -35,7 +37,7 @@ func (e *Engine) getRunsNB(op string, count int, run func(int) Run, dst mem.Rang
 		case long:
 			r, _ := whole(next-first, 0, part)
 			var h Handle
-			if h, err = e.getNB(r.To, r.Far, dst.Slice(r.Near, r.Bytes)); h.n != nil {
+			if h, err = e.getNB(r.To, r.Far, dst.Slice(r.Near, r.Bytes)); nic.OfNIC(h) {
 				hs = append(hs, h)
 			}
 		}
@@ -56,7 +58,7 @@ func (e *Engine) pace(r Run) pace {
 	switch {
 	case r.Bytes == 0 || r.To.Mapped.Bytes != 0 || r.To.hosed != nil:
 		return atOnce
-	case r.Bytes > e.nic().pool.SlotBytes():
+	case r.Bytes > e.nic().Slot:
 		return long
 	}
 	return short
@@ -77,18 +79,18 @@ func (e *Engine) stretch(count, first int, run func(int) Run) (how pace, next in
 }
 
 // getShort begins a stretch of short runs, with a transfer for each rank in turn.
-func (n *nic) getShort(op string, count int, run func(int) Run, dst mem.Range, hs []Handle) ([]Handle, error) {
+func (n *device) getShort(op string, count int, run func(int) Run, dst mem.Range, hs []Handle) ([]Handle, error) {
 	var open Handle // the last of hs, kept open by a part that does not end by itself
 	rank := nobody  // whose it is
 	err := n.destinations(op, count, run, dst)
 	for i := 0; i < count && err == nil; {
 		var r Run
 		r, i = whole(count, i, run)
-		if open.n == nil || rank != r.To.Rank {
-			if open.n != nil {
-				n.partDone(open.id, nil)
+		if !nic.OfNIC(open) || rank != r.To.Rank {
+			if nic.OfNIC(open) {
+				n.PartDone(open, nil)
 			}
-			if open, err = n.begin(op, r.To.Rank); err != nil {
+			if open, err = n.Begin(op, r.To.Rank); err != nil {
 				return hs, err
 			}
 			hs, rank = append(hs, open), r.To.Rank
@@ -98,8 +100,8 @@ func (n *nic) getShort(op string, count int, run func(int) Run, dst mem.Range, h
 			err = n.getPart(op, open, r.To, r.Far, dst.Slice(r.Near, r.Bytes))
 		}
 	}
-	if open.n != nil {
-		n.partDone(open.id, nil)
+	if nic.OfNIC(open) {
+		n.PartDone(open, nil)
 	}
 	return hs, err
 }
@@ -130,7 +132,7 @@ func (e *Engine) PutRunsNB(op string, count int, run func(int) Run, src mem.Rang
 		}
 		r, _ := whole(next-first, 0, part)
 		var h Handle
-		if h, err = e.PutNB(r.To, r.Far, src.Slice(r.Near, r.Bytes)); h.n != nil {
+		if h, err = e.PutNB(r.To, r.Far, src.Slice(r.Near, r.Bytes)); nic.OfNIC(h) {
 			hs = append(hs, h)
 		}
 	}

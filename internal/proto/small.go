@@ -22,13 +22,13 @@ type Eager struct {
 // small is the part of a NIC's transfers that fit into a slot: whether they go past it.
 type small struct {
 	how    Eager
-	least  [2]atomic.Int64 // bytes from which puts, and gets, are asked about
+	least  [3]atomic.Int64 // bytes from which puts, gets, and the payloads of messages are asked about
 	asked  atomic.Int64    // bytes, before the costs were measured
 	habits prices.Habits
 }
 
 // took notes what a get that is over has cost, or a put for when its flush is over, if anybody wants to know.
-func (n *nic) took(t *journey, err error) {
+func (n *device) took(t *journey, err error) {
 	if t.trial == (selector.Trial{}) || err != nil {
 		return
 	}
@@ -37,10 +37,10 @@ func (n *nic) took(t *journey, err error) {
 		took = n.e.Sched.Now() - t.begun
 	}
 	if t.kind == transport.OpRead {
-		n.prices().Learned.Note(t.trial, took.Seconds())
+		n.learned(t.r).Note(t.trial, took.Seconds())
 		return
 	}
-	n.small.habits.Put(n.prices().Learned, t.trial, t.r.Rank, took)
+	n.small.habits.Put(n.learned(t.r), t.trial, t.r.Rank, took)
 }
 
 // enough is how many large transfers travel before their costs are measured, so that who has few to make does not wait for
@@ -56,12 +56,9 @@ const leastAsked = 128
 const nothing = math.MaxInt64
 
 // prepareSmall decides what is asked. Where registrations do not stay only force makes the bypass.
-func (n *nic) prepareSmall(how Eager) {
+func (n *device) prepareSmall(how Eager) {
 	s := &n.small
 	s.how = how
-	if how.Mode == eager.OnlyBounce {
-		n.inline = 0
-	}
 	least := int64(leastAsked)
 	if how.Mode == eager.OnlyBounce || how.Mode == eager.OnlyInline || n.direct.reg.Policy() != regmgr.LeavePinned {
 		least = nothing
@@ -71,41 +68,61 @@ func (n *nic) prepareSmall(how Eager) {
 	}
 }
 
-// leastOf is the bytes from which puts, or gets, are asked about.
-func (s *small) leastOf(get bool) *atomic.Int64 {
-	if get {
-		return &s.least[1]
-	}
-	return &s.least[0]
-}
+// Places of least.
+const (
+	leastPut = iota
+	leastGet
+	leastSent
+)
 
 // flushTook notes what the puts of a run and their flush, which was called at begun, have cost.
-func (n *nic) flushTook(r prices.Run, begun time.Duration) {
-	r.Flushed(n.prices().Learned, n.e.Sched.Now()-begun)
+func (n *device) flushTook(r prices.Run, begun time.Duration) {
+	r.Flushed(n.e.Sched.Now() - begun)
 }
 
 // bypasses reports whether a small transfer is to use the caller's memory, registered, instead of a slot.
-func (n *nic) bypasses(r *Remote, get, waited bool, user mem.Range) bool {
+func (n *device) bypasses(r *Remote, get, waited bool, user mem.Range) bool {
+	least := &n.small.least[leastPut]
+	if get {
+		least = &n.small.least[leastGet]
+	}
+	forced, asked := n.asked(get, user, least)
+	return forced || asked && n.small.habits.Bypasses(get, waited, user, framesBelow)
+}
+
+// gathers is bypasses for the payload of messages that the target's CPU works on: the NIC is to take it from the caller's memory. waited
+// says that somebody waits for the answer anyway.
+func (n *device) gathers(waited bool, user mem.Range) bool {
+	if !n.Gathers() || user.Bytes == 0 {
+		return false
+	}
+	forced, asked := n.asked(false, user, &n.small.least[leastSent])
+	return forced || asked && n.small.habits.Gathers(waited, user, framesBelow)
+}
+
+// asked reports whether what is small is forced past the copy, or its habits are to be asked: whether it has at least so many bytes and the
+// costs are known, which it has measured otherwise if it is likely to pay.
+func (n *device) asked(get bool, user mem.Range, least *atomic.Int64) (forced, ask bool) {
 	s := &n.small
 	switch {
 	case s.how.Mode == eager.OnlyBypass:
-		return true
-	case int64(user.Bytes) < s.leastOf(get).Load() || user.Bytes > n.pool.SlotBytes() || !get && user.Bytes <= n.inline:
+		return true, false
+	case int64(user.Bytes) < least.Load() || user.Bytes > n.Slot || !get && user.Bytes <= n.Inline:
 		s.habits.Other()
-		return false
+		return false, false
 	case s.asked.Load() < enoughSmall:
 		if s.asked.Add(int64(user.Bytes)) >= enoughSmall {
-			n.measure(r)
+			n.measure()
 		}
-		return false
+		return false, false
 	}
-	return s.habits.Bypasses(get, waited, user, framesBelow)
+	return false, true
 }
 
 // chooserOf is who decides of small transfers at some prices.
-func (n *nic) chooserOf(p *prices.Prices) (*eager.Chooser, error) {
+func (n *device) chooserOf(p *prices.Prices) (*eager.Chooser, error) {
 	return eager.New(eager.Config{
-		Limits: eager.Limits{Inline: n.inline, Slot: n.pool.SlotBytes()}, Costs: p.Small[0], Gets: p.Small[1],
+		Limits: eager.Limits{Inline: n.Inline, Slot: n.Slot}, Costs: p.Small[0], Gets: p.Small[1], Sends: p.Small[2],
 		Percent: n.small.how.Percent,
 	})
 }
@@ -116,7 +133,11 @@ func (s *small) decide(c *eager.Chooser) {
 	for i := range s.least {
 		least := int64(nothing)
 		if c != nil {
-			if b, ok := c.Least(i == 1); ok {
+			b, ok := c.Least(i == leastGet)
+			if i == leastSent {
+				b, ok = c.LeastSent()
+			}
+			if ok {
 				least = max(leastAsked, int64(b))
 			}
 		}

@@ -21,12 +21,13 @@ const (
 	PathBypass // the same, of a small transfer: its buffer is used often
 	PathPipe   // through slots, in chunks
 	PathLease  // through slots at both ends: neither the user's memory nor the target's is registered
+	PathGather // messages whose payload the NIC takes from the user's memory, behind a header
 	numPaths
 )
 
 // String names the path as statistics do.
 func (p Path) String() string {
-	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message", "zero-copy", "bypass", "superpipe", "lease"}[p]
+	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message", "zero-copy", "bypass", "superpipe", "lease", "gather"}[p]
 }
 
 // OverNIC reports whether the path uses the NIC.
@@ -76,7 +77,11 @@ func (e *Engine) Stats() map[Path]Count {
 	out := make(map[Path]Count)
 	for p := range numPaths {
 		c := &e.counts.paths[p]
-		if n := (Count{c.ops.Load(), c.bytes.Load(), c.waits.Load()}); n != (Count{}) {
+		waits := c.waits.Load()
+		if n := e.nic(); p == PathBounce && n != nil {
+			waits += n.Slept()
+		}
+		if n := (Count{c.ops.Load(), c.bytes.Load(), waits}); n != (Count{}) {
 			out[p] = n
 		}
 	}
@@ -101,6 +106,25 @@ func (e *Engine) Firehoses() (origin firehose.HolderStats, target firehose.Serve
 		return origin, target
 	}
 	return n.hoses.Stats()
+}
+
+// Foresight returns of how many uses of other ranks' buckets the predictor was told, and of how many it was not because their call sites
+// had gained nothing by it.
+func (e *Engine) Foresight() (told, untold uint64) {
+	n := e.nic()
+	if n == nil || n.hoses == nil {
+		return 0, 0
+	}
+	return n.hoses.Foresight()
+}
+
+// FirehoseBudget returns how each rank's registrations are divided; zero where there are no buckets.
+func (e *Engine) FirehoseBudget() firehose.Budget {
+	n := e.nic()
+	if n == nil || n.hoses == nil {
+		return firehose.Budget{}
+	}
+	return n.hoses.Budget()
 }
 
 // FirehoseUnit returns the smallest bucket's size in bytes, 0 where there are none.

@@ -23,20 +23,19 @@ type region struct {
 	state    state
 	until    predict.Nanos
 	refs     int
-	used     uint64        // the cache's count of uses at the last one
+	used     uint64        // the cache's count of uses when it was last released
 	expected predict.Nanos // its next predicted use
 	known    bool          // it was registered before
 }
 
-// at brings the region's state up to the time.
-func (r *region) at(now predict.Nanos) state {
-	if r.until <= now {
-		switch r.state {
-		case registering:
-			r.state = ready
-		case leaving:
-			r.state = absent
-		}
+// at returns the region's state at a time that is not past.
+func (r *region) at(t predict.Nanos) state {
+	switch {
+	case r.until > t:
+	case r.state == registering:
+		return ready
+	case r.state == leaving:
+		return absent
 	}
 	return r.state
 }
@@ -44,11 +43,11 @@ func (r *region) at(now predict.Nanos) state {
 // cache is a rank's registrations. It is a predict.Cache for the helper's step at time now.
 type cache struct {
 	costs   *Costs
-	limit   int64
-	meter   *meter
+	evicts  bool // idle regions make room
+	account account
+	lender  *lender       // nil: nothing is registered for others
 	now     predict.Nanos // of the step under way
 	took    predict.Nanos // by that step
-	bytes   int64
 	uses    uint64
 	regions []*region // by id
 	bySpan  map[span]*region
@@ -57,8 +56,11 @@ type cache struct {
 	registrations, deregistrations, evictions uint64
 }
 
-func newCache(c *Costs, limit int64, m *meter) *cache {
-	return &cache{costs: c, limit: limit, meter: m, bySpan: map[span]*region{}}
+func newCache(cfg *Config, all, lent *meter) *cache {
+	return &cache{
+		costs: &cfg.Costs, evicts: cfg.Policy != LeavePinnedNoEvict, bySpan: map[span]*region{},
+		account: account{limit: cfg.Limit, all: all, lent: lent},
+	}
 }
 
 var errNoRoom = errors.New("no room")
@@ -99,39 +101,60 @@ func (c *cache) find(now predict.Nanos, s span) *region {
 	return exact
 }
 
-// register begins a registration that the caller or the helper waits for.
-func (c *cache) register(now predict.Nanos, r *region) (predict.Nanos, error) {
+// register makes room and registers, one after the other from a time on. It returns when that is done, or when it was clear
+// that there is no room. ahead: what a use is predicted of does not make room.
+func (c *cache) register(at predict.Nanos, r *region, ahead bool) (predict.Nanos, error) {
 	n := r.span.bytes()
-	if c.limit > 0 && c.bytes+n > c.limit {
-		return 0, errNoRoom
+	if !c.room(&at, n, ahead) {
+		return at, errNoRoom
 	}
-	d := c.costs.Register.Mean(r.span.pages())
-	r.state, r.until, r.known = registering, now+d, true
-	r.at(now) // where it costs nothing
-	c.bytes += n
-	c.meter.add(now, n)
+	end := at + c.costs.Register.Mean(r.span.pages())
+	r.state, r.until, r.known = registering, end, true
+	c.account.charge(at, n, false)
 	c.live = append(c.live, r)
 	c.registrations++
-	return d, nil
+	return end, nil
 }
 
-// deregister begins the end of an idle region.
-func (c *cache) deregister(now predict.Nanos, r *region) predict.Nanos {
+// room gives up what it takes for so many more bytes of this rank's own, and makes at as late as that was done.
+func (c *cache) room(at *predict.Nanos, bytes int64, ahead bool) bool {
+	for {
+		answer := c.account.asks(*at, bytes, false)
+		switch {
+		case answer == granted:
+			return true
+		case !c.evicts, !c.account.holds(bytes):
+			return false
+		case answer == fullOwn && !c.spare(at, ahead), answer == fullAll && !c.yield(at, ahead):
+			return false
+		}
+	}
+}
+
+// deregister begins the end of an idle region and returns how long it takes.
+func (c *cache) deregister(at predict.Nanos, r *region) predict.Nanos {
 	d := c.costs.Deregister.Mean(r.span.pages())
-	r.state, r.until, r.expected = leaving, now+d, predict.Never
-	r.at(now)
-	c.bytes -= r.span.bytes()
-	c.meter.add(now+d, -r.span.bytes())
+	r.state, r.until, r.expected = leaving, at+d, predict.Never
+	c.account.charge(at+d, -r.span.bytes(), false)
 	c.deregistrations++
 	return d
 }
 
-// evict makes room by giving up an idle region: the one whose predicted use is latest, none being the latest of all, and
-// among those the least recently used. Only regions expected after the given time count.
-func (c *cache) evict(now, after predict.Nanos) (predict.Nanos, bool) {
+// spare gives up an idle region: the one whose predicted use is latest, none being the latest of all, and among those the
+// least recently used.
+func (c *cache) spare(at *predict.Nanos, ahead bool) bool {
+	after := predict.Nanos(-1)
+	if ahead {
+		after = predict.Never - 1
+	}
+	return c.evict(at, after, ^uint64(0))
+}
+
+// evict is spare for regions that are expected after a time and were used before that many uses.
+func (c *cache) evict(at *predict.Nanos, after predict.Nanos, before uint64) bool {
 	var worst *region
 	for _, r := range c.live {
-		if r.at(now) != ready || r.refs > 0 || r.expected <= after {
+		if r.at(*at) != ready || r.refs > 0 || r.expected <= after || r.used >= before {
 			continue
 		}
 		if worst == nil || r.expected > worst.expected || r.expected == worst.expected && r.used < worst.used {
@@ -139,10 +162,23 @@ func (c *cache) evict(now, after predict.Nanos) (predict.Nanos, bool) {
 		}
 	}
 	if worst == nil {
-		return 0, false
+		return false
 	}
 	c.evictions++
-	return c.deregister(now, worst), true
+	*at += c.deregister(*at, worst)
+	return true
+}
+
+// take takes a reference.
+func (c *cache) take(r *region) {
+	c.uses++
+	r.refs++
+}
+
+// release ends a reference.
+func (c *cache) release(r *region) {
+	r.refs--
+	r.used = c.uses
 }
 
 // Registered reports whether the helper finds the region registered.
@@ -154,22 +190,17 @@ func (c *cache) Registered(id predict.Region) bool {
 // Register is the helper's: idle regions that nobody expects make room, others are the predictor's to choose.
 func (c *cache) Register(id predict.Region) error {
 	r := c.regions[id]
+	begin := c.now + c.took
 	if r.at(c.now) == leaving { // its end is waited for
-		c.took += r.until - c.now
-		r.at(r.until)
+		begin = max(begin, r.until)
 	}
-	for {
-		d, err := c.register(c.now+c.took, r)
-		if err == nil {
-			c.took += d
-			return nil
-		}
-		d, ok := c.evict(c.now, predict.Never-1)
-		if !ok {
-			return predict.ErrLimit
-		}
-		c.took += d
+	end, err := c.register(begin, r, true)
+	c.took = end - c.now
+	if err != nil {
+		return predict.ErrLimit
 	}
+	r.used = c.uses
+	return nil
 }
 
 // Deregister is the helper's.
@@ -178,7 +209,7 @@ func (c *cache) Deregister(id predict.Region) bool {
 	if r.at(c.now) != ready || r.refs > 0 {
 		return false
 	}
-	c.took += c.deregister(c.now, r)
+	c.took += c.deregister(c.now+c.took, r)
 	return true
 }
 

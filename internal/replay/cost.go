@@ -18,11 +18,12 @@ type Costs struct {
 	Compare              float64       // of one item
 	Slice, Swap          predict.Nanos // of the kernel's scheduler
 	Poll                 predict.Nanos // X: how late the helper hears of a use
+	Latency              predict.Nanos // of a short message, one way
 	Net                  float64       // bytes per nanosecond of transfers whose length a trace does not tell
 }
 
 // free is a machine on which nothing costs anything but the helper's thoughts, so that what is seen is prediction alone.
-const free = "register=0 deregister=0 copy=1000 hash=200ns compare=0 slice=0 swap=0 poll=0 net=1000"
+const free = "register=0 deregister=0 copy=1000 hash=200ns compare=0 slice=0 swap=0 poll=0 latency=0 net=1000"
 
 // assumed are the costs that no model of a NIC contains.
 const assumed = "hash=200ns slice=4ms swap=3us poll=0"
@@ -58,13 +59,14 @@ func ParseCosts(text string) (Costs, error) {
 	return c, nil
 }
 
-// fromModel takes over a model. Rates are those of large transfers.
+// fromModel takes over a model. Rates are those of large transfers, the latency is a short one's from post to completion.
 func fromModel(m cost.Model) Costs {
-	const large = 4 << 20
+	const short, large = 64, 4 << 20
 	line := func(l cost.Line) predict.Line { return predict.Line{PerPage: l.A, Fixed: l.B, Residual: l.Residual} }
 	return Costs{
 		Register: line(m.Register), Deregister: line(m.Deregister), Compare: m.Compare,
-		Copy: m.Copy.Rate(large) / 1e9, Net: m.Transfer.Rate(large) / 1e9,
+		Latency: m.Transfer.At(short).Nanoseconds(),
+		Copy:    m.Copy.Rate(large) / 1e9, Net: m.Transfer.Rate(large) / 1e9,
 	}
 }
 
@@ -87,7 +89,7 @@ func (c *Costs) set(word string) error {
 		parts = append(parts, d)
 	}
 	one := predict.Nanos(parts[0] + 0.5)
-	scalars := map[string]*predict.Nanos{"hash": &c.Hash, "slice": &c.Slice, "swap": &c.Swap, "poll": &c.Poll}
+	scalars := map[string]*predict.Nanos{"hash": &c.Hash, "slice": &c.Slice, "swap": &c.Swap, "poll": &c.Poll, "latency": &c.Latency}
 	lines := map[string]*predict.Line{"register": &c.Register, "deregister": &c.Deregister}
 	switch {
 	case lines[name] != nil && len(parts) <= 3:
@@ -98,7 +100,7 @@ func (c *Costs) set(word string) error {
 	case name == "compare" && len(parts) == 1:
 		c.Compare = parts[0]
 	default:
-		return fmt.Errorf("%s: no such cost; there are register, deregister (fixed+page+residual), copy, net, hash, compare, slice, swap, poll", word)
+		return fmt.Errorf("%s: no such cost; there are register, deregister (fixed+page+residual), copy, net, hash, compare, slice, swap, poll, latency", word)
 	}
 	return nil
 }

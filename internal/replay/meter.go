@@ -17,6 +17,11 @@ type change struct {
 
 func (m *meter) add(at predict.Nanos, bytes int64) { m.changes = append(m.changes, change{at, bytes}) }
 
+// compareChanges orders changes by time; what ends at a time ends first.
+func compareChanges(a, b change) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.bytes, b.bytes))
+}
+
 // reading is what a meter says about the time from 0 to end: the peak, the average over time, and the peak within each of
 // a number of equal parts.
 type reading struct {
@@ -26,9 +31,7 @@ type reading struct {
 }
 
 func (m *meter) read(end predict.Nanos, parts int) reading {
-	slices.SortStableFunc(m.changes, func(a, b change) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.bytes, b.bytes)) // what ends at a time ends first
-	})
+	slices.SortStableFunc(m.changes, compareChanges)
 	r := reading{series: make([]int64, parts)}
 	end = max(end, 1)
 	part := func(at predict.Nanos) int {

@@ -57,17 +57,17 @@ const (
 	pipelineDepth = 3
 )
 
-// span is a range of pages, [lo, hi).
+// span is a range of bytes, [lo, hi). What is charged is the pages that it touches.
 type span struct{ lo, hi uint64 }
 
 const pageBytes = 4096
 
 func spanOf(addr, bytes uint64) span {
-	return span{addr / pageBytes, (addr + max(bytes, 1) + pageBytes - 1) / pageBytes}
+	return span{addr, addr + max(bytes, 1)}
 }
 
-func (s span) pages() uint32 { return uint32(s.hi - s.lo) }
-func (s span) bytes() int64  { return int64(s.hi-s.lo) * pageBytes }
+func (s span) pages() uint32 { return uint32((s.hi-1)/pageBytes - s.lo/pageBytes + 1) }
+func (s span) bytes() int64  { return int64(s.pages()) * pageBytes }
 
 // fragments cuts a transfer as pipelined registration does.
 func fragments(addr, bytes uint64) []span {

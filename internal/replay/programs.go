@@ -1,5 +1,7 @@
 package replay
 
+import "gopgas/internal/trace"
+
 // The shapes. Where the paper or the NAS reports say it, sizes and order of the phases are theirs; the lengths of the
 // computation phases are chosen so that an iteration takes about as long as class D on four nodes did in the paper.
 
@@ -126,7 +128,7 @@ func ft(p *program) {
 	transpose := func(line uintptr, u uint64) {
 		for k := 1; k < p.c.Ranks; k++ {
 			to := (p.rank + k) % p.c.Ranks
-			p.put(line, u+uint64(to)*block, block, k)
+			p.putTo(line, u+uint64(to)*block, block, k, u+uint64(p.rank)*block)
 		}
 	}
 	p.each(func(int) {
@@ -135,5 +137,23 @@ func ft(p *program) {
 		p.compute(350 * millisecond)
 		transpose(2, u2)
 		p.compute(150 * millisecond)
+	})
+}
+
+// scatter reads blocks from anywhere in a table that is spread over all ranks, as programs do that gather by an index: no two
+// places are near each other, and each is as likely as any other. It is no program of the paper's.
+func scatter(p *program) {
+	const block, reads = 4096, 64
+	table, got := p.buffer(p.c.Bytes), p.buffer(reads*block)
+	places := max(1, p.c.Bytes/block)
+	p.each(func(int) {
+		for i := range uint64(reads) {
+			step := 1
+			if p.c.Ranks > 2 {
+				step += p.rng.IntN(p.c.Ranks - 1)
+			}
+			p.transfer(trace.Get, 1, got+i*block, block, step, table+p.rng.Uint64N(places)*block)
+		}
+		p.compute(millisecond)
 	})
 }

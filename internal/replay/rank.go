@@ -3,8 +3,10 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
+	"gopgas/firehose"
 	"gopgas/internal/callsite"
 	"gopgas/internal/predict"
 	"gopgas/internal/trace"
@@ -18,13 +20,15 @@ type rank struct {
 	here   func(peer int) bool // whether a peer shares the node
 	next   int
 	drift  predict.Nanos
+	free   predict.Nanos // before that its program does not go on
 	cache  *cache
+	hose   *hoseEnd // nil: memory of other nodes is registered as a whole
 	ends   []ending // by time
 	end    predict.Nanos
 
 	helped bool // it has a seat
 	core   int
-	ctx    predict.Context
+	ctx    *predict.Stream
 	dq     *predict.Queue
 	mind   *predict.Predictor
 	wake   predict.Nanos
@@ -38,11 +42,14 @@ type ending struct {
 	regions []*region
 	use     predict.Use
 	charged int64 // of fragments that come and go with the transfer
+
+	q     *firehose.Request // buckets of a piece of it, nil: none
+	hosed []predict.Use     // of these
 }
 
-func newRank(cfg *Config, f *trace.File, here func(int) bool, m *meter) *rank {
-	r := &rank{cfg: cfg, id: f.Rank, events: f.Events, here: here, wake: predict.Never, dq: predict.NewQueue(cfg.Queue)}
-	r.cache = newCache(&cfg.Costs, cfg.Limit, m)
+func newRank(cfg *Config, f *trace.File, here func(int) bool, all, lent *meter) *rank {
+	r := &rank{cfg: cfg, id: f.Rank, events: f.Events, here: here, wake: predict.Never, free: math.MinInt64, dq: predict.NewQueue(cfg.Queue)}
+	r.cache = newCache(cfg, all, lent)
 	p := cfg.Predictor
 	p.Costs = cfg.Costs.forHelper()
 	if cfg.Policy == Periodicity && p.Periodicity == 0 {
@@ -51,7 +58,8 @@ func newRank(cfg *Config, f *trace.File, here func(int) bool, m *meter) *rank {
 	if cfg.Policy == Predictive {
 		p.Periodicity = 0
 	}
-	r.mind = predict.New(p, r.cache, r.dq)
+	r.ctx = predict.NewStream(p.Window)
+	r.mind = predict.New(p, joint{r.cache, r}, r.dq)
 	return r
 }
 
@@ -59,19 +67,24 @@ func newRank(cfg *Config, f *trace.File, here func(int) bool, m *meter) *rank {
 const (
 	nothing = iota
 	completes
+	arrives
 	turns
 	calls
 )
 
-// upcoming returns what happens to the rank next, and when. At equal times a transfer completes before the helper looks,
-// and the helper is done before the program calls. A helper's turn cannot begin before free.
+// upcoming returns what happens to the rank next, and when. At equal times a transfer completes before a message arrives, that
+// before the helper looks, and the helper is done before the program calls. A helper's turn cannot begin before free.
 func (r *rank) upcoming(free predict.Nanos) (what int, at predict.Nanos) {
 	at = predict.Never
-	if r.next < len(r.events) {
-		what, at = calls, r.events[r.next].At+r.drift
+	waits := r.hose.waits()
+	if r.next < len(r.events) && !waits {
+		what, at = calls, max(r.events[r.next].At+r.drift, r.free)
 	}
-	if w := max(r.wake, free); r.helped && r.wake != predict.Never && w <= at && (what != nothing || len(r.ends) > 0) {
+	if w := max(r.wake, free); r.helped && r.wake != predict.Never && w <= at && (what != nothing || waits || len(r.ends) > 0) {
 		what, at = turns, w
+	}
+	if r.hose != nil && len(r.hose.inbox) > 0 && r.hose.inbox[0].at <= at {
+		what, at = arrives, r.hose.inbox[0].at
 	}
 	if len(r.ends) > 0 && r.ends[0].at <= at {
 		what, at = completes, r.ends[0].at
@@ -81,6 +94,7 @@ func (r *rank) upcoming(free predict.Nanos) (what int, at predict.Nanos) {
 
 // turn lets the helper take a step and returns how long it took.
 func (r *rank) turn(now predict.Nanos) predict.Nanos {
+	r.cache.account.pass(now)
 	r.cache.now, r.cache.took = now, 0
 	act, wake := r.mind.Step(now)
 	if act == predict.Slept {
@@ -96,38 +110,64 @@ func (r *rank) turn(now predict.Nanos) predict.Nanos {
 func (r *rank) call(now predict.Nanos) error {
 	timed := r.events[r.next]
 	e := &timed
-	if e.Took == 0 {
+	blocks := e.Took > 0
+	if !blocks {
 		e.Took = r.cfg.Costs.transfer(e.Bytes)
 	}
 	r.next++
+	r.pay(max(0, now-e.At-r.drift)) // it had to wait for the buckets of a transfer that had only to begin
+	r.cache.account.pass(now)
 	r.end = max(r.end, now+e.Took)
 	if int(e.Peer) >= 0 && r.here(int(e.Peer)) {
 		r.counts.Local++
 		return nil
 	}
+	view, err := r.hose.view(e)
+	if err != nil {
+		return r.wrap(now, e, err)
+	}
 	if e.Bytes < uint64(r.cfg.Threshold) {
 		r.counts.Small++
+		if view != nil {
+			r.hose.begin(e, blocks, view, now, ending{})
+			r.goOn(now)
+		}
 		return nil
 	}
 	r.counts.Calls++
 	u := predict.Use{At: now, Buf: e.Addr, Stack: callsite.Stack(e.Stack)}
-	r.ctx.Note(&u, predict.MakeCall(uint8(e.Kind), e.Addr))
+	r.ctx.Note(&u, predict.MakeCall(uint8(e.Kind), e.Addr), 0)
 	t := ending{use: u}
 	exposed, err := r.begin(now, e, &t)
 	if err != nil {
-		return fmt.Errorf("rank %d at %.3f s: %d bytes at %#x: %w", r.id, float64(now)/1e9, e.Bytes, e.Addr, err)
+		return r.wrap(now, e, err)
 	}
 	r.pay(exposed)
+	if view != nil {
+		r.hose.begin(e, blocks, view, now+exposed, t)
+		r.goOn(now)
+		return nil
+	}
 	t.at = now + exposed + e.Took
 	r.end = max(r.end, t.at)
-	i, _ := slices.BinarySearchFunc(r.ends, t.at, func(a ending, at predict.Nanos) int {
+	r.ends = insertEnding(r.ends, t)
+	return nil
+}
+
+// wrap says at which call an error came up.
+func (r *rank) wrap(now predict.Nanos, e *trace.Event, err error) error {
+	return fmt.Errorf("rank %d at %.3f s: %d bytes at %#x: %w", r.id, float64(now)/1e9, e.Bytes, e.Addr, err)
+}
+
+// insertEnding puts an ending behind those of the same time.
+func insertEnding(all []ending, t ending) []ending {
+	i, _ := slices.BinarySearchFunc(all, t.at, func(a ending, at predict.Nanos) int {
 		if a.at <= at {
 			return -1
 		}
 		return 1
 	})
-	r.ends = slices.Insert(r.ends, i, t)
-	return nil
+	return slices.Insert(all, i, t)
 }
 
 // pay delays the rank.
@@ -142,20 +182,25 @@ func (r *rank) begin(now predict.Nanos, e *trace.Event, t *ending) (predict.Nano
 	case p == Bounce, (p == Pipelined || p == PipelinedLeavePinned) && e.Bytes < pipelineFrom:
 		return r.copied(e), nil
 	case p == Pipelined:
-		return r.pipeline(now, e, t), nil
+		if d, ok := r.pipeline(now, e, t); ok {
+			return d, nil
+		}
+		r.counts.Fallback++
+		return r.copied(e), nil
 	case p == PipelinedLeavePinned:
 		return r.pipelineKept(now, e, t)
 	}
 	d, g, err := r.acquire(now, spanOf(e.Addr, e.Bytes))
 	switch {
 	case errors.Is(err, errNoRoom) && r.cfg.Policy == LeavePinnedNoEvict:
-		return 0, &LimitError{Registered: r.cache.bytes, Needed: spanOf(e.Addr, e.Bytes).bytes(), Limit: r.cfg.Limit}
+		return 0, &LimitError{Registered: r.cache.account.level, Needed: spanOf(e.Addr, e.Bytes).bytes(), Limit: r.cache.account.limit - r.cache.account.promised}
 	case err != nil:
 		r.counts.Fallback++
 		return d + r.copied(e), nil
 	}
 	t.regions = append(t.regions, g)
 	t.use.Region, t.use.Pages = g.id, g.span.pages()
+	t.use.Pay(d)
 	return d, nil
 }
 
@@ -167,48 +212,45 @@ func (r *rank) copied(e *trace.Event) predict.Nanos {
 // acquire takes a reference to a registration of the span and returns the time that took.
 func (r *rank) acquire(now predict.Nanos, s span) (predict.Nanos, *region, error) {
 	g := r.cache.find(now, s)
-	r.cache.uses++
-	g.used = r.cache.uses
-	var waited predict.Nanos
+	from := now
 	switch g.at(now) {
 	case ready:
 		r.counts.Hits++
-		g.refs++
+		r.cache.take(g)
 		return 0, g, nil
 	case registering: // by the helper, or for another transfer
 		r.counts.Late++
-		g.refs++
+		r.cache.take(g)
 		return g.until - now, g, nil
 	case leaving:
-		waited = g.until - now
-		g.at(g.until)
+		from = g.until
 	}
 	known := g.known
-	for {
-		d, err := r.cache.register(now+waited, g)
-		if err == nil {
-			g.refs++
-			if known {
-				r.counts.Again++
-			} else {
-				r.counts.First++
-			}
-			return waited + d, g, nil
-		}
-		if r.cfg.Policy == LeavePinnedNoEvict {
-			return waited, nil, err
-		}
-		d, ok := r.cache.evict(now+waited, -1)
-		if !ok {
-			return waited, nil, err
-		}
-		waited += d
+	end, err := r.cache.register(from, g, false)
+	if err != nil {
+		return end - now, nil, err
 	}
+	r.cache.take(g)
+	if known {
+		r.counts.Again++
+	} else {
+		r.counts.First++
+	}
+	return end - now, g, nil
 }
 
 // pipeline registers fragments of a transfer one after the other while earlier ones travel; some of them at a time.
-func (r *rank) pipeline(now predict.Nanos, e *trace.Event, t *ending) predict.Nanos {
+// Where there is no room for those it does nothing and reports so.
+func (r *rank) pipeline(now predict.Nanos, e *trace.Event, t *ending) (predict.Nanos, bool) {
 	parts := fragments(e.Addr, e.Bytes)
+	var most int64
+	for _, f := range parts[:min(len(parts), pipelineDepth)] {
+		most += f.bytes()
+	}
+	if r.cache.account.asks(now, most, false) != granted {
+		return 0, false
+	}
+	t.charged = most
 	var costs []predict.Nanos
 	for i, f := range parts {
 		c := r.cfg.Costs.Register.Mean(f.pages())
@@ -217,27 +259,29 @@ func (r *rank) pipeline(now predict.Nanos, e *trace.Event, t *ending) predict.Na
 		}
 		costs = append(costs, c)
 	}
-	for _, f := range parts[:min(len(parts), pipelineDepth)] {
-		t.charged += f.bytes()
-	}
-	r.cache.meter.add(now, t.charged)
+	r.cache.account.charge(now, most, false)
 	r.cache.registrations += uint64(len(parts))
 	r.cache.deregistrations += uint64(len(parts))
 	r.counts.First++
 	last := r.cfg.Costs.Deregister.Mean(parts[len(parts)-1].pages())
-	return pipelineExposed(costs, e.Took/predict.Nanos(len(parts))) + last
+	return pipelineExposed(costs, e.Took/predict.Nanos(len(parts))) + last, true
 }
 
-// pipelineKept is pipeline with fragments that stay.
+// pipelineKept is pipeline with fragments that stay. Of those that have travelled the transfer needs none any more.
 func (r *rank) pipelineKept(now predict.Nanos, e *trace.Event, t *ending) (predict.Nanos, error) {
 	before := r.counts
 	var costs []predict.Nanos
 	parts := fragments(e.Addr, e.Bytes)
-	for _, f := range parts {
-		d, g, err := r.acquire(now, f)
+	for from := now; len(costs) < len(parts); {
+		if n := len(t.regions); n == pipelineDepth {
+			r.cache.release(t.regions[0])
+			t.regions = append(t.regions[:0], t.regions[1:]...)
+		}
+		d, g, err := r.acquire(from, parts[len(costs)])
+		from += d
 		if err != nil {
 			for _, g := range t.regions {
-				g.refs--
+				r.cache.release(g)
 			}
 			t.regions, r.counts = nil, before
 			r.counts.Fallback++
@@ -264,11 +308,19 @@ func (r *rank) pipelineKept(now predict.Nanos, e *trace.Event, t *ending) (predi
 func (r *rank) complete() {
 	t := r.ends[0]
 	r.ends = slices.Delete(r.ends, 0, 1)
+	r.cache.account.pass(t.at)
+	if t.q != nil {
+		r.over(t.at, t.hosed)
+		if r.hose.drop(t.q) {
+			r.hose.send(t.at)
+		}
+		r.wakened(t.at)
+	}
 	for _, g := range t.regions {
-		g.refs--
+		r.cache.release(g)
 	}
 	if t.charged > 0 {
-		r.cache.meter.add(t.at, -t.charged)
+		r.cache.account.charge(t.at, -t.charged, false)
 	}
 	if len(t.regions) == 0 {
 		return

@@ -36,6 +36,7 @@ type Result struct {
 	Slowest         predict.Nanos `json:"slowest_critical"` // critical-path time of the rank that has most
 	Counts
 	Prediction predict.Stats `json:"prediction"`
+	Hose       *HoseResult   `json:"firehose,omitempty"`
 }
 
 // NodeResult is one node's registered bytes.
@@ -44,6 +45,11 @@ type NodeResult struct {
 	Peak    int64   `json:"peak_bytes"`
 	Average float64 `json:"average_bytes"`
 	Series  []int64 `json:"series,omitempty"`
+
+	// Of these, what is registered for other nodes.
+	LentPeak    int64   `json:"lent_peak_bytes,omitempty"`
+	LentAverage float64 `json:"lent_average_bytes,omitempty"`
+	LentSeries  []int64 `json:"lent_series,omitempty"`
 }
 
 func (res *Result) gather(nodes []*node, parts int) {
@@ -68,6 +74,9 @@ func (res *Result) gather(nodes []*node, parts int) {
 	for _, n := range nodes {
 		m := n.meter.read(end, parts)
 		out := NodeResult{Peak: m.peak, Average: m.average, Series: m.series}
+		if lent := n.lent.read(end, parts); lent.peak > 0 {
+			out.LentPeak, out.LentAverage, out.LentSeries = lent.peak, lent.average, lent.series
+		}
 		for _, r := range n.ranks {
 			out.Ranks = append(out.Ranks, r.id)
 		}

@@ -3,7 +3,9 @@ package replay
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
+	"gopgas/firehose"
 	"gopgas/internal/predict"
 	"gopgas/internal/seats"
 	"gopgas/internal/trace"
@@ -21,7 +23,8 @@ type Config struct {
 	Cores        int          // of a node; 0: two for each rank, so that every helper has its own
 	Idle         seats.Policy // for nodes with fewer idle cores than ranks
 	Shuffle      bool         // ranks are grouped at random, by Seed, not in blocks
-	Limit        int64        // bytes that a rank may have registered; 0: no limit
+	Limit        int64        // bytes that a rank may have registered, for whomever; 0: no limit
+	Hose         *Hose        // nil: memory of other nodes is registered as a whole, beforehand, and costs nothing
 	Threshold    int          // bytes; 0: 16 KiB, the paper's
 	Seed         uint64
 	Series       int // parts of time for which each node's peak is returned
@@ -46,7 +49,32 @@ func Run(files []*trace.File, c Config) (*Result, error) {
 	if c.Threshold == 0 {
 		c.Threshold = defaultThreshold
 	}
-	nodes, err := group(files, &c)
+	w, err := c.world(files)
+	if err != nil {
+		return nil, err
+	}
+	var budget firehose.Budget
+	if c.Hose != nil {
+		if budget, err = w.connect(&c, files); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.run(); err != nil {
+		return nil, fmt.Errorf("replay with %s: %w", c.Policy, err)
+	}
+	slices.SortFunc(w.nodes, func(a, b *node) int { return a.number - b.number })
+	res := &Result{Policy: c.Policy.String()}
+	res.gather(w.nodes, c.Series)
+	if c.Hose == nil {
+		return res, nil
+	}
+	res.Hose = hoseResult(budget, w.ranks)
+	return res, res.Hose.compare(files, c, w.ranks[0].cache.account)
+}
+
+// world makes the nodes.
+func (c *Config) world(files []*trace.File) (*world, error) {
+	nodes, err := group(files, c)
 	if err != nil {
 		return nil, err
 	}
@@ -56,17 +84,35 @@ func Run(files []*trace.File, c Config) (*Result, error) {
 			where[f.Rank] = n
 		}
 	}
-	res := &Result{Policy: c.Policy.String()}
-	var all []*node
+	all := &world{where: make([]*node, len(files)), ranks: make([]*rank, len(files))}
 	for n, ranks := range nodes {
-		x := newNode(&c, ranks, func(peer int) bool { w, ok := where[peer]; return ok && w == n })
-		if err := x.run(); err != nil {
-			return nil, fmt.Errorf("replay with %s: %w", c.Policy, err)
+		x := newNode(c, ranks, func(peer int) bool { w, ok := where[peer]; return ok && w == n })
+		x.number = n
+		all.nodes = append(all.nodes, x)
+		for _, r := range x.ranks {
+			all.where[r.id], all.ranks[r.id] = x, r
 		}
-		all = append(all, x)
 	}
-	res.gather(all, c.Series)
-	return res, nil
+	return all, nil
+}
+
+// connect gives the ranks firehoses to each other.
+func (w *world) connect(c *Config, files []*trace.File) (firehose.Budget, error) {
+	b, limit, err := c.budgetOf(len(files))
+	if err != nil {
+		return b, err
+	}
+	a, err := mapRanges(files)
+	if err != nil {
+		return b, fmt.Errorf("replay: %w", err)
+	}
+	for _, r := range w.ranks {
+		r.cache.account.limit = limit
+		if err := r.join(b, a, w.post); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
 }
 
 // group says which ranks share a node.
@@ -114,12 +160,16 @@ func recorded(files []*trace.File) [][]*trace.File {
 
 // node is what ranks share: the meter, the idle cores, the board.
 type node struct {
-	cfg   *Config
-	ranks []*rank
-	meter meter
-	posts []seats.Post
-	cores []core
-	seats uint64 // how often seats were given
+	cfg    *Config
+	number int
+	place  int // in the world's heap
+	next   next
+	ranks  []*rank
+	meter  meter
+	lent   meter // of that, for other nodes
+	posts  []seats.Post
+	cores  []core
+	seats  uint64 // how often seats were given
 }
 
 // core is an idle core, on which helpers take turns.
@@ -131,7 +181,7 @@ type core struct {
 func newNode(c *Config, files []*trace.File, here func(int) bool) *node {
 	n := &node{cfg: c, posts: make([]seats.Post, len(files))}
 	for _, f := range files {
-		n.ranks = append(n.ranks, newRank(c, f, here, &n.meter))
+		n.ranks = append(n.ranks, newRank(c, f, here, &n.meter, &n.lent))
 	}
 	n.cores = make([]core, max(1, n.allCores()-len(files)))
 	n.seat()
@@ -166,33 +216,29 @@ func (n *node) seat() {
 	}
 }
 
-// run handles what happens on the node in the order of time, ranks in turn at equal times.
-func (n *node) run() error {
-	for {
-		var who *rank
-		what, at, index := nothing, predict.Never, 0
-		for i, r := range n.ranks {
-			if w, t := r.upcoming(n.cores[r.core].free); w != nothing && t < at {
-				who, what, at, index = r, w, t, i
-			}
+// step handles what happens next on the node.
+func (n *node) step() error {
+	index, at := n.next.index, n.next.at
+	who := n.ranks[index]
+	switch n.next.what {
+	case completes:
+		who.complete()
+	case arrives:
+		return who.arrive(at)
+	case turns:
+		n.turn(who, index, at)
+	case calls:
+		if err := who.call(at); err != nil {
+			return err
 		}
-		switch what {
-		case nothing:
-			return nil
-		case completes:
-			who.complete()
-		case turns:
-			n.turn(who, index, at)
-		case calls:
-			if err := who.call(at); err != nil {
-				return err
-			}
-			if who.counts.Calls%seats.PostEvery == 0 && who.counts.Calls > 0 {
-				n.posts[index] = seats.Post{Bytes: uint64(who.cache.bytes), Gap: who.mind.Gap()}
-				n.seat()
-			}
+		if who.counts.Calls%seats.PostEvery == 0 && who.counts.Calls > 0 {
+			a := &who.cache.account
+			a.pass(at) // what the call has begun counts
+			n.posts[index] = seats.Post{Bytes: uint64(a.level - a.lentLevel), Gap: who.mind.Gap()}
+			n.seat()
 		}
 	}
+	return nil
 }
 
 // turn lets a helper have its core for a step.

@@ -36,6 +36,7 @@ var shapes = map[string]struct {
 	"sp":      {100, 1664 << 10, sp},
 	"cg":      {15, 6 << 20, cg},
 	"ft":      {25, 64 << 20, ft},
+	"scatter": {50, 16 << 20, scatter},
 }
 
 // Shapes returns the names of all shapes.
@@ -78,8 +79,9 @@ func Synthesize(shape string, c ShapeConfig) ([]*trace.File, error) {
 	var files []*trace.File
 	for rank := range c.Ranks {
 		p := &program{c: c, rank: rank, rng: rand.New(rand.NewPCG(c.Seed, uint64(rank)))}
-		p.file = &trace.File{Head: trace.Head{Rank: rank, Ranks: c.Ranks, Node: rank}}
+		p.file = &trace.File{Head: trace.Head{Rank: rank, Ranks: c.Ranks, Node: rank}, Format: 2}
 		s.run(p)
+		p.aim()
 		files = append(files, p.file)
 	}
 	return files, nil
@@ -97,9 +99,21 @@ type program struct {
 
 const millisecond predict.Nanos = 1e6
 
+// bottom is the address of all that a rank has. It is exposed as a whole.
+const bottom = 1 << 32
+
+// aim fills in how much every rank exposes: all do the same. What lies elsewhere is in nobody's memory.
+func (p *program) aim() {
+	for i := range p.file.Events {
+		if e := &p.file.Events[i]; e.Addr >= bottom && e.Peer >= 0 {
+			e.To = trace.Range{ID: 1, Start: bottom, Bytes: p.top}
+		}
+	}
+}
+
 // buffer returns memory of its own.
 func (p *program) buffer(bytes uint64) uint64 {
-	addr := 1<<32 + p.top
+	addr := bottom + p.top
 	p.top += (bytes + pageBytes - 1) / pageBytes * pageBytes
 	return addr
 }
@@ -116,12 +130,24 @@ func (p *program) compute(d predict.Nanos) {
 
 // put transfers bytes from addr, called from the given line, to the peer that many ranks on.
 func (p *program) put(line uintptr, addr, bytes uint64, step int) {
+	p.putTo(line, addr, bytes, step, addr)
+}
+
+// putTo is put to another address than the one at home.
+func (p *program) putTo(line uintptr, addr, bytes uint64, step int, to uint64) {
+	p.transfer(trace.Put, line, addr, bytes, step, to)
+}
+
+func (p *program) transfer(kind trace.Kind, line uintptr, addr, bytes uint64, step int, to uint64) {
 	took := p.c.Latency + predict.Nanos(float64(bytes)/p.c.Bandwidth)
 	peer := ((p.rank+step)%p.c.Ranks + p.c.Ranks) % p.c.Ranks
 	if peer == p.rank {
 		peer = -1 // alone: somebody far away
 	}
-	e := trace.Event{At: p.now, Took: took, Addr: addr, Bytes: bytes, Peer: int32(peer), Kind: trace.Put}
+	e := trace.Event{At: p.now, Took: took, Addr: addr, Bytes: bytes, Peer: int32(peer), Kind: kind}
+	if to >= bottom {
+		e.Off = to - bottom
+	}
 	e.Stack[0], e.Stack[1] = 0x400000+line, 0x500000
 	p.file.Events = append(p.file.Events, e)
 	p.now += took

@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Place is where one rank of a node posts: words that all ranks of the node have mapped, zero at first.
-type Place struct{ Bytes, Gap *atomic.Uint64 }
+// Place is where one rank of a node posts: words that all ranks of the node have mapped, zero at first. Turn, of the first rank's, is whose
+// turn it is.
+type Place struct{ Bytes, Gap, Turn *atomic.Uint64 }
 
 // Board is where the ranks of a node tell each other what they have registered. Any number of ranks may post and read at
 // once; a reader may see one rank's post before another's, so two helpers can disagree for as long as it takes them to look
@@ -40,6 +41,35 @@ func (b *Board) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.places = nil
+}
+
+// Take takes the turn to do what one rank of the node does at a time, until Leave; it reports false while another rank has it that is
+// not gone. Where the places are not open nobody can ask the others, and each has its turn.
+func (b *Board) Take(gone func(rank int) bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.places == nil {
+		return true
+	}
+	word, own := b.places[0].Turn, uint64(b.rank)+1
+	for {
+		holder := word.Load()
+		if holder != 0 && holder != own && !gone(int(holder)-1) {
+			return false
+		}
+		if word.CompareAndSwap(holder, own) {
+			return true
+		}
+	}
+}
+
+// Leave ends what Take began.
+func (b *Board) Leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.places != nil {
+		b.places[0].Turn.CompareAndSwap(uint64(b.rank)+1, 0)
+	}
 }
 
 // Post publishes this rank's figures.

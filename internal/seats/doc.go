@@ -10,10 +10,13 @@
 //
 // # Life of a seat
 //
-// Every PostEvery uses a rank posts its registered bytes and the gap in which its helper must act. A helper looks at the
+// Every PostEvery uses a rank posts its registered bytes and the median period of their uses. A helper looks at the
 // board now and then and works out all seats; since all of a node's helpers compute the same from the same posts, nobody
 // hands seats out. Two that look while a post changes may both hold a core until they look again: that costs
 // time on a core, nothing else.
+//
+// Beside the posts the board has a word for what one rank of a node does at a time, such as measuring: Take and Leave. A rank that is gone
+// does not keep the turn.
 //
 // # Invariants
 //

@@ -38,12 +38,15 @@ func Parse(name string) (Policy, error) {
 // Post is what a rank tells the others of its node.
 type Post struct {
 	Bytes uint64 // registered now
-	Gap   Nanos  // shortest period of its sites, which is what a helper must act within; 0: unknown
+	// Gap is the median period of the sites whose next use is predicted; 0: unknown. Equation 2 is asked for each region by itself: a
+	// helper that acts later than the shortest period still gives back all others, one later than the median at most half.
+	Gap Nanos
 }
 
 // Node is what seats depend on beside the posts.
 type Node struct {
 	Cores       int   // of the node
+	Spare       []int // numbers of the first idle cores, where ranks are bound to others: a helper there has to be bound too
 	Slice, Swap Nanos // t_slice and t_cs, of the kernel's scheduler
 	Work        Nanos // t_p of a typical region
 	Seed        uint64
@@ -54,6 +57,14 @@ type Seat struct {
 	Has     bool
 	Core    int // of the idle cores, from 0
 	Helpers int // on that core
+}
+
+// CoreOf returns the number of a seat's core; ok is false where the kernel is to choose among those that ranks leave free.
+func (n Node) CoreOf(s Seat) (core int, ok bool) {
+	if !s.Has || s.Core >= len(n.Spare) {
+		return 0, false
+	}
+	return n.Spare[s.Core], true
 }
 
 // Assign returns the seat of each rank's helper. All helpers of a node that see the same posts come to the same result.
@@ -83,7 +94,7 @@ func Assign(policy Policy, n Node, posts []Post) []Seat {
 	return seats
 }
 
-// choose compares the bytes of ranks whose helper can act between two uses: of all if they share cores, which makes
+// choose compares the bytes of ranks whose helper can act between two uses of most of their regions: of all if they share cores, which makes
 // each act later by equation 2, or of the few that get a core. On a tie the authors favour the latter.
 func (n Node) choose(posts []Post, few []int, free int) Policy {
 	shared := Sharing((len(posts)+free-1)/free, n.Slice, n.Swap)

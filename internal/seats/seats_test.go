@@ -47,6 +47,15 @@ func TestSeats(t *testing.T) {
 	}
 }
 
+func TestCoresOfSeats(t *testing.T) {
+	n := Node{Cores: 6, Spare: []int{5, 7}}
+	for seat, want := range map[Seat]int{{}: -1, {Has: true}: 5, {Has: true, Core: 1, Helpers: 2}: 7, {Has: true, Core: 2}: -1} {
+		core, ok := n.CoreOf(seat)
+		require.Equal(t, want >= 0, ok)
+		require.True(t, !ok || core == want)
+	}
+}
+
 func TestTiesFallBySeed(t *testing.T) {
 	won := map[int]bool{}
 	for seed := range uint64(50) {
@@ -91,11 +100,39 @@ func TestPolicyNames(t *testing.T) {
 	require.ErrorContains(t, err, "conservative")
 }
 
+// TestTurn: one rank of a node has it, but for one that is gone; without shared memory each has its own.
+func TestTurn(t *testing.T) {
+	var words [3]atomic.Uint64
+	places := []Place{{Turn: &words[0]}, {Turn: &words[1]}, {Turn: &words[2]}}
+	alive := func(int) bool { return false }
+	var boards []*Board
+	for rank := range places {
+		b := NewBoard(len(places), rank)
+		require.True(t, b.Take(alive), "it is not open")
+		b.Leave()
+		b.Open(places)
+		boards = append(boards, b)
+	}
+	require.True(t, boards[1].Take(alive))
+	require.True(t, boards[1].Take(alive), "it has it")
+	require.False(t, boards[2].Take(alive))
+	boards[2].Leave()
+	require.False(t, boards[0].Take(alive), "another one's leaving changes nothing")
+	boards[1].Leave()
+	require.True(t, boards[0].Take(alive))
+	require.False(t, boards[2].Take(func(rank int) bool { require.Zero(t, rank); return false }))
+	require.True(t, boards[2].Take(func(rank int) bool { return rank == 0 }))
+	boards[0].Leave() // it was taken for gone, and comes late
+	require.False(t, boards[1].Take(alive))
+	boards[2].Close()
+	require.True(t, boards[2].Take(alive))
+}
+
 func TestBoard(t *testing.T) {
 	words := make([]atomic.Uint64, 6)
 	var places []Place
 	for i := range 3 {
-		places = append(places, Place{&words[2*i], &words[2*i+1]})
+		places = append(places, Place{Bytes: &words[2*i], Gap: &words[2*i+1]})
 	}
 	n := Node{Cores: 4, Seed: 1}
 	var boards []*Board
@@ -130,7 +167,7 @@ func TestManyPostAndLook(t *testing.T) {
 	words := make([]atomic.Uint64, 8)
 	var places []Place
 	for i := range 4 {
-		places = append(places, Place{&words[2*i], &words[2*i+1]})
+		places = append(places, Place{Bytes: &words[2*i], Gap: &words[2*i+1]})
 	}
 	var wg sync.WaitGroup
 	for rank := range 4 {

@@ -15,6 +15,9 @@
 // Cost in the middle of the class, from the equations of package superpipe and of A. Denis (Euro-Par 2011) for what is
 // cut into chunks. Everybody else reads it.
 //
+// What firehoses move first costs a message there and back and the owner's registrations; the copies of a put hide behind that, and what
+// several moves take hides behind the transfers of those before.
+//
 // Learned stands before Select for large transfers: by kind of transfer it keeps what each protocol has cost, in place of its
 // estimate, and has one that may be cheaper than is believed tried at times.
 //

@@ -25,8 +25,9 @@ type kind struct {
 
 // arm is one protocol for a kind.
 type arm struct {
-	estimate atomic.Uint32 // bits of a float32, seconds; 0: not asked for yet
-	noted    atomic.Uint64 // bits of a float32, about the lower third of what was noted, and how often, below
+	estimate atomic.Uint32    // bits of a float32, seconds; 0: not asked for yet
+	moves    [2]atomic.Uint32 // the same, of what one move of firehoses adds to it, and of what several do
+	noted    atomic.Uint64    // bits of a float32, about the lower third of what was noted, and how often, below
 }
 
 // armsOf are the protocols that are compared: for memory that is neither registered nor seen before, and for other.
@@ -60,13 +61,14 @@ func (t Trial) Again(q Query) (Protocol, bool) {
 	}
 	known := q.Covered || q.Uses > 1
 	at, i := int(t.place-1)/arms, int(t.place-1)%arms
-	if at != kindOf(q, known) || q.Moves || q.Never {
+	if at != kindOf(q, known) || q.Moves > 0 || q.Never {
 		return None, false
 	}
 	if known && !q.Covered && i == 0 {
 		return Register, q.Uses >= often
 	}
-	return armsOf(known)[i], true
+	p := armsOf(known)[i]
+	return p, !q.bars(p)
 }
 
 // price is what is believed of an arm.
@@ -95,7 +97,7 @@ const (
 // Choose is Select by what was learned, as far as there is anything. If note is set the transfer is one whose cost can be told:
 // then it may be used to try something, and the Trial is for Note when it is over.
 func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
-	if q.Bytes == 0 || q.Moves || q.Never {
+	if q.Bytes == 0 || q.Never {
 		return Select(q, s), Trial{}
 	}
 	known := q.Covered || q.Uses > 1
@@ -104,11 +106,14 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 	var prices [arms]price
 	all := armsOf(known)
 	for i, p := range all {
-		if p == Hybrid && !s.m.Idle {
+		if q.bars(p) || p == Hybrid && !s.m.Idle {
 			prices[i].seconds = math.Inf(1)
 			continue
 		}
 		prices[i] = k.arms[i].price(p, q, s)
+		if q.Moves > 0 && !math.IsInf(prices[i].seconds, 1) {
+			prices[i].seconds += k.arms[i].moving(p, q, s)
+		}
 	}
 	if known && !q.Covered { // the registration is no part of what registered transfers cost, but its share is to be paid
 		prices[0].seconds += s.m.Model.Register(float64(q.Bytes)) / float64(q.Uses)
@@ -117,12 +122,21 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		}
 	}
 	n := uint32(0)
+	if q.Moves > 0 {
+		note = false // what a move takes is no part of what transfers of the kind cost
+	}
 	if note {
 		n = k.seen.Add(1)
 	}
 	best := cheapest(prices)
 	if best < 0 {
 		return Select(q, s), Trial{}
+	}
+	if q.Moves > 0 {
+		if known && !q.Covered && best == 0 {
+			return Register, Trial{}
+		}
+		return all[best], Trial{}
 	}
 	i := pick(prices, best, n)
 	if known && !q.Covered && i == 0 && q.Uses < often {
@@ -149,7 +163,7 @@ func cheapest(prices [arms]price) int {
 // pick returns the place of the cheapest price, best, or at times that of another one that may be cheaper than is believed; n
 // counts the transfers.
 func pick(prices [arms]price, best int, n uint32) int {
-	if n < settled {
+	if n < settled || n%pause != 0 && n%againPause >= arms && n%farPause-againPause/2 >= arms { // none of what follows
 		return best
 	}
 	least := prices[best].seconds
@@ -198,11 +212,27 @@ func (a *arm) price(p Protocol, q Query, s *Selector) price {
 	}
 	e := a.estimate.Load()
 	if e == 0 {
-		q.Covered = p == Direct
+		q.Covered, q.Moves = p == Direct, 0
 		e = math.Float32bits(float32(s.Cost(p, q)))
 		a.estimate.Store(e)
 	}
 	return price{seconds: float64(math.Float32frombits(e))}
+}
+
+// moving returns by how much longer a transfer by the protocol takes if firehoses have to move first, as far as is estimated: copies hide
+// behind that, and what is posted from where it lies does not.
+func (a *arm) moving(p Protocol, q Query, s *Selector) float64 {
+	cache := &a.moves[min(int(q.Moves), 2)-1]
+	e := cache.Load()
+	if e == 0 {
+		q.Covered, q.Moves = p == Direct, [...]uint8{1, someMoves}[min(int(q.Moves), 2)-1]
+		still := q
+		still.Moves = 0
+		more := max(s.Cost(p, q)-s.Cost(p, still), math.SmallestNonzeroFloat32)
+		e = math.Float32bits(float32(more))
+		cache.Store(e)
+	}
+	return float64(math.Float32frombits(e))
 }
 
 // kindOf is the place of a query's kind.

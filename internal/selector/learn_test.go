@@ -115,7 +115,7 @@ func TestAgain(t *testing.T) {
 		{Bytes: 1 << 20, Covered: true},
 		{Bytes: 1 << 20, Waited: true},
 		{Bytes: 1 << 20, Covered: true, Waited: true, Never: true},
-		{Bytes: 1 << 20, Covered: true, Waited: true, Moves: true},
+		{Bytes: 1 << 20, Covered: true, Waited: true, Moves: 1},
 	} {
 		_, ok = trial.Again(other)
 		require.False(t, ok, "%+v", other)
@@ -180,7 +180,7 @@ func TestLearnedKinds(t *testing.T) {
 	for range 3000 {
 		q := Query{
 			Bytes: rng.IntN(1 << (1 + rng.IntN(30))), Get: rng.IntN(2) == 0, Waited: rng.IntN(2) == 0, Covered: rng.IntN(2) == 0,
-			Uses: []uint8{0, 1, 4, 255}[rng.IntN(4)], Never: rng.IntN(9) == 0, Moves: rng.IntN(9) == 0,
+			Uses: []uint8{0, 1, 4, 255}[rng.IntN(4)], Never: rng.IntN(9) == 0, Moves: uint8(max(0, rng.IntN(18)-14)),
 		}
 		p, trial := l.Choose(q, s, true)
 		if p != None {
@@ -202,5 +202,48 @@ func BenchmarkChoose(b *testing.B) {
 	for b.Loop() {
 		n += 12345
 		_, _ = l.Choose(Query{Bytes: 1<<20 + n&(1<<20-1), Waited: true}, s, true)
+	}
+}
+
+// TestBarred: what cannot carry a query is neither selected nor tried for it, however cheap it has been for others of its kind; and a
+// trial does not go on by it.
+func TestBarred(t *testing.T) {
+	m := cluster()
+	m.Model.RegLatency, m.Model.Net = 20e-6, 3e9 // a hybrid seems the cheapest
+	s := m.Selector(0)
+	q := Query{Bytes: 4 << 20, Waited: true, Uses: 1}
+	require.Equal(t, Hybrid, Select(q, s))
+	for _, c := range []struct {
+		name           string
+		noPipe, noTail bool
+		barred         []Protocol
+	}{
+		{"no hybrid", false, true, []Protocol{Hybrid}},
+		{"no pipe", true, false, []Protocol{Pipe, Hybrid}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var l Learned
+			bars := q
+			bars.NoPipe, bars.NoTail = c.noPipe, c.noTail
+			for range 100 { // anything may carry these
+				p, trial := l.Choose(q, s, true)
+				cost := 1e-3
+				if p == Pipe || p == Hybrid {
+					cost = 1e-5
+				}
+				l.Note(trial, cost)
+				_, again := trial.Again(bars)
+				for _, no := range c.barred {
+					require.False(t, again && p == no)
+				}
+			}
+			for range 3000 {
+				p, _ := l.Choose(bars, s, true)
+				require.NotContains(t, c.barred, p)
+			}
+			for bars.Bytes = 1; bars.Bytes < 1<<30; bars.Bytes = bars.Bytes*5/4 + 1 {
+				require.NotContains(t, c.barred, Select(bars, s))
+			}
+		})
 	}
 }

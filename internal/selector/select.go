@@ -9,41 +9,6 @@ import (
 	"gopgas/transport"
 )
 
-// Protocol is how one put or get over a NIC travels.
-type Protocol uint8
-
-// The protocols, in the order in which the first of equals is taken.
-const (
-	None      Protocol = iota // no protocol can do it
-	Inline                    // the payload goes with the operation
-	Direct                    // the NIC uses the caller's memory, which is registered
-	Bounce                    // through a bounce slot
-	Register                  // registered now and kept, then direct
-	Pipe                      // superpipeline to or from the target's registered memory
-	Hybrid                    // superpipeline for the head while the tail is being registered
-	Message                   // an active message: the target's CPU copies
-	Lease                     // superpipeline into workspace of the target, whose CPU copies
-	Protocols                 // how many there are
-)
-
-var protocolNames = [...]string{"none", "inline", "direct", "bounce", "register", "superpipe", "hybrid", "message", "lease"}
-
-// String names the protocol as statistics and pgasrun info print it.
-func (p Protocol) String() string { return protocolNames[min(p, Protocols-1)] }
-
-// Query is what is known of one put or get. The zero Query is a put of nothing to registered memory.
-type Query struct {
-	Bytes  int
-	Get    bool
-	Waited bool // somebody waits for its completion; of a put that nobody waits for, the source must be free soon
-
-	Covered bool  // the caller's memory is registered
-	Uses    uint8 // how many transfers a registration of it would serve: counted (hot) or predicted; 0 and 1: this one
-
-	Moves bool // the target's memory can be registered for this rank, but is not: a firehose has to move
-	Never bool // the target's memory will not be registered
-}
-
 // Machine is what Select's costs are computed from. Times are in seconds.
 type Machine struct {
 	Caps  transport.Caps
@@ -119,8 +84,8 @@ type Selector struct {
 	reading superpipe.Model // of gets
 	allowed uint32
 	limits  [regions - 1]int // largest sizes of the regions but the last
-	// Eight bits for each answer: the protocol plus one, or 0 until somebody has asked. What is computed twice is equal.
-	answer [entries / 4]atomic.Uint32
+	// Four bits for each answer: the protocol plus one, or 0 until somebody has asked. What is computed twice is equal.
+	answer [entries / perWord]atomic.Uint32
 }
 
 // A query's size falls into a class, four to a factor of two, and into a region between the limits at which protocols
@@ -129,8 +94,10 @@ const (
 	classes = 4 * 33
 	regions = 4 // inline, message, slot, more
 	reuses  = 3 // 1, 2 to 15, more
-	places  = 3 // registered, movable, never
-	entries = 2 * 2 * 2 * reuses * places * regions * classes
+	places  = 4 // registered, one move away, several, never
+	carried = 3 // by anything, not by a hybrid, by no pipe
+	entries = 2 * 2 * 2 * carried * reuses * places * regions * classes
+	perWord = 8
 )
 
 // Selector returns the answers for the machine. Each is computed when it is first asked for, which takes some
@@ -151,8 +118,8 @@ func Select(q Query, s *Selector) Protocol { return s.at(s.index(q)) }
 
 // at is entry i of the table.
 func (s *Selector) at(i int) Protocol {
-	word, shift := &s.answer[i/4], 8*(i%4)
-	if known := uint8(word.Load() >> shift); known != 0 {
+	word, shift := &s.answer[i/perWord], 32/perWord*(i%perWord)
+	if known := word.Load() >> shift & 0xf; known != 0 {
 		return Protocol(known - 1)
 	}
 	q, ok := s.sample(i)
@@ -168,9 +135,9 @@ func (s *Selector) at(i int) Protocol {
 func (s *Selector) index(q Query) int {
 	place := 0
 	if q.Never {
-		place = 2
-	} else if q.Moves {
-		place = 1
+		place = 3
+	} else {
+		place = min(int(q.Moves), 2)
 	}
 	reuse := 0
 	if q.Uses > 15 {
@@ -182,8 +149,14 @@ func (s *Selector) index(q Query) int {
 	for region < regions-1 && q.Bytes > s.limits[region] {
 		region++
 	}
+	carry := 0
+	if q.NoPipe {
+		carry = 2
+	} else if q.NoTail {
+		carry = 1
+	}
 	i := bit(q.Get)<<2 | bit(q.Waited)<<1 | bit(q.Covered)
-	return (((i*reuses+reuse)*places+place)*regions+region)*classes + class(q.Bytes)
+	return ((((i*carried+carry)*reuses+reuse)*places+place)*regions+region)*classes + class(q.Bytes)
 }
 
 func bit(b bool) int {
@@ -218,9 +191,11 @@ func (s *Selector) sample(i int) (q Query, ok bool) {
 	i /= regions
 	place := i % places
 	i /= places
-	q.Moves, q.Never = place == 1, place == 2
+	q.Moves, q.Never = [...]uint8{0, 1, someMoves, 0}[place], place == 3
 	q.Uses = [...]uint8{1, 4, 255}[i%reuses]
 	i /= reuses
+	q.NoTail, q.NoPipe = i%carried == 1, i%carried == 2
+	i /= carried
 	q.Get, q.Waited, q.Covered = i&4 != 0, i&2 != 0, i&1 != 0
 	low, high := classStart(c), classStart(c+1)-1
 	if region > 0 {
@@ -277,17 +252,14 @@ func (s *Selector) modelled(p Protocol, q Query) float64 {
 	if q.Get {
 		wire = m.Model.Fetch(n)
 	}
-	move := 0.0
-	if q.Moves {
-		move = trip
-	}
+	move := s.moving(q, trip)
 	copying := 0.0
 	if q.Bytes > 0 {
 		copying = m.Model.CopyTime(n)
 	}
 	uses := float64(max(1, q.Uses))
 	cannot := math.Inf(1)
-	if q.Never != (p == Message || p == Lease) {
+	if q.Never != (p == Message || p == Lease) || q.bars(p) {
 		return cannot
 	}
 	switch p {
@@ -313,7 +285,11 @@ func (s *Selector) modelled(p Protocol, q Query) float64 {
 		if q.Covered {
 			return cannot
 		}
-		return max(move, m.Model.Register(n)/uses) + m.Lookup + m.Post + wire
+		registering := m.Model.Register(n) / uses
+		if q.Moves > 0 {
+			return max(move, registering) + takenBack*registering + m.Lookup + m.Post + wire
+		}
+		return registering + m.Lookup + m.Post + wire
 	case Pipe:
 		return s.piped(q, move)
 	case Hybrid:
@@ -352,9 +328,38 @@ func (s *Selector) slotted(q Query, move float64) float64 {
 	}
 	p := superpipe.PlanWith(q.Bytes, float64(s.m.Slot), 1, superpipe.Rules{Slot: s.m.Slot})
 	if q.Get || q.Waited {
-		return move + s.chunked(q, &p, 0) + s.m.Slotted.of(q, p.Chunks)
+		return move + s.chunked(q, &p, s.behind(q, move, laid*s.m.Slot)) + s.m.Slotted.of(q, p.Chunks)
 	}
-	return move + p.Busy(m, max(1, s.m.Slots)) + float64(p.Chunks)*s.m.Post
+	return max(move, move-s.behind(q, move, laid*s.m.Slot)+p.Busy(m, max(1, s.m.Slots))) + float64(p.Chunks)*s.m.Post
+}
+
+// laid is how many slots of the bounce pool are filled while firehoses move.
+const laid = 8
+
+// behind is how long a put's copies, of so many bytes at most, go on while firehoses move.
+func (s *Selector) behind(q Query, move float64, most int) float64 {
+	if move == 0 || q.Get {
+		return 0
+	}
+	return min(move, s.m.Model.CopyTime(float64(min(q.Bytes, most))))
+}
+
+// takenBack is what to give a registration back costs, of what it costs, assumed: where buckets move not all may stay registered, and
+// what hides behind a move keeps others out all the same.
+const takenBack = 0.5
+
+// someMoves is how many moves several are taken for.
+const someMoves = 4
+
+// moving is how long firehoses are waited for: for the first ones until a message has gone there and back and their owner has registered
+// what they are on; for each of the next as far as that takes longer than what the ones before are for.
+func (s *Selector) moving(q Query, trip float64) float64 {
+	if q.Moves == 0 {
+		return 0
+	}
+	m, part := &s.m.Model, float64(q.Bytes)/float64(q.Moves)
+	first := trip + s.m.Handler + m.Register(part)
+	return first + float64(q.Moves-1)*max(0, first-part/m.Net)
 }
 
 // Chunks is into how many chunks the bounce pool or the superpipeline cuts a transfer.
@@ -397,7 +402,11 @@ func (s *Selector) chunked(q Query, p *superpipe.Plan, hidden float64) float64 {
 	copying := m.Copy(n)
 	wire := max(0, min(p.First, n)/copying-hidden) + m.Put(n)
 	copies := n/copying - hidden + m.Put(float64(last))
-	return max(wire, copies) + float64(p.Chunks)*(m.Gap+s.m.Post)
+	gaps := p.Chunks
+	if len(m.Writes) > 0 {
+		gaps-- // the first one is part of what a write was measured to take
+	}
+	return max(wire, copies) + float64(gaps)*m.Gap + float64(p.Chunks)*s.m.Post
 }
 
 func (s *Selector) rules() superpipe.Rules {
@@ -411,10 +420,11 @@ func (s *Selector) piped(q Query, move float64) float64 {
 		return math.Inf(1)
 	}
 	p := s.plan(q, move)
+	hidden := s.behind(q, move, s.m.Fold*s.m.BulkSlot)
 	if q.Get || q.Waited {
-		return move + s.chunked(q, &p, move) + s.m.Piped.of(q, p.Chunks)
+		return move + s.chunked(q, &p, hidden) + s.m.Piped.of(q, p.Chunks)
 	}
-	return move + p.Busy(m, s.m.Fold) + float64(p.Chunks)*s.m.Post
+	return max(move, move-hidden+p.Busy(m, s.m.Fold)) + float64(p.Chunks)*s.m.Post
 }
 
 // Head is how many bytes of an unregistered transfer are copied while the others are being registered: as many as the
@@ -442,7 +452,7 @@ func (s *Selector) hybrid(q Query, move float64) float64 {
 	h := q
 	h.Bytes, h.Waited = s.Head(q.Bytes), true
 	if h.Bytes == 0 {
-		return s.piped(q, move) + s.m.Lookup // nothing is left for the helper: a superpipeline that has asked for one
+		return s.piped(q, move) // nothing is left for the helper
 	}
 	head := float64(h.Bytes)
 	meanwhile := max(s.piped(h, move), m.Register(n-head))

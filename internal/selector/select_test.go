@@ -52,7 +52,7 @@ func table(s *Selector) string {
 	for i := range 2 * 2 * 2 * reuses * places {
 		q := Query{
 			Get: i&1 != 0, Waited: i&2 != 0, Covered: i&4 != 0,
-			Uses: []uint8{1, 4, 255}[i/8%reuses], Moves: i/8/reuses == 1, Never: i/8/reuses == 2,
+			Uses: []uint8{1, 4, 255}[i/8%reuses], Moves: []uint8{0, 1, someMoves, 0}[i/8/reuses], Never: i/8/reuses == 3,
 		}
 		if q.Covered && q.Uses > 1 || q.Get && q.Waited {
 			continue // nothing to register; a get is always waited for
@@ -83,7 +83,7 @@ func describe(q Query) string {
 		return no
 	}
 	here := pick(q.Covered, "registered", fmt.Sprintf("unregistered, %d uses", q.Uses))
-	there := pick(q.Never, "unregistered", pick(q.Moves, "movable", "held"))
+	there := pick(q.Never, "unregistered", []string{"held", "a move away", "", "", "moves away"}[q.Moves])
 	return fmt.Sprintf("%s, %s, here %s, there %s", pick(q.Get, "get", "put"), pick(q.Waited, "waited", "not waited"), here, there)
 }
 
@@ -109,7 +109,8 @@ func TestSelectIsCheapest(t *testing.T) {
 		for range 3000 {
 			q := Query{
 				Bytes: int(math.Exp(rng.Float64() * math.Log(1<<31))), Get: rng.IntN(2) == 0, Waited: rng.IntN(2) == 0,
-				Covered: rng.IntN(2) == 0, Uses: []uint8{0, 1, 4, 255}[rng.IntN(4)], Moves: rng.IntN(3) == 0, Never: rng.IntN(3) == 0,
+				Covered: rng.IntN(2) == 0, Uses: []uint8{0, 1, 4, 255}[rng.IntN(4)], Moves: []uint8{0, 0, 1, someMoves}[rng.IntN(4)], Never: rng.IntN(3) == 0,
+				NoPipe: rng.IntN(4) == 0, NoTail: rng.IntN(4) == 0,
 			}
 			got, best, least := Select(q, s), None, math.Inf(1)
 			for p := Inline; p < Protocols; p++ {

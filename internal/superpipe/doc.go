@@ -21,9 +21,12 @@
 // Begin cuts it. Each Step posts what is ready and copies one more chunk into a slot. Sourced says that all is copied:
 // the caller's buffer is free, and Put returns. What the NIC reports frees slots; when all is reported the put is done.
 //
-// A target that becomes known later (its firehose moves) is told by Reach; the first chunk is copied meanwhile. A
-// target that is never registered is sent an Offer, leases workspace and answers with a Grant; then its Progress copies
+// A target that becomes known later (its firehoses move) is told by Reach; the first chunk is copied meanwhile. It may have a key
+// for each stretch of its memory (Keys): a chunk takes an operation for each that it lies in. A target that is never registered is sent an Offer, leases workspace and answers with a Grant; then its Progress copies
 // block by block behind the NIC and acknowledges each chunk, and the put is done when the last one is.
+//
+// A source that is registered is not copied: a chunk for a lease is gathered from where it lies, with flags from a slot, by several
+// operations if need be (gather.go).
 //
 // While chunks are copied a helper may register what comes later; told by Pinned from which byte on, the pipe copies up
 // to there and sends the rest directly.
@@ -49,6 +52,7 @@
 //   - B7: a workspace is registered or deregistered only while no lease is out (Prepare, Reclaim).
 //   - B8: chunks of a Spread are gathered, and scattered, in the order of its bytes, each byte once. A layout from a message has no
 //     piece outside of the memory that the message is about.
+//   - B9: pipes that do not know their keys yet leave Fold slots to others, whose end they may have to wait for.
 //
 // # Lock order
 //

@@ -27,6 +27,7 @@ type Origin struct {
 
 	mu      sync.Mutex // guards what follows
 	pool    *bounce.Pool
+	early   int // slots of pipes that do not know their keys yet: see takeSlot
 	free    []int32
 	tag     uint64
 	closed  error
@@ -81,11 +82,17 @@ type Transfer struct {
 	// Behind is how long, in seconds, the target stays unknown: a firehose that moves, a rendezvous. The first chunk is
 	// copied meanwhile; Reach or Granted ends it. 0: the target is known.
 	Behind float64
+	// Keys are those of the target's memory if that has more than one. They are asked for nothing before Reach has told the address;
+	// Behind may be 0, if that is to be soon. nil: RKey, or what Reach says, is the only one.
+	Keys keys
 	// Lease: the target is not registered and will grant workspace. A put only.
 	Lease bool
 	// Spread says which pieces of Local are sent; nil: all of it. Only with a lease, and not where Local is registered.
 	Spread *spread.Spread
 }
+
+// known reports whether the target's memory is known when the transfer begins.
+func (t *Transfer) known() bool { return t.Behind == 0 && !t.Lease && t.Keys == nil }
 
 // bytes is the length of the transfer.
 func (t *Transfer) bytes() int { return lengthOf(t.Local, t.Spread) }
@@ -209,13 +216,6 @@ func (o *Origin) revive(rank int) {
 		}
 	}
 	o.retired = keep
-}
-
-// takeSlot returns a free slot, or false.
-func (o *Origin) takeSlot() (int32, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.pool.Take()
 }
 
 func (o *Origin) giveSlot(s int32) {

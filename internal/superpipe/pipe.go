@@ -32,7 +32,10 @@ type Pipe struct {
 	settled  int          // chunks that are acknowledged; of a get: copied out
 	seq      int          // blocks sealed
 	gathered spread.Place // of the transfer's Spread: behind what is copied
+	waits    bool         // its target has keys that are not known yet
+	early    int          // slots taken while it did
 	moved    int          // bytes copied by the step under way
+	whole    int          // bytes copied by all
 	op       [1]transport.Op
 
 	sourced atomic.Bool
@@ -50,9 +53,11 @@ type Pipe struct {
 // chunk is one of the last fold chunks.
 type chunk struct {
 	state  atomic.Int32
-	status transport.Status // before state becomes chunkLanded
-	slot   int32            // or -1
-	bytes  int              // payload
+	status atomic.Uint32 // a transport.Status, before state becomes chunkLanded
+	left   atomic.Int32  // of one that takes several operations: those that are not reported, and one while not all are posted
+	sent   int           // what of such a one is posted: blocks, or bytes of one that has several keys
+	slot   int32         // or -1
+	bytes  int           // payload
 	offset int
 	region transport.Region
 	pinned bool // region is to be deregistered
@@ -86,7 +91,7 @@ func (p *Pipe) begin(t Transfer, index int32, tag uint64) {
 	defer p.mu.Unlock()
 	p.t, p.index, p.tag = t, index, tag
 	p.how, p.from, p.base, p.copied, p.posted, p.settled, p.seq = byCopy, 0, 0, 0, 0, 0, 0
-	p.gathered = spread.Place{}
+	p.gathered, p.whole, p.early = spread.Place{}, 0, 0
 	p.late, p.grant, p.err, p.deserted, p.lost = pinned{}, Grant{}, nil, false, false
 	p.choose()
 	p.sourced.Store(false)
@@ -97,14 +102,14 @@ func (p *Pipe) begin(t Transfer, index int32, tag uint64) {
 // settings, which are the target's too.
 func (p *Pipe) choose() {
 	o, t, c := p.o, &p.t, &p.o.c
-	p.fold, p.reached = c.Fold, t.Behind == 0 && !t.Lease
+	p.fold, p.reached = c.Fold, t.known()
 	r := Rules{Slot: min(c.SlotBytes, o.caps.MaxMessage)}
 	switch {
 	case t.Lease && o.way == WayFlags:
 		p.how, r.Unit = bySeal, Payload
 		r.Slot = min(c.SlotBytes, o.caps.MaxMessage) / Block * Payload
 		if t.Registered && o.caps.MaxSGE >= 2 {
-			p.how, r.Slot = byGather, min(r.Slot, o.caps.MaxSGE/2*Payload)
+			p.how = byGather
 		}
 	case t.Registered && t.Lease:
 		p.how = byDirect
@@ -136,6 +141,8 @@ func (p *Pipe) cut(r Rules) {
 		}
 	case m == nil && c.Policy == Flat:
 		p.plan = PlanWith(n, defaultFirst, 1, r)
+	case m == nil && t.Keys != nil && t.Behind > 0 && !t.Get:
+		p.plan = PlanWith(n, float64(r.Slot), 1, r) // as much as may be is copied behind the move, which takes longer than a message
 	case m == nil:
 		p.plan = PlanWith(n, defaultFirst, defaultRatio, r)
 		p.plan.shrink = t.Get
@@ -293,6 +300,12 @@ func (p *Pipe) Sourced() bool { return p.sourced.Load() || p.done.Load() }
 // where its completions say: a NIC whose completions mean "sent" is flushed by the caller.
 func (p *Pipe) Done() bool { return p.done.Load() }
 
+// Bytes is the length of the transfer.
+func (p *Pipe) Bytes() int { return p.t.bytes() }
+
+// Copied is how many bytes of a transfer that is done this rank has copied: the others were the NIC's where they lay.
+func (p *Pipe) Copied() int { return p.whole }
+
 // Err is nil until the transfer has ended in an error.
 func (p *Pipe) Err() error {
 	p.mu.Lock()
@@ -310,15 +323,22 @@ func (p *Pipe) complete(place int, s transport.Status, err error) {
 		}
 		p.Fail(err)
 	}
-	c.status = s
-	c.state.Store(chunkLanded)
+	if s != transport.StatusOK || c.left.Load() == 0 {
+		c.status.Store(uint32(s))
+	}
+	if c.left.Load() == 0 || c.left.Add(-1) == 0 {
+		c.state.Store(chunkLanded)
+	}
 }
+
+// ok reports whether the NIC has done a chunk that has landed.
+func (c *chunk) ok() bool { return transport.Status(c.status.Load()) == transport.StatusOK }
 
 // target returns where chunks go, as far as that is known, and the error that has ended the pipe.
 func (p *Pipe) target() (g Grant, reached, deserted bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.t.Lease && p.t.Behind == 0 {
+	if p.t.known() {
 		return Grant{Addr: p.t.RAddr, Key: p.t.RKey}, true, p.deserted, p.err
 	}
 	return p.grant, p.reached, p.deserted, p.err
@@ -349,6 +369,11 @@ func (p *Pipe) step() (moved bool, copied int) {
 	}
 	p.moved = 0
 	g, reached, deserted, err := p.target()
+	p.waits = p.t.Keys != nil && !reached
+	if !p.waits && p.early > 0 {
+		p.o.settleEarly(p.early)
+		p.early = 0
+	}
 	moved = p.retire(deserted)
 	switch {
 	case err != nil:
@@ -363,7 +388,14 @@ func (p *Pipe) step() (moved bool, copied int) {
 			p.drop()
 		}
 	}
+	if err != nil && deserted {
+		p.retire(true)
+	}
+	p.whole += p.moved
 	if p.ended(err) {
+		if p.early > 0 {
+			p.o.settleEarly(p.early)
+		}
 		p.o.release(p, err != nil)
 		p.done.Store(true) // from here on Reuse may come: nothing is locked any more
 		return true, p.moved
@@ -384,7 +416,11 @@ func (p *Pipe) ended(err error) bool {
 // drop frees the chunks that will not be posted any more.
 func (p *Pipe) drop() {
 	for i := range p.chunks[:p.fold] {
-		if c := &p.chunks[i]; c.state.Load() == chunkReady {
+		switch c := &p.chunks[i]; {
+		case c.state.Load() != chunkReady:
+		case c.sent == 0:
+			p.freeChunk(c)
+		case c.allPosted(): // B2: the NIC has some of it
 			p.freeChunk(c)
 		}
 	}
@@ -400,7 +436,8 @@ func (p *Pipe) freeChunk(c *chunk) {
 	if c.slot >= 0 {
 		p.o.giveSlot(c.slot)
 	}
-	c.slot, c.pinned = -1, false
+	c.slot, c.pinned, c.sent = -1, false, 0
+	c.left.Store(0)
 	c.state.Store(chunkFree)
 }
 

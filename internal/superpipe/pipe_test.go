@@ -34,6 +34,7 @@ type kind struct {
 	name                   string
 	get, lease, registered bool
 	behind                 float64
+	keys                   int // bytes of a stretch that has a key of its own; 0: all have one
 }
 
 var kinds = []kind{
@@ -45,6 +46,11 @@ var kinds = []kind{
 	{name: "get", get: true},
 	{name: "get, registered", get: true, registered: true},
 	{name: "get behind a move", get: true, behind: 1e-6},
+	{name: "put by keys", keys: 3000},
+	{name: "put by keys behind a move", keys: 40_000, behind: 1e-6},
+	{name: "put by keys, registered", keys: 7001, registered: true},
+	{name: "get by keys", keys: 3000, get: true, behind: 1e-6},
+	{name: "get by keys, registered", keys: 40_000, get: true, registered: true},
 }
 
 // transfer makes one transfer from rank a to rank b (or back, for a get) and checks every byte at its place.
@@ -64,13 +70,17 @@ func transfer(t *testing.T, a, b *rank, k kind, want []byte, shift int, what str
 		tr.LKey = reg.LKey
 	}
 	var reg transport.Region
-	if !k.lease {
+	if k.keys > 0 {
+		keys, end := b.stretch(remote.in, 1+min(len(want), k.keys)/2, k.keys)
+		defer end()
+		tr.Keys = keys
+	} else if !k.lease {
 		var err error
 		reg, err = b.d.Register(remote.in, transport.AllAccess)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, b.d.Deregister(reg)) }()
 	}
-	if k.behind == 0 && !k.lease {
+	if k.behind == 0 && !k.lease && k.keys == 0 {
 		tr.RAddr, tr.RKey = remote.in.Addr(), reg.RKey
 	}
 	p := a.begin(tr)
@@ -78,11 +88,16 @@ func transfer(t *testing.T, a, b *rank, k kind, want []byte, shift int, what str
 	case k.lease:
 		p.Step() // the first chunk's copy needs no answer
 		require.NoError(t, p.Granted(a.rendezvous(p, b, remote.in)))
-	case k.behind > 0:
+	case k.behind > 0, k.keys > 0:
 		p.Step()
 		p.Reach(remote.in.Addr(), reg.RKey)
 	}
 	require.NoError(t, finish(t, p), what)
+	if k.registered && (!k.lease || a.o.way == WayImm || a.d.Caps().MaxSGE >= 2) {
+		require.Zero(t, p.Copied(), what)
+	} else if a.o.c.Policy == Super {
+		require.Equal(t, len(want), p.Copied(), what)
+	}
 	dst.check(t, want, what)
 	src.check(t, want, what+" (source)")
 }

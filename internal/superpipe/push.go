@@ -15,12 +15,13 @@ func (p *Pipe) retire(deserted bool) (moved bool) {
 		c := &p.chunks[i]
 		s := c.state.Load()
 		if s == chunkPosted && deserted {
-			c.status, s = transport.StatusFlushed, chunkLanded
+			c.status.Store(uint32(transport.StatusFlushed))
+			s = chunkLanded
 		}
-		if s != chunkLanded || p.t.Get && c.status == transport.StatusOK && p.Err() == nil {
+		if s != chunkLanded || p.t.Get && c.ok() && p.Err() == nil {
 			continue
 		}
-		if !p.t.Lease && !p.t.Get && c.status == transport.StatusOK {
+		if !p.t.Lease && !p.t.Get && c.ok() {
 			p.settled++ // the completions of an endpoint come in the order posted
 		}
 		p.freeChunk(c)
@@ -99,9 +100,12 @@ func (p *Pipe) hold(c *chunk, i int) bool {
 		p.recut(i, c.offset, p.t.bytes(), defaultFirst, byCopy) // a piece that should have been registered whole
 		p.place(c, i)
 	}
-	slot, ok := p.o.takeSlot()
+	slot, ok := p.o.takeSlot(p.waits)
 	if ok {
 		c.slot = slot
+	}
+	if ok && p.waits {
+		p.early++
 	}
 	return ok
 }
@@ -138,14 +142,17 @@ func (p *Pipe) post(c *chunk, g Grant) bool {
 		op.SGE[0] = transport.SGE{Mem: p.o.slot(c.slot).Slice(at, blocks(c.bytes)*Block-at), LKey: p.o.key.LKey}
 		op.RAddr += uint64(at)
 	case byGather:
-		p.gather(op, c, g)
+		return p.postGathered(c, g.Generation)
 	default:
 		op.SGE[0] = p.sge(c)
+	}
+	if p.t.Keys != nil {
+		return p.postByKeys(c)
 	}
 	if !p.send(c) {
 		return false
 	}
-	if p.how == bySeal || p.how == byGather {
+	if p.how == bySeal {
 		p.seq += blocks(c.bytes)
 	}
 	return true
@@ -161,23 +168,6 @@ func (p *Pipe) sge(c *chunk) transport.SGE {
 	default:
 		return transport.SGE{Mem: p.part(c), LKey: p.t.LKey}
 	}
-}
-
-// gather lists two entries for each block: the caller's memory, and the flag from a slot. The flag of a short block brings
-// along what lies between it and the payload, less than a word.
-func (p *Pipe) gather(op *transport.Op, c *chunk, g Grant) {
-	slot, part := p.o.slot(c.slot), p.part(c)
-	n := blocks(c.bytes)
-	seal(slot, c.bytes, g.Generation, p.seq)
-	at, used, skip := 0, first(c.bytes), lead(c.bytes)
-	for b := range n {
-		op.SGE[2*b] = transport.SGE{Mem: part.Slice(at, used), LKey: p.t.LKey}
-		from := b*Block + skip + used
-		op.SGE[2*b+1] = transport.SGE{Mem: slot.Slice(from, (b+1)*Block-from), LKey: p.o.key.LKey}
-		at, used, skip = at+used, Payload, 0
-	}
-	op.NSGE = uint8(2 * n)
-	op.RAddr += uint64(lead(c.bytes))
 }
 
 // cookie names the place of chunk i.
@@ -218,7 +208,7 @@ func (p *Pipe) pull(g Grant, reached bool) (moved bool) {
 		return moved
 	}
 	c := &p.chunks[p.settled%p.fold]
-	if c.state.Load() != chunkLanded || c.status != transport.StatusOK {
+	if c.state.Load() != chunkLanded || !c.ok() {
 		return moved
 	}
 	if c.slot >= 0 {
@@ -247,6 +237,9 @@ func (p *Pipe) read(c *chunk, g Grant) bool {
 		RAddr: g.Addr + uint64(c.offset), Cookie: p.cookie(p.posted),
 	}
 	p.op[0].SGE[0] = p.sge(c)
+	if p.t.Keys != nil {
+		return p.postByKeys(c)
+	}
 	return p.send(c)
 }
 

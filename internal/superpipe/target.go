@@ -247,6 +247,21 @@ func (t *Target) Return(origin int, generation, tag uint64) bool {
 	return true
 }
 
+// Stop has nothing more copied out of a lease: where it was to go is its owner's again. The slots stay leased until the origin, which may go
+// on putting into them, returns the lease or is lost.
+func (t *Target) Stop(g Grant) {
+	l := &t.leases[g.Lease]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.t == nil || l.generation != g.Generation || l.broken {
+		return
+	}
+	if !l.asleep {
+		t.live.Add(-1)
+	}
+	l.broken = true
+}
+
 // Outcome tells of the newest lease of that number whether it is g's, and how far it is: copied where all of it is at its place,
 // ended where it was lost or returned before that, or its origin has sent what fits no plan.
 func (t *Target) Outcome(g Grant) (copied, ended bool) {

@@ -3,6 +3,8 @@ package symheap
 import (
 	"fmt"
 	"slices"
+
+	"gopgas/internal/invariants"
 )
 
 // Align is the alignment of every block, in bytes: two cache lines, since processors fetch them in pairs and
@@ -49,6 +51,7 @@ func (a *arena) alloc(bytes int) (off int, clean, ok bool) {
 		a.inUse += bytes
 		clean = g.off >= a.fresh
 		a.fresh = max(a.fresh, g.off+bytes)
+		a.check()
 		return g.off, clean, true
 	}
 	return 0, false, false
@@ -72,7 +75,23 @@ func (a *arena) free(off int) error {
 		a.gaps[i-1].bytes += a.gaps[i].bytes
 		a.gaps = slices.Delete(a.gaps, i, i+1)
 	}
+	a.check()
 	return nil
+}
+
+// check has blocks and gaps be all of the arena, and gaps be apart from each other, in order.
+func (a *arena) check() {
+	if !invariants.Enabled {
+		return
+	}
+	sum, end := a.inUse, -1
+	for _, g := range a.gaps {
+		invariants.Check(g.off > end && g.bytes > 0, "gaps of the symmetric heap touch, or are out of order")
+		_, taken := a.used[g.off]
+		invariants.Check(!taken, "a gap of the symmetric heap begins where a block does")
+		sum, end = sum+g.bytes, g.off+g.bytes
+	}
+	invariants.Check(sum == a.bytes && end <= a.bytes, "blocks and gaps of the symmetric heap are not all of it")
 }
 
 // empty reports whether no block is left.

@@ -2,7 +2,7 @@
 // member, so that an offset and a rank name it everywhere.
 //
 // Nobody guesses a size. The heap is a list of chunks; a chunk is memory that each member allocates and all
-// map or register at once. It begins small and doubles; an allocation that fits nowhere adds a chunk, and a
+// map or register at once. It begins small and doubles what it has; an allocation that fits nowhere adds a chunk, and a
 // chunk that has become empty is given back.
 //
 // # Life of a block

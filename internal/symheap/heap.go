@@ -26,7 +26,6 @@ type Heap struct {
 	me     int   // this member
 	x      proto.Exchanger
 	chunks []*chunk
-	next   int // size of the next chunk
 
 	reserved, used atomic.Int64 // for Usage
 }
@@ -47,7 +46,7 @@ type Block struct {
 // New returns an empty heap for the members ranks, of which this rank is number me. x is the members'
 // all-gather. New is local; the first Alloc makes the first chunk.
 func New(e *proto.Engine, x proto.Exchanger, ranks []int, me int) *Heap {
-	return &Heap{engine: e, ranks: ranks, me: me, x: x, next: FirstChunk}
+	return &Heap{engine: e, ranks: ranks, me: me, x: x}
 }
 
 // SetExchanger replaces the members' all-gather: the world's heap begins with the launcher's and goes on with
@@ -69,7 +68,7 @@ func (h *Heap) Alloc(ctx context.Context, bytes int) (*Block, error) {
 		}
 	}
 	least := (roundUp(bytes) + pageBytes - 1) / pageBytes * pageBytes
-	size := max(h.next, least)
+	size := max(least, h.step())
 	xp, err := h.engine.Allocate(ctx, h.x, h.ranks, size)
 	if least < size && (err != nil && len(h.chunks) > 0 || err == nil && xp.Bare()) {
 		// The doubled chunk does not fit this machine, or not its NIC; what was asked for may.
@@ -84,16 +83,23 @@ func (h *Heap) Alloc(ctx context.Context, bytes int) (*Block, error) {
 	}
 	c := &chunk{xp: xp, arena: newArena(size)}
 	h.chunks = append(h.chunks, c)
-	if size == h.next {
-		h.next = min(2*h.next, largestStep)
-	}
 	off, _, _ := c.arena.alloc(bytes)
 	h.account()
 	return &Block{heap: h, chunk: c, off: off, bytes: bytes}, nil
 }
 
+// step is the size of the next chunk that no block asks for more than: what the heap has, so that it doubles. Chunks that were given back
+// do not count, or a program that makes and frees one window after the other would take more each time.
+func (h *Heap) step() int {
+	reserved, _ := h.Usage()
+	return min(max(FirstChunk, reserved), largestStep)
+}
+
 // Free gives the block back. It is collective; the caller has made sure that nobody uses it any more.
-func (b *Block) Free() error {
+func (b *Block) Free() error { return b.FreeWithin(context.Background()) }
+
+// FreeWithin is Free that ends with ctx, too, as proto.Exposure.FreeWithin does.
+func (b *Block) FreeWithin(ctx context.Context) error {
 	if err := b.chunk.arena.free(b.off); err != nil {
 		return err
 	}
@@ -101,7 +107,7 @@ func (b *Block) Free() error {
 	defer h.account()
 	if i := slices.Index(h.chunks, b.chunk); i > 0 && b.chunk.arena.empty() {
 		h.chunks = slices.Delete(h.chunks, i, i+1)
-		return b.chunk.xp.Free()
+		return b.chunk.xp.FreeWithin(ctx)
 	}
 	return nil
 }

@@ -39,9 +39,13 @@ const (
 	needThread     = 1 << 8
 	needMinor      = 1 << 10
 	needExact      = 1 << 11
+	sinceGuarded   = 1 << 13 // a feature of the kernel in which a page can first be entered without the right to write (6.4)
 	futexWait      = 0
 	threadStack    = 32 << 10
 )
+
+// errBefore: with such a kernel a page that was loaded from cannot be entered so that a store to it faults again.
+var errBefore = errors.New("a kernel before Linux 6.4, without minor faults of pages that stay protected (userfaultfd)")
 
 // Open begins to watch: it starts the thread. Its error, where this cannot be, wraps ErrUnseen.
 func Open() (*Watch, error) { return open(0, userModeOnly) }
@@ -80,6 +84,9 @@ func openFaults(modes []uintptr) (fd int, calls bool, err error) {
 		api := [3]uint64{version, needProtection | needThread | needMinor | needExact}
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, n, ioctlAPI, uintptr(unsafe.Pointer(&api))); errno != 0 {
 			return 0, false, errors.Join(fmt.Errorf("a kernel without minor faults or write protection of shared memory (userfaultfd): %w", errno), unix.Close(int(n)))
+		}
+		if api[1]&sinceGuarded == 0 { // what the kernel has, not what was asked for; there a load would fault for ever
+			return 0, false, errors.Join(errBefore, unix.Close(int(n)))
 		}
 		return int(n), mode == 0, nil
 	}

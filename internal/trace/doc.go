@@ -3,7 +3,10 @@
 //
 // # Terms
 //
-//   - Event: one transfer: time of the call and how long it took, kind, address, bytes, peer, call stack.
+//   - Event: one transfer: time of the call and how long it took, kind, address, bytes, peer, call stack, and where in the
+//     peer's memory.
+//   - Range: memory that a peer exposes, by the number of the exposure. Who exposes memory again after it was freed has
+//     another range, also at the same address.
 //   - Stack: return addresses of the call, innermost first. A file lists each stack once; events name it by number.
 //   - Chunk: a piece of memory of a Recorder that takes events until it is full.
 //   - Lost: events for which the recorder had no room.
@@ -14,16 +17,19 @@
 // its place; when there is none the event is lost and counted. Somebody beside the data path calls Recorder.Flush
 // now and then, and once at the end: it finds equal stacks, encodes, and writes.
 //
-// # Format, version 1
+// # Format, version 2
 //
-// All integers are base-128 varints (encoding/binary), signed ones zigzag. A file is the eight bytes "PGASTRC1", then
+// All integers are base-128 varints (encoding/binary), signed ones zigzag. A file is the eight bytes "PGASTRC2", then
 // rank, ranks and node, then records: a byte that says what it is, then
 //
 //	'S'  a new stack: number of entries, entries; stacks are numbered from 0 in the order in which they come
+//	'R'  a new range: number of the exposure, address at its owner, bytes; ranges are numbered from 1 in their order
 //	'E'  an event: time minus that of the event before (signed), how long it took, kind (a byte), number of its stack,
-//	     address, bytes, peer (signed)
+//	     address, bytes, peer (signed), number of its range or 0, and if that is not 0 the offset in it
 //	'L'  events lost up to here, in all
 //	'Z'  the end: number of events
+//
+// Version 1 ("PGASTRC1") has no ranges, and its events end with the peer. It is still read.
 //
 // Events come in the order in which their transfers completed, not in that of their calls.
 //

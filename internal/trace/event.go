@@ -41,6 +41,20 @@ type Event struct {
 	Peer  int32 // the target
 	Kind  Kind
 	Stack [MaxStack]uintptr // zero-padded
+	To    Range             // what of the target's memory it lies in; zero: unknown
+	Off   uint64            // where in To the transfer begins, bytes
+}
+
+// Range is memory that the target of a transfer exposes. ID numbers the exposures that the rank which transfers has seen, so
+// that memory exposed anew differs from what was there before. Start is its first byte's address at the target.
+type Range struct {
+	ID           uint32
+	Start, Bytes uint64
+}
+
+// Holds reports whether n bytes at off lie in the range. The zero Range holds nothing.
+func (r Range) Holds(off, n uint64) bool {
+	return r.ID != 0 && off <= r.Bytes && n <= r.Bytes-off && r.Start+r.Bytes >= r.Start
 }
 
 // Head says whose events a file holds.
@@ -54,4 +68,5 @@ type File struct {
 	Head
 	Events []Event // in the order of their calls
 	Lost   uint64  // events that the recorder had no room for
+	Format int     // version of the file that was read; events of version 1 have no To
 }

@@ -24,11 +24,17 @@ const most = 1<<31 - 1
 // Read reads a whole file. With an error that wraps ErrCut the file's good part is returned too.
 func Read(r io.Reader) (*File, error) {
 	d := &decoder{in: bufio.NewReader(r)}
-	var start [len(magic)]byte
-	if _, err := io.ReadFull(d.in, start[:]); err != nil || string(start[:]) != magic {
-		return nil, fmt.Errorf("read a trace: it begins with %q, want %q: %w", start[:], magic, ErrFormat)
-	}
 	f := &File{}
+	var start [len(magic)]byte
+	_, err := io.ReadFull(d.in, start[:])
+	switch {
+	case err == nil && string(start[:]) == magic:
+		f.Format = 2
+	case err == nil && string(start[:]) == magic1:
+		f.Format = 1
+	default:
+		return nil, fmt.Errorf("read a trace: it begins with %q, want %q or %q: %w", start[:], magic, magic1, ErrFormat)
+	}
 	for _, v := range []*int{&f.Rank, &f.Ranks, &f.Node} {
 		*v = int(d.count(most))
 	}
@@ -54,6 +60,7 @@ type decoder struct {
 	in     *bufio.Reader
 	err    error
 	stacks [][MaxStack]uintptr
+	ranges []Range
 	last   int64
 }
 
@@ -65,8 +72,10 @@ func (d *decoder) records(f *File) {
 			return
 		case tag == tagStack:
 			d.stack()
+		case tag == tagRange && f.Format > 1:
+			d.part()
 		case tag == tagEvent:
-			if e := d.event(); d.err == nil {
+			if e := d.event(f.Format > 1); d.err == nil {
 				f.Events = append(f.Events, e)
 			}
 		case tag == tagLost:
@@ -95,7 +104,34 @@ func (d *decoder) stack() {
 	}
 }
 
-func (d *decoder) event() Event {
+// part reads a range.
+func (d *decoder) part() {
+	r := Range{ID: uint32(d.count(1<<32 - 1)), Start: d.uvarint(), Bytes: d.uvarint()}
+	if !r.Holds(0, 0) {
+		d.fail("range %d of %d bytes at %#x", r.ID, r.Bytes, r.Start)
+	}
+	if d.err == nil {
+		d.ranges = append(d.ranges, r)
+	}
+}
+
+// to reads what of the target's memory an event lies in.
+func (d *decoder) to(e *Event) {
+	n := d.uvarint()
+	switch {
+	case d.err != nil || n == 0:
+		return
+	case n > uint64(len(d.ranges)):
+		d.fail("range %d of %d", n, len(d.ranges))
+		return
+	}
+	e.To, e.Off = d.ranges[n-1], d.uvarint()
+	if !e.To.Holds(e.Off, e.Bytes) {
+		d.fail("%d bytes at %d of a range of %d", e.Bytes, e.Off, e.To.Bytes)
+	}
+}
+
+func (d *decoder) event(aimed bool) Event {
 	e := Event{At: d.last + d.varint(), Took: int64(d.count(1<<63 - 1)), Kind: Kind(d.byte())}
 	if e.Kind == 0 || e.Kind >= kindsEnd {
 		d.fail("a transfer of %v", e.Kind)
@@ -111,6 +147,9 @@ func (d *decoder) event() Event {
 	peer := d.varint()
 	if peer < -1 || peer > most {
 		d.fail("peer %d", peer)
+	}
+	if aimed {
+		d.to(&e)
 	}
 	if d.err == nil {
 		e.Peer, e.Stack = int32(peer), d.stacks[id]

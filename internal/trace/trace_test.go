@@ -26,6 +26,10 @@ func randomEvents(n int) []Event {
 		for j := range rng.IntN(MaxStack + 1) {
 			e.Stack[j] = uintptr(rng.IntN(3) + 1)
 		}
+		if id := rng.Uint32N(3); id > 0 {
+			e.To = Range{ID: id, Start: uint64(id) << 40, Bytes: 1 << 31}
+			e.Off = rng.Uint64N(1 << 30)
+		}
 		out[i] = e
 	}
 	return out
@@ -54,6 +58,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, h, f.Head)
 		require.EqualValues(t, 7, f.Lost)
+		require.Equal(t, 2, f.Format)
 		require.ElementsMatch(t, events, f.Events)
 		require.True(t, slices.IsSortedFunc(f.Events, func(a, b Event) int { return int(a.At - b.At) }))
 	}
@@ -78,22 +83,46 @@ func TestStrangeFiles(t *testing.T) {
 	good := encode(Head{Rank: 0, Ranks: 1}, 0, randomEvents(1))
 	head := append([]byte(magic), 0, 1, 0)
 	for name, b := range map[string][]byte{
-		"empty":             {},
-		"something else":    []byte("PK\x03\x04 and so on"),
-		"rank out of range": append([]byte(magic), 4, 4, 0),
-		"kind of record":    append(slices.Clone(head), 'X'),
-		"kind of transfer":  append(slices.Clone(head), 'S', 0, 'E', 0, 0, 99, 0, 0, 0, 0),
-		"no such stack":     append(slices.Clone(head), 'E', 0, 0, 1, 0, 0, 0, 0),
-		"deep stack":        append(slices.Clone(head), 'S', 9),
-		"count of events":   append(slices.Clone(head), 'Z', 1),
-		"something after":   append(slices.Clone(good), 1),
-		"long varint":       append(slices.Clone(head), 'L', 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255),
-		"address space":     append(slices.Clone(head), 'S', 0, 'E', 0, 0, 1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1, 0),
+		"empty":              {},
+		"something else":     []byte("PK\x03\x04 and so on"),
+		"rank out of range":  append([]byte(magic), 4, 4, 0),
+		"kind of record":     append(slices.Clone(head), 'X'),
+		"kind of transfer":   append(slices.Clone(head), 'S', 0, 'E', 0, 0, 99, 0, 0, 0, 0),
+		"no such stack":      append(slices.Clone(head), 'E', 0, 0, 1, 0, 0, 0, 0),
+		"deep stack":         append(slices.Clone(head), 'S', 9),
+		"count of events":    append(slices.Clone(head), 'Z', 1),
+		"something after":    append(slices.Clone(good), 1),
+		"long varint":        append(slices.Clone(head), 'L', 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255),
+		"address space":      append(slices.Clone(head), 'S', 0, 'E', 0, 0, 1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1, 0),
+		"no such range":      append(slices.Clone(head), 'S', 0, 'E', 0, 0, 1, 0, 0, 0, 0, 1, 0),
+		"range without ID":   append(slices.Clone(head), 'R', 0, 0, 1),
+		"past its range":     append(slices.Clone(head), 'S', 0, 'R', 1, 0, 9, 'E', 0, 0, 1, 0, 0, 4, 0, 1, 6),
+		"range in version 1": append([]byte(magic1), 0, 1, 0, 'R', 1, 0, 1),
 	} {
 		f, err := Read(bytes.NewReader(b))
 		require.ErrorIs(t, err, ErrFormat, name)
 		require.Nil(t, f, name)
 	}
+}
+
+// TestVersion1 is read: its events have no ranges.
+func TestVersion1(t *testing.T) {
+	f, err := Read(bytes.NewReader(append([]byte(magic1), 2, 4, 1, 'S', 1, 9, 'E', 20, 5, 2, 0, 100, 64, 6, 'Z', 1)))
+	require.NoError(t, err)
+	want := Event{At: 10, Took: 5, Kind: Get, Addr: 100, Bytes: 64, Peer: 3}
+	want.Stack[0] = 9
+	require.Equal(t, &File{Head: Head{Rank: 2, Ranks: 4, Node: 1}, Events: []Event{want}, Format: 1}, f)
+}
+
+// TestWhatLiesOutsideItsRangeIsWrittenWithout: no file is unreadable for one strange event.
+func TestWhatLiesOutsideItsRangeIsWrittenWithout(t *testing.T) {
+	to := Range{ID: 1, Start: 1 << 20, Bytes: 100}
+	f, err := Read(bytes.NewReader(encode(Head{Ranks: 1}, 0, []Event{
+		{Bytes: 101, Kind: Put, To: to}, {Bytes: 100, Kind: Put, To: to}, {Bytes: 1, Kind: Put, To: to, Off: 100}, {Kind: Put, Off: 7},
+	})))
+	require.NoError(t, err)
+	require.Equal(t, []Range{{}, to, {}, {}}, []Range{f.Events[0].To, f.Events[1].To, f.Events[2].To, f.Events[3].To})
+	require.Zero(t, f.Events[2].Off)
 }
 
 type brokenDisk struct{}
@@ -194,6 +223,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(encode(Head{Ranks: 1}, 0, nil))
 	f.Add(encode(Head{Rank: 3, Ranks: 9, Node: 2}, 5, randomEvents(4)))
 	f.Add([]byte(magic))
+	f.Add([]byte(magic1))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := Read(bytes.NewReader(b))
 		if err != nil {
@@ -202,6 +232,7 @@ func FuzzRead(f *testing.F) {
 		}
 		again, err := Read(bytes.NewReader(encode(got.Head, got.Lost, got.Events)))
 		require.NoError(t, err)
+		got.Format = 2 // that is what was written again
 		require.Equal(t, got, again)
 	})
 }

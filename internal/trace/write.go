@@ -6,11 +6,16 @@ import (
 	"io"
 )
 
-const magic = "PGASTRC1"
+// The first bytes of a file of version 1, which is only read, and of the one that is written.
+const (
+	magic1 = "PGASTRC1"
+	magic  = "PGASTRC2"
+)
 
 // Tags of records.
 const (
 	tagStack = 'S'
+	tagRange = 'R'
 	tagEvent = 'E'
 	tagLost  = 'L'
 	tagEnd   = 'Z'
@@ -21,6 +26,7 @@ type Writer struct {
 	out    io.Writer
 	buf    []byte
 	stacks map[[MaxStack]uintptr]uint64
+	ranges map[Range]uint64
 	last   int64
 	events uint64
 	lost   uint64
@@ -31,7 +37,7 @@ const flushAt = 32 << 10
 
 // NewWriter begins a file. Errors of w come up in Close.
 func NewWriter(w io.Writer, h Head) *Writer {
-	t := &Writer{out: w, stacks: map[[MaxStack]uintptr]uint64{}}
+	t := &Writer{out: w, stacks: map[[MaxStack]uintptr]uint64{}, ranges: map[Range]uint64{{}: 0}}
 	t.buf = append(t.buf, magic...)
 	for _, v := range []int{h.Rank, h.Ranks, h.Node} {
 		t.buf = binary.AppendUvarint(t.buf, uint64(v))
@@ -39,11 +45,19 @@ func NewWriter(w io.Writer, h Head) *Writer {
 	return t
 }
 
-// Write adds an event.
+// Write adds an event. One that does not lie in the range that it names is written without.
 func (t *Writer) Write(e *Event) {
 	id, ok := t.stacks[e.Stack]
 	if !ok {
 		id = t.stack(e.Stack)
+	}
+	to := e.To
+	if !to.Holds(e.Off, e.Bytes) {
+		to = Range{}
+	}
+	part, ok := t.ranges[to]
+	if !ok {
+		part = t.part(to)
 	}
 	b := append(t.buf, tagEvent)
 	b = binary.AppendVarint(b, e.At-t.last)
@@ -52,7 +66,12 @@ func (t *Writer) Write(e *Event) {
 	b = binary.AppendUvarint(b, id)
 	b = binary.AppendUvarint(b, e.Addr)
 	b = binary.AppendUvarint(b, e.Bytes)
-	t.buf = binary.AppendVarint(b, int64(e.Peer))
+	b = binary.AppendVarint(b, int64(e.Peer))
+	b = binary.AppendUvarint(b, part)
+	if part != 0 {
+		b = binary.AppendUvarint(b, e.Off)
+	}
+	t.buf = b
 	t.last = e.At
 	t.events++
 	if len(t.buf) >= flushAt {
@@ -73,6 +92,17 @@ func (t *Writer) stack(s [MaxStack]uintptr) uint64 {
 		t.buf = binary.AppendUvarint(t.buf, uint64(pc))
 	}
 	return id
+}
+
+// part writes a range that has not been seen.
+func (t *Writer) part(r Range) uint64 {
+	n := uint64(len(t.ranges))
+	t.ranges[r] = n
+	t.buf = append(t.buf, tagRange)
+	for _, v := range []uint64{uint64(r.ID), r.Start, r.Bytes} {
+		t.buf = binary.AppendUvarint(t.buf, v)
+	}
+	return n
 }
 
 // Lose notes how many events have been lost in all.

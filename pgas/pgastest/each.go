@@ -45,8 +45,23 @@ func (p Named) worlds(ranks []int, most int, bounded, few bool) []int {
 }
 
 // Each runs f in a world of each number of ranks on every one of Paths, each in a subtest of its own, but for those that
-// Named.Worlds leaves out.
+// Named.Worlds leaves out; and once in virtual time, over simulated NICs, in the largest world of up to five. So f must keep to what
+// RunSim says of such programs; EachReal is for what does not. PGAS_TEST_PATHS, -short and race builds leave virtual time out.
 func Each(t *testing.T, ranks []int, f func(ctx context.Context, w *pgas.World, t *testing.T) error) {
+	t.Helper()
+	EachReal(t, ranks, f)
+	if raceEnabled || testing.Short() || os.Getenv(PathsVariable) != "" {
+		return // nothing is concurrent there
+	}
+	for _, n := range (Named{Name: "sim"}).worlds(ranks, 0, false, true) {
+		t.Run(fmt.Sprintf("sim-%d", n), func(t *testing.T) {
+			RunSim(t, SimConfig{Ranks: n, Seed: 1}, func(ctx context.Context, w *pgas.World) error { return f(ctx, w, t) })
+		})
+	}
+}
+
+// EachReal is Each in real time only: for programs that block in other calls than the library's, such as on goroutines of their own.
+func EachReal(t *testing.T, ranks []int, f func(ctx context.Context, w *pgas.World, t *testing.T) error) {
 	t.Helper()
 	for _, p := range Paths() {
 		for _, n := range p.Worlds(ranks) {

@@ -135,6 +135,9 @@ func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *
 	if c.IdleCores == "" {
 		c.IdleCores = always
 	}
+	if c.Reg == "" { // the policy would go by the cores and the memory of the machine that runs the test
+		c.Reg = "leavepinned"
+	}
 	if err := c.force(os.Getenv(ProtocolsVariable)); err != nil {
 		*out = errors.Join(err, p.Job.Close())
 		return

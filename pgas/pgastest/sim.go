@@ -31,7 +31,9 @@ type SimConfig struct {
 	// Machine has the NIC's limits; its model, faults and ranks per node are those above.
 	Machine   sim.Config
 	Reg       string        // policy of registered memory: pgas.Config.Reg
-	Bulk      string        // how large transfers travel: pgas.Config.Bulk
+	RegLeast  int64         // bytes from which transfers are large: pgas.Config.RegThreshold
+	Eager     string        // how small transfers travel: pgas.Config.Eager
+	Bulk      string        // how large ones do: pgas.Config.Bulk
 	Slots     int           // bounce buffers of each rank; 0: the engine's own number
 	TimeLimit time.Duration // of real time; 0: 60 s
 	Check     string        // pgas.Config.Check
@@ -202,7 +204,9 @@ func (s *simWorld) parts() []simParts {
 // rank is the life of one rank.
 func (s *simWorld) rank(ctx context.Context, r int, p pgas.Parts, f func(context.Context, *pgas.World) error) {
 	s.errs[r] = ErrKilled // unless it gets to its end
-	w, err := pgas.Assemble(ctx, pgas.Config{Stats: s.c.Mapped, Reg: s.c.Reg, Bulk: s.c.Bulk, IdleCores: always, Check: s.c.Check}, p)
+	w, err := pgas.Assemble(ctx, pgas.Config{
+		Stats: s.c.Mapped, Reg: s.c.Reg, RegThreshold: s.c.RegLeast, Eager: s.c.Eager, Bulk: s.c.Bulk, IdleCores: always, Check: s.c.Check,
+	}, p)
 	if err != nil {
 		s.errs[r] = errors.Join(err, p.Job.Close())
 		return

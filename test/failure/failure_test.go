@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	}
 	programs.pgasrun, programs.rank = filepath.Join(dir, "pgasrun"), filepath.Join(dir, "rank")
 	for bin, pkg := range map[string]string{programs.pgasrun: "gopgas/cmd/pgasrun", programs.rank: "gopgas/test/failure/testdata/rank"} {
-		if out, err := exec.Command("go", "build", "-o", bin, pkg).CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin, pkg).CombinedOutput(); err != nil {
 			panic(string(out))
 		}
 	}
@@ -118,6 +119,35 @@ func TestSurvivorsAreToldByNICs(t *testing.T) {
 	}
 }
 
+// TestLargeTransfersEnd has a rank die, or leave, in the middle of large transfers to it and from it, over NICs and through pipes and leases. The
+// others are told in time and go on with each other through the same workspace. Before that they stop waiting for a transfer that goes on.
+func TestLargeTransfersEnd(t *testing.T) {
+	for _, nic := range []string{"soft", "tcp"} {
+		for _, bulk := range []string{"superpipe", "lease"} { // the names of the paths, too
+			for how, code := range map[string]int{"kill": 137, "leave": 1} {
+				if testing.Short() && (nic == "soft") != (bulk == "lease") || testing.Short() && how == "leave" {
+					continue
+				}
+				t.Run(nic+"/"+bulk+"/"+how, func(t *testing.T) {
+					stamp := filepath.Join(t.TempDir(), "stamp")
+					o := run(t, []string{
+						"--no-kill", "-x", "PGAS_LOCAL=off", "-x", "PGAS_TRANSPORT=" + nic, "-x", "PGAS_BULK=" + bulk, "-x", "PGAS_SOFT_BANDWIDTH=400M",
+						"-x", "PGAS_MAX_PINNED=256M", // else the memory may be registered in buckets, of which pipes know nothing
+					}, how, bulk, stamp)
+					require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)
+					told := regexp.MustCompile(`(?m)was told: .*\(rank 2\): .*peer is gone: rank 2 `).FindAllString(o.out, -1)
+					require.Len(t, told, 3, "all others are told, and of whom\n%s%s", o.out, o.errOut)
+					require.Equal(t, 3, strings.Count(o.out, "goes on"), "%s%s", o.out, o.errOut)
+					if how == "leave" {
+						require.Contains(t, o.out, "rank 2 ended its transfers", "%s", o.errOut)
+					}
+					require.Empty(t, left(t))
+				})
+			}
+		}
+	}
+}
+
 // TestJobEndsWithItsRank is the same without --no-kill: the job ends, and soon.
 func TestJobEndsWithItsRank(t *testing.T) {
 	for how, code := range map[string]int{"exit": 3, "error": 1, "panic": 2, "segv": 2, "kill": 137, "abort": 7} {
@@ -131,11 +161,13 @@ func TestJobEndsWithItsRank(t *testing.T) {
 	}
 }
 
-// TestHangReport: a rank that never reaches the barrier is found by the time limit, and the report tells who waits.
+// TestHangReport: a rank that never reaches the barrier is found by the time limit, and the report tells who waits, and the rank where it is.
 func TestHangReport(t *testing.T) {
 	o := run(t, []string{"--timeout", "2s"}, "hang", "barrier")
 	require.Equal(t, 124, o.code, "%s%s", o.out, o.errOut)
-	require.Equal(t, 3, strings.Count(o.errOut, "rank/main.go:"), "every waiting rank's source line\n%s", o.errOut)
-	require.GreaterOrEqual(t, strings.Count(o.errOut, "barrier"), 3, o.errOut)
+	report, stacks, _ := strings.Cut(o.errOut, "its time limit: ending it")
+	require.Equal(t, 3, strings.Count(report, "rank/main.go:"), "every waiting rank's source line\n%s", o.errOut)
+	require.GreaterOrEqual(t, strings.Count(report, "barrier"), 3, o.errOut)
+	require.Contains(t, stacks, "goroutine 1 ", "where the rank computes that waits for nobody")
 	require.Empty(t, left(t))
 }

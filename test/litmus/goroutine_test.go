@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -228,10 +229,18 @@ func TestRaceDetectorSeesConflicts(t *testing.T) {
 	if testing.Short() && !raceEnabled {
 		t.Skip("-short: builds everything with the race detector; make check runs it")
 	}
+	program, err := os.Executable()
+	require.NoError(t, err)
+	if !raceEnabled {
+		program = filepath.Join(t.TempDir(), "litmus.test")
+		build := exec.Command("go", "test", "-race", "-vet=off", "-c", "-o", program, "gopgas/test/litmus")
+		build.Env = append(os.Environ(), "CGO_ENABLED=1") // the detector needs cgo, whatever is tested
+		out, err := build.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
 	run := func(test, env string) (string, error) {
-		cmd := exec.Command("go", "test", "-race", "-count=1", "-run", "^TestConflict$/^"+test+"$", "gopgas/test/litmus")
-		// The detector needs cgo, whatever is tested, and a memory of what each rank did.
-		cmd.Env = append(os.Environ(), envConflict+"="+env, "CGO_ENABLED=1", "GORACE=history_size=7")
+		cmd := exec.Command(program, "-test.run", "^TestConflict$/^"+test+"$", "-test.timeout", "5m")
+		cmd.Env = append(os.Environ(), envConflict+"="+env, "GORACE=atexit_sleep_ms=0 history_size=7") // a memory of what each rank did
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

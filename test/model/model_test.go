@@ -36,6 +36,9 @@ const (
 	opsEach  = 60 // operations of one rank in one phase
 )
 
+// patience is how long a world may take on a machine that is slow, as an emulated one is.
+const patience = 5 * time.Minute
+
 // use is what may be done to an element in a phase.
 type use uint8
 
@@ -57,8 +60,9 @@ func TestTraces(t *testing.T) {
 		first = uint64(time.Now().UnixNano())
 	}
 	for _, path := range pgastest.Paths() {
-		for _, n := range []int{1, 2, 3, 5} {
+		for _, n := range path.Worlds([]int{1, 2, 3, 5}) {
 			t.Run(fmt.Sprintf("%s-%d", path.Name, n), func(t *testing.T) {
+				path.TimeLimit = patience
 				for i := range uint64(*long) {
 					s := first + i
 					pgastest.RunConfig(t, n, path.Config, func(ctx context.Context, w *pgas.World) error {
@@ -106,6 +110,10 @@ func TestTracesUnderEveryProtocol(t *testing.T) {
 		t.Run(path.Name, func(t *testing.T) {
 			for i, bulk := range bulks {
 				c := path.Config
+				c.TimeLimit = patience
+				if c.Bulk != "" && bulk != "register" {
+					bulk = c.Bulk // there are no pipes on it
+				}
 				c.Bulk, c.Eager, c.RegLeast = bulk, eagers[(i+int(first))%len(eagers)], int64(1+rnd.IntN(400))
 				pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error { return trace(ctx, w, first+uint64(i)) })
 				if t.Failed() {
@@ -117,7 +125,7 @@ func TestTracesUnderEveryProtocol(t *testing.T) {
 					break // the same code again, with thresholds that are not random
 				}
 				c := path.Config
-				c.Eager = eager
+				c.Eager, c.TimeLimit = eager, patience
 				pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error { return trace(ctx, w, first) })
 				if t.Failed() {
 					t.Fatalf("eager=%s: replay with -model.seed=%d", eager, first)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # run.sh [PEER...]   measures this library and its peers by turns with the same loops, and prints one markdown table.
 #
-# Peers: raw (plain C, a flush is a full fence), order (plain C, ordered stores), ompi (Open MPI, shared window), mpich.
+# Peers: raw (plain C, a flush is a full fence), order (plain C, ordered stores), ompi (Open MPI, shared window), mpich, oshmem
+# (Open MPI's OpenSHMEM).
 # All by default. Two processes, one on each of two cores. What Debian packages is installed where it is absent.
 #   ROUNDS=3        turns; each measures every program once, this library first and last
 #   REPS=7 TARGET_MS=20 UPDATES=500000 BARRIERS=20000 ONLY=   as in c/loops.h and pgasbench
@@ -16,7 +17,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 out=${OUT:-$build}
 mkdir -p "$out"
-[ $# -gt 0 ] || set -- raw order ompi mpich
+[ $# -gt 0 ] || set -- raw order ompi mpich oshmem
 
 need() { # need COMMAND PACKAGE...
 	local command=$1
@@ -47,7 +48,8 @@ compile() { # compile PEER
 	order) need gcc gcc libc6-dev && gcc -O3 -march=native -DORDER -o "$build/order" "$here/c/raw.c" ;;
 	ompi) need mpicc.openmpi openmpi-bin libopenmpi-dev gcc && mpicc.openmpi -O3 -o "$build/ompi" "$here/c/mpi.c" ;;
 	mpich) need mpicc.mpich mpich libmpich-dev gcc && mpicc.mpich -O3 -o "$build/mpich" "$here/c/mpi.c" ;;
-	*) echo "unknown peer $1; there are: raw order ompi mpich" >&2 && exit 2 ;;
+	oshmem) need oshcc openmpi-bin libopenmpi-dev gcc && oshcc -O3 -o "$build/oshmem" "$here/c/shmem.c" ;;
+	*) echo "unknown peer $1; there are: raw order ompi mpich oshmem" >&2 && exit 2 ;;
 	esac
 }
 
@@ -56,6 +58,9 @@ measure() { # measure PEER
 	raw | order) "$build/$1" 2 ;;
 	ompi) SHARED=1 mpirun.openmpi -n 2 --bind-to core --map-by core "$build/ompi" ;;
 	mpich) UPDATES=$((UPDATES / 5)) mpirun.mpich -n 2 -bind-to core "$build/mpich" ;;
+	oshmem) # its programs end without shmem_finalize, which oshrun takes for a failure
+		{ oshrun -n 2 --bind-to core -x SHMEM_SYMMETRIC_SIZE=256M "$build/oshmem" 2>"$build/oshmem.err" || true; } | tee "$build/oshmem.csv"
+		[ -n "$ONLY" ] || grep -q '^hotput_1M_flush' "$build/oshmem.csv" || { cat "$build/oshmem.err" >&2 && exit 1; } ;;
 	ours) "${launch[@]}" -n 2 "$build/pgasbench" --csv --only "$ONLY" --reps "$REPS" --target-time "${TARGET_MS}ms" \
 		--updates "$UPDATES" --barriers "$BARRIERS" ;;
 	esac

@@ -144,6 +144,16 @@ var undeclared = []program{
 			r.is(0, func() error { _, err := a.At(2); return err })) // mark: mine a
 		return errors.Join(err, a.Free(r.ctx))
 	}, pair("mine a", "mine b")},
+	{"an area of a matrix and an element of it", func(r *rig) error {
+		m, err := pgas.NewMatrix[int64](r.ctx, r.Team(), 3, 4, pgas.Grid{Rows: ranks})
+		if err != nil {
+			return err
+		}
+		err = errors.Join(
+			r.is(0, func() error { return pgas.AccumulateArea(m, pgas.Area{Row: 1, Rows: 2, Cols: 2}, four, pgsync.Sum) }), // mark: area a
+			r.is(1, func() error { return m.Scatter(one, [][2]int{{2, 1}}) }))                                              // mark: area b
+		return errors.Join(err, m.Free(r.ctx))
+	}, pair("area a", "area b")},
 	{"attached memory and a store", func(r *rig) error {
 		return r.withLent(func(l *lent) error {
 			return errors.Join(
@@ -228,6 +238,23 @@ var undeclared = []program{
 		return seq(func() error { return a.Fill(r.ctx, 3) }, func() error { return b.CopyFrom(r.ctx, a) },
 			func() error { return a.Combine(r.ctx, a, b, func(x, y int64) int64 { return x + y }) },
 			func() error { _, err := pgas.Reduce(r.ctx, a, pgsync.Sum); return err },
+			func() error { return a.Free(r.ctx) }, func() error { return b.Free(r.ctx) })
+	}, nil},
+	{"whole matrices", func(r *rig) error {
+		a, err := pgas.NewMatrix[int64](r.ctx, r.Team(), 5, 6, pgas.Grid{Rows: ranks, Ghost: 1})
+		if err != nil {
+			return err
+		}
+		b, err := pgas.NewMatrix[int64](r.ctx, r.Team(), 5, 6, pgas.Grid{Rows: 1})
+		if err != nil {
+			return err
+		}
+		area, at := pgas.Area{Row: 1, Rows: 2, Col: 2, Cols: 2}, [][2]int{{4, r.Rank()}}
+		return seq(func() error { return a.Fill(r.ctx, 3) }, func() error { return b.CopyFrom(r.ctx, a) },
+			func() error { return a.Combine(r.ctx, a, b, func(x, y int64) int64 { return x + y }) },
+			func() error { return pgas.AccumulateArea(a, area, four, pgsync.Sum) },
+			func() error { return a.Scatter(one, at) },
+			func() error { return a.Resize(r.ctx, 7, 7, pgas.Grid{}) }, func() error { return a.Gather(r.buf[:1], at) },
 			func() error { return a.Free(r.ctx) }, func() error { return b.Free(r.ctx) })
 	}, nil},
 }

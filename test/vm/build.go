@@ -22,7 +22,7 @@ func Program(t testing.TB, pkg string, flags ...string) string {
 func compile(t testing.TB, args []string, pkg string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(pkg)+".run")
-	cmd := exec.CommandContext(t.Context(), "go", append(args, "-o", path, pkg)...)
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "-ldflags=-s -w", "-o", path, pkg)...)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)

@@ -20,7 +20,7 @@
 // # Tests
 //
 // TestVerbs is the transport by itself; TestJobs is jobs of processes and the suites above it (testdata/jobs.sh). The flag
-// -vm.long adds the whole suites, two devices, two machines and jobs across them (testdata/pair.sh), hundreds of windows and
+// -vm.long adds all tests of the suites, two devices, two machines and jobs across them (testdata/pair.sh), hundreds of windows and
 // all registrations of a device;
 // -vm.numbers measures instead (testdata/numbers.sh).
 //

@@ -34,17 +34,33 @@ func parts(t *testing.T, out string) map[string]part {
 	return all
 }
 
+// exampleWords are what examples that only the long part runs print among other words.
+var exampleWords = map[string]string{
+	"ring": "the token went round 20 times", "heat": "(?s)on 3 ranks.*verified: ", "gups": "(?s)by 3 ranks.*verified: ",
+	"isx": "(?s)on 3 ranks.*verified: sorted", "transpose": "(?s)by 3 ranks.*verified: ", "p2p": "(?s)by 3 ranks.*verified: ",
+	"matmul": "verified: ", "histogram": "(?s)by 3 ranks.*verified: ", "cg": "(?s)by 3 ranks.*verified: ", "indexgather": "(?s)by 3 ranks.*verified: ",
+}
+
 // jobPrograms builds what jobs.sh runs into one folder.
-func jobPrograms(t *testing.T) string {
+func jobPrograms(t *testing.T, length string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, pkg := range []string{"gopgas/window", "gopgas/sync", "gopgas/pgas", "gopgas/internal/proto"} {
+	tests := []string{"gopgas/window", "gopgas/sync", "gopgas/pgas", "gopgas/internal/proto"}
+	programs := []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank", "gopgas/test/vm/testdata/stale"}
+	if length == "long" {
+		tests = append(tests, "gopgas/sync/coll", "gopgas/test/races", "gopgas/test/model")
+		for name := range exampleWords {
+			programs = append(programs, "gopgas/examples/"+name)
+		}
+	}
+	for _, pkg := range tests {
 		require.NoError(t, os.Rename(Build(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
 	}
-	for _, pkg := range []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank", "gopgas/test/vm/testdata/stale"} {
+	for _, pkg := range programs {
 		require.NoError(t, os.Rename(Program(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
 	}
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("../../window/testdata")))
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "races"), os.DirFS("../races"))) // its reports name the lines of these
 	begin(t, filepath.Join(dir, "genome.fa"))
 	script, err := os.ReadFile("testdata/jobs.sh")
 	require.NoError(t, err)
@@ -87,14 +103,15 @@ func openToAll(t *testing.T, dir string) string {
 // boot for all.
 func TestJobs(t *testing.T) { testJobs(t, "short", 4*time.Minute) }
 
-// TestVerbsJobs is TestJobs with the whole suites, four ranks, flaps of the link, and more windows.
+// TestVerbsJobs is TestJobs with all tests of the suites, those of windows also under the kernel's limit, four ranks, flaps of the link, more
+// windows, random traces under every protocol, a third of the programs with races, and all examples.
 func TestVerbsJobs(t *testing.T) {
 	long(t)
-	testJobs(t, "long", 14*time.Minute)
+	testJobs(t, "long", 16*time.Minute)
 }
 
 func testJobs(t *testing.T, length string, limit time.Duration) {
-	dir := jobPrograms(t)
+	dir := jobPrograms(t, length)
 	r := Run(t, Machine{Timeout: limit}, "bash", filepath.Join(dir, "jobs.sh"), length, dir, strconv.Itoa(int(limit.Seconds())-40))
 	all := parts(t, r.Stdout)
 	t.Log(seconds(all))
@@ -127,11 +144,11 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 	well("four", "rank 3 worked for")
 	well("flap", "rank 0 worked for", "rank 1 worked for")
 	well("alone", "rank 0 worked for")
-	ill("killed", `(?s)rank 0 was told: .*\(rank 2\): peer is gone`, `(?s)rank 1 was told: .*\(rank 2\): peer is gone`,
+	ill("killed", `(?s)rank 0 was told: .*\(rank 2\): .*peer is gone`, `(?s)rank 1 was told: .*\(rank 2\): .*peer is gone`,
 		"rank 0 goes on", "rank 1 goes on", "rank 2 on vm was killed by SIGKILL")
 	require.NotContains(t, all["killed"].text, "refused the access", "the NIC of a dead process is not its word")
 	well("budget", `rank 0 reached all of 20000000 bytes`, `rank 1 reached all of 20000000 bytes`)
-	ill("memlock64K", `of 64\.0 KiB pinned already \(RLIMIT_MEMLOCK;.*ulimit -l unlimited`)
+	ill("memlock64K", `found 64\.0 KiB that it may register .*RLIMIT_MEMLOCK.* needed \d\.\d MiB in all.*ulimit -l unlimited`)
 	well("memlock8M", `rank 0 reached all of 10000000 bytes, \d{4} KiB pinned`)
 	well("stalepinned", `1048576 of 1048576 bytes are as sent, 0 are the dead slice's`, `given up \d{4,} KiB, pinned \d{4,} KiB fewer`)
 	well("stalebare", `where the old one did: true`, `0 of 1048576 bytes are as sent, 1048576 are the dead slice's`, `1 registrations, 1 hits`,
@@ -144,7 +161,23 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 		require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
 	}
 	if length == "long" {
+		for _, suite := range []string{"coll", "races", "model"} {
+			passed(suite)
+			require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
+		}
+		for name, words := range exampleWords {
+			well(name, words)
+		}
+		for _, way := range []string{"bounce", "bypass"} {
+			well(way, "rank 0 got 200 answers", "rank 1 got 200 answers")
+			require.Len(t, regexp.MustCompile(`"verbs":.*?"`+way+`":\{"ops":[2-9]\d\d`).FindAllString(all[way].text, -1), 2, "each rank's way: %s", all[way].text)
+			require.Regexp(t, `(?m)^sent \d{4,}$`, all[way].text, "packets of a thousand of operations")
+		}
 		passed("proto")
+		passed("windowlimited")
+		for _, world := range []string{"/verbs-2", "/verbs-3"} {
+			require.Contains(t, all["windowlimited"].text, world, "no such world ran over the NIC")
+		}
 		passed("gigabyte")
 		require.Contains(t, all["gigabyte"].text, "--- PASS: TestGigabyte/verbs/allocate")
 		for i := range 8 {

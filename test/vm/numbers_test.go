@@ -3,7 +3,11 @@ package vm
 import (
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,13 +26,65 @@ func TestNumbers(t *testing.T) {
 	}
 	need(t)
 	debtest.Install(t, "perftest", "ucx-utils")
-	program := Build(t, verbsPackage)
+	dir := t.TempDir()
+	require.NoError(t, os.Rename(Build(t, verbsPackage), filepath.Join(dir, "verbs.run")))
+	for _, name := range []string{"pgasrun", "pgasbench"} {
+		require.NoError(t, os.Rename(Program(t, "gopgas/cmd/"+name), filepath.Join(dir, name+".run")))
+	}
 	script, err := filepath.Abs("testdata/numbers.sh")
 	require.NoError(t, err)
-	r := Run(t, Machine{Timeout: 10 * time.Minute}, "bash", script, program, fmt.Sprint(*numbersFlag))
+	r := Run(t, Machine{Timeout: 15 * time.Minute}, "bash", script, dir, fmt.Sprint(*numbersFlag), fmt.Sprint(rounds))
 	require.Zero(t, r.Code, "%s%s", r.Stdout, r.Stderr)
 	require.Contains(t, r.Stdout, "8 B put + flush")
 	fmt.Print(r.Stdout)
+	table := besides(r.Stdout)
+	require.Contains(t, table, "| 1 MiB puts, 64 together | ")
+	fmt.Print(table)
+}
+
+// rounds is how often each program runs in TestNumbers.
+const rounds = 5
+
+// besides makes a table of the results of numbers.sh: medians, and the least and the greatest, in microseconds.
+func besides(out string) string {
+	var rows, programs []string
+	values := map[[2]string][]float64{}
+	for line := range strings.Lines(out) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if len(f) != 4 || f[0] != "result" {
+			continue
+		}
+		if !slices.Contains(rows, f[1]) {
+			rows = append(rows, f[1])
+		}
+		if !slices.Contains(programs, f[2]) {
+			programs = append(programs, f[2])
+		}
+		if v, err := strconv.ParseFloat(f[3], 64); err == nil {
+			values[[2]string{f[1], f[2]}] = append(values[[2]string{f[1], f[2]}], v)
+		}
+	}
+	var table strings.Builder
+	table.WriteString("| us for one | " + strings.Join(programs, " | ") + " |\n| ---" + strings.Repeat(" | ---:", len(programs)) + " |\n")
+	for _, row := range rows {
+		table.WriteString("| " + row)
+		for _, program := range programs {
+			v := slices.Sorted(slices.Values(values[[2]string{row, program}]))
+			if len(v) == 0 {
+				table.WriteString(" | –")
+				continue
+			}
+			fmt.Fprintf(&table, " | %.4g (%.4g–%.4g)", v[len(v)/2], v[0], v[len(v)-1])
+		}
+		table.WriteString(" |\n")
+	}
+	return table.String()
+}
+
+func TestBesides(t *testing.T) {
+	require.Equal(t, "| us for one | ours | UCX |\n| --- | ---: | ---: |\n| put | 2 (1–3.5) | 7 (7–7) |\n| get | – | 12.35 (12.35–12.35) |\n", besides(
+		"round 1\nresult\tput\tours\t3.5\nresult\tput\tUCX\t7\nresult\tget\tours\t-\nresult\tget\tUCX\t12.345\n"+
+			"result\tput\tours\t1\nresult\tput\tours\t2\n| not a result |\n"))
 }
 
 // TestCosts prints what registrations cost with the NIC of the machine, and copies, as docs/reproduction.md quotes it:

@@ -144,6 +144,14 @@ func Provider(name string, c Config) (transport.Provider, error) {
 	return nil, fmt.Errorf("%w: no NIC is called %q; there are: %s", transport.ErrUnsupported, name, Names())
 }
 
+// PeerBytes is how much memory of each peer the NIC called name maps in a world of so many ranks; 0: none.
+func PeerBytes(name string, ranks int) int {
+	if name == "soft" {
+		return soft.Config{}.BoardBytes(ranks)
+	}
+	return 0
+}
+
 // Probe opens the NIC called name on device, as a job of one rank, and closes it again. Its error says what this machine
 // lacks. It takes some milliseconds at most and leaves nothing behind.
 func Probe(ctx context.Context, name, device string, c Config) error {

@@ -53,6 +53,11 @@ func boardBytes(size, regions int) int {
 	return b.mailOff(size, 0)
 }
 
+// BoardBytes is the memory of a rank's queues in a world of so many ranks; every peer that it is connected with maps it.
+func (c Config) BoardBytes(ranks int) int {
+	return boardBytes(ranks, ceilPow2(c.withDefaults().MaxRegions))
+}
+
 func (b *board) words() int          { return (b.size + 63) / 64 }
 func (b *board) askedOff() int       { return offBits }
 func (b *board) newsOff() int        { return b.askedOff() + lines(8*b.words()) }

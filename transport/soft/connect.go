@@ -3,6 +3,7 @@ package soft
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"gopgas/internal/mem"
@@ -112,18 +113,26 @@ func (d *domain) introduce(ctx context.Context, p *peer) error {
 		return nil
 	}
 	me := d.job.Rank
+	answer := p.board.accept(me)
+	answer.CompareAndSwap(d.me.nonce[0]^saidShort, 0) // to an earlier try: there may be room now
 	writeRecord(p.board.record(me), d.me.nonce[0], d.address)
 	p.board.tell(me)
 
-	answer := p.board.accept(me)
 	began := d.sched.Now()
 	sp := d.sched.Begin(ctx, sched.What{Op: "connect", Peer: p.rank}, nil)
 	defer sp.End()
 	for {
 		switch answer.Load() {
-		case d.me.nonce[0] | 1:
+		case d.me.nonce[0] | saidYes:
 			p.introduced.Store(true)
 			return nil
+		case d.me.nonce[0] ^ saidShort:
+			return &transport.LimitError{
+				What:    fmt.Sprintf("a connection with rank %d", p.rank),
+				Found:   fmt.Sprintf("no room in its process, %d, to map this rank's queues: no file descriptor, address space or mapping left", p.pid),
+				Needed:  "2 file descriptors and 1 mapping more there",
+				Setting: "ulimit -n, ulimit -v or vm.max_map_count of that rank",
+			}
 		case d.me.nonce[0]:
 			return fmt.Errorf("the peer could not map this rank's memory, or took it for another job's: %w", transport.ErrUnsupported)
 		}
@@ -141,6 +150,12 @@ func (d *domain) introduce(ctx context.Context, p *peer) error {
 	}
 }
 
+// An answer to an introduction is the nonce of who has introduced itself, with what is said: nothing is a no.
+const (
+	saidYes   = 1
+	saidShort = 2 // a limit of the process that answers stands in the way
+)
+
 // receive answers a rank that has introduced itself. It runs beside the engine, because mapping takes time.
 func (d *domain) receive(r int) {
 	defer d.helpers.Add(-1)
@@ -148,9 +163,12 @@ func (d *domain) receive(r int) {
 	answer := first &^ 1
 	a, err := parseAddress(addr, d.job.Job, d.job.Secret)
 	if err == nil && int(a.rank) == r && int(a.size) == d.job.Size && a.nonce[0] == first {
-		if _, err := d.attach(context.Background(), a); err == nil {
+		switch _, err := d.attach(context.Background(), a); {
+		case err == nil:
 			d.furnish(&d.seats[r]) // what this rank receives it may answer without a Connect of its own
-			answer |= 1
+			answer |= saidYes
+		case errors.Is(err, transport.ErrLimit):
+			answer ^= saidShort
 		}
 	}
 	d.board.accept(r).Store(answer)

@@ -2,12 +2,14 @@ package soft_test
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"gopgas/transport"
 	"gopgas/transport/soft"
 )
 
@@ -44,4 +46,29 @@ func onOneProcessor(t *testing.T) (*rank, []*process) {
 	require.NoError(t, unix.SchedSetaffinity(0, &one))
 	defer func() { require.NoError(t, unix.SchedSetaffinity(0, &had)) }()
 	return job(t, soft.Config{}, 3)
+}
+
+// TestWaiterAndThreadShare has the engine's thread asleep whenever something long is posted, and its poster wait. Both move pieces of
+// it, whoever is there first, and every byte arrives.
+func TestWaiterAndThreadShare(t *testing.T) {
+	r, _ := job(t, soft.Config{Spin: 1}, 2)
+	const most = 700 << 10 // more than a waiter moves at once
+	for round := range 15 {
+		bytes := []int{9 << 10, 64 << 10, most}[round%3]
+		src, back := r.mem.Slice(0, bytes), r.mem.Slice(most, bytes)
+		for i := range src.Data() {
+			src.Data()[i] = byte(i>>8 ^ i ^ round)
+		}
+		for _, op := range []transport.Op{r.op(transport.OpWrite, 1, 0, 0, bytes), r.op(transport.OpRead, 1, most, 0, bytes)} {
+			require.NoError(t, r.post(op))
+			var cq [1]transport.Completion
+			for done := 0; done == 0; {
+				var err error
+				done, err = r.d.Poll(cq[:])
+				require.NoError(t, err)
+			}
+			require.Equal(t, transport.StatusOK, cq[0].Status)
+		}
+		require.True(t, slices.Equal(src.Data(), back.Data()), "%d bytes, round %d", bytes, round)
+	}
 }

@@ -38,8 +38,9 @@ type domain struct {
 	hot    atomic.Int64    // the rank whose ring the engine looks at without being told by posted
 	events atomic.Uint64   // counts what else the engine should look at: connections made, ended, peers dead
 
-	vain    uint32 // polls in a row that found nothing; the poller's
-	crowded bool   // the threads of all ranks and engines are more than there are processors
+	vain    uint32      // polls in a row that found nothing, since a long operation was posted; the poller's
+	fresh   atomic.Bool // one was posted
+	crowded bool        // the threads of all ranks and engines are more than there are processors
 
 	poll      sched.Bell   // wakes Wait
 	bulk      atomic.Int64 // operations that are not brief, posted and not finished
@@ -69,7 +70,7 @@ func newDomain(cfg Config, c transport.Config, table *softnic.Table, mapper tran
 		posted: make([]atomic.Uint64, (c.Size+63)/64),
 		recvs:  recvQueue{ring: make([]transport.Recv, cfg.MaxRecv)},
 
-		crowded: 2*c.Size > runtime.NumCPU(),
+		crowded: 2*c.Size > min(runtime.NumCPU(), runtime.GOMAXPROCS(0)),
 	}
 	for r := range d.seats {
 		d.seats[r].rank = r
@@ -195,7 +196,11 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 		return 0, transport.ErrClosed
 	}
 	n, recvs := d.cq.pop(cq)
-	if n == 0 && d.engine.help() {
+	if d.fresh.Load() && d.fresh.Swap(false) {
+		d.vain = 0
+	}
+	if n == 0 && d.engine.help(d.vain) {
+		d.vain = 0
 		n, recvs = d.cq.pop(cq)
 	}
 	if recvs > 0 {

@@ -13,7 +13,7 @@ import (
 // Pace of an engine.
 const (
 	burst     = 16                     // operations of one peer before the next peer's
-	chunk     = 1 << 20                // bytes moved before others have their turn
+	chunk     = 1 << 20                // bytes moved before others have their turn, by the engine's thread
 	lookEvery = 64                     // rounds between looks at the clock
 	spinMin   = 5 * time.Microsecond   // bounds of how long an idle engine looks for work
 	spinMax   = 200 * time.Microsecond //
@@ -38,6 +38,7 @@ type engine struct {
 	pure    time.Duration // how much of that without letting others run
 
 	// Of whoever performs.
+	stride   int // bytes moved before others have their turn
 	mover    mover
 	part     [4]transport.SGE // the pieces of one chunk
 	whole    [4]transport.SGE // those of an operation
@@ -51,6 +52,7 @@ type engine struct {
 func (e *engine) init(d *domain) {
 	e.d = d
 	e.mover.prepare()
+	e.stride = chunk
 	e.rest = sched.NewBell(&e.restMem[0], &e.restMem[1])
 	e.busy = make([]*seat, 0, len(d.seats))
 	e.hot = &d.seats[d.job.Rank]
@@ -232,7 +234,7 @@ func (e *engine) look(r int) {
 	s := &d.seats[r]
 	e.enlist(s)
 	first := d.board.record(r).Word64(0).Load()
-	if answer := d.board.accept(r).Load(); first != 0 && answer&^1 != first&^1 && !d.stop.Load() && s.receiving.CompareAndSwap(false, true) {
+	if answer := d.board.accept(r).Load(); first != 0 && (answer^first)&^(saidYes|saidShort) != 0 && !d.stop.Load() && s.receiving.CompareAndSwap(false, true) {
 		d.helpers.Add(1)
 		d.sched.Go(func() { d.receive(r) })
 	}

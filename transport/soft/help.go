@@ -9,7 +9,9 @@ import (
 
 // An engine's work is done by whoever holds it. Mostly that is its thread. But a few bytes are written sooner than another
 // thread hears of them, so a poster does that itself, as a card takes them by programmed I/O; and who polls an empty queue has
-// nothing better to do, while on a machine with fewer cores than threads the engine would have to be scheduled first.
+// nothing better to do, while on a machine with fewer cores than threads the engine would have to be scheduled first. Long
+// operations are for the thread, so that a program computes or copies meanwhile; but a thread that sleeps takes longer to wake than most
+// copies last, so who has polled in vain for a while, and plainly waits, moves a piece of those as well, and leaves the rest to the thread.
 //
 // A request to a peer is answered by whoever polls there, or by the peer's engine, which naps as long as its pollers do the work.
 // A poller that only spins keeps both off its processor until its time is up, and the scheduler likes to put two programs that
@@ -19,6 +21,8 @@ import (
 const (
 	atOnceBytes = 8 << 10               // a poster moves as much itself
 	atOnceOps   = 4                     // in so many operations
+	patience    = 16                    // polls in vain, since the last long operation was posted, after which a poller moves some of it
+	longHelp    = 256 << 10             // bytes: so much
 	nap         = 50 * time.Microsecond // how long the thread leaves the work to pollers before it looks again
 	courtesy    = 32                    // polls in vain before others have the processor, where there are not enough: some 3 us
 )
@@ -83,17 +87,22 @@ func (e *engine) atOnce(s *seat) bool {
 	return rest
 }
 
-// help is a round of somebody who polls and found nothing. Long copies are left to the thread: the poller's has a processor of
-// Go's, which others of the rank may need.
-func (e *engine) help() bool {
-	if e.d.bulk.Load() > 0 || !e.hold() {
+// help is a round of somebody who polls and found nothing; vain says how often. What it moves of a long copy is limited, since
+// it has a processor of Go's, which others of the rank may need.
+func (e *engine) help(vain uint32) bool {
+	long := e.d.bulk.Load() > 0
+	if long && vain < patience || !e.hold() {
 		return false
 	}
 	defer e.let()
 	if e.stopping() || !e.due() { // the board goes when the domain is closed, which waits for who holds the engine
 		return false
 	}
+	e.stride = longHelp
 	worked, _ := e.round()
-	e.helped.Add(1)
+	e.stride = chunk
+	if !long {
+		e.helped.Add(1)
+	}
 	return worked
 }

@@ -49,7 +49,7 @@ type slot struct {
 	Kind  transport.Kind
 	Flags uint8
 	NSGE  uint8
-	bulk  bool // more than a poster or a poller moves itself
+	bulk  bool // more than a poster moves itself
 	EP    transport.EP
 	Imm   uint32
 

@@ -5,18 +5,29 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 
 	"gopgas/internal/wire"
 	"gopgas/transport"
 )
 
 // accept serves the passive side: every connection in a goroutine of its own, until it is a link or refused.
-func (d *domain) accept(l *net.TCPListener) {
+// spare is a descriptor to spare, or nil.
+func (d *domain) accept(l *net.TCPListener, spare *os.File) {
+	defer func() { _ = spare.Close() }()
 	for {
-		conn, err := l.AcceptTCP()
+		if spare == nil {
+			spare = openSpare()
+		}
+		conn, err := l.AcceptTCP() // where there are no descriptors an error, also when nobody calls
 		if err != nil {
 			if d.stop.Load() || errors.Is(err, net.ErrClosed) {
 				return
+			}
+			if transport.Shortage("", err) != nil {
+				_ = spare.Close()
+				d.turnAway(l)
+				spare = openSpare()
 			}
 			_ = d.sched.Sleep(d.ctx, againLongest) // out of descriptors: some may come back
 			continue
@@ -30,6 +41,44 @@ func (d *domain) accept(l *net.TCPListener) {
 			}
 			d.grown(conn)
 		})
+	}
+}
+
+// openSpare takes a descriptor that can be given back when there is no other; nil where there is none now.
+func openSpare() *os.File {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil // whose Close is an error and no more
+	}
+	return f
+}
+
+// turnAway takes one connection on the descriptor that was given back, and tells the caller that there is none for it: one
+// that hears nothing would take this rank for dead. It waits for the caller's
+// first message, a fifth of the failure timeout at most.
+func (d *domain) turnAway(l *net.TCPListener) {
+	if err := setListenDeadline(l, againLongest); err != nil {
+		return
+	}
+	conn, err := l.AcceptTCP()
+	_ = setListenDeadline(l, 0) // an error: the listener is closed, which its next Accept says
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	if !d.begin(conn) {
+		return
+	}
+	defer d.grown(conn)
+	var h wire.Hello
+	if setDeadline(conn, d.cfg.FailureTimeout/ticks) != nil {
+		return
+	}
+	if verdict, err := d.readHello(conn, &h); err == nil {
+		if verdict == wire.Accepted {
+			verdict = wire.Full
+		}
+		_, _ = conn.Write((&wire.Challenge{Verdict: verdict}).Append(nil)) // who has left needs no answer
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type role struct {
 	Rank, Size int
 	Timeout    time.Duration
 	Echo       bool // no rank at all: sends back what comes over a plain connection
+	Sink       bool // nor this: reads what comes, and says when it has read much
+	Unplugged  bool // in a network namespace of its own, whose only interface comes up a little later than the first command
 }
 
 // card is what a rank tells the others.
@@ -157,8 +160,8 @@ func beChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return err
 	}
-	if r.Echo {
-		return beEcho()
+	if r.Echo || r.Sink {
+		return bePlain(r)
 	}
 	p, err := openPeer(r)
 	if err != nil {
@@ -174,6 +177,7 @@ func beChild(text string) error {
 			Cards []card
 			With  []int
 			Times int
+			Files int // a limit: see limitFiles
 		}
 		if err := in.Decode(&c); err != nil {
 			if err == io.EOF {
@@ -186,6 +190,16 @@ func beChild(text string) error {
 			continue
 		}
 		text := "ok"
+		if err := limitFiles(c.Files); err != nil {
+			text = err.Error()
+		}
+		if r.Unplugged {
+			time.AfterFunc(r.Timeout/20, func() {
+				if err := plugIn(); err != nil {
+					fmt.Fprintln(os.Stderr, "bring the interface up:", err)
+				}
+			})
+		}
 		if err := p.exchange(c.With, c.Times); err != nil {
 			text = err.Error()
 		}
@@ -195,8 +209,8 @@ func beChild(text string) error {
 	}
 }
 
-// beEcho serves one connection.
-func beEcho() error {
+// bePlain serves one connection.
+func bePlain(r role) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -208,7 +222,11 @@ func beEcho() error {
 	if err != nil {
 		return err
 	}
-	echo(c, 48)
+	if r.Sink {
+		drink(c)
+	} else {
+		echo(c, 48)
+	}
 	return nil
 }
 
@@ -259,6 +277,9 @@ func start(t testing.TB, r role) (*child, card) {
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
+	if r.Unplugged {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNET}
+	}
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()

@@ -33,6 +33,7 @@ var (
 	errOtherRank = errors.New("another rank listens at that address")
 	errOld       = errors.New("the rank at that address is a newer one: this address is out of date")
 	errMeet      = errors.New("the peer's own connection is on the way")
+	errFull      = errors.New("the rank at that address has no file descriptor left for a connection")
 )
 
 // jobHash is what tells the domains of one job from those of another.
@@ -94,6 +95,7 @@ const (
 // run makes the connection, or finds that the peer has made it.
 func (d *domain) run(c *call, peer int) {
 	limit := d.sched.Now() + d.cfg.FailureTimeout
+	var full time.Duration // when the peer first said that it has no descriptor left
 	for pause := againFirst; ; pause = min(2*pause, againLongest) {
 		old := d.links[peer].Load()
 		if old != nil && old.instance == c.to.instance {
@@ -107,8 +109,23 @@ func (d *domain) run(c *call, peer int) {
 		if c.ep, again, c.err = d.dial(c.to, peer); !again || d.stop.Load() {
 			break
 		}
-		if d.sched.Now() > limit {
-			c.err = fmt.Errorf("%w within %v (%w)", transport.ErrPeerGone, d.cfg.FailureTimeout, c.err)
+		lives, known := d.job.LifeOf(peer)
+		if known && !lives {
+			c.err = ended(c.err)
+			break
+		}
+		now := d.sched.Now()
+		if errors.Is(c.err, errFull) {
+			if full == 0 {
+				full = now
+			}
+			if within := d.cfg.FailureTimeout / ticks; now-full > within {
+				c.err = noRoom(c.err, peer, within)
+				break
+			}
+		}
+		if now > limit {
+			c.err = noConnection(c.err, d.cfg.FailureTimeout, known)
 			break
 		}
 		_ = d.sched.Sleep(d.ctx, pause) // the domain's end is looked at above
@@ -122,13 +139,57 @@ func (d *domain) run(c *call, peer int) {
 	close(c.done)
 }
 
+// noRoom is the error of a call that the peer has answered, for so long, by errFull.
+func noRoom(err error, peer int, within time.Duration) error {
+	return &transport.LimitError{
+		What: fmt.Sprintf("a connection with rank %d", peer), Found: "no file descriptor left in that rank's process for " + within.String(),
+		Needed: "1 more there", Setting: "ulimit -n on that rank's machine, or nofile in /etc/security/limits.conf", Err: err,
+	}
+}
+
+// ended is the error of a call to a rank whose process has ended, as others know.
+func ended(err error) error {
+	if errors.Is(err, transport.ErrPeerGone) {
+		return err
+	}
+	return fmt.Errorf("%w: its process has ended (%w)", transport.ErrPeerGone, err)
+}
+
+// noConnection is the error of a call that has been tried for so long, and failed with err the last time.
+func noConnection(err error, within time.Duration, lives bool) error {
+	though := ""
+	if lives {
+		though = ", though its process lives"
+	}
+	return fmt.Errorf("%w: no connection within %v%s (%w)", transport.ErrPeerGone, within, though, err)
+}
+
+// mayPass reports whether a dial failed for a reason of the network that may pass, not by an answer that nobody is there.
+func mayPass(err error) bool {
+	for _, e := range [...]error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EHOSTDOWN, syscall.ETIMEDOUT} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
+}
+
 // dial tries the peer's places one after another. again says that another try may be luckier.
 func (d *domain) dial(to address, peer int) (ep transport.EP, again bool, err error) {
 	dialer := net.Dialer{Timeout: d.cfg.FailureTimeout}
 	for _, p := range to.places {
-		var conn net.Conn
-		if conn, err = dialer.DialContext(d.ctx, "tcp", p.String()); err != nil {
-			err = fmt.Errorf("%w: %w", transport.ErrPeerGone, err)
+		conn, failed := dialer.DialContext(d.ctx, "tcp", p.String())
+		if failed != nil {
+			if short := transport.Shortage(fmt.Sprintf("a connection with rank %d", peer), failed); short != nil {
+				return ep, false, short // of this side: it says nothing about the peer
+			}
+			again = again || mayPass(failed) || d.job.Spares(peer, failed)
+			if err == nil {
+				err = fmt.Errorf("%w: %w", transport.ErrPeerGone, failed)
+			} else {
+				err = fmt.Errorf("%w; %w", err, failed)
+			}
 			continue
 		}
 		if !d.begin(conn) {
@@ -141,7 +202,7 @@ func (d *domain) dial(to address, peer int) (ep transport.EP, again bool, err er
 		}
 		_ = conn.Close() // the handshake's error says more
 		switch {
-		case errors.Is(err, errMeet):
+		case errors.Is(err, errMeet), errors.Is(err, errFull):
 			return ep, true, err
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 			return ep, true, err // it closes, or had no room for one more: the next try will tell
@@ -154,7 +215,7 @@ func (d *domain) dial(to address, peer int) (ep transport.EP, again bool, err er
 		}
 		return ep, false, err
 	}
-	return ep, false, err
+	return ep, again, err
 }
 
 // callOver does the dialling side's part of the handshake.
@@ -260,6 +321,8 @@ func verdictError(v wire.Verdict) error {
 		return fmt.Errorf("%w: %w", transport.ErrPeerGone, errOld)
 	case wire.Meet:
 		return errMeet
+	case wire.Full:
+		return errFull
 	default:
 		return fmt.Errorf("%w: it is closing", transport.ErrPeerGone)
 	}

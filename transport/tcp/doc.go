@@ -37,6 +37,9 @@
 // failure timeout (each side speaks five times as often), means that the peer is gone. An atomic that may have
 // been done then is reported in doubt.
 //
+// A rank that refuses a call is gone too, unless its process is known to live (transport.Config.Lives): then it is called again
+// until the failure timeout is over or its end is known.
+//
 // # Where it listens
 //
 // transport.Config.Device names an interface ("eth0": all its addresses) or an address of this machine. Without it

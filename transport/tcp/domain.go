@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
@@ -99,7 +100,8 @@ func openDomain(ctx context.Context, cfg Config, c transport.Config, pins *softn
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	for _, l := range d.listeners {
-		d.spawn(func() { d.accept(l) })
+		spare := openSpare()
+		d.spawn(func() { d.accept(l, spare) })
 	}
 	d.spawn(d.keep)
 	return d, nil
@@ -112,6 +114,9 @@ func (d *domain) listen(ctx context.Context, ips []netip.Addr) error {
 		if err != nil {
 			for _, l := range d.listeners {
 				err = errors.Join(err, l.Close())
+			}
+			if short := transport.Shortage("listening on "+ip.String(), err); short != nil && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+				return short
 			}
 			return fmt.Errorf("listen on %s: %w", ip, err)
 		}

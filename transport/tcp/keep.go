@@ -65,4 +65,12 @@ func (l *link) stuckTooLong() bool {
 // setDeadline bounds a handshake.
 func setDeadline(c net.Conn, d time.Duration) error { return c.SetDeadline(time.Now().Add(d)) }
 
+// setListenDeadline bounds the next Accept; 0: no more.
+func setListenDeadline(l *net.TCPListener, d time.Duration) error {
+	if d == 0 {
+		return l.SetDeadline(time.Time{})
+	}
+	return l.SetDeadline(time.Now().Add(d))
+}
+
 func clearDeadline(c net.Conn) error { return c.SetDeadline(time.Time{}) }

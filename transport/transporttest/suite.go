@@ -99,7 +99,7 @@ func Run(t *testing.T, open func(t *testing.T, n int) []transport.Domain, opt Op
 	s.lookAtCaps(t)
 	t.Logf("seed %d; replay with -transport.seed=%d", s.opt.Seed, s.opt.Seed)
 	for _, list := range [][]check{
-		dataChecks, atomicChecks, messageChecks, orderChecks, flowChecks, errorChecks,
+		dataChecks, atomicChecks, messageChecks, orderChecks, gridChecks, flowChecks, errorChecks,
 		registerChecks, connectChecks, deathChecks, waitChecks, randomChecks,
 	} {
 		for _, c := range list {

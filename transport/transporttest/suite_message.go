@@ -31,9 +31,10 @@ func (n *node) postRecv(cookie uint64, off, bytes int) {
 func testSendSizes(t *testing.T, s *suite) {
 	need(t, s.caps.Sends, "sends")
 	a, b := s.pair(t, s.room())
+	const gathered = 8192 // bytes, at most
 	for i, size := range s.sizes() {
-		for _, flags := range []uint8{0, transport.FlagInline} {
-			if flags != 0 && size > s.caps.MaxInline {
+		for k, flags := range []uint8{0, transport.FlagInline, 0} {
+			if flags != 0 && size > s.caps.MaxInline || k == 2 && (s.caps.MaxSGE < 2 || size < 2 || size > gathered) {
 				continue
 			}
 			seed := uint64(i)
@@ -42,6 +43,10 @@ func testSendSizes(t *testing.T, s *suite) {
 			fill(its, ^seed)
 			b.postRecv(uint64(i)<<40+7, guard, size+guard) // longer than the message
 			op := a.op(transport.OpSend, 1, guard, 0, size)
+			if k == 2 { // a header and its payload, say
+				head := min(64, size/2)
+				op.NSGE, op.SGE[0], op.SGE[1] = 2, a.sge(guard, head), a.sge(guard+head, size-head)
+			}
 			op.Flags |= flags
 			op.Imm = uint32(i) | 1<<31
 			a.must(op)

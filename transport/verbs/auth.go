@@ -187,3 +187,6 @@ func (l *link) hangUp(f fault) {
 	}
 	l.conn.Close()
 }
+
+// hurry gives the next Accept no longer than retryPause.
+func hurry(l *net.TCPListener) error { return l.SetDeadline(time.Now().Add(retryPause)) }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"gopgas/transport"
@@ -57,6 +55,7 @@ var (
 	errYield    = errors.New("the peer is dialing too")
 	errWrong    = errors.New("the address is another rank's")
 	errTrouble  = errors.New("the peer could not make a queue pair that reaches this rank")
+	errFull     = errors.New("the peer has no file descriptor left for a connection")
 	errRoute    = errors.New("the device finds no way to the peer")
 	errSelfAddr = errors.New("the address of this rank is not this domain's")
 )
@@ -92,7 +91,7 @@ const retryPause = 20 * time.Millisecond
 
 // Connect returns the endpoint of a peer, and makes the connection if there is none: it dials the peer's listener,
 // proves that it knows the job's secret, and exchanges queue pairs with it. Where nobody answers, or a link is down, it
-// tries again while Provider.FailureTimeout lasts.
+// tries again while Provider.FailureTimeout lasts, and also where a process that is known to live refuses.
 func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.EP, error) {
 	switch {
 	case d.closed.Load():
@@ -141,9 +140,11 @@ func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.
 		case d.closed.Load():
 			return transport.EP{}, transport.ErrClosed
 		case ctx.Err() != nil:
-			return transport.EP{}, context.Cause(ctx)
-		case !errors.Is(err, errYield) && (d.sched.Now()-began > d.patience || !d.mayPass(err)):
+			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w; the last try: %v", rank, a.at, context.Cause(ctx), err)
+		case !errors.Is(err, errYield) && !d.mayPass(rank, err):
 			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w", rank, a.at, err)
+		case !errors.Is(err, errYield) && d.sched.Now()-began > d.patience:
+			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w", rank, a.at, d.lateError(rank, err))
 		}
 		if err := d.await(ctx, changed, retryPause); err != nil {
 			return transport.EP{}, err
@@ -245,34 +246,6 @@ func (d *domain) offer(p *peer, q *pair, l *link) (installed bool, err error) {
 	return true, nil
 }
 
-// refusal is the error of a listener's word that is not wordAccept.
-func refusal(w word) error {
-	switch w {
-	case wordAccept:
-		return nil
-	case wordYield:
-		return errYield
-	case wordInstance:
-		return fmt.Errorf("the rank that published this address has ended; another listens there now: %w", transport.ErrPeerGone)
-	case wordJob:
-		return errors.New("the rank that listens there is of another job")
-	case wordRank:
-		return errors.New("the peer knows no such rank: do both take part in one job of one size?")
-	case wordTrouble:
-		return errTrouble
-	default:
-		return errFrame
-	}
-}
-
-// goneIfCut takes a connection that was cut in the middle of the handshake for the end of the peer.
-func goneIfCut(err error) error {
-	if errors.Is(err, errSecret) || errors.Is(err, errMAC) || errors.Is(err, errFrame) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", transport.ErrPeerGone, err)
-}
-
 // connectSelf connects a queue pair with itself.
 func (d *domain) connectSelf(p *peer) (*pair, error) {
 	q, err := d.newPair(p)
@@ -339,8 +312,8 @@ func (p *pair) judge() {
 		for !d.linked() && d.sched.Sleep(ctx, retryPause) == nil {
 			// Not before this rank's own link is up again.
 		}
-		_, err := d.Connect(ctx, p.peer.rank, wire)
-		gone = err != nil
+		_, p.again = d.Connect(ctx, p.peer.rank, wire)
+		gone = p.again != nil
 	}
 	if d.closed.Load() {
 		return
@@ -356,62 +329,3 @@ func (p *pair) judge() {
 
 // silence is how long it takes at most to notice that a peer says nothing any more: keepAlive, or the NIC's retries.
 const silence = 3 * time.Second
-
-// mayPass reports whether a dial failed for a reason that may pass, such as a link that is down at either end, rather than
-// by an answer that says that the peer is not there.
-func (d *domain) mayPass(err error) bool {
-	for _, e := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, errTrouble, errRoute} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	var e net.Error
-	return errors.As(err, &e) && e.Timeout() || !d.linked()
-}
-
-// dialSet are the connections on which a handshake is going on.
-type dialSet struct {
-	mu     sync.Mutex
-	conns  map[net.Conn]struct{}
-	closed bool
-}
-
-// mostHandshakes bounds how many strangers may be at the door at once.
-const mostHandshakes = 256
-
-// busy reports whether there are as many strangers at the door as may be.
-func (s *dialSet) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns) >= mostHandshakes && !s.closed
-}
-
-// remember adds a connection, unless the domain is closed.
-func (s *dialSet) remember(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	if s.conns == nil {
-		s.conns = map[net.Conn]struct{}{}
-	}
-	s.conns[c] = struct{}{}
-	return true
-}
-
-func (s *dialSet) forget(c net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-}
-
-// close ends all handshakes and lets no other begin.
-func (s *dialSet) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for c := range s.conns {
-		c.Close()
-	}
-}

@@ -26,7 +26,7 @@
 //
 // A peer is called gone when it says goodbye, or when its link breaks, or its NIC does not answer, and the
 // connection cannot be made again: at the first attempt where somebody answers that the peer is not there, within
-// Provider.FailureTimeout where nobody answers or this rank's own port has no link. A rebuilt connection over which
+// Provider.FailureTimeout where nobody answers, its process is known to live (transport.Config.Lives), or this rank's own port has no link. A rebuilt connection over which
 // nothing gets through is the same as none. It is called gone too when its NIC has refused an operation and nobody
 // is there any more to answer for it (knock.go). The records of the broken pair wait for that verdict.
 //
@@ -46,8 +46,8 @@
 //   - W3: no queue pair is destroyed before its drain was polled, Close aside.
 //   - W4: a receive buffer that a failed message has used goes back to the queue. Only one in which message after
 //     message fails is reported, with StatusLocalAccess.
-//   - W5: every operation is reported in the end, messages aside, whose peer may take its time to receive: a device that
-//     forgets one loses the pair after ten seconds (overdue.go).
+//   - W5: every operation is reported in the end: a device that forgets one loses the pair after ten seconds, and after thirty where a
+//     message may wait for its peer to post a buffer; later where a long FailureTimeout lets the NIC wait longer (overdue.go).
 //   - W6: nothing that came over a link is acted upon before the peer has proved that it knows the secret.
 //
 // # Lock order

@@ -25,6 +25,8 @@ type Provider struct {
 	// waits for an answer for a tenth of it, half a second at least.
 	// 0: 5 s.
 	FailureTimeout time.Duration
+
+	tick time.Duration // between two looks for what the device has forgotten; 0: overdueTick
 }
 
 // Name returns "verbs".
@@ -40,6 +42,8 @@ type domain struct {
 	memlock    int64 // bytes that may be pinned; -1: no limit
 	budget     int64 // bytes that this domain may register; 0: no limit of its own
 	patience   time.Duration
+	tick       time.Duration    // of watchPairs
+	job        transport.Config // of it, who tells of lives
 	nic        ibv.NIC
 	auth       authority
 	self       address
@@ -82,9 +86,9 @@ func (v Provider) Open(ctx context.Context, c transport.Config) (transport.Domai
 	}
 	d := &domain{
 		rank: c.Rank, size: c.Size, sched: c.Sched, port: p, memlock: memlock(),
-		budget: v.MaxPinned, patience: cmp.Or(v.FailureTimeout, defaultPatience),
+		budget: v.MaxPinned, patience: cmp.Or(v.FailureTimeout, defaultPatience), tick: cmp.Or(v.tick, overdueTick),
 		nic: ibv.NIC{Context: handle}, auth: newAuthority(c.Secret, c.Job),
-		peers: make([]peer, c.Size), regions: regions{all: map[uint64]region{}},
+		peers: make([]peer, c.Size), regions: regions{all: map[uint64]region{}}, job: transport.Config{Lives: c.Lives},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if err := d.open(); err != nil {
@@ -130,7 +134,8 @@ func (d *domain) open() error {
 	if err := d.listen(); err != nil {
 		return err
 	}
-	d.start(d.serve)
+	spare := openSpare()
+	d.start(func() { d.serve(spare) })
 	d.start(d.watchDevice)
 	d.start(d.watchPairs)
 	return nil

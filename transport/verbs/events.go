@@ -90,6 +90,9 @@ func (d *domain) Explain(c transport.Completion) error {
 	why := *p.why
 	if p.verdict.Load() == verdictGone {
 		why.Err = transport.ErrPeerGone
+		if p.again != nil {
+			why.Cause += "; connecting again: " + p.again.Error()
+		}
 		if p.fault == faultRefused {
 			why.Cause = fmt.Sprintf("rank %d has ended, and its registrations with it", peer.rank)
 		}

@@ -7,14 +7,20 @@ import "context"
 // live one proves itself, and the refusal stands; a dead one has its listener closed by the kernel, and is gone.
 
 // deserted reports whether nobody is there any more behind the NIC that refused an operation of p. Where no answer comes
-// in time the peer's process is stopped, or the network is cut: neither is a death, and the refusal stands.
+// in time the peer's process is stopped, or the network is cut: neither is a death, and the refusal stands. A process that is known to
+// live, and does not answer, may be about to end: it is asked again while patience lasts.
 func (p *pair) deserted() bool {
-	d := p.d
+	d, rank := p.d, p.peer.rank
 	p.peer.mu.Lock()
 	at := p.peer.addr
 	p.peer.mu.Unlock()
-	err := d.knock(d.ctx, at)
-	return err != nil && !d.mayPass(err)
+	for began := d.sched.Now(); ; {
+		err := d.knock(d.ctx, at)
+		again := err != nil && d.job.Spares(rank, err) && d.sched.Now()-began < d.patience
+		if !again || d.sched.Sleep(d.ctx, retryPause) != nil {
+			return err != nil && !d.mayPass(rank, err)
+		}
+	}
 }
 
 // knock has whoever listens at a prove that it knows the job's secret, and says nothing more: no connection comes of it,

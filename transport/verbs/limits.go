@@ -181,8 +181,14 @@ const (
 // death, since a machine may be busy for that long.
 func ackTimeout(patience time.Duration) uint8 {
 	code := uint8(leastAckTimeout)
-	for code < mostAckTimeout && (retries+1)*4096*time.Nanosecond<<(code+1) <= patience/10 {
+	for code < mostAckTimeout && allTries(code+1) <= patience/10 {
 		code++
 	}
 	return code
 }
+
+// allTries is how long a queue pair tries with the code of a timeout, by the standard.
+func allTries(code uint8) time.Duration { return (retries + 1) * 4096 * time.Nanosecond << code }
+
+// nicSilence is how long the NIC tries to get an answer.
+func nicSilence(patience time.Duration) time.Duration { return allTries(ackTimeout(patience)) }

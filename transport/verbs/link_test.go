@@ -63,7 +63,7 @@ func TestWireRefused(t *testing.T) {
 
 	for name, spoil := range map[string]func(b *[frameBody]byte){
 		"no word":        func(b *[frameBody]byte) { b[0] = 0 },
-		"unknown word":   func(b *[frameBody]byte) { b[0] = byte(wordTrouble) + 1 },
+		"unknown word":   func(b *[frameBody]byte) { b[0] = byte(wordFull) + 1 },
 		"rest":           func(b *[frameBody]byte) { b[frameBody-1] = 1 },
 		"long number":    func(b *[frameBody]byte) { b[1] = 1 },
 		"no MTU":         func(b *[frameBody]byte) { b[27] = 0 },

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -70,11 +72,14 @@ func (d *domain) zone(a netip.AddrPort) netip.AddrPort {
 	return a
 }
 
-// dial connects with a peer's listener. Whoever refuses or does not answer is gone.
+// dial connects with a peer's listener. Whoever refuses or does not answer is gone; what this side lacks says nothing of it.
 func (s *dialSet) dial(ctx context.Context, at netip.AddrPort) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialLimit, KeepAliveConfig: keepAlive()}
 	conn, err := dialer.DialContext(ctx, "tcp", at.String())
 	if err != nil {
+		if short := transport.Shortage("a connection with the rank at "+at.String(), err); short != nil && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+			return nil, short
+		}
 		return nil, fmt.Errorf("%w: %w", transport.ErrPeerGone, err)
 	}
 	if !s.remember(conn) {
@@ -84,11 +89,16 @@ func (s *dialSet) dial(ctx context.Context, at netip.AddrPort) (net.Conn, error)
 	return conn, nil
 }
 
-// serve answers dials until the domain is closed.
-func (d *domain) serve() {
+// serve answers dials until the domain is closed. It keeps a descriptor to spare (nil: there was none), for who calls when there is no
+// other.
+func (d *domain) serve(spare *os.File) {
+	defer func() { _ = spare.Close() }()
 	for {
 		for d.dials.busy() && d.sched.Sleep(d.ctx, time.Millisecond) == nil {
 			// Who comes now waits outside.
+		}
+		if spare == nil {
+			spare = openSpare()
 		}
 		conn, err := d.listener.Accept()
 		switch {
@@ -99,6 +109,9 @@ func (d *domain) serve() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+			_ = spare.Close()
+			d.turnAway()
+			spare = openSpare()
 			if d.sched.Sleep(d.ctx, retryPause) != nil { // some descriptor will be closed
 				return
 			}
@@ -107,6 +120,41 @@ func (d *domain) serve() {
 				return
 			}
 		}
+	}
+}
+
+// openSpare takes a descriptor that can be given back when there is no other; nil where there is none now.
+func openSpare() *os.File {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil // whose Close is an error and no more
+	}
+	return f
+}
+
+// turnAway takes one connection on the descriptor that was given back, and tells the dialer that there is none for it: one that heard
+// nothing would take this rank for dead. It waits for a moment for somebody to call, and for his words as long as a handshake may take.
+func (d *domain) turnAway() {
+	l, ok := d.listener.(*net.TCPListener)
+	if !ok || hurry(l) != nil {
+		return
+	}
+	conn, err := l.Accept()
+	_ = l.SetDeadline(time.Time{}) // an error: the listener is closed, which its next Accept says
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	if !d.dials.remember(conn) {
+		return
+	}
+	defer d.dials.forget(conn)
+	link, _, err := d.auth.answer(conn)
+	if err != nil {
+		return
+	}
+	if f, err := link.receive(); err == nil && f.word == wordOffer {
+		_ = link.send(frame{word: wordFull}) // who has left needs no answer
 	}
 }
 
@@ -198,4 +246,51 @@ func (d *domain) welcome(p *peer, q *pair, l *link, h *hello, m meeting) (word, 
 		p.installLocked(q, pairOpening)
 	}
 	return w, q.serial
+}
+
+// dialSet are the connections on which a handshake is going on.
+type dialSet struct {
+	mu     sync.Mutex
+	conns  map[net.Conn]struct{}
+	closed bool
+}
+
+// mostHandshakes bounds how many strangers may be at the door at once.
+const mostHandshakes = 256
+
+// busy reports whether there are as many strangers at the door as may be.
+func (s *dialSet) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns) >= mostHandshakes && !s.closed
+}
+
+// remember adds a connection, unless the domain is closed.
+func (s *dialSet) remember(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if s.conns == nil {
+		s.conns = map[net.Conn]struct{}{}
+	}
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *dialSet) forget(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// close ends all handshakes and lets no other begin.
+func (s *dialSet) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for c := range s.conns {
+		c.Close()
+	}
 }

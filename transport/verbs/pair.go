@@ -41,6 +41,7 @@ type pair struct {
 	vendor uint32
 
 	drained atomic.Bool
+	again   error // why the connection could not be made again; written before verdict
 	verdict atomic.Uint32
 	ripe    bool // in news.ripe
 }

@@ -104,7 +104,7 @@ func (d *domain) digestLocked(done []ibv.Done, out []transport.Completion) (n in
 			// Of a pair that was destroyed undrained: there is nobody to report it to.
 		case w.ID&drainBit != 0:
 			if p.state.Load() == pairEnded && !p.failed {
-				p.head.Store(p.posted) // what is left was not signalled and has succeeded (W2)
+				p.skipQuiet()
 			}
 			p.drained.Store(true)
 			p.ripen()
@@ -119,6 +119,16 @@ func (d *domain) digestLocked(done []ibv.Done, out []transport.Completion) (n in
 		}
 	}
 	return n
+}
+
+// skipQuiet takes the records from the ring that the NIC had, and was not asked to report: they have succeeded (W2). One that it was
+// asked to report, and has not, it has forgotten altogether, and perhaps what is behind.
+func (p *pair) skipQuiet() {
+	i := p.head.Load()
+	for i != p.posted && !p.at(i).asked {
+		i++
+	}
+	p.head.Store(i)
 }
 
 // succeed takes the records up to a completion's from the ring and reports the last, if it was signalled.

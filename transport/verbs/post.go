@@ -123,10 +123,12 @@ func (d *domain) postBatchLocked(ops []transport.Op) (took int, err error) {
 			p.ripen()
 			continue
 		}
+		p.quiet++
+		rec.asked = rec.signaled || p.quiet >= p.limit/4
 		w := &d.post.ops[batch]
 		w.QP, w.ID = p.qp.Handle, uint64(p.slot)<<32|uint64(p.add(rec))
 		fill(w, op)
-		if p.quiet++; rec.signaled || p.quiet >= p.limit/4 {
+		if rec.asked {
 			w.Flags |= ibv.FlagSignaled
 			p.quiet = 0
 		}

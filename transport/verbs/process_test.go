@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,6 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// tight has a child leave itself no descriptor when it has said its address.
+const tight = "tight"
+
 // child opens a rank, says its address and key, writes to nobody, and waits to be killed.
 func child(job string) error {
 	var n, size int
@@ -48,16 +52,27 @@ func child(job string) error {
 	if err != nil {
 		return err
 	}
+	if strings.HasSuffix(job, tight) {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		free := f.Fd() // the lowest number that is free
+		f.Close()
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: uint64(free), Max: uint64(free)}); err != nil {
+			return err
+		}
+	}
 	fmt.Println(hex.EncodeToString(d.Address()), m.Addr(), g.RKey)
 	_, err = bufio.NewReader(os.Stdin).ReadString('\n') // until the parent goes
 	return err
 }
 
 // spawn starts a rank in a process of its own and returns it with its address, memory and key.
-func spawn(t *testing.T, n, size int) (p *os.Process, address []byte, raddr, rkey uint64) {
+func spawn(t *testing.T, n, size int, more ...string) (p *os.Process, address []byte, raddr, rkey uint64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childVariable+"="+strconv.Itoa(n)+" "+strconv.Itoa(size))
+	cmd.Env = append(os.Environ(), childVariable+"="+strings.Join(append([]string{strconv.Itoa(n), strconv.Itoa(size)}, more...), " "))
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()

@@ -14,7 +14,8 @@ type record struct {
 	lkeys    [4]uint32 // of its pieces, for the way of an error
 	pieces   uint8     // that have keys
 	kind     transport.Kind
-	signaled bool // by the caller; the NIC may have been asked all the same
+	signaled bool // by the caller
+	asked    bool // the NIC was asked to report it: for the caller, or so that there is room again
 }
 
 // ring holds the records of one pair. Posters, under domain.post, add at the tail; the poller, under domain.poll,

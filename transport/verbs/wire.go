@@ -123,6 +123,7 @@ const (
 	wordJob                      // listener: I am of another job
 	wordRank                     // listener: there is no such rank
 	wordTrouble                  // listener: I could not make a queue pair
+	wordFull                     // listener: I have no file descriptor left for a connection
 )
 
 var errFrame = errors.New("this is not a message of a verbs link")
@@ -147,7 +148,7 @@ func parseFrame(b *[frameBody]byte) (f frame, err error) {
 	f.serial = binary.BigEndian.Uint64(b[29:])
 	hasCard := f.word == wordOffer || f.word == wordAccept
 	switch {
-	case f.word < wordOffer || f.word > wordTrouble, b[37]|b[38]|b[39] != 0:
+	case f.word < wordOffer || f.word > wordFull, b[37]|b[38]|b[39] != 0:
 		return f, errFrame
 	case hasCard && (f.card.number>>24 != 0 || f.card.psn>>24 != 0 || f.card.mtu < 1 || f.card.mtu > 5):
 		return f, errFrame

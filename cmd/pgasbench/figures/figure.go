@@ -76,6 +76,7 @@ func All() []Figure {
 		{"grouping", helpers + "figure 12 and table 3", "four ranks a node, grouped at random", grouping},
 		{"scaling", helpers + "figures 13, 14 and table 4", "FT on 16, 32 and 64 nodes", scaling},
 		{"cores", helpers + "figure 8 and table 1", "six ranks on eight cores", cores},
+		{"hoses", "Bell and Bonachea, 2003", "memory of other nodes in buckets, by how much may be registered for peers", hoses},
 		{"costs", "Denis, Euro-Par 2011, figure 1", "registration against copy by size", costs},
 	}
 }

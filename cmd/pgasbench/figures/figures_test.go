@@ -2,6 +2,7 @@ package figures
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -177,8 +178,26 @@ func TestMemoryOfPrograms(t *testing.T) {
 	require.EqualValues(t, 0, r.number(t, "helpers", "trace", "cg", "idle_cores", "none"))
 }
 
+// TestMemoryInBuckets: less for peers means more waiting, and where all that is used fits only first uses wait. Where the helper asks
+// ahead, cycles larger than the share wait for less; of uses at random it does not hear for long.
+func TestMemoryInBuckets(t *testing.T) {
+	r := makeFigure(t, "hoses", Options{Iterations: 6})
+	for _, p := range []string{"bt", "ft", "scatter"} {
+		last := math.Inf(1)
+		for _, m := range Sizes(1<<20, 64<<20, false) {
+			misses := r.number(t, "misses", "trace", p, "policy", "leavepinned", "pinned_bytes", m)
+			require.LessOrEqual(t, misses, last, "%s, %d", p, m)
+			last = misses
+			require.Greater(t, r.number(t, "longer_percent", "trace", p, "policy", "leavepinned", "pinned_bytes", m), 0.0)
+		}
+		require.Less(t, r.number(t, "critical_ms", "trace", p, "policy", "leavepinned", "pinned_bytes", 64<<20),
+			r.number(t, "critical_ms", "trace", p, "policy", "leavepinned", "pinned_bytes", 1<<20))
+		require.Zero(t, r.number(t, "deregistered", "trace", p, "policy", "leavepinned", "pinned_bytes", 64<<20))
+	}
+}
+
 func TestReplayedFiguresRepeat(t *testing.T) { // F3
-	for _, name := range []string{"accuracy", "cores", "toolarge"} {
+	for _, name := range []string{"accuracy", "cores", "toolarge", "hoses"} {
 		o := Options{Seed: 5, Iterations: 12}
 		require.Equal(t, makeFigure(t, name, o).Rows, makeFigure(t, name, o).Rows, name)
 	}

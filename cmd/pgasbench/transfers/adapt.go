@@ -42,13 +42,15 @@ func adapt(ctx context.Context, o *figures.Options) (res *figures.Result, err er
 		Kind:    "measured on the " + o.Transport + " NIC of this machine, a process that puts to itself; the usage table alone beside it",
 		Columns: []string{"phase", "uses", "us", "us_min", "us_max", "more_than_bounce_percent", "buffers", "frequent", "chained", "refused"},
 		Notes: []string{
-			fmt.Sprintf("%d buffers of %d bytes, each used once: put and flush, %d at a time by turns; us is the median [min, max] of the blocks' means",
+			fmt.Sprintf("%d buffers of %d bytes, each used once by a put and its flush, and by a get, %d at a time by turns; us is the median [min, max] of the blocks' means",
 				count, size, onceBlock),
 			fmt.Sprintf("the table alone: a threshold of %d uses, 25 %% of the paper's 56 at 4 KB", paperUses),
 		},
 	}
-	if err := adaptWorlds(ctx, o, res, count, size); err != nil {
-		return nil, err
+	for _, get := range []bool{false, true} {
+		if err := adaptWorlds(ctx, o, res, count, size, get); err != nil {
+			return nil, err
+		}
 	}
 	chart := plot.Chart{
 		Title: "the usage table: used once, then half of the known again, then new ones", X: plot.Axis{Label: "uses"}, Y: plot.Axis{Label: "buffers", Zero: true},
@@ -58,8 +60,12 @@ func adapt(ctx context.Context, o *figures.Options) (res *figures.Result, err er
 	return res, nil
 }
 
-// adaptWorlds times buffers that are used once.
-func adaptWorlds(ctx context.Context, o *figures.Options, res *figures.Result, count, size int) (err error) {
+// adaptWorlds times buffers that are used once, by puts or by gets.
+func adaptWorlds(ctx context.Context, o *figures.Options, res *figures.Result, count, size int, get bool) (err error) {
+	op, use := "put and flush", (*bench).put
+	if get {
+		op, use = "get", (*bench).get
+	}
 	benches, err := openAll(ctx, o, adaptVariants, size, 64<<20, pgas.Config{})
 	if err != nil {
 		return err
@@ -72,7 +78,7 @@ func adaptWorlds(ctx context.Context, o *figures.Options, res *figures.Result, c
 	block := min(onceBlock, count)
 	for at := 0; at+block <= count; at += block {
 		if at%(10*block) == 0 {
-			say(o, "%d of %d buffers", at, count)
+			say(o, "%s: %d of %d buffers", op, at, count)
 		}
 		for k := range benches {
 			i := (k + at/block) % len(benches) // who comes first finds the buffers cold
@@ -81,7 +87,7 @@ func adaptWorlds(ctx context.Context, o *figures.Options, res *figures.Result, c
 			t, err := timed(func() error {
 				for j := at; j < at+block; j++ {
 					last = mem.mem[j*onceStride : j*onceStride+size]
-					if err := b.put(last); err != nil {
+					if err := use(b, last); err != nil {
 						return err
 					}
 				}
@@ -98,10 +104,10 @@ func adaptWorlds(ctx context.Context, o *figures.Options, res *figures.Result, c
 		s := spreadOf(values[i])
 		u, asked := b.w.Team().Engine().Bypasses()
 		if b.name == "auto" && (!asked || u.Buffers == 0) {
-			res.Notes = append(res.Notes, "the table was not asked: at this size the copy costs less here than the bypass")
+			res.Notes = append(res.Notes, op+": the table was not asked: at this size the copy costs less here than the bypass")
 		}
 		res.Rows = append(res.Rows, []any{
-			"used once, " + b.name, count, s.median, s.least, s.most, 100 * (s.median/base.median - 1), u.Buffers, u.Frequent, u.Chained, u.Refused,
+			"used once, " + op + ", " + b.name, count, s.median, s.least, s.most, 100 * (s.median/base.median - 1), u.Buffers, u.Frequent, u.Chained, u.Refused,
 		})
 	}
 	return nil

@@ -67,6 +67,9 @@ func (b *bench) put(src []byte) error {
 	return b.win.Flush(0)
 }
 
+// get is a get of the window's begin.
+func (b *bench) get(dst []byte) error { return b.win.Get(0, 0, dst) }
+
 // holds is T1.
 func (b *bench) holds(want []byte) error { return b.holdsAt(0, want) }
 

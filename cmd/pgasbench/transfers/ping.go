@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"gopgas/cmd/pgasbench/figures"
@@ -14,26 +15,36 @@ import (
 	"gopgas/pgas"
 )
 
-// The variants of small transfers. The first stands twice, and once with a copy more, so that the difference is what a copy
-// costs in this very loop.
+// The variants of small transfers. The first stands twice. The last one makes the copy that the slots save of its own accord, to or from
+// memory that the NIC then reads or has written, as it does slots: what it takes longer than the second is what a copy costs in this very loop.
 var smallVariants = []variant{
 	{name: "bounce", eager: "bounce", bulk: "register"},
 	{name: "bypass", eager: "bypass", bulk: "register"},
 	{name: "auto", eager: "auto", bulk: "register"},
 	{name: "bounce again", eager: "bounce", bulk: "register"},
-	{name: extraCopy, eager: "bounce", bulk: "register"},
+	{name: copyFirst, eager: "bypass", bulk: "register"},
 }
 
+// Places in smallVariants.
 const (
-	extraCopy  = "bounce and one more copy"
+	byBounce = iota
+	byBypass
+	byAuto
+	byBounceAgain
+	byCopyFirst
+)
+
+const (
+	copyFirst  = "bypass and a copy"
 	pingRounds = 40  // by turns
 	pingOps    = 500 // of a round
 	mostSmall  = 8 << 10
+	leastPing  = 64 // bytes, of which nobody would say that their copy costs anything
 )
 
 // ping is figure 6 of the paper: put and flush, and get, from and into one buffer, with the copy and without.
 func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err error) {
-	sizes := smallSizes(o, 64)
+	sizes := pingSizes(o)
 	benches, err := openAll(ctx, o, smallVariants, mostSmall, 64<<20, pgas.Config{})
 	if err != nil {
 		return nil, err
@@ -53,9 +64,10 @@ func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err err
 		},
 		Notes: []string{
 			fmt.Sprintf("rounds of %d operations by turns, %d rounds; a round's mean; median [min, max] of the rounds", ops, pingRounds*o.Reps),
-			"copy_us, C_m, is what one more copy of the payload adds to the same loop; lookup_us, V, is what the library measures at its start: usage table, and all that a transfer past the slots takes longer but for the copy",
+			"copy_us, C_m, is what the bypass takes longer in the same loop if the program copies the payload to, or from, the memory that the NIC uses",
+			fmt.Sprintf("lookup_us, V, is all that the bypass takes longer but for the copy: bypass less bounce at %d bytes, plus the copy of these, in the same loop", leastPing),
 			"gain is that of the medians over bounce; theory is (C_m - V)/bounce (equation 6); share is gain over theory; control is bounce against bounce",
-			"bypass registers at the first use and asks the registration cache only; auto asks the usage table too",
+			"bypass registers at the first use and asks the registration cache only; auto asks the usage table too, and chooses by the less of what is saved in the caches and out of them",
 		},
 	}
 	chart := plot.Chart{
@@ -67,26 +79,29 @@ func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err err
 			name = "get"
 		}
 		say(o, "%s, %d sizes", name, len(sizes))
-		costs := benches[2].w.Team().Engine().SmallCosts(get)
-		gains, theories, controls := plot.Series{Name: name}, plot.Series{Name: name + ", theory"}, plot.Series{Name: name + ", control"}
-		for _, n := range sizes {
+		plain := len(sizes) > 30
+		gains, theories, controls := plot.Series{Name: name, Plain: plain}, plot.Series{Name: name + ", theory", Plain: plain}, plot.Series{Name: name + ", control", Plain: plain}
+		var nothing timing
+		for i, n := range append([]int{leastPing}, sizes...) {
 			s, err := pingSize(benches, n, get, ops, pingRounds*o.Reps)
 			if err != nil {
 				return nil, err
 			}
-			copying := s[4].median - (s[0].median+s[3].median)/2
-			lookup := costs.At(n).Lookup / 1e3
-			gain := func(i int) float64 { return 100 * (1 - s[i].median/s[0].median) }
-			theory := 100 * (copying - lookup) / s[0].median
-			share := 0.0
-			if theory > 0 {
-				share = 100 * gain(1) / theory
+			median := timingOf(s)
+			if i == 0 {
+				nothing = median
+				continue
 			}
+			theory, share := median.theory(nothing), 0.0
+			if theory > 0 {
+				share = 100 * median.gain(byBypass) / theory
+			}
+			b, p := s[byBounce], s[byBypass]
 			res.Rows = append(res.Rows, []any{
-				name, n, s[0].median, s[0].least, s[0].most, s[1].median, s[1].least, s[1].most, s[2].median, copying, lookup,
-				gain(1), gain(2), theory, share, gain(3),
+				name, n, b.median, b.least, b.most, p.median, p.least, p.most, s[byAuto].median, median.copying(), nothing.lookup(),
+				median.gain(byBypass), median.gain(byAuto), theory, share, median.gain(byBounceAgain),
 			})
-			for series, v := range map[*plot.Series]float64{&gains: gain(1), &theories: theory, &controls: gain(3)} {
+			for series, v := range map[*plot.Series]float64{&gains: median.gain(byBypass), &theories: theory, &controls: median.gain(byBounceAgain)} {
 				series.Points = append(series.Points, plot.Point{X: float64(n), Y: v})
 			}
 		}
@@ -94,6 +109,44 @@ func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err err
 	}
 	res.Charts = []figures.Chart{{Chart: chart}}
 	return res, nil
+}
+
+// timing is what operations of one size take with each variant, microseconds: medians.
+type timing [byCopyFirst + 1]float64
+
+func timingOf(s []spread) (t timing) {
+	for i := range t {
+		t[i] = s[i].median
+	}
+	return t
+}
+
+// gain is what a variant saves, in percent of bounce.
+func (t timing) gain(variant int) float64 { return 100 * (1 - t[variant]/t[byBounce]) }
+
+// copying is C_m.
+func (t timing) copying() float64 { return t[byCopyFirst] - t[byBypass] }
+
+// lookup is V, by what operations take that have next to nothing to copy.
+func (t timing) lookup() float64 { return t[byBypass] - t[byBounce] + t.copying() }
+
+// theory is equation 6, in percent of bounce, by V of operations that have next to nothing to copy.
+func (t timing) theory(nothing timing) float64 {
+	return 100 * (t.copying() - nothing.lookup()) / t[byBounce]
+}
+
+// pingSizes are in steps of 5 %, with the powers of two among them: on soft, where that takes a minute or two, else on request.
+func pingSizes(o *figures.Options) []int {
+	steps := *o
+	steps.Fine = false
+	sizes := smallSizes(&steps, leastPing)
+	if o.Bytes > 0 || !o.Fine && o.Transport != "soft" {
+		return sizes
+	}
+	steps.Fine = true
+	sizes = append(sizes, smallSizes(&steps, leastPing)...)
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
 }
 
 // smallSizes are the sizes of small transfers.
@@ -120,15 +173,15 @@ func smallCosts(ctx context.Context, o *figures.Options) (eager.Costs, error) {
 // pingSize times rounds of every variant by turns and returns the microseconds of an operation.
 func pingSize(benches []*bench, n int, get bool, ops, rounds int) (out []spread, err error) {
 	values := make([][]float64, len(benches))
-	bufs := newArena(len(benches) * 2 * mostSmall)
+	bufs := newArena((len(benches) + 1) * 2 * mostSmall)
 	mine := make([][]byte, len(benches))
-	scratch := make([]byte, n)
 	for i := range benches {
 		mine[i] = bufs.take(n)
 	}
+	staging := bufs.take(n)
 	for round := range rounds + 1 {
 		for i, b := range benches {
-			took, err := b.pings(mine[i], scratch, get, ops)
+			took, err := b.pings(mine[i], staging, get, ops)
 			if err != nil {
 				return nil, err
 			}
@@ -144,8 +197,8 @@ func pingSize(benches []*bench, n int, get bool, ops, rounds int) (out []spread,
 }
 
 // pings makes operations from or into one buffer.
-func (b *bench) pings(buf, scratch []byte, get bool, ops int) (took time.Duration, err error) {
-	more := b.name == extraCopy
+func (b *bench) pings(buf, staging []byte, get bool, ops int) (took time.Duration, err error) {
+	first := b.name == copyFirst
 	if get {
 		copy(b.win.Local(), buf)
 		for i := range buf {
@@ -155,16 +208,20 @@ func (b *bench) pings(buf, scratch []byte, get bool, ops int) (took time.Duratio
 	began := time.Now()
 	for range ops {
 		switch {
+		case get && first:
+			if err = b.win.Get(0, 0, staging); err == nil {
+				copy(buf, staging)
+			}
 		case get:
 			err = b.win.Get(0, 0, buf)
+		case first:
+			copy(staging, buf)
+			err = b.put(staging)
 		default:
 			err = b.put(buf)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("%s, %d bytes: %w", b.name, len(buf), err)
-		}
-		if more {
-			copy(scratch, buf)
 		}
 	}
 	took = time.Since(began)

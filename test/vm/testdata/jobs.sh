@@ -21,6 +21,15 @@ limited() { # limited KIB NAME COMMAND...: as a user who may lock so much memory
 		part "$2" setpriv --reuid=65534 --regid=65534 --clear-groups "${@:3}"
 	)
 }
+# shellcheck disable=SC2329 # called by part
+counted() { # counted COMMAND...: says how many packets the NIC has sent for it
+	local before status
+	before=$(sent)
+	"$@"
+	status=$?
+	echo "sent $(($(sent) - before))"
+	return $status
+}
 job() { ./pgasrun.run --timeout "$((limit / 2))s" -n "$@"; }
 # shellcheck disable=SC2329 # called by part
 flap() { # flap SECONDS COMMAND...: the interface goes down for so long once the ranks work
@@ -83,9 +92,9 @@ part keys ./proto.run -test.v -test.run='^(TestRefusedAlone|TestChecksBeforePost
 if [ "$length" = short ]; then
 	part kmer job 2 --stats ./kmer.run ./genome.fa
 	part churn job 2 ./rank.run churn 50
-	part window ./window.run -test.v -test.run='^(TestViews|TestCreateOverSlices|TestPutSignal|TestDataPathAllocatesNothing)$'
-	part sync ./sync.run -test.v -test.run='^(TestCounter|TestSignals)$'
-	part pgas ./pgas.run -test.v -test.run='^(TestPtr|TestStatsAreExact|TestHeapGrowsOnDemand)$'
+	part window ./window.run -test.v -test.short -test.run='^(TestViews|TestCreateOverSlices|TestPutSignal)$'
+	part sync ./sync.run -test.v -test.short -test.run='^(TestCounter|TestSignals)$'
+	part pgas ./pgas.run -test.v -test.short -test.run='^(TestPtr|TestStatsAreExact|TestHeapGrowsOnDemand)$'
 else
 	for down in 0.1 0.1 0.3 0.05 0.3 1.2 0.2 0.3; do
 		part "flap$((++flaps))" flap $down job 2 ./rank.run flow 1500
@@ -99,9 +108,35 @@ else
 	part window ./window.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing|TestGigabyte|TestGigabyteOfGoroutines)$'
 	part sync ./sync.run -test.v -test.skip='^TestLevelsOfRealNodes$' # it wants some ranks to share memory, and PGAS_LOCAL is off
 	limited 8192 gigabyte ./window.run -test.v -test.run='^TestGigabyte$'
+	# All that windows can do where the kernel lets ranks register 4 to 6 MiB each, buffers included: those of a world of two or three are one
+	# process here, and it is the process that has a limit.
+	PGAS_TEST_RANKS=2 limited 12288 windowlimited ./window.run -test.v -test.short \
+		-test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing|TestGigabyte|TestGigabyteOfGoroutines)$'
 	# A superuser's memory is not limited, and churn makes windows: parts above do these two. The others want PGAS_LOCAL or
-	# PGAS_TRANSPORT for themselves, and part auto is about what they are about.
-	part pgas ./pgas.run -test.v -test.skip='^(TestLittleLockedMemory|TestTenThousandWindows|TestNamedTransport|TestNodes|TestNearTransportBetweenNodes)$'
+	# PGAS_TRANSPORT for themselves, and part auto is about what they are about; the million calls go over no real NIC.
+	part pgas ./pgas.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestLittleLockedMemory|TestTenThousandWindows|TestNamedTransport|TestNodes|TestNearTransportBetweenNodes)$'
+	for eager in bounce bypass; do
+		PGAS_EAGER=$eager part $eager counted job 2 --stats=json ./rank.run ping 200 4096
+	done
+	PGAS_TEST_RANKS=3 part coll ./coll.run -test.v -test.short \
+		-test.run='^Test(Gather|Scatter|GatherVAndScatterV|AllGatherV|AllToAll|AllToAllV|Scan|RefusedByAll)$/^verbs'
+	(cd races && part races ../races.run -test.v -test.short -test.run='^TestPaths$')
+	part model ./model.run -test.v -test.short -test.run='^(TestTraces|TestLargeTracesUnderEveryProtocol)$' -model.traces=1
+	while read -r example arguments; do
+		# shellcheck disable=SC2086 # several words
+		part "$example" job 3 "./$example.run" $arguments </dev/null
+	done <<-END
+		ring -laps 20
+		heat -rows 40 -cols 30 -steps 20
+		gups -bits 12
+		isx -keys 4000 -max 65536
+		transpose -order 64 -times 2
+		p2p -cols 40 -rows 30 -rounds 2
+		matmul -n 40
+		histogram -values 500
+		cg -side 10
+		indexgather -table 1000 -reads 1000
+	END
 	part proto ./proto.run -test.v -test.run='^(TestMend|TestInDoubt|TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 fi
 echo "=== part counters"

@@ -1,5 +1,5 @@
 // Command rank is a program with one rank that fails in the way its first argument names, and others that do what the
-// second says and must be told. It is started by the tests of package failure.
+// second says and must be told; with a third one, a file, the second is a path of large transfers. It is started by the tests of package failure.
 package main
 
 import (
@@ -20,6 +20,9 @@ const victim = 2
 
 func main() {
 	pgas.Main(func(ctx context.Context, w *pgas.World) error {
+		if len(os.Args) == 4 {
+			return large(ctx, w, os.Args[1], os.Args[2], os.Args[3])
+		}
 		lock, err := pgsync.NewLock(ctx, w.Team())
 		if err != nil {
 			return err

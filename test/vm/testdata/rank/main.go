@@ -38,6 +38,8 @@ func main() {
 			return killed(ctx, w)
 		case "churn":
 			return churn(ctx, w, number(2))
+		case "ping":
+			return ping(ctx, w, number(2), number(3))
 		case "create":
 			return create(ctx, w, number(2))
 		}
@@ -174,6 +176,30 @@ func killed(ctx context.Context, w *pgas.World) error {
 	time.Sleep(200 * time.Millisecond) // so that this rank's end is nobody's news
 	os.Exit(0)
 	return nil
+}
+
+// ping has each rank put so many bytes to its neighbour, flush, and get them back, n times, from and into the same buffers.
+func ping(ctx context.Context, w *pgas.World, n, bytes int) error {
+	win, err := window.Allocate[byte](ctx, w.Team(), bytes*w.Size())
+	if err != nil {
+		return err
+	}
+	next, at := (w.Rank()+1)%w.Size(), bytes*w.Rank()
+	src, dst := pattern(w.Rank(), bytes), make([]byte, bytes)
+	for i := range n {
+		src[i%bytes]++
+		if err := errors.Join(win.Put(next, at, src), win.Flush(next), win.Get(next, at, dst)); err != nil {
+			return err
+		}
+		if string(src) != string(dst) {
+			return fmt.Errorf("ping %d came back otherwise", i)
+		}
+	}
+	if err := win.Fence(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("rank %d got %d answers\n", w.Rank(), n)
+	return win.Free(ctx)
 }
 
 // churn makes and frees n windows, and looks whether the process holds afterwards what it held before.

@@ -1,0 +1,184 @@
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"gopgas/internal/peers"
+	"gopgas/transport"
+)
+
+// endpoint is the way to one rank.
+//
+// The end of a connection must be exact, since what was flushed by it goes before anything newer: whoever posts first counts itself in
+// posted and then looks at state, and the mender first changes state and then waits until posted is 0.
+type endpoint struct {
+	state  atomic.Uint32
+	ep     atomic.Uint64 // the newest incarnation, packed; what is posted goes there in epUp only
+	failed atomic.Uint64 // the incarnation that last reported an error, packed
+	addr   []byte        // under NIC.mu
+
+	seq     atomic.Uint64 // of the newest operation
+	posted  atomic.Int64  // operations that the NIC has or is being given, and has not reported
+	pending atomic.Int64  // pieces in flight, and what Began has counted
+	asked   atomic.Int64  // of these, requests that the target's CPU performs
+	begun   atomic.Int64  // of these, what Began has counted
+	refused atomic.Bool   // the last attempt to connect has failed
+	wanted  atomic.Bool   // a message waits for the connection
+	redo    []int32       // flushed pieces to post again; under NIC.mu
+	bad     atomic.Bool   // there is something for a flush to tell: err, or a failure in the table
+	err     error         // the first asynchronous error not yet reported; under NIC.mu
+}
+
+// States of an endpoint.
+const (
+	epNone       = iota // the next operation connects
+	epConnecting        // somebody does
+	epUp
+	epBroken // a mender is at work
+)
+
+func pack(ep transport.EP) uint64 { return uint64(ep.Index)<<32 | uint64(ep.Incarnation) }
+
+// now returns the newest incarnation.
+func (e *endpoint) now() transport.EP {
+	p := e.ep.Load()
+	return transport.EP{Index: uint32(p >> 32), Incarnation: uint32(p)}
+}
+
+// Learn keeps rank's address if it was not known before.
+func (n *NIC) Learn(rank int, addr []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ends[rank].addr == nil {
+		n.ends[rank].addr = addr
+	}
+}
+
+// Connect makes the connection with rank if there is none; it waits while that is being made or mended. Its error is a
+// *transport.OpError of op.
+func (n *NIC) Connect(op string, rank int) error {
+	e, err := n.enter(op, rank)
+	if err == nil {
+		e.leave()
+	}
+	return err
+}
+
+// enter returns rank's endpoint for one operation, which its completion, or leave, ends. It connects on first use, and
+// waits while the connection is being made.
+func (n *NIC) enter(op string, rank int) (*endpoint, error) {
+	e := &n.ends[rank]
+	for {
+		if n.tryEnter(rank) {
+			return e, nil
+		}
+		if e.state.CompareAndSwap(epNone, epConnecting) {
+			if err := n.dial(rank, epUp, epNone); err != nil {
+				return nil, transport.NewOpError(op, rank, err)
+			}
+			continue
+		}
+		err := n.WaitUntil(op, rank, func() bool { s := e.state.Load(); return s == epUp || s == epNone })
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tryEnter is enter without the waiting.
+func (n *NIC) tryEnter(rank int) bool {
+	e := &n.ends[rank]
+	e.posted.Add(1)
+	if e.state.Load() == epUp {
+		return true
+	}
+	e.leave()
+	return false
+}
+
+func (e *endpoint) leave() { e.posted.Add(-1) }
+
+// dial connects with rank and sets its endpoint's state by the outcome. The caller has made it epConnecting or epBroken.
+func (n *NIC) dial(rank int, good, bad uint32) error {
+	e := &n.ends[rank]
+	n.mu.Lock()
+	addr := e.addr
+	n.mu.Unlock()
+	c, err := n.Domain.Connect(n.ctx, rank, addr)
+	if err != nil {
+		err = n.connectError(rank, err)
+		e.refused.Store(true)
+		e.state.Store(bad)
+		n.sched.Ring()
+		return err
+	}
+	e.refused.Store(false)
+	e.ep.Store(pack(c))
+	e.state.Store(good)
+	n.sched.Ring()
+	return nil
+}
+
+// connectError says why rank cannot be reached, and spreads the word if it is gone.
+func (n *NIC) connectError(rank int, err error) error {
+	if n.closed.Load() {
+		return ErrOwnEnd
+	}
+	if errors.Is(err, transport.ErrPeerGone) {
+		n.lost(rank)
+	}
+	if gone := n.peers.Check(rank); gone != nil {
+		if n.peers.Cause(rank) == peers.Silent {
+			return fmt.Errorf("%w: connect over %s: %w", gone, n.Name, err) // what the NIC has seen is all that is known
+		}
+		return gone
+	}
+	return fmt.Errorf("connect over %s: %w", n.Name, err)
+}
+
+// want has a connection made for what waits for one without a goroutine of its own.
+func (n *NIC) want(rank int) {
+	e := &n.ends[rank]
+	e.wanted.Store(true)
+	if e.state.CompareAndSwap(epNone, epBroken) {
+		n.Go(func() { n.mend(rank) })
+	}
+}
+
+// Pending reports whether anything of this rank is in flight to rank.
+func (n *NIC) Pending(rank int) bool { return n.ends[rank].pending.Load() != 0 }
+
+// Ordered reports whether what is posted to rank now arrives after all that went before.
+func (n *NIC) Ordered(rank int) bool {
+	e := &n.ends[rank]
+	return n.Caps.OrderedWrites && e.asked.Load() == 0 && e.begun.Load() == 0
+}
+
+// Began counts something against rank that is more than pieces: until Ended flushes wait for it, and nothing is ordered behind it.
+func (n *NIC) Began(rank int) {
+	e := &n.ends[rank]
+	e.pending.Add(1)
+	e.begun.Add(1)
+}
+
+// Ended ends what Began has counted. An error is the next flush's to tell.
+func (n *NIC) Ended(rank int, err error) {
+	e := &n.ends[rank]
+	if err != nil {
+		n.mu.Lock()
+		e.blameLocked(err)
+		n.mu.Unlock()
+	}
+	e.begun.Add(-1)
+	e.pending.Add(-1) // last: who waits for this finds nothing left
+}
+
+// blameLocked keeps an error that is nobody's for the next flush, if it is the first.
+func (e *endpoint) blameLocked(err error) {
+	if e.err == nil {
+		e.err = err
+		e.bad.Store(true)
+	}
+}

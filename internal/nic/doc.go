@@ -1,0 +1,68 @@
+// Package nic is one rank's NIC as those use it who carry transfers out: it connects with other ranks, posts operations and messages,
+// hands their ends out, makes broken connections anew, and waits. It knows ranks, addresses and keys. What memory lies there, which way a
+// transfer takes and what it costs is package proto's, which is its Client.
+//
+// # Terms
+//
+//   - Piece, transfer, kept: as in package inflight, whose table is used here under a lock.
+//   - Handle: a transfer, for who waits for it.
+//   - Client: who has the NIC's operations carried out. What a method cannot return him he is told.
+//   - Poller: whoever has the one place at which completions are taken: a goroutine that waits, or else the one that attends.
+//   - Held back: an operation for which nobody waits yet, that goes with the next that is posted.
+//   - Mender: who makes a broken connection anew. It has the endpoint for itself meanwhile.
+//   - Flushed: what the NIC gives back undone since its connection broke. To flush: to wait until nothing is in flight to a rank.
+//   - Tied: of a piece, with something of the client's under the NIC's lock (a firehose) that ends with it.
+//
+// # Life of an operation
+//
+// Its owner takes a piece (Acquire), and a transfer of it if somebody is to wait for it by itself (Begin and Join, BeginOne,
+// Keep); he fills the piece's Buffer, or lends memory of his own, and calls Post. That waits for the connection and for room. From
+// there on the piece is the poller's. When the NIC reports it what it brings is copied to where JoinInto says, the client lets go of
+// what it has lent (Landed), the piece is free, and its transfer, if that was its last part, over. What has no transfer leaves its
+// error to Flush.
+//
+// Operations for which nobody waits (PostLater) are held back until there are Batch of them or the rank does anything else with the
+// NIC, so that they cross into it together; so do those of a Chain. What a pipe sends (TryPost) waits for nothing and
+// is known to its owner by a name of his own.
+//
+// A request to a target's CPU (Ask) is a piece too; its answer settles it. Requests with cookies of the client's (TryAsk) are none.
+//
+// # Life of a connection
+//
+// The first operation to a rank connects, and the others wait meanwhile. An error of any operation breaks the connection; a mender
+// then waits until all that was posted on it is reported, connects, and posts again what was flushed, in its order. Who has
+// something to post waits for the end of that. Where nothing was flushed the next operation connects. Messages that were flushed are
+// sent again too, and performed once (package am). A rank that cannot be reached is given up: what was to be posted again, and requests to it, end
+// in errors, and the client ends what else it has under way there. The next operation tries once more, unless the rank is gone.
+//
+// # Invariants
+//
+//   - N1: a piece's buffer, and what its operation was lent, belong to the NIC until its completion was polled, whoever has stopped
+//     waiting. The client is told of the end of each piece once, before anybody who waits for it can learn of it.
+//   - N2: an asynchronous error is reported once, by the first Flush of its target that follows; that of a put or a fetching atomic
+//     with a handle by whoever asks first, the handle or the Flush.
+//   - N3: a rank known to be gone ends every wait that names it within one slow step of the waiter; Quit ends all.
+//   - N4: what was flushed is posted again, at most three times, in its order and before anything newer; an atomic whose
+//     effect is unknown is not. One break flushes an operation once, so what meets no more than three breaks is done. A
+//     write that was done and not acknowledged is then done again, which only somebody can notice who has seen it before
+//     its flush and has changed the memory since.
+//   - N5: what is held back goes before anything that is posted after it.
+//   - N6: when a poller lets go, all that is waited for is something that the NIC will report, so everybody may sleep, unless the client
+//     is Watchful.
+//   - N7: no operation allocates that goes well, but for a wait that has to step.
+//
+// # Lock order
+//
+//	poll           (at most one poller; try-lock only)
+//	  later.pushing  (try-lock only)
+//	    later.mu       (not held while the NIC is called)
+//	  mu             (Lock: the table, addresses, errors, what is to be posted again; never held across a wait, a post or a registration)
+//	    what the client has under it: Client.LetGoLocked, and its own between Lock and Unlock
+//
+// The client may hold locks of its own while it calls here, but none that Client's methods take.
+//
+// # Limits
+//
+// There are 256 pieces. Who holds some that only he can free must not wait for more: TryAcquire, and Keep without leave to wait, are for
+// him. One connection is kept with each rank.
+package nic

@@ -1,0 +1,116 @@
+package nic
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// Handle is a transfer in flight. The zero Handle is done. Handles are plain values; dropping one loses
+// nothing but the news of its end.
+//
+// It has no more than the four fields that the compiler keeps in registers: a put to mapped memory, which returns the zero
+// Handle, would else clear and copy one in memory, which takes as long as the put. What the transfer is stands in the NIC's table.
+type Handle struct {
+	n   *NIC
+	end *ending
+	id  int32
+	gen uint32
+}
+
+// ending is who wants to know when the program has learned that a transfer has ended.
+type ending struct {
+	told atomic.Bool
+	f    func()
+}
+
+// Watched returns a handle that is done, and calls f when Done or Wait first says so.
+func Watched(f func()) Handle { return Handle{end: &ending{f: f}} }
+
+// OfNIC reports whether h stands for a transfer of a NIC: the zero Handle and those of Watched do not.
+func OfNIC(h Handle) bool { return h.n != nil }
+
+// over tells who wants to know of the end.
+func (h Handle) over() {
+	if h.end != nil && !h.end.told.Swap(true) {
+		h.end.f()
+	}
+}
+
+// Done reports whether the transfer has ended, in success or in error.
+func (h Handle) Done() bool {
+	if h.n == nil {
+		h.over()
+		return true
+	}
+	if h.n.table.Over(h.id, h.gen) {
+		return true
+	}
+	h.n.Progress()
+	return h.n.table.Over(h.id, h.gen) || h.n.closed.Load()
+}
+
+// Wait returns when the transfer has ended, with its error the first time it is asked. When ctx ends first it
+// returns ctx's cause, and the transfer goes on: its buffers stay the NIC's until Done. ctx may be nil.
+func (h Handle) Wait(ctx context.Context) error {
+	if h.n == nil {
+		h.over()
+		return nil
+	}
+	if !h.n.table.Over(h.id, h.gen) {
+		h.n.pollers.Add(1)
+		defer h.n.pollers.Add(-1)
+		h.n.waits.Add(1)
+		what := h.n.what(h)
+		sp := h.n.sched.Begin(ctx, what, nil)
+		for !h.n.table.Over(h.id, h.gen) {
+			if h.n.Progress() {
+				sp.Moved()
+				continue
+			}
+			if h.n.closed.Load() {
+				sp.End()
+				return transport.NewOpError(what.Op, what.Peer, ErrOwnEnd)
+			}
+			if err := sp.Step(); err != nil {
+				sp.End()
+				return transport.NewOpError(what.Op, what.Peer, err)
+			}
+		}
+		sp.End()
+		if sp.Slept() {
+			h.n.slept.Add(1)
+		}
+	}
+	err := h.n.failure(h)
+	if err == nil {
+		return nil // before what follows allocates
+	}
+	if of := (*transport.OpError)(nil); errors.As(err, &of) {
+		return h.n.explain(of.Op, of.Rank, err)
+	}
+	return err
+}
+
+// what says what a transfer is; nothing where it has ended.
+func (n *NIC) what(h Handle) sched.What {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if op, rank, ok := n.table.What(h.id, h.gen); ok {
+		return sched.What{Op: op, Peer: rank}
+	}
+	return sched.What{Peer: -1}
+}
+
+// failure returns the error of a transfer that has ended, the first time it is asked.
+func (n *NIC) failure(h Handle) error {
+	if !n.table.Failed() {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.table.Failure(h.id, h.gen)
+}

@@ -1,0 +1,145 @@
+package nic
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gopgas/internal/peers"
+	"gopgas/transport"
+)
+
+// A connection that breaks is made again: what was flushed is posted again in its order before anything newer, and what
+// was posted again am.MostTries times fails when it is flushed once more. Once would not do: a connection that breaks while
+// nothing is in flight is noticed by the next operation, which a break of its own can still meet.
+
+// broke notes that an operation on ep has ended in an error, which breaks the connection.
+func (n *NIC) broke(ep transport.EP) {
+	e := &n.ends[ep.Index]
+	e.failed.Store(pack(ep))
+	if e.ep.Load() == pack(ep) && e.state.CompareAndSwap(epUp, epBroken) {
+		n.Go(func() { n.mend(int(ep.Index)) })
+	}
+}
+
+// mendPause is how long a mender leaves the NIC to others when it has nothing to report.
+const mendPause = 50 * time.Microsecond
+
+// redialPause is how long a mender waits before it tries what has just failed.
+const redialPause = time.Millisecond
+
+// mend takes a broken endpoint over until it works again or is found to be of no use. It polls for itself and never
+// spreads news, which would need the endpoint.
+func (n *NIC) mend(rank int) {
+	e := &n.ends[rank]
+	for e.posted.Load() != 0 {
+		if n.closed.Load() {
+			return
+		}
+		if !n.Progress() && n.sched.Sleep(n.ctx, mendPause) != nil {
+			return
+		}
+	}
+	n.mu.Lock()
+	redo := e.redo
+	e.redo = nil
+	n.mu.Unlock()
+	// What was posted after the break may have been reported before what was flushed by it.
+	slices.SortFunc(redo, func(a, b int32) int { return cmp.Compare(n.table.Piece(a).Seq, n.table.Piece(b).Seq) })
+	if len(redo) == 0 && !n.holds() && !e.wanted.Load() {
+		n.mended(e, epNone) // whoever has something to do connects
+		return
+	}
+	err := n.peers.Check(rank)
+	if err == nil && e.refused.Load() {
+		err = n.sched.Sleep(n.ctx, redialPause)
+	}
+	if err == nil {
+		e.wanted.Store(false)
+		err = n.dial(rank, epBroken, epBroken)
+	}
+	for _, id := range redo {
+		if err == nil {
+			err = n.postAgain(e, id)
+		}
+		if err != nil {
+			n.settle(id, err)
+		}
+	}
+	if err != nil {
+		n.giveUp(rank, err)
+		n.mended(e, epNone)
+		return
+	}
+	n.mended(e, epUp)
+	if e.failed.Load() == e.ep.Load() {
+		n.broke(e.now()) // it has broken while nobody but the mender used it
+	}
+}
+
+// mended ends a mender's hold of an endpoint. Messages may wait for that where nobody of this rank polls.
+func (n *NIC) mended(e *endpoint, state uint32) {
+	e.state.Store(state)
+	n.sched.Ring()
+	n.Domain.Wake()
+}
+
+// postAgain posts a flushed piece on the new connection. It is called by the mender only, in order.
+func (n *NIC) postAgain(e *endpoint, id int32) error {
+	n.table.Piece(id).Tries++
+	op := n.table.Op(id)
+	op[0].EP = e.now()
+	e.posted.Add(1)
+	for {
+		k, err := n.Domain.Post(op)
+		if k == 1 {
+			return nil
+		}
+		if err == nil && !n.Progress() {
+			err = n.sched.Sleep(n.ctx, mendPause)
+		}
+		if err != nil {
+			e.leave()
+			return err
+		}
+	}
+}
+
+// lost records that rank is gone, and leaves the telling to the next one who polls.
+func (n *NIC) lost(rank int) {
+	if n.peers.MarkGone(rank, peers.Silent) {
+		n.news.Store(true)
+	}
+	n.giveUp(rank, n.peers.Check(rank))
+}
+
+// spread has every other rank told who is gone: only those that were connected to a rank hear of its end from the NIC.
+// The telling posts and may wait, for a connection that is being made for instance, perhaps by the very goroutine whose wait has polled:
+// so it runs beside.
+func (n *NIC) spread() {
+	n.news.Store(false)
+	n.client.Tell()
+	n.spreading.Store(false)
+	if n.news.Load() {
+		n.Domain.Wake() // somebody looks once more
+	}
+}
+
+// giveUp ends the requests to a rank with err: no answer will come.
+func (n *NIC) giveUp(rank int, err error) {
+	var own, others []uint64
+	if n.am != nil {
+		for _, cookie := range n.am.Lost(rank) {
+			if cookie < FirstCookie {
+				own = append(own, cookie)
+			} else {
+				others = append(others, cookie)
+			}
+		}
+	}
+	n.client.GaveUp(rank, others, err)
+	for _, id := range own {
+		n.ends[rank].asked.Add(-1)
+		n.settle(int32(id), err)
+	}
+}

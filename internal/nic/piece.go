@@ -1,0 +1,138 @@
+package nic
+
+import (
+	"context"
+	"errors"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// ErrNoRoom says that no piece, slot or transfer is free now, to who must not wait for one.
+var ErrNoRoom = errors.New("no room")
+
+// Acquire takes a piece, and a slot if wanted, for an operation to rank; it waits for them. Who holds pieces already
+// that only he can free must not wait for more: see TryAcquire. The piece is the caller's until Post has it, or Abandon.
+func (n *NIC) Acquire(op string, rank int, slot bool) (int32, error) {
+	id, ok := n.TryAcquire(rank, slot)
+	if ok {
+		return id, nil
+	}
+	err := n.WaitUntil(op, rank, func() bool {
+		id, ok = n.TryAcquire(rank, slot)
+		return ok
+	})
+	return id, err
+}
+
+// TryAcquire is Acquire without the waiting.
+func (n *NIC) TryAcquire(rank int, slot bool) (id int32, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.TryAcquireLocked(rank, slot)
+}
+
+// TryAcquireLocked is TryAcquire for who holds Lock.
+func (n *NIC) TryAcquireLocked(rank int, slot bool) (id int32, ok bool) {
+	if id, ok = n.table.TryAcquire(rank, slot); ok {
+		n.ends[rank].pending.Add(1)
+	}
+	return id, ok
+}
+
+// NextLocked is the piece that the next TryAcquireLocked or TryBeginOneLocked takes; ok is false where there is none, or, if a transfer
+// is wanted, none of these.
+func (n *NIC) NextLocked(transfer bool) (id int32, ok bool) {
+	if transfer && !n.table.Vacant() {
+		return 0, false
+	}
+	return n.table.Next()
+}
+
+// Abandon frees a piece that was not posted. A transfer that it is a part of is told by PartDone.
+func (n *NIC) Abandon(id int32) {
+	n.client.Landed(id)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ends[n.table.Piece(id).Rank].pending.Add(-1)
+	if n.table.Untie(id) {
+		n.client.LetGoLocked(id)
+	}
+	n.table.Free(id)
+}
+
+// Tie has Client.LetGoLocked called when piece id ends, once. The piece is the caller's.
+func (n *NIC) Tie(id int32) { n.table.Piece(id).Tied = true }
+
+// Buffer is the NIC memory of piece id for so many bytes, and its key. It belongs to who has the piece.
+func (n *NIC) Buffer(id int32, bytes int) (mem.Range, uint64) { return n.table.Buffer(id, bytes) }
+
+// Kept is an operation whose result its waiter takes from the piece's buffer, and then gives the piece back.
+type Kept struct {
+	Handle
+	ID int32 // the piece
+}
+
+// Keep takes a piece that its waiter gives back, with a slot if wanted, and a transfer of it, for an operation to rank. Without leave to
+// wait it fails with ErrNoRoom where it would have to.
+func (n *NIC) Keep(name string, rank int, slot, wait bool) (Kept, error) {
+	// Whoever holds pieces that wait for him does not wait at all.
+	k, ok := n.tryKeep(name, rank, slot)
+	switch {
+	case ok:
+		return k, nil
+	case !wait:
+		return Kept{}, ErrNoRoom
+	}
+	err := n.WaitUntil(name, rank, func() bool {
+		k, ok = n.tryKeep(name, rank, slot)
+		return ok
+	})
+	return k, err
+}
+
+func (n *NIC) tryKeep(name string, rank int, slot bool) (k Kept, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.TryKeepLocked(name, rank, slot)
+}
+
+// TryKeepLocked is Keep for who holds Lock: it does not wait.
+func (n *NIC) TryKeepLocked(name string, rank int, slot bool) (k Kept, ok bool) {
+	if k.Handle, k.ID, ok = n.TryBeginOneLocked(name, rank, slot); ok {
+		n.table.Piece(k.ID).Keep = true
+	}
+	return k, ok
+}
+
+// PostKept posts op with a kept piece for a result of so many bytes.
+func (n *NIC) PostKept(name string, rank int, op transport.Op, bytes int, slot, wait bool) (Kept, error) {
+	k, err := n.Keep(name, rank, slot, wait)
+	if err != nil {
+		return Kept{}, err
+	}
+	buf, key := n.Buffer(k.ID, bytes)
+	op.NSGE = 1
+	op.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+	if err := n.Post(name, k.ID, op); err != nil {
+		n.PartDone(k.Handle, nil)
+		return Kept{}, err
+	}
+	return k, nil
+}
+
+// Take waits for a kept word and gives the piece back.
+func (n *NIC) Take(k Kept) (uint64, error) {
+	err := k.Wait(context.Background())
+	buf, _ := n.Buffer(k.ID, 8)
+	word := buf.Word64(0).Load()
+	n.Give(k.ID)
+	return word, err
+}
+
+// Give gives a kept piece back, whose operation is over.
+func (n *NIC) Give(id int32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.table.Free(id)
+}

@@ -1,0 +1,196 @@
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gopgas/internal/am"
+	"gopgas/internal/invariants"
+	"gopgas/transport"
+)
+
+// What an operation ends with.
+var (
+	// ErrOwnEnd: this rank's NIC is closed or has failed.
+	ErrOwnEnd = fmt.Errorf("this rank's NIC: %w", transport.ErrClosed)
+	// ErrConnectionLost: it was not posted again, as an atomic that may have been done, or has met too many breaks.
+	ErrConnectionLost = errors.New("the connection broke before the operation was done; its effect is unknown")
+	// ErrRefused: the target's NIC, or its CPU, has not let it have the memory.
+	ErrRefused = errors.New("the target's NIC refused the access: the memory was freed, or its key is wrong")
+)
+
+// Progress hands out completions and moves along what waits for them if nobody else does so; it reports whether there was
+// anything to do. It waits for nothing.
+func (n *NIC) Progress() bool {
+	if n.closed.Load() {
+		return false
+	}
+	n.push()
+	if !n.poll.TryLock() {
+		return false
+	}
+	cq := n.cq[:]
+	if !n.sched.Virtual() && invariants.Sometimes(10) {
+		cq = cq[:1] // the others are polled another time
+	}
+	k, err := n.Domain.Poll(cq)
+	if err != nil {
+		n.closed.Store(true)
+	}
+	for i := range n.cq[:k] {
+		n.finish(&n.cq[i])
+	}
+	n.sched.Served() // messages were handled
+	if n.am != nil {
+		if n.am.Holds() {
+			n.again()
+		}
+		_ = n.am.Flush()
+	}
+	moved := n.client.Advance()
+	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
+		n.Go(n.spread) // while the poller's place is taken: Quit looks for helpers when it has it
+	}
+	n.poll.Unlock()
+	if n.closed.Load() {
+		n.sched.Ring() // Quit waits for the lock
+	}
+	if k > 0 || moved {
+		n.sched.Ring() // others of this rank may sleep for one of these
+	}
+	return (k > 0 || moved) && err == nil
+}
+
+// finish handles one completion.
+func (n *NIC) finish(c *transport.Completion) {
+	switch {
+	case c.Kind == transport.OpPeerDown:
+		if c.EP.Index < uint32(len(n.ends)) {
+			n.lost(int(c.EP.Index))
+		}
+		return
+	case c.Kind == transport.OpPortDown:
+		return // what is on the way fails by itself, if it fails
+	case c.Status != transport.StatusOK && c.Kind != transport.OpRecv:
+		n.broke(c.EP)
+	}
+	if c.Kind == transport.OpRecv && n.am != nil && n.client.Arrived(c) {
+		_ = n.am.Spent(c) // fails only when the NIC is closing
+		return
+	}
+	if n.am != nil && n.am.Owns(c) {
+		n.arrived(c)
+		return
+	}
+	id := int32(c.Cookie)
+	p := n.table.Piece(id)
+	e := &n.ends[p.Rank]
+	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
+	if c.Status == transport.StatusFlushed && p.Tries < am.MostTries && n.peers.Check(p.Rank) == nil {
+		n.mu.Lock()
+		e.redo = append(e.redo, id)
+		n.mu.Unlock()
+		return
+	}
+	if c.Status == transport.StatusOK && p.Dst.Bytes != 0 {
+		// The destination is the NIC's until the transfer's generation grows, below.
+		from, _ := n.Buffer(id, p.Dst.Bytes)
+		copy(p.Dst.Data(), from.Data())
+		n.sched.ChargeCopy(p.Dst.Bytes, p.Dst.Bytes)
+	}
+	var err error
+	if c.Status != transport.StatusOK {
+		err = n.statusError(p.Rank, c)
+	}
+	n.settle(id, err)
+}
+
+// settle ends a piece.
+func (n *NIC) settle(id int32, err error) {
+	n.client.Landed(id) // before whoever then learns of the end unmaps its memory
+	if inner, piped := n.settleOwn(id, err); piped {
+		n.client.Reported(inner, err)
+	}
+}
+
+// settleOwn is settle but for what the client is told without the lock.
+func (n *NIC) settleOwn(id int32, err error) (inner uint64, piped bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.table.Untie(id) {
+		n.client.LetGoLocked(id)
+	}
+	p := n.table.Piece(id)
+	inner, piped = p.Inner, p.Piped
+	rank, tell, loose := n.table.Settle(id, err)
+	e := &n.ends[rank]
+	if loose {
+		e.blameLocked(err)
+	}
+	if tell {
+		e.bad.Store(true) // N2: nobody may wait for the handle
+	}
+	e.pending.Add(-1)
+	return inner, piped
+}
+
+// statusError says what a completion means, in the device's words where it has some.
+func (n *NIC) statusError(rank int, c *transport.Completion) error {
+	var err error
+	switch c.Status {
+	case transport.StatusPeerGone:
+		n.lost(rank)
+		err = n.peers.Check(rank)
+	case transport.StatusFlushed, transport.StatusInDoubt:
+		if err = n.peers.Check(rank); err == nil {
+			err = ErrConnectionLost
+		}
+	case transport.StatusRemoteAccess:
+		err = ErrRefused
+	default:
+		err = fmt.Errorf("the NIC reported status %d", c.Status)
+	}
+	if x, ok := n.Domain.(transport.Explainer); ok {
+		if why := x.Explain(*c); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+	}
+	return err
+}
+
+// Naps of attend while others poll.
+const (
+	napFirst    = 200 * time.Microsecond
+	napLongest  = time.Millisecond
+	napWatchful = 20 * time.Microsecond // the first while the client is watchful
+)
+
+// attend serves the NIC when nobody of this rank polls: requests of peers, and completions for parked waits. It
+// sleeps until the NIC has something; while a wait polls, or one has just polled and the next may follow, it keeps out
+// of the way: a NIC that must say when it has something is slower.
+func (n *NIC) attend() {
+	defer n.unattended.Store(true)
+	seen, idle := n.waits.Load(), napWatchful
+	for n.ctx.Err() == nil {
+		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
+			seen = n.waits.Load()
+			n.nap.Wait(n.sched, nap)
+		}
+		if n.client.Watchful() && !n.closed.Load() { // the NIC says nothing of what is waited for
+			if n.Progress() {
+				idle = napWatchful
+			} else {
+				n.nap.Wait(n.sched, idle)
+				idle = min(2*idle, napLongest)
+			}
+			continue
+		}
+		idle = napWatchful
+		if err := n.Domain.Wait(n.ctx); err != nil {
+			return
+		}
+		for n.Progress() {
+		}
+	}
+}

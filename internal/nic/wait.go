@@ -1,0 +1,119 @@
+package nic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// WaitUntil polls and steps until cond holds, rank is gone or the NIC is closed. cond must not wait. The rank -1 stands for no single
+// one. Its error is a *transport.OpError of op.
+func (n *NIC) WaitUntil(op string, rank int, cond func() bool) error {
+	return n.WaitWithin(context.Background(), op, rank, cond)
+}
+
+// WaitWithin is WaitUntil that ends with ctx, too.
+func (n *NIC) WaitWithin(ctx context.Context, op string, rank int, cond func() bool) error {
+	var watch sched.Watch
+	if rank >= 0 {
+		watch = n.peers.Watch(rank)
+	}
+	n.pollers.Add(1)
+	defer n.pollers.Add(-1)
+	n.waits.Add(1)
+	sp := n.sched.Begin(ctx, sched.What{Op: op, Peer: rank}, watch)
+	defer sp.End()
+	for !cond() {
+		if n.Progress() {
+			sp.Moved()
+			continue
+		}
+		if n.closed.Load() {
+			return transport.NewOpError(op, rank, ErrOwnEnd)
+		}
+		if err := sp.Step(); err != nil {
+			return transport.NewOpError(op, rank, err)
+		}
+	}
+	if rank >= 0 && sp.Slept() {
+		n.slept.Add(1)
+	}
+	return nil
+}
+
+// Alone keeps whoever attends to the NIC out of the way until done is called: the caller polls by Progress.
+func (n *NIC) Alone() (done func()) {
+	n.pollers.Add(1)
+	n.waits.Add(1)
+	return func() { n.pollers.Add(-1) }
+}
+
+// Slept is how many waits for one rank have ended well that went past their spinning.
+func (n *NIC) Slept() uint64 { return n.slept.Load() }
+
+// Flush waits until nothing of this rank is in flight to rank, and returns the first error that nobody was told of. It ends early
+// with ctx: what is in flight goes on.
+func (n *NIC) Flush(ctx context.Context, rank int) error {
+	e := &n.ends[rank]
+	if e.pending.Load() != 0 {
+		if err := n.WaitWithin(ctx, "flush", rank, func() bool { return e.pending.Load() == 0 }); err != nil {
+			return err
+		}
+	}
+	if !e.bad.Load() {
+		return nil
+	}
+	n.mu.Lock()
+	err := e.err
+	if err == nil {
+		err = n.table.Untold(rank)
+	}
+	e.err = nil
+	e.bad.Store(false)
+	n.mu.Unlock()
+	return n.explain("flush", rank, transport.NewOpError("flush", rank, err))
+}
+
+// Idle reports whether nothing of this rank is in flight to anybody, or held back, and no failure is left that nobody was told of.
+func (n *NIC) Idle() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for r := range n.ends {
+		if e := &n.ends[r]; e.pending.Load() != 0 || e.begun.Load() != 0 || e.asked.Load() != 0 || e.err != nil {
+			return false
+		}
+	}
+	return n.HeldBack() == 0 && n.table.Fetching() == 0 && !n.table.Failed()
+}
+
+// newsTime is how long a broken connection may wait for the news that its rank is gone.
+const newsTime = 100 * time.Millisecond
+
+// explain returns err, the error of op to rank, and for a broken connection its cause if that becomes known soon: the NIC
+// reports what was in flight before, or instead of, the end of the peer.
+func (n *NIC) explain(op string, rank int, err error) error {
+	if !errors.Is(err, ErrConnectionLost) {
+		return err
+	}
+	ctx, cancel := n.sched.WithTimeout(context.Background(), newsTime)
+	defer cancel()
+	sp := n.sched.Begin(ctx, sched.What{Op: op, Peer: rank}, nil)
+	defer sp.End()
+	for !n.closed.Load() {
+		if gone := n.peers.Check(rank); gone != nil {
+			return transport.NewOpError(op, rank, fmt.Errorf("%w; %w", gone, ErrConnectionLost))
+		}
+		if n.Progress() {
+			sp.Moved()
+			continue
+		}
+		if sp.Step() != nil {
+			break // no news within the time
+		}
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package proto
+
+import (
+	"gopgas/internal/am"
+	"gopgas/internal/hose"
+	"gopgas/internal/peers"
+	"gopgas/transport"
+)
+
+// client is what room nic calls upwards: see nic.Client. What is piped, leased or in buckets learns here how its operations end.
+type client struct{ n *device }
+
+// Landed gives back what keeps the memory of a piece registered.
+func (c client) Landed(id int32) {
+	if h := &c.n.direct.holds[id]; h.Region() != nil {
+		c.n.direct.reg.Release(h)
+	}
+}
+
+// LetGoLocked lets go of a piece's firehose.
+func (c client) LetGoLocked(id int32) { c.n.hoses.ReleaseLocked(id) }
+
+// Reported tells whose operation a piece was how it ended.
+func (c client) Reported(cookie uint64, err error) {
+	if cookie&gaugeCookie != 0 {
+		c.n.gauge.reported(err)
+	} else {
+		c.n.flights.Reported(cookie, err)
+	}
+}
+
+// Handle performs a request of a peer.
+func (c client) Handle(r am.Request, out []byte) (int, uint8) { return c.n.handle(r, out) }
+
+// Answered takes the answer to a message about firehoses or leases.
+func (c client) Answered(r am.Reply, err error) {
+	if r.Cookie&hose.Cookie != 0 {
+		c.n.hoses.Answered(r.Cookie, r.Status, r.Payload, err)
+	} else {
+		c.n.flights.Answered(r, err)
+	}
+}
+
+// Arrived takes data that lie in this rank's workspace.
+func (c client) Arrived(k *transport.Completion) bool {
+	return c.n.flights.Arrived(k)
+}
+
+// GaveUp ends what is under way with a rank by more than pieces.
+func (c client) GaveUp(rank int, cookies []uint64, err error) {
+	n := c.n
+	var hoses, notes []uint64
+	for _, id := range cookies {
+		if id&hose.Cookie != 0 {
+			hoses = append(hoses, id)
+		} else {
+			notes = append(notes, id)
+		}
+	}
+	n.flights.GaveUp(rank, notes, err)
+	switch {
+	case n.hoses == nil:
+	case n.e.Peers.Check(rank) != nil:
+		n.hoses.Lost(rank)
+	default:
+		n.hoses.End(rank, hoses, err)
+	}
+}
+
+// Advance moves firehoses, pipes and leases along.
+func (c client) Advance() (moved bool) {
+	if c.n.hoses != nil {
+		c.n.hoses.Progress()
+	}
+	return c.n.flights.Advance()
+}
+
+// Watchful reports whether there are leases.
+func (c client) Watchful() bool { return c.n.flights.Watchful() }
+
+// Tell writes who is gone into the rank blocks of those who have not seen it themselves.
+func (c client) Tell() {
+	n, p := c.n, c.n.e.Peers
+	first := p.First()
+	for dead := range n.e.Size {
+		cause := p.Cause(dead)
+		if cause == 0 {
+			continue
+		}
+		for r := range n.e.blocks {
+			to := &n.e.blocks[r]
+			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.Cause(r) != 0 {
+				continue
+			}
+			if n.store64("tell", to, peers.GoneOff(dead), uint64(cause)) == nil {
+				_ = n.store64("tell", to, peers.FirstOff, first) // whoever cannot be told will find out for itself
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package proto
+
+import (
+	"sync/atomic"
+
+	"gopgas/eager"
+	"gopgas/internal/errand"
+	"gopgas/internal/flight"
+	"gopgas/internal/hose"
+	"gopgas/internal/mem"
+	"gopgas/internal/nic"
+	"gopgas/transport"
+)
+
+// device is a NIC with all the ways that transfers over it can take.
+type device struct {
+	*nic.NIC
+	e *Engine
+
+	direct direct // transfers from and to the user's memory
+	small  small  // those that are small
+	bulk   bulk   // those that are large and not registered
+	gauge  gauge
+	forced atomic.Uint32 // a selector.Protocol, or None
+
+	flights *flight.Flights // in pipes, with leases or without
+	hoses   *hose.Set       // nil: the NIC has no limit, or cannot do without whole registrations
+	bares   atomic.Uint32   // memory attached so far that is not registered
+	exposed errand.Memories // what handlers may touch
+}
+
+func newDevice(e *Engine, d transport.Domain) (*device, error) {
+	n := &device{e: e}
+	var err error
+	n.NIC, err = nic.New(nic.Config{
+		Rank: e.Rank, Size: e.Size, Name: e.config.NICName, Domain: d, Sched: e.Sched, Peers: e.Peers, Slots: e.config.Slots,
+		NoInline: e.config.Eager.Mode == eager.OnlyBounce, Client: client{n},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := n.prepareFlights(e.config.Bulk, e.config.Leases); err != nil {
+		return nil, err
+	}
+	if err := n.Listen(n.flights.Immediates()); err != nil {
+		return nil, err
+	}
+	if err := n.prepareMemory(e.config.Registration); err != nil {
+		return nil, err
+	}
+	n.shareRoom()
+	n.prepareSmall(e.config.Eager)
+	n.Start()
+	return n, nil
+}
+
+func (n *device) close() error {
+	n.Quit()
+	err := n.closeDirect()
+	if cerr := n.Domain.Close(); cerr != nil {
+		err = cerr
+	}
+	n.flights.Close()
+	n.direct.reg.Forget()
+	return err
+}
+
+// know lets handlers touch exposed memory that is registered as a whole.
+func (n *device) know(key transport.Region, r mem.Range) {
+	n.exposed.Know(key.RKey, r)
+	n.flights.Exposed(key)
+}
+
+// forget is know's inverse. What handlers have begun goes on until flights are drained.
+func (n *device) forget(rkey uint64) {
+	n.exposed.Forget(rkey)
+	n.flights.Withdrawn(rkey)
+}
+
+// Handle is a transfer in flight: see nic.Handle. The zero Handle is done.
+type Handle = nic.Handle
+
+// Watched returns a handle that is done, and calls f when Done or Wait first says so.
+func Watched(f func()) Handle { return nic.Watched(f) }

@@ -1,0 +1,115 @@
+package proto
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/seats"
+	"gopgas/transport/transporttest"
+)
+
+// share opens the boards of a team whose ranks are on one node.
+func (tm *team) share() {
+	words := make([]atomic.Uint64, 3*len(tm.e))
+	places := make([]seats.Place, len(tm.e))
+	for i := range places {
+		places[i] = seats.Place{Bytes: &words[3*i], Gap: &words[3*i+1], Turn: &words[3*i+2]}
+	}
+	for _, e := range tm.e {
+		e.board.Open(places)
+	}
+}
+
+// TestMeasuredBeside: transfers go on while the costs are measured, and before, when another rank of the node measures. A rank that is gone
+// does not keep the others from it.
+func TestMeasuredBeside(t *testing.T) {
+	const n = 256 << 10
+	tm := newTeamWith(t, 3, n, transporttest.FabricConfig{}, nil, func(*Config) {})
+	tm.share()
+	src := filled(n)
+	transfers := func(e *Engine, to *Remote) {
+		for range 3 * enough {
+			h, err := e.PutNB(to, 0, src)
+			require.NoError(t, err)
+			require.NoError(t, h.Wait(context.Background()))
+			require.NoError(t, e.Flush(to))
+		}
+	}
+	measured := func(e *Engine) func() bool { return func() bool { return e.nic().prices().Measured } }
+
+	require.True(t, tm.e[2].takeTurn())
+	transfers(tm.e[0], &tm.of[0][1])
+	require.True(t, tm.e[0].nic().gauge.begun.Load())
+	require.False(t, measured(tm.e[0])(), "it is another rank's turn")
+	require.False(t, tm.e[0].Measured())
+	tm.e[2].leaveTurn()
+	require.Eventually(t, measured(tm.e[0]), time.Minute, time.Millisecond)
+
+	require.True(t, tm.e[2].takeTurn())
+	tm.fabric.Kill(2)
+	require.Eventually(t, func() bool {
+		return tm.e[1].Put(&tm.of[1][2], 0, src) != nil || tm.e[1].Flush(&tm.of[1][2]) != nil
+	}, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return tm.e[1].Peers.Check(2) != nil }, time.Minute, time.Millisecond)
+	transfers(tm.e[1], &tm.of[1][0])
+	require.Eventually(t, measured(tm.e[1]), time.Minute, time.Millisecond)
+	require.Equal(t, src.Data(), tm.mem[0].Data())
+}
+
+// TestMeasuredWithAPeer: a large transfer to memory that all free together is the occasion to read it, and who has flushed knows that it is
+// read no more. Other memory is not read.
+func TestMeasuredWithAPeer(t *testing.T) {
+	const n = 256 << 10
+	tm := newTeamWith(t, 2, n, transporttest.FabricConfig{}, nil, func(*Config) {})
+	e, to := tm.e[0], &tm.of[0][1]
+	g := &e.nic().gauge
+	require.NoError(t, e.nic().measureNow())
+	own := e.nic().prices()
+	require.EqualValues(t, peerWanted, g.peer.Load())
+	alone := *to
+	alone.together = false
+	src := filled(n)
+	require.NoError(t, e.Put(&alone, 0, src))
+	require.NoError(t, e.Flush(&alone))
+	require.EqualValues(t, peerWanted, g.peer.Load())
+	require.NoError(t, e.Put(to, 0, src))
+	if raceEnabled { // the detector cannot know that what is read means nothing
+		require.EqualValues(t, peerWanted, g.peer.Load())
+		return
+	}
+	require.NotEqualValues(t, peerWanted, g.peer.Load())
+	require.NoError(t, e.Flush(to))
+	require.EqualValues(t, peerDone, g.peer.Load())
+	require.True(t, e.Measured())
+	now := e.nic().prices()
+	require.NotSame(t, own, now)
+	require.True(t, now.Measured)
+	require.Equal(t, own.Small, now.Small)
+	require.Zero(t, g.flying.Load())
+	require.NoError(t, e.Put(to, 0, src))
+	require.NoError(t, e.Flush(to))
+	require.Same(t, now, e.nic().prices(), "once")
+}
+
+// TestCloseEndsMeasuring: nothing of a measurement is at work, or begins, when the NIC is closed, wherever it was.
+func TestCloseEndsMeasuring(t *testing.T) {
+	const n = 256 << 10
+	for _, pause := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond} { // any time will do
+		tm := newTeamWith(t, 2, n, transporttest.FabricConfig{Jitter: 10 * time.Microsecond}, nil, func(*Config) {})
+		tm.share()
+		m := tm.e[0].nic()
+		m.measure()
+		time.Sleep(pause)
+		require.NoError(t, tm.e[0].Close())
+		require.True(t, m.gauge.over.Load())
+		require.True(t, tm.e[1].takeTurn(), "it has been given back")
+		tm.e[1].leaveTurn()
+		if p := m.prices(); !p.Measured {
+			require.Error(t, p.Why)
+		}
+	}
+}

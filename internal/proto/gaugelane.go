@@ -1,0 +1,145 @@
+package proto
+
+import (
+	"context"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/nic"
+	"gopgas/internal/selector"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// gaugeLane is the NIC as a measurement sees it. far is the half of its memory that transfers are made with.
+type gaugeLane struct {
+	nic.Lane
+	n   *device
+	far *Remote
+}
+
+// gaugeCookie marks the operations of a measurement.
+const gaugeCookie = 1 << 62
+
+// Post implements superpipe.NIC: it marks the operations as a measurement's.
+func (l gaugeLane) Post(ops []transport.Op) (int, error) {
+	for i := range ops {
+		ops[i].Cookie = gaugeCookie
+	}
+	g := &l.n.gauge
+	g.flying.Add(int64(len(ops)))
+	k, err := l.Lane.Post(ops)
+	g.flying.Add(int64(k - len(ops)))
+	return k, err
+}
+
+// reset forgets the operations of an earlier measurement, which are over.
+func (g *gauge) reset() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.done, g.failed = 0, nil
+}
+
+// reported notes the end of an operation of the measurement.
+func (g *gauge) reported(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flying.Add(-1)
+	g.done++
+	if g.failed == nil {
+		g.failed = err
+	}
+}
+
+// Poll implements prices.NIC, as all that follows.
+func (l gaugeLane) Poll(cq []transport.Completion) (int, error) {
+	l.n.Progress()
+	g := &l.n.gauge
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.failed != nil:
+		return 0, g.failed
+	case l.n.Closed():
+		return 0, nic.ErrOwnEnd
+	}
+	k := min(g.done, len(cq))
+	clear(cq[:k])
+	g.done -= k
+	return k, nil
+}
+
+func (l gaugeLane) Flying() bool { return l.n.gauge.flying.Load() != 0 }
+
+func (l gaugeLane) Connect(rank int) error {
+	return l.n.NIC.Connect("measure", rank)
+}
+
+func (l gaugeLane) Alone() (done func()) {
+	return l.n.NIC.Alone()
+}
+
+// journey is a transfer of a measurement.
+func (l gaugeLane) journey(get bool, p Path) journey {
+	t := journey{name: "measure", kind: transport.OpWrite, r: l.far, path: p}
+	if get {
+		t.kind = transport.OpRead
+	}
+	return t
+}
+
+func (l gaugeLane) Slotted(get bool, user mem.Range) (err error) {
+	n, t := l.n, l.journey(get, PathBounce)
+	if get {
+		err = n.get(t.r, t.off, user)
+	} else {
+		err = n.put(t.name, t.r, t.off, user)
+	}
+	n.e.counts.forget(t.path, t.r.Rank, user.Bytes)
+	if get || err != nil {
+		return err
+	}
+	return l.over(t.name)
+}
+
+func (l gaugeLane) Piped(get bool, user mem.Range) error {
+	t := l.journey(get, PathPipe)
+	err := l.n.piped(&t, user, selector.Pipe)
+	if err != nil {
+		return err
+	}
+	l.n.e.counts.forget(t.path, t.r.Rank, user.Bytes)
+	return l.over(t.name)
+}
+
+// over waits until all that this rank has sent itself has arrived.
+func (l gaugeLane) over(name string) error {
+	return l.n.WaitUntil(name, l.far.Rank, func() bool { return !l.n.Pending(l.far.Rank) })
+}
+
+// Past is a transfer as single makes it, but for a cache of its own, so that nothing is counted as the program's.
+func (l gaugeLane) Past(get bool, user mem.Range, cache *regmgr.Manager) error {
+	n, t := l.n, l.journey(get, PathBypass)
+	if err := n.reach(t.name, t.r, t.off, user.Bytes); err != nil {
+		return err
+	}
+	h, id, err := n.BeginOne(t.name, t.r.Rank)
+	if err != nil {
+		return err
+	}
+	var hold regmgr.Hold
+	if err := cache.Acquire(&hold, regmgr.Request{Mem: user, Access: t.rights()}); err != nil {
+		n.Abandon(id)
+		n.PartDone(h, nil)
+		return err
+	}
+	defer cache.Release(&hold)
+	n.e.counts.add(t.path, t.r.Rank, user.Bytes)
+	n.e.counts.forget(t.path, t.r.Rank, user.Bytes)
+	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(t.off), RKey: t.r.rkey}
+	op.SGE[0] = transport.SGE{Mem: user, LKey: hold.LKey()}
+	if err := n.Post(t.name, id, op); err != nil {
+		n.PartDone(h, nil)
+		return err
+	}
+	return h.Wait(context.Background())
+}

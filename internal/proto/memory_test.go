@@ -1,0 +1,52 @@
+package proto
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/peers"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+	"gopgas/transport/auto"
+)
+
+// TestAfford: a limit too low for a NIC's own buffers is told once, with their sum, and that sum is enough.
+func TestAfford(t *testing.T) {
+	open := func(most int64) (*Engine, error) {
+		s := sched.Goroutine(1)
+		e := New(Config{
+			Size: 1, Sched: s, Peers: peers.New(1), Nodes: []int{0}, NICName: "tcp",
+			OpenNIC: func(ctx context.Context) (transport.Domain, error) {
+				p, err := auto.Provider("tcp", auto.Config{MaxPinned: most})
+				if err != nil {
+					return nil, err
+				}
+				return p.Open(ctx, transport.Config{Size: 1, Job: "afford", Secret: []byte("s"), Sched: s})
+			},
+		})
+		return e, e.openNIC(t.Context())
+	}
+	var limit *transport.LimitError
+	_, err := open(1)
+	require.ErrorAs(t, err, &limit)
+	require.Contains(t, limit.Found, "1 B that it may register")
+	require.Regexp(t, `^\d+\.\d MiB in all`, limit.Needed)
+	require.Regexp(t, `^PGAS_MAX_PINNED=\d+M or more`, limit.Setting)
+
+	e, err := open(1 << 30)
+	require.NoError(t, err)
+	m := e.Memory(1)
+	require.Positive(t, m.Leases)
+	require.Positive(t, m.Measuring)
+	require.Greater(t, e.Memory(64).Messages, m.Messages)
+	require.NoError(t, e.Close())
+	const pages = 3 * 4096 // each of the three buffers begins a page
+	enough := int64(m.Slots + m.Scratch + m.Messages)
+	_, err = open(enough - 1)
+	require.ErrorAs(t, err, &limit)
+	e, err = open(enough + pages)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+}

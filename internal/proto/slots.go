@@ -1,0 +1,212 @@
+package proto
+
+import (
+	"context"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/nic"
+	"gopgas/transport"
+)
+
+// put sends src in pieces; it returns when src may be reused. src is copied, never kept.
+func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
+	if r.hosed != nil {
+		return n.hosedPut(op, r, off, src)
+	}
+	if err := n.reach(op, r, off, src.Bytes); err != nil {
+		return err
+	}
+	path := PathBounce
+	if src.Bytes <= n.Inline {
+		path = PathInline
+	}
+	n.e.counts.add(path, r.Rank, src.Bytes)
+	whole := src.Bytes
+	for src.Bytes > 0 {
+		part := src.Slice(0, min(src.Bytes, n.Slot))
+		id, err := n.Acquire(op, r.Rank, part.Bytes > n.Inline)
+		if err != nil {
+			return err
+		}
+		buf, key := n.Buffer(id, part.Bytes)
+		copy(buf.Data(), part.Data())
+		n.e.Sched.ChargeCopy(part.Bytes, whole)
+		wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
+		wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+		if part.Bytes <= n.Inline {
+			wr.Flags = transport.FlagInline
+		}
+		if err := n.Post(op, id, wr); err != nil {
+			return err
+		}
+		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
+		off += part.Bytes
+	}
+	return nil
+}
+
+// putLater is put for a caller who will flush or wait: a small put may be held back. src may be reused on return.
+func (n *device) putLater(op string, r *Remote, off int, src mem.Range) error {
+	if r.hosed != nil {
+		if hit, err := n.hosedPutHit(op, r, off, src, true); hit {
+			return err
+		}
+	}
+	if src.Bytes > n.Inline || r.hosed != nil {
+		return n.put(op, r, off, src)
+	}
+	if err := n.reach(op, r, off, src.Bytes); err != nil {
+		return err
+	}
+	id, err := n.Acquire(op, r.Rank, false)
+	if err != nil {
+		return err
+	}
+	n.e.counts.add(PathInline, r.Rank, src.Bytes)
+	buf, key := n.Buffer(id, src.Bytes)
+	copy(buf.Data(), src.Data())
+	wr := transport.Op{
+		Kind: transport.OpWrite, Flags: transport.FlagInline, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey,
+	}
+	wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+	return n.PostLater(op, id, &wr)
+}
+
+// store64 sends one word.
+func (n *device) store64(op string, r *Remote, off int, v uint64) error {
+	word := [1]uint64{v}
+	return n.put(op, r, off, mem.Of(word[:]))
+}
+
+// window is how many pieces of one blocking get are in flight at once.
+const window = 8
+
+// get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
+func (n *device) get(r *Remote, off int, dst mem.Range) error {
+	const name = "get"
+	err := n.destination(name, r.Rank, dst)
+	if err != nil {
+		return err
+	}
+	if r.hosed != nil {
+		return n.hosedGet(name, r, off, dst)
+	}
+	if err = n.reach(name, r, off, dst.Bytes); err != nil {
+		return err
+	}
+	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
+	whole := dst.Bytes
+	var flight [window]nic.Kept
+	var into [window]mem.Range
+	posted, done := 0, 0
+	for done < posted || (dst.Bytes > 0 && err == nil) {
+		if dst.Bytes > 0 && err == nil && posted-done < window {
+			part := dst.Slice(0, min(dst.Bytes, n.Slot))
+			rd := transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey}
+			var k nic.Kept
+			// Only who holds nothing may wait: else many gets could hold all slots and wait for one more each.
+			k, err = n.PostKept(name, r.Rank, rd, part.Bytes, true, posted == done)
+			if err == nil {
+				flight[posted%window], into[posted%window] = k, part
+				posted++
+				dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
+				off += part.Bytes
+			}
+			if err != nic.ErrNoRoom {
+				continue
+			}
+			err = nil // take one that is done, then go on
+		}
+		k, part := flight[done%window], into[done%window]
+		if werr := k.Wait(context.Background()); werr == nil {
+			buf, _ := n.Buffer(k.ID, part.Bytes)
+			copy(part.Data(), buf.Data())
+			n.e.Sched.ChargeCopy(part.Bytes, whole)
+		} else if err == nil {
+			err = werr
+		}
+		n.Give(k.ID)
+		done++
+	}
+	return err
+}
+
+// getNB begins a read that the poller completes: dst belongs to the engine until the handle is done.
+func (n *device) getNB(r *Remote, off int, dst mem.Range) (Handle, error) {
+	const name = "get"
+	if err := n.reach(name, r, off, dst.Bytes); err != nil {
+		return Handle{}, err
+	}
+	if err := n.destination(name, r.Rank, dst); err != nil {
+		return Handle{}, err
+	}
+	h, err := n.Begin(name, r.Rank)
+	if err != nil {
+		return Handle{}, err
+	}
+	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
+	for dst.Bytes > 0 && err == nil {
+		part := dst.Slice(0, min(dst.Bytes, n.Slot))
+		err = n.getPart(name, h, r, off, part)
+		dst = dst.Slice(part.Bytes, dst.Bytes-part.Bytes)
+		off += part.Bytes
+	}
+	n.PartDone(h, err)
+	return h, nil
+}
+
+// getPart adds a read of a slot's bytes, at most, to a transfer that is being begun: dst is the engine's until that is done.
+func (n *device) getPart(name string, h Handle, r *Remote, off int, dst mem.Range) error {
+	id, err := n.Acquire(name, r.Rank, true)
+	if err != nil {
+		return err
+	}
+	n.JoinInto(h, id, dst)
+	buf, key := n.Buffer(id, dst.Bytes)
+	rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
+	rd.SGE[0] = transport.SGE{Mem: buf, LKey: key}
+	if err := n.Post(name, id, rd); err != nil {
+		n.PartDone(h, nil)
+		return err
+	}
+	return nil
+}
+
+// atomic performs a 64-bit fetch-add or compare-swap in the NIC and returns the old value.
+func (n *device) atomic(kind transport.Kind, r *Remote, off int, a, b uint64) (uint64, error) {
+	const name = "atomic"
+	if err := n.reachWord(name, r, off); err != nil {
+		return 0, err
+	}
+	op := transport.Op{Kind: kind, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: a, Arg1: b}
+	return n.word(name, r.Rank, op)
+}
+
+// load64 reads one word.
+func (n *device) load64(r *Remote, off int) (uint64, error) {
+	if err := n.reach("get", r, off, 8); err != nil {
+		return 0, err
+	}
+	return n.word("get", r.Rank, transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey})
+}
+
+// word posts op and returns the 8 bytes that it brings.
+func (n *device) word(name string, rank int, op transport.Op) (uint64, error) {
+	k, err := n.PostKept(name, rank, op, 8, false, true)
+	if err != nil {
+		return 0, err
+	}
+	n.e.counts.add(PathNICAtomic, rank, 8)
+	return n.Take(k)
+}
+
+// flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
+func (n *device) flush(ctx context.Context, rank int) error {
+	if puts := n.small.habits.Flush(rank); puts.Wanted() {
+		defer n.flushTook(puts, n.e.Sched.Now())
+	}
+	if err := n.unread(ctx, rank); err != nil {
+		return err
+	}
+	return n.Flush(ctx, rank)
+}

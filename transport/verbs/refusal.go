@@ -1,0 +1,84 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"gopgas/transport"
+)
+
+// What a dial that came to nothing says of the peer: a word of its listener, an answer of its machine's kernel, or nothing.
+
+// refusal is the error of a listener's word that is not wordAccept.
+func refusal(w word) error {
+	switch w {
+	case wordAccept:
+		return nil
+	case wordYield:
+		return errYield
+	case wordInstance:
+		return fmt.Errorf("the rank that published this address has ended; another listens there now: %w", transport.ErrPeerGone)
+	case wordJob:
+		return errors.New("the rank that listens there is of another job")
+	case wordRank:
+		return errors.New("the peer knows no such rank: do both take part in one job of one size?")
+	case wordTrouble:
+		return errTrouble
+	case wordFull:
+		return errFull
+	default:
+		return errFrame
+	}
+}
+
+// goneIfCut takes a connection that was cut in the middle of the handshake for the end of the peer.
+func goneIfCut(err error) error {
+	if errors.Is(err, errSecret) || errors.Is(err, errMAC) || errors.Is(err, errFrame) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", transport.ErrPeerGone, err)
+}
+
+// lateError is the error of a Connect that has lasted for longer than the patience, and of which the last dial failed with err.
+func (d *domain) lateError(rank int, err error) error {
+	switch {
+	case errors.Is(err, errFull):
+		return &transport.LimitError{
+			What: fmt.Sprintf("a connection with rank %d", rank), Found: "no file descriptor left in that rank's process for " + d.patience.String(),
+			Needed: "1 more there", Setting: "ulimit -n on that rank's machine, or nofile in /etc/security/limits.conf", Err: err,
+		}
+	case d.alive(rank):
+		return fmt.Errorf("no connection within %v, though its process lives: %w", d.patience, err)
+	default:
+		return fmt.Errorf("no connection within %v: %w", d.patience, err)
+	}
+}
+
+// alive reports whether the process of a rank is known to live.
+func (d *domain) alive(rank int) bool {
+	lives, known := d.job.LifeOf(rank)
+	return known && lives
+}
+
+// mayPass reports whether a dial failed for a reason that may pass, such as a link that is down at either end, rather than
+// by an answer that says that the peer is not there. A process that lives may refuse for a while; one that has ended is not waited for.
+func (d *domain) mayPass(rank int, err error) bool {
+	if lives, known := d.job.LifeOf(rank); known && !lives {
+		return false
+	}
+	return d.job.Spares(rank, err) || passing(err) || !d.linked()
+}
+
+// passing reports whether err is of the network, or of a queue pair that may be made better, and not the answer of a machine where
+// nobody listens.
+func passing(err error) bool {
+	for _, e := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, errTrouble, errFull, errRoute} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
+}
