@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -175,6 +176,11 @@ func (c *turns) check(member int) error {
 	if err != nil {
 		return err
 	}
+	return c.same(member, theirs)
+}
+
+// same verifies that the call of a member is this rank's.
+func (c *turns) same(member int, theirs uint64) error {
 	if call(theirs) != c.call {
 		return c.Mismatch(member, fmt.Sprintf("this rank is in %s, rank %d in %s", c.call, c.t.ranks[member], call(theirs)))
 	}
@@ -200,6 +206,79 @@ func (c *turns) See(member, off, bytes int, buf mem.Range) (mem.Range, error) {
 		return box.Slice(c.off+outboxHeader+off, bytes), c.check(member)
 	}
 	return buf, c.Read(member, off, buf)
+}
+
+// theirCall is where in the header of its own outbox a member keeps what it has read of another's.
+const theirCall = 8
+
+// fetch copies n bytes from byte from of another member's outbox to byte to of this one's, in the present turn. Through a NIC the
+// call that the other is in comes with them: it takes one round trip.
+func (c *turns) fetch(member, from, to, n int) error {
+	t := c.t
+	if c.Mapped(member) {
+		return c.Read(member, from, t.local.Slice(c.off+outboxHeader+to, n))
+	}
+	err := t.e.GetRuns(c.op, 2, func(i int) proto.Run {
+		if i == 0 {
+			return proto.Run{To: &t.peers[member], Far: c.off, Near: c.off + theirCall, Bytes: 8}
+		}
+		return proto.Run{To: &t.peers[member], Far: c.off + outboxHeader + from, Near: c.off + outboxHeader + to, Bytes: n}
+	}, t.local)
+	if err != nil {
+		return err
+	}
+	return c.same(member, t.local.Word64(c.off+theirCall).Load())
+}
+
+// SeeEach calls f with n bytes from off on of the outboxes of the members of, in their order. What is not mapped is read from all at once
+// into buf, which grows to hold it; f's range ends with the call.
+func (c *turns) SeeEach(off, n int, of iter.Seq[int], buf *[]byte, f func(member int, theirs mem.Range)) error {
+	far := 0
+	for m := range of {
+		if !c.Mapped(m) {
+			far++
+		}
+	}
+	if far > 0 {
+		stride := (n + 7) &^ 7 // so that elements are aligned
+		if len(*buf) < far*stride {
+			*buf = make([]byte, far*stride)
+		}
+		row := make([]int, len(c.t.ranks)) // where a member's bytes go; 0: nowhere, or n behind there
+		for m := range of {
+			if !c.Mapped(m) {
+				row[m] = far * stride
+				far--
+			}
+		}
+		err := c.ReadAll(mem.Of(*buf), func(m int) (from, to, bytes int) {
+			if row[m] == 0 {
+				return 0, 0, 0
+			}
+			return off, row[m] - stride, n
+		})
+		if err != nil {
+			return err
+		}
+		for m := range of {
+			theirs := mem.Of(*buf)
+			if row[m] > 0 {
+				theirs = theirs.Slice(row[m]-stride, n)
+			} else if theirs, err = c.See(m, off, n, theirs); err != nil {
+				return err
+			}
+			f(m, theirs)
+		}
+		return nil
+	}
+	for m := range of {
+		theirs, err := c.See(m, off, n, mem.Range{})
+		if err != nil {
+			return err
+		}
+		f(m, theirs)
+	}
+	return nil
 }
 
 // Mapped reports whether this rank maps the member's memory.
@@ -231,6 +310,31 @@ func (c *turns) ReadAll(dst mem.Range, of func(member int) (from, to, bytes int)
 		from, to, bytes := of(member(i))
 		return proto.Run{To: &c.t.peers[member(i)], Far: c.off + outboxHeader + from, Near: to, Bytes: bytes}
 	}, dst)
+}
+
+// PushAll puts pieces of src into the other members' outboxes of the coming turn, all at once, and returns when they are there. That is allowed
+// before the turn's barrier, since what was in those outboxes two turns ago has been read by all who have come to the barrier of the last one,
+// and nobody else writes there in such a turn.
+func (c *turns) PushAll(ctx context.Context, src mem.Range, of func(member int) (from, bytes int)) error {
+	n, box := len(c.t.ranks), c.box()+outboxHeader
+	member := func(i int) int { return (c.t.me + i + 1) % n }
+	err := c.t.e.PutRuns(c.op, n-1, func(i int) proto.Run {
+		from, bytes := of(member(i))
+		return proto.Run{To: &c.t.peers[member(i)], Far: box, Near: from, Bytes: bytes}
+	}, src)
+	for i := 0; i < n-1 && err == nil; i++ {
+		if _, bytes := of(member(i)); bytes > 0 {
+			err = c.t.e.FlushContext(ctx, &c.t.peers[member(i)]) // the barrier's flags do not all go the way of the puts
+		}
+	}
+	return err
+}
+
+// Take copies what member has pushed into this one's outbox in the present turn.
+func (c *turns) Take(member int, dst mem.Range) error {
+	copy(dst.Data(), c.t.local.Slice(c.off+outboxHeader, dst.Bytes).Data())
+	c.t.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
+	return c.check(member)
 }
 
 // Refuse reports err, which is about this member's arguments, after all members have had a chance to notice: where all

@@ -11,35 +11,94 @@ import (
 
 // TestChoices is a golden table of methods.
 func TestChoices(t *testing.T) {
+	const floats, ints = false, true
 	for _, c := range []struct {
-		op       string
-		n, bytes int
-		levels   bool
-		want     method
+		op              string
+		n, nodes, bytes int
+		exact           bool
+		want            method
 	}{
-		{"broadcast", 1, 8, false, direct},
-		{"broadcast", 8, 1 << 20, false, direct},
-		{"broadcast", 9, 8, false, relayed},
-		{"broadcast", 4, 8, true, relayed},
-		{"allgather", 8, 8, false, direct},
-		{"allgather", 9, 8, false, gathered},
-		{"allgather", 9, 512, true, gathered},
-		{"allgather", 9, 513, false, direct},
-		{"allreduce", 2, 1 << 20, false, direct},
-		{"allreduce", 3, 8<<10 - 1, false, direct},
-		{"allreduce", 3, 8 << 10, false, segmented},
-		{"allreduce", 9, 8, false, gathered},
-		{"allreduce", 9, 513, false, segmented},
-		{"allreduce", 1000, 24, true, gathered},
-		{"allreduce", 1000, 40, true, segmented},
-		{"reduce", 1000, 8, false, direct},
-		{"reduce", 1000, 40, false, segmented},
-		{"reduce", 9, 8 << 10, false, segmented},
-		{"reduce", 8, 100, true, direct},
-		{"barrier", 100, 0, false, direct},
+		{"broadcast", 1, 1, 8, floats, direct},
+		{"broadcast", 8, 1, 1 << 20, floats, direct},
+		{"broadcast", 9, 1, 8, floats, relayed},
+		{"broadcast", 4, 2, 8, floats, relayed},
+		{"allgather", 8, 1, 8, floats, direct},
+		{"allgather", 9, 1, 8, floats, gathered},
+		{"allgather", 9, 3, 512, floats, gathered},
+		{"allgather", 9, 1, 513, floats, direct},
+		{"allgather", 64, 8, 500, floats, nodal},
+		{"allgather", 64, 8, 1 << 20, floats, nodal},
+		{"allgather", 16, 4, 1 << 10, floats, direct},
+		{"allgather", 16, 4, 8 << 10, floats, nodal},
+		{"allgather", 16, 8, 1 << 20, floats, direct},
+		{"allgather", 8, 2, 1 << 10, floats, direct},
+		{"allgather", 8, 2, 8 << 10, floats, nodal},
+		{"allreduce", 2, 1, 1 << 20, floats, direct},
+		{"allreduce", 3, 1, 8<<10 - 1, floats, direct},
+		{"allreduce", 3, 1, 8 << 10, floats, segmented},
+		{"allreduce", 9, 1, 8, floats, gathered},
+		{"allreduce", 9, 1, 513, floats, segmented},
+		{"allreduce", 1000, 250, 24, floats, gathered},
+		{"allreduce", 1000, 250, 40, floats, nodal},
+		{"allreduce", 16, 8, 4096, ints, nodal},
+		{"allreduce", 16, 8, 4096, floats, segmented},
+		{"allreduce", 8, 4, 1 << 10, ints, direct},
+		{"allreduce", 4, 2, 1 << 10, ints, doubled},
+		{"allreduce", 4, 2, 1 << 10, floats, direct},
+		{"allreduce", 1000, 250, 8 << 10, floats, nodal},
+		{"allreduce", 1000, 251, 8 << 10, floats, segmented},
+		{"allreduce", 8, 1, 8, ints, direct},
+		{"allreduce", 8, 2, 8, ints, doubled},
+		{"allreduce", 9, 1, 8, ints, doubled},
+		{"allreduce", 9, 1, 1632, ints, doubled},
+		{"allreduce", 9, 1, 1633, ints, segmented},
+		{"allreduce", 8, 2, 4080, ints, doubled},
+		{"allreduce", 8, 2, 4081, ints, direct},
+		{"allreduce", 8, 2, 8 << 10, ints, nodal},
+		{"allreduce", 1000, 250, 1776, ints, doubled},
+		{"allreduce", 1000, 1, 1448, ints, doubled},
+		{"allreduce", 1000, 1, 1449, ints, segmented},
+		{"reduce", 1000, 1, 8, floats, direct},
+		{"reduce", 1000, 1, 8, ints, direct},
+		{"reduce", 1000, 250, 8, ints, doubled},
+		{"reduce", 1000, 250, 8, floats, direct},
+		{"reduce", 1000, 1, 40, floats, segmented},
+		{"reduce", 9, 1, 8 << 10, floats, segmented},
+		{"reduce", 9, 2, 8 << 10, ints, segmented},
+		{"reduce", 9, 2, 4080, ints, doubled},
+		{"reduce", 4, 2, 8, ints, direct},
+		{"reduce", 8, 2, 100, floats, direct},
+		{"barrier", 100, 1, 0, floats, direct},
 	} {
-		require.Equal(t, c.want, choose(c.op, c.n, c.bytes, slotBytes(c.n), c.levels), "%+v", c)
+		require.Equal(t, c.want, choose(query{c.op, c.n, c.nodes, c.bytes, c.exact, c.n / c.nodes}), "%+v", c)
 	}
+}
+
+// TestShuffleHasRoom: withBit counts, and what goes on in all rounds and arrives in one fits into an outbox.
+func TestShuffleHasRoom(t *testing.T) {
+	for n := 1; n <= 70; n++ {
+		sum, largest := 0, 0
+		for bit := 1; bit < n; bit *= 2 {
+			many := 0
+			for i := range n {
+				if i&bit != 0 {
+					many++
+				}
+			}
+			require.Equal(t, many, withBit(n, bit), "bit %d of %d", bit, n)
+			sum, largest = sum+many, max(largest, many)
+		}
+		require.LessOrEqual(t, (sum+largest)*shuffleBytes(boxPayload(n), n), boxPayload(n))
+	}
+}
+
+// TestSharesOfUnevenNodes: a node with few members has each of them show much, which takes many turns.
+func TestSharesOfUnevenNodes(t *testing.T) {
+	require.True(t, sharesPay(64, 8, 8, 1<<20, 16320))
+	require.False(t, sharesPay(40, 8, 1, 1<<20, 16320))
+	require.False(t, sharesPay(64, 1, 64, 1<<20, 16320))     // all alike
+	require.False(t, sharesPay(100_000, 2, 1, 1<<20, 16320)) // no room
+	require.Equal(t, []int{7, 63, 16320 / 7}, []int{sharePieces(64, 8), sharePieces(64, 1), gatherPiece(64, 8, 16320)})
 }
 
 // TestControlBlock: what lies in it does not overlap, and outboxes have room for a gather.
@@ -48,6 +107,9 @@ func TestControlBlock(t *testing.T) {
 		require.LessOrEqual(t, bits.Len(uint(n-1)), maxRounds)
 		require.GreaterOrEqual(t, slotBytes(n), leastSlot)
 		require.LessOrEqual(t, slotBytes(n)*n, boxPayload(n))
+		k := doublingRounds(n)
+		require.LessOrEqual(t, 2*(k+1)*combineBytes(boxPayload(n), n), boxPayload(n))
+		require.LessOrEqual(t, (k+3)*prefixBytes(boxPayload(n), n), boxPayload(n))
 		require.Zero(t, boxBytes(n)%64)
 		require.Equal(t, newsOff(n), boxOff(n, laneCount-1, 1)+boxBytes(n))
 		require.Equal(t, controlBytes(n), newsOff(n)+8*n+agree.SetBytes(n))

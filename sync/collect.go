@@ -11,7 +11,8 @@ import (
 	"gopgas/transport"
 )
 
-// Op is how elements are combined, by reductions and by window.Accumulate.
+// Op is how elements are combined, by reductions and by window.Accumulate. Its method String returns the operation's name in
+// lower case, and Fetch that of the atomic which returns the old value, "fetch-add" or "swap", as errors and hang reports give it.
 type Op = atom.Op
 
 // The operations. And, Or, Xor are for integers only; Replace is for Accumulate only.
@@ -56,6 +57,11 @@ func checkData[T any](t *Team, op string, root int) error {
 	return nil
 }
 
+// query is what the choice of a method for a call of bytes of each member depends on.
+func (t *Team) query(op string, bytes int, exact bool) query {
+	return query{op: op, n: len(t.ranks), nodes: len(t.shape.Nodes), bytes: bytes, exact: exact}
+}
+
 // plain returns memory that a collective was given as the library uses it: unseen by the race check.
 func plain[T any](t *Team, s []T) []T { return racecheck.Plain(t.races, s) }
 
@@ -71,7 +77,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	if err != nil {
 		return err
 	}
-	how := choose(op, t.Size(), len(buf)*mem.SizeOf[T](), c.Slot(), t.shape.Levels())
+	how := choose(t.query(op, len(buf)*mem.SizeOf[T](), false))
 	buf = plain(t, buf)
 	whole, what := mem.Of(buf), callOf(op, mem.SizeOf[T](), 0, len(buf))
 	return c.End(rounds(whole.Bytes, 1, c.Payload(), func(lo, hi int) error {
@@ -104,7 +110,7 @@ func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) 
 	mine := c.Box(0, part.Bytes)
 	home := t.shape.NodeOf(root) // in a flat team the only one
 	have := t.me == root
-	take := func(from int) error { have = true; return c.Read(from, 0, mine) }
+	take := func(from int) error { have = true; return c.fetch(from, 0, 0, part.Bytes) }
 	v := visitor{
 		begin: func(p *shape.Phase) error {
 			if p.Area == shape.Leaders && home == t.shape.Mine && !have {
@@ -138,7 +144,8 @@ func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) 
 
 // AllGather concatenates every member's src, in the order of ranks, into every member's dst. All src have the
 // same length, and dst has Size times that; otherwise all members get an error. Collective. Short ones in teams of more than 8
-// take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full (16 KiB) of src.
+// take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full (16 KiB) of src. Where members share nodes a
+// node reads long ones once, each of its members a share.
 func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	const op = "allgather"
 	err := checkData[T](t, op, 0)
@@ -155,8 +162,13 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	}
 	dst, src = plain(t, dst), plain(t, src)
 	all, mine, what := mem.Of(dst), mem.Of(src), callOf(op, mem.SizeOf[T](), 0, len(src))
-	if choose(op, t.Size(), mine.Bytes, c.Slot(), t.shape.Levels()) == gathered {
-		return c.End(c.gather(ctx, what, mine.Data(), all.Data()))
+	q := t.query(op, mine.Bytes, false)
+	q.smallest = t.smallest()
+	switch choose(q) {
+	case gathered:
+		return c.End(c.gather(ctx, what, everyone, mine.Data(), all.Data()))
+	case nodal:
+		return c.End(c.gatherByNodes(ctx, what, mine, all))
 	}
 	return c.End(rounds(mine.Bytes, 1, c.Payload(), func(lo, hi int) error {
 		c.Write(0, mine.Slice(lo, hi-lo))
@@ -165,144 +177,4 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 		}
 		return c.ReadAll(all, func(m int) (from, to, bytes int) { return 0, m*mine.Bytes + lo, hi - lo })
 	}))
-}
-
-// Reduce combines the members' src element by element into root's dst, in the order of ranks; dst is not looked
-// at elsewhere. dst and src may be the same slice. Collective. Up to 8 KiB among up to 8 members root reads all src after one
-// barrier; else there are two barriers for each outbox-full, and members read n parts each.
-func Reduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op, root int) error {
-	if err := checkData[T](t, "reduce", root); err != nil {
-		return t.Refuse(ctx, "reduce", err)
-	}
-	return reduce(ctx, t, "reduce", dst, src, op, root)
-}
-
-// AllReduce is Reduce with the result, bit by bit the same, on every member. Collective. Short ones in teams of more than
-// 8 take one barrier with ceil(log2 n) reads; others as Reduce.
-func AllReduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op) error {
-	return reduce(ctx, t, "allreduce", dst, src, op, everyone)
-}
-
-// everyone is the root of a reduction whose result goes to all.
-const everyone = -1
-
-// CheckReduction returns an error where a reduction of dst and src by op is not possible. want says whether dst counts.
-func (t *Team) CheckReduction(name string, kind atom.Elem, op Op, dst, src int, want bool) error {
-	if want && dst != src {
-		return transport.NewOpError(name, -1, fmt.Errorf("%w: dst has %d elements and src %d", ErrMismatch, dst, src))
-	}
-	if err := kind.Check(op); err != nil || op >= Replace {
-		if err == nil {
-			err = fmt.Errorf("%w: %s is not a reduction", atom.ErrUndefined, op)
-		}
-		return transport.NewOpError(name, -1, err)
-	}
-	return nil
-}
-
-func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, op Op, root int) error {
-	want := root == everyone || root == t.me
-	if err := t.CheckReduction(name, atom.ElemOf[T](), op, len(dst), len(src), want); err != nil {
-		return t.Refuse(ctx, name, err)
-	}
-	c, err := t.begin(ctx, name)
-	if err != nil {
-		return err
-	}
-	dst, src = plain(t, dst), plain(t, src)
-	r := reduction[T]{c: c, what: callOf(name, mem.SizeOf[T](), int(op), len(src)), op: op, root: root, want: want}
-	how := choose(name, t.Size(), len(src)*mem.SizeOf[T](), c.Slot(), t.shape.Levels())
-	if how == gathered {
-		return c.End(r.gathered(ctx, dst, src))
-	}
-	return c.End(rounds(len(src), mem.SizeOf[T](), c.Payload(), func(lo, hi int) error {
-		var part []T
-		if want {
-			part = dst[lo:hi]
-		}
-		if how == segmented {
-			return r.segmented(ctx, part, src[lo:hi])
-		}
-		return r.direct(ctx, part, src[lo:hi])
-	}))
-}
-
-// reduction is a Reduce or AllReduce while it goes on.
-type reduction[T Number] struct {
-	c     *turns
-	what  call
-	op    Op
-	root  int
-	want  bool // the result here
-	other []T  // a member's elements, where they must be fetched
-}
-
-// gathered has every member get all members' elements and combine them.
-func (r *reduction[T]) gathered(ctx context.Context, dst, src []T) error {
-	n := len(src)
-	all := make([]T, n*r.c.t.Size())
-	if err := r.c.gather(ctx, r.what, mem.Of(src).Data(), mem.Of(all).Data()); err != nil {
-		return err
-	}
-	copy(dst, all[:n])
-	for m := 1; m < r.c.t.Size(); m++ {
-		atom.Fold(r.op, dst, all[m*n:(m+1)*n])
-	}
-	return nil
-}
-
-// direct has whoever wants the result read everybody's elements and combine them.
-func (r *reduction[T]) direct(ctx context.Context, dst, src []T) error {
-	r.c.Write(0, mem.Of(src))
-	if err := r.c.turn(ctx, r.what, r.root, visitor{}); err != nil || !r.want {
-		return err
-	}
-	return r.combine(dst, 0)
-}
-
-// segmented has each member combine a part, and whoever wants the result read the parts.
-func (r *reduction[T]) segmented(ctx context.Context, dst, src []T) error {
-	c, n, width := r.c, r.c.t.Size(), mem.SizeOf[T]()
-	c.Write(0, mem.Of(src))
-	if err := c.turn(ctx, r.what, r.root, visitor{}); err != nil {
-		return err
-	}
-	lo, hi := segment(len(src), n, c.t.me)
-	sum := make([]T, hi-lo)
-	if err := r.combine(sum, lo); err != nil {
-		return err
-	}
-	c.Write(0, mem.Of(sum))
-	if err := c.turn(ctx, r.what, r.root, visitor{}); err != nil || !r.want {
-		return err
-	}
-	return c.ReadAll(mem.Of(dst), func(m int) (from, to, bytes int) {
-		lo, hi := segment(len(src), n, m)
-		return 0, lo * width, (hi - lo) * width
-	})
-}
-
-// segment is the part of n elements that is member m's of many.
-func segment(n, many, m int) (lo, hi int) { return n * m / many, n * (m + 1) / many }
-
-// combine makes dst the combination of what the members' outboxes hold from element lo on.
-func (r *reduction[T]) combine(dst []T, lo int) error {
-	if len(dst) == 0 {
-		return nil
-	}
-	c, off, bytes := r.c, lo*mem.SizeOf[T](), len(dst)*mem.SizeOf[T]()
-	if err := c.Read(0, off, mem.Of(dst)); err != nil {
-		return err
-	}
-	for m := 1; m < c.t.Size(); m++ {
-		if !c.Mapped(m) && len(r.other) < len(dst) {
-			r.other = make([]T, len(dst))
-		}
-		from, err := c.See(m, off, bytes, mem.Of(r.other[:min(len(dst), len(r.other))]))
-		if err != nil {
-			return err
-		}
-		atom.Fold(r.op, dst, mem.Slice[T](from))
-	}
-	return nil
 }

@@ -10,7 +10,7 @@ import (
 // on the rounds of the barrier that the turn is made of. A member's outbox begins with its own slot; behind it come
 // those of the members before it, in descending order. After round k it holds 2^(k+1) of them: its own 2^k, and as many
 // that it has read from the member 2^k before it. What has been written is not changed any more, so a late reader
-// finds it.
+// finds it. A gather to one member leaves out the reads that do not lead there.
 //
 // Where the barrier has levels, the members of a node gather among themselves first; then their first members do, with a
 // node's slots in place of a member's; then the rest of a node read what its first member has got.
@@ -28,25 +28,31 @@ func slotBytes(n int) int { return min(boxPayload(n)/n&^7, largestSlot) }
 // Gather gives every member's mine, of equal lengths that Slot allows, to all: member m's is all[m*len(mine):]. It is a
 // turn; the members agree on elemBytes, detail and n.
 func (c *turns) Gather(ctx context.Context, elemBytes, detail, n int, mine, all []byte) error {
-	return c.gather(ctx, callOf(c.op, elemBytes, detail, n), mine, all)
+	return c.gather(ctx, callOf(c.op, elemBytes, detail, n), everyone, mine, all)
 }
 
-func (c *turns) gather(ctx context.Context, what call, mine, all []byte) error {
+// GatherTo is Gather to root alone; all is not looked at elsewhere. The slots go along a binomial tree: a member reads only what root gets
+// by way of it.
+func (c *turns) GatherTo(ctx context.Context, elemBytes, detail, n, root int, mine, all []byte) error {
+	return c.gather(ctx, callOf(c.op, elemBytes, detail, n), root, mine, all)
+}
+
+// Circle is how many take part in the rounds in which a gather reads from other nodes: all members, or of each node one.
+func (c *turns) Circle() int { return circle(&c.t.shape) }
+
+func (c *turns) gather(ctx context.Context, what call, root int, mine, all []byte) error {
 	t, n, s := c.t, len(c.t.ranks), len(mine)
-	off := c.box()
-	slots := t.local.Slice(off+outboxHeader, n*s)
+	slots := c.Box(0, n*s)
 	copy(slots.Data(), mine)
 	v := visitor{heard: func(p *shape.Phase, from, dist int) error {
-		if p.Area == shape.Release {
+		most := t.shape.Toward(p, root, dist)
+		if most == 0 {
 			return nil
 		}
-		if err := c.check(from); err != nil {
-			return err
-		}
-		at, bytes := t.shape.Gathered(p, dist)
-		return t.e.Fetch(&t.peers[from], off+outboxHeader, slots.Slice(at*s, bytes*s))
+		at, many := t.shape.Gathered(p, dist, most)
+		return c.fetch(from, 0, at*s, many*s)
 	}}
-	if err := c.turn(ctx, what, 0, v); err != nil {
+	if err := c.turn(ctx, what, max(root, 0), v); err != nil || root != everyone && root != t.me {
 		return err
 	}
 	if leader := t.shape.Leader(); t.shape.Levels() && leader != t.me {

@@ -90,7 +90,7 @@ func (t *Team) free(ctx context.Context, block *symheap.Block) error {
 	if err := t.meet(ctx, "free", callOf("free", 1, 0, block.Bytes())); err != nil {
 		return err
 	}
-	return block.Free()
+	return block.FreeWithin(ctx)
 }
 
 // Signal names one signal of the set. It panics if i is out of range.
@@ -189,7 +189,7 @@ func (g Signal) WaitUntil(ctx context.Context, c Cmp, v uint64) (uint64, error) 
 		g.seen()
 		return have, nil
 	}
-	sp := t.e.Sched.Begin(ctx, sched.What{Op: "wait-until", Peer: -1}, t)
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: "wait-until", Peer: sched.Anyone}, t)
 	defer sp.End()
 	for {
 		if have := word.Load(); c.holds(have, v) {

@@ -21,8 +21,10 @@ import (
 
 // Sentinels; match with errors.Is.
 var (
-	// ErrAbandoned: an earlier collective of this team ended early on this rank.
-	ErrAbandoned = errors.New("an earlier collective of this team was abandoned")
+	// ErrAbandoned: an earlier collective of this team ended early on this rank. Its collectives are of no more use; what needs no
+	// collective still works, and Team.Survivors makes a team of the same members if they all live.
+	ErrAbandoned = errors.New("an earlier collective of this team was abandoned; puts, gets, atomics, locks and signals still work, and " +
+		"Team.Survivors, called by all members, makes a team whose collectives do")
 	// ErrMember: a rank that is not a member of the team.
 	ErrMember = errors.New("no such member")
 	// ErrMismatch: members called a collective with different arguments.

@@ -154,6 +154,11 @@ func (t *Team) Free(ctx context.Context) error {
 	if err := t.Drain(ctx); err != nil {
 		return err
 	}
+	for m := range t.peers {
+		if err := t.e.Unread(ctx, &t.peers[m]); err != nil {
+			return err
+		}
+	}
 	if err := t.Barrier(ctx); err != nil {
 		return err
 	}

@@ -81,6 +81,20 @@ func Of(node []int, me int, shared bool) Shape {
 // Levels reports whether barriers take three phases.
 func (s *Shape) Levels() bool { return len(s.Nodes) > 1 }
 
+// InOrder reports whether the members of each node come after those of the node before, as prefixes over nodes need it.
+func (s *Shape) InOrder() bool {
+	next := 0
+	for _, members := range s.Nodes {
+		for _, m := range members {
+			if m != next {
+				return false
+			}
+			next++
+		}
+	}
+	return true
+}
+
 // Leader is the first member of this member's node; in a flat team nobody in particular.
 func (s *Shape) Leader() int { return s.Nodes[s.Mine][0] }
 
@@ -103,17 +117,39 @@ func Behind(me, root, n int) int {
 	return d
 }
 
+// Toward returns how many places, this one's and those before it in the circle, a gather reads in phase p at dist or has read by then, at most:
+// 0 where there is nothing to read. Of a gather to root alone (all members: root < 0) that is what gets there by way of this place, along a
+// binomial tree: the place d before root's reads from the one dist before it where dist is below the lowest bit of d.
+func (s *Shape) Toward(p *Phase, root, dist int) (most int) {
+	n, to := len(p.Members), 0 // in a node the first member
+	switch {
+	case p.Area == Release:
+		return 0
+	case root < 0:
+		return n
+	case p.Area == Leaders:
+		to = s.NodeOf(root)
+	case !s.Levels():
+		to = root
+	}
+	d := Behind(to, p.Me, n)
+	if d&(2*dist-1) != 0 || d+dist >= n {
+		return 0
+	}
+	return n - d
+}
+
 // Gathered returns how many slots of a gather a member has of p before it hears from the one dist places before it, and how many
-// that one has then.
-func (s *Shape) Gathered(p *Phase, dist int) (have, more int) {
+// of that one's it reads then, up to those of most places.
+func (s *Shape) Gathered(p *Phase, dist, most int) (have, more int) {
 	n := len(p.Members)
 	if p.Area != Leaders {
-		return dist, min(dist, n-dist)
+		return dist, min(dist, most-dist)
 	}
 	for i := range dist {
 		have += len(s.Nodes[Behind(p.Me, i, n)])
 	}
-	for i := dist; i < min(2*dist, n); i++ {
+	for i := dist; i < min(2*dist, most); i++ {
 		more += len(s.Nodes[Behind(p.Me, i, n)])
 	}
 	return have, more

@@ -31,8 +31,29 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// knowledge plays a gather: what each member's outbox holds, by rounds in which all write and then all read.
-func knowledge(t *testing.T, node []int) {
+func TestInOrder(t *testing.T) {
+	for _, c := range []struct {
+		node []int
+		want bool
+	}{
+		{[]int{0}, true},
+		{[]int{3, 3, 3}, true},
+		{[]int{2, 1, 0}, true},
+		{[]int{7, 7, 1, 1, 1, 2}, true},
+		{[]int{7, 1, 7}, false},
+		{[]int{0, 1, 1, 0}, false},
+	} {
+		for me := range c.node {
+			s := Of(c.node, me, true)
+			require.Equal(t, c.want, s.InOrder(), "%v for %d", c.node, me)
+			s = Of(c.node, me, false)
+			require.True(t, s.InOrder()) // all alike
+		}
+	}
+}
+
+// knowledge plays a gather to root, or with -1 to all: what each member's outbox holds, by rounds in which all write and then all read.
+func knowledge(t *testing.T, node []int, root int) {
 	n := len(node)
 	shapes := make([]Shape, n)
 	boxes := make([][]int, n)
@@ -52,7 +73,11 @@ func knowledge(t *testing.T, node []int) {
 					if p.Area != area || dist >= len(p.Members) {
 						continue
 					}
-					at, more := shapes[m].Gathered(p, dist)
+					most := shapes[m].Toward(p, root, dist)
+					if most == 0 {
+						continue
+					}
+					at, more := shapes[m].Gathered(p, dist, most)
 					require.Len(t, boxes[m], at, "%v: member %d in phase %d at %d", node, m, area, dist)
 					from := p.Members[Behind(p.Me, dist, len(p.Members))]
 					require.GreaterOrEqual(t, len(before[from]), more, "%v: member %d in phase %d at %d", node, m, area, dist)
@@ -62,6 +87,9 @@ func knowledge(t *testing.T, node []int) {
 		}
 	}
 	for m := range n {
+		if root >= 0 && m != root {
+			continue
+		}
 		have := boxes[m]
 		if shapes[m].Levels() {
 			have = boxes[shapes[m].Leader()]
@@ -75,7 +103,7 @@ func knowledge(t *testing.T, node []int) {
 	}
 }
 
-// TestGathersReachEverybody: whatever the nodes, each member ends up with all slots, and Order says whose they are (S1, S3).
+// TestGathersReachEverybody: whatever the nodes, each member, or root, ends up with all slots, and Order says whose they are (S1, S3).
 func TestGathersReachEverybody(t *testing.T) {
 	for n := 1; n <= 33; n++ {
 		for nodes := 1; nodes <= n; nodes++ {
@@ -83,9 +111,11 @@ func TestGathersReachEverybody(t *testing.T) {
 			for m := range n {
 				blocks[m], cyclic[m], uneven[m] = m*nodes/n, m%nodes, min(m, nodes-1)
 			}
-			knowledge(t, blocks)
-			knowledge(t, cyclic)
-			knowledge(t, uneven)
+			for _, root := range []int{-1, 0, n / 2, n - 1} {
+				knowledge(t, blocks, root)
+				knowledge(t, cyclic, root)
+				knowledge(t, uneven, root)
+			}
 		}
 	}
 }

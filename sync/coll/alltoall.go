@@ -3,7 +3,6 @@ package coll
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"gopgas/internal/mem"
 	pgsync "gopgas/sync"
@@ -11,8 +10,10 @@ import (
 
 // AllToAll gives part j of every member's src to member j, who gets them in the order of members: part i of member j's dst is
 // part j of member i's src. dst and src have the same length, a multiple of Size, the same on all members, and do not overlap.
-// Collective. For each outbox-full of src it takes a barrier and up to n-1 reads by each member, all at once and each member
-// beginning with its next one (the rotation of the pairwise exchange in Thakur, Rabenseifner, Gropp 2005).
+// Collective. A src that fits into an outbox takes a barrier and n-1 reads by each member, all at once and each member beginning with its next
+// one; where parts are short and members 60 or more, a barrier with ceil(log2 n) reads (Bruck et al. 1997). A longer one goes in pairs: in
+// step s a member writes what is for the one s places behind it, and reads from the one s places before it; a barrier for each outbox-full of a
+// part, or for as many parts as fit (Thakur, Rabenseifner, Gropp 2005).
 func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	const op = "alltoall"
 	err := checked[T](t, op, 0)
@@ -32,6 +33,14 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	dst, src = plain(t, dst), plain(t, src)
 	theirs, mine := mem.Of(dst), mem.Of(src)
 	part := mine.Bytes / t.Size()
+	if inSteps(t.Size(), c.Circle(), part, c.ShuffleBytes()) {
+		return c.End(c.Shuffle(ctx, mem.SizeOf[T](), len(src), theirs, mine))
+	}
+	if inPairs(t.Size(), part, mine.Bytes, c.Payload()) {
+		at := func(m int) int { return m * part }
+		p := pairs{c: c, width: mem.SizeOf[T](), n: len(src), from: at, to: at, part: part}
+		return c.End(p.run(ctx, t, theirs, mine))
+	}
 	from := t.Rank() * part
 	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
 		c.Write(0, mine.Slice(lo, hi-lo))
@@ -46,10 +55,62 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	}))
 }
 
+// pairs is an all-to-all in which each member reads from another one in each step.
+type pairs struct {
+	c        turns
+	width, n int             // what all members agree on
+	from, to func(m int) int // where in src the part for member m, and in dst the part of member m, begins; at the team's size the end
+	part     int             // the bytes of the longest part that any member has for any
+}
+
+func (p *pairs) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
+	n, me := t.Size(), t.Rank()
+	own := src.Slice(p.from(me), p.from(me+1)-p.from(me))
+	copy(dst.Slice(p.to(me), own.Bytes).Data(), own.Data())
+	for l := range legs(n, p.part, p.c.Payload()) {
+		for q := range l.steps {
+			m := (me + l.first + q) % n
+			if begin, end := overlap(l.lo, l.hi, 0, p.from(m+1)-p.from(m)); end > begin {
+				p.c.Write(q*p.part, src.Slice(p.from(m)+begin, end-begin))
+			}
+		}
+		if err := p.c.Turn(ctx, p.width, 0, p.n, 0); err != nil {
+			return err
+		}
+		of := func(m int) (from, to, bytes int) {
+			q := ((me-m-l.first)%n + n) % n
+			if q >= l.steps {
+				return 0, 0, 0
+			}
+			begin, end := overlap(l.lo, l.hi, 0, p.to(m+1)-p.to(m))
+			if begin == end {
+				return 0, 0, 0
+			}
+			return q * p.part, p.to(m) + begin, end - begin
+		}
+		if err := p.read(dst, l, (me-l.first+n)%n, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads what a leg has brought; in its first step it is from member m.
+func (p *pairs) read(dst mem.Range, l leg, m int, of func(m int) (from, to, bytes int)) error {
+	if l.steps > 1 {
+		return p.c.ReadAll(dst, of)
+	}
+	off, to, bytes := of(m)
+	if bytes == 0 {
+		return nil
+	}
+	return p.c.Read(m, off, dst.Slice(to, bytes))
+}
+
 // AllToAllV is AllToAll of different lengths: sendCounts[j] elements of src are for member j, recvCounts[i] elements of dst are
 // member i's. Member j's recvCounts[i] must be member i's sendCounts[j], else all members get an error. Collective. Two
-// barriers in which members learn what they get, and then a barrier for each outbox-full of the longest src; in all, up to n-1
-// reads of 16 bytes and those of the data by each member.
+// barriers in which members learn what they get, with up to n-1 reads of 16 bytes by each member, and then as AllToAll for the longest
+// part; in the order of src, with a barrier for each outbox-full of the longest, where a few parts are much longer than the others.
 func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts []int, src []T, sendCounts []int) error {
 	const op = "alltoallv"
 	err := checked[T](t, op, 0)
@@ -67,8 +128,14 @@ func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts [
 		return err
 	}
 	x := exchange{c: c, width: mem.SizeOf[T](), to: begins(recvCounts, mem.SizeOf[T]())}
-	if err := x.plan(ctx, t, recvCounts, begins(sendCounts, x.width)); err != nil {
+	from := begins(sendCounts, x.width)
+	if err := x.plan(ctx, t, recvCounts, from); err != nil {
 		return c.End(err)
+	}
+	if inPairs(t.Size(), x.part, x.longest, c.Payload()) {
+		p := pairs{c: c, width: x.width, n: x.longest, part: x.part}
+		p.from, p.to = func(m int) int { return from[m] }, func(m int) int { return x.to[m] }
+		return c.End(p.run(ctx, t, mem.Of(plain(t, dst)), mem.Of(plain(t, src))))
 	}
 	return c.End(x.run(ctx, mem.Of(plain(t, dst)), mem.Of(plain(t, src))))
 }
@@ -80,16 +147,22 @@ type exchange struct {
 	to      []int      // where in dst each member's part begins, in bytes
 	theirs  [][2]int64 // where in each member's src this one's part begins and ends, in bytes
 	longest int        // the bytes of the longest src
+	part    int        // the bytes of the longest part
 }
 
 // plan has members tell each other what they send.
 func (x *exchange) plan(ctx context.Context, t *pgsync.Team, recvCounts, at []int) error {
 	n := t.Size()
-	mine, all := []uint64{uint64(at[n])}, make([]uint64, n)
+	mine, all := [][2]uint64{{uint64(at[n]), 0}}, make([][2]uint64, n)
+	for m := range n {
+		mine[0][1] = max(mine[0][1], uint64(at[m+1]-at[m]))
+	}
 	if err := x.c.Gather(ctx, x.width, 0, 0, mem.Of(mine).Data(), mem.Of(all).Data()); err != nil {
 		return err
 	}
-	x.longest = int(slices.Max(all))
+	for _, m := range all {
+		x.longest, x.part = max(x.longest, int(m[0])), max(x.part, int(m[1]))
+	}
 	const entry = 16 // where a part begins and ends
 	table := make([][2]int64, n)
 	for m := range table {

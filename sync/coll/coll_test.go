@@ -246,6 +246,13 @@ func TestScan(t *testing.T) {
 			if err := same(fmt.Sprintf("exscan of %d", k), dst, sum); err != nil {
 				return err
 			}
+			before := make([]int64, k)
+			if err := coll.ExScan(ctx, w.Team(), before, whole, pgsync.Max); err != nil {
+				return err
+			}
+			if err := same(fmt.Sprintf("exscan of %d maxima", k), before, top); err != nil {
+				return err
+			}
 			for i := range sum {
 				if me == 0 {
 					sum[i], top[i] = src[i], whole[i]

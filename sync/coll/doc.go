@@ -8,6 +8,9 @@
 //     the parts lie one behind the other.
 //   - Turn: each member fills its outbox, all meet, each reads from the others' (pgsync's doc). An outbox holds at least
 //     16 KiB; longer data takes several turns.
+//   - Pushed: a scatter whose root fills the members' outboxes, and not its own. In pairs: an all-to-all in which each member reads from another one
+//     in each turn. Both are for what does not fit into one outbox; file choose.go has when, and where they come from.
+//   - In steps: between the rounds of a barrier, where each member reads from one other in each; for short data of many members.
 //
 // # Life of a call
 //
@@ -31,9 +34,10 @@
 // # Invariants
 //
 //   - C1: reductions combine in the order of members, one after the other, whatever the method, so a result does not depend
-//     on the sizes at which methods change.
+//     on the sizes at which methods change. Integers, of which it does not in any order, may combine on the way.
 //   - C2: a member reads only what the barrier of a turn has made readable, and writes its outbox only when the barrier of
-//     the turn before has shown that nobody reads what was there two turns ago.
+//     the turn before has shown that nobody reads what was there two turns ago. The same barrier allows root to write into others'
+//     outboxes, in a turn in which they do not; its puts have arrived before it comes to the barrier.
 //
 // # Limits
 //

@@ -10,7 +10,8 @@ import (
 
 // Gather concatenates every member's src, in the order of members, into root's dst, which has Size times the length; dst is
 // not looked at elsewhere. All src have the same length. Collective. For each outbox-full of src it takes a barrier and n reads
-// by root, all at once.
+// by root, all at once. From some 60 members on, or where they share nodes 130, short ones take one
+// barrier with ceil(log2 n) reads by root.
 func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) error {
 	const op = "gather"
 	err := checked[T](t, op, root)
@@ -26,6 +27,9 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 	}
 	dst, src = plain(t, dst), plain(t, src)
 	all, mine, width := mem.Of(dst), mem.Of(src), mem.SizeOf[T]()
+	if inSteps(t.Size(), c.Circle(), mine.Bytes, c.Slot()) {
+		return c.End(c.GatherTo(ctx, width, 0, len(src), root, mine.Data(), all.Data()))
+	}
 	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
 		c.Write(0, mine.Slice(lo, hi-lo))
 		if err := c.Turn(ctx, width, 0, len(src), root); err != nil || t.Rank() != root {

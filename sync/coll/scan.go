@@ -10,8 +10,9 @@ import (
 
 // Scan combines, element by element, the src of the members up to and with this one, in the order of members, into dst
 // (an inclusive prefix: Blelloch 1990). dst and src have the same length, the same on all members, and may be the same slice.
-// Collective. Short ones in teams of more than 8 take one barrier with ceil(log2 n) reads; up to 8 KiB among few a barrier and
-// a read of each earlier member; longer ones two barriers for each outbox-full, and 2 n reads of an n-th part each.
+// Collective. Short ones in teams of more than 8 take one barrier with ceil(log2 n) reads, of integers in each of what one member has; up to
+// 8 KiB among few a barrier and a read of each earlier member, all at once; longer ones two barriers for each outbox-full, and 2 n reads of
+// an n-th part each.
 func Scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, dst, src []T, op pgsync.Op) error {
 	return scan(ctx, t, "scan", dst, src, op, 0)
 }
@@ -28,9 +29,10 @@ const (
 	direct    method = iota // each member reads from all before it
 	gathered                // everybody gets everything between the rounds of a barrier
 	segmented               // each member computes an n-th part of all members' prefixes
+	doubled                 // partial prefixes go on between the rounds of a barrier, and within nodes (Hillis and Steele 1986)
 )
 
-func (m method) String() string { return [...]string{"direct", "gathered", "segmented"}[m] }
+func (m method) String() string { return [...]string{"direct", "gathered", "segmented", "doubled"}[m] }
 
 // Where methods change: as for reductions.
 const (
@@ -38,10 +40,13 @@ const (
 	leastSegmented = 8 << 10
 )
 
-// choose picks the method for n members with bytes each, of which a gather can carry slot. Direct reads cost the last member
-// n·bytes, segmented ones every member 2·bytes and a second barrier.
-func choose(n, bytes, slot int) method {
+// choose picks the method for n members with bytes each, of which a gather can carry slot, and doubling most. exact says that elements give the
+// same bits in any order, as C1 needs for doubling. Direct reads cost the last member n·bytes, as gathering all do; doubling ceil(log2 n)·bytes;
+// segmented ones every member 2·bytes and a second barrier.
+func choose(n, bytes, slot, most int, exact bool) method {
 	switch {
+	case n > few && exact && bytes <= most:
+		return doubled
 	case n > few && bytes <= slot:
 		return gathered
 	case n > few, n > 2 && bytes >= leastSegmented:
@@ -57,7 +62,7 @@ type prefix[T pgsync.Number] struct {
 	op    pgsync.Op
 	n     int // elements of the whole call
 	less  int // of the last members of a prefix
-	other []T
+	other []byte
 }
 
 func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst, src []T, op pgsync.Op, less int) error {
@@ -71,9 +76,15 @@ func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst
 	dst, src = plain(t, dst), plain(t, src)
 	p := &prefix[T]{t: t, c: c, op: op, n: len(src), less: less}
 	width := mem.SizeOf[T]()
-	how := choose(t.Size(), len(src)*width, c.Slot())
-	if how == gathered {
+	exact := atom.ElemOf[T]().Check(pgsync.And) == nil // integers do
+	how := choose(t.Size(), len(src)*width, c.Slot(), c.PrefixBytes(), exact)
+	switch how {
+	case gathered:
 		return c.End(p.gathered(ctx, dst, src))
+	case doubled:
+		return c.End(c.Prefix(ctx, width, int(op), len(src), less == 0, mem.Of(dst), mem.Of(src), func(into, from mem.Range) {
+			atom.Fold(op, mem.Slice[T](into), mem.Slice[T](from))
+		}))
 	}
 	step := c.Payload() / width
 	if how == segmented {
@@ -115,24 +126,23 @@ func (p *prefix[T]) direct(ctx context.Context, dst, src []T) error {
 	if err := p.c.Turn(ctx, mem.SizeOf[T](), int(p.op), p.n, 0); err != nil {
 		return err
 	}
-	for m := range p.t.Rank() + 1 - p.less {
-		from, err := p.see(m, 0, len(dst))
-		if err != nil {
-			return err
-		}
-		p.add(dst, from, m)
-	}
-	return nil
+	return p.see(0, dst, p.t.Rank()+1-p.less, func(m int, from []T) { p.add(dst, from, m) })
 }
 
-// see returns n elements of member m's outbox from element lo on.
-func (p *prefix[T]) see(m, lo, n int) ([]T, error) {
-	if !p.c.Mapped(m) && len(p.other) < n {
-		p.other = make([]T, n)
+// see calls f with as many elements as like has of the outboxes of the first members, from element lo on.
+func (p *prefix[T]) see(lo int, like []T, members int, f func(m int, from []T)) error {
+	if len(like) == 0 {
+		return nil
 	}
 	width := mem.SizeOf[T]()
-	from, err := p.c.See(m, lo*width, n*width, mem.Of(p.other[:min(n, len(p.other))]))
-	return mem.Slice[T](from), err
+	first := func(yield func(int) bool) {
+		for m := range members {
+			if !yield(m) {
+				return
+			}
+		}
+	}
+	return p.c.SeeEach(lo*width, len(like)*width, first, &p.other, func(m int, theirs mem.Range) { f(m, mem.Slice[T](theirs)) })
 }
 
 // segmented has each member compute a part of the prefixes of all, and then read its own prefix from all.
@@ -144,19 +154,15 @@ func (p *prefix[T]) segmented(ctx context.Context, dst, src []T) error {
 	}
 	lo, hi := len(src)*me/n, len(src)*(me+1)/n
 	sums := make([]T, (hi-lo)*n) // of each member, one behind the other
-	for m := range n {
-		if lo == hi {
-			break
-		}
-		from, err := p.see(m, lo, hi-lo)
-		if err != nil {
-			return err
-		}
+	err := p.see(lo, sums[:hi-lo], n, func(m int, from []T) {
 		sum := sums[m*(hi-lo) : (m+1)*(hi-lo)]
 		if m > 0 {
 			copy(sum, sums[(m-1)*(hi-lo):])
 		}
 		p.add(sum, from, m)
+	})
+	if err != nil {
+		return err
 	}
 	p.c.Write(0, mem.Of(sums))
 	if err := p.c.Turn(ctx, width, int(p.op), p.n, 0); err != nil {

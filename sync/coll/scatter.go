@@ -9,8 +9,9 @@ import (
 )
 
 // Scatter copies the parts of root's src, which has Size times the length of dst, to the members' dst, in the order of
-// members; src is not looked at elsewhere. All dst have the same length. Collective. For each outbox-full of src it takes a
-// barrier, and each member reads its part from root.
+// members; src is not looked at elsewhere. All dst have the same length. Collective. A src that fits into an outbox takes a barrier, and each
+// member reads its part from root. Of a longer one root puts an outbox-full to every member at once, and there is a barrier for each
+// outbox-full of dst.
 func Scatter[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) error {
 	const op = "scatter"
 	err := checked[T](t, op, root)
@@ -27,18 +28,28 @@ func Scatter[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int)
 	dst, src = plain(t, dst), plain(t, src)
 	mine := mem.Of(dst)
 	s := stream{c: c, width: mem.SizeOf[T](), n: len(dst), root: root}
-	s.from, s.to = t.Rank()*mine.Bytes, (t.Rank()+1)*mine.Bytes
-	return c.End(s.run(ctx, t, mine, mem.Of(src), mine.Bytes*t.Size()))
+	s.at, s.longest = func(m int) int { return m * mine.Bytes }, mine.Bytes
+	return c.End(s.run(ctx, t, mine, mem.Of(src)))
 }
 
-// stream is a src of root's that goes through its outbox, piece by piece, of which this member reads bytes [from, to).
+// stream is a src of root's on its way to the members.
 type stream struct {
 	c              turns
-	width, n, root int // what all members agree on
-	from, to       int
+	width, n, root int             // what all members agree on
+	at             func(m int) int // where in src member m's part begins, and behind the last one where src ends
+	longest        int             // the bytes of the longest part
 }
 
-func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range, whole int) error {
+func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
+	if whole := s.at(t.Size()); !pushes(t.Size(), whole, s.c.Payload()) {
+		return s.pulled(ctx, t, dst, src, whole)
+	}
+	return s.pushed(ctx, t, dst, src)
+}
+
+// pulled has src go through root's outbox, piece by piece, of which the members read what is theirs.
+func (s *stream) pulled(ctx context.Context, t *pgsync.Team, dst, src mem.Range, whole int) error {
+	from := s.at(t.Rank())
 	return rounds(whole, s.c.Payload(), func(lo, hi int) error {
 		if t.Rank() == s.root {
 			s.c.Write(0, src.Slice(lo, hi-lo))
@@ -46,11 +57,11 @@ func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range, wh
 		if err := s.c.Turn(ctx, s.width, 0, s.n, s.root); err != nil {
 			return err
 		}
-		begin, end := overlap(lo, hi, s.from, s.to)
+		begin, end := overlap(lo, hi, from, from+dst.Bytes)
 		if begin == end {
 			return nil
 		}
-		part := dst.Slice(begin-s.from, end-begin)
+		part := dst.Slice(begin-from, end-begin)
 		if t.Rank() == s.root {
 			copy(part.Data(), src.Slice(begin, end-begin).Data())
 			return nil
@@ -59,9 +70,37 @@ func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range, wh
 	})
 }
 
+// pushed has root put pieces of all parts into the members' outboxes.
+func (s *stream) pushed(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
+	return rounds(s.longest, s.c.Payload(), func(lo, hi int) error {
+		if t.Rank() == s.root {
+			err := s.c.PushAll(ctx, src, func(m int) (from, bytes int) {
+				begin, end := overlap(lo, hi, 0, s.at(m+1)-s.at(m))
+				return s.at(m) + min(begin, s.at(m+1)-s.at(m)), end - begin
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.c.Turn(ctx, s.width, 0, s.n, s.root); err != nil {
+			return err
+		}
+		begin, end := overlap(lo, hi, 0, dst.Bytes)
+		if begin == end {
+			return nil
+		}
+		part := dst.Slice(begin, end-begin)
+		if t.Rank() == s.root {
+			copy(part.Data(), src.Slice(s.at(s.root)+begin, end-begin).Data())
+			return nil
+		}
+		return s.c.Take(s.root, part)
+	})
+}
+
 // ScatterV is Scatter of different lengths: counts[m] elements for member m. counts and src are looked at on root only, and
 // each member's dst must have the length that counts gives it, else all members get an error. Collective. One barrier in
-// which members tell their lengths, and then as Scatter.
+// which members tell their lengths, and then as Scatter for the longest dst.
 func ScatterV[T any](ctx context.Context, t *pgsync.Team, dst, src []T, counts []int, root int) error {
 	const op = "scatterv"
 	err := checked[T](t, op, root)
@@ -81,14 +120,15 @@ func ScatterV[T any](ctx context.Context, t *pgsync.Team, dst, src []T, counts [
 		return c.End(err)
 	}
 	s := stream{c: c, width: width, root: root}
+	at := make([]int, 1, t.Size()+1)
 	for m, bytes := range all {
 		if t.Rank() == root && uint64(counts[m]*width) != bytes {
 			return c.End(c.Mismatch(m, fmt.Sprintf("rank %d takes %d elements, counts on this rank say %d", t.WorldRank(m), int(bytes)/width, counts[m])))
 		}
-		if m == t.Rank() {
-			s.from, s.to = s.n, s.n+int(bytes)
-		}
 		s.n += int(bytes)
+		at = append(at, s.n)
+		s.longest = max(s.longest, int(bytes))
 	}
-	return c.End(s.run(ctx, t, mem.Of(plain(t, dst)), mem.Of(plain(t, src)), s.n))
+	s.at = func(m int) int { return at[m] }
+	return c.End(s.run(ctx, t, mem.Of(plain(t, dst)), mem.Of(plain(t, src))))
 }

@@ -3,6 +3,7 @@ package coll
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"gopgas/internal/mem"
 	pgsync "gopgas/sync"
@@ -16,10 +17,17 @@ type turns interface {
 	Write(off int, data mem.Range)
 	Turn(ctx context.Context, elemBytes, detail, n, root int) error
 	Gather(ctx context.Context, elemBytes, detail, n int, mine, all []byte) error
+	GatherTo(ctx context.Context, elemBytes, detail, n, root int, mine, all []byte) error
+	Circle() int
+	Shuffle(ctx context.Context, elemBytes, n int, dst, src mem.Range) error
+	ShuffleBytes() int
+	Prefix(ctx context.Context, elemBytes, detail, n int, inclusive bool, dst, src mem.Range, fold func(into, from mem.Range)) error
+	PrefixBytes() int
 	Read(member, off int, dst mem.Range) error
-	See(member, off, bytes int, buf mem.Range) (mem.Range, error)
+	SeeEach(off, n int, of iter.Seq[int], buf *[]byte, f func(member int, theirs mem.Range)) error
+	PushAll(ctx context.Context, src mem.Range, of func(member int) (from, bytes int)) error
+	Take(member int, dst mem.Range) error
 	ReadAll(dst mem.Range, of func(member int) (from, to, bytes int)) error
-	Mapped(member int) bool
 	Mismatch(member int, what string) error
 	End(err error) error
 }

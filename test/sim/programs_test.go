@@ -2,8 +2,10 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gopgas/pgas"
@@ -17,12 +19,12 @@ import (
 type heat struct {
 	columns, rowsEach, steps int
 	cell                     time.Duration // virtual time to compute one cell
-	want                     float64       // of the total heat at the end; 0: not checked
+	want                     []float64     // of all cells at the end; nil: not checked
 }
 
 // on returns h with what is wanted of it on so many ranks.
 func (h heat) on(ranks int) heat {
-	h.want = h.total(ranks)
+	h.want = h.alone(ranks)
 	return h
 }
 
@@ -65,19 +67,30 @@ func (h heat) run(ctx context.Context, w *pgas.World) error {
 	if err := pgsync.AllReduce(ctx, w.Team(), sum, sum, pgsync.Sum); err != nil {
 		return err
 	}
-	if h.want != 0 && math.Abs(sum[0]-h.want) > 1e-9*h.want {
-		return fmt.Errorf("the heat is %v, not %v", sum[0], h.want)
+	if h.want != nil {
+		total := 0.0
+		for _, v := range h.want {
+			total += v
+		}
+		if math.Abs(sum[0]-total) > 1e-9*total {
+			return fmt.Errorf("the heat is %v, not %v", sum[0], total)
+		}
+		if mine := h.want[me*len(field):][:len(field)]; !slices.Equal(field, mine) { // the same sums in the same order
+			return errors.New("the cells of this rank are not those of one process")
+		}
 	}
 	return halo.Free(ctx)
 }
 
 func (heat) start(row, column int) float64 { return float64((row*31+column*17)%101) + 1 }
 
-// step averages each cell with those above and below it; the first and the last row of all see zeroes beyond.
+// step averages each cell with the four beside it; those at the edges of the square see zeroes beyond.
 func (h heat) step(next, field, above, below []float64) {
 	c := h.columns
 	at := func(row, column int) float64 {
 		switch {
+		case column < 0 || column == c:
+			return 0
 		case row < 0:
 			return above[column]
 		case row == h.rowsEach:
@@ -88,13 +101,13 @@ func (h heat) step(next, field, above, below []float64) {
 	}
 	for row := range h.rowsEach {
 		for column := range c {
-			next[row*c+column] = (at(row-1, column) + 2*at(row, column) + at(row+1, column)) / 4
+			next[row*c+column] = (at(row-1, column) + at(row, column-1) + 4*at(row, column) + at(row, column+1) + at(row+1, column)) / 8
 		}
 	}
 }
 
-// total computes the same on one rank.
-func (h heat) total(ranks int) float64 {
+// alone computes the same on one rank.
+func (h heat) alone(ranks int) []float64 {
 	rows := ranks * h.rowsEach
 	one := heat{columns: h.columns, rowsEach: rows}
 	field, zero := make([]float64, rows*h.columns), make([]float64, h.columns)
@@ -106,19 +119,18 @@ func (h heat) total(ranks int) float64 {
 		one.step(next, field, zero, zero)
 		field, next = next, field
 	}
-	sum := 0.0
-	for _, v := range field {
-		sum += v
-	}
-	return sum
+	return field
 }
 
-// isx sorts integers as the ISx benchmark does: every rank makes keys, hands each to the rank of its bucket, whose room is
-// claimed by a fetch-and-add, and counts what it has received.
+// isx sorts integers as the ISx benchmark does: every rank makes keys, hands each to the rank in whose bucket, a range of values, it
+// lies, and where room for it is claimed by a fetch-and-add; each rank sorts what it has received.
 type isx struct {
 	keysEach, buckets int // buckets: how many ranks each rank's keys go to
 	key               time.Duration
 }
+
+// isxWidth is how many values a bucket has: rank r's are those from r*isxWidth on.
+const isxWidth = 1 << 16
 
 func (x isx) run(ctx context.Context, w *pgas.World) error {
 	me, n := w.Rank(), w.Size()
@@ -132,20 +144,22 @@ func (x isx) run(ctx context.Context, w *pgas.World) error {
 	if err != nil {
 		return err
 	}
-	mine := make([][]uint32, spread)
+	mine := make([][]uint32, n) // by bucket
 	rng := uint32(me)*2654435761 + 1
 	var sent uint64
 	for range x.keysEach {
 		rng ^= rng << 13
 		rng ^= rng >> 17
 		rng ^= rng << 5
-		b := int(rng % uint32(spread))
-		mine[b] = append(mine[b], rng)
-		sent += uint64(rng)
+		near := (me + 1 + int(rng)%spread*(n/spread)) % n // one of few ranks, so that there are not n*n transfers
+		key := uint32(near)*isxWidth + rng/uint32(spread)%isxWidth
+		mine[key/isxWidth] = append(mine[key/isxWidth], key)
+		sent += square(key)
 	}
 	pgastest.Compute(w, time.Duration(x.keysEach)*x.key)
-	for b, ks := range mine {
+	for b := range spread {
 		to := (me + 1 + b*(n/spread)) % n
+		ks := mine[to]
 		at, err := pgas.FetchAdd(fill, to, int64(len(ks)))
 		if err != nil {
 			return err
@@ -161,20 +175,28 @@ func (x isx) run(ctx context.Context, w *pgas.World) error {
 		return err
 	}
 	got := fill.Local()[0]
+	bucket := keys.Local()[:got]
+	slices.Sort(bucket)
 	var received uint64
-	for _, k := range keys.Local()[:got] {
-		received += uint64(k)
+	for _, k := range bucket {
+		received += square(k)
 	}
 	pgastest.Compute(w, time.Duration(got)*x.key)
+	if got > 0 && (bucket[0]/isxWidth != uint32(me) || bucket[got-1]/isxWidth != uint32(me)) {
+		return fmt.Errorf("keys from %d to %d are in the bucket of rank %d", bucket[0], bucket[got-1], me)
+	}
 	sums := []uint64{sent, received, uint64(got)}
 	if err := pgsync.AllReduce(ctx, w.Team(), sums, sums, pgsync.Sum); err != nil {
 		return err
 	}
 	if sums[0] != sums[1] || sums[2] != uint64(n*x.keysEach) {
-		return fmt.Errorf("%d keys arrived of %d, with the sum %d and not %d", sums[2], n*x.keysEach, sums[1], sums[0])
+		return fmt.Errorf("%d keys arrived of %d, with the sum of squares %d and not %d", sums[2], n*x.keysEach, sums[1], sums[0])
 	}
 	if err := fill.Free(ctx); err != nil {
 		return err
 	}
 	return keys.Free(ctx)
 }
+
+// square of a key: no lost or changed key leaves the sum of all as it was.
+func square(key uint32) uint64 { return uint64(key) * uint64(key) }

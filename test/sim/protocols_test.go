@@ -101,8 +101,14 @@ func TestLeasesInVirtualTime(t *testing.T) {
 }
 
 // TestMissHidesBehindCopies: a put into a bucket that is not held asks for it and copies meanwhile: it takes as long as the longer of
-// both, not as long as both.
+// both, not as long as both, through slots and in a pipe.
 func TestMissHidesBehindCopies(t *testing.T) {
+	for _, p := range []selector.Protocol{selector.Bounce, selector.Pipe} {
+		t.Run(p.String(), func(t *testing.T) { missHides(t, p) })
+	}
+}
+
+func missHides(t *testing.T, p selector.Protocol) {
 	const n, bytes, bucket = 256 << 10, 64 << 20, 1 << 20
 	c := pgastest.SimConfig{Ranks: 2}
 	c.Machine.MaxPinned = 24 << 20
@@ -133,13 +139,16 @@ func TestMissHidesBehindCopies(t *testing.T) {
 			src, word := make([]byte, n), make([]byte, 8)
 			put := func(at int) func() error { return func() error { return win.Put(1, at*bucket-skew, src) } }
 			get := func(at int) func() error { return func() error { return win.Get(1, at*bucket-skew, word) } }
+			engine.Force(p)
 			_ = took(put(1))
 			first, second := took(get(3)), took(get(3))
 			missing := first - second // what a miss costs by itself
 			hit := took(put(3))
 			miss := took(put(5))
+			t.Logf("put of %d bytes: %v into a bucket that is held, %v into one that is not; a word's miss by itself %v", n, hit, miss, missing)
 			require.Positive(t, missing)
 			require.Less(t, miss, max(hit, missing)+min(hit, missing)/4)
+			require.GreaterOrEqual(t, w.Stats()["sim"][p.String()].Bytes, uint64(3*n))
 		}
 		if err := win.Fence(ctx); err != nil {
 			return err
