@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,7 @@ func TestAPI(t *testing.T) {
 		pkg, err := imports.Import("gopgas/" + dir)
 		require.NoError(t, err)
 		lines = append(lines, api(pkg)...)
+		requireToldAliases(t, dir, pkg)
 	}
 	require.Greater(t, len(lines), 500)
 	have := strings.Join(lines, "\n") + "\n"
@@ -47,6 +49,25 @@ func TestAPI(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("if that is meant: go test ./test/docs -run '^TestAPI$' -update, and a line of CHANGELOG.md; docs/api-stability.md says what may change")
+	}
+}
+
+// TestRings: what stands in packages for programs but takes or returns what lies inside, so that programs cannot use it, is named among the
+// exceptions; and what is named there is there.
+func TestRings(t *testing.T) {
+	page, list := text(t, "docs/api-stability.md"), text(t, apiFile)
+	hook := regexp.MustCompile(`(?m)^(?:pgas|window|sync|sync/coll|pgas/pgastest): (?:func ([A-Z]\w*)|method \(\*?([A-Z]\w*)[^)]*\) (\w+)).*\b(?:proto|symheap|racecheck|mem|atom\.Elem|turns)\b.*$`)
+	found := hook.FindAllStringSubmatch(list, -1)
+	require.Greater(t, len(found), 5)
+	for _, m := range found {
+		name := m[1]
+		if m[2] != "" {
+			name = m[2] + "." + m[3]
+		}
+		require.Contains(t, page, name, "not among the exceptions: %s", m[0])
+	}
+	for _, m := range regexp.MustCompile("`(?:Team|World)\\.([A-Z]\\w*)`").FindAllStringSubmatch(page, -1) {
+		require.Regexp(t, `(?m)^(?:sync|pgas): method \(\*(?:Team|World)\) `+m[1]+`\(`, list)
 	}
 }
 
@@ -72,7 +93,7 @@ func differences(before, after []string) (lost, added []string) {
 
 // api returns what a package exports, sorted: functions and methods with their types, exported fields, and the methods of
 // interfaces. Names of parameters, values of constants and everything unexported are left out, except for the methods of unexported
-// types that exported ones lead to.
+// types that exported ones lead to. A type of an internal package that has a public name, by an alias, is listed under that.
 func api(pkg *types.Package) []string {
 	l := &lister{pkg: pkg, hidden: map[*types.Named]bool{}}
 	for _, name := range pkg.Scope().Names() {
@@ -81,7 +102,7 @@ func api(pkg *types.Package) []string {
 		}
 	}
 	for i := 0; i < len(l.queue); i++ { // it may grow
-		l.methods(l.queue[i])
+		l.methods(l.queue[i], l.queue[i].Obj().Name())
 	}
 	slices.Sort(l.lines)
 	return slices.Compact(l.lines)
@@ -111,15 +132,78 @@ func (l *lister) object(o types.Object) {
 	case *types.TypeName:
 		if alias, ok := o.Type().(*types.Alias); ok {
 			l.add("type %s = %s", o.Name(), l.typ(alias.Rhs()))
+			if n := inside(alias); n != nil { // it is listed nowhere else, and is public by this name
+				l.declared(n, o.Name())
+			}
 			return
 		}
-		l.declared(o.Type().(*types.Named))
+		l.declared(o.Type().(*types.Named), o.Name())
 	}
 }
 
-// declared lists a type with its fields and methods.
-func (l *lister) declared(n *types.Named) {
-	name := n.Obj().Name()
+// inside is the type of an internal package that an alias names, perhaps by aliases of internal packages; nil: it names another, or
+// by an alias that is listed itself.
+func inside(alias *types.Alias) *types.Named {
+	for next := alias.Rhs(); ; {
+		switch n := next.(type) {
+		case *types.Alias:
+			if !internal(n.Obj()) {
+				return nil
+			}
+			next = n.Rhs()
+		case *types.Named:
+			if !internal(n.Obj()) {
+				return nil
+			}
+			return n
+		default:
+			return nil
+		}
+	}
+}
+
+func internal(o *types.TypeName) bool {
+	return o.Pkg() != nil && strings.Contains(o.Pkg().Path()+"/", "/internal/")
+}
+
+// requireToldAliases: go doc shows of an alias no more than its comment, so that names the methods and fields of what lies inside.
+func requireToldAliases(t *testing.T, dir string, pkg *types.Package) {
+	t.Helper()
+	for _, f := range parsed(t, dir).files {
+		for _, d := range f.Decls {
+			decl, ok := d.(*ast.GenDecl)
+			if !ok || decl.Tok != token.TYPE {
+				continue
+			}
+			for _, spec := range decl.Specs {
+				name := spec.(*ast.TypeSpec).Name.Name
+				o := pkg.Scope().Lookup(name)
+				if o == nil || !o.Exported() { // nil: it is of another platform
+					continue
+				}
+				alias, ok := o.Type().(*types.Alias)
+				if !ok || inside(alias) == nil {
+					continue
+				}
+				l := &lister{pkg: pkg, hidden: map[*types.Named]bool{}}
+				l.declared(inside(alias), name)
+				for _, line := range l.lines {
+					_, member, ok := strings.Cut(strings.TrimPrefix(line, strings.TrimPrefix(pkg.Path(), "gopgas/")+": "), "struct, ")
+					if _, method, isMethod := strings.Cut(line, ") "); isMethod {
+						member, ok = method, true
+					}
+					if ok {
+						member = strings.FieldsFunc(member, func(r rune) bool { return r == ' ' || r == '(' })[0]
+						require.Contains(t, decl.Doc.Text(), member, "%s: the comment of alias %s", dir, name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// declared lists a type with its fields and methods under a name.
+func (l *lister) declared(n *types.Named, name string) {
 	head := name + l.parameters(n.TypeParams())
 	switch u := n.Underlying().(type) {
 	case *types.Struct:
@@ -143,12 +227,12 @@ func (l *lister) declared(n *types.Named) {
 	default:
 		l.add("type %s %s", head, l.typ(u))
 	}
-	l.methods(n)
+	l.methods(n, name)
 }
 
-// methods lists the exported methods of a type, those of embedded fields too.
-func (l *lister) methods(n *types.Named) {
-	values, of := types.NewMethodSet(n), n.Obj().Name()
+// methods lists the exported methods of a type under a name, those of embedded fields too.
+func (l *lister) methods(n *types.Named, of string) {
+	values := types.NewMethodSet(n)
 	if n.TypeParams().Len() > 0 {
 		var names []string
 		for p := range n.TypeParams().TypeParams() {
@@ -245,6 +329,46 @@ func TestDifferences(t *testing.T) {
 	require.Equal(t, []string{"b"}, lost)
 	require.Equal(t, []string{"d"}, added)
 }
+
+// TestAPIOfAliases: fields and methods of what lies in internal packages are listed under the public name, and only there.
+func TestAPIOfAliases(t *testing.T) {
+	check := func(path, source string, imports map[string]*types.Package) *types.Package {
+		f, err := parser.ParseFile(fset, "p.go", source, 0)
+		require.NoError(t, err)
+		pkg, err := (&types.Config{Importer: known(imports)}).Check(path, fset, []*ast.File{f}, nil)
+		require.NoError(t, err)
+		return pkg
+	}
+	inner := check("m/internal/inner", `package inner
+		type Handle struct { Rank int; hidden bool }
+		func (h Handle) Done() bool { return h.hidden }
+		func (h *Handle) Wait(limit int) error { return nil }
+		type Op uint8
+		func (o Op) String() string { return "" }`, nil)
+	outer := check("m/outer", `package outer
+		import "m/internal/inner"
+		type Handle = inner.Handle
+		type Kind = inner.Op
+		type Old = Kind
+		type Many []Handle`, map[string]*types.Package{"m/internal/inner": inner})
+	require.Equal(t, []string{
+		"m/outer: method (*Handle) Wait(int) error",
+		"m/outer: method (Handle) Done() bool",
+		"m/outer: method (Kind) String() string",
+		"m/outer: type Handle = inner.Handle",
+		"m/outer: type Handle struct",
+		"m/outer: type Handle struct, Rank int",
+		"m/outer: type Kind = inner.Op",
+		"m/outer: type Kind uint8",
+		"m/outer: type Many []Handle",
+		"m/outer: type Old = Kind",
+	}, api(outer))
+}
+
+// known is an importer of packages that are there already.
+type known map[string]*types.Package
+
+func (k known) Import(path string) (*types.Package, error) { return k[path], nil }
 
 // TestAPILines holds the list's form to a package that is made for it.
 func TestAPILines(t *testing.T) {

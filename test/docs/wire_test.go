@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/firehose"
+	"gopgas/internal/agent"
 	"gopgas/internal/pmi"
 	"gopgas/internal/superpipe"
 	"gopgas/internal/wire"
@@ -297,4 +298,13 @@ func TestPMIWords(t *testing.T) {
 	for _, row := range kinds {
 		require.Contains(t, text(t, "internal/control/message.go"), `kind = "`+strings.Trim(row[0], "`")+`"`)
 	}
+}
+
+// TestAgentFrame: the sizes that the page names are those of the code.
+func TestAgentFrame(t *testing.T) {
+	layout(t, "### Agent frame", agent.HeaderBytes, 0)
+	for _, n := range []int{agent.MaxData, agent.MaxNote, agent.Window} {
+		require.Contains(t, section(t, "### Agent frame"), strconv.Itoa(n))
+	}
+	require.Contains(t, section(t, "## The agent's stream"), "number of the protocol ("+strconv.Itoa(agent.Protocol)+")")
 }
