@@ -31,14 +31,16 @@
 //   - E2: the table's key is the address alone; the count is compared with the threshold of the current size.
 //   - E3: the table grows only while chains have not begun or at least 20 % of its buffers are frequent. Known buffers go
 //     on counting, so growth resumes by itself.
-//     While it does not grow, buffers that it does not know are refused by a few bits near the core, without a look at the table.
+//     While it does not grow, buffers that it does not know are refused by a few bits near the core, without a look at the table, and
+//     without a lock.
 //   - E4: what a use saves is the less of two cases: all that it touches is in the caches, or neither the slot nor the table's part is. Sizes at
 //     which a frequent use would save less than asking the table costs, in either case, have no threshold, and are not asked about.
 //   - E5: nothing here registers memory, and nothing allocates but New, Measure and a table that grows chains.
 //
 // # Concurrency
 //
-// A Chooser and a Table belong to a rank's NIC path; its lock guards them. Everything else is pure.
+// A Chooser and a Table belong to a rank's NIC path; its lock guards them, but for Chooser.Refused, which anybody may ask.
+// Everything else is pure.
 //
 // # Limits
 //

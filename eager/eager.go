@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 )
 
 // Mode forces how small transfers travel, or leaves it to the costs.
@@ -131,7 +132,7 @@ type Config struct {
 // DefaultPercent is the share of the break-even count that the paper's experiments registered at.
 const DefaultPercent = 25
 
-// Chooser decides for one rank and remembers what it needs to. It is not safe for concurrent use: its owner's lock, the
+// Chooser decides for one rank and remembers what it needs to. But for Refused it is not safe for concurrent use: its owner's lock, the
 // NIC path's, guards it.
 type Chooser struct {
 	c     Config
@@ -139,6 +140,8 @@ type Chooser struct {
 	table *Table
 	sites sites
 	taken [3]uint64
+
+	refused atomic.Uint64 // by Refused
 }
 
 // side is what is known of one direction's costs.
@@ -241,6 +244,17 @@ func (e *Chooser) used(s *side, addr uint64, bytes int) (frequent bool) {
 	return n != never && e.table.Use(addr, n)
 }
 
+// Refused reports whether the usage table knows nothing of the buffer at addr and does not add it, and notes that a put, or a get, from there
+// goes through a slot: it is as if Used and then PutOf, or Get, had been called, but that the call before it is not learned to have been no put
+// that a flush follows, see Other. False says nothing, and notes nothing. Any goroutine may call it at any time, without the lock.
+func (e *Chooser) Refused(get bool, addr uint64, bytes int) bool {
+	if e.table == nil || bytes > e.c.Limits.Slot || !get && bytes <= e.c.Limits.Inline || e.side(get).n.of(bytes) == never || !e.table.ignores(addr) {
+		return false
+	}
+	e.refused.Add(1)
+	return true
+}
+
 // PutOf is Put for who has asked Used. Of a buffer that is not frequent the call site does not matter, and may be 0.
 func (e *Chooser) PutOf(frequent bool, bytes int, site uint64, waited, covered bool) Choice {
 	return e.choose(puts, Query{Bytes: bytes, Waited: e.flushed(frequent || covered, site) || waited, Covered: covered, Frequent: frequent})
@@ -304,9 +318,11 @@ type Stats struct {
 
 // Stats returns what the chooser has seen and done.
 func (e *Chooser) Stats() Stats {
-	s := Stats{Inline: e.taken[Inline], Bounce: e.taken[Bounce], Bypass: e.taken[Bypass]}
+	refused := e.refused.Load()
+	s := Stats{Inline: e.taken[Inline], Bounce: e.taken[Bounce] + refused, Bypass: e.taken[Bypass]}
 	if e.table != nil {
 		s.Usage = e.table.Usage()
+		s.Refused += refused
 	}
 	return s
 }

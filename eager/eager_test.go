@@ -432,3 +432,60 @@ func TestChoosingAllocatesNothing(t *testing.T) {
 		e.Flushed()
 	}))
 }
+
+// TestRefusedIsAsUsed: who asks without the lock first chooses and counts as who does not, whatever the table does meanwhile.
+func TestRefusedIsAsUsed(t *testing.T) {
+	plain, asked := newChooser(t, Config{Percent: 1}), newChooser(t, Config{Percent: 1})
+	rng := rand.New(rand.NewPCG(7, 8))
+	refused, resumed := 0, 0
+	addrs := make([]uint64, 40_000)
+	for i := range addrs {
+		addrs[i] = rng.Uint64()>>17 | 1
+		addr := addrs[i]
+		if i > 10_000 && i < 20_000 { // known buffers, until growth resumes
+			addr = addrs[rng.IntN(500)]
+		}
+		get, bytes := rng.IntN(2) == 0, 64<<rng.IntN(8)
+		ask := func(e *Chooser) Choice {
+			if get {
+				return e.Get(addr, bytes, false)
+			}
+			return e.Put(addr, bytes, 7, true, false)
+		}
+		stopped := !asked.table.Growing()
+		want, got := ask(plain), Bounce
+		if asked.Refused(get, addr, bytes) {
+			refused++
+			asked.Other()
+		} else {
+			got = ask(asked)
+		}
+		require.Equal(t, want, got, "use %d", i)
+		require.Equal(t, plain.Stats(), asked.Stats(), "use %d", i)
+		if stopped && asked.table.Growing() {
+			resumed++
+		}
+	}
+	require.Greater(t, refused, 1000)
+	require.Positive(t, resumed)
+}
+
+// TestFewAreTakenForKnown: where growth has stopped early hardly any use of a buffer that is not known touches the table.
+func TestFewAreTakenForKnown(t *testing.T) {
+	table := NewTable()
+	rng := rand.New(rand.NewPCG(9, 10))
+	passed, stopped := 0, 0
+	for range 1_000_000 {
+		addr := rng.Uint64()>>17 | 1
+		if !table.Growing() {
+			stopped++
+			if !table.ignores(addr) {
+				passed++
+			}
+		}
+		table.Use(addr, never)
+	}
+	require.Greater(t, stopped, 900_000)
+	require.Less(t, passed*100, stopped, "less than one in a hundred")
+	require.False(t, table.ignores(1<<50), "no address: it says nothing")
+}

@@ -1,6 +1,10 @@
 package eager
 
-import "gopgas/internal/mem"
+import (
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+)
 
 // Sizes of the usage table.
 const (
@@ -11,9 +15,9 @@ const (
 	addressBits = 64 - countBits
 )
 
-// seenBits is how many bits say that a buffer may be known: little enough to stay near the core. Where growth has stopped early, which is what
-// they are for, one in thirty of them is set.
-const seenBits = 1 << 16
+// seenWords of bits say that a buffer may be known: little enough to stay near the core. Each buffer has two bits of one word. Where growth
+// has stopped early, which is what they are for, four bits of a word are set, so that of the buffers that are not known one in two hundred is taken for one that may be.
+const seenWords = 1 << 10
 
 // never is a threshold that no count reaches.
 const never = mostUses + 1
@@ -31,8 +35,9 @@ type Table struct {
 	next  []uint32 // by bucket: index into chained, plus one
 	chain []link
 
-	seen           [seenBits / 64]uint64 // a bit for each buffer that is known, which others share
-	bits           uint                  // of a bucket's number
+	seen           [seenWords]atomic.Uint64 // bits for each buffer that is known, which others share
+	stopped        atomic.Bool              // it does not grow
+	bits           uint                     // of a bucket's number
 	size, frequent int
 	refused        uint64
 }
@@ -75,7 +80,7 @@ func (t *Table) Use(addr uint64, threshold uint32) bool {
 		return false // no address of a program: it could not be told from another
 	}
 	b := bucket(addr, t.bits)
-	if !t.Growing() && t.seen[b%seenBits/64]>>(b%64)&1 == 0 {
+	if t.refuses(b) {
 		t.refused++
 		return false // without a look at the table, which may be far from the core
 	}
@@ -84,6 +89,28 @@ func (t *Table) Use(addr uint64, threshold uint32) bool {
 		return t.count(w, threshold)
 	}
 	return t.find(b, w, addr, threshold)
+}
+
+// ignores reports whether Use of the buffer at addr would do nothing, since the table has stopped growing and does not know it. False says
+// nothing. Any goroutine may ask at any time: beside a Use the answer may be that of just before.
+func (t *Table) ignores(addr uint64) bool {
+	return t.stopped.Load() && addr>>addressBits == 0 && t.refuses(bucket(addr, t.bits))
+}
+
+func (t *Table) refuses(b uint64) bool {
+	if !t.stopped.Load() {
+		return false
+	}
+	word, bits := seenAt(b)
+	return t.seen[word].Load()&bits != bits
+}
+
+// seenAt is where the bits of a bucket's buffers are.
+func seenAt(b uint64) (word, bits uint64) {
+	rest := b / seenWords
+	first := rest % 64
+	second := first + 1 + rest/64*4 // is another one: less than 64 further, in sixteen different ways
+	return b % seenWords, 1<<first | 1<<(second%64)
 }
 
 // count adds a use to a word.
@@ -99,6 +126,7 @@ func (t *Table) count(w *uint64, threshold uint32) bool {
 	if *w&frequentBit == 0 {
 		*w |= frequentBit
 		t.frequent++
+		t.stopped.Store(!t.Growing())
 	}
 	return true
 }
@@ -115,14 +143,17 @@ func (t *Table) find(b uint64, w *uint64, addr uint64, threshold uint32) bool {
 		return false
 	}
 	t.size++
-	t.seen[b%seenBits/64] |= 1 << (b % 64)
+	word, bits := seenAt(b)
+	t.seen[word].Or(bits)
 	if *w == 0 {
 		*w = addr << countBits
-		return t.count(w, threshold)
+	} else {
+		t.chain = append(t.chain, link{addr << countBits, t.next[b]})
+		t.next[b] = uint32(len(t.chain))
+		w = &t.chain[len(t.chain)-1].word
 	}
-	t.chain = append(t.chain, link{addr << countBits, t.next[b]})
-	t.next[b] = uint32(len(t.chain))
-	return t.count(&t.chain[len(t.chain)-1].word, threshold)
+	t.stopped.Store(!t.Growing())
+	return t.count(w, threshold)
 }
 
 // Growing reports whether a buffer that is not known would be added: growth stops while chains have begun and fewer

@@ -16,9 +16,10 @@ import (
 type Habits struct {
 	awaiting atomic.Bool // the last operation was a put that the chooser knows
 	mu       sync.Mutex
-	begun    bool           // Begin was called
-	chooser  *eager.Chooser // nil: the costs are not measured yet, or nothing small is worth it
-	sites    eager.Sites    // of large puts, where there is no chooser
+	begun    bool                          // Begin was called
+	chooser  *eager.Chooser                // nil: the costs are not measured yet, or nothing small is worth it
+	quick    atomic.Pointer[eager.Chooser] // the same, for who does not hold mu
+	sites    eager.Sites                   // of large puts, where there is no chooser
 	run      Run
 }
 
@@ -65,6 +66,7 @@ func (h *Habits) Begin(c *eager.Chooser) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.chooser, h.begun = c, true
+	h.quick.Store(c)
 }
 
 // Put notes a put that is over, for when its flush is. l is where its price goes, t its trial, and took how long it took if that was
@@ -94,6 +96,10 @@ func (h *Habits) Put(l *selector.Learned, t selector.Trial, rank int, took time.
 // Bypasses counts a use of memory by a small transfer, and reports whether that is to go past the slots. waited says that
 // somebody waits for its end anyway. skip counts the frames above the caller that all puts have in common.
 func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
+	if c := h.quick.Load(); c != nil && c.Refused(get, user.Addr(), user.Bytes) {
+		h.Other() // a program whose buffers are used once comes here each time; the lock would be half of what it pays
+		return false
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.chooser

@@ -208,3 +208,72 @@ func BenchmarkBypasses(b *testing.B) {
 		})
 	}
 }
+
+// TestRefusedWithoutTheLock: a buffer that the table does not add waits for nobody, and ends what a flush would be news of.
+func TestRefusedWithoutTheLock(t *testing.T) {
+	h, next := stopped(t)
+	before, _ := h.Stats()
+	h.mu.Lock()
+	done := make(chan bool, 1)
+	go func() {
+		past := h.Bypasses(true, true, next(), 0)
+		done <- past || h.Bypasses(false, true, next(), 0)
+	}()
+	select {
+	case past := <-done:
+		require.False(t, past)
+	case <-time.After(time.Minute):
+		t.Error("it waits for the lock")
+	}
+	h.mu.Unlock()
+	after, _ := h.Stats()
+	require.Equal(t, before.Refused+2, after.Refused)
+	require.Equal(t, before.Bounce+2, after.Bounce)
+
+	h.FlushFollows(0)
+	require.True(t, h.awaiting.Load())
+	require.False(t, h.Bypasses(true, true, next(), 0))
+	require.False(t, h.awaiting.Load(), "the large put was not one that a flush followed")
+}
+
+// BenchmarkRefused is what a transfer pays for being asked about whose buffer is used once, where the table has stopped growing.
+func BenchmarkRefused(b *testing.B) {
+	for _, get := range []bool{false, true} {
+		b.Run(fmt.Sprint("get=", get), func(b *testing.B) {
+			h, next := stopped(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				if h.Bypasses(get, true, next(), 0) {
+					b.Fatal("it was never used before")
+				}
+			}
+		})
+	}
+}
+
+// stopped returns the habits of a program whose buffers were used once, so that the table has stopped growing, and its next buffers.
+func stopped(tb testing.TB) (h *Habits, next func() mem.Range) {
+	c, err := eager.New(eager.Config{Limits: eager.Limits{Inline: 128, Slot: 64 * kib}, Costs: eager.Costs{
+		{Bytes: 64, Copy: 10, Register: 1e5, Lookup: 5}, {Bytes: 8192, Copy: 1100, Register: 1e5, Lookup: 5},
+	}})
+	require.NoError(tb, err)
+	h = new(Habits)
+	h.Begin(c)
+	const stride, known = 64, 1 << 20 // bytes from the beginning of which some buffers are known
+	at, all := 0, mem.Of(make([]byte, 16<<20))
+	next = func() mem.Range {
+		if at += stride; at > all.Bytes-4096 {
+			at = known
+		}
+		return all.Slice(at, 4096)
+	}
+	for {
+		h.Bypasses(true, true, next(), 0)
+		if s, _ := h.Stats(); s.Refused > 0 {
+			return h, next
+		}
+		if at >= known {
+			tb.Fatal("the table goes on growing")
+		}
+	}
+}
