@@ -54,6 +54,7 @@
 //
 // A pipe outlives the call: memory that may lie on a stack is not for it. A rank takes in four transfers through leases at once unless Config says
 // otherwise. A NIC that may pin little has smaller slots, or none. Workspace is each rank's own, and so is what bounds it: what a process may
-// lock, and regmgr's budget, are by process. So a node of R ranks that are all asked for leases registers R workspaces, until somebody needs
-// the room.
+// lock, and regmgr's budget, are by process, so no limit of a node stands above them that R ranks could exceed together. A node of R ranks that are
+// all asked for leases registers R workspaces, for each four leases (MostLeases) 1.5 MiB or an eighth of what the rank may pin, whichever is less,
+// until somebody needs the room. Where it is memory that a node lacks, a registration is refused, and the lease with it (Unready).
 package flight
