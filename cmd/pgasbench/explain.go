@@ -110,23 +110,29 @@ func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained,
 // wholly returns an error where the window is not registered as a whole at the peer: then a transfer takes firehoses for the buckets
 // that it touches, which the estimates know nothing of.
 func (b *bench) wholly(win *window.Window[byte], most int) error {
-	e := b.w.Team().Engine()
-	inBuckets := func() uint64 { // transfers that only such windows make: with firehoses or, where they have none, messages
-		h, _ := e.Firehoses()
-		return h.Hits + h.Misses + h.Joins + b.w.Stats()[b.w.Transport(b.peer)]["message"].Ops
-	}
-	before := inBuckets()
-	if err := win.Put(b.peer, 0, []byte{1}); err != nil {
+	in, err := b.inBuckets(win)
+	if err != nil || !in {
 		return err
-	}
-	if err := win.Flush(b.peer); err != nil {
-		return err
-	}
-	if inBuckets() == before {
-		return nil
 	}
 	return fmt.Errorf("rank %d has registered its window of %d bytes in buckets, as they are used, since that is more than may be registered as a whole; "+
 		"estimates are for memory that is registered: raise PGAS_MAX_PINNED to %d MiB or more", b.peer, most, (2*explainBound+explainRoom)>>20)
+}
+
+// inBuckets reports whether the window is registered in buckets at the peer, or not at all.
+func (b *bench) inBuckets(win *window.Window[byte]) (bool, error) {
+	e := b.w.Team().Engine()
+	count := func() uint64 { // transfers that only such windows make: with firehoses or, where they have none, messages
+		h, _ := e.Firehoses()
+		return h.Hits + h.Misses + h.Joins + b.w.Stats()[b.w.Transport(b.peer)]["message"].Ops
+	}
+	before := count()
+	if err := win.Put(b.peer, 0, []byte{1}); err != nil {
+		return false, err
+	}
+	if err := win.Flush(b.peer); err != nil {
+		return false, err
+	}
+	return count() != before, nil
 }
 
 // explainOne returns the median time of one operation, and of how many.

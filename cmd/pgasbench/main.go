@@ -8,6 +8,7 @@
 //	pgasrun -n 2 pgasbench sets                working sets of a window, part of which may be registered at a time
 //	pgasrun -n 2 -x PGAS_LOCAL=off pgasbench --explain  the protocols of a transfer: estimated and measured cost
 //	pgasrun -n 4 pgasbench collectives         broadcast and scatter from reused buffers
+//	pgasrun -n 2 pgasbench targets             the choice of protocols where the target is registered in buckets
 //	pgasbench list                             the rows, without measuring
 //	pgasbench reg accuracy                     a figure of the papers on registered memory; reg --help lists them
 //	pgasbench eager ping                       a figure of the paper on small transfers; bulk and select likewise
@@ -70,7 +71,7 @@ func app(out io.Writer) *cli.App {
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, collectives, reg, eager, bulk, select, replay, list, merge (options come first)", c.Args().First())
+				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, collectives, targets, reg, eager, bulk, select, replay, list, merge (options come first)", c.Args().First())
 			}
 			s := settingsOf(c)
 			if c.Bool("explain") {
@@ -87,6 +88,7 @@ func app(out io.Writer) *cli.App {
 			sweepCommand("bw", "bandwidth over sizes, a flush for every 64 operations", out),
 			sweepCommand("rate", "operations per second over sizes, a flush for every 64", out),
 			setsCommand(out),
+			targetsCommand(out),
 			replayCommand(out),
 			regCommand(out),
 			eagerCommand(out),

@@ -74,6 +74,11 @@ func (n *device) forcedChoice() (p selector.Protocol, ok bool) {
 	}
 }
 
+// leaseForced reports whether large transfers are to go through leases, by Force or by the settings.
+func (n *device) leaseForced() bool {
+	return n.bulk.how.kind == bulkLeased || selector.Protocol(n.forced.Load()) == selector.Lease
+}
+
 // Protocols opens the NIC of an engine, measures it if it can be, and returns what is chosen for transfers to memory that
 // the target has registered. measured is an error where nothing was measured: the rows are then those of published
 // constants.
