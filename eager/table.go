@@ -34,6 +34,7 @@ type Table struct {
 	seen           [seenBits / 64]uint64 // a bit for each buffer that is known, which others share
 	bits           uint                  // of a bucket's number
 	size, frequent int
+	stopped        bool // not Growing; noted whenever what that goes by changes
 	refused        uint64
 }
 
@@ -59,8 +60,8 @@ func newTable(bits uint) *Table {
 // bucket is the multiplicative hash by the golden ratio's fraction, which spreads consecutive numbers best. What is
 // consecutive in the addresses of buffers are page numbers; the offset in the page, spread likewise, is mixed in.
 func bucket(addr uint64, bits uint) uint64 {
-	page := addr >> pageBits * 0x9e3779b97f4a7c15 >> (64 - bits)
-	offset := uint32(addr) << (32 - pageBits) >> (32 - pageBits) * 0x9e3779b1 >> (32 - bits)
+	page := addr >> pageBits * 0x9e3779b97f4a7c15 >> ((64 - bits) & 63) // the masks spare what Go does for longer shifts
+	offset := uint32(addr) << (32 - pageBits) >> (32 - pageBits) * 0x9e3779b1 >> ((32 - bits) & 31)
 	return page ^ uint64(offset)
 }
 
@@ -70,12 +71,15 @@ const pageBits = 12
 // Use counts one use of the buffer at addr and reports whether it is frequent: whether its uses, this one included, are
 // at least threshold, which may differ from use to use. A buffer that is not known is added, unless the table has
 // stopped growing: then it is not frequent.
+//
+// Among a million buffers a use waits for a line that is far from the core. Uses that follow each other wait together, as many as the
+// processor has begun by then: the fewer instructions a use has, the more they are. So Growing is not asked here.
 func (t *Table) Use(addr uint64, threshold uint32) bool {
 	if addr == 0 || addr>>addressBits != 0 {
 		return false // no address of a program: it could not be told from another
 	}
 	b := bucket(addr, t.bits)
-	if !t.Growing() && t.seen[b%seenBits/64]>>(b%64)&1 == 0 {
+	if t.stopped && t.seen[b%seenBits/64]>>(b%64)&1 == 0 {
 		t.refused++
 		return false // without a look at the table, which may be far from the core
 	}
@@ -88,17 +92,20 @@ func (t *Table) Use(addr uint64, threshold uint32) bool {
 
 // count adds a use to a word.
 func (t *Table) count(w *uint64, threshold uint32) bool {
-	n := *w & mostUses
+	word := *w
+	n := word & mostUses
 	if n < mostUses {
-		*w++
+		word++
 		n++
+		*w = word
 	}
-	if n < uint64(threshold) || threshold > mostUses {
+	if n < uint64(threshold) { // as it always is below never
 		return false
 	}
-	if *w&frequentBit == 0 {
-		*w |= frequentBit
+	if word&frequentBit == 0 {
+		*w = word | frequentBit
 		t.frequent++
+		t.stopped = !t.Growing()
 	}
 	return true
 }
@@ -110,7 +117,7 @@ func (t *Table) find(b uint64, w *uint64, addr uint64, threshold uint32) bool {
 			return t.count(c, threshold)
 		}
 	}
-	if !t.Growing() {
+	if t.stopped {
 		t.refused++
 		return false
 	}
@@ -118,10 +125,12 @@ func (t *Table) find(b uint64, w *uint64, addr uint64, threshold uint32) bool {
 	t.seen[b%seenBits/64] |= 1 << (b % 64)
 	if *w == 0 {
 		*w = addr << countBits
+		t.stopped = !t.Growing()
 		return t.count(w, threshold)
 	}
 	t.chain = append(t.chain, link{addr << countBits, t.next[b]})
 	t.next[b] = uint32(len(t.chain))
+	t.stopped = !t.Growing()
 	return t.count(&t.chain[len(t.chain)-1].word, threshold)
 }
 
