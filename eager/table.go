@@ -64,8 +64,8 @@ func newTable(bits uint) *Table {
 // bucket is the multiplicative hash by the golden ratio's fraction, which spreads consecutive numbers best. What is
 // consecutive in the addresses of buffers are page numbers; the offset in the page, spread likewise, is mixed in.
 func bucket(addr uint64, bits uint) uint64 {
-	page := addr >> pageBits * 0x9e3779b97f4a7c15 >> (64 - bits)
-	offset := uint32(addr) << (32 - pageBits) >> (32 - pageBits) * 0x9e3779b1 >> (32 - bits)
+	page := addr >> pageBits * 0x9e3779b97f4a7c15 >> ((64 - bits) & 63) // the masks spare what Go does for longer shifts
+	offset := uint32(addr) << (32 - pageBits) >> (32 - pageBits) * 0x9e3779b1 >> ((32 - bits) & 31)
 	return page ^ uint64(offset)
 }
 
@@ -75,6 +75,9 @@ const pageBits = 12
 // Use counts one use of the buffer at addr and reports whether it is frequent: whether its uses, this one included, are
 // at least threshold, which may differ from use to use. A buffer that is not known is added, unless the table has
 // stopped growing: then it is not frequent.
+//
+// Among a million buffers a use waits for a line that is far from the core. Uses that follow each other wait together, as many as the
+// processor has begun by then: the fewer instructions a use has, the more they are. So Growing is not asked here.
 func (t *Table) Use(addr uint64, threshold uint32) bool {
 	if addr == 0 || addr>>addressBits != 0 {
 		return false // no address of a program: it could not be told from another
@@ -115,16 +118,18 @@ func seenAt(b uint64) (word, bits uint64) {
 
 // count adds a use to a word.
 func (t *Table) count(w *uint64, threshold uint32) bool {
-	n := *w & mostUses
+	word := *w
+	n := word & mostUses
 	if n < mostUses {
-		*w++
+		word++
 		n++
+		*w = word
 	}
-	if n < uint64(threshold) || threshold > mostUses {
+	if n < uint64(threshold) { // as it always is below never
 		return false
 	}
-	if *w&frequentBit == 0 {
-		*w |= frequentBit
+	if word&frequentBit == 0 {
+		*w = word | frequentBit
 		t.frequent++
 		t.stopped.Store(!t.Growing())
 	}
@@ -138,7 +143,7 @@ func (t *Table) find(b uint64, w *uint64, addr uint64, threshold uint32) bool {
 			return t.count(c, threshold)
 		}
 	}
-	if !t.Growing() {
+	if t.stopped.Load() {
 		t.refused++
 		return false
 	}

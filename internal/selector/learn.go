@@ -61,7 +61,7 @@ func (t Trial) Again(q Query) (Protocol, bool) {
 	}
 	known := q.Covered || q.Uses > 1
 	at, i := int(t.place-1)/arms, int(t.place-1)%arms
-	if at != kindOf(q, known) || q.Moves > 0 || q.Never {
+	if at != kindOf(&q, known) || q.Moves > 0 || q.Never {
 		return None, false
 	}
 	if known && !q.Covered && i == 0 {
@@ -101,7 +101,7 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		return Select(q, s), Trial{}
 	}
 	known := q.Covered || q.Uses > 1
-	at := kindOf(q, known)
+	at := kindOf(&q, known)
 	k := &l.kinds[at]
 	var prices [arms]price
 	all := armsOf(known)
@@ -110,7 +110,7 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 			prices[i].seconds = math.Inf(1)
 			continue
 		}
-		prices[i] = k.arms[i].price(p, q, s)
+		prices[i] = k.arms[i].price(p, &q, s)
 		if q.Moves > 0 && !math.IsInf(prices[i].seconds, 1) {
 			prices[i].seconds += k.arms[i].moving(p, q, s)
 		}
@@ -128,7 +128,7 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 	if note {
 		n = k.seen.Add(1)
 	}
-	best := cheapest(prices)
+	best := cheapest(&prices)
 	if best < 0 {
 		return Select(q, s), Trial{}
 	}
@@ -138,7 +138,7 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		}
 		return all[best], Trial{}
 	}
-	i := pick(prices, best, n)
+	i := pick(&prices, best, n)
 	if known && !q.Covered && i == 0 && q.Uses < often {
 		return Register, Trial{}
 	}
@@ -150,7 +150,7 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 }
 
 // cheapest returns the place of the lowest price, -1 where nothing can do it.
-func cheapest(prices [arms]price) int {
+func cheapest(prices *[arms]price) int {
 	best := -1
 	for i, p := range prices {
 		if !math.IsInf(p.seconds, 1) && (best < 0 || p.seconds < prices[best].seconds) {
@@ -162,7 +162,7 @@ func cheapest(prices [arms]price) int {
 
 // pick returns the place of the cheapest price, best, or at times that of another one that may be cheaper than is believed; n
 // counts the transfers.
-func pick(prices [arms]price, best int, n uint32) int {
+func pick(prices *[arms]price, best int, n uint32) int {
 	if n < settled || n%pause != 0 && n%againPause >= arms && n%farPause-againPause/2 >= arms { // none of what follows
 		return best
 	}
@@ -206,17 +206,23 @@ func (l *Learned) Note(t Trial, seconds float64) {
 }
 
 // price returns what is believed of an arm.
-func (a *arm) price(p Protocol, q Query, s *Selector) price {
+func (a *arm) price(p Protocol, q *Query, s *Selector) price {
 	if w := a.noted.Load(); w != 0 {
 		return price{float64(math.Float32frombits(uint32(w >> 32))), uint32(w)}
 	}
 	e := a.estimate.Load()
 	if e == 0 {
-		q.Covered, q.Moves = p == Direct, 0
-		e = math.Float32bits(float32(s.Cost(p, q)))
-		a.estimate.Store(e)
+		e = a.estimated(p, *q, s)
 	}
 	return price{seconds: float64(math.Float32frombits(e))}
+}
+
+// estimated computes an arm's estimate.
+func (a *arm) estimated(p Protocol, q Query, s *Selector) uint32 {
+	q.Covered, q.Moves = p == Direct, 0
+	e := math.Float32bits(float32(s.Cost(p, q)))
+	a.estimate.Store(e)
+	return e
 }
 
 // moving returns by how much longer a transfer by the protocol takes if firehoses have to move first, as far as is estimated: copies hide
@@ -236,6 +242,6 @@ func (a *arm) moving(p Protocol, q Query, s *Selector) float64 {
 }
 
 // kindOf is the place of a query's kind.
-func kindOf(q Query, known bool) int {
-	return (bit(q.Get)<<2|bit(q.Waited)<<1|bit(known))*(classes/2) + class(q.Bytes)/2
+func kindOf(q *Query, known bool) int {
+	return int(bit(q.Get)<<2|bit(q.Waited)<<1|bit(known))*(classes/2) + class(q.Bytes)/2
 }

@@ -95,9 +95,9 @@ func TestPick(t *testing.T) {
 		{"a second time, since the first was dear", [arms]price{{50, 1}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * pause, 0},
 		{"not before anything is known", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 0, 1},
 	} {
-		require.Equal(t, c.want, pick(c.prices, cheapest(c.prices), c.n), c.name)
+		require.Equal(t, c.want, pick(&c.prices, cheapest(&c.prices), c.n), c.name)
 	}
-	require.Equal(t, -1, cheapest([arms]price{{inf, 0}, {inf, 0}, {inf, 0}, {inf, 0}}), "nothing can")
+	require.Equal(t, -1, cheapest(&[arms]price{{inf, 0}, {inf, 0}, {inf, 0}, {inf, 0}}), "nothing can")
 }
 
 // TestAgain: transfers of a kind that are waited for together travel alike, and no others.

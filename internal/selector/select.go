@@ -114,52 +114,45 @@ func (s *Selector) Machine() Machine { return s.m }
 
 // Select chooses the protocol of a put or get: the one with the least cost for this machine. Its answer depends on
 // nothing but its arguments; it neither waits nor allocates.
-func Select(q Query, s *Selector) Protocol { return s.at(s.index(q)) }
+func Select(q Query, s *Selector) Protocol { return s.at(s.index(&q)) }
 
 // at is entry i of the table.
-func (s *Selector) at(i int) Protocol {
-	word, shift := &s.answer[i/perWord], 32/perWord*(i%perWord)
-	if known := word.Load() >> shift & 0xf; known != 0 {
+func (s *Selector) at(i uint) Protocol {
+	if known := s.answer[i/perWord].Load() >> (i % perWord * (32 / perWord)) & 0xf; known != 0 {
 		return Protocol(known - 1)
 	}
-	q, ok := s.sample(i)
+	return s.first(i)
+}
+
+// first computes entry i of the table.
+func (s *Selector) first(i uint) Protocol {
+	q, ok := s.sample(int(i))
 	if !ok {
 		return None
 	}
 	p := s.cheapest(q)
-	word.Or(uint32(p+1) << shift)
+	s.answer[i/perWord].Or(uint32(p+1) << (i % perWord * (32 / perWord)))
 	return p
 }
 
-// index is the place of a query's answer.
-func (s *Selector) index(q Query) int {
-	place := 0
+// index is the place of a query's answer. What is true of a query is added up, since the processor cannot foresee branches on it. The
+// query is passed by its address: its fields are more than the registers for arguments.
+func (s *Selector) index(q *Query) uint {
+	place := min(uint(q.Moves), 2)
 	if q.Never {
 		place = 3
-	} else {
-		place = min(int(q.Moves), 2)
 	}
-	reuse := 0
-	if q.Uses > 15 {
-		reuse = 2
-	} else if q.Uses > 1 {
-		reuse = 1
-	}
-	region := 0
-	for region < regions-1 && q.Bytes > s.limits[region] {
-		region++
-	}
-	carry := 0
+	carry := bit(q.NoTail)
 	if q.NoPipe {
 		carry = 2
-	} else if q.NoTail {
-		carry = 1
 	}
+	reuse := bit(q.Uses > 1) + bit(q.Uses > 15)
+	region := bit(q.Bytes > s.limits[0]) + bit(q.Bytes > s.limits[1]) + bit(q.Bytes > s.limits[2]) // they ascend
 	i := bit(q.Get)<<2 | bit(q.Waited)<<1 | bit(q.Covered)
-	return ((((i*carried+carry)*reuses+reuse)*places+place)*regions+region)*classes + class(q.Bytes)
+	return ((((i*carried+carry)*reuses+reuse)*places+place)*regions+region)*classes + uint(class(q.Bytes))
 }
 
-func bit(b bool) int {
+func bit(b bool) uint {
 	if b {
 		return 1
 	}
@@ -172,7 +165,7 @@ func class(n int) int {
 		return max(0, n)
 	}
 	top := bits.Len(uint(n)) - 1
-	return min(4*(top-1)+n>>(top-2)&3, classes-1)
+	return min(4*(top-1)+n>>(uint(top-2)&63)&3, classes-1)
 }
 
 // classStart is the least size of a class.

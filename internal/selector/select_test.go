@@ -181,7 +181,7 @@ func TestSamplesFindTheirPlace(t *testing.T) {
 	n := 0
 	for i := range entries {
 		if q, ok := s.sample(i); ok {
-			require.Equal(t, i, s.index(q), "%+v", q)
+			require.EqualValues(t, i, s.index(&q), "%+v", q)
 			n++
 		}
 	}
@@ -222,7 +222,7 @@ func BenchmarkFirst(b *testing.B) {
 		if n = (n + 997) % entries; n < 997 {
 			clear(s.answer[:])
 		}
-		_ = s.at(n)
+		_ = s.at(uint(n))
 	}
 }
 
