@@ -53,12 +53,8 @@ func jobPrograms(t *testing.T, length string) string {
 			programs = append(programs, "gopgas/examples/"+name)
 		}
 	}
-	for _, pkg := range tests {
-		require.NoError(t, os.Rename(Build(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
-	}
-	for _, pkg := range programs {
-		require.NoError(t, os.Rename(Program(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
-	}
+	BuildAll(t, dir, tests...)
+	Programs(t, dir, programs...)
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("../../window/testdata")))
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "races"), os.DirFS("../races"))) // its reports name the lines of these
 	begin(t, filepath.Join(dir, "genome.fa"))

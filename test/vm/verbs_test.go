@@ -2,7 +2,6 @@ package vm
 
 import (
 	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -95,9 +94,7 @@ func TestVerbsTwoMachines(t *testing.T) {
 	debtest.Need(t, "mpiexec.hydra", "mpich")
 	link, shared, programs := t.TempDir(), t.TempDir(), t.TempDir()
 	program := Build(t, verbsPackage)
-	for _, name := range []string{"hello", "kmer", "heat"} {
-		require.NoError(t, os.Rename(Program(t, "gopgas/examples/"+name), filepath.Join(programs, name+".run")))
-	}
+	Programs(t, programs, "gopgas/examples/hello", "gopgas/examples/kmer", "gopgas/examples/heat")
 	begin(t, filepath.Join(programs, "genome.fa"))
 	script, err := filepath.Abs("testdata/pair.sh")
 	require.NoError(t, err)
