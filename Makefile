@@ -10,7 +10,7 @@ help: ## list the targets
 deps: # Debian packages the tests need; does nothing if they are there
 	$(STEP) 'test dependencies' tools/install-test-deps.sh
 test: deps ## build everything and run all tests, with few rounds and worlds (at most 5 minutes)
-	go test -p 4 -short -vet=off -count=1 -timeout 8m ./pgas ./window ./sync ./test/vm ./...
+	go test -p 3 -short -vet=off -count=1 -timeout 12m ./pgas ./window ./sync ./test/vm ./...
 check: deps ## everything else that must hold before a merge (at most 25 minutes)
 	@$(MAKE) --no-print-directory -j2 -Oline machines static
 	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -p 3 -race -short -vet=off -count=1 -timeout 12m $(OURS)

@@ -97,7 +97,7 @@ func openToAll(t *testing.T, dir string) string {
 
 // TestJobs runs jobs of processes over the NIC, what stands above it with ranks as goroutines, and what goes wrong: one
 // boot for all.
-func TestJobs(t *testing.T) { testJobs(t, "short", 4*time.Minute) }
+func TestJobs(t *testing.T) { testJobs(t, "short", 6*time.Minute) }
 
 // TestVerbsJobs is TestJobs with all tests of the suites, those of windows also under the kernel's limit, four ranks, flaps of the link, more
 // windows, random traces under every protocol, a third of the programs with races, and all examples.

@@ -36,10 +36,10 @@ func requirePassed(t *testing.T, r Result, tests ...string) {
 // a user with limits, then without a device.
 func TestVerbs(t *testing.T) {
 	program := Build(t, verbsPackage)
-	r := Run(t, Machine{}, "bash", "-c", `
+	r := Run(t, Machine{Timeout: 4 * time.Minute}, "bash", "-c", `
 		set -e
 		program=$1
-		PGAS_REQUIRE=verbs VERBS_TEST_INTERFACE=nic0 "$program" -test.v -test.timeout=100s
+		PGAS_REQUIRE=verbs VERBS_TEST_INTERFACE=nic0 "$program" -test.v -test.timeout=200s
 		limited() { # limited KIB TESTS
 			ulimit -l "$1"
 			PGAS_REQUIRE=verbs VERBS_TEST_MEMLOCK=$(($1 << 10)) setpriv --reuid=65534 --regid=65534 --clear-groups \
