@@ -4,17 +4,20 @@ CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's busi
 LONG := ./window ./sync ./pgas ./transport/transporttest ./test/model# begin first, so that no core is idle at the end
 HOST = $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
 OURS = $$(go list $(HOST) | grep -v -e test/failure -e /sim -e examples$$)# and there, built without the detector, or one thing at a time
-.PHONY: help deps test check bench figures fmt
-
+.PHONY: help deps test check machines static bench figures fmt
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
-
 deps: # Debian packages the tests need; does nothing if they are there
 	$(STEP) 'test dependencies' tools/install-test-deps.sh
 test: deps ## build everything and run all tests, with few rounds and worlds (at most 5 minutes)
-	go test -short -vet=off -count=1 -timeout 8m ./...
-
+	go test -p 3 -short -vet=off -count=1 -timeout 12m ./pgas ./window ./sync ./test/vm ./...
 check: deps ## everything else that must hold before a merge (at most 25 minutes)
+	@$(MAKE) --no-print-directory -j2 -Oline machines static
+	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -p 3 -race -short -vet=off -count=1 -timeout 12m $(OURS)
+	$(STEP) 'tests, invariants, no cgo' env CGO_ENABLED=0 go test -p 3 -tags invariants -vet=off -count=1 -timeout 8m $(HOST)
+machines: # they keep one core busy, and static the other
+	$(STEP) 'machines of their own' go test -vet=off -count=1 -timeout 25m -run 'Verbs.|Yama' ./test/vm -args -vm.long
+static:
 	$(STEP) 'gofumpt' tools/empty.sh $(TOOL) gofumpt -l .
 	$(STEP) 'go fix' go fix -diff ./...
 	$(STEP) 'go generate' tools/nodiff.sh go generate ./...
@@ -25,9 +28,6 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'staticcheck' $(TOOL) staticcheck -checks $(CHECKS) ./...
 	$(STEP) 'gcassert' tools/gcassert.sh
 	$(STEP) 'internal/lint' go test -count=1 ./internal/lint
-	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -race -short -vet=off -count=1 -timeout 12m $(OURS)
-	$(STEP) 'tests, invariants, no cgo' env CGO_ENABLED=0 go test -tags invariants -vet=off -count=1 -timeout 8m $(HOST)
-	$(STEP) 'machines of their own' go test -vet=off -count=1 -timeout 25m -run 'Verbs.|Yama' ./test/vm -args -vm.long
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
 	$(STEP) 'benchmarks, once' go test -vet=off -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs dirname | sort -u)
 bench: ## our table beside the peers' (test/peers/run.sh), then all Go benchmarks ten times (raw: bin/bench.txt)

@@ -62,7 +62,7 @@ func TestDifferentCalls(t *testing.T) {
 		"signals and barrier":   {signals(1), bar},
 	} {
 		for _, path := range pgastest.Paths() {
-			for _, n := range []int{2, 3} {
+			for _, n := range path.Worlds([]int{2, 3}) {
 				t.Run(name+"/"+path.Name, func(t *testing.T) {
 					path.TimeLimit = 5 * time.Second
 					errs := pgastest.Errors(t, n, path.Config, func(ctx context.Context, w *pgas.World) error {

@@ -21,7 +21,7 @@ import (
 func contend[T window.Bits](ctx context.Context, t *testing.T, w *pgas.World) error {
 	const gos = 2
 	rounds := 60
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		rounds = 20
 	}
 	if name := w.Transport(0); name == "soft" || name == "tcp" || name == "verbs" {

@@ -28,6 +28,7 @@ func callPaths() map[string]Config {
 func (c Calls) pair(t *testing.T, f func(path string, calls []Call) error) {
 	t.Helper()
 	for path, config := range callPaths() {
+		config.TimeLimit = 4 * time.Minute // half a million calls over a NIC, of which a busy machine makes few in a second
 		t.Run(path, func(t *testing.T) {
 			RunConfig(t, 2, config, func(ctx context.Context, w *pgas.World) error {
 				calls, err := c(ctx, w)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,10 +27,8 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	programs.pgasrun, programs.rank = filepath.Join(dir, "pgasrun"), filepath.Join(dir, "rank")
-	for bin, pkg := range map[string]string{programs.pgasrun: "gopgas/cmd/pgasrun", programs.rank: "gopgas/test/failure/testdata/rank"} {
-		if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin, pkg).CombinedOutput(); err != nil {
-			panic(string(out))
-		}
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "gopgas/cmd/pgasrun", "gopgas/test/failure/testdata/rank").CombinedOutput(); err != nil {
+		panic(string(out))
 	}
 	code := m.Run()
 	os.RemoveAll(dir)
@@ -43,15 +42,56 @@ type outcome struct {
 	took        time.Duration
 }
 
+// scene keeps what a job prints, and lets the survivors of a death leave once all of them have come to the end, which their last words show, and the
+// launcher has named the dead: which end it learns of first is not theirs to disturb.
+type scene struct {
+	mu          sync.Mutex
+	out, errOut bytes.Buffer
+	words       []byte // what each of the three survivors prints at the end
+	file        string // made to let them leave; "": nobody asks
+}
+
+// stream is one of the two.
+type stream struct {
+	*scene
+	to *bytes.Buffer
+}
+
+var named = regexp.MustCompile(`(?m)^pgasrun: rank 2 `)
+
+func (s stream) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to.Write(b)
+	if s.file != "" && bytes.Count(s.out.Bytes(), s.words) >= 3 && named.Match(s.errOut.Bytes()) {
+		if err := os.WriteFile(s.file, nil, 0o600); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+// survive runs 4 ranks of which one ends and the others go on until each has printed words.
+func survive(t *testing.T, words string, flags []string, args ...string) outcome {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "leave")
+	return play(t, &scene{words: []byte(words), file: file}, append([]string{"--no-kill", "-x", "LEAVE_FILE=" + file}, flags...), args...)
+}
+
 // run starts 4 ranks and waits for the end; a job that does not end in time fails the test.
 func run(t *testing.T, flags []string, args ...string) outcome {
+	t.Helper()
+	return play(t, &scene{}, flags, args...)
+}
+
+func play(t *testing.T, s *scene, flags []string, args ...string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	argv := append(append([]string{"-n", "4"}, flags...), programs.rank)
 	cmd := exec.CommandContext(ctx, programs.pgasrun, append(argv, args...)...)
-	var out, errOut bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errOut
+	out, errOut := &s.out, &s.errOut
+	cmd.Stdout, cmd.Stderr = stream{s, out}, stream{s, errOut}
 	start := time.Now()
 	err := cmd.Run()
 	require.NoError(t, ctx.Err(), "the job hangs\n%s%s", out.String(), errOut.String())
@@ -87,7 +127,7 @@ func TestSurvivorsAreTold(t *testing.T) {
 				continue
 			}
 			t.Run(wait+"/"+how, func(t *testing.T) {
-				o := run(t, []string{"--no-kill"}, how, wait)
+				o := survive(t, "was told", nil, how, wait)
 				require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)
 				require.Equal(t, 3, strings.Count(o.out, "was told"), "%s%s", o.out, o.errOut)
 				for line := range strings.SplitSeq(strings.TrimSpace(o.out), "\n") {
@@ -109,7 +149,7 @@ func TestSurvivorsAreToldByNICs(t *testing.T) {
 					continue
 				}
 				t.Run(nic+"/"+wait+"/"+how, func(t *testing.T) {
-					o := run(t, []string{"--no-kill", "-x", "PGAS_LOCAL=off", "-x", "PGAS_TRANSPORT=" + nic}, how, wait)
+					o := survive(t, "was told", []string{"-x", "PGAS_LOCAL=off", "-x", "PGAS_TRANSPORT=" + nic}, how, wait)
 					require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)
 					require.Equal(t, 3, strings.Count(o.out, "peer is gone: rank 2 "), "all others are told, and of whom\n%s%s", o.out, o.errOut)
 					require.Empty(t, left(t))
@@ -130,8 +170,8 @@ func TestLargeTransfersEnd(t *testing.T) {
 				}
 				t.Run(nic+"/"+bulk+"/"+how, func(t *testing.T) {
 					stamp := filepath.Join(t.TempDir(), "stamp")
-					o := run(t, []string{
-						"--no-kill", "-x", "PGAS_LOCAL=off", "-x", "PGAS_TRANSPORT=" + nic, "-x", "PGAS_BULK=" + bulk, "-x", "PGAS_SOFT_BANDWIDTH=400M",
+					o := survive(t, "goes on", []string{
+						"-x", "PGAS_LOCAL=off", "-x", "PGAS_TRANSPORT=" + nic, "-x", "PGAS_BULK=" + bulk, "-x", "PGAS_SOFT_BANDWIDTH=400M",
 						"-x", "PGAS_MAX_PINNED=256M", // else the memory may be registered in buckets, of which pipes know nothing
 					}, how, bulk, stamp)
 					require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)

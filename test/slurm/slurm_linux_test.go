@@ -12,19 +12,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// build compiles a program of this module.
-func build(t *testing.T, name string) string {
+// build compiles programs of this module, all at once, and returns what gives the path of each.
+func build(t *testing.T, packages ...string) (path func(name string) string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), filepath.Base(name))
-	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "gopgas/"+name).CombinedOutput()
+	dir := t.TempDir()
+	out, err := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", dir}, packages...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	return path
+	return func(name string) string { return filepath.Join(dir, name) }
 }
 
 // TestSrun runs examples, and one that fails, as steps of one cluster.
 func TestSrun(t *testing.T) {
 	c := start(t)
-	hello, kmer, rank := build(t, "examples/hello"), build(t, "examples/kmer"), build(t, "test/failure/testdata/rank")
+	path := build(t, "gopgas/examples/hello", "gopgas/examples/kmer", "gopgas/test/failure/testdata/rank", "gopgas/cmd/pgasrun")
+	hello, kmer, rank := path("hello"), path("kmer"), path("rank")
 	genome, err := filepath.Abs("../../examples/kmer/lambda.fa")
 	require.NoError(t, err)
 	text, err := os.ReadFile(genome)
@@ -74,7 +75,7 @@ func TestSrun(t *testing.T) {
 	})
 	t.Run("agents", func(t *testing.T) {
 		// The launcher runs in an allocation, takes its hosts, and has Slurm start its agents.
-		out, errOut, code := c.run(t, nil, "salloc", "-N2", "-n2", build(t, "cmd/pgasrun"), "--launcher", "srun", "--ppn", "2", "--prefix", "%h: ", hello)
+		out, errOut, code := c.run(t, nil, "salloc", "-N2", "-n2", path("pgasrun"), "--launcher", "srun", "--ppn", "2", "--prefix", "%h: ", hello)
 		require.Zero(t, code, "%s%s", out, errOut)
 		for _, line := range []string{"n1: rank 1 of 4 on node 0", "n2: rank 2 of 4 on node 0", "n1: all 4 ranks are on the roll\n"} {
 			require.Contains(t, out, line)

@@ -6,7 +6,7 @@
 //   - run.sh boots Debian's kernel with Soft-RoCE (the module rdma_rxe) under QEMU's emulation and runs one command
 //     there. It can be used by hand; its head lists the options. prepare.sh fetches and unpacks the kernel once,
 //     init.sh and guest.sh run inside.
-//   - Run is the same for tests. Build and Program compile what is to run inside, on the host, where compiling is
+//   - Run is the same for tests. BuildAll and Programs, or Build and Program for one, compile what is to run inside, on the host, where compiling is
 //     twenty times faster.
 //
 // # Life of a run

@@ -53,12 +53,8 @@ func jobPrograms(t *testing.T, length string) string {
 			programs = append(programs, "gopgas/examples/"+name)
 		}
 	}
-	for _, pkg := range tests {
-		require.NoError(t, os.Rename(Build(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
-	}
-	for _, pkg := range programs {
-		require.NoError(t, os.Rename(Program(t, pkg), filepath.Join(dir, filepath.Base(pkg)+".run")))
-	}
+	BuildAll(t, dir, tests...)
+	Programs(t, dir, programs...)
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("../../window/testdata")))
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "races"), os.DirFS("../races"))) // its reports name the lines of these
 	begin(t, filepath.Join(dir, "genome.fa"))
@@ -101,7 +97,7 @@ func openToAll(t *testing.T, dir string) string {
 
 // TestJobs runs jobs of processes over the NIC, what stands above it with ranks as goroutines, and what goes wrong: one
 // boot for all.
-func TestJobs(t *testing.T) { testJobs(t, "short", 4*time.Minute) }
+func TestJobs(t *testing.T) { testJobs(t, "short", 6*time.Minute) }
 
 // TestVerbsJobs is TestJobs with all tests of the suites, those of windows also under the kernel's limit, four ranks, flaps of the link, more
 // windows, random traces under every protocol, a third of the programs with races, and all examples.

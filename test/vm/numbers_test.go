@@ -3,7 +3,6 @@ package vm
 import (
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,10 +26,8 @@ func TestNumbers(t *testing.T) {
 	need(t)
 	debtest.Install(t, "perftest", "ucx-utils")
 	dir := t.TempDir()
-	require.NoError(t, os.Rename(Build(t, verbsPackage), filepath.Join(dir, "verbs.run")))
-	for _, name := range []string{"pgasrun", "pgasbench"} {
-		require.NoError(t, os.Rename(Program(t, "gopgas/cmd/"+name), filepath.Join(dir, name+".run")))
-	}
+	BuildAll(t, dir, verbsPackage)
+	Programs(t, dir, "gopgas/cmd/pgasrun", "gopgas/cmd/pgasbench")
 	script, err := filepath.Abs("testdata/numbers.sh")
 	require.NoError(t, err)
 	r := Run(t, Machine{Timeout: 15 * time.Minute}, "bash", script, dir, fmt.Sprint(*numbersFlag), fmt.Sprint(rounds))

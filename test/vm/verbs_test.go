@@ -2,7 +2,6 @@ package vm
 
 import (
 	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -37,10 +36,10 @@ func requirePassed(t *testing.T, r Result, tests ...string) {
 // a user with limits, then without a device.
 func TestVerbs(t *testing.T) {
 	program := Build(t, verbsPackage)
-	r := Run(t, Machine{}, "bash", "-c", `
+	r := Run(t, Machine{Timeout: 4 * time.Minute}, "bash", "-c", `
 		set -e
 		program=$1
-		PGAS_REQUIRE=verbs VERBS_TEST_INTERFACE=nic0 "$program" -test.v -test.timeout=100s
+		PGAS_REQUIRE=verbs VERBS_TEST_INTERFACE=nic0 "$program" -test.v -test.timeout=200s
 		limited() { # limited KIB TESTS
 			ulimit -l "$1"
 			PGAS_REQUIRE=verbs VERBS_TEST_MEMLOCK=$(($1 << 10)) setpriv --reuid=65534 --regid=65534 --clear-groups \
@@ -95,9 +94,7 @@ func TestVerbsTwoMachines(t *testing.T) {
 	debtest.Need(t, "mpiexec.hydra", "mpich")
 	link, shared, programs := t.TempDir(), t.TempDir(), t.TempDir()
 	program := Build(t, verbsPackage)
-	for _, name := range []string{"hello", "kmer", "heat"} {
-		require.NoError(t, os.Rename(Program(t, "gopgas/examples/"+name), filepath.Join(programs, name+".run")))
-	}
+	Programs(t, programs, "gopgas/examples/hello", "gopgas/examples/kmer", "gopgas/examples/heat")
 	begin(t, filepath.Join(programs, "genome.fa"))
 	script, err := filepath.Abs("testdata/pair.sh")
 	require.NoError(t, err)

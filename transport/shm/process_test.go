@@ -228,11 +228,15 @@ func TestCyclesLeaveNothing(t *testing.T) {
 			roots := Roots{Proc: "/proc"}
 			time.Sleep(100 * time.Millisecond) // the server lets go of a descriptor after its peer has it
 			files, maps, size := countFiles(roots), countMaps(roots), addressUsed(roots)
-			for range 10_000 {
+			cycles := 10_000
+			if testing.Short() {
+				cycles /= 2
+			}
+			for range cycles {
 				cycle()
 			}
 			require.Eventually(t, func() bool { return files == countFiles(roots) }, waitFor, tick, "descriptors: %d before", files)
-			// The Go runtime maps a little of its own meanwhile; 10 000 mappings or 640 MB would show.
+			// The Go runtime maps a little of its own meanwhile; 5 000 mappings or 320 MB would show.
 			require.InDelta(t, maps, countMaps(roots), 50)
 			require.InDelta(t, size, addressUsed(roots), 256*mib)
 			require.Equal(t, Stats{Served: owner.Stats().Served}, owner.Stats())
