@@ -117,30 +117,9 @@ func (s *Server) remove(at int32) {
 // unlock ends a call. It lets the table shrink unless another call, whose Registrar is at work, knows places in it.
 func (s *Server) unlock() {
 	if s.away == 0 && sparse(s.at.n, len(s.slab)) {
-		s.trim()
+		s.slab, s.free = together(s.slab, &s.at, &s.idle, func(x *bucket) (Bucket, bool) { return x.b, x.in != nil }), nil
 	}
 	s.mu.Unlock()
-}
-
-// trim moves the buckets together.
-func (s *Server) trim() {
-	old, idle := s.slab, s.idle
-	s.slab, s.free, s.at, s.idle = make([]bucket, 0, roomFor(s.at.n)), nil, index{}, chain{}
-	move := func(i int32) (to int32) {
-		to = int32(len(s.slab))
-		s.slab = append(s.slab, old[i])
-		s.at.insert(old[i].b, to)
-		old[i] = bucket{}
-		return to
-	}
-	for i := idle.first(); i >= 0; i = idle.after(i) {
-		s.idle.push(move(i))
-	}
-	for i := range old {
-		if old[i].in != nil {
-			move(int32(i))
-		}
-	}
 }
 
 // of returns rank's entry, and nil if it has no firehose on the bucket.

@@ -18,7 +18,8 @@
 //   - Move: the message of a miss: buckets wanted, and idle ones given up for them.
 //   - Idle: held by the origin but not in use. Victim: registered by the owner but held and used by nobody (V units at most).
 //     Both queues are in the order of last use, and the oldest goes first.
-//   - Own part: what is charged to the owner: buckets with local uses, and victims.
+//   - Own part: what is charged to the owner: buckets with local uses (Server.Pin), and victims. Where the owner's own transfers
+//     have a cache of registrations under the same limit, as in this library, local uses are that cache's, and the own part is victims alone.
 //
 // # Life of a put
 //

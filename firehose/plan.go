@@ -268,23 +268,7 @@ func (p *peer) trim() {
 	if !sparse(p.at.n, len(p.slab)) {
 		return
 	}
-	old, idle := p.slab, p.idle
-	p.slab, p.free, p.at, p.idle = make([]hose, 0, roomFor(p.at.n)), nil, index{}, chain{}
-	move := func(i int32) (to int32) {
-		to = int32(len(p.slab))
-		p.slab = append(p.slab, old[i])
-		p.at.insert(old[i].b, to)
-		old[i] = hose{}
-		return to
-	}
-	for i := idle.first(); i >= 0; i = idle.after(i) {
-		p.idle.push(move(i))
-	}
-	for i := range old {
-		if old[i].v != nil {
-			move(int32(i))
-		}
-	}
+	p.slab, p.free = together(p.slab, &p.at, &p.idle, func(x *hose) (Bucket, bool) { return x.b, x.v != nil }), nil
 }
 
 // evict takes the hose that has been idle longest out of the table.

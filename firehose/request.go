@@ -87,6 +87,14 @@ func (q *Request) Part(off uint64) (key, end uint64) {
 	return q.Key(uint32(i - q.run.First.Index())), (i+1)<<shift - skew
 }
 
+// Whole returns how many of n bytes at off end where a bucket does: as many as there are, or else the first bucket's, which may be more than n.
+func (v *View) Whole(off, n uint64) uint64 {
+	if end := (v.skew + off + n) >> v.shift << v.shift; end > v.skew+off {
+		return end - v.skew - off
+	}
+	return v.End(off) - off
+}
+
 // End returns where the bucket ends that the byte at off lies in, for the buckets that requests ask for now.
 func (v *View) End(off uint64) uint64 {
 	return min(v.r.Bytes, ((v.skew+off)>>v.shift+1)<<v.shift-v.skew)

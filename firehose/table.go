@@ -156,3 +156,28 @@ func (c *chain) first() int32 { return c.head - 1 }
 
 // after returns the place of the next younger record than i's, and -1 behind the last.
 func (c *chain) after(i int32) int32 { return c.links[i].next - 1 }
+
+// together moves the records of a slab together, those of the chain first and in its order, and returns the new slab, of which index and
+// chain tell then. of is a record's bucket; used is false for a place that has none.
+func together[T any](old []T, at *index, idle *chain, of func(*T) (b Bucket, used bool)) []T {
+	slab, waiting := make([]T, 0, roomFor(at.n)), *idle
+	*at, *idle = index{}, chain{}
+	var none T
+	move := func(i int32, b Bucket) (to int32) {
+		to = int32(len(slab))
+		slab = append(slab, old[i])
+		at.insert(b, to)
+		old[i] = none
+		return to
+	}
+	for i := waiting.first(); i >= 0; i = waiting.after(i) {
+		b, _ := of(&old[i])
+		idle.push(move(i, b))
+	}
+	for i := range old {
+		if b, used := of(&old[i]); used {
+			move(int32(i), b)
+		}
+	}
+	return slab
+}

@@ -13,13 +13,15 @@ import (
 	"gopgas/transport"
 )
 
-// calibrationTime is what Calibrate may take in all, and leastTime what measuring gets of it whatever the preparations have taken.
+// calibrationTime is what Calibrate may take in all, turnsTime the part of it for how threads take turns, and leastTime what
+// measuring gets of it whatever the preparations have taken.
 const (
 	calibrationTime = 15 * time.Millisecond
+	turnsTime       = time.Millisecond
 	leastTime       = 5 * time.Millisecond
 )
 
-// Calibrate measures what registrations with this registrar, copies, and hits in a cache cost on this machine. It registers
+// Calibrate measures what registrations with this registrar, copies, hits in a cache, and turns of threads on a core cost on this machine. It registers
 // memory of its own, at most 1 MiB (less where that much is refused), and takes 15 ms by the clock of s, or what a try of each takes.
 // Where posts is a NIC, what it costs to post operations is measured, too: posts is connected to itself, as rank 0, for which ctx bounds
 // the wait, and nobody else may use it meanwhile.
@@ -82,12 +84,14 @@ func calibrate(r Registrar, s *sched.Sched, post *poster) (cost.Model, error) {
 	if post != nil {
 		probe.Post, probe.Drain, probe.Posts = post.post, post.drain, len(post.ops)
 	}
+	turns := s.Turns(turnsTime)
 	probe.Time = max(leastTime, calibrationTime-(s.Now()-begin))
 	model, err := cost.Measure(probe)
 	if cerr := m.Close(); err == nil {
 		err = cerr
 	}
 	model.Compare /= float64(len(compared))
+	model.Slice, model.Swap = float64(turns.Slice), float64(turns.Swap)
 	return model, err
 }
 

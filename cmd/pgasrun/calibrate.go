@@ -60,6 +60,8 @@ func modelInfo(m cost.Model, took time.Duration) []infoSection {
 		posts(m),
 		{"cached region", fmt.Sprintf("%.0f ns", m.Lookup), "found, referenced and released"},
 		{"comparison", fmt.Sprintf("%.1f ns", m.Compare), "of entries in a queue"},
+		turn("time slice", m.Slice, "for which a thread keeps a core that others wait for, as the kernel says: t_slice of helpers that share a core"),
+		turn("context switch", m.Swap, "between two threads of a core, beside the system calls: t_cs of such helpers"),
 		{"threshold", bytesText(uint64(m.LeastRegistered(regmgr.LeastRegistered))), "from which a cached region is cheaper than a copy: in force under PGAS_REG=predictive, or with this in PGAS_CALIBRATION"},
 	}}
 	fitted := func(name string, l cost.Line, samples []cost.Sample, of string) (out infoSection) {
@@ -81,6 +83,14 @@ func modelInfo(m cost.Model, took time.Duration) []infoSection {
 		all = append(all, fitted("posts", *m.PostLine, m.PostSamples, "operations at once"))
 	}
 	return append(all, copies)
+}
+
+// turn tells how threads take turns on a core.
+func turn(name string, nanos float64, what string) infoRow {
+	if nanos == 0 {
+		return infoRow{name, "not known", what + "; the library assumes one"}
+	}
+	return infoRow{name, fmt.Sprintf("%.2f us", nanos/1e3), what}
 }
 
 // posts tells what it takes to hand operations to the NIC.

@@ -214,7 +214,7 @@ func TestCalibrate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "costs.json")
 	out, errs, code := call(t, "info", "--calibrate", "--write", file)
 	require.Zero(t, code, errs)
-	for _, line := range []string{"costs of soft, measured in ", "  register ", "  deregister ", "residual", "\n  post ", "ns an operation", "posts (operations at once", "GB/s", "\n  256 "} {
+	for _, line := range []string{"costs of soft, measured in ", "  register ", "  deregister ", "residual", "\n  post ", "ns an operation", "  time slice ", "  context switch ", "t_cs of", "posts (operations at once", "GB/s", "\n  256 "} {
 		require.Contains(t, out, line)
 	}
 	f, err := os.Open(file)

@@ -108,6 +108,8 @@ func TestReadRefuses(t *testing.T) {
 		{"4096", "0"},
 		{`"ns_per_page":1`, `"ns_per_page":-1`},
 		{`"ns_lookup":1`, `"ns_lookup":-1`},
+		{`"ns_lookup":1`, `"ns_lookup":1,"ns_slice":-1`},
+		{`"ns_lookup":1`, `"ns_lookup":1,"ns_swap":-1`},
 		{`"name":"x"`, `"nam":"x"`},
 		{`{"name"`, `["name"`},
 		{`"ns_per_page":1,"ns_fixed":2`, `"ns_per_page":0,"ns_fixed":0`},

@@ -24,6 +24,9 @@ type Model struct {
 	Post       float64  `json:"ns_post,omitempty"` // one operation handed to the NIC
 	Lookup     float64  `json:"ns_lookup"`         // a hit in the registration cache, acquired and released
 	Compare    float64  `json:"ns_compare"`        // one comparison in a queue
+	// Slice is how long a thread keeps a core that others wait for, and Swap what it takes to go on with the next; 0: not known.
+	Slice float64 `json:"ns_slice,omitempty"`
+	Swap  float64 `json:"ns_swap,omitempty"`
 	// Transfer is the time from post to completion, by size; empty where it was not measured.
 	Transfer Curve `json:"transfer,omitempty"`
 	// PostLine is the cost of handing over operations at once, by their number, of which Post is the first; nil where it was not measured.
@@ -82,7 +85,7 @@ func (m *Model) check() error {
 	if m.PageBytes <= 0 || m.PageBytes&(m.PageBytes-1) != 0 {
 		return fmt.Errorf("page_bytes is %d: want a power of two", m.PageBytes)
 	}
-	for name, f := range map[string]float64{"ns_post": m.Post, "ns_lookup": m.Lookup, "ns_compare": m.Compare} {
+	for name, f := range map[string]float64{"ns_post": m.Post, "ns_lookup": m.Lookup, "ns_compare": m.Compare, "ns_slice": m.Slice, "ns_swap": m.Swap} {
 		if !(f >= 0) {
 			return fmt.Errorf("%s is %v: want a number from zero on", name, f)
 		}

@@ -22,8 +22,8 @@ type Claim struct {
 	begun time.Duration
 }
 
-// Claim makes the claim on the first of n bytes at address addr of far: as many as half a share holds, so that others get theirs, and the
-// next one can be asked for meanwhile. Nothing is asked for yet.
+// Claim makes the claim on the first of n bytes at address addr of far: a quarter of a share, so that the next one can be asked for while
+// this one is in use and the one before still lands, and others get theirs too. Nothing is asked for yet.
 func (h *Set) Claim(name string, far *Far, addr uint64, n int) (*Claim, error) {
 	c := &Claim{h: h, name: name, far: far, at: addr - far.r.Start, bytes: n}
 	if far.bare {
@@ -35,7 +35,7 @@ func (h *Set) Claim(name string, far *Far, addr uint64, n int) (*Claim, error) {
 	if err != nil {
 		return nil, transport.NewOpError(name, far.rank, err)
 	}
-	c.bytes = h.stretchLocked(v, c.at, n)
+	c.bytes = h.claimLocked(v, c.at, n)
 	if c.held = h.holder.Held(v, c.at, uint64(c.bytes)); !c.held {
 		run := far.r.Run(h.budget.Shift, v.Order(), c.at, uint64(c.bytes))
 		k := h.costs
@@ -48,6 +48,17 @@ func (h *Set) Claim(name string, far *Far, addr uint64, n int) (*Claim, error) {
 func (h *Set) stretchLocked(v *firehose.View, at uint64, n int) int {
 	half := uint64(max(1, h.budget.Share/2) << h.budget.Shift)
 	return int(h.holder.Piece(v, at, min(uint64(n), half)))
+}
+
+// claimLocked is for how many of n bytes a claim is: of more than it may have to ask for it ends where a bucket does, so that two
+// claims that follow each other have none in common, which would count against the share of both.
+func (h *Set) claimLocked(v *firehose.View, at uint64, n int) int {
+	quarter := uint64(max(1, h.budget.Share/4) << h.budget.Shift)
+	k := h.stretchLocked(v, at, n)
+	if uint64(k) > quarter {
+		k = min(k, int(v.Whole(at, quarter)))
+	}
+	return k
 }
 
 // mostMoves is up to how many moves are counted.
@@ -72,7 +83,7 @@ func (h *Set) Moves(far *Far, addr uint64, n int) (moves, stretch int) {
 			break
 		}
 		if stretch == 0 {
-			stretch = k
+			stretch = h.claimLocked(v, at, n)
 		}
 		if !h.holder.Held(v, at+uint64(done), uint64(k)) {
 			moves++

@@ -1,8 +1,10 @@
 package proto
 
 import (
+	"cmp"
 	"runtime"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/mem"
 	"gopgas/internal/peers"
 	"gopgas/internal/seats"
@@ -17,19 +19,21 @@ type IdleCores struct {
 	Seed   uint64       // by which ties fall: of the job
 }
 
-// What the kernel's scheduler is taken to do with several threads on a core: its time slice, and a switch. They are assumed:
-// no system call tells them.
+// What the kernel's scheduler is taken to do with several threads on a core, its time slice and a switch, where the costs do not say.
 const (
-	slice   = 3_000_000
-	swapped = 5_000
+	assumedSlice = 3_000_000
+	assumedSwap  = 5_000
 )
 
-// node returns what seats depend on.
-func (c IdleCores) node() seats.Node {
-	if c.Cores == 0 {
-		c.Cores = runtime.NumCPU()
+// cores is how many of this node there are for ranks and helpers.
+func (c IdleCores) cores() int { return cmp.Or(c.Cores, runtime.NumCPU()) }
+
+// node returns what seats depend on, of a machine with such costs.
+func (c IdleCores) node(costs *cost.Model) seats.Node {
+	return seats.Node{
+		Cores: c.cores(), Spare: c.Spare, Seed: c.Seed,
+		Slice: cmp.Or(seats.Nanos(costs.Slice), assumedSlice), Swap: cmp.Or(seats.Nanos(costs.Swap), assumedSwap),
 	}
-	return seats.Node{Cores: c.Cores, Spare: c.Spare, Slice: slice, Swap: swapped, Seed: c.Seed}
 }
 
 // here is how many ranks this node has, and which of them this one is.

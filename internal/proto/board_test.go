@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/mem"
 	"gopgas/internal/peers"
 	"gopgas/internal/sched"
@@ -15,6 +16,14 @@ import (
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
+
+// TestTurnsOfANode: how threads take turns is what was measured, or told, and assumed only where neither is so.
+func TestTurnsOfANode(t *testing.T) {
+	n := IdleCores{Cores: 3}.node(&cost.Model{Slice: 2_800_000, Swap: 1900})
+	require.Equal(t, seats.Node{Cores: 3, Slice: 2_800_000, Swap: 1900}, n)
+	n = IdleCores{Cores: 3}.node(&cost.Model{Swap: 1900}) // a kernel that tells no slice
+	require.Equal(t, seats.Node{Cores: 3, Slice: assumedSlice, Swap: 1900}, n)
+}
 
 // TestHelpersOfANode: the ranks of a node agree by what they post in their rank blocks who has the idle core, and those of
 // another node have no say. The one that registers the most has it; where nobody can post, all the same only one has.

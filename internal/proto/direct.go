@@ -49,14 +49,14 @@ func (n *device) prepareDirect(r Registration) error {
 		Why:    why,
 		Policy: r.Policy, Registrar: n.registrar(), Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.Caps.MaxRegions / 4 * 3,
 	}
+	if c.Costs, err = n.costs(r); err != nil {
+		return err
+	}
 	if r.Policy == regmgr.Predictive {
-		c.Ahead = &regmgr.Ahead{Skip: framesBelow, Idle: r.Idle.Policy, Node: r.Idle.node(), Window: r.Predict.Window, Age: r.Predict.Age, Periods: r.Predict.Periods}
+		c.Ahead = &regmgr.Ahead{Skip: framesBelow, Idle: r.Idle.Policy, Node: r.Idle.node(&c.Costs), Window: r.Predict.Window, Age: r.Predict.Age, Periods: r.Predict.Periods}
 		if !r.Idle.Always {
 			c.Ahead.Board = n.e.board
 		}
-	}
-	if c.Costs, err = n.costs(r); err != nil {
-		return err
 	}
 	switch {
 	case c.Threshold != 0:

@@ -76,7 +76,7 @@ func (n *device) idleCore() bool {
 		busy++
 	}
 	ranks, _ := n.e.here()
-	return n.e.Sched.Virtual() || idle.Always || busy*ranks <= idle.node().Cores
+	return n.e.Sched.Virtual() || idle.Always || busy*ranks <= idle.cores()
 }
 
 // gaugeMost is the memory at either end that is measured with, and gaugeShare: of what the NIC may pin it takes at most so

@@ -12,7 +12,7 @@ func (n *device) prefer(r *Registration) (why string, err error) {
 		return "virtual time", nil
 	}
 	ranks, _ := n.e.here()
-	f := regmgr.Facts{Idle: r.Idle.node().Cores - ranks, Bytes: r.Bytes, Memory: r.Memory / int64(ranks)}
+	f := regmgr.Facts{Idle: r.Idle.cores() - ranks, Bytes: r.Bytes, Memory: r.Memory / int64(ranks)}
 	if n.Caps.Busy { // the NIC has threads of its own
 		f.Idle -= ranks
 	}
