@@ -15,8 +15,11 @@ import (
 	"gopgas/test/debtest"
 )
 
-// numbersFlag asks for measurements instead of tests.
-var numbersFlag = flag.Int("vm.numbers", 0, "measure the NIC path beside a flat C loop, perftest and UCX, in so many turns each")
+// Of measurements.
+var (
+	numbersFlag = flag.Int("vm.numbers", 0, "measure the NIC path beside a flat C loop, perftest and UCX, in so many turns each")
+	roundsFlag  = flag.Int("vm.rounds", 5, "with -vm.numbers: how often each program runs")
+)
 
 // TestNumbers prints the tables that docs/performance.md quotes: go test ./test/vm -run TestNumbers -v -args -vm.numbers=21
 func TestNumbers(t *testing.T) {
@@ -30,7 +33,7 @@ func TestNumbers(t *testing.T) {
 	Programs(t, dir, "gopgas/cmd/pgasrun", "gopgas/cmd/pgasbench")
 	script, err := filepath.Abs("testdata/numbers.sh")
 	require.NoError(t, err)
-	r := Run(t, Machine{Timeout: 15 * time.Minute}, "bash", script, dir, fmt.Sprint(*numbersFlag), fmt.Sprint(rounds))
+	r := Run(t, Machine{Timeout: 25 * time.Minute}, "bash", script, dir, fmt.Sprint(*numbersFlag), fmt.Sprint(*roundsFlag))
 	require.Zero(t, r.Code, "%s%s", r.Stdout, r.Stderr)
 	require.Contains(t, r.Stdout, "8 B put + flush")
 	fmt.Print(r.Stdout)
@@ -39,8 +42,12 @@ func TestNumbers(t *testing.T) {
 	fmt.Print(table)
 }
 
-// rounds is how often each program runs in TestNumbers.
-const rounds = 5
+// Rows of numbers.sh of which besides makes another.
+const (
+	oneAtATime = "8 B put, one at a time"
+	together   = "8 B puts, 64 together"
+	quotient   = "8 B puts: one at a time / 64 together"
+)
 
 // besides makes a table of the results of numbers.sh: medians, and the least and the greatest, in microseconds.
 func besides(out string) string {
@@ -59,6 +66,18 @@ func besides(out string) string {
 		}
 		if v, err := strconv.ParseFloat(f[3], 64); err == nil {
 			values[[2]string{f[1], f[2]}] = append(values[[2]string{f[1], f[2]}], v)
+		}
+	}
+	for _, program := range programs { // what it brings to post together
+		one, many := values[[2]string{oneAtATime, program}], values[[2]string{together, program}]
+		if len(one) == 0 || len(one) != len(many) {
+			continue
+		}
+		if !slices.Contains(rows, quotient) {
+			rows = append(rows, quotient)
+		}
+		for i := range one { // of the same round
+			values[[2]string{quotient, program}] = append(values[[2]string{quotient, program}], one[i]/many[i])
 		}
 	}
 	var table strings.Builder
@@ -82,6 +101,9 @@ func TestBesides(t *testing.T) {
 	require.Equal(t, "| us for one | ours | UCX |\n| --- | ---: | ---: |\n| put | 2 (1–3.5) | 7 (7–7) |\n| get | – | 12.35 (12.35–12.35) |\n", besides(
 		"round 1\nresult\tput\tours\t3.5\nresult\tput\tUCX\t7\nresult\tget\tours\t-\nresult\tget\tUCX\t12.345\n"+
 			"result\tput\tours\t1\nresult\tput\tours\t2\n| not a result |\n"))
+	require.Contains(t, besides("result\t8 B put, one at a time\tours\t6\nresult\t8 B puts, 64 together\tours\t2\n"+
+		"result\t8 B put, one at a time\tours\t8\nresult\t8 B puts, 64 together\tours\t4\nresult\t8 B put, one at a time\tUCX\t8\n"),
+		"| 8 B puts: one at a time / 64 together | 3 (2–3) | – |\n")
 }
 
 // TestCosts prints what registrations cost with the NIC of the machine, and copies, as docs/reproduction.md quotes it:

@@ -77,6 +77,21 @@ func TestVerbsTwoDevices(t *testing.T) {
 	requirePassed(t, r, "TestConformance", "TestCounters")
 }
 
+// TestVerbsTrouble is what takes longer of what goes wrong: messages while the link goes down again and again, and, under the race
+// detector, peers that are killed, devices that forget, and strangers.
+func TestVerbsTrouble(t *testing.T) {
+	long(t)
+	program, raced := Build(t, verbsPackage), Build(t, verbsPackage, "-race")
+	r := Run(t, Machine{Timeout: 6 * time.Minute}, "bash", "-c", `
+		set -e
+		export PGAS_REQUIRE=verbs
+		VERBS_TEST_FLAPS=nic0 "$1" -test.v -test.timeout=160s -test.run='^TestLinkMessages$'
+		"$2" -test.v -test.timeout=180s -test.run='^(TestKilled|TestForgotten|TestRefusedByTheLiving|TestStrangers)$'
+	`, "bash", program, raced)
+	requirePassed(t, r, "TestLinkMessages", "TestKilled", "TestForgotten", "TestRefusedByTheLiving", "TestStrangers")
+	t.Log(regexp.MustCompile(`--- PASS: \S+ \(\S+\)`).FindAllString(r.Stdout, -1))
+}
+
 // TestVerbsRegionLimit takes all registrations of the device.
 func TestVerbsRegionLimit(t *testing.T) {
 	long(t)

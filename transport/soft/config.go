@@ -38,6 +38,8 @@ type Config struct {
 	// FailureTimeout is how long a peer whose process lives may leave a connection or a deregistration waiting.
 	// 0: 5 s. The death of a peer's process is noticed at once.
 	FailureTimeout time.Duration
+
+	headStart time.Duration // see help.go; 0: the constant of that name
 }
 
 func (c Config) withDefaults() Config {
@@ -50,6 +52,9 @@ func (c Config) withDefaults() Config {
 	set(&c.MaxRecv, 1024)
 	set(&c.MaxMessage, 1<<30)
 	set(&c.MaxRegions, 8192)
+	if c.headStart == 0 {
+		c.headStart = headStart
+	}
 	if c.FailureTimeout == 0 {
 		c.FailureTimeout = 5 * time.Second
 	}

@@ -38,9 +38,10 @@ type domain struct {
 	hot    atomic.Int64    // the rank whose ring the engine looks at without being told by posted
 	events atomic.Uint64   // counts what else the engine should look at: connections made, ended, peers dead
 
-	vain    uint32      // polls in a row that found nothing, since a long operation was posted; the poller's
-	fresh   atomic.Bool // one was posted
-	crowded bool        // the threads of all ranks and engines are more than there are processors
+	longs   atomic.Uint64 // long operations that were posted
+	seen    uint64        // of them, when somebody polled; the poller's
+	vain    uint32        // polls in a row that found nothing since; the poller's
+	crowded bool          // the threads of all ranks and engines are more than there are processors
 
 	poll      sched.Bell   // wakes Wait
 	bulk      atomic.Int64 // operations that are not brief, posted and not finished
@@ -196,8 +197,8 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 		return 0, transport.ErrClosed
 	}
 	n, recvs := d.cq.pop(cq)
-	if d.fresh.Load() && d.fresh.Swap(false) {
-		d.vain = 0
+	if longs := d.longs.Load(); longs != d.seen {
+		d.seen, d.vain = longs, 0
 	}
 	if n == 0 && d.engine.help(d.vain) {
 		d.vain = 0

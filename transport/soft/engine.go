@@ -13,7 +13,7 @@ import (
 // Pace of an engine.
 const (
 	burst     = 16                     // operations of one peer before the next peer's
-	chunk     = 1 << 20                // bytes moved before others have their turn, by the engine's thread
+	chunk     = 1 << 20                // bytes moved before others have their turn
 	lookEvery = 64                     // rounds between looks at the clock
 	spinMin   = 5 * time.Microsecond   // bounds of how long an idle engine looks for work
 	spinMax   = 200 * time.Microsecond //
@@ -32,13 +32,13 @@ type engine struct {
 
 	// The thread's own.
 	relied  uint32     // helped, as last seen
+	longs   uint64     // of domain.longs, seen
 	rest    sched.Bell // nobody rings it
 	restMem [2]atomic.Uint32
 	window  time.Duration // how long it looks for work before it sleeps
 	pure    time.Duration // how much of that without letting others run
 
 	// Of whoever performs.
-	stride   int // bytes moved before others have their turn
 	mover    mover
 	part     [4]transport.SGE // the pieces of one chunk
 	whole    [4]transport.SGE // those of an operation
@@ -52,7 +52,6 @@ type engine struct {
 func (e *engine) init(d *domain) {
 	e.d = d
 	e.mover.prepare()
-	e.stride = chunk
 	e.rest = sched.NewBell(&e.restMem[0], &e.restMem[1])
 	e.busy = make([]*seat, 0, len(d.seats))
 	e.hot = &d.seats[d.job.Rank]
@@ -101,6 +100,7 @@ func (e *engine) idle() {
 	}
 	yield := false
 	for n := 1; ; n++ {
+		e.giveWay()
 		worked, next := e.turn()
 		if worked {
 			return

@@ -3,6 +3,7 @@ package soft
 import (
 	"time"
 
+	"gopgas/internal/sched"
 	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
@@ -11,7 +12,9 @@ import (
 // thread hears of them, so a poster does that itself, as a card takes them by programmed I/O; and who polls an empty queue has
 // nothing better to do, while on a machine with fewer cores than threads the engine would have to be scheduled first. Long
 // operations are for the thread, so that a program computes or copies meanwhile; but a thread that sleeps takes longer to wake than most
-// copies last, so who has polled in vain for a while, and plainly waits, moves a piece of those as well, and leaves the rest to the thread.
+// copies last, and one that is awake has the bytes in another core's cache, where a copy of 1 MiB takes a fifth longer. So who has polled in
+// vain for a while, and plainly waits, moves a chunk of those as well, which is a whole one mostly, and the thread, when it was idle,
+// gives whoever posts as long as it takes to begin that.
 //
 // A request to a peer is answered by whoever polls there, or by the peer's engine, which naps as long as its pollers do the work.
 // A poller that only spins keeps both off its processor until its time is up, and the scheduler likes to put two programs that
@@ -21,8 +24,8 @@ import (
 const (
 	atOnceBytes = 8 << 10               // a poster moves as much itself
 	atOnceOps   = 4                     // in so many operations
-	patience    = 16                    // polls in vain, since the last long operation was posted, after which a poller moves some of it
-	longHelp    = 256 << 10             // bytes: so much
+	patience    = 16                    // polls in vain, since the last long operation was posted, after which a poller moves a chunk of it
+	headStart   = 2 * time.Microsecond  // what so many polls take: how long an idle thread leaves a new long operation to them
 	nap         = 50 * time.Microsecond // how long the thread leaves the work to pollers before it looks again
 	courtesy    = 32                    // polls in vain before others have the processor, where there are not enough: some 3 us
 )
@@ -87,8 +90,21 @@ func (e *engine) atOnce(s *seat) bool {
 	return rest
 }
 
-// help is a round of somebody who polls and found nothing; vain says how often. What it moves of a long copy is limited, since
-// it has a processor of Go's, which others of the rank may need.
+// giveWay has the thread, which is idle, leave a long operation that was just posted to who waits for it, if somebody does.
+func (e *engine) giveWay() {
+	d := e.d
+	longs := d.longs.Load()
+	if longs == e.longs {
+		return
+	}
+	e.longs = longs
+	for until := d.sched.Now() + d.cfg.headStart; d.bulk.Load() > 0 && !e.stopping() && d.sched.Now() < until; {
+		sched.Pause()
+	}
+}
+
+// help is a round of somebody who polls and found nothing; vain says how often. What it moves of a long copy is limited to a chunk, as
+// what the thread moves is, since it has a processor of Go's, which others of the rank may need.
 func (e *engine) help(vain uint32) bool {
 	long := e.d.bulk.Load() > 0
 	if long && vain < patience || !e.hold() {
@@ -98,9 +114,7 @@ func (e *engine) help(vain uint32) bool {
 	if e.stopping() || !e.due() { // the board goes when the domain is closed, which waits for who holds the engine
 		return false
 	}
-	e.stride = longHelp
 	worked, _ := e.round()
-	e.stride = chunk
 	if !long {
 		e.helped.Add(1)
 	}

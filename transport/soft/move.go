@@ -40,7 +40,7 @@ func (e *engine) move(s *seat, p *peer, op *slot, total int) transport.Status {
 	if !p.begin(op.RAddr, op.RKey, total, need) {
 		return p.refusal()
 	}
-	n := min(total-s.offset, e.stride)
+	n := min(total-s.offset, chunk)
 	pieces := op.pieces(&e.whole)
 	if n < total {
 		pieces = e.cut(pieces, s.offset, n)

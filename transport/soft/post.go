@@ -78,7 +78,7 @@ func (d *domain) pushLocked(s *seat, op *transport.Op, bytes int) bool {
 	}
 	if sl.bulk = bytes > atOnceBytes; sl.bulk {
 		d.bulk.Add(1)
-		d.fresh.Store(true)
+		d.longs.Store(d.longs.Load() + 1) // guarded by mu
 	}
 	s.tail.Store(tail + 1)
 	if d.hot.Load() != int64(s.rank) {

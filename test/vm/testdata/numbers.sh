@@ -35,7 +35,7 @@ result() { # result ROW PROGRAM: the microseconds come on standard input; none w
 }
 ours() { # ours ROW BYTES PROGRAM ARGUMENT...
 	"$programs/pgasrun.run" -n 2 "$programs/pgasbench.run" "${@:4}" --pin process --csv --reps 3 --target-time 100ms 2>&1 |
-		awk -F, -v bytes="$2" '$(NF-5) == "ns" { print $(NF-4) / 1e3 } $(NF-5) == "MB/s" { print bytes / $(NF-4) }' | result "$1" "$3"
+		awk -F, -v bytes="$2" 'NF < 6 { next } $(NF-5) == "ns" { print $(NF-4) / 1e3 } $(NF-5) == "MB/s" { print bytes / $(NF-4) }' | result "$1" "$3"
 }
 all_ours() { # all_ours PROGRAM
 	ours '8 B put, one at a time' 8 "$1" lat --op put --min 8 --max 8

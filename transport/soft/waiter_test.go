@@ -1,0 +1,70 @@
+package soft
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// alone opens a domain of one rank whose engine's thread is awake, and leaves what is long to a waiter for so long.
+func alone(t *testing.T, wait time.Duration) (*domain, mem.Range, transport.Op) {
+	t.Helper()
+	p := New(Config{Spin: time.Minute, MaxPinned: 1 << 30, headStart: wait})
+	open, err := p.Open(t.Context(), transport.Config{Size: 1, Job: "job", Secret: []byte("s"), Sched: sched.Process(1)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, open.Close()) })
+	ep, err := open.Connect(t.Context(), 0, open.Address())
+	require.NoError(t, err)
+	m := mem.Of(make([]uint64, 2*chunk/8))
+	reg, err := open.Register(m, transport.AllAccess)
+	require.NoError(t, err)
+	for i := range m.Data()[:chunk] {
+		m.Data()[i] = byte(i>>8 ^ i)
+	}
+	op := transport.Op{Kind: transport.OpWrite, Flags: transport.FlagSignaled, NSGE: 1, EP: ep, RAddr: m.Addr() + chunk, RKey: reg.RKey}
+	op.SGE[0] = transport.SGE{Mem: m.Slice(0, chunk), LKey: reg.LKey}
+	return open.(*domain), m, op
+}
+
+// TestWaiterGoesFirst: a thread that is awake leaves a long operation to who waits for it, and that moves a whole chunk when it has
+// polled in vain for a while.
+func TestWaiterGoesFirst(t *testing.T) {
+	d, m, op := alone(t, time.Minute)
+	for range 3 {
+		n, err := d.Post([]transport.Op{op})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		polls := 0
+		var cq [1]transport.Completion
+		for n = 0; n == 0; polls++ {
+			require.LessOrEqual(t, polls, patience, "polls in vain")
+			n, err = d.Poll(cq[:])
+			require.NoError(t, err)
+		}
+		require.Equal(t, patience+1, polls)
+		require.Equal(t, transport.StatusOK, cq[0].Status)
+		require.Equal(t, m.Data()[:chunk], m.Data()[chunk:])
+		clear(m.Data()[chunk:])
+	}
+}
+
+// TestNobodyWaits: what nobody waits for is moved by the thread, when it has left it alone for a moment.
+func TestNobodyWaits(t *testing.T) {
+	d, _, op := alone(t, 20*time.Millisecond)
+	for range 3 {
+		_, err := d.Post([]transport.Op{op})
+		require.NoError(t, err)
+		for end := time.Now().Add(20 * time.Second); !d.cq.ready(); time.Sleep(time.Millisecond) {
+			require.True(t, time.Now().Before(end))
+		}
+		var cq [1]transport.Completion
+		n, err := d.Poll(cq[:])
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+}
