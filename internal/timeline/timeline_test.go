@@ -65,7 +65,7 @@ func file(t testing.TB, h Head, lost uint64, spans ...Span) []byte {
 }
 
 func source(b []byte) Source {
-	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+	return Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }}
 }
 
 // merged is a merged file as a reader of the format sees it.
@@ -113,6 +113,23 @@ func TestMergeAlignsClocks(t *testing.T) {
 	require.Equal(t, []any{"X", 11_000.0, 0.001}, []any{put.Ph, put.TS, put.Dur})
 	require.Equal(t, map[string]any{"rank": 0.0, "bytes": 4096.0, "at": "main.go:7"}, put.Args)
 	require.Equal(t, []any{"i", "t", 12_000.0}, []any{get.Ph, get.S, get.TS}, "nobody knows how long")
+}
+
+// TestMergeTurnsClocks: times of another host, whose clock runs fast, stand where they were by the picture's.
+func TestMergeTurnsClocks(t *testing.T) {
+	a := file(t, Head{Rank: 0, Zero: 1000}, 0, Span{At: 0, Took: 4000, Op: "here", Peer: -1})
+	b := file(t, Head{Rank: 1, Zero: 9_000_000}, 0, Span{At: 2000, Took: 4000, Op: "there", Peer: -1}, Span{At: 7000, Took: 1, Op: "short", Peer: -1}, Span{At: 8000, Op: "point", Peer: -1})
+	far := source(b)
+	far.Here = func(there int64) int64 { return 5000 + (there-9_000_000)/2 }
+	m, sum := merge(t, source(a), far)
+	require.Equal(t, Summary{Ranks: 2, Spans: 4}, sum)
+	got := map[string][2]float64{}
+	for _, e := range m.TraceEvents {
+		if e.Ph != "M" {
+			got[e.Name] = [2]float64{e.TS, e.Dur}
+		}
+	}
+	require.Equal(t, map[string][2]float64{"here": {0, 4}, "there": {5, 2}, "short": {7.5, 0.001}, "point": {8, 0}}, got)
 }
 
 // L3: whatever overlaps, no lane does.
@@ -166,7 +183,7 @@ func TestFilesThatEndAnywhere(t *testing.T) {
 }
 
 func TestMergeWithoutSomeRanks(t *testing.T) {
-	none := func() (io.ReadCloser, error) { return nil, fs.ErrNotExist }
+	none := Source{Open: func() (io.ReadCloser, error) { return nil, fs.ErrNotExist }}
 	_, sum := merge(t, none, source(file(t, Head{Rank: 1}, 0, Span{Op: "a"})), source([]byte("noise")))
 	require.Equal(t, Summary{Ranks: 1, Spans: 1}, sum)
 	_, err := Merge(io.Discard, []Source{none, none})
