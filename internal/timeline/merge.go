@@ -180,8 +180,8 @@ func (w *merger) rank(h Head, rows []Row, lost uint64) {
 // lanesPerKind bounds the lanes of a kind; what finds none free begins another rank's worth beyond it.
 const lanesPerKind = 1000
 
-// lanesOf gives each row a lane: kinds apart, and the first lane of its kind that is free from the row's begin on (L3). It sorts
-// the rows by their begin.
+// lanesOf gives each row a lane: kinds apart, and the first lane of its kind that is free before the row's begin (L3): spans that touch would overlap by a
+// nanosecond where a reader cuts times off, as Perfetto does with begins and lengths each. It sorts the rows by their begin.
 func lanesOf(rows []Row) []int {
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Took, a.Took)) // of two the longer first
@@ -190,7 +190,7 @@ func lanesOf(rows []Row) []int {
 	out := make([]int, len(rows))
 	for i, r := range rows {
 		lanes := free[r.Kind]
-		lane := slices.IndexFunc(lanes, func(end int64) bool { return end <= r.At })
+		lane := slices.IndexFunc(lanes, func(end int64) bool { return end < r.At })
 		if lane < 0 && len(lanes) < lanesPerKind {
 			lane = len(lanes)
 			free[r.Kind] = append(lanes, 0)
