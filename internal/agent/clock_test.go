@@ -118,8 +118,11 @@ func TestUnpackTakesPlainFilesOnly(t *testing.T) {
 		return b.Bytes()
 	}
 	for _, bad := range []tar.Header{
-		{Name: "../x", Typeflag: tar.TypeReg}, {Name: "/tmp/x", Typeflag: tar.TypeReg}, {Name: "a/b", Typeflag: tar.TypeReg},
-		{Name: "d", Typeflag: tar.TypeDir}, {Name: "l", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink},
+		{Name: "../x", Typeflag: tar.TypeReg},
+		{Name: "/tmp/x", Typeflag: tar.TypeReg},
+		{Name: "a/b", Typeflag: tar.TypeReg},
+		{Name: "d", Typeflag: tar.TypeDir},
+		{Name: "l", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink},
 	} {
 		require.ErrorIs(t, unpack(t.TempDir(), bytes.NewReader(pack(bad, tar.Header{Name: lastFile}))), ErrMalformed, "%+v", bad)
 	}
