@@ -41,7 +41,7 @@ func timelineOf(t *testing.T, dir string, ranks int) (out []shown) {
 	var b bytes.Buffer
 	sources := make([]timeline.Source, ranks)
 	for r := range sources {
-		sources[r] = func() (io.ReadCloser, error) { return os.Open(filepath.Join(dir, timeline.FileName(r))) }
+		sources[r].Open = func() (io.ReadCloser, error) { return os.Open(filepath.Join(dir, timeline.FileName(r))) }
 	}
 	sum, err := timeline.Merge(&b, sources)
 	require.NoError(t, err)

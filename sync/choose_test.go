@@ -116,3 +116,36 @@ func TestControlBlock(t *testing.T) {
 	}
 	require.LessOrEqual(t, agreeWords+agree.WordsBytes, headBytes)
 }
+
+// TestPartsByNodes is a golden table of when parts go by nodes.
+func TestPartsByNodes(t *testing.T) {
+	const payload = 16320
+	for _, c := range []struct {
+		n, nodes, smallest, largest, part int
+		want                              bool
+	}{
+		{8, 1, 8, 8, 8, false},
+		{64, 1, 64, 64, 8, false}, // all alike
+		{16, 4, 4, 4, 8, false},
+		{16, 2, 8, 8, 8, false},
+		{18, 2, 9, 9, 8, true},
+		{32, 4, 8, 8, 8, true},
+		{32, 4, 8, 8, 510, true},
+		{32, 4, 8, 8, 511, false}, // more than an outbox-full
+		{32, 4, 8, 8, 0, false},
+		{32, 4, 1, 20, 8, true},
+		{32, 4, 1, 20, 30, false}, // too much for a node of one
+		{64, 8, 8, 8, 255, true},
+		{64, 32, 2, 2, 8, false},
+		{66, 17, 2, 4, 8, true},
+	} {
+		require.Equal(t, c.want, partsInTwo(c.n, c.nodes, c.smallest, c.largest, c.part, payload), "%+v", c)
+	}
+	require.False(t, throughLeaders(1, 0, payload))
+	require.True(t, throughLeaders(2, payload, payload))
+	require.False(t, throughLeaders(2, payload+1, payload))
+	l := partsOf([][]int{{0, 2}, {1, 3, 4}}, 5, func(m int) int { return []int{0, 5, 5, 8, 10, 17}[m] })
+	require.Equal(t, []int{0, 0, 5, 0, 2}, l.off)
+	require.Equal(t, []int{8, 9}, l.node)
+	require.Equal(t, 9, l.widest())
+}

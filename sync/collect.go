@@ -162,19 +162,62 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	}
 	dst, src = plain(t, dst), plain(t, src)
 	all, mine, what := mem.Of(dst), mem.Of(src), callOf(op, mem.SizeOf[T](), 0, len(src))
-	q := t.query(op, mine.Bytes, false)
+	return c.End(c.gatherAll(ctx, what, mine.Bytes, func(m int) int { return m * mine.Bytes }, mine, all))
+}
+
+// AllGather gives every member's mine to all, who have member m's from at[m] to at[m+1]. The members agree on elemBytes, n and at.
+func (c *turns) AllGather(ctx context.Context, elemBytes, n int, at []int, mine, all mem.Range) error {
+	longest := 0
+	for m := range c.t.ranks {
+		longest = max(longest, at[m+1]-at[m])
+	}
+	return c.gatherAll(ctx, callOf(c.op, elemBytes, 0, n), longest, func(m int) int { return at[m] }, mine, all)
+}
+
+// gatherAll is an all-gather of longest bytes at most of each member, of whom m's begin at at(m), and end where the next one's begin.
+func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m int) int, mine, all mem.Range) error {
+	t := c.t
+	q := t.query("allgather", longest, false)
 	q.smallest = t.smallest()
 	switch choose(q) {
 	case gathered:
-		return c.End(c.gather(ctx, what, everyone, mine.Data(), all.Data()))
+		return c.gatherPadded(ctx, what, longest, at, mine, all)
 	case nodal:
-		return c.End(c.gatherByNodes(ctx, what, mine, all))
+		return c.gatherByNodes(ctx, what, longest, at, mine, all)
 	}
-	return c.End(rounds(mine.Bytes, 1, c.Payload(), func(lo, hi int) error {
-		c.Write(0, mine.Slice(lo, hi-lo))
+	return rounds(longest, 1, c.Payload(), func(lo, hi int) error {
+		some := func(m int) (off, bytes int) { return stretch(at(m), at(m+1), lo, hi) }
+		off, n := stretch(0, mine.Bytes, lo, hi)
+		c.Write(0, mine.Slice(off, n))
 		if err := c.turn(ctx, what, 0, visitor{}); err != nil {
 			return err
 		}
-		return c.ReadAll(all, func(m int) (from, to, bytes int) { return 0, m*mine.Bytes + lo, hi - lo })
-	}))
+		return c.ReadAll(all, func(m int) (from, to, bytes int) {
+			off, n := some(m)
+			return 0, off, n
+		})
+	})
+}
+
+// stretch is where bytes lo to hi of what begins at from and ends at to lie, and how many there are.
+func stretch(from, to, lo, hi int) (off, n int) {
+	lo, hi = min(from+lo, to), min(from+hi, to)
+	return lo, hi - lo
+}
+
+// gatherPadded is gather of slots in which what is shorter has room behind it.
+func (c *turns) gatherPadded(ctx context.Context, what call, longest int, at func(m int) int, mine, all mem.Range) error {
+	n := len(c.t.ranks)
+	if at(n) == n*longest {
+		return c.gather(ctx, what, everyone, mine.Data(), all.Data())
+	}
+	slot, slots := make([]byte, longest), make([]byte, n*longest)
+	copy(slot, mine.Data())
+	if err := c.gather(ctx, what, everyone, slot, slots); err != nil {
+		return err
+	}
+	for m := range n {
+		copy(all.Slice(at(m), at(m+1)-at(m)).Data(), slots[m*longest:])
+	}
+	return nil
 }

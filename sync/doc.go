@@ -35,7 +35,9 @@
 // something from one (Broadcast there), the reading takes place between the rounds of the barrier, in log2 n steps instead of n.
 // Long reductions are divided: each member combines a part, and all read the parts. Where ranks share nodes and map
 // each other's memory, barriers and what takes place between their rounds have two levels, and one member of a node talks to
-// other nodes; in long all-reduces each reads a share of what its node needs. Package shape lays that out. Function choose has the choices and
+// other nodes; in long all-reduces each reads a share of what its node needs. Gathers and scatters go through
+// the first members of nodes, and in all-to-alls those of a node collect what all of them have for each other member (file nodal_parts.go).
+// Package shape lays the nodes out. Function choose has the choices and
 // where they come from.
 // Reductions are computed in the order of ranks, whatever the method, so all get the same bits; those of integers, which give these in
 // any order, combine on the way, in the nodes and from round to round.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -227,12 +228,60 @@ func prefixes(ctx context.Context, team *pgas.Team) error {
 	if err := errors.Join(coll.Scan(ctx, team, before, mine, pgsync.Sum), coll.AllToAll(ctx, team, in, out)); err != nil {
 		return err
 	}
+	if err := parts(ctx, team); err != nil {
+		return err
+	}
 	if before[0] != (me+1)*(me+2)/2 {
 		return fmt.Errorf("the sum up to member %d is %d", me, before[0])
 	}
 	for m, v := range in {
 		if v != 10*m+me {
 			return fmt.Errorf("from member %d came %d", m, v)
+		}
+	}
+	return nil
+}
+
+// parts: gathers and scatters of different lengths, short ones and such as do not fit into an outbox, and all-to-all of different lengths.
+func parts(ctx context.Context, team *pgas.Team) error {
+	n, me := team.Size(), team.Rank()
+	for _, unit := range []int{1, 300, 3000} {
+		var counts []int
+		var all []uint64
+		for m := range n {
+			counts = append(counts, unit*m)
+			all = append(all, words(unit*m, func(i int) uint64 { return word(m, 0, i) })...)
+		}
+		mine := words(unit*me, func(i int) uint64 { return word(me, 0, i) })
+		for root := range n {
+			every, back := make([]uint64, len(all)), make([]uint64, len(mine))
+			var got, from []uint64
+			if me == root {
+				got, from = make([]uint64, len(all)), all
+			}
+			err := errors.Join(coll.GatherV(ctx, team, got, counts, mine, root), coll.AllGatherV(ctx, team, every, counts, mine),
+				coll.ScatterV(ctx, team, back, from, counts, root))
+			if err != nil {
+				return err
+			}
+			if me == root && !slices.Equal(got, all) || !slices.Equal(every, all) || !slices.Equal(back, mine) {
+				return fmt.Errorf("parts of %d words, root %d: member %d has got something else", unit, root, me)
+			}
+		}
+		// Member m gets unit words from member me, and as many more as its number.
+		var out, want []uint64
+		var send, recv []int
+		for m := range n {
+			send, recv = append(send, unit+m), append(recv, unit+me)
+			out = append(out, words(unit+m, func(i int) uint64 { return word(me, m, i) })...)
+			want = append(want, words(unit+me, func(i int) uint64 { return word(m, me, i) })...)
+		}
+		in := make([]uint64, len(want))
+		if err := coll.AllToAllV(ctx, team, in, recv, out, send); err != nil {
+			return err
+		}
+		if !slices.Equal(in, want) {
+			return fmt.Errorf("all-to-all of %d words: member %d has got something else", unit, me)
 		}
 	}
 	return nil

@@ -39,8 +39,8 @@ func (t *Team) smallest() int {
 	return least
 }
 
-// gatherByNodes gives all members' mine to all.
-func (c *turns) gatherByNodes(ctx context.Context, what call, mine, all mem.Range) error {
+// gatherByNodes is gatherAll by nodes.
+func (c *turns) gatherByNodes(ctx context.Context, what call, longest int, at func(m int) int, mine, all mem.Range) error {
 	t := c.t
 	place := places(t.shape.Nodes)
 	home := t.shape.Nodes[t.shape.Mine]
@@ -59,10 +59,10 @@ func (c *turns) gatherByNodes(ctx context.Context, what call, mine, all mem.Rang
 	for _, m := range shares[place[t.me].at] {
 		own[m] = true
 	}
-	return rounds(mine.Bytes, 1, gatherPiece(len(t.ranks), t.smallest(), c.Payload()), func(lo, hi int) error {
+	return rounds(longest, 1, gatherPiece(len(t.ranks), t.smallest(), c.Payload()), func(lo, hi int) error {
 		n := hi - lo
-		at := func(m int) mem.Range { return all.Slice(m*mine.Bytes+lo, n) }
-		c.Write(0, mine.Slice(lo, n))
+		some := func(m int) mem.Range { return all.Slice(stretch(at(m), at(m+1), lo, hi)) }
+		c.Write(0, mine.Slice(stretch(0, mine.Bytes, lo, hi)))
 		if err := c.turn(ctx, what, 0, visitor{}); err != nil {
 			return err
 		}
@@ -70,13 +70,14 @@ func (c *turns) gatherByNodes(ctx context.Context, what call, mine, all mem.Rang
 			if !own[m] {
 				return 0, 0, 0
 			}
-			return 0, m*mine.Bytes + lo, n
+			off, bytes := stretch(at(m), at(m+1), lo, hi)
+			return 0, off, bytes
 		})
 		if err != nil {
 			return err
 		}
 		for i, m := range shares[place[t.me].at] {
-			c.Write(i*n, at(m))
+			c.Write(i*n, some(m))
 		}
 		if err := c.turn(ctx, what, 0, visitor{}); err != nil {
 			return err
@@ -86,7 +87,7 @@ func (c *turns) gatherByNodes(ctx context.Context, what call, mine, all mem.Rang
 				if mate == t.me {
 					break
 				}
-				if err := c.Read(mate, i*n, at(m)); err != nil {
+				if err := c.Read(mate, i*n, some(m)); err != nil {
 					return err
 				}
 			}

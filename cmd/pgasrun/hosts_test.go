@@ -94,7 +94,6 @@ func TestWrongHosts(t *testing.T) {
 		{[]string{"-H", "a", "--launcher", "fork", "--rsh", "ssh", "true"}, "--rsh ssh: wanted a command that is called like ssh"},
 		{[]string{"-H", "a", "--rsh", "'", "true"}, "--rsh ': wanted a command"},
 		{[]string{"-H", "a:2", "--stdin", "2", "true"}, "--stdin 2: wanted a rank from 0 to 1"},
-		{[]string{"-H", "a", "--trace", "f", "true"}, "merged on one machine only"},
 	} {
 		out, errs, code := call(t, c.args...)
 		require.Contains(t, errs, c.text, "%v", c.args)

@@ -76,7 +76,7 @@ func runJob(c *cli.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if err := shown.draw(spec.N, s.err); err != nil {
+	if err := shown.draw(res.Ranks, s.err); err != nil {
 		if res.Code == 0 {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -32,9 +33,6 @@ func openPicture(c *cli.Context) (picture, error) {
 		}
 		return picture{}, nil
 	}
-	if c.IsSet("hosts") || c.IsSet("hostfile") || c.String("launcher") == "srun" {
-		return picture{}, usage("--trace %s: the ranks' timelines are merged on one machine only; on several set -x PGAS_TIMELINE=FOLDER, a folder that is there on each, and look at the files of each rank", name)
-	}
 	f, err := os.Create(name)
 	if err != nil {
 		return picture{}, usage("--trace %s: the file cannot be made: %w; wanted a file in a folder that is there and that you may write to", name, err)
@@ -51,18 +49,20 @@ func (p *picture) take(spec *launch.Spec, scratch string) error {
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder for the ranks' timelines: %w", err)
 	}
-	spec.Set = append(spec.Set, envTimeline+"="+p.dir)
+	spec.Folder, spec.FolderEnv = p.dir, envTimeline
 	return nil
 }
 
-// draw merges the ranks' files and says what there is to see.
-func (p *picture) draw(ranks int, stderr io.Writer) error {
+// draw merges the ranks' files, by the clock of this machine, and says what there is to see.
+func (p *picture) draw(ranks []launch.RankEnd, stderr io.Writer) error {
 	if p.file == nil {
 		return nil
 	}
-	sources := make([]timeline.Source, ranks)
-	for r := range sources {
-		sources[r] = func() (io.ReadCloser, error) { return os.Open(filepath.Join(p.dir, timeline.FileName(r))) }
+	sources, within := make([]timeline.Source, len(ranks)), time.Duration(0)
+	for r, e := range ranks {
+		sources[r].Open = func() (io.ReadCloser, error) { return os.Open(filepath.Join(p.dir, timeline.FileName(r))) }
+		sources[r].Here = e.Clock.Here
+		within = max(within, e.Clock.Within())
 	}
 	sum, err := timeline.Merge(p.file, sources)
 	err = errors.Join(err, p.file.Close())
@@ -79,7 +79,10 @@ func (p *picture) draw(ranks int, stderr io.Writer) error {
 	if sum.Lost > 0 {
 		text += fmt.Sprintf("; %d more were lost for want of room", sum.Lost)
 	}
-	if missing := ranks - sum.Ranks; missing > 0 {
+	if within > 0 {
+		text += fmt.Sprintf("; clocks of other hosts are within %v of this one's", within.Round(time.Microsecond))
+	}
+	if missing := len(ranks) - sum.Ranks; missing > 0 {
 		text += fmt.Sprintf("; %d ranks wrote nothing", missing)
 	}
 	_, err = fmt.Fprintln(stderr, text)

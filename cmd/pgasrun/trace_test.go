@@ -112,3 +112,28 @@ func TestTraceOfAJobThatFails(t *testing.T) {
 	require.Contains(t, errs, "spans of 3 ranks", "the job's own failure decides its code, and there is a picture all the same")
 	require.NotEmpty(t, spansOf(t, file))
 }
+
+// TestTraceOfSeveralHosts: what the ranks of agents' hosts write comes here, on one axis of time.
+func TestTraceOfSeveralHosts(t *testing.T) {
+	dir, tmp := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	file := filepath.Join(dir, "out.json")
+	_, errs, code := call(t, "-H", "a:2,b:2", "--launcher", "fork", "--agent-path", pgasrun, "--trace", file, traffic)
+	require.Zero(t, code, errs)
+	require.Regexp(t, `(?m)^pgasrun: .*out\.json: \d+ spans of 4 ranks; open it with https://ui\.perfetto\.dev; clocks of other hosts are within [0-9.]+(µs|ms) of this one's$`, errs)
+	requireEmpty(t, tmp)
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	counts, err := timeline.Verify(f)
+	require.NoError(t, err)
+	require.Equal(t, 4, counts.Processes)
+
+	_, errs, code = call(t, "-H", "a,b", "--launcher", "fork", "--agent-path", pgasrun, "--trace", file, traffic, "fail")
+	require.Equal(t, 7, code, errs)
+	require.Contains(t, errs, "spans of 2 ranks")
+	_, errs, code = call(t, "-H", "a,b", "--launcher", "fork", "--agent-path", pgasrun, "--trace", file, "true")
+	require.Equal(t, codeTrouble, code, errs)
+	require.Contains(t, errs, "no rank wrote anything")
+	requireEmpty(t, tmp)
+}

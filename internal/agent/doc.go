@@ -14,7 +14,8 @@
 //
 // Dial runs the carrier's command and waits for the agent's greeting, past whatever a shell prints before. Start sends the plan, with the
 // environment and, if it was just built, the program; the agent starts all its ranks or refuses in words. From then on channels carry what
-// ranks and launcher say to each other, and the agent tells of each end, after all that the rank had said. Finish kills what is left, brings
+// ranks and launcher say to each other, and the agent tells of each end, after all that the rank had said. ReadClock compares clocks, and Collect
+// brings the files that ranks left in a folder made for them. Finish kills what is left, brings
 // what the ranks used, and ends the agent. When its input ends in any other way the agent kills its ranks and ends; when it is
 // killed itself, its guard does. When the stream ends early the launcher's ranks there are lost, and that is how they end.
 //
@@ -26,6 +27,7 @@
 //   - A3: no input makes either end hold more than a window per channel and one note, and nothing that is not a frame is passed on: it
 //     ends the stream.
 //   - A4: a host that cannot be reached is an error within the time that Dial is given, and says what to do.
+//   - A5: what ranks left comes into the folder that Collect is given, as plain files, and nothing goes elsewhere.
 //
 // # Lock order
 //

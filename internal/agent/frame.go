@@ -12,7 +12,7 @@ import (
 )
 
 // Protocol is the number of this wire format. It stands in the greeting.
-const Protocol = 1
+const Protocol = 2
 
 // Sizes of frames.
 const (
@@ -104,6 +104,8 @@ const (
 	signal  deed = "signal"  // launcher: Rank (-1: all), Signal; to the whole group
 	stacks  deed = "stacks"  // launcher: Rank
 	look    deed = "look"    // launcher: Rank, ID
+	clock   deed = "clock"   // launcher: ID; agent: ID, Clock
+	collect deed = "collect" // launcher: send what the ranks left in the plan's Folder
 	finish  deed = "finish"  // launcher: kill what is left, and end
 	started deed = "started" // agent: PIDs, Bound
 	refused deed = "refused" // agent: Text, Fault; it ends
@@ -128,6 +130,7 @@ type note struct {
 	End    *crew.End    `json:"end,omitempty"`
 	Look   *crew.Look   `json:"look,omitempty"`
 	Usage  []crew.Usage `json:"usage,omitempty"`
+	Clock  int64        `json:"clock,omitempty"`
 }
 
 // parseNote decodes a note and checks what every reader relies on.
@@ -143,7 +146,7 @@ func parseNote(b []byte) (n note, err error) {
 		missing = n.End == nil
 	case seen:
 		missing = n.Look == nil
-	case signal, stacks, look, finish, started, refused, reaped:
+	case signal, stacks, look, clock, collect, finish, started, refused, reaped:
 	default:
 		return note{}, fmt.Errorf("%w: a note says %.40q", ErrMalformed, n.Do)
 	}
@@ -155,7 +158,7 @@ func parseNote(b []byte) (n note, err error) {
 
 // Channels. Those of the host's rank i are channelsPerRank*i plus one of these.
 const (
-	program = iota // of the whole host: the program, where it is shipped
+	program = iota // of the whole host: the program, where it is shipped, and back what ranks left
 	stdin
 	stdout
 	stderr

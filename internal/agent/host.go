@@ -42,6 +42,11 @@ type Host struct {
 	ranks  []*remote
 	bound  []string
 	byID   looks
+
+	program *channel // to the host: the program; from it: what ranks left
+	tick    chan note
+	asked   uint64 // questions for the clock so far; the goroutine that asks looks at it
+	clock   Clock
 }
 
 // Dial runs the command and waits for the agent's greeting until ctx ends. The error says what stood in the way and what helps. The command has
@@ -49,7 +54,7 @@ type Host struct {
 func Dial(ctx context.Context, c Config) (*Host, error) {
 	h := &Host{
 		cfg: c, cmd: exec.Command(c.Command[0], c.Command[1:]...), said: new(tail), begun: time.Now(),
-		answer: make(chan note, 1), use: make(chan note, 1), lost: make(chan struct{}), exited: make(chan struct{}),
+		answer: make(chan note, 1), use: make(chan note, 1), tick: make(chan note, 1), lost: make(chan struct{}), exited: make(chan struct{}),
 	}
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	theirIn, in, err1 := os.Pipe()
@@ -181,6 +186,11 @@ func (h *Host) hear(n note) error {
 			h.ranks[n.Rank].asked.Store(false)
 		}
 		h.byID.answer(n.ID, *n.Look)
+	case clock:
+		select {
+		case h.tick <- n:
+		default: // nobody has asked, or does not wait any more
+		}
 	default:
 		return fmt.Errorf("%w: the agent says %q", ErrMalformed, n.Do)
 	}
@@ -204,15 +214,15 @@ func (h *Host) Start(ctx context.Context, p crew.Plan, fed []int, ship string) e
 	for i := range p.Count {
 		h.ranks = append(h.ranks, &remote{host: h, i: i, ended: make(chan struct{})})
 	}
-	channel := h.stream.open(channelOf(0, program), nil)
+	h.program = h.stream.open(channelOf(0, program), nil)
 	if err := h.stream.trySend(note{Do: start, Plan: &p, Stdin: fed, Ship: ship != ""}); err != nil {
 		return fmt.Errorf("start ranks on host %s: %w", h.cfg.Name, err)
 	}
 	if ship != "" {
 		go func() { // ends with the stream at the latest
-			defer channel.CloseWrite()
+			defer h.program.CloseWrite()
 			if f, err := os.Open(ship); err == nil {
-				_, _ = io.Copy(channel, f)
+				_, _ = io.Copy(h.program, f)
 				f.Close()
 			}
 		}()

@@ -51,6 +51,7 @@ type server struct {
 	environ []string
 
 	asked    bool           // for a start; the goroutine that reads the stream looks at it
+	handed   bool           // what ranks have left; likewise
 	starting sync.WaitGroup // the start, which may wait for the program
 
 	mu      sync.Mutex // guards what follows
@@ -60,7 +61,8 @@ type server struct {
 	over    []bool // by rank: its leader has ended
 	ends    sync.WaitGroup
 	guard   *crew.Guard
-	scratch string
+	scratch string // a folder that goes with the job; empty: there is none
+	left    string // a folder in it, for what ranks leave; empty: they are told of none
 }
 
 // hear acts on a note of the launcher. It is called by the goroutine that reads the stream and waits for nothing.
@@ -101,6 +103,17 @@ func (a *server) hear(n note) error {
 			seeing := r.Look(nil)
 			a.stream.tell(note{Do: seen, Rank: n.Rank, ID: n.ID, Look: &seeing})
 		}
+	case clock:
+		a.stream.tell(note{Do: clock, ID: n.ID, Clock: crew.Clock()})
+	case collect:
+		if ranks == nil || a.handed {
+			return fmt.Errorf("%w: it collects what is not there, or twice", ErrMalformed)
+		}
+		a.handed = true
+		a.mu.Lock()
+		left := a.left
+		a.mu.Unlock()
+		go a.hand(left, a.stream.channel(channelOf(0, program))) // ends with the stream at the latest
 	case finish:
 		if ranks == nil {
 			return fmt.Errorf("%w: it finishes what has not started", ErrMalformed)
@@ -141,6 +154,13 @@ func (a *server) launch(n note) error {
 		if err := a.receive(&plan); err != nil {
 			return fmt.Errorf("receive the program: %w", err)
 		}
+	}
+	if plan.Folder != "" {
+		set, err := a.share(plan.Folder)
+		if err != nil {
+			return fmt.Errorf("make a folder for what ranks leave: %w", err)
+		}
+		plan.Set = append(plan.Set, set)
 	}
 	plan.Env = append(append([]string{}, a.environ...), plan.Env...)
 	inputs, files, err := a.inputs(n.Stdin)
@@ -184,22 +204,16 @@ func (a *server) launch(n note) error {
 
 // receive takes the program from its channel into a folder of this host that goes with the job.
 func (a *server) receive(plan *crew.Plan) error {
-	dir, err := os.MkdirTemp("", "pgasrun-")
+	dir, err := a.folder()
 	if err != nil {
 		return err
 	}
-	a.mu.Lock()
-	a.scratch = dir
-	a.mu.Unlock()
 	name := filepath.Join(dir, filepath.Base(plan.Argv[0]))
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
 	if err != nil {
 		return err
 	}
-	a.stream.mu.Lock()
-	from := a.stream.channels[channelOf(0, program)]
-	a.stream.mu.Unlock()
-	_, err = io.Copy(f, from)
+	_, err = io.Copy(f, a.stream.channel(channelOf(0, program)))
 	plan.Argv[0] = name
 	return errors.Join(err, f.Close())
 }

@@ -155,6 +155,13 @@ func (s *stream) open(id uint32, onShut func()) *channel {
 	return c
 }
 
+// channel returns one that was opened.
+func (s *stream) channel(id uint32) *channel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.channels[id]
+}
+
 // channel is one of the streams within the stream, in both directions. Its fields are guarded by the stream's lock.
 type channel struct {
 	s       *stream

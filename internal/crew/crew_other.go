@@ -7,7 +7,11 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"time"
 )
+
+// Clock returns nanoseconds by a clock that all processes of this machine share.
+func Clock() int64 { return time.Now().UnixNano() }
 
 // Crew needs Linux.
 type Crew struct{ Bound []string }

@@ -25,10 +25,11 @@ type Plan struct {
 	Wrap map[int][]string `json:"wrap"` // by rank: a command that runs the program, such as a debugger's, before its own arguments
 	Dir  string           `json:"dir"`  // working folder; empty: that of this process
 
-	Env   []string `json:"env"`   // environment to hand on, as os.Environ returns it, less what W2 names
-	Set   []string `json:"set"`   // NAME=value, added to that or in place of it
-	Stats bool     `json:"stats"` // ask ranks to count (PGAS_STATS=1)
-	Bind  Binding  `json:"bind"`  // processors of each rank
+	Env    []string `json:"env"`              // environment to hand on, as os.Environ returns it, less what W2 names
+	Set    []string `json:"set"`              // NAME=value, added to that or in place of it
+	Folder string   `json:"folder,omitempty"` // an environment variable: an agent tells its ranks by it of a folder whose files come to the launcher
+	Stats  bool     `json:"stats"`            // ask ranks to count (PGAS_STATS=1)
+	Bind   Binding  `json:"bind"`             // processors of each rank
 }
 
 // argv is what rank runs: the program, or what was wrapped round it.

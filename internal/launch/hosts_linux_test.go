@@ -94,6 +94,28 @@ func TestInputAndOutputOfOtherHosts(t *testing.T) {
 	require.Zero(t, r.Code, r.err)
 }
 
+// TestFilesOfOtherHosts: what ranks write to the folder that they are told of is here in the end, and the clocks of their hosts are known.
+func TestFilesOfOtherHosts(t *testing.T) {
+	dir := t.TempDir()
+	r := run(t, Spec{N: 4, Hosts: threeHosts(), Folder: dir, FolderEnv: "LEFT", Argv: []string{"sh", "-c", "echo $PGAS_RANK >$LEFT/of.$PGAS_RANK; echo $LEFT"}})
+	require.Zero(t, r.Code, r.err)
+	require.Empty(t, r.err)
+	require.Equal(t, 1, strings.Count(r.out, dir+"\n"))
+	for rank := range 4 {
+		b, err := os.ReadFile(dir + "/of." + strconv.Itoa(rank))
+		require.NoError(t, err)
+		require.Equal(t, strconv.Itoa(rank)+"\n", string(b))
+		require.Len(t, r.Ranks[rank].Clock.Readings, []int{0, 2, 2, 2}[rank])
+	}
+	// A host that is lost leaves nothing; the others' files are there.
+	lost := t.TempDir()
+	r = run(t, Spec{N: 4, Hosts: threeHosts(), Folder: lost, FolderEnv: "LEFT", Argv: []string{"sh", "-c", "echo x >$LEFT/of.$PGAS_RANK; [ $PGAS_RANK != 3 ] || kill -9 $PPID"}})
+	require.Equal(t, CodeLost, r.Code, r.err)
+	require.Contains(t, r.err, "host c: collect what its ranks have written")
+	require.FileExists(t, lost+"/of.2")
+	require.NoFileExists(t, lost+"/of.3")
+}
+
 func TestHangReportOverHosts(t *testing.T) {
 	r := run(t, Spec{N: 4, Hosts: threeHosts(), Timeout: 300 * time.Millisecond}, "hang")
 	require.Equal(t, CodeTimeout, r.Code, r.err)

@@ -252,7 +252,7 @@ func (j *job) clear() {
 	j.in.end()
 	var all sync.WaitGroup
 	for _, s := range j.sites {
-		all.Go(func() { s.reap(j.ranks[s.first:][:s.Ranks]) })
+		all.Go(func() { s.reap(j) })
 	}
 	all.Wait()
 	<-drained // closed pipes end the last readers

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -84,7 +85,13 @@ func (j *job) plan(s *site) (crew.Plan, error) {
 		Env: j.spec.Env, Set: j.spec.Set, Stats: j.spec.Stats, Bind: j.spec.Bind,
 	}
 	if s.far == nil {
+		if j.spec.Folder != "" {
+			p.Set = append(slices.Clip(p.Set), j.spec.FolderEnv+"="+j.spec.Folder)
+		}
 		return p, nil
+	}
+	if j.spec.Folder != "" {
+		p.Folder = j.spec.FolderEnv
 	}
 	p.Env = nil
 	for _, v := range j.spec.Env {
@@ -132,6 +139,9 @@ func (s *site) begin(ctx context.Context, j *job, program string) error {
 	if !j.spec.Ship {
 		program = ""
 	}
+	if j.spec.Folder != "" {
+		s.far.ReadClock(ctx)
+	}
 	return s.far.Start(ctx, p, fed, program)
 }
 
@@ -155,10 +165,19 @@ func (s *site) groups() (ids []int) {
 }
 
 // reap takes back what the site's ranks have, once all have ended or were given up, and completes their ends.
-func (s *site) reap(ranks []*member) {
+func (s *site) reap(j *job) {
+	ranks := j.ranks[s.first:][:s.Ranks]
 	ended := func(i int) bool { return ranks[i].end != nil }
 	var use []crew.Usage
+	var clock agent.Clock
 	if s.far != nil {
+		if j.spec.Folder != "" {
+			s.far.ReadClock(context.Background())
+			clock = s.far.Clock()
+			if err := s.far.Collect(j.spec.Folder); err != nil {
+				j.log.logf("%v", err)
+			}
+		}
 		use = s.far.Finish()
 	} else {
 		use = s.crew.Reap(ended)
@@ -167,6 +186,7 @@ func (s *site) reap(ranks []*member) {
 		if !ended(i) { // it could not be killed: it is left to the system
 			p.end = &RankEnd{Rank: p.rank, PID: p.hand.PID(), Signal: syscall.SIGKILL, After: time.Since(p.started)}
 		}
+		p.end.Clock = clock
 		if use != nil {
 			p.end.CPU, p.end.MaxRSS = use[i].CPU, use[i].MaxRSS
 		}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"gopgas/internal/agent"
 	"gopgas/internal/control"
 	"gopgas/internal/crew"
 )
@@ -68,6 +69,9 @@ type Spec struct {
 	Report bool             // log what each rank was bound to
 	Wrap   map[int][]string // by rank: a command that runs the program, such as a debugger's, before its own arguments
 
+	Folder    string // an absolute folder here for files that ranks write: those of other hosts write to one there, and it is brought at the end
+	FolderEnv string // the environment variable that tells them where
+
 	Timeout time.Duration // hang report and end after that; 0: never
 	Grace   time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
 	NoKill  bool          // let the others run on after a failure; they are told
@@ -116,6 +120,7 @@ type RankEnd struct {
 	Exit      int            // exit code, where Signal is 0
 	Signal    syscall.Signal // what killed it, or 0
 	Lost      string         // what became of its host, where its own end is not known; else empty
+	Clock     agent.Clock    // how the clock of its host stood to ours; known where Spec.Folder is wanted
 	After     time.Duration  // since its start
 	CPU       time.Duration  // used by it and by those of its children it waited for
 	MaxRSS    int64          // bytes of its largest resident set

@@ -9,6 +9,7 @@
 //     does not fill the file with them.
 //   - Lost: spans for which there was no room, in memory or in the file. They are counted.
 //   - Zero: when the rank's clock showed 0, by a clock that all ranks of a node share.
+//   - Here: that clock as the picture's, which the launcher found by asking (package agent).
 //   - Lane: a row of the picture. Spans of a lane do not overlap; where several goroutines wait at once there are several.
 //
 // # Life of a span
@@ -30,5 +31,5 @@
 //
 // # Limits
 //
-// MostRows spans for each rank. The clocks of different nodes are not aligned.
+// MostRows spans for each rank. What makes the clocks of several nodes one is the merger's caller's to know (Source.Here).
 package timeline

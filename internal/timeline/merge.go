@@ -10,8 +10,19 @@ import (
 	"strconv"
 )
 
-// Source opens a rank's file; who has no such file gives an error that wraps fs.ErrNotExist, if it is to be told apart.
-type Source func() (io.ReadCloser, error)
+// Source is a rank's file.
+type Source struct {
+	Open func() (io.ReadCloser, error) // an error that wraps fs.ErrNotExist: there is no such file
+	Here func(there int64) int64       // from the clock of the rank's node to that of the picture, in nanoseconds; nil: it is the same
+}
+
+// at returns a time of the rank's clock by that of the picture.
+func (s *Source) at(h Head, t int64) int64 {
+	if s.Here == nil {
+		return h.Zero + t
+	}
+	return s.Here(h.Zero + t)
+}
 
 // Summary tells what a merged file holds.
 type Summary struct {
@@ -56,28 +67,35 @@ func (m micros) MarshalJSON() ([]byte, error) {
 func Merge(out io.Writer, sources []Source) (Summary, error) {
 	w := &merger{out: bufio.NewWriterSize(out, 256<<10)}
 	zero, first := int64(0), error(nil)
+	readable := make([]bool, len(sources))
 	for i, s := range sources { // the earliest rank's zero is that of all
 		if h, err := headOf(s); err != nil {
-			sources[i], first = nil, cmp.Or(first, err)
-		} else if w.sum.Ranks++; w.sum.Ranks == 1 || h.Zero < zero {
-			zero = h.Zero
+			first = cmp.Or(first, err)
+		} else if w.sum.Ranks++; w.sum.Ranks == 1 || s.at(h, 0) < zero {
+			readable[i], zero = true, s.at(h, 0)
+		} else {
+			readable[i] = true
 		}
 	}
 	if w.sum.Ranks == 0 && first != nil {
 		return w.sum, first
 	}
 	w.text(`{"displayTimeUnit":"ns","traceEvents":[`)
-	for _, s := range sources {
-		if s == nil {
+	for i, s := range sources {
+		if !readable[i] {
 			continue
 		}
-		f, err := s()
+		f, err := s.Open()
 		if err != nil {
 			return w.sum, err
 		}
 		h, rows, lost, _ := read(f) // what can be read is shown
 		_ = f.Close()
-		w.rank(h, rows, lost, h.Zero-zero)
+		for i, r := range rows {
+			begin := s.at(h, r.At)
+			rows[i].At, rows[i].Took = begin-zero, max(min(r.Took, 1), s.at(h, r.At+r.Took)-begin)
+		}
+		w.rank(h, rows, lost)
 	}
 	w.text("\n]}\n")
 	if err := w.out.Flush(); err != nil && w.err == nil {
@@ -87,7 +105,7 @@ func Merge(out io.Writer, sources []Source) (Summary, error) {
 }
 
 func headOf(s Source) (h Head, err error) {
-	f, err := s()
+	f, err := s.Open()
 	if err != nil {
 		return h, err
 	}
@@ -126,7 +144,7 @@ func (w *merger) event(e event) {
 }
 
 // rank writes one rank's process.
-func (w *merger) rank(h Head, rows []Row, lost uint64, shift int64) {
+func (w *merger) rank(h Head, rows []Row, lost uint64) {
 	name := "rank " + strconv.Itoa(h.Rank)
 	if h.Node != "" {
 		name += " on " + h.Node
@@ -145,7 +163,7 @@ func (w *merger) rank(h Head, rows []Row, lost uint64, shift int64) {
 			w.event(event{Name: "thread_name", Ph: "M", PID: h.Rank, TID: tid, Args: &details{Name: laneName(tid)}})
 			w.event(event{Name: "thread_sort_index", Ph: "M", PID: h.Rank, TID: tid, Args: &details{Sort: &tid}})
 		}
-		at, took := micros(r.At+shift), micros(r.Took)
+		at, took := micros(r.At), micros(r.Took)
 		e := event{Name: r.Op, Cat: r.Kind.String(), PID: h.Rank, TID: tid, TS: &at, Args: &details{Bytes: r.Bytes, Where: r.Where}}
 		if r.Peer >= 0 {
 			e.Args.With = &r.Peer
@@ -162,8 +180,8 @@ func (w *merger) rank(h Head, rows []Row, lost uint64, shift int64) {
 // lanesPerKind bounds the lanes of a kind; what finds none free begins another rank's worth beyond it.
 const lanesPerKind = 1000
 
-// lanesOf gives each row a lane: kinds apart, and the first lane of its kind that is free from the row's begin on (L3). It sorts
-// the rows by their begin.
+// lanesOf gives each row a lane: kinds apart, and the first lane of its kind that is free before the row's begin (L3): spans that touch would overlap by a
+// nanosecond where a reader cuts times off, as Perfetto does with begins and lengths each. It sorts the rows by their begin.
 func lanesOf(rows []Row) []int {
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Took, a.Took)) // of two the longer first
@@ -172,7 +190,7 @@ func lanesOf(rows []Row) []int {
 	out := make([]int, len(rows))
 	for i, r := range rows {
 		lanes := free[r.Kind]
-		lane := slices.IndexFunc(lanes, func(end int64) bool { return end <= r.At })
+		lane := slices.IndexFunc(lanes, func(end int64) bool { return end < r.At })
 		if lane < 0 && len(lanes) < lanesPerKind {
 			lane = len(lanes)
 			free[r.Kind] = append(lanes, 0)

@@ -65,7 +65,7 @@ func file(t testing.TB, h Head, lost uint64, spans ...Span) []byte {
 }
 
 func source(b []byte) Source {
-	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+	return Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }}
 }
 
 // merged is a merged file as a reader of the format sees it.
@@ -115,6 +115,23 @@ func TestMergeAlignsClocks(t *testing.T) {
 	require.Equal(t, []any{"i", "t", 12_000.0}, []any{get.Ph, get.S, get.TS}, "nobody knows how long")
 }
 
+// TestMergeTurnsClocks: times of another host, whose clock runs fast, stand where they were by the picture's.
+func TestMergeTurnsClocks(t *testing.T) {
+	a := file(t, Head{Rank: 0, Zero: 1000}, 0, Span{At: 0, Took: 4000, Op: "here", Peer: -1})
+	b := file(t, Head{Rank: 1, Zero: 9_000_000}, 0, Span{At: 2000, Took: 4000, Op: "there", Peer: -1}, Span{At: 7000, Took: 1, Op: "short", Peer: -1}, Span{At: 8000, Op: "point", Peer: -1})
+	far := source(b)
+	far.Here = func(there int64) int64 { return 5000 + (there-9_000_000)/2 }
+	m, sum := merge(t, source(a), far)
+	require.Equal(t, Summary{Ranks: 2, Spans: 4}, sum)
+	got := map[string][2]float64{}
+	for _, e := range m.TraceEvents {
+		if e.Ph != "M" {
+			got[e.Name] = [2]float64{e.TS, e.Dur}
+		}
+	}
+	require.Equal(t, map[string][2]float64{"here": {0, 4}, "there": {5, 2}, "short": {7.5, 0.001}, "point": {8, 0}}, got)
+}
+
 // L3: whatever overlaps, no lane does.
 func TestLanesDoNotOverlap(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -126,7 +143,9 @@ func TestLanesDoNotOverlap(t *testing.T) {
 		lanes := lanesOf(rows)
 		end := map[int]int64{}
 		for i, r := range rows {
-			require.GreaterOrEqual(t, r.At, end[lanes[i]])
+			if last, ok := end[lanes[i]]; ok {
+				require.Greater(t, r.At, last)
+			}
 			end[lanes[i]] = r.At + r.Took
 			require.True(t, strings.HasPrefix(laneName(lanes[i]), r.Kind.String()+"s"))
 		}
@@ -139,6 +158,18 @@ func TestLanesDoNotOverlap(t *testing.T) {
 	for _, lane := range lanesOf(rows) {
 		require.Equal(t, "wait", Kind((lane-1)/lanesPerKind).String(), "no kind takes another's lanes")
 	}
+}
+
+// TestSpansThatTouch have lanes of their own: cut off to nanoseconds, begin and length each, one would reach into the next.
+func TestSpansThatTouch(t *testing.T) {
+	m, _ := merge(t, source(file(t, Head{}, 0, Span{At: 1000, Took: 9001, Op: "a", Peer: -1}, Span{At: 10_001, Took: 5, Op: "b", Peer: -1}, Span{At: 10_002, Took: 1, Op: "c", Peer: -1})))
+	lanes := map[string]int{}
+	for _, e := range m.TraceEvents {
+		if e.Ph == "X" {
+			lanes[e.Name] = e.TID
+		}
+	}
+	require.Equal(t, map[string]int{"a": 1, "b": 2, "c": 1}, lanes)
 }
 
 // L2: a rank that was killed leaves a file that ends anywhere.
@@ -166,7 +197,7 @@ func TestFilesThatEndAnywhere(t *testing.T) {
 }
 
 func TestMergeWithoutSomeRanks(t *testing.T) {
-	none := func() (io.ReadCloser, error) { return nil, fs.ErrNotExist }
+	none := Source{Open: func() (io.ReadCloser, error) { return nil, fs.ErrNotExist }}
 	_, sum := merge(t, none, source(file(t, Head{Rank: 1}, 0, Span{Op: "a"})), source([]byte("noise")))
 	require.Equal(t, Summary{Ranks: 1, Spans: 1}, sum)
 	_, err := Merge(io.Discard, []Source{none, none})

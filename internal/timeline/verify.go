@@ -44,7 +44,8 @@ type Counts struct{ Spans, Instants, Flows, Processes, Lanes int }
 // be: unknown fields and phases are errors. Events have a name, a phase, a process, a thread and, if they are no metadata, a
 // time that is not negative; complete ones a duration; instants a scope; begin and end events nest, flows end where they have
 // begun, not before; names and orders are given as that document says, and every process and lane that is used has a name.
-// Complete events of a lane nest or follow each other. It is what tests ask, and holds the file in memory.
+// Complete events of a lane nest or follow each other, with times cut off as Perfetto does; and a lane is named before anything else of it, since Perfetto gives a
+// name to the last process that has used the lane's number. It is what tests ask, and holds the file in memory.
 func Verify(r io.Reader) (Counts, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
@@ -164,6 +165,8 @@ func (v *verifier) metadata(e anyEvent) error {
 		}
 		if *e.Name == "process_name" {
 			v.known[*e.PID] = true
+		} else if _, ok := v.used[lane{*e.PID, *e.TID}]; ok {
+			return errors.New("the lane is named behind events of it")
 		} else {
 			v.named[lane{*e.PID, *e.TID}] = true
 		}
@@ -177,8 +180,8 @@ func (v *verifier) metadata(e anyEvent) error {
 	return nil
 }
 
-// slack is what sums of times in microseconds may be off.
-const slack = 0.0015
+// nanos is a time as Perfetto reads it: a float64 of microseconds, times 1000, cut off. (Its importer: json_utils, CoerceToTs.)
+func nanos(micros float64) int64 { return int64(micros * 1000) }
 
 // end verifies what can be told of a whole file only.
 func (v *verifier) end() error {
@@ -199,13 +202,13 @@ func (v *verifier) end() error {
 			}
 			return sign(*b.Dur - *a.Dur)
 		})
-		var ends []float64 // of those that are open, innermost last
+		var ends []int64 // of those that are open, innermost last
 		for _, e := range spans {
-			for len(ends) > 0 && ends[len(ends)-1] <= *e.TS+slack {
+			for len(ends) > 0 && ends[len(ends)-1] <= nanos(*e.TS) {
 				ends = ends[:len(ends)-1]
 			}
-			end := *e.TS + *e.Dur
-			if len(ends) > 0 && end > ends[len(ends)-1]+slack {
+			end := nanos(*e.TS) + nanos(*e.Dur)
+			if len(ends) > 0 && end > ends[len(ends)-1] {
 				return fmt.Errorf("%q of process %d, lane %d, at %.3f reaches beyond what it began in", *e.Name, at.pid, at.tid, *e.TS)
 			}
 			ends = append(ends, end)

@@ -41,7 +41,10 @@ func TestVerify(t *testing.T) {
 		whole(`{"name":"a","ph":"X","pid":"1","tid":2,"ts":1}`):        "cannot unmarshal",
 		whole(`{"name":"a","ph":"i","pid":1,"tid":2,"ts":1}`):          "scope",
 		whole(`{"name":"a","ph":"X","pid":1,"tid":3,"ts":1,"dur":1}`):  "has no name",
-		whole(`{"name":"a","ph":"X","pid":1,"tid":2,"ts":1,"dur":5},{"name":"b","ph":"X","pid":1,"tid":2,"ts":2,"dur":5}`):                   "reaches beyond",
+		whole(`{"name":"a","ph":"X","pid":1,"tid":2,"ts":1,"dur":5},{"name":"b","ph":"X","pid":1,"tid":2,"ts":2,"dur":5}`): "reaches beyond",
+		// 1.001 µs, times 1000 and cut off, are 1000 ns: the first one ends at 1001.
+		whole(`{"name":"a","ph":"X","pid":1,"tid":2,"ts":0.001,"dur":1},{"name":"b","ph":"X","pid":1,"tid":2,"ts":1.001,"dur":5}`):           "reaches beyond",
+		whole(`{"name":"a","ph":"X","pid":1,"tid":2,"ts":1,"dur":1},{"name":"thread_name","ph":"M","pid":1,"tid":2,"args":{"name":"x"}}`):    "named behind",
 		whole(`{"name":"a","ph":"B","pid":1,"tid":2,"ts":1}`):                                                                                "do not end",
 		whole(`{"name":"a","ph":"B","pid":1,"tid":2,"ts":1},{"name":"b","ph":"E","pid":1,"tid":2,"ts":2}`):                                   "begun last",
 		whole(`{"name":"a","ph":"s","id":1,"pid":1,"tid":2,"ts":1}`):                                                                         "without id or cat",

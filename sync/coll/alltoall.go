@@ -11,7 +11,8 @@ import (
 // AllToAll gives part j of every member's src to member j, who gets them in the order of members: part i of member j's dst is
 // part j of member i's src. dst and src have the same length, a multiple of Size, the same on all members, and do not overlap.
 // Collective. A src that fits into an outbox takes a barrier and n-1 reads by each member, all at once and each member beginning with its next
-// one; where parts are short and members 60 or more, a barrier with ceil(log2 n) reads (Bruck et al. 1997). A longer one goes in pairs: in
+// one; where parts are short and members 60 or more, a barrier with ceil(log2 n) reads (Bruck et al. 1997). Where members share nodes, 8 or so, one that fits takes two
+// barriers: the members of a node collect what it has for others, and each reads once from each other node (Träff and Rougier 2014). A longer one goes in pairs: in
 // step s a member writes what is for the one s places behind it, and reads from the one s places before it; a barrier for each outbox-full of a
 // part, or for as many parts as fit (Thakur, Rabenseifner, Gropp 2005).
 func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
@@ -35,6 +36,9 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	part := mine.Bytes / t.Size()
 	if inSteps(t.Size(), c.Circle(), part, c.ShuffleBytes()) {
 		return c.End(c.Shuffle(ctx, mem.SizeOf[T](), len(src), theirs, mine))
+	}
+	if c.InTwo(part) {
+		return c.End(c.ShuffleParts(ctx, mem.SizeOf[T](), len(src), theirs, mine))
 	}
 	if inPairs(t.Size(), part, mine.Bytes, c.Payload()) {
 		at := func(m int) int { return m * part }
@@ -109,8 +113,8 @@ func (p *pairs) read(dst mem.Range, l leg, m int, of func(m int) (from, to, byte
 
 // AllToAllV is AllToAll of different lengths: sendCounts[j] elements of src are for member j, recvCounts[i] elements of dst are
 // member i's. Member j's recvCounts[i] must be member i's sendCounts[j], else all members get an error. Collective. Two
-// barriers in which members learn what they get, with up to n-1 reads of 16 bytes by each member, and then as AllToAll for the longest
-// part; in the order of src, with a barrier for each outbox-full of the longest, where a few parts are much longer than the others.
+// barriers in which members learn what they get, with up to n-1 reads of 16 bytes by each member (where AllToAll of so little goes by nodes, three), and then as
+// AllToAll for the longest part; in the order of src, with a barrier for each outbox-full of the longest, where a few parts are much longer than the others.
 func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts []int, src []T, sendCounts []int) error {
 	const op = "alltoallv"
 	err := checked[T](t, op, 0)
@@ -131,6 +135,9 @@ func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts [
 	from := begins(sendCounts, x.width)
 	if err := x.plan(ctx, t, recvCounts, from); err != nil {
 		return c.End(err)
+	}
+	if c.InTwo(x.part) {
+		return c.End(x.padded(ctx, t, mem.Of(plain(t, dst)), mem.Of(plain(t, src)), from))
 	}
 	if inPairs(t.Size(), x.part, x.longest, c.Payload()) {
 		p := pairs{c: c, width: x.width, n: x.longest, part: x.part}
@@ -168,18 +175,42 @@ func (x *exchange) plan(ctx context.Context, t *pgsync.Team, recvCounts, at []in
 	for m := range table {
 		table[m] = [2]int64{int64(at[m]), int64(at[m+1])}
 	}
-	x.c.Write(0, mem.Of(table))
-	if err := x.c.Turn(ctx, x.width, 0, x.longest, 0); err != nil {
-		return err
-	}
 	x.theirs = make([][2]int64, n)
-	err := x.c.ReadAll(mem.Of(x.theirs), func(m int) (from, to, bytes int) { return entry * t.Rank(), entry * m, entry })
+	err := x.swap(ctx, t, entry, mem.Of(x.theirs), mem.Of(table))
 	for m, part := range x.theirs {
 		if bytes := int(part[1] - part[0]); err == nil && bytes != recvCounts[m]*x.width {
 			err = x.c.Mismatch(m, fmt.Sprintf("rank %d sends %d elements to this rank, which wants %d", t.WorldRank(m), bytes/x.width, recvCounts[m]))
 		}
 	}
 	return err
+}
+
+// swap is an all-to-all of short parts of one length.
+func (x *exchange) swap(ctx context.Context, t *pgsync.Team, part int, dst, src mem.Range) error {
+	if x.c.InTwo(part) {
+		return x.c.ShuffleParts(ctx, x.width, x.longest, dst, src)
+	}
+	x.c.Write(0, src)
+	if err := x.c.Turn(ctx, x.width, 0, x.longest, 0); err != nil {
+		return err
+	}
+	return x.c.ReadAll(dst, func(m int) (from, to, bytes int) { return part * t.Rank(), part * m, part })
+}
+
+// padded has parts travel as if all were as long as the longest.
+func (x *exchange) padded(ctx context.Context, t *pgsync.Team, dst, src mem.Range, from []int) error {
+	n := t.Size()
+	out, in := mem.Of(make([]byte, n*x.part)), mem.Of(make([]byte, n*x.part))
+	for m := range n {
+		copy(out.Slice(m*x.part, x.part).Data(), src.Slice(from[m], from[m+1]-from[m]).Data())
+	}
+	if err := x.c.ShuffleParts(ctx, x.width, x.longest, in, out); err != nil {
+		return err
+	}
+	for m := range n {
+		copy(dst.Slice(x.to[m], x.to[m+1]-x.to[m]).Data(), in.Slice(m*x.part, x.part).Data())
+	}
+	return nil
 }
 
 func (x *exchange) run(ctx context.Context, dst, src mem.Range) error {

@@ -10,6 +10,7 @@
 //     16 KiB; longer data takes several turns.
 //   - Pushed: a scatter whose root fills the members' outboxes, and not its own. In pairs: an all-to-all in which each member reads from another one
 //     in each turn. Both are for what does not fit into one outbox; file choose.go has when, and where they come from.
+//   - By nodes: where members share nodes and map each other's memory, what is for a node, or comes from it, travels between nodes in one piece.
 //   - In steps: between the rounds of a barrier, where each member reads from one other in each; for short data of many members.
 //
 // # Life of a call

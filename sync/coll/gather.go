@@ -10,8 +10,9 @@ import (
 
 // Gather concatenates every member's src, in the order of members, into root's dst, which has Size times the length; dst is
 // not looked at elsewhere. All src have the same length. Collective. For each outbox-full of src it takes a barrier and n reads
-// by root, all at once. From some 60 members on, or where they share nodes 130, short ones take one
-// barrier with ceil(log2 n) reads by root.
+// by root, all at once; from some 60 members on short ones take one
+// barrier with ceil(log2 n) reads by root. Where members share nodes, and what a node has fits into an outbox, one member of each node collects that between
+// the rounds of the barrier, and root reads once from each other node.
 func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) error {
 	const op = "gather"
 	err := checked[T](t, op, root)
@@ -27,8 +28,18 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 	}
 	dst, src = plain(t, dst), plain(t, src)
 	all, mine, width := mem.Of(dst), mem.Of(src), mem.SizeOf[T]()
-	if inSteps(t.Size(), c.Circle(), mine.Bytes, c.Slot()) {
+	at, collected := func(m int) int { return m * mine.Bytes }, false
+	readers := t.Size() // of whom root reads at once
+	if c.Nodes() > 1 {
+		if collected = c.Collected(at); collected {
+			readers = c.Nodes()
+		}
+	}
+	if inSteps(readers, c.Circle(), mine.Bytes, c.Slot()) {
 		return c.End(c.GatherTo(ctx, width, 0, len(src), root, mine.Data(), all.Data()))
+	}
+	if collected {
+		return c.End(c.GatherParts(ctx, width, len(src), root, at, mine, all))
 	}
 	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
 		c.Write(0, mine.Slice(lo, hi-lo))
@@ -46,7 +57,8 @@ func GatherV[T any](ctx context.Context, t *pgsync.Team, dst []T, counts []int, 
 	return gatherV(ctx, t, "gatherv", dst, counts, src, root)
 }
 
-// AllGatherV is GatherV to all members: all give counts, which agree. Collective.
+// AllGatherV is GatherV to all members: all give counts, which agree. Collective. One barrier in which members tell their lengths, and then as
+// pgsync.AllGather for the longest src.
 func AllGatherV[T any](ctx context.Context, t *pgsync.Team, dst []T, counts []int, src []T) error {
 	return gatherV(ctx, t, "allgatherv", dst, counts, src, everyone)
 }
@@ -75,28 +87,29 @@ func gatherV[T any](ctx context.Context, t *pgsync.Team, op string, dst []T, cou
 
 // gatherTurns moves elements of width bytes; the caller has checked the arguments of this member alone.
 func gatherTurns(ctx context.Context, t *pgsync.Team, c turns, dst mem.Range, counts []int, src mem.Range, width, root int) error {
-	wants := root == everyone || root == t.Rank()
 	mine, all := []uint64{uint64(src.Bytes)}, make([]uint64, t.Size())
 	if err := c.Gather(ctx, width, 0, root+1, mem.Of(mine).Data(), mem.Of(all).Data()); err != nil {
 		return err
 	}
-	longest := 0
+	longest, at := 0, make([]int, len(all)+1)
 	for m, bytes := range all {
-		longest = max(longest, int(bytes))
-		if wants && uint64(counts[m]*width) != bytes {
+		longest, at[m+1] = max(longest, int(bytes)), at[m]+int(bytes)
+		if (root == everyone || root == t.Rank()) && uint64(counts[m]*width) != bytes {
 			return c.Mismatch(m, fmt.Sprintf("rank %d gives %d elements, counts on this rank say %d", t.WorldRank(m), int(bytes)/width, counts[m]))
 		}
 	}
-	var at []int
-	if wants {
-		at = begins(counts, width)
+	if root == everyone {
+		return c.AllGather(ctx, width, longest, at, src, dst)
+	}
+	if begin := func(m int) int { return at[m] }; c.Collected(begin) {
+		return c.GatherParts(ctx, width, longest, root, begin, src, dst)
 	}
 	return rounds(longest, c.Payload(), func(lo, hi int) error {
 		begin, end := overlap(lo, hi, 0, src.Bytes)
 		if end > begin {
 			c.Write(0, src.Slice(begin, end-begin))
 		}
-		if err := c.Turn(ctx, width, 0, longest, root); err != nil || !wants {
+		if err := c.Turn(ctx, width, 0, longest, root); err != nil || t.Rank() != root {
 			return err
 		}
 		return c.ReadAll(dst, func(m int) (from, to, bytes int) {

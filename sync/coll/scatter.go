@@ -11,7 +11,8 @@ import (
 // Scatter copies the parts of root's src, which has Size times the length of dst, to the members' dst, in the order of
 // members; src is not looked at elsewhere. All dst have the same length. Collective. A src that fits into an outbox takes a barrier, and each
 // member reads its part from root. Of a longer one root puts an outbox-full to every member at once, and there is a barrier for each
-// outbox-full of dst.
+// outbox-full of dst. Where members share nodes, and what is for a node fits into an outbox, it travels to a node in one piece, from which the members of the
+// node read: one barrier.
 func Scatter[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) error {
 	const op = "scatter"
 	err := checked[T](t, op, root)
@@ -41,6 +42,9 @@ type stream struct {
 }
 
 func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
+	if s.c.Collected(s.at) {
+		return s.c.ScatterParts(ctx, s.width, s.n, s.root, s.at, dst, src)
+	}
 	if whole := s.at(t.Size()); !pushes(t.Size(), whole, s.c.Payload()) {
 		return s.pulled(ctx, t, dst, src, whole)
 	}

@@ -3,7 +3,7 @@
 //
 // # Terms
 //
-//   - Host: a process tree with a network, a hostname, process numbers, System V IPC, mounts and a /dev/shm of its own; its first process
+//   - Host: a process tree with a network, a hostname, process numbers, System V IPC, mounts, a /dev/shm and a clock of its own; its first process
 //     is an sshd. So its ranks are, to the library, a node of its own. The file system is shared, as on clusters.
 //
 // # Life of a test

@@ -56,7 +56,7 @@ func start(t *testing.T) *pair {
 	}
 	var begin [2]func()
 	for i := range p.pid {
-		p.pid[i], begin[i] = p.host(t, fmt.Sprintf("h%d", i+1))
+		p.pid[i], begin[i] = p.host(t, fmt.Sprintf("h%d", i+1), 5000*i)
 	}
 	command(t, "ip", "link", "add", "eth0", "netns", fmt.Sprint(p.pid[0]), "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(p.pid[1]))
 	for i, pid := range p.pid {
@@ -84,12 +84,12 @@ func command(t *testing.T, name string, args ...string) {
 	require.NoError(t, err, "%s %v: %s", name, args, out)
 }
 
-// host makes a host that waits for begin, which starts its sshd.
-func (p *pair) host(t *testing.T, name string) (pid int, begin func()) {
+// host makes a host that waits for begin, which starts its sshd. Its clock is so many seconds ahead of this machine's.
+func (p *pair) host(t *testing.T, name string, ahead int) (pid int, begin func()) {
 	t.Helper()
 	script := `hostname "$1" && mount -t proc proc /proc && mount -t tmpfs -o mode=1777 tmpfs /dev/shm && mount -t tmpfs tmpfs /run && mkdir /run/sshd &&
 		mount --bind "$2/hosts" /etc/hosts && read -r go && exec ` + sshd + ` -D -e -p 2222 -f "$2/sshd_config"`
-	cmd := exec.Command("unshare", "--net", "--uts", "--ipc", "--pid", "--mount", "--fork", "--kill-child=KILL", "sh", "-c", script, "sh", name, p.dir)
+	cmd := exec.Command("unshare", "--time", "--monotonic", fmt.Sprint(ahead), "--net", "--uts", "--ipc", "--pid", "--mount", "--fork", "--kill-child=KILL", "sh", "-c", script, "sh", name, p.dir)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	stdin, err := cmd.StdinPipe()

@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// What the ranks of a host leave in a folder that was made for them (crew.Plan.Folder) comes to the launcher on channel 0, as a tar archive of plain
+// files without folders, and behind them an empty one that says that these are all.
+
+// lastFile is the name of that one.
+const lastFile = ".end"
+
+// Collect has the agent send what the ranks have left in the folder of their host, and writes it to a folder here. Call it after they have ended.
+func (h *Host) Collect(dir string) error {
+	h.stream.tell(note{Do: collect})
+	err := unpack(dir, h.program)
+	h.program.Close()
+	if err != nil {
+		return fmt.Errorf("host %s: collect what its ranks have written: %w", h.cfg.Name, err)
+	}
+	return nil
+}
+
+// unpack takes plain files with plain names, and nothing else, whoever packed them.
+func unpack(dir string, from io.Reader) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	in := tar.NewReader(from)
+	for {
+		head, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		if head.Name == lastFile {
+			return nil
+		}
+		if head.Typeflag != tar.TypeReg || head.Name != filepath.Base(head.Name) {
+			return fmt.Errorf("%w: %.40q is no plain file", ErrMalformed, head.Name)
+		}
+		f, err := root.OpenFile(head.Name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, in)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+}
+
+// pack writes the files of a folder; an empty name is of none. Their ranks may be killed but not gone: of a file that grows it takes what there is.
+func pack(to io.Writer, dir string) error {
+	out := tar.NewWriter(to)
+	var entries []os.DirEntry
+	if dir != "" {
+		var err error
+		if entries, err = os.ReadDir(dir); err != nil {
+			return err
+		}
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		if err := packFile(out, filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return errors.Join(out.WriteHeader(&tar.Header{Name: lastFile}), out.Close())
+}
+
+func packFile(out *tar.Writer, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := out.WriteHeader(&tar.Header{Name: filepath.Base(name), Mode: 0o600, Size: info.Size()}); err != nil {
+		return err
+	}
+	_, err = io.CopyN(out, f, info.Size())
+	return err
+}
+
+// folder makes the agent's own folder, which goes with the job.
+func (a *server) folder() (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.scratch == "" {
+		dir, err := os.MkdirTemp("", "pgasrun-")
+		if err != nil {
+			return "", err
+		}
+		a.scratch = dir
+	}
+	return a.scratch, nil
+}
+
+// share makes a folder for what ranks leave, and tells them of it in the variable that the plan names.
+func (a *server) share(variable string) (set string, err error) {
+	own, err := a.folder()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(own, "left")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left = dir
+	return variable + "=" + dir, nil
+}
+
+// hand sends what the ranks have left. A failure leaves out the last file, which the launcher misses.
+func (a *server) hand(dir string, to *channel) {
+	_ = pack(to, dir)
+	to.CloseWrite()
+}
