@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Build compiles the tests of a package for a machine and returns the program's path.
-func Build(t testing.TB, pkg string) string {
+// Build compiles the tests of a package for a machine, with flags for the compiler if there are any, and returns the program's path.
+func Build(t testing.TB, pkg string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	BuildAll(t, dir, pkg)
+	compile(t, dir, ".test", slices.Concat([]string{"test", "-c"}, flags), []string{pkg})
 	return filepath.Join(dir, filepath.Base(pkg)+".run")
 }
 
