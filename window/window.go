@@ -2,7 +2,6 @@ package window
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
@@ -144,46 +143,32 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, c Confi
 		bad = fmt.Errorf("%w: %d elements", ErrRange, n)
 	}
 	typ := reflect.TypeFor[T]()
-	var mine [24]byte
-	binary.LittleEndian.PutUint64(mine[:], uint64(n))
-	binary.LittleEndian.PutUint64(mine[8:], xxhash.Sum64String(fmt.Sprint(op, typ, typ.Size(), c)))
-	if bad != nil {
-		mine[16] = 1
-	}
-	cards, err := t.Exchange(ctx, mine[:])
+	mine := card{n: uint64(n), made: xxhash.Sum64String(fmt.Sprint(op, typ, typ.Size())), refused: bad != nil, config: c}.bytes()
+	cards, err := t.Exchange(ctx, mine)
 	if err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
 	if bad != nil {
 		return transport.NewOpError(op, -1, bad)
 	}
-	for m, card := range cards {
-		if string(card) == string(mine[:]) {
+	for m, theirs := range cards {
+		if string(theirs) == string(mine) {
 			continue
 		}
-		if len(card) == len(mine) && card[16] != 0 {
+		other, ok := cardOf(theirs)
+		if ok && other.refused {
 			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this member refused; its own error says why", pgsync.ErrMismatch))
 		}
-		return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %d elements of %s (%+v), rank %d %d elements%s",
-			pgsync.ErrMismatch, n, typ, c, t.WorldRank(m), elements(card), other(card, mine[:])))
+		what := "something else"
+		if self, _ := cardOf(mine); ok && other.made != self.made {
+			what = fmt.Sprintf("%d elements%s of another type, or by another call", other.n, other.with())
+		} else if ok {
+			what = fmt.Sprintf("%d elements%s", other.n, other.with())
+		}
+		return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %d elements%s of %s, rank %d %s",
+			pgsync.ErrMismatch, n, card{config: c}.with(), typ, t.WorldRank(m), what))
 	}
 	return nil
-}
-
-// elements is the number of elements in a member's card.
-func elements(card []byte) uint64 {
-	if len(card) < 8 {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(card)
-}
-
-// other says what else than the number is not the same in a member's card: those are in it as a hash only.
-func other(card, mine []byte) string {
-	if len(card) < 16 || string(card[8:16]) != string(mine[8:16]) {
-		return " of another type, or with another Config, or by another call"
-	}
-	return ""
 }
 
 // open fills the table of parts.
