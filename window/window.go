@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/cespare/xxhash/v2"
@@ -56,6 +57,7 @@ type core struct {
 	reached bool              // made by Dynamic.Reach: Free is local
 	way     *proto.Exposure   // of race, where another member attached the memory
 	freed   bool
+	forget  func() // takes back what happens at the world's end
 }
 
 // Allocate makes a window of n zeroed elements on every member, in the team's symmetric heap. Collective; n and T
@@ -188,6 +190,15 @@ func (w *Window[T]) open() {
 	if direct {
 		w.direct = uint(len(w.parts))
 	}
+	w.forget = w.e.AtEnd(w.shut)
+}
+
+// shut ends all use of the window's memory (W2).
+func (w *Window[T]) shut() {
+	for m := range w.parts {
+		w.parts[m].s = nil
+	}
+	w.freed, w.direct, w.local, w.shown = true, 0, mem.Range{}, mem.Range{}
 }
 
 // strict reports whether every access is looked at.
@@ -213,10 +224,10 @@ func (w *Window[T]) Free(ctx context.Context) error {
 	} else if err := w.meet(ctx, op); err != nil {
 		return err
 	}
-	for m := range w.parts {
-		w.parts[m].s = nil // W2
+	w.shut()
+	if w.forget != nil {
+		w.forget()
 	}
-	w.freed, w.direct, w.local, w.shown = true, 0, mem.Range{}, mem.Range{}
 	var errs [3]error
 	if w.ep != nil {
 		errs[0] = w.ep.block.FreeWithin(ctx)
@@ -246,6 +257,14 @@ func (w *Window[T]) Len(target int) int {
 	return w.remotes[target].Bytes / w.elem.Bytes
 }
 
+// span is elements in words, also where their end is beyond all numbers.
+func span(disp, n int) string {
+	if disp > math.MaxInt-n {
+		return fmt.Sprintf("%d elements from %d on", n, disp)
+	}
+	return fmt.Sprintf("elements [%d, %d)", disp, disp+n)
+}
+
 // check verifies an access before anything moves.
 func (w *core) check(op string, target, disp, n int) error {
 	if w.freed {
@@ -257,7 +276,7 @@ func (w *core) check(op string, target, disp, n int) error {
 	r := &w.remotes[target]
 	if have := r.Bytes / w.elem.Bytes; disp < 0 || n > have || disp > have-n {
 		return transport.NewOpError(op, r.Rank,
-			fmt.Errorf("%w: elements [%d, %d) of a part of %d", ErrRange, disp, disp+n, have))
+			fmt.Errorf("%w: %s of a part of %d", ErrRange, span(disp, n), have))
 	}
 	if w.strict() {
 		if err := w.ep.enter(func(s epoch) (epoch, error) { return s.reach(target) }); err != nil {
