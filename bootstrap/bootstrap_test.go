@@ -44,6 +44,8 @@ func TestDetectionOrder(t *testing.T) {
 		{with(nil, "PMIX_RANK"), fromOpenMPI},
 		{map[string]string{"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, fromNothing},
 		{with(nil, "SLURM_PROCID", "SLURM_NTASKS"), fromNothing}, // a batch script
+		{map[string]string{"PMI_RANK": "1", "PMI_SIZE": "4"}, fromBarePMI},
+		{map[string]string{"PMI_RANK": "0", "PMI_SIZE": "1"}, fromNothing},
 	} {
 		require.Equal(t, c.want, detect(c.env), "%v", c.env)
 	}
@@ -53,6 +55,7 @@ func TestOpenWithoutRendezvousNamesTheCure(t *testing.T) {
 	for _, env := range [][]string{
 		{"OMPI_COMM_WORLD_RANK=2"},
 		{"SLURM_STEP_ID=0", "SLURM_PROCID=3", "SLURM_STEP_NUM_TASKS=4"},
+		{"PMI_RANK=1", "PMI_SIZE=4"},
 	} {
 		_, err := Open(t.Context(), env)
 		require.ErrorIs(t, err, ErrNoRendezvous)

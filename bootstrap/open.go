@@ -22,12 +22,14 @@ const (
 	fromPMI
 	fromOpenMPI
 	fromSlurm
+	fromBarePMI
 )
 
 // detect applies the order of the package comment.
 func detect(env map[string]string) source {
 	has := func(name string) bool { _, ok := env[name]; return ok }
 	tasks, _ := strconv.Atoi(env["SLURM_STEP_NUM_TASKS"])
+	size, _ := strconv.Atoi(env[pmi.EnvSize])
 	slurmStep := has("SLURM_STEP_ID") && has("SLURM_PROCID") && tasks > 1
 	switch {
 	case has(pmi.EnvFD) || has(pmi.EnvPort):
@@ -38,6 +40,8 @@ func detect(env map[string]string) source {
 		return fromSlurm // srun --mpi=pmix sets PMIX_RANK too, and has the better cure
 	case has("PMIX_RANK"):
 		return fromOpenMPI
+	case has(pmi.EnvRank) && size > 1:
+		return fromBarePMI
 	}
 	return fromNothing
 }
@@ -67,6 +71,9 @@ func Open(ctx context.Context, environ []string) (Job, error) {
 	case fromSlurm:
 		return nil, fmt.Errorf("join the job: started by srun as task %s of %s without PMI: %w; start it with srun --mpi=pmi2, or set "+
 			"SLURM_MPI_TYPE=pmi2 in the environment of srun", env["SLURM_PROCID"], env["SLURM_STEP_NUM_TASKS"], ErrNoRendezvous)
+	case fromBarePMI:
+		return nil, fmt.Errorf("join the job: %s=%s and %s=%s without %s or %s: %w; start it with pgasrun -n N, mpiexec.hydra -n N, or srun --mpi=pmi2, "+
+			"or unset %s to run it alone", pmi.EnvRank, env[pmi.EnvRank], pmi.EnvSize, env[pmi.EnvSize], pmi.EnvFD, pmi.EnvPort, ErrNoRendezvous, pmi.EnvSize)
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("join the job: %w", context.Cause(ctx))

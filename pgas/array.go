@@ -3,6 +3,7 @@ package pgas
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"gopgas/internal/mem"
 	pgsync "gopgas/sync"
@@ -40,12 +41,17 @@ func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], 
 
 // sameEverywhere verifies that all members make the same: others may need parts of the same length.
 func sameEverywhere(ctx context.Context, t *Team, op, mine string) error {
-	all, err := t.Exchange(ctx, []byte(mine))
+	const mark = "pgas: " // what members exchange that make something else does not begin so
+	all, err := t.Exchange(ctx, []byte(mark+mine))
 	if err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
-	for m, theirs := range all {
-		if string(theirs) != mine {
+	for m, card := range all {
+		theirs, ok := strings.CutPrefix(string(card), mark)
+		if !ok {
+			theirs = "something else"
+		}
+		if theirs != mine {
 			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %s, rank %d %s",
 				pgsync.ErrMismatch, mine, t.WorldRank(m), theirs))
 		}

@@ -210,6 +210,29 @@ func TestArraysThatDiffer(t *testing.T) {
 	}
 }
 
+// TestOtherCalls: a window on one member and an array or a matrix on the others is an error of all, in words.
+func TestOtherCalls(t *testing.T) {
+	pgastest.Run(t, 3, func(ctx context.Context, w *pgas.World) error {
+		var err error
+		want := "rank 0 something else"
+		switch w.Rank() {
+		case 0:
+			_, err = window.AllocateConfig[int](ctx, w.Team(), 4, window.Config{Epochs: true})
+			want = "this rank makes 4 elements with Epochs of int, rank 1 something else"
+		case 1:
+			_, err = pgas.NewArray[int](ctx, w.Team(), 10, pgas.Block())
+		default:
+			_, err = pgas.NewMatrix[int](ctx, w.Team(), 3, 3, pgas.Grid{})
+		}
+		require.ErrorIs(t, err, pgsync.ErrMismatch)
+		require.ErrorContains(t, err, want)
+		_, err = window.AllocateConfig[int](ctx, w.Team(), 4, window.Config{StrictEpochs: w.Rank() == 0})
+		require.ErrorContains(t, err, "4 elements with StrictEpochs")
+		require.NotContains(t, err.Error(), "another type")
+		return nil
+	})
+}
+
 func TestPtr(t *testing.T) {
 	worlds(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		p, err := pgas.Alloc[float32](ctx, w.Team(), 6)

@@ -78,7 +78,8 @@ type Parts struct {
 }
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
-// job; it waits for all ranks, at most the start timeout.
+// job; it waits for all ranks, at most the start timeout. A process joins a launcher's job once: a second Init, also after
+// Close, is an error that wraps ErrUnsupported.
 func Init(ctx context.Context, c *Config) (*World, error) {
 	cfg, err := configOf(c)
 	if err != nil {
@@ -94,10 +95,14 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	}
 	start, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout, lateStart{cfg.StartTimeout})
 	defer cancel()
+	if err := joinOnce(cfg.Environ, joined.Load()); err != nil {
+		return nil, err
+	}
 	job, err := bootstrap.Open(start, cfg.Environ)
 	if err != nil {
 		return nil, err
 	}
+	joined.Store(job.Launcher() != bootstrap.LauncherAlone || joined.Load())
 	if c == nil {
 		warn(job.Rank(), misspelled(cfg.Environ)...)
 	}
@@ -331,6 +336,7 @@ func (w *World) Close(ctx context.Context) error {
 		f()
 	}
 	w.left = true
+	w.team.Quit()
 	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
 	return errors.Join(races, w.recorder.close(), w.shower.close(), w.job.Close(), w.check.Free(), w.team.Heap().Close(), w.engine.Close())
 }

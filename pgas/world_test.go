@@ -12,6 +12,7 @@ import (
 	"gopgas/internal/sched"
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
 	"gopgas/transport/shm"
 	"gopgas/window"
 )
@@ -39,10 +40,22 @@ func TestWorldTellsWhoIsThere(t *testing.T) {
 func TestCloseTwice(t *testing.T) {
 	for _, p := range pgastest.Paths() {
 		errs := pgastest.Errors(t, 2, p.Config, func(ctx context.Context, w *pgas.World) error {
+			win, err := window.Allocate[int](ctx, w.Team(), 4)
+			if err != nil {
+				return err
+			}
 			if err := w.Close(ctx); err != nil {
 				return err
 			}
 			require.ErrorIs(t, w.Close(ctx), pgas.ErrClosed)
+			one := []int{1}
+			for _, err := range []error{
+				win.Put(w.Rank(), 0, one), win.Get(1-w.Rank(), 0, one), win.Flush(0), win.Fence(ctx), win.Free(ctx),
+				w.Barrier(ctx), pgsync.AllReduce(ctx, w.Team(), one, one, pgsync.Sum), w.Team().BarrierNB().Wait(ctx),
+			} {
+				require.ErrorIs(t, err, pgas.ErrClosed)
+			}
+			require.Empty(t, win.Local())
 			return errGood
 		})
 		require.Equal(t, []error{errGood, errGood}, errs)
@@ -276,4 +289,22 @@ func TestConfigFromEnvironment(t *testing.T) {
 		names[v.Name] = v.Value
 	}
 	require.Equal(t, "1", names["PGAS_STATS"])
+}
+
+// TestJoinOnce: a process has one world of its launcher's job, and may have others of its own.
+func TestJoinOnce(t *testing.T) {
+	pgastest.RunProcs(t, 2, func(ctx context.Context, w *pgas.World) error {
+		_, err := pgas.Init(ctx, nil)
+		require.ErrorIs(t, err, pgas.ErrUnsupported)
+		require.ErrorContains(t, err, "Team.Split")
+		alone, err := pgas.Init(ctx, &pgas.Config{Environ: []string{"PATH=/bin"}})
+		if err != nil {
+			return err
+		}
+		require.Equal(t, 1, alone.Size())
+		if err := alone.Close(ctx); err != nil {
+			return err
+		}
+		return w.Barrier(ctx)
+	})
 }

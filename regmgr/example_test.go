@@ -269,6 +269,6 @@ func ExampleFacts() {
 	policy, why, _ = facts.Prefer()
 	fmt.Println(policy, "since", why)
 	// Output:
-	// predictive since only 64.0 MiB may be registered of 8192.0 MiB of memory, to find 1.0 MiB unregistered costs 200µs of 752.983µs, and a core is idle
+	// predictive since only 64.0 MiB may be registered of 8.0 GiB of memory, to find 1.0 MiB unregistered costs 200µs of 752.983µs, and a core is idle
 	// leavepinned since no core is idle for a helper
 }

@@ -23,12 +23,12 @@ func TestPrefer(t *testing.T) {
 		measure bool
 		why     string
 	}{
-		"a scarce budget, an idle core, a dear registration": {func(*Facts) {}, Predictive, false, "only 512.0 MiB may be registered of 8192.0 MiB of memory, to find 1.0 MiB unregistered costs"},
+		"a scarce budget, an idle core, a dear registration": {func(*Facts) {}, Predictive, false, "only 512.0 MiB may be registered of 8.0 GiB of memory, to find 1.0 MiB unregistered costs"},
 		"the transfer was not timed":                         {func(f *Facts) { f.Costs = untimed }, Predictive, false, "a core is idle"},
 		"no core":                                            {func(f *Facts) { f.Idle = 0 }, LeavePinned, false, "no core is idle"},
 		"more ranks than cores":                              {func(f *Facts) { f.Idle = -3 }, LeavePinned, false, "no core is idle"},
 		"no limit":                                           {func(f *Facts) { f.Bytes = 0 }, LeavePinned, false, "has no limit"},
-		"a limit that is none":                               {func(f *Facts) { f.Bytes = 2 * gib }, LeavePinned, false, "2048.0 MiB may be registered of 8192.0 MiB"},
+		"a limit that is none":                               {func(f *Facts) { f.Bytes = 2 * gib }, LeavePinned, false, "2.0 GiB may be registered of 8.0 GiB"},
 		"just below it":                                      {func(f *Facts) { f.Bytes = 2*gib - 1 }, Predictive, false, ""},
 		"unknown memory":                                     {func(f *Facts) { f.Memory = 0 }, LeavePinned, false, "not known"},
 		"unknown costs":                                      {func(f *Facts) { f.Costs = cost.Model{} }, LeavePinned, true, "what a registration costs is not known"},

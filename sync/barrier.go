@@ -228,5 +228,5 @@ func (t *Team) poisoned() error {
 	if finder < 0 || other < 0 || finder >= len(t.ranks) || other >= len(t.ranks) {
 		return ErrMismatch
 	}
-	return fmt.Errorf("%w: rank %d has found that rank %d does not make the same collective calls", ErrMismatch, t.ranks[finder], t.ranks[other])
+	return fmt.Errorf("%w: ranks %d and %d do not make the same collective calls", ErrMismatch, t.ranks[finder], t.ranks[other])
 }

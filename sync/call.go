@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
@@ -108,12 +109,12 @@ type call uint64
 
 // kinds are the collectives. Those behind reduce belong to other packages.
 var kinds = [...]string{
-	"barrier", "exchange", "broadcast", "allgather", "reduce", "allreduce", "allocate", "free", "refused call",
+	"barrier", "exchange", "broadcast", "allgather", "reduce", "allreduce", "allocate", "free", "call with wrong arguments",
 	"scan", "exscan", "gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "allgatherv",
 	"fence", "close",
 }
 
-// callOf packs kind, the width of an element, a detail of 4 bits (such as how to reduce), and a number of elements.
+// callOf packs kind, the width of an element (in reductions and prefixes its atom.Elem.Code), a detail of 4 bits (such as how to reduce), and a number of elements.
 func callOf(op string, elemBytes, detail, n int) call {
 	kind := max(slices.Index(kinds[:], op), 0)
 	return call(uint64(kind)<<56 | uint64(detail&15)<<52 | uint64(elemBytes&0xfff)<<40 | uint64(n)&(1<<40-1))
@@ -128,7 +129,7 @@ func (c call) String() string {
 	width, op := int(c>>40&0xfff), Op(c>>52&15)
 	switch {
 	case width > 0 && op < Replace && (strings.Contains(c.name(), "reduce") || strings.Contains(c.name(), "scan")):
-		return fmt.Sprintf("%s (%v) of %d elements of %d bytes", c.name(), op, c.count(), width)
+		return fmt.Sprintf("%s (%v) of %d elements of %s", c.name(), op, c.count(), atom.NameOf(width))
 	case width > 0:
 		return fmt.Sprintf("%s of %d elements of %d bytes", c.name(), c.count(), width)
 	case c.count() > 0:
@@ -340,7 +341,7 @@ func (c *turns) Take(member int, dst mem.Range) error {
 // Refuse reports err, which is about this member's arguments, after all members have had a chance to notice: where all
 // refuse, the team stays whole; where others make the call, all of them get an error and nobody waits for ever.
 func (t *Team) Refuse(ctx context.Context, op string, err error) error {
-	if meeting := t.meet(ctx, op, callOf("refused call", 0, 0, 0)); errors.Is(meeting, ErrMismatch) {
+	if meeting := t.meet(ctx, op, callOf("call with wrong arguments", 0, 0, 0)); errors.Is(meeting, ErrMismatch) {
 		t.core.fail(err)
 	}
 	return err

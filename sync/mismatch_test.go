@@ -137,12 +137,15 @@ func TestMismatchIsNamed(t *testing.T) {
 	reduce := func(op pgsync.Op) call {
 		return func(ctx context.Context, c calls) error { return pgsync.AllReduce(ctx, c.w.Team(), c.v, c.v, op) }
 	}
+	float := func(ctx context.Context, c calls) error { // as long, and not the same
+		return pgsync.AllReduce(ctx, c.w.Team(), make([]float32, 3), make([]float32, 3), pgsync.Sum)
+	}
 	cast := func(root int) call {
 		return func(ctx context.Context, c calls) error { return pgsync.Broadcast(ctx, c.w.Team(), c.v, root) }
 	}
 	paths := pgastest.Paths()
 	end := func(context.Context, calls) error { return nil } // the world is closed then
-	const sum, most, bytes = "allreduce (sum) of 3 elements of 4 bytes", "allreduce (max) of 3 elements of 4 bytes", "broadcast of 3 elements of 4 bytes"
+	const sum, most, bytes = "allreduce (sum) of 3 elements of int32", "allreduce (max) of 3 elements of int32", "broadcast of 3 elements of 4 bytes"
 	for _, c := range []struct {
 		a, b       call
 		isIn, isAt string
@@ -153,6 +156,7 @@ func TestMismatchIsNamed(t *testing.T) {
 		{fence(0), fence(1), "fence of the team's window 1", "fence of the team's window 2"},
 		{reduce(pgsync.Sum), barrier, sum, "barrier"},
 		{reduce(pgsync.Sum), reduce(pgsync.Max), sum, most},
+		{reduce(pgsync.Sum), float, sum, "allreduce (sum) of 3 elements of float32"},
 		{cast(0), cast(1), bytes, bytes + " with root 1"},
 		{
 			func(ctx context.Context, c calls) error { return c.windows[0].Free(ctx) }, fence(0),

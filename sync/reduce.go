@@ -55,7 +55,7 @@ func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, o
 		return err
 	}
 	dst, src = plain(t, dst), plain(t, src)
-	r := reduction[T]{c: c, what: callOf(name, mem.SizeOf[T](), int(op), len(src)), op: op, root: root, want: want}
+	r := reduction[T]{c: c, what: callOf(name, atom.ElemOf[T]().Code(), int(op), len(src)), op: op, root: root, want: want}
 	how := choose(t.query(name, len(src)*mem.SizeOf[T](), exact[T]()))
 	switch how {
 	case gathered:

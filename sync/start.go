@@ -43,6 +43,8 @@ func (t *Team) Start(f func(ctx context.Context, t *Team) error) *Request {
 		err = fmt.Errorf("%w: a started call starts another one", ErrState)
 	case t.core.freed.Load():
 		err = fmt.Errorf("team: %w", transport.ErrClosed)
+	case t.core.running.quit.Load():
+		err = errLeft
 	}
 	if err != nil {
 		r.end(transport.NewOpError("start", -1, err))

@@ -130,13 +130,16 @@ func (t *Team) Heap() *symheap.Heap { return t.heap }
 // same order. It is for the layers above.
 func (t *Team) Mark() int { return t.core.mark() }
 
+// errLeft: the world of the team was closed.
+var errLeft = fmt.Errorf("this rank has left the world: %w", transport.ErrClosed)
+
 // Interrupted implements sched.Watch: a team's wait ends when members disagree, when one is gone, or this rank's NIC.
 func (t *Team) Interrupted() error {
 	if err := t.poisoned(); err != nil {
 		return err
 	}
 	if t.core.running.quit.Load() {
-		return fmt.Errorf("this rank has left the world: %w", transport.ErrClosed)
+		return errLeft
 	}
 	if _, err := t.e.Peers.CheckAny(t.ranks); err != nil {
 		return err
@@ -158,6 +161,9 @@ func (t *Team) waitError(op string, rank int, err error) error {
 func (t *Team) enter(ctx context.Context, op string) error {
 	if t.core.freed.Load() {
 		return fmt.Errorf("%s: team: %w", op, transport.ErrClosed)
+	}
+	if t.core.running.quit.Load() {
+		return transport.NewOpError(op, -1, errLeft)
 	}
 	if !t.busy.CompareAndSwap(false, true) {
 		sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: -1}, nil)

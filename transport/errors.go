@@ -11,12 +11,20 @@ var (
 	// ErrUnsupported: this machine, build or peer lacks what was asked for.
 	ErrUnsupported = errors.New("not supported here")
 	// ErrClosed: the object was freed or closed before the call.
-	ErrClosed = net.ErrClosed
+	ErrClosed error = closed{}
 	// ErrPeerGone: a rank that the call needs has ended or does not answer.
 	ErrPeerGone = errors.New("peer is gone")
 	// ErrLimit is wrapped by every *LimitError.
 	ErrLimit = errors.New("limit reached")
 )
+
+// closed is net.ErrClosed in words that fit all that can be freed or closed.
+type closed struct{}
+
+func (closed) Error() string { return "used after it was freed or closed" }
+
+// Is makes it equal to net.ErrClosed.
+func (closed) Is(target error) bool { return target == net.ErrClosed }
 
 // OpError is the error of every operation that names a rank. Rank is -1 where no single rank is meant.
 type OpError struct {

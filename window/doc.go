@@ -78,7 +78,7 @@
 //
 //   - W1: a part is used directly if and only if its slice in the table of parts is not empty; the empty slice means:
 //     ask the engine. This is the only choice of a path outside internal/proto.
-//   - W2: after Free every part's slice is empty, so a View left over panics as a slice does, and touches nothing.
+//   - W2: after Free, and after the world's end, every part's slice is empty, so a View left over panics as a slice does, and touches nothing.
 //   - W3: the word of a member's lock is changed by atomics only, and names its exclusive holder; the counts of posts and
 //     completions have one writer each and only grow.
 package window

@@ -2,9 +2,9 @@ package window
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/cespare/xxhash/v2"
@@ -57,6 +57,7 @@ type core struct {
 	reached bool              // made by Dynamic.Reach: Free is local
 	way     *proto.Exposure   // of race, where another member attached the memory
 	freed   bool
+	forget  func() // takes back what happens at the world's end
 }
 
 // Allocate makes a window of n zeroed elements on every member, in the team's symmetric heap. Collective; n and T
@@ -144,46 +145,32 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, c Confi
 		bad = fmt.Errorf("%w: %d elements", ErrRange, n)
 	}
 	typ := reflect.TypeFor[T]()
-	var mine [24]byte
-	binary.LittleEndian.PutUint64(mine[:], uint64(n))
-	binary.LittleEndian.PutUint64(mine[8:], xxhash.Sum64String(fmt.Sprint(op, typ, typ.Size(), c)))
-	if bad != nil {
-		mine[16] = 1
-	}
-	cards, err := t.Exchange(ctx, mine[:])
+	mine := card{n: uint64(n), made: xxhash.Sum64String(fmt.Sprint(op, typ, typ.Size())), refused: bad != nil, config: c}.bytes()
+	cards, err := t.Exchange(ctx, mine)
 	if err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
 	if bad != nil {
 		return transport.NewOpError(op, -1, bad)
 	}
-	for m, card := range cards {
-		if string(card) == string(mine[:]) {
+	for m, theirs := range cards {
+		if string(theirs) == string(mine) {
 			continue
 		}
-		if len(card) == len(mine) && card[16] != 0 {
+		other, ok := cardOf(theirs)
+		if ok && other.refused {
 			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this member refused; its own error says why", pgsync.ErrMismatch))
 		}
-		return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %d elements of %s (%+v), rank %d %d elements%s",
-			pgsync.ErrMismatch, n, typ, c, t.WorldRank(m), elements(card), other(card, mine[:])))
+		what := "something else"
+		if self, _ := cardOf(mine); ok && other.made != self.made {
+			what = fmt.Sprintf("%d elements%s of another type, or by another call", other.n, other.with())
+		} else if ok {
+			what = fmt.Sprintf("%d elements%s", other.n, other.with())
+		}
+		return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %d elements%s of %s, rank %d %s",
+			pgsync.ErrMismatch, n, card{config: c}.with(), typ, t.WorldRank(m), what))
 	}
 	return nil
-}
-
-// elements is the number of elements in a member's card.
-func elements(card []byte) uint64 {
-	if len(card) < 8 {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(card)
-}
-
-// other says what else than the number is not the same in a member's card: those are in it as a hash only.
-func other(card, mine []byte) string {
-	if len(card) < 16 || string(card[8:16]) != string(mine[8:16]) {
-		return " of another type, or with another Config, or by another call"
-	}
-	return ""
 }
 
 // open fills the table of parts.
@@ -203,6 +190,15 @@ func (w *Window[T]) open() {
 	if direct {
 		w.direct = uint(len(w.parts))
 	}
+	w.forget = w.e.AtEnd(w.shut)
+}
+
+// shut ends all use of the window's memory (W2).
+func (w *Window[T]) shut() {
+	for m := range w.parts {
+		w.parts[m].s = nil
+	}
+	w.freed, w.direct, w.local, w.shown = true, 0, mem.Range{}, mem.Range{}
 }
 
 // strict reports whether every access is looked at.
@@ -228,10 +224,10 @@ func (w *Window[T]) Free(ctx context.Context) error {
 	} else if err := w.meet(ctx, op); err != nil {
 		return err
 	}
-	for m := range w.parts {
-		w.parts[m].s = nil // W2
+	w.shut()
+	if w.forget != nil {
+		w.forget()
 	}
-	w.freed, w.direct, w.local, w.shown = true, 0, mem.Range{}, mem.Range{}
 	var errs [3]error
 	if w.ep != nil {
 		errs[0] = w.ep.block.FreeWithin(ctx)
@@ -261,6 +257,14 @@ func (w *Window[T]) Len(target int) int {
 	return w.remotes[target].Bytes / w.elem.Bytes
 }
 
+// span is elements in words, also where their end is beyond all numbers.
+func span(disp, n int) string {
+	if disp > math.MaxInt-n {
+		return fmt.Sprintf("%d elements from %d on", n, disp)
+	}
+	return fmt.Sprintf("elements [%d, %d)", disp, disp+n)
+}
+
 // check verifies an access before anything moves.
 func (w *core) check(op string, target, disp, n int) error {
 	if w.freed {
@@ -272,7 +276,7 @@ func (w *core) check(op string, target, disp, n int) error {
 	r := &w.remotes[target]
 	if have := r.Bytes / w.elem.Bytes; disp < 0 || n > have || disp > have-n {
 		return transport.NewOpError(op, r.Rank,
-			fmt.Errorf("%w: elements [%d, %d) of a part of %d", ErrRange, disp, disp+n, have))
+			fmt.Errorf("%w: %s of a part of %d", ErrRange, span(disp, n), have))
 	}
 	if w.strict() {
 		if err := w.ep.enter(func(s epoch) (epoch, error) { return s.reach(target) }); err != nil {

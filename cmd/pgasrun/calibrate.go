@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gopgas/internal/cost"
+	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/regmgr"
 	"gopgas/transport"
@@ -62,7 +63,7 @@ func modelInfo(m cost.Model, took time.Duration) []infoSection {
 		{"comparison", fmt.Sprintf("%.1f ns", m.Compare), "of entries in a queue"},
 		turn("time slice", m.Slice, "for which a thread keeps a core that others wait for, as the kernel says: t_slice of helpers that share a core"),
 		turn("context switch", m.Swap, "between two threads of a core, beside the system calls: t_cs of such helpers"),
-		{"threshold", bytesText(uint64(m.LeastRegistered(regmgr.LeastRegistered))), "from which a cached region is cheaper than a copy: in force under PGAS_REG=predictive, or with this in PGAS_CALIBRATION"},
+		{"threshold", mem.Text(uint64(m.LeastRegistered(regmgr.LeastRegistered))), "from which a cached region is cheaper than a copy: in force under PGAS_REG=predictive, or with this in PGAS_CALIBRATION"},
 	}}
 	fitted := func(name string, l cost.Line, samples []cost.Sample, of string) (out infoSection) {
 		out.title = name + " (" + of + ", measured, residual)"
@@ -74,7 +75,7 @@ func modelInfo(m cost.Model, took time.Duration) []infoSection {
 	}
 	copies := infoSection{title: "copy (bytes, time, rate)"}
 	for _, s := range m.Copy {
-		copies.rows = append(copies.rows, infoRow{bytesText(uint64(s.N)), fmt.Sprintf("%.2f us", s.Nanos/1e3), fmt.Sprintf("%.2f GB/s", m.Copy.Rate(s.N)/1e9)})
+		copies.rows = append(copies.rows, infoRow{mem.Text(uint64(s.N)), fmt.Sprintf("%.2f us", s.Nanos/1e3), fmt.Sprintf("%.2f GB/s", m.Copy.Rate(s.N)/1e9)})
 	}
 	all := []infoSection{
 		fits, fitted("registrations", m.Register, m.RegisterSamples, "pages"), fitted("deregistrations", m.Deregister, m.DeregisterSamples, "pages"),

@@ -66,16 +66,3 @@ func writeInfo(w io.Writer, sections []infoSection) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
-
-// bytesText prints a number of bytes as people read it.
-func bytesText(n uint64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	f, i := float64(n), 0
-	for f >= 1024 && i < len(units)-1 {
-		f, i = f/1024, i+1
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", f, units[i])
-}

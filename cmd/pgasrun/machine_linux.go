@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"gopgas/internal/mem"
 )
 
 // machineInfo lists the limits that jobs meet, with the cure for each.
@@ -22,7 +24,7 @@ func machineInfo() []infoSection {
 			{"kernel", kernel(), runtime.GOOS + "/" + runtime.GOARCH},
 			{"cores", strconv.Itoa(runtime.NumCPU()), "usable by this process; more ranks than that take turns"},
 			{"memory", memory(), ""},
-			{"page size", bytesText(uint64(os.Getpagesize())), ""},
+			{"page size", mem.Text(uint64(os.Getpagesize())), ""},
 		}},
 		{"limits", []infoRow{
 			limitRow("locked memory", unix.RLIMIT_MEMLOCK, true, "per process, for registered memory; ulimit -l, or LimitMEMLOCK= of the service"),
@@ -52,7 +54,7 @@ func memory() string {
 		return "unknown"
 	}
 	total, free := memField(b, "MemTotal"), memField(b, "MemAvailable")
-	return fmt.Sprintf("%s, %s available", bytesText(total), bytesText(free))
+	return fmt.Sprintf("%s, %s available", mem.Text(total), mem.Text(free))
 }
 
 func memField(meminfo []byte, name string) uint64 {
@@ -75,7 +77,7 @@ func limitRow(name string, which int, isBytes bool, note string) infoRow {
 		case n == unix.RLIM_INFINITY&(1<<64-1):
 			return "unlimited"
 		case isBytes:
-			return bytesText(n)
+			return mem.Text(n)
 		}
 		return strconv.FormatUint(n, 10)
 	}
@@ -93,7 +95,7 @@ func shmRow() infoRow {
 		row.value = "none (" + err.Error() + ")"
 		return row
 	}
-	row.value = fmt.Sprintf("%s, %s free", bytesText(st.Blocks*uint64(st.Bsize)), bytesText(st.Bavail*uint64(st.Bsize)))
+	row.value = fmt.Sprintf("%s, %s free", mem.Text(st.Blocks*uint64(st.Bsize)), mem.Text(st.Bavail*uint64(st.Bsize)))
 	return row
 }
 
@@ -138,7 +140,7 @@ func cgroupRow(name string, files []string, note string) infoRow {
 	case tightest >= 1<<60: // version 1 says "none" as a huge number
 		return infoRow{name, "no limit", note}
 	case strings.HasPrefix(name, "memory"):
-		return infoRow{name, bytesText(tightest), note}
+		return infoRow{name, mem.Text(tightest), note}
 	}
 	return infoRow{name, strconv.FormatUint(tightest, 10), note}
 }

@@ -34,6 +34,21 @@ func (t Elem) Check(op Op) error {
 	return fmt.Errorf("%w: %s on %s", ErrUndefined, op, t.Kind)
 }
 
+// Code tells the types apart that operations tell apart, in 12 bits: int and int64 are the same, float64 is another.
+func (t Elem) Code() int {
+	kind := t.Kind
+	switch {
+	case kind == reflect.Int && t.Bytes == 8:
+		kind = reflect.Int64
+	case (kind == reflect.Uint || kind == reflect.Uintptr) && t.Bytes == 8:
+		kind = reflect.Uint64
+	}
+	return int(kind)<<4 | t.Bytes&15
+}
+
+// NameOf is the name of the type that has the code.
+func NameOf(code int) string { return reflect.Kind(code >> 4).String() }
+
 // Fits reports whether an element of the type can lie at addr.
 func (t Elem) Fits(addr uint64) bool {
 	return (t.Bytes == 1 || t.Bytes == 2 || t.Bytes == 4 || t.Bytes == 8) && addr%uint64(t.Bytes) == 0

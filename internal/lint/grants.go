@@ -53,6 +53,7 @@ var grants = []grant{
 
 	{"var", "cmd/* examples/* test/*", "a program's package has one world: its own"},
 	{"var", "internal/dashboard:serve.go", "the files that go:embed puts into the binary"},
+	{"var", "pgas:join.go", "a process joins its launcher's job once"},
 	{"var", "pgas/pgastest", "keeps what the re-executed test binary was told"},
 
 	{"panic", "internal/mem", "bounds, as a slice's"},
@@ -62,7 +63,6 @@ var grants = []grant{
 	{"var", "transport/transporttest:suite.go", "a flag of the tests: the seed to replay"},
 
 	{"panic", "window:view*.go", "View: bounds, as a slice's"},
-	{"panic", "pgas:view*.go", "View: bounds, as a slice's"},
 
 	{"unsafe", "internal/mem", "memory by address is handled here"},
 	{"unsafe", "internal/sched:futex_linux.go", "the address of a futex; a leaf cannot ask internal/mem"},

@@ -25,7 +25,7 @@ func TestMayImport(t *testing.T) {
 		{"transport/verbs", "internal/softnic", false},
 		{"transport/tcp", "transport/soft", false}, // a provider beside it
 		{"eager", "internal/mem", true},
-		{"internal/mem", "internal/slab", false}, // a leaf
+		{"internal/mem", "internal/cost", false}, // a leaf
 		{"examples/heat", "pgas", true},
 		{"examples/heat", "internal/mem", false}, // not even a leaf
 		{"test/model", "internal/proto", true},

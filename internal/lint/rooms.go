@@ -37,7 +37,7 @@ var rooms = []room{
 	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/auto transport/sim transport/shm transport/transporttest transport leaves"},
 	{"pgas/algo", "pgas window sync sync/coll"}, // what programs could write themselves
 	{"pgas/hashmap", "pgas window sync"},        // as programs could
-	{"pgas", "internal/peers internal/atom window sync internal/racecheck internal/symheap internal/proto eager internal/superpipe internal/zcopy internal/am " +
+	{"pgas", "internal/peers internal/atom window sync internal/racecheck internal/symheap internal/proto eager internal/superpipe internal/am " +
 		"internal/bounce internal/selector regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
 	{"internal/launch", "internal/agent internal/crew internal/pmiserver internal/control internal/pmi leaves"},
 	{"internal/agent", "internal/crew leaves"},                // ranks on other hosts
@@ -53,7 +53,7 @@ var rooms = []room{
 	{"internal/shape", ""}, // pure: where members lie
 	{"internal/racecheck", "internal/atom internal/symheap internal/proto internal/touch transport leaves"},
 	{"internal/symheap", "internal/proto transport leaves"},
-	{"internal/proto", "internal/peers internal/atom internal/card internal/errand internal/flight internal/nic internal/prices internal/selector internal/hose eager internal/superpipe internal/spread internal/zcopy internal/am regmgr firehose internal/touch transport leaves"},
+	{"internal/proto", "internal/peers internal/atom internal/card internal/errand internal/flight internal/nic internal/prices internal/selector internal/hose eager internal/superpipe internal/spread internal/am regmgr firehose internal/touch transport leaves"},
 	{"internal/hose", "internal/foresight regmgr firehose transport leaves"},
 	{"internal/card", "transport leaves"},                                                                                     // what members tell each other of their memory
 	{"internal/errand", "internal/atom leaves"},                                                                               // what others have this rank's CPU do
@@ -66,7 +66,6 @@ var rooms = []room{
 	{"internal/selector", "internal/superpipe transport leaves"},
 	{"eager", "internal/bounce regmgr transport leaves"},
 	{"internal/superpipe", "internal/bounce internal/spread regmgr transport leaves"},
-	{"internal/zcopy", "regmgr transport leaves"},
 	{"internal/am", "transport leaves"},
 	{"internal/bounce", "regmgr transport leaves"},
 	{"internal/replay", "internal/foresight firehose regmgr internal/predict leaves"}, // policies over recorded traces, in virtual time
@@ -101,7 +100,6 @@ var rooms = []room{
 	{"internal/seats", ""},
 	{"internal/cost", ""},
 	{"internal/mem", ""},
-	{"internal/slab", ""},
 	{"internal/wire", ""},
 	{"internal/trace", ""},
 	{"internal/timeline", ""},

@@ -56,8 +56,8 @@ var cases = []struct {
 	{rule: "var", pkg: "transport/shm", decl: `import "errors"; var errA = errors.New("a"); func f() { errA = nil }`},
 	{rule: "var", pkg: "transport/shm", decl: `var errs []error`},
 	{rule: "var", pkg: "transport/shm", decl: `var buf = make([]byte, 8)`},
-	{rule: "var", pkg: "internal/slab", decl: `import "sync"; var pool = sync.Pool{}`},
-	{rule: "var", pkg: "internal/slab", decl: `import "sync/atomic"; var words = [4]atomic.Uint64{}`},
+	{rule: "var", pkg: "internal/cost", decl: `import "sync"; var pool = sync.Pool{}`},
+	{rule: "var", pkg: "internal/cost", decl: `import "sync/atomic"; var words = [4]atomic.Uint64{}`},
 	{rule: "var", pkg: "pgas", decl: `type world struct{}; var current *world`},
 
 	{rule: "panic", pkg: "window", body: `panic("no")`},

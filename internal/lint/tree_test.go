@@ -50,6 +50,9 @@ func TestTable(t *testing.T) {
 	for i, r := range rooms {
 		require.NotContains(t, at, r.path, "two lines for one room")
 		at[r.path] = i
+		found, err := filepath.Glob(filepath.Join(root, r.path, "*.go"))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, "%s is in the table and has no code", r.path)
 	}
 	for i, r := range rooms {
 		for want := range strings.FieldsSeq(r.imports) {

@@ -61,7 +61,7 @@ func connectFD(ctx context.Context, text string, lookup func(string) (string, bo
 	conn, err := Adopt(fd)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%d: %w; these variables belong to another process (a parent's?): start this program "+
-			"by the launcher itself, or unset %s to run it alone", EnvFD, fd, err, EnvFD)
+			"by the launcher itself, or unset %s and %s to run it alone", EnvFD, fd, err, EnvFD, EnvSize)
 	}
 	c, err := begin(ctx, NewClient(conn, rank, size))
 	if err == nil {

@@ -118,12 +118,5 @@ func sizeOf(bytes int64) string {
 	if bytes == noLimit {
 		return "no limit"
 	}
-	if bytes < 1<<10 {
-		return fmt.Sprintf("%d bytes", bytes)
-	}
-	v, unit := float64(bytes), 0
-	for ; v >= 1024 && unit < 6; unit++ {
-		v /= 1024
-	}
-	return fmt.Sprintf("%.1f %ciB", v, "?KMGTPE"[unit])
+	return mem.Text(bytes)
 }

@@ -82,7 +82,7 @@ func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst
 	case gathered:
 		return c.End(p.gathered(ctx, dst, src))
 	case doubled:
-		return c.End(c.Prefix(ctx, width, int(op), len(src), less == 0, mem.Of(dst), mem.Of(src), func(into, from mem.Range) {
+		return c.End(c.Prefix(ctx, atom.ElemOf[T]().Code(), int(op), len(src), less == 0, mem.Of(dst), mem.Of(src), func(into, from mem.Range) {
 			atom.Fold(op, mem.Slice[T](into), mem.Slice[T](from))
 		}))
 	}
@@ -102,7 +102,7 @@ func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst
 func (p *prefix[T]) gathered(ctx context.Context, dst, src []T) error {
 	n := len(src)
 	all := make([]T, n*p.t.Size())
-	if err := p.c.Gather(ctx, mem.SizeOf[T](), int(p.op), p.n, mem.Of(src).Data(), mem.Of(all).Data()); err != nil {
+	if err := p.c.Gather(ctx, atom.ElemOf[T]().Code(), int(p.op), p.n, mem.Of(src).Data(), mem.Of(all).Data()); err != nil {
 		return err
 	}
 	for m := range p.t.Rank() + 1 - p.less {
@@ -123,7 +123,7 @@ func (p *prefix[T]) add(dst, from []T, m int) {
 // direct reads the outboxes of all members before this one.
 func (p *prefix[T]) direct(ctx context.Context, dst, src []T) error {
 	p.c.Write(0, mem.Of(src))
-	if err := p.c.Turn(ctx, mem.SizeOf[T](), int(p.op), p.n, 0); err != nil {
+	if err := p.c.Turn(ctx, atom.ElemOf[T]().Code(), int(p.op), p.n, 0); err != nil {
 		return err
 	}
 	return p.see(0, dst, p.t.Rank()+1-p.less, func(m int, from []T) { p.add(dst, from, m) })
@@ -149,7 +149,7 @@ func (p *prefix[T]) see(lo int, like []T, members int, f func(m int, from []T)) 
 func (p *prefix[T]) segmented(ctx context.Context, dst, src []T) error {
 	me, n, width := p.t.Rank(), p.t.Size(), mem.SizeOf[T]()
 	p.c.Write(0, mem.Of(src))
-	if err := p.c.Turn(ctx, width, int(p.op), p.n, 0); err != nil {
+	if err := p.c.Turn(ctx, atom.ElemOf[T]().Code(), int(p.op), p.n, 0); err != nil {
 		return err
 	}
 	lo, hi := len(src)*me/n, len(src)*(me+1)/n
@@ -165,7 +165,7 @@ func (p *prefix[T]) segmented(ctx context.Context, dst, src []T) error {
 		return err
 	}
 	p.c.Write(0, mem.Of(sums))
-	if err := p.c.Turn(ctx, width, int(p.op), p.n, 0); err != nil {
+	if err := p.c.Turn(ctx, atom.ElemOf[T]().Code(), int(p.op), p.n, 0); err != nil {
 		return err
 	}
 	last := me - p.less

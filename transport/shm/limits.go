@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gopgas/internal/mem"
 	"gopgas/transport"
 )
 
@@ -113,12 +114,5 @@ func size(bytes int64) string {
 	if bytes == Unlimited {
 		return "no limit"
 	}
-	if bytes < 1<<10 {
-		return fmt.Sprintf("%d bytes", bytes)
-	}
-	v, unit := float64(bytes), 0
-	for ; v >= 1024 && unit < 6; unit++ {
-		v /= 1024
-	}
-	return fmt.Sprintf("%.1f %ciB", v, "?KMGTPE"[unit])
+	return mem.Text(bytes)
 }

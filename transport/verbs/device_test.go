@@ -356,7 +356,7 @@ func TestMemlock(t *testing.T) {
 	require.ErrorIs(t, err, transport.ErrLimit)
 	require.ErrorIs(t, err, syscall.ENOMEM)
 	require.ErrorContains(t, err, "RLIMIT_MEMLOCK")
-	require.ErrorContains(t, err, "of "+size(limit)+" pinned already")
+	require.ErrorContains(t, err, "of "+mem.Text(limit)+" pinned already")
 	half, err := a.Register(mem.Of(make([]byte, limit/4)), transport.AllAccess)
 	require.NoError(t, err)
 	require.NoError(t, a.Deregister(half))

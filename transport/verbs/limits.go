@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"gopgas/internal/mem"
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
 )
@@ -126,7 +127,7 @@ type account struct {
 
 // registerError explains why the kernel refused a registration.
 func registerError(err error, a account) error {
-	what := fmt.Sprintf("registering %s with %s", size(a.bytes), a.device)
+	what := fmt.Sprintf("registering %s with %s", mem.Text(a.bytes), a.device)
 	switch {
 	case errors.Is(err, syscall.EFAULT):
 		return fmt.Errorf("register %d bytes: the memory is not mapped, or may not be written and the right to write was asked for: %w", a.bytes, err)
@@ -135,8 +136,8 @@ func registerError(err error, a account) error {
 	case a.limit >= 0 && a.pinned+a.bytes > a.limit:
 		return &transport.LimitError{
 			What:    what,
-			Found:   fmt.Sprintf("%s of %s pinned already (RLIMIT_MEMLOCK; a page counts once for each registration of it)", size(a.pinned), size(a.limit)),
-			Needed:  size(a.bytes),
+			Found:   fmt.Sprintf("%s of %s pinned already (RLIMIT_MEMLOCK; a page counts once for each registration of it)", mem.Text(a.pinned), mem.Text(a.limit)),
+			Needed:  mem.Text(a.bytes),
 			Setting: "ulimit -l unlimited, or memlock in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of the job's daemon",
 			Err:     err,
 		}
@@ -148,25 +149,11 @@ func registerError(err error, a account) error {
 	default:
 		return &transport.LimitError{
 			What:    what,
-			Found:   fmt.Sprintf("%s pinned, %d of %d registrations by this rank; other processes use the device's too", size(a.pinned), a.regions, a.most),
-			Needed:  size(a.bytes),
+			Found:   fmt.Sprintf("%s pinned, %d of %d registrations by this rank; other processes use the device's too", mem.Text(a.pinned), a.regions, a.most),
+			Needed:  mem.Text(a.bytes),
 			Setting: "free memory, or use fewer registrations; look at: rdma resource show mr",
 			Err:     err,
 		}
-	}
-}
-
-// size writes a number of bytes for people.
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	default:
-		return fmt.Sprintf("%d bytes", n)
 	}
 }
 

@@ -84,9 +84,9 @@ func (d *domain) reserve(bytes int64) error {
 	defer d.regions.mu.Unlock()
 	if d.budget > 0 && d.regions.bytes+bytes > d.budget {
 		return &transport.LimitError{
-			What:    fmt.Sprintf("registering %s with %s", size(bytes), d.port.name()),
-			Found:   fmt.Sprintf("%s of %s registered by this rank already", size(d.regions.bytes), size(d.budget)),
-			Needed:  size(bytes),
+			What:    fmt.Sprintf("registering %s with %s", mem.Text(bytes), d.port.name()),
+			Found:   fmt.Sprintf("%s of %s registered by this rank already", mem.Text(d.regions.bytes), mem.Text(d.budget)),
+			Needed:  mem.Text(bytes),
 			Setting: "PGAS_MAX_PINNED=" + strconv.FormatInt(d.regions.bytes+bytes, 10) + ", or unset it: then RLIMIT_MEMLOCK alone counts",
 		}
 	}
