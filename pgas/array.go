@@ -95,9 +95,10 @@ func (a *Array[T]) Range(member int) (lo, hi int) {
 // Index returns the global index of the element at place disp of a member's part.
 func (a *Array[T]) Index(member, disp int) int { return a.d.index(member, disp) }
 
-// Local returns this rank's elements, in ascending order of their global indices: ordinary memory.
+// Local returns this rank's elements, in ascending order of their global indices: ordinary memory. There are none after Free.
 func (a *Array[T]) Local() []T {
-	return a.w.Local()[:a.localLen()]
+	part := a.w.Local()
+	return part[:min(a.localLen(), len(part))]
 }
 
 // elemBytes is the size of an element.

@@ -44,18 +44,43 @@ func TestCloseTwice(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			team := w.Team()
+			signals, err1 := pgsync.NewSignals(ctx, team, 2)
+			counter, err2 := pgsync.NewCounter(ctx, team)
+			event, err3 := pgsync.NewEvent(ctx, team)
+			lock, err4 := pgsync.NewLock(ctx, team)
+			rw, err5 := pgsync.NewRWLock(ctx, team)
+			a, err6 := pgas.NewArray[int](ctx, team, 8, pgas.Cyclic())
+			if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+				return err
+			}
+			signal := signals.Signal(1)
+			signal.Store(7)
 			if err := w.Close(ctx); err != nil {
 				return err
 			}
 			require.ErrorIs(t, w.Close(ctx), pgas.ErrClosed)
 			one := []int{1}
+			_, next := counter.Next(1)
+			_, waited := signal.WaitUntil(ctx, pgsync.GreaterOrEqual, 7)
+			_, tried := lock.TryLock()
+			_, triedRW := rw.TryRLock()
+			_, at := a.At(3)
 			for _, err := range []error{
+				next, waited, tried, triedRW, at, signal.Set(0, 1), signal.Add(1, 1), event.Post(0, 1), event.Wait(ctx, 1),
+				lock.Lock(ctx), lock.Unlock(), rw.Lock(ctx), rw.RUnlock(), a.Set(3, 1), a.Fence(ctx),
+				signals.Free(ctx), counter.Free(ctx), event.Free(ctx), lock.Free(ctx), rw.Free(ctx), a.Free(ctx),
 				win.Put(w.Rank(), 0, one), win.Get(1-w.Rank(), 0, one), win.Flush(0), win.Fence(ctx), win.Free(ctx),
 				w.Barrier(ctx), pgsync.AllReduce(ctx, w.Team(), one, one, pgsync.Sum), w.Team().BarrierNB().Wait(ctx),
 			} {
 				require.ErrorIs(t, err, pgas.ErrClosed)
 			}
 			require.Empty(t, win.Local())
+			require.Empty(t, a.Local())
+			require.Zero(t, event.Count())
+			require.False(t, event.TryWait(1))
+			require.Equal(t, uint64(7), signal.Load(), "what it was")
+			signal.Store(8)
 			return errGood
 		})
 		require.Equal(t, []error{errGood, errGood}, errs)

@@ -6,16 +6,14 @@ import (
 	"gopgas/internal/atom"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
-	"gopgas/internal/symheap"
 	"gopgas/transport"
 )
 
 // Counter is a shared 64-bit counter: the usual way to hand out tasks. It lives on member 0.
 type Counter struct {
-	t     *Team
-	block *symheap.Block
-	home  []proto.Remote
-	race  *racecheck.Shelf // nil: races are not looked for
+	held
+	home []proto.Remote
+	race *racecheck.Shelf // nil: races are not looked for
 }
 
 // counterBytes keeps what follows on another cache line.
@@ -23,11 +21,11 @@ const counterBytes = 64
 
 // NewCounter returns a counter at 0. Collective.
 func NewCounter(ctx context.Context, t *Team) (*Counter, error) {
-	block, err := t.alloc(ctx, counterBytes+t.races.ShelfBytes(1, 0))
-	if err != nil {
+	c := &Counter{}
+	if err := c.hold(ctx, t, counterBytes+t.races.ShelfBytes(1, 0)); err != nil {
 		return nil, err
 	}
-	c := &Counter{t: t, block: block, home: block.Remotes()}
+	c.home, c.shut = c.block.Remotes(), func() { c.home, c.race = nil, nil }
 	c.race = t.races.Shelf(c.home, counterBytes, 1, 0)
 	return c, nil
 }
@@ -49,11 +47,4 @@ func (c *Counter) Next(n int64) (int64, error) {
 func (c *Counter) Value() (int64, error) { return c.Next(0) }
 
 // Free gives the counter back. Collective.
-func (c *Counter) Free(ctx context.Context) error {
-	if c.block == nil {
-		return transport.NewOpError("free", -1, transport.ErrClosed)
-	}
-	err := c.t.free(ctx, c.block)
-	c.block, c.home = nil, nil
-	return err
-}
+func (c *Counter) Free(ctx context.Context) error { return c.free(ctx) }

@@ -10,7 +10,6 @@ import (
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
-	"gopgas/internal/symheap"
 	"gopgas/transport"
 )
 
@@ -18,8 +17,7 @@ import (
 // them. (The events of Fortran 2018, section 11.6.8.) The count is a word that only grows, beside one of the owner's for what
 // was taken, so a post is one atomic and a wait touches this rank's memory only.
 type Event struct {
-	t     *Team
-	block *symheap.Block
+	held
 	peers []proto.Remote
 	local mem.Range
 	taken atomic.Uint64
@@ -28,11 +26,12 @@ type Event struct {
 
 // NewEvent returns an event that nobody has posted to. Collective.
 func NewEvent(ctx context.Context, t *Team) (*Event, error) {
-	block, err := t.alloc(ctx, signalBytes+t.races.ShelfBytes(1, 0))
-	if err != nil {
+	e := &Event{}
+	if err := e.hold(ctx, t, signalBytes+t.races.ShelfBytes(1, 0)); err != nil {
 		return nil, err
 	}
-	e := &Event{t: t, block: block, peers: block.Remotes(), local: block.Local()}
+	e.peers, e.local = e.block.Remotes(), e.block.Local()
+	e.shut = func() { e.peers, e.race, e.local = nil, nil, keepsake(e.local) }
 	e.race = t.races.Shelf(e.peers, signalBytes, 1, 0)
 	return e, nil
 }
@@ -104,11 +103,4 @@ func (e *Event) Wait(ctx context.Context, n uint64) error {
 }
 
 // Free gives the event back. Collective.
-func (e *Event) Free(ctx context.Context) error {
-	if e.block == nil {
-		return transport.NewOpError("free", -1, transport.ErrClosed)
-	}
-	err := e.t.free(ctx, e.block)
-	e.block, e.peers = nil, nil
-	return err
-}
+func (e *Event) Free(ctx context.Context) error { return e.free(ctx) }

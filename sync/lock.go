@@ -4,28 +4,25 @@ import (
 	"context"
 
 	"gopgas/internal/lock"
-	"gopgas/internal/symheap"
-	"gopgas/transport"
 )
 
 // Lock is a mutual exclusion among the ranks of a team. Its state lives on member 0: the holder, and a word for
 // each member that tells whether it waits. The one who releases hands the lock to the next waiter in the
 // order of ranks, so none waits for ever, and a waiter spins on a word of its own memory.
 type Lock struct {
-	t     *Team
-	block *symheap.Block
-	m     lock.Mutex
+	held
+	m lock.Mutex
 }
 
 // NewLock returns a lock that nobody holds. Collective.
 func NewLock(ctx context.Context, t *Team) (*Lock, error) {
 	g := t.group()
-	block, err := t.alloc(ctx, lock.MutexBytes(g))
-	if err != nil {
+	l := &Lock{}
+	if err := l.hold(ctx, t, lock.MutexBytes(g)); err != nil {
 		return nil, err
 	}
-	l := &Lock{t: t, block: block}
-	l.m.Open(g, block.Remotes(), block.Local())
+	l.m.Open(g, l.block.Remotes(), l.block.Local())
+	l.shut = l.m.Close
 	return l, nil
 }
 
@@ -35,15 +32,7 @@ func (t *Team) group() lock.Group {
 }
 
 // Free gives the lock back. Collective.
-func (l *Lock) Free(ctx context.Context) error {
-	if l.block == nil {
-		return transport.NewOpError("free", -1, transport.ErrClosed)
-	}
-	err := l.t.free(ctx, l.block)
-	l.block = nil
-	l.m.Close()
-	return err
-}
+func (l *Lock) Free(ctx context.Context) error { return l.free(ctx) }
 
 // TryLock takes the lock if nobody holds it, and returns whether it did. It waits for nobody. Where the holder is gone it
 // returns the error of Lock, so that a loop over it ends.

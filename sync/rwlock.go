@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"gopgas/internal/lock"
-	"gopgas/internal/symheap"
 	"gopgas/transport"
 )
 
@@ -17,8 +16,8 @@ import (
 // To take it when it is free and to release it costs a Lock each, and a read and a store or two; a rank that waits spins on a word
 // of its own memory, which whoever hands the lock on sets.
 type RWLock struct {
+	held
 	guard *Lock
-	block *symheap.Block
 	rw    lock.RW
 }
 
@@ -29,12 +28,12 @@ func NewRWLock(ctx context.Context, t *Team) (*RWLock, error) {
 		return nil, err
 	}
 	g := t.group()
-	block, err := t.alloc(ctx, lock.RWBytes(g))
-	if err != nil {
+	l := &RWLock{guard: guard}
+	if err := l.hold(ctx, t, lock.RWBytes(g)); err != nil {
 		return nil, err
 	}
-	l := &RWLock{guard: guard, block: block}
-	l.rw.Open(g, &guard.m, block.Remotes(), block.Local())
+	l.rw.Open(g, &guard.m, l.block.Remotes(), l.block.Local())
+	l.shut = l.rw.Close
 	return l, nil
 }
 
@@ -43,10 +42,7 @@ func (l *RWLock) Free(ctx context.Context) error {
 	if l.block == nil {
 		return transport.NewOpError("free", -1, transport.ErrClosed)
 	}
-	err := l.guard.t.free(ctx, l.block)
-	l.block = nil
-	l.rw.Close()
-	return errors.Join(err, l.guard.Free(ctx))
+	return errors.Join(l.free(ctx), l.guard.Free(ctx))
 }
 
 // Lock waits for the lock to write. When a holder is gone, the lock is lost: this and every later call that needs it

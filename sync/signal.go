@@ -9,7 +9,6 @@ import (
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
 	"gopgas/internal/sched"
-	"gopgas/internal/symheap"
 	"gopgas/transport"
 )
 
@@ -45,8 +44,7 @@ func (c Cmp) holds(have, want uint64) bool {
 
 // Signals is a set of 64-bit words on every member of a team.
 type Signals struct {
-	t     *Team
-	block *symheap.Block
+	held
 	peers []proto.Remote
 	local mem.Range
 	n     int
@@ -62,35 +60,14 @@ func NewSignals(ctx context.Context, t *Team, n int) (*Signals, error) {
 		return nil, transport.NewOpError("signals", -1, fmt.Errorf("%w: %d signals asked for, needed at least 1", ErrState, n))
 	}
 	clocks := t.races.Clocks(n)
-	block, err := t.alloc(ctx, n*signalBytes+t.races.ShelfBytes(clocks, 0))
-	if err != nil {
+	s := &Signals{n: n}
+	if err := s.hold(ctx, t, n*signalBytes+t.races.ShelfBytes(clocks, 0)); err != nil {
 		return nil, err
 	}
-	s := &Signals{t: t, block: block, peers: block.Remotes(), local: block.Local(), n: n}
+	s.peers, s.local = s.block.Remotes(), s.block.Local()
+	s.shut = func() { s.peers, s.race, s.local = nil, nil, keepsake(s.local) }
 	s.race = t.races.Shelf(s.peers, n*signalBytes, clocks, 0)
 	return s, nil
-}
-
-// alloc is a collective allocation that nobody can touch before all have zeroed it.
-func (t *Team) alloc(ctx context.Context, bytes int) (*symheap.Block, error) {
-	block, err := t.heap.Alloc(ctx, bytes)
-	if err != nil {
-		return nil, err
-	}
-	return block, t.meet(ctx, "allocate", callOf("allocate", 1, 0, bytes))
-}
-
-// free gives a block back when all members are done with it and nothing is on its way to it.
-func (t *Team) free(ctx context.Context, block *symheap.Block) error {
-	for m := range t.peers {
-		if err := t.e.Flush(&t.peers[m]); err != nil {
-			return err
-		}
-	}
-	if err := t.meet(ctx, "free", callOf("free", 1, 0, block.Bytes())); err != nil {
-		return err
-	}
-	return block.FreeWithin(ctx)
 }
 
 // Signal names one signal of the set. It panics if i is out of range.
@@ -102,15 +79,8 @@ func (s *Signals) Signal(i int) Signal {
 	return Signal{s, i * signalBytes}
 }
 
-// Free gives the signals back. Collective.
-func (s *Signals) Free(ctx context.Context) error {
-	if s.block == nil {
-		return transport.NewOpError("free", -1, transport.ErrClosed)
-	}
-	err := s.t.free(ctx, s.block)
-	s.block, s.peers = nil, nil
-	return err
-}
+// Free gives the signals back; this rank can still Load what its words were. Collective.
+func (s *Signals) Free(ctx context.Context) error { return s.free(ctx) }
 
 // Signal is one 64-bit word on every member. It is a small value; copy it freely.
 type Signal struct {

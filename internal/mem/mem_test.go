@@ -143,6 +143,6 @@ func TestFencesReturn(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	require.Equal(t, []string{"0 bytes", "1023 bytes", "1.0 KiB", "64.0 MiB", "2.5 GiB", "8.0 EiB", "16.0 EiB", "-1 bytes"},
-		[]string{Text(0), Text(1023), Text(int64(1024)), Text(64 << 20), Text(5 << 29), Text(int64(math.MaxInt64)), Text(uint64(math.MaxUint64)), Text(-1)})
+	require.Equal(t, []string{"0 bytes", "1023 bytes", "1.0 KiB", "64.0 MiB", "2.5 GiB", "8.0 EiB", "16.0 EiB", "-1 bytes", "1 byte"},
+		[]string{Text(0), Text(1023), Text(int64(1024)), Text(64 << 20), Text(5 << 29), Text(int64(math.MaxInt64)), Text(uint64(math.MaxUint64)), Text(-1), Text(1)})
 }

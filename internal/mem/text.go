@@ -4,7 +4,10 @@ import "fmt"
 
 // Text writes a number of bytes for people: "64.0 MiB".
 func Text[N int | int64 | uint64](bytes N) string {
-	if bytes < 1<<10 {
+	switch {
+	case bytes == 1:
+		return "1 byte"
+	case bytes < 1<<10:
 		return fmt.Sprintf("%d bytes", bytes)
 	}
 	v, unit := float64(bytes), 0

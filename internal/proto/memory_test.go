@@ -31,7 +31,7 @@ func TestAfford(t *testing.T) {
 	var limit *transport.LimitError
 	_, err := open(1)
 	require.ErrorAs(t, err, &limit)
-	require.Contains(t, limit.Found, "1 B that it may register")
+	require.Contains(t, limit.Found, "1 byte that it may register")
 	require.Regexp(t, `^\d+\.\d MiB in all`, limit.Needed)
 	require.Regexp(t, `^PGAS_MAX_PINNED=\d+M or more`, limit.Setting)
 
