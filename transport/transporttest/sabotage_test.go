@@ -51,7 +51,7 @@ var sabotages = map[string]struct {
 	"forgets the end of a list":   {"Post", "gather_and_scatter", func(s *saboteur) { s.op = eachOp(func(op *transport.Op) { op.NSGE = min(op.NSGE, 1) }) }},
 	"leaves a goroutine":          {"Poll", "Poll/few", func(s *saboteur) { s.leak = true }},
 	"completes before it is done": {"Random", "Random", func(s *saboteur) { s.early = true }},
-	"lands a flag first":          {"InOrderData", "blocks_and_their_flags", func(s *saboteur) { s.batch = flagFirst }},
+	"lands a flag first":          {"InOrderData", "blocks_and_their_flags", func(s *saboteur) { s.batch, s.apart = flagFirst, 20*time.Microsecond }},
 }
 
 // saboteur wraps a domain and spoils what passes.
@@ -62,6 +62,7 @@ type saboteur struct {
 	completion                                      func(c *transport.Completion) (times int)
 	access                                          transport.Access
 	widen, keep, late, deaf, leak, early, unbounded bool
+	apart                                           time.Duration // between operations that are posted together: a busy machine's reader looks seldom
 
 	mu      sync.Mutex
 	eps     map[uint32]transport.EP
@@ -202,6 +203,15 @@ func (s *saboteur) Post(ops []transport.Op) (int, error) {
 			s.waiting = append(s.waiting, op)
 		}
 		s.Domain.Wake()
+		return len(ops), nil
+	}
+	for i := 0; s.apart > 0 && i < len(mine); i++ {
+		if n, err := s.Domain.Post(mine[i : i+1]); n < 1 || err != nil {
+			return min(i, len(ops)), err
+		}
+		time.Sleep(s.apart)
+	}
+	if s.apart > 0 {
 		return len(ops), nil
 	}
 	n, err := s.Domain.Post(mine)
