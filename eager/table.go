@@ -16,7 +16,8 @@ const (
 )
 
 // seenWords of bits say that a buffer may be known: little enough to stay near the core. Each buffer has two bits of one word. Where growth
-// has stopped early, which is what they are for, four bits of a word are set, so that of the buffers that are not known one in two hundred is taken for one that may be.
+// has stopped early, which is what they are for, four bits of a word are set, so that of buffers at random addresses one in two hundred and fifty
+// is taken for one that may be known, by reckoning: four bits of 64, twice. Of regular addresses it may be more.
 const seenWords = 1 << 10
 
 // never is a threshold that no count reaches.

@@ -102,7 +102,9 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	joined.Store(job.Launcher() != bootstrap.LauncherAlone || joined.Load())
+	if job.Launcher() != bootstrap.LauncherAlone {
+		joined.Store(true)
+	}
 	if c == nil {
 		warn(job.Rank(), misspelled(cfg.Environ)...)
 	}

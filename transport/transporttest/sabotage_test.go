@@ -205,17 +205,17 @@ func (s *saboteur) Post(ops []transport.Op) (int, error) {
 		s.Domain.Wake()
 		return len(ops), nil
 	}
-	for i := 0; s.apart > 0 && i < len(mine); i++ {
+	if s.apart == 0 {
+		n, err := s.Domain.Post(mine)
+		return min(n, len(ops)), err
+	}
+	for i := range mine {
 		if n, err := s.Domain.Post(mine[i : i+1]); n < 1 || err != nil {
 			return min(i, len(ops)), err
 		}
 		time.Sleep(s.apart)
 	}
-	if s.apart > 0 {
-		return len(ops), nil
-	}
-	n, err := s.Domain.Post(mine)
-	return min(n, len(ops)), err
+	return len(ops), nil
 }
 
 func (s *saboteur) Poll(cq []transport.Completion) (int, error) {
