@@ -93,6 +93,24 @@ func addWord[T pgsync.Number](p *T, v T) {
 	atomic.AddUint32(p32(p), *p32(&v))
 }
 
+// addOld adds v to an element of 4 or 8 bytes and returns what it was.
+func addOld[T pgsync.Number](p *T, v T) T {
+	if T(1)/T(2) != 0 {
+		for {
+			old := load(p)
+			if casWord(p, old, old+v) {
+				return old
+			}
+		}
+	}
+	if unsafe.Sizeof(v) == 8 {
+		u := addOld64(p64(p), *p64(&v))
+		return *(*T)(unsafe.Pointer(&u))
+	}
+	u := addOld32(p32(p), *p32(&v))
+	return *(*T)(unsafe.Pointer(&u))
+}
+
 func andWord[T pgsync.Number](p *T, v T) {
 	if unsafe.Sizeof(v) == 8 {
 		atomic.AndUint64(p64(p), *p64(&v))
@@ -109,23 +127,12 @@ func orWord[T pgsync.Number](p *T, v T) {
 	atomic.OrUint32(p32(p), *p32(&v))
 }
 
-// xorWord is a loop: a processor has no exclusive or that sync/atomic offers, and the locked one of amd64 is no faster
-// where the word comes from memory.
-func xorWord[T any](p *T, v T) {
+func xorWord[T pgsync.Number](p *T, v T) {
 	if unsafe.Sizeof(v) == 8 {
-		for {
-			old := atomic.LoadUint64(p64(p))
-			if atomic.CompareAndSwapUint64(p64(p), old, old^*p64(&v)) {
-				return
-			}
-		}
+		xorOld64(p64(p), *p64(&v))
+		return
 	}
-	for {
-		old := atomic.LoadUint32(p32(p))
-		if atomic.CompareAndSwapUint32(p32(p), old, old^*p32(&v)) {
-			return
-		}
-	}
+	xorOld32(p32(p), *p32(&v))
 }
 
 // accumulate asks the engine.

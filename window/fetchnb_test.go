@@ -250,6 +250,32 @@ func eachElement[T pgsync.Number](ctx context.Context, t *testing.T, w *pgas.Wor
 	return win.Free(ctx)
 }
 
+// TestScatteredBeyondTheEnd: an element that is not there, behind many that are, is found before anything is added.
+func TestScatteredBeyondTheEnd(t *testing.T) {
+	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		win, err := window.Allocate[int64](ctx, w.Team(), 8)
+		if err != nil {
+			return err
+		}
+		for _, bad := range [][2]int{{0, 8}, {0, -1}, {2, 0}, {-1, 0}} {
+			place := func(i int) (int, int) {
+				if i == 150 {
+					return bad[0], bad[1]
+				}
+				return i % 2, i % 8
+			}
+			ones, old := slices.Repeat([]int64{1}, 200), make([]int64, 200)
+			require.Error(t, window.ScatterAccumulate(win, place, ones, pgsync.Sum), "%v", bad)
+			require.Error(t, window.GatherAccumulate(win, place, ones, old, pgsync.Sum), "%v", bad)
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		require.Equal(t, make([]int64, 8), win.Local())
+		return win.Free(ctx)
+	})
+}
+
 func TestScatteredAccumulates(t *testing.T) {
 	each(t, 3, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		return errors.Join(eachElement[uint8](ctx, t, w, 20), eachElement[int32](ctx, t, w, 700), eachElement[uint64](ctx, t, w, 90),

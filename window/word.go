@@ -90,13 +90,31 @@ func fetchOr[T Bits](p *T, v T) T {
 }
 
 func fetchXor[T Bits](p *T, v T) T {
+	if unsafe.Sizeof(v) == 8 {
+		return T(xorOld64(p64(p), uint64(v)))
+	}
+	return T(xorOld32(p32(p), uint32(v)))
+}
+
+func addOld64(p *uint64, d uint64) uint64 { return atomic.AddUint64(p, d) - d }
+func addOld32(p *uint32, d uint32) uint32 { return atomic.AddUint32(p, d) - d }
+
+// xorOld64 and xorOld32 are loops: sync/atomic has no exclusive or. They are not generic, so that there is nothing in them but the loop:
+// how many updates of words in no cache overlap depends on how few instructions each takes.
+func xorOld64(p *uint64, v uint64) uint64 {
 	for {
-		old := load(p)
-		if compareSwap(p, old, old^v) {
+		old := atomic.LoadUint64(p)
+		if atomic.CompareAndSwapUint64(p, old, old^v) {
 			return old
 		}
 	}
 }
 
-func addOld64(p *uint64, d uint64) uint64 { return atomic.AddUint64(p, d) - d }
-func addOld32(p *uint32, d uint32) uint32 { return atomic.AddUint32(p, d) - d }
+func xorOld32(p *uint32, v uint32) uint32 {
+	for {
+		old := atomic.LoadUint32(p)
+		if atomic.CompareAndSwapUint32(p, old, old^v) {
+			return old
+		}
+	}
+}

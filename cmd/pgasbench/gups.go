@@ -16,13 +16,11 @@ type gupsStream uint64
 
 func newGUPSStream(rank int) gupsStream { return gupsStream(0x9e3779b97f4a7c15 * uint64(rank+1)) }
 
-func (s *gupsStream) next() uint64 {
-	x := uint64(*s)
-	x ^= x << 13
-	x ^= x >> 7
-	x ^= x << 17
-	*s = gupsStream(x)
-	return x
+func (s gupsStream) next() gupsStream {
+	s ^= s << 13
+	s ^= s >> 7
+	s ^= s << 17
+	return s
 }
 
 // gupsTable is a table of words over all ranks, a power of two on each; the words of a rank above the last power of
@@ -31,13 +29,14 @@ type gupsTable struct {
 	win   *window.Window[uint64]
 	atoms []window.Atomic[uint64] // by rank
 	mask  uint64                  // of the word's number in the whole table
-	shift uint                    // bits of the word's number within a rank
+	part  uint64                  // of the word's number within a rank
+	shift uint                    // bits of that
 	ranks int                     // with a part that is used
 }
 
 func (t *gupsTable) place(v uint64) (rank, disp int) {
 	g := v & t.mask
-	return int(g >> t.shift), int(g & (1<<t.shift - 1))
+	return int(g >> (t.shift % 64)), int(g & t.part)
 }
 
 // gupsLoop does n updates of the stream and flushes.
@@ -55,6 +54,7 @@ func gupsRows() []row {
 		make("Atomic.FetchXor", true, gupsView),
 		make("window.FetchXor", false, gupsFetch),
 		make("window.Accumulate(Xor)", false, gupsAccumulate),
+		make("window.ScatterAccumulate(Xor) of 64", false, gupsScatter),
 	}
 }
 
@@ -87,7 +87,7 @@ func newGUPSTable(ctx context.Context, b *bench) (*gupsTable, error) {
 	for 1<<(t.shift+1) <= each {
 		t.shift++
 	}
-	t.mask = uint64(t.ranks)<<t.shift - 1
+	t.mask, t.part = uint64(t.ranks)<<t.shift-1, 1<<t.shift-1
 	var err error
 	if t.win, err = window.Allocate[uint64](ctx, b.w.Team(), 1<<t.shift); err != nil {
 		return nil, err
@@ -119,7 +119,8 @@ func (t *gupsTable) verify(rank, size, updates int) error {
 	for from := range size {
 		s := newGUPSStream(from)
 		for range updates {
-			v := s.next()
+			s = s.next()
+			v := uint64(s)
 			if owner, disp := t.place(v); owner == rank {
 				local[disp] ^= v
 			}
@@ -137,9 +138,14 @@ func (t *gupsTable) verify(rank, size, updates int) error {
 	return nil
 }
 
-func gupsView(t *gupsTable, s *gupsStream, n int) error {
+// The loops keep the stream's state in a variable of their own, as the peers' loops in C do: a state in memory is stored before each
+// update and loaded after it, and such a load waits until the locked instruction between them is done, so that no two updates overlap.
+
+func gupsView(t *gupsTable, stream *gupsStream, n int) error {
+	s := *stream
 	for i := range n {
-		v := s.next()
+		s = s.next()
+		v := uint64(s)
 		rank, disp := t.place(v)
 		t.atoms[rank].FetchXor(disp, v)
 		if i%gupsBatch == gupsBatch-1 {
@@ -148,12 +154,15 @@ func gupsView(t *gupsTable, s *gupsStream, n int) error {
 			}
 		}
 	}
+	*stream = s
 	return t.win.FlushAll()
 }
 
-func gupsFetch(t *gupsTable, s *gupsStream, n int) error {
+func gupsFetch(t *gupsTable, stream *gupsStream, n int) error {
+	s := *stream
 	for i := range n {
-		v := s.next()
+		s = s.next()
+		v := uint64(s)
 		rank, disp := t.place(v)
 		if _, err := window.FetchXor(t.win, rank, disp, v); err != nil {
 			return err
@@ -164,15 +173,18 @@ func gupsFetch(t *gupsTable, s *gupsStream, n int) error {
 			}
 		}
 	}
+	*stream = s
 	return t.win.FlushAll()
 }
 
-func gupsAccumulate(t *gupsTable, s *gupsStream, n int) error {
+func gupsAccumulate(t *gupsTable, stream *gupsStream, n int) error {
+	s := *stream
 	src := make([]uint64, gupsBatch)
 	for i := range n {
 		k := i % gupsBatch
-		src[k] = s.next()
-		rank, disp := t.place(src[k])
+		s = s.next()
+		src[k] = uint64(s)
+		rank, disp := t.place(uint64(s))
 		if err := window.Accumulate(t.win, rank, disp, src[k:k+1], pgsync.Xor); err != nil {
 			return err
 		}
@@ -182,5 +194,28 @@ func gupsAccumulate(t *gupsTable, s *gupsStream, n int) error {
 			}
 		}
 	}
+	*stream = s
 	return t.win.FlushAll()
+}
+
+func gupsScatter(t *gupsTable, stream *gupsStream, n int) error {
+	s := *stream
+	src := make([]uint64, gupsBatch)
+	place := func(i int) (rank, disp int) { return t.place(src[i]) }
+	for n > 0 {
+		src = src[:min(n, gupsBatch)]
+		for i := range src {
+			s = s.next()
+			src[i] = uint64(s)
+		}
+		if err := window.ScatterAccumulate(t.win, place, src, pgsync.Xor); err != nil {
+			return err
+		}
+		if err := t.win.FlushAll(); err != nil {
+			return err
+		}
+		n -= len(src)
+	}
+	*stream = s
+	return nil
 }

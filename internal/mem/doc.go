@@ -2,7 +2,8 @@
 //
 // Everything else passes Ranges: a base and a length in bytes, which keep Go memory alive (the base is a
 // pointer) and say nothing about who owns it. Typed views, atomic words and the copy of raw bytes are made
-// here, so that a reader who looks for unsafe code has one file to read.
+// here, so that a reader who looks for unsafe code has one file to read; so are the fences, and Prefetch, for
+// which Go has no word.
 //
 // # Terms
 //

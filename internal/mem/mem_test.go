@@ -146,3 +146,11 @@ func TestText(t *testing.T) {
 	require.Equal(t, []string{"0 bytes", "1023 bytes", "1.0 KiB", "64.0 MiB", "2.5 GiB", "8.0 EiB", "16.0 EiB", "-1 bytes", "1 byte"},
 		[]string{Text(0), Text(1023), Text(int64(1024)), Text(64 << 20), Text(5 << 29), Text(int64(math.MaxInt64)), Text(uint64(math.MaxUint64)), Text(-1), Text(1)})
 }
+
+// TestPrefetchNeverFaults: it is asked for what is in no mapping, and for the last byte of one.
+func TestPrefetchNeverFaults(t *testing.T) {
+	b := make([]byte, 1)
+	Prefetch(unsafe.Pointer(&b[0]))
+	Prefetch(nil)
+	require.Zero(t, testing.AllocsPerRun(10, func() { Prefetch(unsafe.Pointer(&b[0])) }))
+}
