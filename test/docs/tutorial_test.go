@@ -173,7 +173,7 @@ func shell(t *testing.T, command string) []string {
 }
 
 // speaker is a line that one of several ranks, or their launcher, prints beside the others: it may come at any time.
-var speaker = regexp.MustCompile(`^(I am |pgas: )?rank [0-9]|^pgasrun: `)
+var speaker = regexp.MustCompile(`^…?(I am |pgas: )?rank [0-9]|^pgasrun: `)
 
 // compare says how lines differ from those wanted; empty: they do not. An … in a wanted line stands for anything, and a line
 // of it for any lines. The lines of speakers come in any order.
@@ -225,6 +225,7 @@ func TestCompare(t *testing.T) {
 		{"a …", "a b c", ""},
 		{"a\na", "a", "nothing like a"},
 		{"a.c", "abc", "nothing like a.c"},
+		{"a\n…rank 0 x\n…rank 1 y\n…", "a\n[a thread rank 1 y\nrank 0 x\nends]", ""}, // a debugger has no whole lines
 	} {
 		require.Equal(t, c.why, compare(strings.Split(c.want, "\n"), strings.Split(c.lines, "\n")), "%q", c.want)
 	}
