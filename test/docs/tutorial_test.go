@@ -116,6 +116,9 @@ func TestDebuggingCommands(t *testing.T) {
 	out, err := goCommand(t, "build", "-ldflags=-s -w", "-o", bin, "./cmd/pgasrun")
 	require.NoError(t, err, "%s", out)
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	flags, err := goCommand(t, "env", "GOFLAGS")
+	require.NoError(t, err, "%s", flags)
+	t.Setenv("GOFLAGS", strings.TrimSpace(string(flags))+" -gcflags=gopgas/docs/tutorial/...=-dwarf") // a reader has not switched it off
 	ran := 0
 	for _, b := range blocks(text(t, "docs/debugging.md")) {
 		if b.kind == "console" {
