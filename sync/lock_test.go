@@ -189,7 +189,7 @@ func TestGrantIsNotLost(t *testing.T) {
 
 // TestWaiterDies: the lock goes on to the living.
 func TestWaiterDies(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			p.TimeLimit = 10 * time.Second
 			var dead, done sync.WaitGroup
@@ -243,7 +243,7 @@ func TestWaiterDies(t *testing.T) {
 
 // TestHolderDies: whoever wants the lock then, or wants it later, is told who held it.
 func TestHolderDies(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			p.TimeLimit = 10 * time.Second
 			var told sync.WaitGroup

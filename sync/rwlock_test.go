@@ -161,7 +161,7 @@ func TestRWLockGivenUpAtAnyMoment(t *testing.T) {
 
 // TestDeadHolderOfARWLock: whoever needs the lock is told who held it; a rank that is gone while it waits keeps nobody.
 func TestDeadHolderOfARWLock(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		for _, how := range []string{"writes", "reads", "waits"} {
 			t.Run(p.Name+"/"+how, func(t *testing.T) {
 				p.TimeLimit = 15 * time.Second
