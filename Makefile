@@ -1,3 +1,4 @@
+export GOFLAGS := $(shell go env GOFLAGS) -gcflags=all=-dwarf=false# a fifth less to compile; no test needs it but one, which asks for it
 TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business
@@ -7,10 +8,9 @@ OURS = $$(go list $(HOST) | grep -v -e test/failure -e /sim -e examples$$)# and 
 .PHONY: help deps test check machines static bench figures fmt
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
-deps: # Debian packages the tests need; does nothing if they are there
-	$(STEP) 'test dependencies' tools/install-test-deps.sh
+deps: ; $(STEP) 'test dependencies' tools/install-test-deps.sh # Debian packages the tests need; does nothing if they are there
 test: deps ## build everything and run all tests, with few rounds and worlds (at most 5 minutes)
-	go test -p 3 -short -vet=off -count=1 -timeout 12m ./pgas ./window ./sync ./test/vm ./...
+	go test -p 3 -short -vet=off -count=1 -timeout 12m ./pgas ./window ./sync ./test/vm ./transport/tcp ./test/failure ./...
 check: deps ## everything else that must hold before a merge (at most 25 minutes)
 	@$(MAKE) --no-print-directory -j2 -Oline machines static
 	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -p 3 -race -short -vet=off -count=1 -timeout 12m $(OURS)

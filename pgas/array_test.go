@@ -191,7 +191,7 @@ func TestAllPrefetches(t *testing.T) {
 
 // TestArraysThatDiffer: other lengths or layouts on other members are an error even where the parts are equally large.
 func TestArraysThatDiffer(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			pgastest.RunConfig(t, 4, p.Config, func(ctx context.Context, w *pgas.World) error {
 				_, err := pgas.NewArray[int](ctx, w.Team(), 10+2*(w.Rank()%2), pgas.Block())

@@ -82,7 +82,7 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 	}
 	nic := 100_000
 	if testing.Short() {
-		nic /= 5
+		nic /= 10
 	}
 	pgastest.Calls(dataPath).AllocateNothingOften(t, nic)
 }

@@ -91,7 +91,7 @@ var onNIC = map[string]func(ctx context.Context, th things) error{
 // TestDeathEndsEveryCall: a rank dies while the others wait for it in every kind of call: each gets, within a second, an
 // error that wraps ErrPeerGone and names it. Nothing hangs and no goroutine is left.
 func TestDeathEndsEveryCall(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		calls := map[string]func(context.Context, things) error{}
 		maps.Copy(calls, waiting)
 		if p.NIC {
@@ -174,7 +174,7 @@ func dies(t *testing.T, c pgastest.Config, call func(context.Context, things) er
 
 // TestSurvivorsGoOn: with a team that the dead rank is not a member of, the others work on.
 func TestSurvivorsGoOn(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			p.TimeLimit = 10 * time.Second
 			var passed, dying, done sync.WaitGroup

@@ -99,7 +99,7 @@ func TestTenThousandWindows(t *testing.T) {
 				rounds = 1000
 			}
 			if testing.Short() {
-				rounds = 1000
+				rounds = 400
 				if p.Name != "mapped" && p.Name != "soft" {
 					rounds = 200 // each takes a dozen times over a network and back
 				}

@@ -146,7 +146,7 @@ func TestTeamsAtOnce(t *testing.T) {
 // TestAbandonedCollective: a data collective given up spoils the team, and every collective says so; a barrier too,
 // since it would be mistaken for the one within.
 func TestAbandonedCollective(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			p.TimeLimit = 5 * time.Second
 			var gaveUp sync.WaitGroup

@@ -189,10 +189,11 @@ func TestGrantIsNotLost(t *testing.T) {
 
 // TestWaiterDies: the lock goes on to the living.
 func TestWaiterDies(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
-			p.TimeLimit = 10 * time.Second
-			var dead, done sync.WaitGroup
+			p.TimeLimit = time.Minute
+			var made, dead, done sync.WaitGroup
+			made.Add(4) // nobody dies before all have left the calls of all
 			dead.Add(1)
 			done.Add(3)
 			good := errors.New("all went well")
@@ -205,7 +206,9 @@ func TestWaiterDies(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				made.Done()
 				if w.Rank() == 2 { // waits for the lock, then dies
+					made.Wait()
 					if _, err := held.Signal(0).WaitUntil(ctx, pgsync.Equal, 1); err != nil {
 						return err
 					}
@@ -243,10 +246,11 @@ func TestWaiterDies(t *testing.T) {
 
 // TestHolderDies: whoever wants the lock then, or wants it later, is told who held it.
 func TestHolderDies(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
-			p.TimeLimit = 10 * time.Second
-			var told sync.WaitGroup
+			p.TimeLimit = time.Minute
+			var through, told sync.WaitGroup
+			through.Add(3) // nobody dies before all have left the barrier
 			told.Add(2)
 			errs := pgastest.Errors(t, 3, p.Config, func(ctx context.Context, w *pgas.World) error {
 				l, err := pgsync.NewLock(ctx, w.Team())
@@ -259,7 +263,9 @@ func TestHolderDies(t *testing.T) {
 				if err := errors.Join(err, w.Barrier(ctx)); err != nil {
 					return err
 				}
+				through.Done()
 				if w.Rank() == 1 {
+					through.Wait()
 					time.Sleep(5 * time.Millisecond)
 					return errors.New("made up")
 				}

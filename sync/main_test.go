@@ -18,7 +18,7 @@ type body = func(ctx context.Context, w *pgas.World, t *testing.T) error
 // each runs f in worlds of ns ranks on every path, but for those that pgastest.Named.Worlds leaves out.
 func each(t *testing.T, f body, ns ...int) {
 	t.Helper()
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		for _, n := range p.Worlds(ns) {
 			if n > 9 && (p.Over != "" || p.Fabric.MaxPost+int(p.Fabric.Jitter) != 0) {
 				continue // many ranks on a slow NIC take long and show nothing new

@@ -61,7 +61,7 @@ func TestDifferentCalls(t *testing.T) {
 		"sets in chunks":        {signals(1), signals(100_000)},
 		"signals and barrier":   {signals(1), bar},
 	} {
-		for _, path := range pgastest.Paths() {
+		for _, path := range pgastest.PathsOf(t) {
 			for _, n := range path.Worlds([]int{2, 3}) {
 				t.Run(name+"/"+path.Name, func(t *testing.T) {
 					path.TimeLimit = 5 * time.Second

@@ -161,12 +161,13 @@ func TestRWLockGivenUpAtAnyMoment(t *testing.T) {
 
 // TestDeadHolderOfARWLock: whoever needs the lock is told who held it; a rank that is gone while it waits keeps nobody.
 func TestDeadHolderOfARWLock(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		for _, how := range []string{"writes", "reads", "waits"} {
 			t.Run(p.Name+"/"+how, func(t *testing.T) {
-				p.TimeLimit = 15 * time.Second
+				p.TimeLimit = time.Minute
 				const dead = 2
-				var held, told sync.WaitGroup
+				var through, held, told sync.WaitGroup
+				through.Add(4) // nobody dies before all have left the barrier
 				held.Add(1)
 				told.Add(3)
 				errs := pgastest.Errors(t, 4, p.Config, func(ctx context.Context, w *pgas.World) error {
@@ -182,7 +183,9 @@ func TestDeadHolderOfARWLock(t *testing.T) {
 					if err := w.Barrier(ctx); err != nil {
 						return err
 					}
+					through.Done()
 					if w.Rank() == dead {
+						through.Wait()
 						switch how {
 						case "writes":
 							err = l.Lock(ctx)

@@ -112,7 +112,7 @@ func survivorsWork(ctx context.Context, w *pgas.World, team *pgsync.Team, living
 
 // TestSurvivors: ranks die one after the other, among them the lowest; those who live find each other after each death.
 func TestSurvivors(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
 				p.TimeLimit = 30 * time.Second

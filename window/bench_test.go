@@ -138,7 +138,7 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 	}
 	nic := 100_000 // no state of this path has a longer period than its 256 pieces
 	if testing.Short() {
-		nic /= 5
+		nic /= 10
 	}
 	pgastest.Calls(timed).AllocateNothingOften(t, nic)
 }

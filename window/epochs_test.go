@@ -289,7 +289,7 @@ func TestManyLocks(t *testing.T) {
 
 // TestLockWaitEnds: with the context, and for a lock whose holder is gone with an error that names it.
 func TestLockWaitEnds(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			var held sync.WaitGroup
 			held.Add(1)
@@ -333,7 +333,7 @@ func TestLockWaitEnds(t *testing.T) {
 // TestEpochWaitsEnd: Start and Wait end with the context, after which they may be called again, and with an error that
 // names whom they wait for when that rank is gone.
 func TestEpochWaitsEnd(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			errs := pgastest.Errors(t, 2, p.Config, func(ctx context.Context, w *pgas.World) error {
 				win, err := window.AllocateConfig[int32](ctx, w.Team(), 1, window.Config{Epochs: true})

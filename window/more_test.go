@@ -210,7 +210,7 @@ func TestPutSignalAdd(t *testing.T) {
 // TestGatherNamesWhoIsGone is in worlds whose rank 1 ends: a gather over both names it. Where memory is mapped, that of a
 // rank that is gone stays readable.
 func TestGatherNamesWhoIsGone(t *testing.T) {
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		if !p.NIC {
 			continue
 		}

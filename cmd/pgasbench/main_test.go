@@ -131,9 +131,13 @@ func TestEveryRow(t *testing.T) {
 func TestPassiveRows(t *testing.T) {
 	for name, c := range map[string]pgastest.Config{"mapped": {}, "tcp": {NIC: true, Over: "tcp"}} {
 		t.Run(name, func(t *testing.T) {
-			b, errs := measured(t, 3, c, passiveRows()[:3])
+			rows := passiveRows()[:3]
+			if testing.Short() && name == "tcp" {
+				rows = rows[:1] // in each the target computes for a while, and all of its waits spin
+			}
+			b, errs := measured(t, 3, c, rows)
 			require.Equal(t, make([]error, 3), errs)
-			require.Len(t, b.results, 3)
+			require.Len(t, b.results, len(rows))
 			for _, r := range b.results {
 				require.Len(t, r.Values, quick.reps)
 				require.Positive(t, summarize(r.Values).least, r.Row)

@@ -75,7 +75,7 @@ func TestStubbornRanksAreKilledAfterTheGrace(t *testing.T) {
 	}})
 	require.Equal(t, 3, r.Code)
 	require.Greater(t, r.took, 300*time.Millisecond)
-	require.Less(t, r.took, 5*time.Second)
+	require.Less(t, r.took, 30*time.Second)
 	r = run(t, Spec{N: 1, Grace: 200 * time.Millisecond, Timeout: 100 * time.Millisecond}, "immovable") // nor does it print its stacks
 	require.Equal(t, CodeTimeout, r.Code)
 	require.EqualValues(t, 9, r.Ranks[0].Signal)

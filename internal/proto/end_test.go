@@ -267,7 +267,11 @@ func TestMostTries(t *testing.T) {
 // TestInDoubt: an atomic of which nobody knows whether it was done is not done again, and its error says so in the
 // device's words. What comes after it finds a connection.
 func TestInDoubt(t *testing.T) {
-	for at := 1; at < 40; at++ {
+	step := 1
+	if testing.Short() {
+		step = 3
+	}
+	for at := 1; at < 40; at += step {
 		var cutter *cutting
 		tm := newTeam(t, 2, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain {
 			cutter = newCutting(transporttest.Faulty(d, transporttest.FaultPlan{BreakAt: at}))

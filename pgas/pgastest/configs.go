@@ -2,6 +2,7 @@ package pgastest
 
 import (
 	"fmt"
+	"hash/crc32"
 	"os"
 	"runtime"
 	"slices"
@@ -38,6 +39,31 @@ func Paths() []Named {
 		}
 	}
 	return pick(all, os.Getenv(PathsVariable))
+}
+
+// PathsOf returns those of Paths on which this test runs. With -short these are mapped memory, the good NIC, and every second one of
+// the others, by the test's name, so that a package of some tests still runs over every path; race builds and PGAS_TEST_PATHS leave none out.
+func PathsOf(t testing.TB) []Named {
+	t.Helper()
+	all := Paths()
+	if !testing.Short() || raceEnabled || os.Getenv(PathsVariable) != "" {
+		return all
+	}
+	return everySecond(all, t.Name())
+}
+
+func everySecond(all []Named, test string) (some []Named) {
+	test, _, _ = strings.Cut(test, "/")
+	turn := crc32.ChecksumIEEE([]byte(test))
+	for _, p := range all {
+		if p.Name != "mapped" && p.Name != "nic-good" {
+			if turn++; turn%2 == 0 {
+				continue
+			}
+		}
+		some = append(some, p)
+	}
+	return some
 }
 
 // Fabrics returns the paths over a loop-back NIC: what goes on between ranks can be changed there, and a NIC killed.

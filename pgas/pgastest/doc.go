@@ -28,7 +28,7 @@
 // and take virtual time for computation only where they charge it with Compute. The race detector sees nothing there,
 // because nothing is concurrent.
 //
-// Each runs a test on every one of Paths, in worlds of several sizes, and in virtual time; EachReal leaves virtual time out. A
+// Each runs a test on every one of Paths (with -short on some, PathsOf), in worlds of several sizes, and in virtual time; EachReal leaves virtual time out. A
 // Program is a program's own test: its output and its refusals in worlds of all sizes. Calls are the calls of a data path, which are
 // counted for allocations and timed. Example runs a world in an Example function.
 //

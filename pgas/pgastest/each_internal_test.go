@@ -30,3 +30,31 @@ func TestWorlds(t *testing.T) {
 		require.Equal(t, c.want, Named{Name: c.name}.worlds(c.ranks, c.most, c.bounded, c.race), "%+v", c)
 	}
 }
+
+func TestHalved(t *testing.T) {
+	require.Equal(t, []int{2, 5, 13}, halved([]int{1, 2, 3, 5, 8, 13}))
+	require.Equal(t, []int{1, 4}, halved([]int{1, 3, 4}))
+	require.Equal(t, []int{3}, halved([]int{3}))
+	require.Empty(t, halved(nil))
+}
+
+// TestEverySecond: tests share the paths among them, and each has mapped memory and the good NIC.
+func TestEverySecond(t *testing.T) {
+	names := func(test string) (list []string) {
+		for _, p := range everySecond(Paths(), test) {
+			list = append(list, p.Name)
+		}
+		return list
+	}
+	require.Equal(t, names("TestA"), names("TestA/some/part"), "subtests agree with their test")
+	seen := map[string]bool{}
+	for _, test := range []string{"TestA", "TestB", "TestC", "TestD"} {
+		some := names(test)
+		require.Subset(t, some, []string{"mapped", "nic-good"})
+		require.Len(t, some, 2+(len(Paths())-2)/2)
+		for _, p := range some {
+			seen[p] = true
+		}
+	}
+	require.Len(t, seen, len(Paths()), "no path is left to nobody")
+}

@@ -16,11 +16,15 @@ import (
 // Program is what a program does in a world: it is given its arguments, and where it prints.
 type Program func(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 
-// InWorlds runs the program in worlds of 1, 3, 4 and 8 ranks, over mapped memory and over a NIC, each in a subtest.
+// InWorlds runs the program in worlds of 1, 3, 4 and 8 ranks (with -short not of 4), over mapped memory and over a NIC, each in a subtest.
 // args returns the arguments; check is given what each rank has printed.
 func (p Program) InWorlds(t *testing.T, args func(nic bool) []string, check func(t *testing.T, nic bool, outs []string)) {
 	t.Helper()
-	for _, ranks := range []int{1, 3, 4, 8} {
+	worlds := []int{1, 3, 4, 8}
+	if testing.Short() && !raceEnabled {
+		worlds = []int{1, 3, 8}
+	}
+	for _, ranks := range worlds {
 		for _, nic := range []bool{false, true} {
 			t.Run(fmt.Sprintf("ranks=%d,nic=%v", ranks, nic), func(t *testing.T) {
 				outs := make([]string, ranks)

@@ -45,7 +45,7 @@ func TestEndOfARankIsAnError(t *testing.T) {
 		for _, p := range pgastest.Paths() {
 			t.Run(name+"/"+p.Name, func(t *testing.T) {
 				start := time.Now()
-				p.TimeLimit = 3 * time.Second
+				p.TimeLimit = time.Minute
 				// Nobody dies before all have joined, and nobody else leaves, and is gone too, before all know.
 				var joined, told sync.WaitGroup
 				joined.Add(4)
@@ -61,7 +61,7 @@ func TestEndOfARankIsAnError(t *testing.T) {
 					told.Wait()
 					return err
 				})
-				require.Less(t, time.Since(start), 2*time.Second)
+				require.Less(t, time.Since(start), 30*time.Second)
 				require.Error(t, errs[2])
 				for _, r := range []int{0, 1, 3} {
 					require.ErrorIs(t, errs[r], pgas.ErrPeerGone, "rank %d", r)

@@ -19,7 +19,7 @@ type body = func(ctx context.Context, w *pgas.World) error
 // ranks on nodes of their own, and 66 on nodes of 1 to 4 whose ranks map each other's memory.
 func everywhere(t *testing.T, f body) {
 	t.Helper()
-	for _, p := range pgastest.Paths() {
+	for _, p := range pgastest.PathsOf(t) {
 		for _, n := range p.Worlds(upTo17()) {
 			slow := p.Over != "" || p.Fabric.MaxPost+int(p.Fabric.Jitter)+int(p.Fabric.MaxPinned) != 0
 			if slow && n > 3 && n != 9 && !raceEnabled {

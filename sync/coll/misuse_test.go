@@ -163,7 +163,7 @@ func TestDisagreements(t *testing.T) {
 		}
 	}
 	for name, calls := range disagreements {
-		for _, p := range pgastest.Paths() {
+		for _, p := range pgastest.PathsOf(t) {
 			for _, n := range []int{2, 3} {
 				if p.Name != "mapped" && (n == 2 || testing.Short() && p.Name != "nic-good") {
 					continue
@@ -232,7 +232,7 @@ func TestDeathInTheMiddle(t *testing.T) {
 		calls["started "+name] = started(barrier, calls[name])
 	}
 	for name, call := range calls {
-		for _, p := range pgastest.Paths() {
+		for _, p := range pgastest.PathsOf(t) {
 			t.Run(name+"/"+p.Name, func(t *testing.T) {
 				const n, dead = 4, 2
 				p.TimeLimit = 15 * time.Second

@@ -17,6 +17,7 @@ var runners = map[string][]string{
 	"pgastest.Each":           {"all", "sim"},
 	"pgastest.EachReal":       {"all"},
 	"pgastest.Paths":          {"all"},
+	"pgastest.PathsOf":        {"all"},
 	"pgastest.Fabrics":        {"nic"},
 	"transporttest.NewFabric": {"nic"},
 	"pgastest.RunSim":         {"sim"},

@@ -116,6 +116,9 @@ func TestDebuggingCommands(t *testing.T) {
 	out, err := goCommand(t, "build", "-ldflags=-s -w", "-o", bin, "./cmd/pgasrun")
 	require.NoError(t, err, "%s", out)
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	flags, err := goCommand(t, "env", "GOFLAGS")
+	require.NoError(t, err, "%s", flags)
+	t.Setenv("GOFLAGS", strings.TrimSpace(string(flags))+" -gcflags=gopgas/docs/tutorial/...=-dwarf") // a reader has not switched it off
 	ran := 0
 	for _, b := range blocks(text(t, "docs/debugging.md")) {
 		if b.kind == "console" {
@@ -173,7 +176,7 @@ func shell(t *testing.T, command string) []string {
 }
 
 // speaker is a line that one of several ranks, or their launcher, prints beside the others: it may come at any time.
-var speaker = regexp.MustCompile(`^(I am |pgas: )?rank [0-9]|^pgasrun: `)
+var speaker = regexp.MustCompile(`^…?(I am |pgas: )?rank [0-9]|^pgasrun: `)
 
 // compare says how lines differ from those wanted; empty: they do not. An … in a wanted line stands for anything, and a line
 // of it for any lines. The lines of speakers come in any order.
@@ -225,6 +228,7 @@ func TestCompare(t *testing.T) {
 		{"a …", "a b c", ""},
 		{"a\na", "a", "nothing like a"},
 		{"a.c", "abc", "nothing like a.c"},
+		{"a\n…rank 0 x\n…rank 1 y\n…", "a\n[a thread rank 1 y\nrank 0 x\nends]", ""}, // a debugger has no whole lines
 	} {
 		require.Equal(t, c.why, compare(strings.Split(c.want, "\n"), strings.Split(c.lines, "\n")), "%q", c.want)
 	}

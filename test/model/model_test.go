@@ -24,10 +24,23 @@ import (
 
 var (
 	seed = flag.Uint64("model.seed", 0, "replay the traces of this seed; 0: a new one")
-	long = flag.Int("model.traces", 6, "traces of each configuration")
+	long = flag.Int("model.traces", 0, "traces of each configuration; 0: 6, and with -short 2 but for race builds")
 )
 
 func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
+
+// hurried: the same configurations get fewer traces; each run has other ones, and make check has all.
+func hurried() bool { return testing.Short() && !raceEnabled }
+
+func traces() uint64 {
+	switch {
+	case *long > 0:
+		return uint64(*long)
+	case hurried():
+		return 2
+	}
+	return 6
+}
 
 // The size of a trace.
 const (
@@ -63,7 +76,7 @@ func TestTraces(t *testing.T) {
 		for _, n := range path.Worlds([]int{1, 2, 3, 5}) {
 			t.Run(fmt.Sprintf("%s-%d", path.Name, n), func(t *testing.T) {
 				path.TimeLimit = patience
-				for i := range uint64(*long) {
+				for i := range traces() {
 					s := first + i
 					pgastest.RunConfig(t, n, path.Config, func(ctx context.Context, w *pgas.World) error {
 						return trace(ctx, w, s)
@@ -86,7 +99,7 @@ func TestTracesUnderEveryPolicy(t *testing.T) {
 				c.RegLimit = 0 // it would fail, as it should
 			}
 			first := max(1, *seed)
-			for i := range uint64(*long) {
+			for i := range traces() {
 				pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error { return trace(ctx, w, first+i) })
 				if t.Failed() {
 					t.Fatalf("replay with -model.seed=%d", first+i)
@@ -97,18 +110,21 @@ func TestTracesUnderEveryPolicy(t *testing.T) {
 }
 
 // TestTracesUnderEveryProtocol forces each way of small and of large transfers in turn, with a random size between the two,
-// on every NIC; and leaves the choice to the costs there.
+// on every NIC; and leaves the choice to the costs there. With -short each NIC has every second way.
 func TestTracesUnderEveryProtocol(t *testing.T) {
 	first := max(1, *seed)
 	rnd := rand.New(rand.NewPCG(first, 0xfade))
 	bulks := strings.Split("auto, register, lease, superpipe, copy, flat, onthefly, pipelined", ", ")
 	eagers := strings.Split("auto, inline, bounce, bypass", ", ")
-	for _, path := range pgastest.Paths() {
+	for turn, path := range pgastest.Paths() {
 		if !path.NIC {
 			continue
 		}
 		t.Run(path.Name, func(t *testing.T) {
 			for i, bulk := range bulks {
+				if hurried() && (turn+i)%2 != 0 {
+					continue
+				}
 				c := path.Config
 				c.TimeLimit = patience
 				if c.Bulk != "" && bulk != "register" {
@@ -144,7 +160,7 @@ func TestTracesBetweenProcesses(t *testing.T) {
 		}
 		t.Run(p.Name, func(t *testing.T) {
 			pgastest.RunProcsConfig(t, 3, p.Procs, func(ctx context.Context, w *pgas.World) error {
-				for i := range uint64(*long) {
+				for i := range traces() {
 					if err := trace(ctx, w, first+i); err != nil {
 						return fmt.Errorf("-model.seed=%d: %w", first+i, err)
 					}

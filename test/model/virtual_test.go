@@ -19,7 +19,7 @@ func TestTracesInVirtualTime(t *testing.T) {
 		"good": {}, "late": {Delay: 20 * time.Microsecond}, "unordered": {Delay: 20 * time.Microsecond, Reorder: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for i := range uint64(*long) {
+			for i := range traces() {
 				if raceEnabled && i == 2 {
 					break // nothing is concurrent there
 				}

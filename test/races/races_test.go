@@ -172,19 +172,23 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestPaths runs them all one after the other, in a world of each path between goroutine ranks.
+// TestPaths runs them all one after the other, in a world of each path between goroutine ranks; with -short a third of them, by turns, where
+// others are as different: but for mapped memory and the good NIC.
 func TestPaths(t *testing.T) {
-	for _, path := range pgastest.Paths() {
+	for turn, path := range pgastest.Paths() {
 		t.Run(path.Name, func(t *testing.T) {
 			path.TimeLimit = 5 * time.Minute // of an emulated NIC's machine
 			ps := quiet()
-			if testing.Short() && path.Over == "verbs" { // there each takes half a second
-				n := 0
-				ps = slices.DeleteFunc(ps, func(program) bool { n++; return n%3 != 0 })
+			if testing.Short() && !detector && path.Name != "mapped" && path.Name != "nic-good" {
+				ps = third(ps, turn)
 			}
 			judge(t, labels(ps), underCheck(t, path.Config, func(ctx context.Context, w *pgas.World) error { return playAll(ctx, w, ps) }))
 		})
 	}
+}
+
+func third(ps []program, turn int) []program {
+	return slices.DeleteFunc(ps, func(program) bool { turn++; return turn%3 != 0 })
 }
 
 // labels are those of several programs.
@@ -224,16 +228,21 @@ func TestSimulated(t *testing.T) {
 	simulate("undeclared", plain)
 }
 
-// TestProcesses runs them all one after the other, in one job of processes for each path.
+// TestProcesses runs them all one after the other, in one job of processes for each path; with -short a third over each NIC.
 func TestProcesses(t *testing.T) {
-	for _, path := range pgastest.ProcPaths() {
+	for turn, path := range pgastest.ProcPaths() {
 		t.Run(path.Name, func(t *testing.T) {
+			ps := programs()
+			if testing.Short() && !detector && path.Name != "mapped" {
+				ps = third(ps, turn)
+			}
 			path.Env = append(path.Env, "PGAS_CHECK=races")
+			path.TimeLimit = 5 * time.Minute
 			r, out := pgastest.StartProcs(t, ranks, path.Procs, 1, func(ctx context.Context, w *pgas.World) error {
-				return playAll(ctx, w, programs())
+				return playAll(ctx, w, ps)
 			})
 			require.Zero(t, r.Code, "%s\n%s", r.Cause, out)
-			judge(t, labels(programs()), headless(t, reports(t, out), false))
+			judge(t, labels(ps), headless(t, reports(t, out), false))
 		})
 	}
 }

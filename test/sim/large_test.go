@@ -42,8 +42,12 @@ func TestMemoryPerRank(t *testing.T) {
 		r := pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error { return w.Barrier(ctx) })
 		return float64(r.Heap) / float64(n)
 	}
+	most := many
+	if testing.Short() {
+		most = min(most, 256)
+	}
 	var last float64
-	for n := 64; n <= many; n *= 4 {
+	for n := 64; n <= most; n *= 4 {
 		b := perRank(n)
 		t.Logf("%d ranks: %.0f KiB each", n, b/1024)
 		require.Less(t, b, 8e6)

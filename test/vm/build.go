@@ -12,14 +12,14 @@ import (
 func Build(t testing.TB, pkg string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	compile(t, dir, ".test", slices.Concat([]string{"test", "-c"}, flags), []string{pkg})
+	compile(t, dir, ".test", slices.Concat([]string{"test", "-c", "-vet=off"}, flags), []string{pkg})
 	return filepath.Join(dir, filepath.Base(pkg)+".run")
 }
 
 // BuildAll compiles the tests of packages, all at once, into a folder: those of a/b become b.run. It blocks until they are there.
 func BuildAll(t testing.TB, dir string, packages ...string) {
 	t.Helper()
-	compile(t, dir, ".test", []string{"test", "-c"}, packages)
+	compile(t, dir, ".test", []string{"test", "-c", "-vet=off"}, packages)
 }
 
 // Program compiles a main package for a machine and returns the program's path.

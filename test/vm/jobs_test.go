@@ -45,10 +45,10 @@ var exampleWords = map[string]string{
 func jobPrograms(t *testing.T, length string) string {
 	t.Helper()
 	dir := t.TempDir()
-	tests := []string{"gopgas/window", "gopgas/sync", "gopgas/pgas", "gopgas/internal/proto"}
+	tests := []string{"gopgas/pgas", "gopgas/internal/proto"}
 	programs := []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank", "gopgas/test/vm/testdata/stale"}
 	if length == "long" {
-		tests = append(tests, "gopgas/sync/coll", "gopgas/test/races", "gopgas/test/model")
+		tests = append(tests, "gopgas/window", "gopgas/sync", "gopgas/sync/coll", "gopgas/test/races", "gopgas/test/model")
 		for name := range exampleWords {
 			programs = append(programs, "gopgas/examples/"+name)
 		}
@@ -99,7 +99,7 @@ func openToAll(t *testing.T, dir string) string {
 // boot for all.
 func TestJobs(t *testing.T) { testJobs(t, "short", 6*time.Minute) }
 
-// TestVerbsJobs is TestJobs with all tests of the suites, those of windows also under the kernel's limit, four ranks, flaps of the link, more
+// TestVerbsJobs is TestJobs with all tests of these and more suites, those of windows also under the kernel's limit, four ranks, flaps of the link, more
 // windows, random traces under every protocol, a third of the programs with races, and all examples.
 func TestVerbsJobs(t *testing.T) {
 	long(t)
@@ -151,8 +151,13 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 		`given up 1024 KiB, pinned 1024 KiB fewer`)
 	well("kmer", "verified by a serial count", `verbs +atomic +\d+`)
 	well("churn", `rank 1 made \d+ windows`)
-	passed("keys")
-	for _, suite := range []string{"window", "sync", "pgas"} {
+	suites := []string{"pgas"}
+	if length == "long" {
+		suites = append(suites, "window", "sync")
+	} else {
+		passed("keys") // the long part has these tests in proto
+	}
+	for _, suite := range suites {
 		passed(suite)
 		require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
 	}

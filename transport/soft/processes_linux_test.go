@@ -11,6 +11,12 @@ import (
 	"gopgas/transport/soft"
 )
 
+// Of tests of the dead: far less than the patience that peers who live are given, and far more than the death of one takes on a slow machine.
+const (
+	patience = time.Minute
+	promptly = 20 * time.Second
+)
+
 // TestProcesses does everything once between processes.
 func TestProcesses(t *testing.T) {
 	r, ps := job(t, soft.Config{}, 3)
@@ -138,7 +144,7 @@ func TestProcessLitmus(t *testing.T) {
 // of the job do not notice but for one completion.
 func TestKilledTarget(t *testing.T) {
 	for round := range 6 {
-		r, ps := job(t, soft.Config{}, 4)
+		r, ps := job(t, soft.Config{FailureTimeout: patience}, 4)
 		for _, p := range []int{2, 3} {
 			ps[p].begin("traffic %d 2000 1", 5-p)
 			require.Equal(t, "traffic", ps[p].line())
@@ -178,15 +184,15 @@ func TestKilledTarget(t *testing.T) {
 					failed++
 				}
 			}
-			require.Less(t, time.Since(killed), time.Second, "operations to the dead neither fail nor end")
+			require.Less(t, time.Since(killed), promptly, "operations to the dead neither fail nor end")
 		}
-		_, err := r.await(time.Second, func(c transport.Completion) bool { return c.Kind == transport.OpPeerDown && c.EP == r.eps[1] })
+		_, err := r.await(promptly, func(c transport.Completion) bool { return c.Kind == transport.OpPeerDown && c.EP == r.eps[1] })
 		require.NoError(t, err, "the death was not reported")
-		require.Less(t, time.Since(killed), time.Second)
+		require.Less(t, time.Since(killed), promptly)
 		seen := map[uint64]bool{}
 		broken := false
 		for len(seen) < len(sent) {
-			c, err := r.await(time.Second, func(transport.Completion) bool { return true })
+			c, err := r.await(promptly, func(transport.Completion) bool { return true })
 			require.NoError(t, err, "%d of %d were reported", len(seen), len(sent))
 			op, ok := sent[c.Cookie]
 			require.True(t, ok && !seen[c.Cookie], "%+v", c)
@@ -217,7 +223,7 @@ func TestKilledTarget(t *testing.T) {
 // buffers serve another rank afterwards, and its memory can be deregistered.
 func TestKilledSender(t *testing.T) {
 	for round, kind := range []transport.Kind{transport.OpSend, transport.OpWrite, transport.OpFetchAdd, transport.OpSend, transport.OpWrite} {
-		r, ps := job(t, soft.Config{}, 3)
+		r, ps := job(t, soft.Config{FailureTimeout: patience}, 3)
 		bytes := 4 << 20
 		if kind == transport.OpFetchAdd {
 			bytes = 8
@@ -242,7 +248,7 @@ func TestKilledSender(t *testing.T) {
 			r.got = r.got[:0]
 		}
 		require.NoError(t, ps[1].cmd.Process.Kill())
-		_, err := r.await(time.Second, func(c transport.Completion) bool { return c.Kind == transport.OpPeerDown })
+		_, err := r.await(promptly, func(c transport.Completion) bool { return c.Kind == transport.OpPeerDown })
 		require.NoError(t, err)
 		// Every buffer is either in the queue or reported.
 		for _, c := range r.got {
@@ -267,7 +273,7 @@ func TestKilledSender(t *testing.T) {
 		ps[2].end()
 		start := time.Now()
 		require.NoError(t, r.d.Deregister(r.reg))
-		require.Less(t, time.Since(start), time.Second, "waits for the dead")
+		require.Less(t, time.Since(start), promptly, "waits for the dead")
 	}
 }
 

@@ -184,7 +184,7 @@ func TestStrangeServers(t *testing.T) {
 	start := time.Now()
 	_, err = a.Connect(t.Context(), 1, fakeRank(t, nil))
 	require.ErrorIs(t, err, transport.ErrPeerGone)
-	require.Less(t, time.Since(start), 4*quick.FailureTimeout)
+	require.Less(t, time.Since(start), 20*quick.FailureTimeout)
 	var forged wire.Challenge // from one who does not know the secret
 	_, err = a.Connect(t.Context(), 1, fakeRank(t, forged.Append(nil)))
 	require.ErrorIs(t, err, errOtherSecret)
@@ -214,7 +214,7 @@ func TestSlowStrangers(t *testing.T) {
 	for _, s := range all {
 		require.Empty(t, s.dropped())
 	}
-	require.Less(t, time.Since(start), 4*quick.FailureTimeout)
+	require.Less(t, time.Since(start), 20*quick.FailureTimeout)
 	require.Eventually(t, func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()

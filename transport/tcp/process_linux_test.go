@@ -16,7 +16,11 @@ func noContext() context.Context { return context.Background() }
 
 // TestProcesses has four processes count on each other and write and read back, all at once.
 func TestProcesses(t *testing.T) {
-	const ranks, rounds = 4, 100
+	const ranks = 4
+	rounds := 100
+	if testing.Short() {
+		rounds = 30
+	}
 	me, children := job(t, ranks, 5*time.Second)
 	for r, c := range children[1:] {
 		var with []int
@@ -76,15 +80,20 @@ func flood(t *testing.T, me *peer, to int, strike func()) (failedAfter time.Dura
 	return time.Since(began)
 }
 
-// TestKilled kills a process under large transfers: all is reported within a second, others do not notice, and
+// TestKilled kills a process under large transfers: all is reported long before the failure timeout, others do not notice, and
 // the buffers can be deregistered.
 func TestKilled(t *testing.T) {
-	me, children := job(t, 4, 5*time.Second)
+	const timeout = time.Minute
+	me, children := job(t, 4, timeout)
 	require.NoError(t, me.exchange([]int{1, 2, 3}, 1))
-	children[2].exchange(t, 300, 3, 0)
-	children[3].exchange(t, 300, 2, 0)
+	rounds := 300
+	if testing.Short() {
+		rounds = 100
+	}
+	children[2].exchange(t, rounds, 3, 0)
+	children[3].exchange(t, rounds, 2, 0)
 	took := flood(t, me, 1, func() { require.NoError(t, children[1].cmd.Process.Kill()) })
-	require.Less(t, took, time.Second)
+	require.Less(t, took, timeout/3, "the connection's end was not noticed, but the silence")
 	require.NoError(t, me.exchange([]int{2, 3}, 50))
 	children[2].ok(t)
 	children[3].ok(t)
@@ -100,7 +109,7 @@ func TestStopped(t *testing.T) {
 	require.NoError(t, me.exchange([]int{1, 2}, 1))
 	children[2].exchange(t, 300, 0)
 	took := flood(t, me, 1, func() { require.NoError(t, children[1].cmd.Process.Signal(syscall.SIGSTOP)) })
-	require.Less(t, took, timeout+time.Second)
+	require.Less(t, took, 5*timeout)
 	require.Greater(t, took, timeout/2, "a peer must not be called gone too soon")
 	children[2].ok(t)
 	require.NoError(t, me.exchange([]int{2}, 50))
@@ -108,7 +117,7 @@ func TestStopped(t *testing.T) {
 	start := time.Now()
 	_, err := me.d.Connect(t.Context(), 1, me.cards[1].Address)
 	require.ErrorIs(t, err, transport.ErrPeerGone)
-	require.Less(t, time.Since(start), 2*timeout)
+	require.Less(t, time.Since(start), 5*timeout)
 	require.NoError(t, me.d.Deregister(me.reg))
 	require.NoError(t, children[1].cmd.Process.Kill())
 	require.NoError(t, children[1].cmd.Process.Signal(syscall.SIGCONT))

@@ -56,7 +56,10 @@ func TestLoopbackConforms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLoopbackUnderTest(c)
 			opt := Options{Kill: l.kill, FailureTimeout: 5 * time.Second}
-			if name != "full" || testing.Short() {
+			switch {
+			case testing.Short():
+				opt.Rounds, opt.Ops = 300, 400
+			case name != "full":
 				opt.Rounds, opt.Ops = 1000, 800
 			}
 			Run(t, l.open, opt)

@@ -88,12 +88,10 @@ part stalepinned ./stale.run pinned
 part stalebare bare
 part flap flap 0.7 job 2 ./rank.run flow 3000
 part alone flap 0.1 ./rank.run flow 1000 # all that it does is between its NIC and itself
-part keys ./proto.run -test.v -test.run='^(TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 if [ "$length" = short ]; then
 	part kmer job 2 --stats ./kmer.run ./genome.fa
-	part churn job 2 ./rank.run churn 50
-	part window ./window.run -test.v -test.short -test.run='^(TestViews|TestCreateOverSlices|TestPutSignal)$'
-	part sync ./sync.run -test.v -test.short -test.run='^(TestCounter|TestSignals)$'
+	part churn job 2 ./rank.run churn 20
+	part keys ./proto.run -test.v -test.run='^TestRefusedAlone$'
 	part pgas ./pgas.run -test.v -test.short -test.run='^(TestPtr|TestStatsAreExact|TestHeapGrowsOnDemand)$'
 else
 	for down in 0.1 0.1 0.3 0.05 0.3 1.2 0.2 0.3; do
