@@ -126,7 +126,7 @@ func memoryOver(name string, m proto.Memory, ranks int) []Fact {
 		},
 		{"memory", "leases, over " + name, mem.Text(m.Leases), "registered when others first put to memory that is not"},
 		{
-			"memory", "measuring, over " + name, mem.Text(m.Measuring + eager.MeasureBytes),
+			"memory", "measuring, over " + name, mem.Text(m.Measuring + 2*eager.MeasureBytes),
 			fmt.Sprintf("for some tens of milliseconds, when there have been some transfers; %s of it registered", mem.Text(m.Measuring)),
 		},
 	}

@@ -95,7 +95,7 @@ func (n *device) gaugeBytes() int {
 }
 
 // measure has what transfers cost measured, the first time it is called, between this rank and itself: beside whatever else the rank does,
-// which goes on with what was known before. It takes twenty to forty milliseconds, of one rank of the node at a time.
+// which goes on with what was known before. It takes thirty to sixty milliseconds, of one rank of the node at a time.
 func (n *device) measure() {
 	switch {
 	case n.gauge.begun.Swap(true):
