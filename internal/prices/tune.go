@@ -7,6 +7,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
+	"gopgas/internal/superpipe"
 	"gopgas/regmgr"
 	"gopgas/transport"
 )
@@ -17,6 +18,7 @@ const (
 	tuneLeast = 3                      // tries, however long they take
 	tuneTime  = 500 * time.Microsecond // for the others: what is short settles only after some
 	tuneSmall = 4 << 10                // bytes
+	tuneTurns = 16                     // pieces of memory, by turns
 )
 
 // tune finds out by how much transfers differ from their costs by the model: what this library's part of each takes, and
@@ -113,9 +115,10 @@ func tuneSizes(most int) (all []int) {
 	return all
 }
 
-// turns is the memory of try k: that of each begins where the one before has ended, as long as there is some.
+// turns is the memory of try k: that of each begins where the one before has ended, as long as there is some, and of tuneTurns at most: as a
+// program's buffers, which are in a cache if they are small.
 func turns(near mem.Range, k, bytes int) mem.Range {
-	return near.Slice(k*bytes%max(1, near.Bytes-bytes+1)&^7, bytes)
+	return near.Slice(k%tuneTurns*bytes%max(1, near.Bytes-bytes+1)&^7, bytes)
 }
 
 // query is a transfer that is tried.
@@ -137,10 +140,11 @@ func more(s *selector.Selector, all []tried, p selector.Protocol, get bool) (own
 // longest is beyond every transfer, bytes.
 const longest = 1 << 40
 
-// onwards is own which goes on in proportion to the bytes: beyond the last size it is the pace that differs, where this library's part is nothing.
+// onwards is own which goes on in proportion to the bytes where transfers are quicker than the model says: beyond the last size it is the pace
+// that differs, where this library's part is nothing. What makes them slower, or disturbed the last, does not grow.
 func onwards(own selector.More) selector.More {
 	last := own[len(own)-1]
-	if last.Bytes < tuneSmall {
+	if last.Bytes < tuneSmall || last.Seconds >= 0 {
 		return own
 	}
 	last.Seconds *= longest / float64(last.Bytes)
@@ -160,11 +164,20 @@ func cut(s *selector.Selector, all []tried, p selector.Protocol, get bool, t *se
 	if k < 1 || later(k) <= later(k-1) {
 		return own
 	}
-	*each = max(0, own[k].Seconds-own[k-1].Seconds) / float64(later(k)-later(k-1))
+	*each = min(max(0, own[k].Seconds-own[k-1].Seconds)/float64(later(k)-later(k-1)), apart(s.Machine().Model, own[k].Bytes, get))
 	for i := range own {
 		own[i].Seconds -= *each * float64(later(i))
 	}
 	return own
+}
+
+// apart is what a byte of so many takes more if nothing overlaps, in seconds: the time of the quicker one of copy and wire. What took longer still
+// was disturbed, and says nothing of longer transfers.
+func apart(m superpipe.Model, bytes int, get bool) float64 {
+	if get {
+		m = *m.Reading()
+	}
+	return min(1/m.Copy(float64(bytes)), 1/m.Net)
 }
 
 // one makes one transfer by a protocol.

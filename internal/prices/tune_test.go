@@ -47,6 +47,10 @@ func TestCut(t *testing.T) {
 		}
 	}
 	m := Published(testMachine()).Selector.Machine()
+	s := m.Selector(0)
+	cut(s, []tried{{4 * kib, 1e-5}, {256 * kib, 1}}, selector.Pipe, false, &m.Piped) // the last waited for a core
+	require.InEpsilon(t, 1/m.Model.Copy(256*kib), m.Piped.Put, 1e-9, "as if nothing overlapped, and no more")
+	m.Piped.Put = 0
 	require.Empty(t, cut(m.Selector(0), nil, selector.Pipe, false, &m.Piped))
 	require.Zero(t, m.Piped)
 }
@@ -56,7 +60,9 @@ func TestOnwards(t *testing.T) {
 	point := func(bytes int, seconds float64) selector.More {
 		return selector.More{{Bytes: bytes, Seconds: seconds}}
 	}
-	require.Equal(t, point(136, 1), onwards(point(136, 1)))
+	require.Equal(t, point(136, -1), onwards(point(136, -1)))
+	slower := append(point(136, 1e-7), point(1<<20, 2e-5)...)
+	require.Equal(t, slower, onwards(slower))
 	far := onwards(append(point(136, 1e-7), point(1<<20, -2e-5)...))
 	require.InEpsilon(t, -2e-5, far.At(1<<20), 1e-9)
 	require.InEpsilon(t, -32e-5, far.At(16<<20), 1e-9)
@@ -72,7 +78,7 @@ func TestTurns(t *testing.T) {
 			require.True(t, near.Contains(r))
 			seen[r.Addr()] = true
 		}
-		require.GreaterOrEqual(t, len(seen), min(tuneTries, near.Bytes/bytes), "%d bytes", bytes)
+		require.GreaterOrEqual(t, len(seen), min(tuneTurns, near.Bytes/bytes), "%d bytes", bytes)
 	}
 }
 
@@ -130,6 +136,6 @@ func TestTune(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 1<<20, w.past)
-		require.Len(t, m.Gets[selector.Register], 7)
+		require.GreaterOrEqual(t, len(m.Gets[selector.Register]), 6)
 	}
 }
