@@ -34,7 +34,7 @@ bench: ## our table beside the peers' (test/peers/run.sh), then all Go benchmark
 	@mkdir -p bin && OUT=bin test/peers/run.sh >bin/peers.md && cat bin/peers.md
 	go test -run '^$$' -bench . -benchmem -count 10 -timeout 1h ./... >bin/bench.txt
 	@$(TOOL) benchstat bin/bench.txt
-figures: ## make the papers' figures anew (docs/figures, docs/reproduction.md); 8 minutes on a quiet machine
+figures: ## make the papers' figures anew (docs/figures, docs/reproduction.md); some 11 minutes on a quiet machine
 	tools/figures.sh docs/figures
 fmt: ## format, and apply what go fix knows
 	$(TOOL) gofumpt -w . && go fix ./...

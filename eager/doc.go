@@ -35,7 +35,7 @@
 //     without a lock.
 //   - E4: what a use saves is the less of two cases: all that it touches is in the caches, or neither the slot nor the table's part is. Sizes at
 //     which a frequent use would save less than asking the table costs, in either case, have no threshold, and are not asked about.
-//   - E5: nothing here registers memory, and nothing allocates but New, Measure and a table that grows chains.
+//   - E5: nothing here registers memory, and nothing allocates but New, Measure and a table some line of which is full.
 //
 // # Concurrency
 //

@@ -15,6 +15,3 @@ func ready(r mem.Range) {
 	_ = unix.Madvise(r.Data(), unix.MADV_HUGEPAGE)
 	_ = unix.Madvise(r.Data(), unix.MADV_POPULATE_WRITE)
 }
-
-// largePage is where it begins to matter, bytes.
-const largePage = 2 << 20

@@ -35,6 +35,12 @@ figure eager 3 search
 figure eager 1 adapt
 BUSY= figure select 2 matrix # tcp has more busy threads than two
 
+# The choice where the target's memory is in buckets, and what each protocol is estimated to cost: tables only, some three minutes.
+for nic in soft tcp; do
+	PGAS_TRANSPORT=$nic PGAS_LOCAL=off PGAS_MAX_PINNED=64M bin/pgasrun -n 2 bin/pgasbench targets --span 134217728 >"$dir/targets-$nic.txt"
+	PGAS_TRANSPORT=$nic PGAS_LOCAL=off PGAS_MAX_PINNED=1G bin/pgasbench --explain >"$dir/explain-$nic.txt"
+done
+
 # Programs are recorded, and how they use their small buffers is counted.
 traces=$(mktemp -d)
 trap 'rm -rf "$traces"' EXIT

@@ -16,8 +16,8 @@
 // takes it at its word. When some transfers have been made the
 // engine calls Measure, which takes three steps. Package superpipe fits a model to writes and reads between both halves of
 // some memory of this rank, to copies and to registrations. Package eager measures copies and look-ups, with the difference between
-// few bytes through a slot and past it. Then tune makes transfers of several sizes by each protocol, and writes down by how much they
-// differ from the model so far. The rank's own transfers go on meanwhile, by the prices that there were.
+// few bytes through a slot and past it. Then tune has pipes cut by the model, makes transfers of several sizes by
+// each protocol, and writes down by how much they differ from the model so far: a part for the size, and one for each byte behind the first chunk. The rank's own transfers go on meanwhile, by the prices that there were.
 //
 // Where a peer's memory may be read Toward follows, at the next large transfer to one: how much longer reads of that take.
 //

@@ -3,6 +3,7 @@ package prices
 import (
 	"context"
 
+	"gopgas/eager"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/selector"
@@ -25,6 +26,8 @@ type NIC interface {
 	// Alone keeps whoever else polls out of the way, as far as that can be, until what it returns is called.
 	Alone() (done func())
 
+	// Cut has pipes cut by a model from now on, those of Piped and the program's.
+	Cut(m superpipe.Model)
 	// Slotted goes through the bounce pool, Piped through the superpipeline, Past from or to memory that cache keeps registered.
 	Slotted(get bool, user mem.Range) error
 	Piped(get bool, user mem.Range) error
@@ -52,7 +55,7 @@ type Memory struct {
 // coldest: so small a part of the memory at either end the longest transfer is, so that others find it in no cache.
 const coldest = 4
 
-// Measure measures what transfers cost between this rank and itself. It takes twenty to forty milliseconds, in which the rank's other
+// Measure measures what transfers cost between this rank and itself. It takes up to a hundred milliseconds, in which the rank's other
 // goroutines may use the NIC as they like. Every wait of it ends with ctx, or when the NIC is closed. After an error operations may
 // still be at work on Memory: see NIC.Flying.
 func Measure(ctx context.Context, c Config) (*Prices, error) {
@@ -89,6 +92,7 @@ func (c *Config) model(ctx context.Context) (*superpipe.Model, error) {
 	return superpipe.Measure(ctx, superpipe.Bench{
 		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, EP: transport.EP{Index: uint32(c.Rank)},
 		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: far.Addr(), RKey: c.Key.RKey, Longest: near.Bytes / coldest,
+		Cold: eager.MeasureBytes,
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Estimates measures the costs of this machine and NIC if that has not happened, and returns what each protocol that can
 // carry out the transfer q would cost: direct as if q's memory were registered, the others as if it were not. It may take
-// forty milliseconds.
+// a hundred milliseconds.
 func (e *Engine) Estimates(q selector.Query) ([]prices.Estimate, error) {
 	n := e.nic()
 	if n == nil {

@@ -79,10 +79,10 @@ func (n *device) idleCore() bool {
 	return n.e.Sched.Virtual() || idle.Always || busy*ranks <= idle.cores()
 }
 
-// gaugeMost is the memory at either end that is measured with, and gaugeShare: of what the NIC may pin it takes at most so
-// small a part.
+// gaugeMost is the memory at either end that is measured with: so much that what is long finds it in no cache. And gaugeShare: of what the NIC may
+// pin it takes at most so small a part.
 const (
-	gaugeMost  = 2 << 20
+	gaugeMost  = 8 << 20
 	gaugeShare = 16
 )
 
@@ -95,7 +95,7 @@ func (n *device) gaugeBytes() int {
 }
 
 // measure has what transfers cost measured, the first time it is called, between this rank and itself: beside whatever else the rank does,
-// which goes on with what was known before. It takes twenty to forty milliseconds, of one rank of the node at a time.
+// which goes on with what was known before. It takes up to a hundred milliseconds, of one rank of the node at a time.
 func (n *device) measure() {
 	switch {
 	case n.gauge.begun.Swap(true):

@@ -6,6 +6,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/internal/nic"
 	"gopgas/internal/selector"
+	"gopgas/internal/superpipe"
 	"gopgas/regmgr"
 	"gopgas/transport"
 )
@@ -77,6 +78,8 @@ func (l gaugeLane) Connect(rank int) error {
 func (l gaugeLane) Alone() (done func()) {
 	return l.n.NIC.Alone()
 }
+
+func (l gaugeLane) Cut(m superpipe.Model) { l.n.flights.Calibrate(m) }
 
 // journey is a transfer of a measurement.
 func (l gaugeLane) journey(get bool, p Path) journey {

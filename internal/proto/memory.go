@@ -6,7 +6,7 @@ import "gopgas/internal/nic"
 type Memory struct {
 	Slots, Scratch, Messages, Pipes int // registered while the NIC is open
 	Leases                          int // registered when others first put to memory that is not
-	Measuring                       int // registered for the tens of milliseconds that measuring takes
+	Measuring                       int // registered for the up to a hundred milliseconds that measuring takes
 }
 
 // Memory returns what the NIC in use takes of a rank in a world of so many ranks; zero without one.
@@ -17,6 +17,6 @@ func (e *Engine) Memory(ranks int) (m Memory) {
 	}
 	return Memory{
 		Slots: n.Slots * n.Slot, Scratch: nic.Pieces * nic.ScratchBytes, Messages: n.MessageBytes(ranks), Pipes: n.flights.Footprint(),
-		Leases: n.flights.Workspace(), Measuring: 2 * n.gaugeBytes(),
+		Leases: n.flights.Workspace(), Measuring: 3 * n.gaugeBytes(), // both ends, and one of them once more as a transfer registers it
 	}
 }

@@ -65,17 +65,18 @@ func (o More) AtLeast(seconds float64) More {
 	return o
 }
 
-// Tuning is what each chunk of a transfer but the first costs beside what the model says, in seconds: that has copies and the NIC
-// work side by side, and where both are programs on the same cores they do not. The zero Tuning is none.
+// Tuning is what each byte behind the first chunk of a transfer costs beside what the model says, in seconds: that has copies and the NIC
+// work side by side, and where both are programs on the same cores they do not, for as long as there is something to copy. The zero Tuning is
+// none.
 type Tuning struct{ Put, Get float64 }
 
-// of is that cost for a transfer in so many chunks.
-func (t Tuning) of(q Query, chunks int) float64 {
+// of is that cost for a transfer of which so many bytes are behind the first chunk.
+func (t Tuning) of(q Query, later int) float64 {
 	each := t.Put
 	if q.Get {
 		each = t.Get
 	}
-	return each * float64(max(0, chunks-1))
+	return each * float64(later)
 }
 
 // Selector holds the answers of Select for one machine; Machine.Selector makes it. Any goroutine may use it.
@@ -321,7 +322,7 @@ func (s *Selector) slotted(q Query, move float64) float64 {
 	}
 	p := superpipe.PlanWith(q.Bytes, float64(s.m.Slot), 1, superpipe.Rules{Slot: s.m.Slot})
 	if q.Get || q.Waited {
-		return move + s.chunked(q, &p, s.behind(q, move, laid*s.m.Slot)) + s.m.Slotted.of(q, p.Chunks)
+		return move + s.chunked(q, &p, s.behind(q, move, laid*s.m.Slot)) + s.m.Slotted.of(q, later(&p))
 	}
 	return max(move, move-s.behind(q, move, laid*s.m.Slot)+p.Busy(m, max(1, s.m.Slots))) + float64(p.Chunks)*s.m.Post
 }
@@ -355,13 +356,18 @@ func (s *Selector) moving(q Query, trip float64) float64 {
 	return first + float64(q.Moves-1)*max(0, first-part/m.Net)
 }
 
-// Chunks is into how many chunks the bounce pool or the superpipeline cuts a transfer.
-func (s *Selector) Chunks(p Protocol, q Query) int {
+// Later is how many bytes of a transfer through the bounce pool or the superpipeline are behind the first chunk.
+func (s *Selector) Later(p Protocol, q Query) int {
 	if p == Bounce {
-		return (q.Bytes + s.m.Slot - 1) / max(1, s.m.Slot)
+		return max(0, q.Bytes-s.m.Slot)
 	}
 	plan := s.plan(q, 0)
-	return plan.Chunks
+	return later(&plan)
+}
+
+func later(p *superpipe.Plan) int {
+	_, first := p.Piece(0)
+	return p.Bytes - first
 }
 
 // plan is that of the superpipeline, whose first chunk hides behind so many seconds.
@@ -415,7 +421,7 @@ func (s *Selector) piped(q Query, move float64) float64 {
 	p := s.plan(q, move)
 	hidden := s.behind(q, move, s.m.Fold*s.m.BulkSlot)
 	if q.Get || q.Waited {
-		return move + s.chunked(q, &p, hidden) + s.m.Piped.of(q, p.Chunks)
+		return move + s.chunked(q, &p, hidden) + s.m.Piped.of(q, later(&p))
 	}
 	return max(move, move-hidden+p.Busy(m, s.m.Fold)) + float64(p.Chunks)*s.m.Post
 }

@@ -22,6 +22,7 @@ type Bench struct {
 	Local       transport.SGE // four times as long as Longest, so that some of it is in no cache of a core
 	RAddr, RKey uint64        // as many bytes at the other end
 	Longest     int           // transfer to try, bytes; 0: all of Local
+	Cold        int           // bytes to copy long transfers out of, taken for some milliseconds: more than caches hold; less than four times Longest: that
 	Hurry       func() bool   // whether to be content with what has been tried once; nil: no
 }
 
@@ -76,10 +77,58 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 	m.Gap = max(many-one, leastGap*time.Duration(count-1)).Seconds() / float64(count-1)
 	m.Latency = one.Seconds() / 2
 	m.Net = bandwidth(m.Writes)
+	if m.Slowed, err = b.slowed(ctx, longest, m.Net); err != nil {
+		return nil, fmt.Errorf("measure copies beside large transfers: %w", err)
+	}
 	if err := b.register(m, longest); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// beside is how many copies, and as many with a write under way, tell by how much the one slows the other; beneath leastBeside bytes there is
+// none long enough. A copy is shorter than the write by copyPart.
+const (
+	beside      = 7
+	leastBeside = 64 << 10
+	copyPart    = 4
+)
+
+// slowed measures by how much of B_net copies are slower beside a write, by turns.
+func (b *Bench) slowed(ctx context.Context, longest int, net float64) (float64, error) {
+	if longest < leastBeside {
+		return 0, nil
+	}
+	n := longest / copyPart
+	from, to := mem.Of(make([]uint64, beside*2*n/8)), mem.Of(make([]uint64, copySlot/8))
+	clear(from.Data())
+	var took [2][]time.Duration // alone, beside
+	for k := range 2 * beside {
+		part, tell := from.Slice(k*n, n), &took[k%2]
+		copies := func() {
+			began := b.Sched.Now()
+			for at := 0; at < n; at += to.Bytes {
+				copy(to.Data(), part.Slice(at, min(to.Bytes, n-at)).Data())
+			}
+			*tell = append(*tell, b.Sched.Now()-began)
+		}
+		if k%2 == 0 {
+			copies()
+		} else if err := b.moving(ctx, transport.OpWrite, 1, 0, longest, copies); err != nil {
+			return 0, err
+		}
+	}
+	slices.Sort(took[0])
+	slices.Sort(took[1])
+	return slowdown(n, took[0][beside/4], took[1][beside/4], net), nil
+}
+
+// slowdown is by how much of a bandwidth copies of so many bytes are slower that take the latter time, than those that take the former: 0 to 1.
+func slowdown(bytes int, alone, beside time.Duration, net float64) float64 {
+	if alone <= 0 || beside <= alone {
+		return 0
+	}
+	return min(1, float64(bytes)*(1/alone.Seconds()-1/beside.Seconds())/net)
 }
 
 // sizes are powers of four up to the longest, and all there is, which no cache of a core holds: so is what is longer.
@@ -179,6 +228,11 @@ type task struct {
 
 // move makes n writes or reads of some bytes at a place and waits until all are reported.
 func (b *Bench) move(ctx context.Context, kind transport.Kind, n, at, bytes int) error {
+	return b.moving(ctx, kind, n, at, bytes, nil)
+}
+
+// moving is move that does something while the NIC is at the first of them.
+func (b *Bench) moving(ctx context.Context, kind transport.Kind, n, at, bytes int, meanwhile func()) error {
 	op := transport.Op{
 		Kind: kind, Flags: transport.FlagSignaled, NSGE: 1, EP: b.EP,
 		SGE: [4]transport.SGE{{Mem: b.Local.Mem.Slice(at, bytes), LKey: b.Local.LKey}}, RAddr: b.RAddr + uint64(at), RKey: b.RKey,
@@ -193,6 +247,10 @@ func (b *Bench) move(ctx context.Context, kind transport.Kind, n, at, bytes int)
 			return err
 		}
 		ops = ops[posted:]
+		if posted > 0 && meanwhile != nil {
+			meanwhile()
+			meanwhile = nil
+		}
 		k, err := b.Poll(cq[:])
 		if err != nil {
 			return err
@@ -212,22 +270,26 @@ func (b *Bench) move(ctx context.Context, kind transport.Kind, n, at, bytes int)
 }
 
 // copies measures B_copy(L) at powers of two, as the first transfer of a buffer copies: out of a source that is in no cache of
-// a core, since each copy goes on where the one before has ended, into a slot.
+// a core, since each copy goes on where the one before has ended, into a slot. Long ones go through so much memory that it is in none of the machine's,
+// and the last is long: that needs no registration, and so is measured also where the transfers that are tried are shorter.
 func (b *Bench) copies(longest int) func(bytes float64) float64 {
 	most := coldest * longest
-	from, to := mem.Of(make([]uint64, most/8+1)), mem.Of(make([]uint64, copySlot/8))
+	from, to := mem.Of(make([]uint64, max(most, b.Cold)/8+1)), mem.Of(make([]uint64, copySlot/8))
 	clear(from.Data())
 	clear(to.Data())
 	var sizes, speeds []float64
 	var what []task
 	var rounds []int
 	start := 0 // of the next copy
-	for n := min(Block, most); ; n = min(2*n, most) {
-		r := max(1, 64<<10/n) // enough for the clock
+	try := func(n int) {
+		r, within := max(1, 64<<10/n), most // enough for the clock
+		if n >= longTry {
+			within = from.Bytes
+		}
 		sizes, rounds = append(sizes, float64(n)), append(rounds, r)
 		what = append(what, task{n, func() error {
 			for range r {
-				if start+n > most {
+				if start+n > within {
 					start = 0
 				}
 				for at := 0; at < n; at += to.Bytes {
@@ -237,9 +299,13 @@ func (b *Bench) copies(longest int) func(bytes float64) float64 {
 			}
 			return nil
 		}})
-		if n == most {
-			break
-		}
+	}
+	for n := min(Block, most); n < most; n *= 2 {
+		try(n)
+	}
+	try(most)
+	if most < b.Cold/coldest {
+		try(b.Cold / coldest)
 	}
 	took, _ := b.times(what...) // copies do not fail
 	for i, n := range sizes {

@@ -47,7 +47,9 @@ func TestMeasure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ds, _ := open(t, 2)
 			closeAll(t, ds)
-			m, err := Measure(t.Context(), bench(t, ds, 256<<10))
+			b := bench(t, ds, 256<<10)
+			b.Cold = 8 << 20
+			m, err := Measure(t.Context(), b)
 			require.NoError(t, err)
 			for what, v := range map[string]float64{
 				"g": m.Gap, "lambda": m.Latency, "B_net": m.Net, "B_copy": m.Copy(1e5), "B_copy of little": m.Copy(1), "B_copy of much": m.Copy(1e12),
@@ -55,6 +57,8 @@ func TestMeasure(t *testing.T) {
 			} {
 				require.True(t, v > 0 && !math.IsInf(v, 0), "%s is %v", what, v)
 			}
+			require.True(t, 0 <= m.Slowed && m.Slowed <= 1, "%v", m.Slowed)
+			require.NotEqual(t, m.Copy(1<<20), m.Copy(8<<20), "copies out of main memory are no longer than those that fit into caches")
 			p := PlanPut(m, 1<<20, Rules{Slot: 1 << 17})
 			require.Positive(t, p.Time(m, 0))
 		})
@@ -98,4 +102,33 @@ func TestBetween(t *testing.T) {
 	for x, want := range map[float64]float64{0: 10, 1: 10, 1.5: 15, 2: 20, 3: 10, 4: 0, 9: 0} {
 		require.InDelta(t, want, between(xs, ys, x), 1e-9)
 	}
+}
+
+// TestSlowdown: by how much of the wire's bandwidth copies beside it are slower, by hand: 1000 bytes in 100 ns are 10 GB/s, in 125 ns 8 GB/s.
+func TestSlowdown(t *testing.T) {
+	for _, c := range []struct {
+		alone, beside time.Duration
+		net, want     float64
+	}{
+		{100, 125, 4e9, 0.5},
+		{100, 125, 1e9, 1},
+		{100, 100, 1e9, 0},
+		{100, 90, 1e9, 0},
+		{0, 90, 1e9, 0},
+	} {
+		require.InDelta(t, c.want, slowdown(1000, c.alone, c.beside, c.net), 1e-9, "%+v", c)
+	}
+}
+
+// TestRatioBesideTheNIC: chunks grow by what copies do while the NIC is at work.
+func TestRatioBesideTheNIC(t *testing.T) {
+	m := &Model{Gap: 1e-7, Latency: 1e-6, Net: 2e9, Copy: func(float64) float64 { return 5.2e9 }}
+	for slowed, want := range map[float64]float64{0: steepest, 0.8: 1.8, 1: m.OverlappedRatio(1 << 20)} {
+		m.Slowed = slowed
+		p := PlanPut(m, 1<<20, Rules{Slot: 1 << 17})
+		require.InDelta(t, want, p.Ratio, 1e-9)
+	}
+	m.Copy = func(float64) float64 { return 3e9 }
+	p := PlanPut(m, 1<<20, Rules{Slot: 1 << 17})
+	require.InDelta(t, 1, p.Ratio, 0, "what does not outrun the wire beside it is sent in equal chunks")
 }

@@ -19,6 +19,9 @@ type Model struct {
 	// cache level.
 	Copy func(bytes float64) float64
 
+	// Slowed is by how much of B_net copies are slower while the NIC moves bytes: 1 at most (section 3), 0 where it does not disturb them.
+	Slowed float64
+
 	RegLatency float64 // lambda_reg: of registering nothing
 	Reg        float64 // B_reg: of registering much
 

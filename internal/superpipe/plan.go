@@ -122,9 +122,9 @@ func count(length int, first, q float64, slot int) int {
 	return int(math.Ceil(gaps(float64(length), first, q) - 1e-9))
 }
 
-// ratio is the planner's q: 1 where copying is not faster than the network, steepest at most.
+// ratio is the planner's q, of copies beside the NIC: 1 where those are not faster than the network, steepest at most.
 func ratio(m *Model, length int) float64 {
-	if q := m.Ratio(float64(length)); q >= flattest && !math.IsInf(q, 1) && !math.IsNaN(q) {
+	if q := m.Ratio(float64(length)) - m.Slowed; q >= flattest && !math.IsInf(q, 1) && !math.IsNaN(q) {
 		return min(q, steepest)
 	}
 	return 1

@@ -59,6 +59,24 @@ func spreadOf(values []float64) spread {
 	return spread{(v[(len(v)-1)/2] + v[len(v)/2]) / 2, v[0], v[len(v)-1]}
 }
 
+// pairedMore is by how many percent what was taken by turns is more, pair by pair: the median, and the ends of its interval of 95 %, by the binomial
+// distribution of how many pairs are below (normal from some ten on; of fewer, least and most).
+func pairedMore(base, other []float64) spread {
+	n := min(len(base), len(other))
+	more := make([]float64, n)
+	for i := range more {
+		more[i] = 100 * (other[i]/base[i] - 1)
+	}
+	s := spreadOf(more)
+	if n == 0 {
+		return s
+	}
+	slices.Sort(more)
+	k := max(0, int(float64(n)/2-0.98*math.Sqrt(float64(n))))
+	s.least, s.most = more[k], more[n-1-k]
+	return s
+}
+
 // times is the spread of all values multiplied.
 func (s spread) times(f float64) spread { return spread{s.median * f, s.least * f, s.most * f} }
 

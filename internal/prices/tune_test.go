@@ -1,0 +1,141 @@
+package prices
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/internal/selector"
+	"gopgas/internal/superpipe"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// TestCut: what was tried costs what it took, whatever the number of its chunks, and more beyond it by the bytes that are cut.
+func TestCut(t *testing.T) {
+	const fixed, each = 2e-6, 3e-11 // seconds, and seconds a byte
+	for _, get := range []bool{false, true} {
+		for p, sizes := range map[selector.Protocol][]int{
+			selector.Bounce: {256, 4 * kib, 64 * kib, 256 * kib},
+			selector.Pipe:   {4 * kib, 64 * kib, 256 * kib},
+		} {
+			m := Published(testMachine()).Selector.Machine()
+			s := m.Selector(0)
+			took := func(bytes int) float64 {
+				q := query(p, get, bytes)
+				return s.Cost(p, q) + fixed + each*float64(s.Later(p, q))
+			}
+			var all []tried
+			for _, n := range sizes {
+				all = append(all, tried{n, took(n)})
+			}
+			own, tuning := &m.Puts, &m.Slotted
+			if get {
+				own = &m.Gets
+			}
+			if p == selector.Pipe {
+				tuning = &m.Piped
+			}
+			own[p] = cut(s, all, p, get, tuning)
+			now := m.Selector(0)
+			for _, n := range append(sizes, 16<<20) {
+				require.InEpsilon(t, took(n), now.Cost(p, query(p, get, n)), 1e-9, "%v, %d bytes, get %v", p, n, get)
+			}
+		}
+	}
+	m := Published(testMachine()).Selector.Machine()
+	s := m.Selector(0)
+	cut(s, []tried{{4 * kib, 1e-5}, {256 * kib, 1}}, selector.Pipe, false, &m.Piped) // the last waited for a core
+	require.InEpsilon(t, 1/m.Model.Copy(256*kib), m.Piped.Put, 1e-9, "as if nothing overlapped, and no more")
+	m.Piped.Put = 0
+	require.Empty(t, cut(m.Selector(0), nil, selector.Pipe, false, &m.Piped))
+	require.Zero(t, m.Piped)
+}
+
+// TestOnwards: beyond what was tried registered memory moves at the pace that was seen; where only few bytes were tried there is none.
+func TestOnwards(t *testing.T) {
+	point := func(bytes int, seconds float64) selector.More {
+		return selector.More{{Bytes: bytes, Seconds: seconds}}
+	}
+	require.Equal(t, point(136, -1), onwards(point(136, -1)))
+	slower := append(point(136, 1e-7), point(1<<20, 2e-5)...)
+	require.Equal(t, slower, onwards(slower))
+	far := onwards(append(point(136, 1e-7), point(1<<20, -2e-5)...))
+	require.InEpsilon(t, -2e-5, far.At(1<<20), 1e-9)
+	require.InEpsilon(t, -32e-5, far.At(16<<20), 1e-9)
+}
+
+// TestTurns: each try finds memory in turn, all of it inside.
+func TestTurns(t *testing.T) {
+	near := mem.Of(make([]uint64, 8*kib))
+	for _, bytes := range []int{64, 4 * kib, 40 * kib, 64 * kib} {
+		seen := map[uint64]bool{}
+		for k := range tuneTries {
+			r := turns(near, k, bytes)
+			require.True(t, near.Contains(r))
+			seen[r.Addr()] = true
+		}
+		require.GreaterOrEqual(t, len(seen), min(tuneTurns, near.Bytes/bytes), "%d bytes", bytes)
+	}
+}
+
+// workshop is a NIC that moves nothing, and knows how pipes are to be cut before one is tried.
+type workshop struct {
+	NIC
+	model   *superpipe.Model
+	refuses error
+	past    int
+	most    int
+}
+
+func (w *workshop) Cut(m superpipe.Model) { w.model = &m }
+
+func (w *workshop) Slotted(_ bool, user mem.Range) error {
+	w.most = max(w.most, user.Bytes)
+	return nil
+}
+
+func (w *workshop) Piped(bool, mem.Range) error {
+	if w.model == nil {
+		return errors.New("a pipe is tried that is cut by another model")
+	}
+	return nil
+}
+
+func (w *workshop) Past(get bool, user mem.Range, cache *regmgr.Manager) error {
+	w.past = max(w.past, user.Bytes)
+	if covered, _ := cache.Known(user, transport.LocalWrite); !covered {
+		return errors.New("it is not registered yet")
+	}
+	return nil
+}
+
+func (w *workshop) Register(mem.Range, transport.Access) (transport.Region, error) {
+	return transport.Region{}, w.refuses
+}
+
+func (w *workshop) Deregister(transport.Region) error { return nil }
+
+// TestTune: pipes are cut by the model whose costs are tuned, and registered memory is tried as long as there is some, unless the NIC has no
+// room for it.
+func TestTune(t *testing.T) {
+	for _, refuses := range []error{nil, transport.ErrLimit} {
+		w := &workshop{refuses: refuses}
+		c := Config{Sched: sched.Process(1), NIC: w, Machine: testMachine(), Memory: mem.Of(make([]uint64, 4<<20/8))}
+		m := Published(testMachine()).Selector.Machine()
+		require.NoError(t, c.tune(&m, bySlot{bytes: 136}))
+		require.NotNil(t, w.model)
+		require.InDelta(t, m.Model.Net, w.model.Net, 0)
+		require.Equal(t, 1<<20, w.most, "of what is cut some is tried that is longer than a slot")
+		if refuses != nil {
+			require.Zero(t, w.past)
+			require.Len(t, m.Puts[selector.Direct], 1)
+			continue
+		}
+		require.Equal(t, 1<<20, w.past)
+		require.GreaterOrEqual(t, len(m.Gets[selector.Register]), 6)
+	}
+}
