@@ -139,7 +139,21 @@ func TestPartsByNodes(t *testing.T) {
 		{64, 32, 2, 2, 8, false},
 		{66, 17, 2, 4, 8, true},
 	} {
-		require.Equal(t, c.want, partsInTwo(c.n, c.nodes, c.smallest, c.largest, c.part, payload), "%+v", c)
+		require.Equal(t, c.want, c.part > 0 && partsInSlices(c.n, c.nodes, c.smallest, c.largest, c.part, payload, 1) == c.part, "%+v", c)
+	}
+	for _, c := range []struct{ n, nodes, k, part, turns, want int }{ // nodes of k each
+		{64, 8, 8, 255, 1, 255},
+		{64, 8, 8, 256, 1, 128}, // two slices of the same length
+		{64, 8, 8, 512, 3, 171},
+		{64, 8, 8, 1000, 4, 0},
+		{32, 4, 8, 512, 1, 0},
+		{32, 4, 8, 1000, 2, 500},
+		{64, 4, 16, 1000, 4, 250},
+		{64, 4, 16, 2000, 8, 0},
+		{64, 64, 1, 1000, 4, 0},
+		{64, 1, 64, 1000, 4, 0},
+	} {
+		require.Equal(t, c.want, partsInSlices(c.n, c.nodes, c.k, c.k, c.part, payload, c.turns), "%+v", c)
 	}
 	require.False(t, throughLeaders(1, 0, payload))
 	require.True(t, throughLeaders(2, payload, payload))

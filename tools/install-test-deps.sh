@@ -2,7 +2,7 @@
 # install-test-deps.sh   installs the Debian packages that the tests need and this machine lacks: a C compiler
 # (the race detector and the verbs shim are C), MPICH (real MPI programs run under our launcher, and ours
 # under theirs), Slurm (ours run under its srun), ssh with its server, ip and unshare (jobs on several hosts, made of namespaces), the header of libibverbs (our declarations are compared with it),
-# gdb (the page on debugging), a browser without a screen (the launcher's page is looked at) and an emulator of arm64
+# gdb (the page on debugging), a browser without a screen (the launcher's page is looked at), node with npm (Perfetto opens our traces) and an emulator of arm64
 # processors (our assembly for them runs in it). It asks nothing and touches no network when everything is there.
 set -eu
 
@@ -23,6 +23,8 @@ need mpich command -v mpiexec.hydra
 need libmpich-dev command -v mpicc.mpich
 need gdb command -v gdb
 need chromium-headless-shell browser
+need nodejs command -v node
+need npm command -v npm
 need slurmctld test -e /usr/sbin/slurmctld
 need slurmd test -e /usr/sbin/slurmd
 need slurm-client command -v srun

@@ -14,8 +14,8 @@ import (
 	"gopgas/internal/cost"
 )
 
-// Built once for all tests: pgasrun itself, the program of the launcher's tests that plays a rank, and one of real ranks.
-var pgasrun, rank, traffic string
+// Built once for all tests: pgasrun itself, the program of the launcher's tests that plays a rank, and two of real ranks.
+var pgasrun, rank, traffic, heat string
 
 func TestMain(m *testing.M) {
 	// nohup and some shells let tests begin with HUP ignored, and what they start would ignore it too.
@@ -25,9 +25,10 @@ func TestMain(m *testing.M) {
 		os.Stderr.WriteString(err.Error() + "\n")
 		os.Exit(1)
 	}
-	pgasrun, rank, traffic = filepath.Join(dir, "pgasrun"), filepath.Join(dir, "rank"), filepath.Join(dir, "traffic")
+	pgasrun, rank = filepath.Join(dir, "pgasrun"), filepath.Join(dir, "rank")
+	traffic, heat = filepath.Join(dir, "traffic"), filepath.Join(dir, "heat")
 	code := 1
-	if build(dir, ".", "../../internal/launch/testdata/rank", "./testdata/traffic") {
+	if build(dir, ".", "../../internal/launch/testdata/rank", "./testdata/traffic", "../../examples/heat") {
 		code = m.Run()
 	}
 	os.RemoveAll(dir)

@@ -70,3 +70,42 @@ func ExampleMap_AddAll() {
 	})
 	// Output: 10 keys, 10 for each
 }
+
+// Everybody brings what he has, and nobody needs to know how much it is in all. What is deleted is gone for all.
+func ExampleMap_Merge() {
+	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {
+		m, err := hashmap.New[int64](ctx, w.Team(), 0)
+		if err != nil {
+			return err
+		}
+		keys, ones := make([]uint64, 1000), make([]int64, 1000)
+		for i := range keys {
+			keys[i], ones[i] = uint64(i+500*w.Rank()), 1 // the two have 500 in common
+		}
+		if err := m.Merge(ctx, keys, ones); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			there, err := m.Delete(700)
+			if err != nil {
+				return err
+			}
+			again, err := m.Delete(700)
+			if err != nil {
+				return err
+			}
+			fmt.Println(there, again)
+		}
+		n, err := m.Len(ctx)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			fmt.Println(n, "keys")
+		}
+		return m.Free(ctx)
+	})
+	// Output:
+	// true false
+	// 1499 keys
+}

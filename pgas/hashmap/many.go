@@ -13,14 +13,15 @@ import (
 const together = 1024
 
 // AddAll adds vs[i] to the value of keys[i] for all i, as Add does. On return keys and vs may be reused; the sums are there after a Fence. Ending ctx
-// ends the wait; then, and after an error, some of the keys have been added to, and some may be there that have not.
+// ends the wait; then, and after an error, some of the keys have been added to, and some may be there that have not. Merge is for what may need more
+// room than there is.
 func (m *Map[V]) AddAll(ctx context.Context, keys []uint64, vs []V) error {
 	if len(keys) != len(vs) {
 		return fmt.Errorf("add all: %w: %d keys and %d values", pgas.ErrRange, len(keys), len(vs))
 	}
 	for len(keys) > 0 {
 		n := min(together, len(keys))
-		b := batch[V]{m: m, keys: keys[:n], tries: make([]int, n), was: make([]uint64, n), handles: make([]window.Handle, 0, n)}
+		b := newBatch(m, keys[:n])
 		if err := b.take(ctx); err != nil {
 			return err
 		}
@@ -42,6 +43,11 @@ type batch[V window.Word] struct {
 	handles []window.Handle
 }
 
+func newBatch[V window.Word](m *Map[V], keys []uint64) batch[V] {
+	n := len(keys)
+	return batch[V]{m: m, keys: keys, tries: make([]int, n), was: make([]uint64, n), handles: make([]window.Handle, 0, n)}
+}
+
 // take finds the places of all: in each round those that have none yet try their next one.
 func (b *batch[V]) take(ctx context.Context) error {
 	without := make([]int, len(b.keys))
@@ -54,7 +60,7 @@ func (b *batch[V]) take(ctx context.Context) error {
 		}
 		next := without[:0]
 		for _, i := range without {
-			if b.was[i] == 0 || b.was[i] == word(b.keys[i]) {
+			if b.was[i] == free || b.was[i] == word(b.keys[i]) {
 				continue
 			}
 			if b.tries[i]++; b.tries[i] == b.m.tries(b.keys[i]) {
@@ -73,7 +79,7 @@ func (b *batch[V]) round(ctx context.Context, of []int) error {
 	var first error
 	for _, i := range of {
 		member, disp := b.m.place(b.keys[i], b.tries[i])
-		h, err := window.CompareSwapNB(b.m.keys, member, disp, 0, word(b.keys[i]), &b.was[i])
+		h, err := window.CompareSwapNB(b.m.keys, member, disp, free, word(b.keys[i]), &b.was[i])
 		if err != nil {
 			first = err
 			break

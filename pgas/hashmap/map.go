@@ -11,7 +11,7 @@ import (
 	"gopgas/window"
 )
 
-// ErrFull: there is no free place for another key.
+// ErrFull: there is no free place for another key; Grow makes some.
 var ErrFull = errors.New("the map is full")
 
 // mostCapacity keeps the numbers of places from overflowing.
@@ -27,18 +27,30 @@ type Map[V window.Word] struct {
 
 // New returns an empty map with room for capacity different keys or more. Collective over t; the capacity is the same everywhere.
 func New[V window.Word](ctx context.Context, t *pgas.Team, capacity int) (*Map[V], error) {
+	if err := agreed(ctx, t, capacity); err != nil {
+		return nil, fmt.Errorf("new map: %w", err)
+	}
+	return allocate[V](ctx, t, capacity)
+}
+
+// agreed makes sure that all members name the same capacity, one that can be.
+func agreed(ctx context.Context, t *pgas.Team, capacity int) error {
 	all := make([]int, t.Size())
 	if err := pgsync.AllGather(ctx, t, all, []int{capacity}); err != nil {
-		return nil, fmt.Errorf("new map: %w", err)
+		return err
 	}
 	for m, c := range all {
 		if c != capacity {
-			return nil, fmt.Errorf("new map: %w: room for %d keys on this rank, for %d on rank %d", pgsync.ErrMismatch, capacity, c, t.WorldRank(m))
+			return fmt.Errorf("%w: room for %d keys on this rank, for %d on rank %d", pgsync.ErrMismatch, capacity, c, t.WorldRank(m))
 		}
 	}
 	if capacity < 0 || capacity > mostCapacity {
-		return nil, fmt.Errorf("new map: %w: room for %d keys, needed from 0 to %d", pgas.ErrRange, capacity, mostCapacity)
+		return fmt.Errorf("%w: room for %d keys, needed from 0 to %d", pgas.ErrRange, capacity, mostCapacity)
 	}
+	return nil
+}
+
+func allocate[V window.Word](ctx context.Context, t *pgas.Team, capacity int) (*Map[V], error) {
 	m := &Map[V]{table: newTable(capacity, t.Size())}
 	var err error
 	if m.keys, err = window.Allocate[uint64](ctx, t, m.part()); err != nil {
@@ -65,8 +77,8 @@ func (m *Map[V]) Team() *pgas.Team { return m.values.Team() }
 func (m *Map[V]) take(key uint64) (member, disp int, err error) {
 	for i := range m.tries(key) {
 		member, disp = m.place(key, i)
-		was, err := window.CompareSwap(m.keys, member, disp, 0, word(key))
-		if err != nil || was == 0 || was == word(key) {
+		was, err := window.CompareSwap(m.keys, member, disp, free, word(key))
+		if err != nil || was == free || was == word(key) {
 			return member, disp, err
 		}
 	}
@@ -74,7 +86,7 @@ func (m *Map[V]) take(key uint64) (member, disp int, err error) {
 }
 
 func (m *Map[V]) full(key uint64) error {
-	return fmt.Errorf("key %d: %w: all %d places are taken; make it with a larger capacity", key, ErrFull, m.places())
+	return fmt.Errorf("key %d: %w: all %d places that it may have are taken; grow the map", key, ErrFull, m.tries(key))
 }
 
 // Add adds v to the value of a key, which is 0 if the key is new, and returns what it was. It is done at the owner on return.
@@ -98,18 +110,35 @@ func (m *Map[V]) Swap(key uint64, v V) (old V, err error) {
 // Load returns the value of a key; ok is false if there is no such key. One that another rank is bringing at the moment may be there with the
 // value 0.
 func (m *Map[V]) Load(key uint64) (v V, ok bool, err error) {
+	member, disp, ok, err := m.find(key)
+	if err != nil || !ok {
+		return v, false, err
+	}
+	v, err = window.FetchAdd(m.values, member, disp, 0)
+	return v, err == nil, err
+}
+
+// find returns the place of a key; ok is false if it has none.
+func (m *Map[V]) find(key uint64) (member, disp int, ok bool, err error) {
 	for i := range m.tries(key) {
-		member, disp := m.place(key, i)
+		member, disp = m.place(key, i)
 		was, err := window.FetchOr(m.keys, member, disp, 0)
-		if err != nil || was == 0 {
-			return v, false, err
-		}
-		if was == word(key) {
-			v, err = window.FetchAdd(m.values, member, disp, 0)
-			return v, err == nil, err
+		if err != nil || was == free || was == word(key) {
+			return member, disp, err == nil && was != free, err
 		}
 	}
-	return v, false, nil
+	return 0, 0, false, nil
+}
+
+// Delete removes a key with its value; ok is false if there was no such key, or another rank was quicker. It is done at the owner on return: who
+// brings the key later finds it new. What other ranks do to its value at the same time is done before it goes. Its place is nobody's until the map grows.
+func (m *Map[V]) Delete(key uint64) (ok bool, err error) {
+	member, disp, ok, err := m.find(key)
+	if err != nil || !ok {
+		return false, err
+	}
+	was, err := window.CompareSwap(m.keys, member, disp, word(key), dead)
+	return err == nil && was == word(key), err
 }
 
 // Mine iterates over the keys that lie on this rank, and their values, in no particular order. It reads this rank's memory as it is: between two
@@ -118,7 +147,7 @@ func (m *Map[V]) Mine() iter.Seq2[uint64, V] {
 	return func(yield func(uint64, V) bool) {
 		values := m.values.Local()
 		for disp, w := range m.keys.Local() {
-			if w != 0 && !yield(m.keyOf(w, disp), values[disp]) {
+			if key, ok := m.keyOf(w, disp); ok && !yield(key, values[disp]) {
 				return
 			}
 		}

@@ -11,8 +11,9 @@ import (
 // AllToAll gives part j of every member's src to member j, who gets them in the order of members: part i of member j's dst is
 // part j of member i's src. dst and src have the same length, a multiple of Size, the same on all members, and do not overlap.
 // Collective. A src that fits into an outbox takes a barrier and n-1 reads by each member, all at once and each member beginning with its next
-// one; where parts are short and members 60 or more, a barrier with ceil(log2 n) reads (Bruck et al. 1997). Where members share nodes, 8 or so, one that fits takes two
-// barriers: the members of a node collect what it has for others, and each reads once from each other node (Träff and Rougier 2014). A longer one goes in pairs: in
+// one; where parts are short and members 60 or more, a barrier with ceil(log2 n) reads (Bruck et al. 1997). Where members share nodes, 8 or so, one whose parts have
+// up to 1 or 2 KB takes two barriers for each outbox-full: the members of a node collect what it has for others, and each reads once from each other node (Träff and
+// Rougier 2014). A longer one goes in pairs: in
 // step s a member writes what is for the one s places behind it, and reads from the one s places before it; a barrier for each outbox-full of a
 // part, or for as many parts as fit (Thakur, Rabenseifner, Gropp 2005).
 func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
@@ -37,8 +38,8 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	if inSteps(t.Size(), c.Circle(), part, c.ShuffleBytes()) {
 		return c.End(c.Shuffle(ctx, mem.SizeOf[T](), len(src), theirs, mine))
 	}
-	if c.InTwo(part) {
-		return c.End(c.ShuffleParts(ctx, mem.SizeOf[T](), len(src), theirs, mine))
+	if slice := c.InSlices(part, turnsByOwners(t.Size(), part, mine.Bytes, c.Payload())); slice > 0 {
+		return c.End(c.ShuffleParts(ctx, mem.SizeOf[T](), len(src), slice, theirs, mine))
 	}
 	if inPairs(t.Size(), part, mine.Bytes, c.Payload()) {
 		at := func(m int) int { return m * part }
@@ -136,8 +137,10 @@ func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts [
 	if err := x.plan(ctx, t, recvCounts, from); err != nil {
 		return c.End(err)
 	}
-	if c.InTwo(x.part) {
-		return c.End(x.padded(ctx, t, mem.Of(plain(t, dst)), mem.Of(plain(t, src)), from))
+	if n := t.Size(); nearlyAlike(n, x.part, x.longest, c.Payload()) {
+		if slice := c.InSlices(x.part, turnsByOwners(n, x.part, x.longest, c.Payload())); slice > 0 {
+			return c.End(x.padded(ctx, t, slice, mem.Of(plain(t, dst)), mem.Of(plain(t, src)), from))
+		}
 	}
 	if inPairs(t.Size(), x.part, x.longest, c.Payload()) {
 		p := pairs{c: c, width: x.width, n: x.longest, part: x.part}
@@ -187,8 +190,8 @@ func (x *exchange) plan(ctx context.Context, t *pgsync.Team, recvCounts, at []in
 
 // swap is an all-to-all of short parts of one length.
 func (x *exchange) swap(ctx context.Context, t *pgsync.Team, part int, dst, src mem.Range) error {
-	if x.c.InTwo(part) {
-		return x.c.ShuffleParts(ctx, x.width, x.longest, dst, src)
+	if x.c.InSlices(part, 1) == part {
+		return x.c.ShuffleParts(ctx, x.width, x.longest, part, dst, src)
 	}
 	x.c.Write(0, src)
 	if err := x.c.Turn(ctx, x.width, 0, x.longest, 0); err != nil {
@@ -197,14 +200,14 @@ func (x *exchange) swap(ctx context.Context, t *pgsync.Team, part int, dst, src 
 	return x.c.ReadAll(dst, func(m int) (from, to, bytes int) { return part * t.Rank(), part * m, part })
 }
 
-// padded has parts travel as if all were as long as the longest.
-func (x *exchange) padded(ctx context.Context, t *pgsync.Team, dst, src mem.Range, from []int) error {
+// padded has parts travel by nodes, in slices, as if all were as long as the longest.
+func (x *exchange) padded(ctx context.Context, t *pgsync.Team, slice int, dst, src mem.Range, from []int) error {
 	n := t.Size()
 	out, in := mem.Of(make([]byte, n*x.part)), mem.Of(make([]byte, n*x.part))
 	for m := range n {
 		copy(out.Slice(m*x.part, x.part).Data(), src.Slice(from[m], from[m+1]-from[m]).Data())
 	}
-	if err := x.c.ShuffleParts(ctx, x.width, x.longest, in, out); err != nil {
+	if err := x.c.ShuffleParts(ctx, x.width, x.longest, slice, in, out); err != nil {
 		return err
 	}
 	for m := range n {

@@ -15,7 +15,7 @@ import (
 // and are read at the same time (the pairwise exchange of Thakur, Rabenseifner, Gropp 2005, section 4.3, for long messages).
 
 // Where members share nodes, gathers and scatters go by nodes as far as outboxes have room for a node's parts, and all-to-alls where that saves more than
-// it costs: package pgsync says when, in Collected and InTwo.
+// it costs: package pgsync says when, in Collected and InSlices.
 
 // together is how many reads that go at once take as long as one step, which is a flag and a read that waits for it; where members share nodes,
 // and read from some of their own, there may be more. In virtual time, a network of 100 Gbit/s, a gather of 128 members takes 20 µs more than
@@ -79,3 +79,14 @@ func inPairs(n, part, longest, payload int) bool {
 	inOrder := turnsFor(longest, payload)
 	return n > 1 && inOrder > 1 && legCount(n, part, payload) <= 2*inOrder
 }
+
+// turnsByOwners is how many turns an all-to-all takes in which all read from the owners, in pairs or in order.
+func turnsByOwners(n, part, whole, payload int) int {
+	if inPairs(n, part, whole, payload) {
+		return legCount(n, part, payload)
+	}
+	return turnsFor(whole, payload)
+}
+
+// nearlyAlike says whether parts may travel as if all were as long as the longest: all fit into an outbox, or somebody's are half as long on the average.
+func nearlyAlike(n, part, longest, payload int) bool { return n*part <= max(payload, 2*longest) }

@@ -33,6 +33,26 @@ func shuffled(ctx context.Context, t *pgsync.Team, k int) error {
 	return errors.Join(same(fmt.Sprintf("alltoall of %d", k), dst, want), same(fmt.Sprintf("alltoallv of %d", k), dstV, wantV))
 }
 
+// sliced does so with an all-to-all by nodes in slices that are no multiple of anything.
+func sliced(ctx context.Context, t *pgsync.Team, k int) error {
+	c, err := t.Collective(ctx, "slices")
+	if err != nil {
+		return err
+	}
+	if c.Nodes() == 1 || k == 0 {
+		return c.End(c.Turn(ctx, 1, 0, 0, 0))
+	}
+	var src, want [][3]uint16
+	for m := range t.Size() {
+		src, want = append(src, pair(t.Rank(), m, k)...), append(want, pair(m, t.Rank(), k)...)
+	}
+	dst := make([][3]uint16, len(want))
+	if err := c.End(c.ShuffleParts(ctx, 6, len(src), 7, mem.Of(dst), mem.Of(src))); err != nil {
+		return err
+	}
+	return same(fmt.Sprintf("slices of %d", k), dst, want)
+}
+
 // dealt compares gathers and scatters with what they must give, to and from each of some roots.
 func dealt(ctx context.Context, t *pgsync.Team, k int) error {
 	n, me := t.Size(), t.Rank()
@@ -71,10 +91,14 @@ func TestPartsOfNodes(t *testing.T) {
 		{Ranks: 13, RanksPerNode: 4, Mapped: true, Seed: 2},
 		{Ranks: 17, RanksPerNode: 6, Mapped: true, Seed: 3},
 		{Ranks: 29, RanksPerNode: 8, Mapped: true, Seed: 4},
+		{Ranks: 40, RanksPerNode: 18, Mapped: true, Seed: 5}, // 20 elements go by nodes, in slices
 	} {
-		lengths := []int{0, 1, 7, 60, 350, 1000, 5000}
+		lengths := []int{0, 1, 7, 20, 60, 350, 1000, 5000}
 		if raceEnabled { // nothing is concurrent in a simulated world, and the detector makes it long
 			lengths = []int{0, 1, 60, 350}
+		}
+		if c.Ranks > 30 {
+			lengths = []int{0, 20, 60}
 		}
 		if raceEnabled && c.Ranks > 13 || testing.Short() && c.Ranks > 17 {
 			continue
@@ -91,7 +115,7 @@ func TestPartsOfNodes(t *testing.T) {
 				}
 				for _, k := range lengths {
 					for _, team := range []*pgsync.Team{w.Team(), across, some} {
-						if err := errors.Join(dealt(ctx, team, k), shuffled(ctx, team, min(k, 1000))); err != nil {
+						if err := errors.Join(dealt(ctx, team, k), shuffled(ctx, team, min(k, 1000)), sliced(ctx, team, min(k, 20))); err != nil {
 							return err
 						}
 					}
@@ -179,6 +203,73 @@ func TestStagesOfNodes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// inPairs is an all-to-all of which all is read from the owners, as many parts at a time as fit into an outbox.
+func inPairs(ctx context.Context, t *pgsync.Team, part int) error {
+	c, err := t.Collective(ctx, "pairs")
+	if err != nil {
+		return err
+	}
+	n, me := t.Size(), t.Rank()
+	dst, out := make([]byte, n*part), make([]byte, part)
+	for s, k := 1, c.Payload()/part; s < n; s += k {
+		for q := range min(k, n-s) {
+			c.Write(q*part, mem.Of(out))
+		}
+		if err := c.Turn(ctx, 1, 0, part, 0); err != nil {
+			return c.End(err)
+		}
+		err := c.ReadAll(mem.Of(dst), func(m int) (from, to, bytes int) {
+			if q := (me-m+n)%n - s; q >= 0 && q < k {
+				return q * part, m * part, part
+			}
+			return 0, 0, 0
+		})
+		if err != nil {
+			return c.End(err)
+		}
+	}
+	return c.End(nil)
+}
+
+// TestSlicesOfNodes: in virtual time, all-to-alls of more than an outbox holds go by nodes where that takes less than reads from the owners, and not where it
+// takes more.
+func TestSlicesOfNodes(t *testing.T) {
+	if raceEnabled || testing.Short() {
+		return // nothing is concurrent in a simulated world, and it is large
+	}
+	for _, c := range []struct {
+		ranks, node, part int
+		less              float64 // than so much of the other way's time
+	}{
+		{64, 8, 256, 0.85},
+		{64, 8, 512, 0.95},
+		{64, 8, 1000, 1.02},
+		{32, 8, 512, 1.02},
+		{64, 16, 1000, 0.9},
+		{64, 16, 3000, 1.02},
+	} {
+		run := func(f func(ctx context.Context, t *pgsync.Team) error, calls int) time.Duration {
+			return pgastest.RunSim(t, pgastest.SimConfig{Ranks: c.ranks, RanksPerNode: c.node, Mapped: true, Seed: 1}, func(ctx context.Context, w *pgas.World) error {
+				for range calls {
+					if err := f(ctx, w.Team()); err != nil {
+						return err
+					}
+				}
+				return w.Barrier(ctx)
+			}).Elapsed
+		}
+		cost := func(f func(ctx context.Context, t *pgsync.Team) error) time.Duration {
+			return (run(f, 2) - run(f, 0)) / 2
+		}
+		took := cost(func(ctx context.Context, t *pgsync.Team) error {
+			return coll.AllToAll(ctx, t, make([]byte, t.Size()*c.part), make([]byte, t.Size()*c.part))
+		})
+		without := cost(func(ctx context.Context, t *pgsync.Team) error { return inPairs(ctx, t, c.part) })
+		t.Logf("%d ranks, %d on a node, parts of %d bytes: %v, by reads from their owners %v", c.ranks, c.node, c.part, took, without)
+		require.LessOrEqual(t, float64(took), c.less*float64(without), "%+v", c)
 	}
 }
 

@@ -24,8 +24,8 @@ type turns interface {
 	Collected(at func(m int) int) bool
 	GatherParts(ctx context.Context, elemBytes, n, root int, at func(m int) int, mine, all mem.Range) error
 	ScatterParts(ctx context.Context, elemBytes, n, root int, at func(m int) int, dst, src mem.Range) error
-	InTwo(part int) bool
-	ShuffleParts(ctx context.Context, elemBytes, n int, dst, src mem.Range) error
+	InSlices(part, turns int) int
+	ShuffleParts(ctx context.Context, elemBytes, n, slice int, dst, src mem.Range) error
 	Shuffle(ctx context.Context, elemBytes, n int, dst, src mem.Range) error
 	ShuffleBytes() int
 	Prefix(ctx context.Context, elemBytes, detail, n int, inclusive bool, dst, src mem.Range, fold func(into, from mem.Range)) error
