@@ -139,6 +139,28 @@ var arrayCalls = map[string]func(p *pair) error{
 		}
 		return p.a.Put(lo, src)
 	},
+	"GetNB": func(p *pair) error {
+		lo, n := p.stretch()
+		dst := make([]int32, n)
+		hs, err := p.a.GetNB(lo, dst)
+		if err == nil {
+			err = hs.Wait(p.ctx)
+		}
+		return p.same("GetNB", p.s[lo:lo+n], dst, err)
+	},
+	"PutNB": func(p *pair) error {
+		lo, n := p.stretch()
+		src := p.values(n)
+		copy(p.s[lo:], src)
+		if !p.acts {
+			return nil
+		}
+		hs, err := p.a.PutNB(lo, src)
+		if err == nil {
+			err = hs.Wait(p.ctx)
+		}
+		return err
+	},
 	"GetStrided": func(p *pair) error {
 		at, lo, step := p.steps()
 		dst, want := make([]int32, len(at)), make([]int32, len(at))
