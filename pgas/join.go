@@ -10,7 +10,7 @@ var joined atomic.Bool
 
 // joinOnce takes the one place that a launcher has for this process: it counts each process once, and the first world takes over the connections
 // with it. A second world is refused, also while the first one starts. fail gives the place back, for a start that has come to nothing.
-func joinOnce(environ []string, joined *atomic.Bool) (fail func(), err error) {
+func joinOnce(environ []string) (fail func(), err error) {
 	_, fd := lookup(environ, "PMI_FD")
 	_, port := lookup(environ, "PMI_PORT")
 	if !fd && !port {

@@ -95,7 +95,7 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	}
 	start, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout, lateStart{cfg.StartTimeout})
 	defer cancel()
-	fail, err := joinOnce(cfg.Environ, &joined)
+	fail, err := joinOnce(cfg.Environ)
 	if err != nil {
 		return nil, err
 	}
