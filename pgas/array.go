@@ -25,13 +25,11 @@ type Array[T any] struct {
 
 // NewArray returns an array of n zeroed elements over t. Collective; n and the layout are the same everywhere.
 func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], error) {
-	if err := l.check(n, t.Size()); err != nil {
-		return nil, transport.NewOpError("new array", -1, err)
-	}
-	d := newDist(l, n, t.Size())
-	if err := sameEverywhere(ctx, t, "new array", fmt.Sprintf("an array of %d elements, %s", n, l)); err != nil {
+	refusal := l.check(n, t.Size())
+	if err := sameEverywhere(ctx, t, "new array", fmt.Sprintf("an array of %d elements, %s", n, l), refusal); err != nil {
 		return nil, err
 	}
+	d := newDist(l, n, t.Size())
 	w, err := window.Allocate[T](ctx, t, d.most())
 	if err != nil {
 		return nil, err
@@ -39,12 +37,20 @@ func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], 
 	return &Array[T]{w, d}, nil
 }
 
-// sameEverywhere verifies that all members make the same: others may need parts of the same length.
-func sameEverywhere(ctx context.Context, t *Team, op, mine string) error {
+// sameEverywhere verifies that all members make the same: others may need parts of the same length. refusal is why this member cannot, or nil: the
+// others get an error too, at once, and the team stays whole.
+func sameEverywhere(ctx context.Context, t *Team, op, mine string, refusal error) error {
 	const mark = "pgas: " // what members exchange that make something else does not begin so
+	const refused = "nothing, since its arguments cannot be; its own error says why"
+	if refusal != nil {
+		mine = refused
+	}
 	all, err := t.Exchange(ctx, []byte(mark+mine))
 	if err != nil {
 		return transport.NewOpError(op, -1, err)
+	}
+	if refusal != nil {
+		return transport.NewOpError(op, -1, refusal)
 	}
 	for m, card := range all {
 		theirs, ok := strings.CutPrefix(string(card), mark)

@@ -76,7 +76,9 @@ func TestArrayPutGetAcrossOwners(t *testing.T) {
 				}
 				require.Equal(t, n, covered)
 				for _, bad := range [][2]int{{-1, 1}, {n, 1}, {0, n + 1}, {n + 1, 0}} {
-					for _, err := range []error{a.Put(bad[0], make([]int32, bad[1])), a.Get(bad[0], make([]int32, bad[1]))} {
+					_, getNB := a.GetNB(bad[0], make([]int32, bad[1]))
+					_, putNB := a.PutNB(bad[0], make([]int32, bad[1]))
+					for _, err := range []error{a.Put(bad[0], make([]int32, bad[1])), a.Get(bad[0], make([]int32, bad[1])), getNB, putNB} {
 						require.ErrorIs(t, err, pgas.ErrRange)
 						require.ErrorAs(t, err, new(*pgas.OpError))
 					}

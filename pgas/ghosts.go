@@ -107,11 +107,12 @@ func (m *Matrix[T]) Transpose(ctx context.Context, src *Matrix[T]) error {
 
 // from runs f, which makes this rank's block of m from src, between fences. m has to have rows by cols elements.
 func (m *Matrix[T]) from(ctx context.Context, op string, src *Matrix[T], rows, cols int, f func() error) error {
+	bad := m.alike(op, src, rows, cols)
 	if src == m {
-		return transport.NewOpError(op, -1, fmt.Errorf("%w: a matrix from itself", pgsync.ErrMismatch))
+		bad = transport.NewOpError(op, -1, fmt.Errorf("%w: a matrix from itself", pgsync.ErrMismatch))
 	}
-	if err := m.alike(op, src, rows, cols); err != nil {
-		return err
+	if bad != nil {
+		return m.Team().Refuse(ctx, op, bad)
 	}
 	if err := src.Fence(ctx); err != nil {
 		return err

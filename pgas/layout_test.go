@@ -99,6 +99,37 @@ func TestLayoutsAgainstDealing(t *testing.T) {
 	require.ErrorIs(t, d.check(-most, most), ErrRange)
 }
 
+// TestPiecesAgainstOwners compares the pieces of every range with the owner of each of its elements.
+func TestPiecesAgainstOwners(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for n := range 26 {
+		for p := 1; p <= 5; p++ {
+			for _, l := range []Layout{Block(), Cyclic(), BlockCyclic(2), BlockCyclic(3), BlockCyclic(40), Irregular(ranges(rng, n, p)...)} {
+				d := newDist(l, n, p)
+				for lo := range n + 1 {
+					for k := range n - lo + 1 {
+						pieces, seen := 0, make([]bool, k)
+						for x := range d.pieces(lo, k) {
+							pieces++
+							for row := range x.Rows {
+								for col := range x.Cols {
+									near := x.Near + row*x.NearStride + col*x.NearStep
+									require.False(t, seen[near], "%s: element %d twice", l, lo+near)
+									seen[near] = true
+									rank, disp := d.owner(lo + near)
+									require.Equal(t, [2]int{rank, disp}, [2]int{x.Target, x.Disp + row*x.Stride + col*x.Step}, "%s: element %d", l, lo+near)
+								}
+							}
+						}
+						require.NotContains(t, seen, false, "%s: [%d, %d)", l, lo, lo+k)
+						require.LessOrEqual(t, pieces, p+2)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestLayoutsThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		l    Layout

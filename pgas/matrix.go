@@ -24,10 +24,7 @@ type Matrix[T any] struct {
 func NewMatrix[T any](ctx context.Context, t *Team, rows, cols int, g Grid) (*Matrix[T], error) {
 	const op = "new matrix"
 	g, err := g.fit(rows, cols, t.Size())
-	if err != nil {
-		return nil, transport.NewOpError(op, -1, err)
-	}
-	if err := sameEverywhere(ctx, t, op, fmt.Sprintf("a matrix of %d by %d, %+v", rows, cols, g)); err != nil {
+	if err := sameEverywhere(ctx, t, op, fmt.Sprintf("a matrix of %d by %d, %+v", rows, cols, g), err); err != nil {
 		return nil, err
 	}
 	m := &Matrix[T]{blocks: newBlocks(rows, cols, g)}
@@ -166,34 +163,32 @@ func (m *Matrix[T]) Put(a Area, src []T) error {
 // GetNB begins a Get. dst belongs to the library until the handles are done, all of them or one after the other; where all
 // memory is mapped that is so at once. It allocates the handles, and may wait for room on the NIC.
 func (m *Matrix[T]) GetNB(a Area, dst []T) (window.Handles, error) {
-	return m.begin("get", a, dst, m.w.GetSectionsNB)
+	a, err := m.area("get", a, len(dst))
+	if err != nil {
+		return nil, err
+	}
+	return begun(m.all(a), dst, m.w.GetSectionsNB)
 }
 
 // PutNB begins a Put. src belongs to the library until the handles are done; the elements are visible at their owners after a
 // Flush or Fence.
 func (m *Matrix[T]) PutNB(a Area, src []T) (window.Handles, error) {
-	return m.begin("put", a, src, m.w.PutSectionsNB)
-}
-
-// begin begins the transfer of an area with as many owners as it has.
-func (m *Matrix[T]) begin(op string, a Area, near []T, sections func([]T, []window.Piece) (window.Handles, error)) (window.Handles, error) {
-	a, err := m.area(op, a, len(near))
+	a, err := m.area("put", a, len(src))
 	if err != nil {
 		return nil, err
 	}
-	var hs window.Handles
-	var pieces [together]window.Piece
-	for c := m.cut(a, 0, a.Cols); ; {
-		n := c.fill(pieces[:])
-		if n == 0 {
-			return hs, nil
+	return begun(m.all(a), src, m.w.PutSectionsNB)
+}
+
+// all are the pieces of an area that was checked.
+func (m *Matrix[T]) all(a Area) iter.Seq[window.Piece] {
+	return func(yield func(window.Piece) bool) {
+		var one [1]window.Piece
+		for c := m.cut(a, 0, a.Cols); c.fill(one[:]) > 0; {
+			if !yield(one[0]) {
+				return
+			}
 		}
-		some, err := sections(near, pieces[:n])
-		if err != nil {
-			_ = hs.Wait(context.Background()) // nothing of it is left under way
-			return nil, err
-		}
-		hs = append(hs, some...)
 	}
 }
 

@@ -74,7 +74,7 @@ func (m *Matrix[T]) list(op string, values int, at [][2]int) error {
 func (m *Matrix[T]) Combine(ctx context.Context, x, y *Matrix[T], f func(x, y T) T) error {
 	for _, o := range []*Matrix[T]{x, y} {
 		if err := m.alike("combine", o, o.rd.n, o.cd.n); err != nil {
-			return err
+			return m.Team().Refuse(ctx, "combine", err)
 		}
 	}
 	for _, o := range []*Matrix[T]{x, y, m} {

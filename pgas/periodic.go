@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 
+	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/window"
 )
@@ -19,6 +20,21 @@ func (m *Matrix[T]) GetPeriodic(a Area, dst []T) error {
 func (m *Matrix[T]) PutPeriodic(a Area, src []T) error {
 	return m.periodic("put-periodic", a, src, m.w.PutSections)
 }
+
+// AccumulatePeriodic is AccumulateArea into the same. Where an area is larger than the matrix, all values of an element are combined into it. It travels as a
+// ScatterAccumulate does. (Global Arrays: NGA_Periodic_acc.)
+func AccumulatePeriodic[T pgsync.Number](m *Matrix[T], a Area, src []T, op pgsync.Op) error {
+	down, along, err := a.around(m.rd.n, m.cd.n, len(src))
+	if err != nil {
+		return transport.NewOpError("accumulate-periodic", -1, err)
+	}
+	return window.ScatterAccumulate(m.w, func(i int) (int, int) {
+		return m.Owner(down.wrapped(i/along.n, m.rd.n), along.wrapped(i%along.n, m.cd.n))
+	}, src, op)
+}
+
+// wrapped is element number k of a line that goes around a dimension of size elements, at most 1<<31.
+func (l line) wrapped(k, size int) int { return ((l.lo%size+k%size*(l.step%size))%size + size) % size }
 
 // periodic moves an area around the edges, as many pieces of it at once as there are owners, or room for.
 func (m *Matrix[T]) periodic(op string, a Area, near []T, move func([]T, []window.Piece) error) error {

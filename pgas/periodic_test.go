@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/pgas"
+	pgsync "gopgas/sync"
 )
 
 // randomAround is an area that may lie anywhere, and go around a matrix of rows by cols elements several times.
@@ -73,6 +74,22 @@ func TestPeriodicAreas(t *testing.T) {
 				if err := m.Fence(ctx); err != nil {
 					return err
 				}
+				op := []pgsync.Op{pgsync.Sum, pgsync.Max, pgsync.Xor, pgsync.Prod}[rng.IntN(4)] // in any order the same
+				for i := range a.Rows {
+					for j := range a.Cols {
+						buf[i*a.Cols+j] = rng.Int32N(50)
+						r, c := at(i, j)
+						*want.at(r, c) = apply(op, *want.at(r, c), buf[i*a.Cols+j])
+					}
+				}
+				if w.Rank() == rng.IntN(w.Size()) {
+					if err := pgas.AccumulatePeriodic(m, a, buf, op); err != nil {
+						return err
+					}
+				}
+				if err := m.Fence(ctx); err != nil {
+					return err
+				}
 			}
 			if err := matrixHolds(ctx, t, m, want); err != nil {
 				return err
@@ -82,9 +99,11 @@ func TestPeriodicAreas(t *testing.T) {
 			} {
 				require.ErrorIs(t, m.GetPeriodic(bad, make([]int32, 3)), pgas.ErrRange, "%+v", bad)
 				require.ErrorIs(t, m.PutPeriodic(bad, make([]int32, 3)), pgas.ErrRange, "%+v", bad)
+				require.ErrorIs(t, pgas.AccumulatePeriodic(m, bad, make([]int32, 3), pgsync.Sum), pgas.ErrRange, "%+v", bad)
 			}
 			far := pgas.Area{Row: math.MinInt, Col: math.MaxInt, Rows: 2, Cols: 2, RowStep: math.MaxInt, ColStep: math.MaxInt}
 			require.NoError(t, m.GetPeriodic(far, make([]int32, 4)))
+			require.NoError(t, pgas.AccumulatePeriodic(m, far, make([]int32, 4), pgsync.Sum))
 			if err := m.Free(ctx); err != nil {
 				return err
 			}
@@ -94,7 +113,8 @@ func TestPeriodicAreas(t *testing.T) {
 			return err
 		}
 		require.ErrorIs(t, none.GetPeriodic(pgas.Area{Rows: 1, Cols: 1}, make([]int32, 1)), pgas.ErrRange)
-		require.NoError(t, errors.Join(none.GetPeriodic(pgas.Area{}, nil), none.PutPeriodic(pgas.Area{Cols: 9}, nil)))
+		require.NoError(t, errors.Join(none.GetPeriodic(pgas.Area{}, nil), none.PutPeriodic(pgas.Area{Cols: 9}, nil),
+			pgas.AccumulatePeriodic(none, pgas.Area{}, nil, pgsync.Sum)))
 		return none.Free(ctx)
 	})
 }

@@ -36,8 +36,10 @@ func (a *Array[T]) Combine(ctx context.Context, x, y *Array[T], f func(x, y T) T
 	const op = "combine"
 	for _, o := range []*Array[T]{x, y} {
 		if err := a.alike(op, o); err != nil {
-			return err
+			return a.Team().Refuse(ctx, op, err)
 		}
+	}
+	for _, o := range []*Array[T]{x, y} {
 		if err := o.Fence(ctx); err != nil {
 			return err
 		}
@@ -71,7 +73,7 @@ func (a *Array[T]) Combine(ctx context.Context, x, y *Array[T], f func(x, y T) T
 // both before and after.
 func (a *Array[T]) CopyFrom(ctx context.Context, src *Array[T]) error {
 	if err := a.alike("copy", src); err != nil {
-		return err
+		return a.Team().Refuse(ctx, "copy", err)
 	}
 	return a.copyFrom(ctx, src, a.d.n)
 }
@@ -188,7 +190,7 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 		if err == nil {
 			err = fmt.Errorf("%w: %s is not a reduction", window.ErrType, op)
 		}
-		return 0, transport.NewOpError(name, -1, err)
+		return 0, x.Team().Refuse(ctx, name, transport.NewOpError(name, -1, err))
 	}
 	if err := x.Fence(ctx); err != nil {
 		return 0, err

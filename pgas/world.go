@@ -95,15 +95,14 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	}
 	start, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout, lateStart{cfg.StartTimeout})
 	defer cancel()
-	if err := joinOnce(cfg.Environ, joined.Load()); err != nil {
+	fail, err := joinOnce(cfg.Environ)
+	if err != nil {
 		return nil, err
 	}
 	job, err := bootstrap.Open(start, cfg.Environ)
 	if err != nil {
+		fail()
 		return nil, err
-	}
-	if job.Launcher() != bootstrap.LauncherAlone {
-		joined.Store(true)
 	}
 	if c == nil {
 		warn(job.Rank(), misspelled(cfg.Environ)...)

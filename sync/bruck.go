@@ -34,8 +34,8 @@ func (c *turns) ShuffleBytes() int {
 }
 
 // Shuffle gives part j of every member's src to member j, as part i of whose dst that of member i arrives. All parts have one length. It is
-// a turn in which members agree on elemBytes and n.
-func (c *turns) Shuffle(ctx context.Context, elemBytes, n int, dst, src mem.Range) error {
+// a turn in which members agree on elem and n.
+func (c *turns) Shuffle(ctx context.Context, elem, n int, dst, src mem.Range) error {
 	t, all := c.t, len(c.t.ranks)
 	part := src.Bytes / all
 	slots := mem.Of(make([]byte, src.Bytes))
@@ -64,7 +64,7 @@ func (c *turns) Shuffle(ctx context.Context, elemBytes, n int, dst, src mem.Rang
 		pack(2 * dist)
 		return nil
 	}}
-	if err := c.turn(ctx, callOf(c.op, elemBytes, 0, n), 0, v); err != nil {
+	if err := c.turn(ctx, callOf(c.op, elem, 0, n), 0, v); err != nil {
 		return err
 	}
 	for i := range all {

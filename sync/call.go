@@ -114,10 +114,14 @@ var kinds = [...]string{
 	"fence", "close",
 }
 
-// callOf packs kind, the width of an element (in reductions and prefixes its atom.Elem.Code), a detail of 4 bits (such as how to reduce), and a number of elements.
-func callOf(op string, elemBytes, detail, n int) call {
+// inBytes is what stands for a type where there are bytes alone.
+const inBytes = 1
+
+// callOf packs kind, the type of an element (its atom.TypeCode), a detail of 3 bits, and a number of elements. Reductions and prefixes alone have a
+// detail: how to combine. The codes of the numbers that they take leave room for it.
+func callOf(op string, elem, detail, n int) call {
 	kind := max(slices.Index(kinds[:], op), 0)
-	return call(uint64(kind)<<56 | uint64(detail&15)<<52 | uint64(elemBytes&0xfff)<<40 | uint64(n)&(1<<40-1))
+	return call(uint64(kind)<<56 | uint64(detail&7)<<52 | uint64(elem&0xffff)<<40 | uint64(n)&(1<<40-1))
 }
 
 func (c call) name() string { return kinds[min(int(c>>56), len(kinds)-1)] }
@@ -126,12 +130,14 @@ func (c call) name() string { return kinds[min(int(c>>56), len(kinds)-1)] }
 func (c call) count() int { return int(c & (1<<40 - 1)) }
 
 func (c call) String() string {
-	width, op := int(c>>40&0xfff), Op(c>>52&15)
+	elem := int(c >> 40 & 0xffff)
 	switch {
-	case width > 0 && op < Replace && (strings.Contains(c.name(), "reduce") || strings.Contains(c.name(), "scan")):
-		return fmt.Sprintf("%s (%v) of %d elements of %s", c.name(), op, c.count(), atom.NameOf(width))
-	case width > 0:
-		return fmt.Sprintf("%s of %d elements of %d bytes", c.name(), c.count(), width)
+	case elem == inBytes:
+		return fmt.Sprintf("%s of %d bytes", c.name(), c.count())
+	case elem > 0 && (strings.Contains(c.name(), "reduce") || strings.Contains(c.name(), "scan")):
+		return fmt.Sprintf("%s (%v) of %d elements of %s", c.name(), Op(elem>>12), c.count(), atom.NameOf(elem&0xfff))
+	case elem > 0:
+		return fmt.Sprintf("%s of %d elements of %s", c.name(), c.count(), atom.NameOf(elem))
 	case c.count() > 0:
 		return fmt.Sprintf("%s of the team's window %d", c.name(), c.count())
 	}
@@ -158,10 +164,10 @@ func (c *turns) Box(off, n int) mem.Range {
 	return c.t.local.Slice(c.box()+outboxHeader+off, n)
 }
 
-// Turn ends the writing half of a turn, in which all members handle n elements of elemBytes in the way that detail says,
+// Turn ends the writing half of a turn, in which all members handle n elements, whose atom.TypeCode is elem, in the way that detail says,
 // and begins the reading half. root is part of what all must agree on.
-func (c *turns) Turn(ctx context.Context, elemBytes, detail, n, root int) error {
-	return c.turn(ctx, callOf(c.op, elemBytes, detail, n), root, visitor{})
+func (c *turns) Turn(ctx context.Context, elem, detail, n, root int) error {
+	return c.turn(ctx, callOf(c.op, elem, detail, n), root, visitor{})
 }
 
 func (c *turns) turn(ctx context.Context, what call, root int, v visitor) error {

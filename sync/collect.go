@@ -79,7 +79,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	}
 	how := choose(t.query(op, len(buf)*mem.SizeOf[T](), false))
 	buf = plain(t, buf)
-	whole, what := mem.Of(buf), callOf(op, mem.SizeOf[T](), 0, len(buf))
+	whole, what := mem.Of(buf), callOf(op, atom.TypeCode[T](), 0, len(buf))
 	return c.End(rounds(whole.Bytes, 1, c.Payload(), func(lo, hi int) error {
 		if part := whole.Slice(lo, hi-lo); how == relayed {
 			return c.relay(ctx, what, part, root)
@@ -161,17 +161,17 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 		return err
 	}
 	dst, src = plain(t, dst), plain(t, src)
-	all, mine, what := mem.Of(dst), mem.Of(src), callOf(op, mem.SizeOf[T](), 0, len(src))
+	all, mine, what := mem.Of(dst), mem.Of(src), callOf(op, atom.TypeCode[T](), 0, len(src))
 	return c.End(c.gatherAll(ctx, what, mine.Bytes, func(m int) int { return m * mine.Bytes }, mine, all))
 }
 
-// AllGather gives every member's mine to all, who have member m's from at[m] to at[m+1]. The members agree on elemBytes, n and at.
-func (c *turns) AllGather(ctx context.Context, elemBytes, n int, at []int, mine, all mem.Range) error {
+// AllGather gives every member's mine to all, who have member m's from at[m] to at[m+1]. The members agree on elem, n and at.
+func (c *turns) AllGather(ctx context.Context, elem, n int, at []int, mine, all mem.Range) error {
 	longest := 0
 	for m := range c.t.ranks {
 		longest = max(longest, at[m+1]-at[m])
 	}
-	return c.gatherAll(ctx, callOf(c.op, elemBytes, 0, n), longest, func(m int) int { return at[m] }, mine, all)
+	return c.gatherAll(ctx, callOf(c.op, elem, 0, n), longest, func(m int) int { return at[m] }, mine, all)
 }
 
 // gatherAll is an all-gather of longest bytes at most of each member, of whom m's begin at at(m), and end where the next one's begin.

@@ -17,7 +17,7 @@
 // the wait, not the operation: the next collective of the team goes on with a barrier that was left; a data collective
 // that was abandoned leaves the team unusable for collectives, and they say so. A member that is gone ends
 // every wait of its team with an error wrapping transport.ErrPeerGone that names it; those who live go on with
-// Team.Survivors. Members that do not make the same call all get an error wrapping ErrMismatch. Nothing hangs.
+// Team.Survivors. Members that do not make the same call, of elements of the same type, all get an error wrapping ErrMismatch. Nothing hangs.
 //
 // # Concurrency
 //

@@ -141,11 +141,11 @@ func (c *turns) PrefixBytes() int {
 }
 
 // Prefix has dst combined of the src of the members before this one, and with its own where inclusive. The first member's dst stays as it is
-// otherwise. It is a turn in which members agree on elemBytes, detail and n; fold must give the same bits in any order.
+// otherwise. It is a turn in which members agree on elem, detail and n; fold must give the same bits in any order.
 //
 // In round k a place reads what the up to 2^k places up to the one 2^k before it have (Hillis and Steele 1986), over the members or over the
 // nodes; the rest of its node a member reads itself (two levels: Sanders and Träff 2006).
-func (c *turns) Prefix(ctx context.Context, elemBytes, detail, n int, inclusive bool, dst, src mem.Range, fold folding) error {
+func (c *turns) Prefix(ctx context.Context, elem, detail, n int, inclusive bool, dst, src mem.Range, fold folding) error {
 	t := c.t
 	s := slots{c, c.box(), src.Bytes}
 	first := 0 // the slot in which the rounds begin
@@ -185,7 +185,7 @@ func (c *turns) Prefix(ctx context.Context, elemBytes, detail, n int, inclusive 
 			return nil
 		},
 	}
-	if err := c.turn(ctx, callOf(c.op, elemBytes, detail, n), 0, v); err != nil {
+	if err := c.turn(ctx, callOf(c.op, elem, detail, n), 0, v); err != nil {
 		return err
 	}
 	return c.prefixOf(dst, s, before, inclusive, fold)

@@ -26,7 +26,7 @@ func (c *turns) exchange(ctx context.Context, card []byte) ([][]byte, error) {
 	for sent := 0; sent == 0 || sent < longest; sent += slot - header {
 		binary.LittleEndian.PutUint32(mine, uint32(len(card)))
 		copy(mine[header:], card[min(sent, len(card)):])
-		if err := c.gather(ctx, callOf("exchange", 1, 0, 0), everyone, mine, all); err != nil {
+		if err := c.gather(ctx, callOf("exchange", 0, 0, 0), everyone, mine, all); err != nil {
 			return nil, err
 		}
 		for m := range out {

@@ -26,15 +26,15 @@ const leastSlot = 32
 func slotBytes(n int) int { return min(boxPayload(n)/n&^7, largestSlot) }
 
 // Gather gives every member's mine, of equal lengths that Slot allows, to all: member m's is all[m*len(mine):]. It is a
-// turn; the members agree on elemBytes, detail and n.
-func (c *turns) Gather(ctx context.Context, elemBytes, detail, n int, mine, all []byte) error {
-	return c.gather(ctx, callOf(c.op, elemBytes, detail, n), everyone, mine, all)
+// turn; the members agree on elem, detail and n.
+func (c *turns) Gather(ctx context.Context, elem, detail, n int, mine, all []byte) error {
+	return c.gather(ctx, callOf(c.op, elem, detail, n), everyone, mine, all)
 }
 
 // GatherTo is Gather to root alone; all is not looked at elsewhere. The slots go along a binomial tree: a member reads only what root gets
 // by way of it.
-func (c *turns) GatherTo(ctx context.Context, elemBytes, detail, n, root int, mine, all []byte) error {
-	return c.gather(ctx, callOf(c.op, elemBytes, detail, n), root, mine, all)
+func (c *turns) GatherTo(ctx context.Context, elem, detail, n, root int, mine, all []byte) error {
+	return c.gather(ctx, callOf(c.op, elem, detail, n), root, mine, all)
 }
 
 // Circle is how many take part in the rounds in which a gather reads from other nodes: all members, or of each node one.

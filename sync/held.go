@@ -23,7 +23,7 @@ func (h *held) hold(ctx context.Context, t *Team, bytes int) error {
 	if err != nil {
 		return err
 	}
-	if err := t.meet(ctx, "allocate", callOf("allocate", 1, 0, bytes)); err != nil {
+	if err := t.meet(ctx, "allocate", callOf("allocate", inBytes, 0, bytes)); err != nil {
 		return err
 	}
 	h.t, h.block, h.forget = t, block, t.e.AtEnd(h.leave)
@@ -58,7 +58,7 @@ func (t *Team) settle(ctx context.Context, bytes int) error {
 			return err
 		}
 	}
-	return t.meet(ctx, "free", callOf("free", 1, 0, bytes))
+	return t.meet(ctx, "free", callOf("free", inBytes, 0, bytes))
 }
 
 // keepsake is a copy of what r holds now, for whom looks at its own words after the memory is gone.

@@ -50,6 +50,9 @@ func TestDifferentCalls(t *testing.T) {
 			v := make([]int64, 10)
 			return pgsync.AllReduce(ctx, w.Team(), v, v, pgsync.Sum)
 		}},
+		"types of a broadcast":  {cast(3, 0), castOf[float32]},
+		"types of a gather":     {gatherOf[int64], gatherOf[[8]byte]},
+		"structs of a gather":   {gatherOf[struct{ A, B int32 }], gatherOf[struct{ A, C int32 }]},
 		"roots":                 {cast(3, 0), cast(3, 1)},
 		"roots of a reduce":     {reduceTo(0), reduceTo(1)},
 		"two roots elsewhere":   {reduceTo(1), reduceTo(0)},
@@ -92,6 +95,15 @@ func TestDifferentCalls(t *testing.T) {
 			}
 		}
 	}
+}
+
+// castOf and gatherOf are calls that differ by the type of their elements only.
+func castOf[T any](ctx context.Context, w *pgas.World) error {
+	return pgsync.Broadcast(ctx, w.Team(), make([]T, 3), 0)
+}
+
+func gatherOf[T any](ctx context.Context, w *pgas.World) error {
+	return pgsync.AllGather(ctx, w.Team(), make([]T, 3*w.Size()), make([]T, 3))
 }
 
 func reduceTo(root int) func(context.Context, *pgas.World) error {
@@ -145,7 +157,7 @@ func TestMismatchIsNamed(t *testing.T) {
 	}
 	paths := pgastest.Paths()
 	end := func(context.Context, calls) error { return nil } // the world is closed then
-	const sum, most, bytes = "allreduce (sum) of 3 elements of int32", "allreduce (max) of 3 elements of int32", "broadcast of 3 elements of 4 bytes"
+	const sum, most, bytes = "allreduce (sum) of 3 elements of int32", "allreduce (max) of 3 elements of int32", "broadcast of 3 elements of int32"
 	for _, c := range []struct {
 		a, b       call
 		isIn, isAt string
@@ -158,6 +170,7 @@ func TestMismatchIsNamed(t *testing.T) {
 		{reduce(pgsync.Sum), reduce(pgsync.Max), sum, most},
 		{reduce(pgsync.Sum), float, sum, "allreduce (sum) of 3 elements of float32"},
 		{cast(0), cast(1), bytes, bytes + " with root 1"},
+		{cast(0), func(ctx context.Context, c calls) error { return castOf[uint32](ctx, c.w) }, bytes, "broadcast of 3 elements of uint32"},
 		{
 			func(ctx context.Context, c calls) error { return c.windows[0].Free(ctx) }, fence(0),
 			"free of the team's window 1", "fence of the team's window 1",

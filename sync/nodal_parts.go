@@ -60,7 +60,7 @@ func (c *turns) Nodes() int { return len(c.t.shape.Nodes) }
 
 // GatherParts is a gather to root in one turn, in which the first member of each node collects what its node has, in its outbox behind its own, when the
 // node has met, and root reads that: a message for each other node. Collected must hold. all is not looked at elsewhere.
-func (c *turns) GatherParts(ctx context.Context, elemBytes, n, root int, at func(m int) int, mine, all mem.Range) error {
+func (c *turns) GatherParts(ctx context.Context, elem, n, root int, at func(m int) int, mine, all mem.Range) error {
 	t := c.t
 	nodes := t.shape.Nodes
 	l, home := partsOf(nodes, len(t.ranks), at), t.shape.NodeOf(root)
@@ -79,7 +79,7 @@ func (c *turns) GatherParts(ctx context.Context, elemBytes, n, root int, at func
 		}
 		return nil
 	}}
-	if err := c.turn(ctx, callOf(c.op, elemBytes, 0, n), root, v); err != nil || t.me != root {
+	if err := c.turn(ctx, callOf(c.op, elem, 0, n), root, v); err != nil || t.me != root {
 		return err
 	}
 	into, begin := all, make([]int, len(nodes)) // where what a node has goes
@@ -117,7 +117,7 @@ func (c *turns) GatherParts(ctx context.Context, elemBytes, n, root int, at func
 // ScatterParts is a scatter of root's src in one turn: what is for another node goes to its first member in one piece, from whose outbox the others of
 // the node read. If all of src fits into an outbox that one reads it there, when all nodes have met; else root puts it there, before. Collected must hold.
 // src is not looked at elsewhere.
-func (c *turns) ScatterParts(ctx context.Context, elemBytes, n, root int, at func(m int) int, dst, src mem.Range) error {
+func (c *turns) ScatterParts(ctx context.Context, elem, n, root int, at func(m int) int, dst, src mem.Range) error {
 	t := c.t
 	nodes, all := t.shape.Nodes, len(t.ranks)
 	l, home, place := partsOf(nodes, all, at), t.shape.NodeOf(root), places(t.shape.Nodes)
@@ -150,7 +150,7 @@ func (c *turns) ScatterParts(ctx context.Context, elemBytes, n, root int, at fun
 			return err
 		}
 	}
-	if err := c.turn(ctx, callOf(c.op, elemBytes, 0, n), root, v); err != nil || dst.Bytes == 0 {
+	if err := c.turn(ctx, callOf(c.op, elem, 0, n), root, v); err != nil || dst.Bytes == 0 {
 		return err
 	}
 	switch leader := t.shape.Leader(); {
@@ -223,15 +223,15 @@ func (c *turns) InSlices(part, turns int) int {
 }
 
 // ShuffleParts gives part j of every member's src to member j, as part i of whose dst that of member i arrives. All parts have one length. It takes two turns, in
-// which members agree on elemBytes and n, for each slice bytes of a part.
-func (c *turns) ShuffleParts(ctx context.Context, elemBytes, n, slice int, dst, src mem.Range) error {
+// which members agree on elem and n, for each slice bytes of a part.
+func (c *turns) ShuffleParts(ctx context.Context, elem, n, slice int, dst, src mem.Range) error {
 	part := src.Bytes / len(c.t.ranks)
 	var spare mem.Range
 	if slice < part || !c.t.shape.InOrder() {
 		spare = mem.Of(make([]byte, slice*len(c.t.ranks)))
 	}
 	for lo := 0; lo < part; lo += slice {
-		if err := c.shuffle(ctx, callOf(c.op, elemBytes, 0, n), lo, min(slice, part-lo), dst, src, spare); err != nil {
+		if err := c.shuffle(ctx, callOf(c.op, elem, 0, n), lo, min(slice, part-lo), dst, src, spare); err != nil {
 			return err
 		}
 	}

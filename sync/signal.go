@@ -54,10 +54,14 @@ type Signals struct {
 // signalBytes keeps signals on cache lines of their own: different ranks set different ones.
 const signalBytes = 64
 
+// mostSignals keeps their bytes from overflowing.
+const mostSignals = 1 << 40
+
 // NewSignals returns n signals on every member, all 0. Collective.
 func NewSignals(ctx context.Context, t *Team, n int) (*Signals, error) {
-	if n < 1 {
-		return nil, transport.NewOpError("signals", -1, fmt.Errorf("%w: %d signals asked for, needed at least 1", ErrState, n))
+	if n < 1 || n > mostSignals {
+		return nil, t.Refuse(ctx, "signals", transport.NewOpError("signals", -1,
+			fmt.Errorf("%w: %d signals asked for, needed at least 1 and at most %d", ErrState, n, mostSignals)))
 	}
 	clocks := t.races.Clocks(n)
 	s := &Signals{n: n}

@@ -72,6 +72,12 @@ func accumulateInt[T window.Bits | ~int8 | ~int16 | ~uint8 | ~uint16](ctx contex
 	}, 8)
 }
 
+// ticks and degrees are numbers by another name.
+type (
+	ticks   int16
+	degrees float32
+)
+
 func TestAccumulateEveryOperation(t *testing.T) {
 	const never = window.Op(8) // compare-swap is not one of Accumulate's
 	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
@@ -99,7 +105,7 @@ func TestAccumulateEveryOperation(t *testing.T) {
 		}
 		for _, f := range []func(context.Context, *pgas.World) error{
 			accumulateInt[int8], accumulateInt[int16], accumulateInt[int32], accumulateInt[int],
-			accumulateInt[uint8], accumulateInt[uint16], accumulateInt[uint64], accumulateInt[uint], accumulateInt[uintptr],
+			accumulateInt[uint8], accumulateInt[uint16], accumulateInt[uint64], accumulateInt[uint], accumulateInt[uintptr], accumulateInt[ticks],
 		} {
 			if err := f(ctx, w); err != nil {
 				return err

@@ -68,8 +68,9 @@ func getAccumulates[T pgsync.Number](ctx context.Context, t *testing.T, w *pgas.
 func TestGetAccumulate(t *testing.T) {
 	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		for _, f := range []func(context.Context, *testing.T, *pgas.World) error{
-			getAccumulates[int8], getAccumulates[uint16], getAccumulates[int32], getAccumulates[uint32],
-			getAccumulates[int64], getAccumulates[uint64], getAccumulates[float32], getAccumulates[float64],
+			getAccumulates[int8], getAccumulates[int16], getAccumulates[int32], getAccumulates[int64], getAccumulates[int],
+			getAccumulates[uint8], getAccumulates[uint16], getAccumulates[uint32], getAccumulates[uint64], getAccumulates[uint], getAccumulates[uintptr],
+			getAccumulates[float32], getAccumulates[float64], getAccumulates[ticks], getAccumulates[degrees],
 		} {
 			if err := f(ctx, t, w); err != nil {
 				return err

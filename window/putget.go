@@ -66,6 +66,7 @@ func (w *Window[T]) get(target, disp int, dst []T) error {
 //
 //	func (h Handle) Done() bool
 //	func (h Handle) Wait(ctx context.Context) error
+//	func (h Handle) String() string
 //
 // Done reports whether the transfer has ended, in success or in error; it does not wait. Wait returns when it has ended, with its error the
 // first time it is asked. When ctx ends first, Wait returns ctx's cause, and the transfer goes on: its buffers stay the library's

@@ -3,6 +3,8 @@ package atom
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Elem describes an element type for atomics.
@@ -46,8 +48,26 @@ func (t Elem) Code() int {
 	return int(kind)<<4 | t.Bytes&15
 }
 
-// NameOf is the name of the type that has the code.
-func NameOf(code int) string { return reflect.Kind(code >> 4).String() }
+// composite is set in the codes of types that are made of others.
+const composite = 1 << 15
+
+// TypeCode tells element types apart, in 16 bits: those of one number by Elem.Code, whatever their name, others by a hash of their name and size.
+func TypeCode[T any]() int {
+	t := reflect.TypeFor[T]()
+	if t.Kind() == reflect.Struct || t.Kind() == reflect.Array {
+		const mul = 0x9e3779b97f4a7c15
+		return composite | int((xxhash.Sum64String(t.String())+uint64(t.Size()))*mul>>49)
+	}
+	return ElemOf[T]().Code()
+}
+
+// NameOf is the name of the type that has the code. Of a struct or an array there is no more than the code itself.
+func NameOf(code int) string {
+	if code&composite != 0 {
+		return fmt.Sprintf("a struct or array (type %04x)", code)
+	}
+	return reflect.Kind(code >> 4).String()
+}
 
 // Fits reports whether an element of the type can lie at addr.
 func (t Elem) Fits(addr uint64) bool {

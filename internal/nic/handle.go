@@ -40,6 +40,14 @@ func (h Handle) over() {
 	}
 }
 
+// String says whether the transfer has ended. It makes no progress.
+func (h Handle) String() string {
+	if h.n == nil || h.n.table.Over(h.id, h.gen) || h.n.closed.Load() {
+		return "transfer, done"
+	}
+	return "transfer, under way"
+}
+
 // Done reports whether the transfer has ended, in success or in error.
 func (h Handle) Done() bool {
 	if h.n == nil {

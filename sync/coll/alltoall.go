@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	pgsync "gopgas/sync"
 )
@@ -36,20 +37,20 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	theirs, mine := mem.Of(dst), mem.Of(src)
 	part := mine.Bytes / t.Size()
 	if inSteps(t.Size(), c.Circle(), part, c.ShuffleBytes()) {
-		return c.End(c.Shuffle(ctx, mem.SizeOf[T](), len(src), theirs, mine))
+		return c.End(c.Shuffle(ctx, atom.TypeCode[T](), len(src), theirs, mine))
 	}
 	if slice := c.InSlices(part, turnsByOwners(t.Size(), part, mine.Bytes, c.Payload())); slice > 0 {
-		return c.End(c.ShuffleParts(ctx, mem.SizeOf[T](), len(src), slice, theirs, mine))
+		return c.End(c.ShuffleParts(ctx, atom.TypeCode[T](), len(src), slice, theirs, mine))
 	}
 	if inPairs(t.Size(), part, mine.Bytes, c.Payload()) {
 		at := func(m int) int { return m * part }
-		p := pairs{c: c, width: mem.SizeOf[T](), n: len(src), from: at, to: at, part: part}
+		p := pairs{c: c, elem: atom.TypeCode[T](), n: len(src), from: at, to: at, part: part}
 		return c.End(p.run(ctx, t, theirs, mine))
 	}
 	from := t.Rank() * part
 	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
 		c.Write(0, mine.Slice(lo, hi-lo))
-		if err := c.Turn(ctx, mem.SizeOf[T](), 0, len(src), 0); err != nil {
+		if err := c.Turn(ctx, atom.TypeCode[T](), 0, len(src), 0); err != nil {
 			return err
 		}
 		begin, end := overlap(lo, hi, from, from+part)
@@ -63,7 +64,7 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 // pairs is an all-to-all in which each member reads from another one in each step.
 type pairs struct {
 	c        turns
-	width, n int             // what all members agree on
+	elem, n  int             // what all members agree on
 	from, to func(m int) int // where in src the part for member m, and in dst the part of member m, begins; at the team's size the end
 	part     int             // the bytes of the longest part that any member has for any
 }
@@ -79,7 +80,7 @@ func (p *pairs) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) err
 				p.c.Write(q*p.part, src.Slice(p.from(m)+begin, end-begin))
 			}
 		}
-		if err := p.c.Turn(ctx, p.width, 0, p.n, 0); err != nil {
+		if err := p.c.Turn(ctx, p.elem, 0, p.n, 0); err != nil {
 			return err
 		}
 		of := func(m int) (from, to, bytes int) {
@@ -132,7 +133,7 @@ func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts [
 	if err != nil {
 		return err
 	}
-	x := exchange{c: c, width: mem.SizeOf[T](), to: begins(recvCounts, mem.SizeOf[T]())}
+	x := exchange{c: c, elem: atom.TypeCode[T](), width: mem.SizeOf[T](), to: begins(recvCounts, mem.SizeOf[T]())}
 	from := begins(sendCounts, x.width)
 	if err := x.plan(ctx, t, recvCounts, from); err != nil {
 		return c.End(err)
@@ -143,7 +144,7 @@ func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts [
 		}
 	}
 	if inPairs(t.Size(), x.part, x.longest, c.Payload()) {
-		p := pairs{c: c, width: x.width, n: x.longest, part: x.part}
+		p := pairs{c: c, elem: x.elem, n: x.longest, part: x.part}
 		p.from, p.to = func(m int) int { return from[m] }, func(m int) int { return x.to[m] }
 		return c.End(p.run(ctx, t, mem.Of(plain(t, dst)), mem.Of(plain(t, src))))
 	}
@@ -153,6 +154,7 @@ func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts [
 // exchange is an all-to-all of different lengths.
 type exchange struct {
 	c       turns
+	elem    int // the atom.TypeCode of an element, of width bytes
 	width   int
 	to      []int      // where in dst each member's part begins, in bytes
 	theirs  [][2]int64 // where in each member's src this one's part begins and ends, in bytes
@@ -167,7 +169,7 @@ func (x *exchange) plan(ctx context.Context, t *pgsync.Team, recvCounts, at []in
 	for m := range n {
 		mine[0][1] = max(mine[0][1], uint64(at[m+1]-at[m]))
 	}
-	if err := x.c.Gather(ctx, x.width, 0, 0, mem.Of(mine).Data(), mem.Of(all).Data()); err != nil {
+	if err := x.c.Gather(ctx, x.elem, 0, 0, mem.Of(mine).Data(), mem.Of(all).Data()); err != nil {
 		return err
 	}
 	for _, m := range all {
@@ -191,10 +193,10 @@ func (x *exchange) plan(ctx context.Context, t *pgsync.Team, recvCounts, at []in
 // swap is an all-to-all of short parts of one length.
 func (x *exchange) swap(ctx context.Context, t *pgsync.Team, part int, dst, src mem.Range) error {
 	if x.c.InSlices(part, 1) == part {
-		return x.c.ShuffleParts(ctx, x.width, x.longest, part, dst, src)
+		return x.c.ShuffleParts(ctx, x.elem, x.longest, part, dst, src)
 	}
 	x.c.Write(0, src)
-	if err := x.c.Turn(ctx, x.width, 0, x.longest, 0); err != nil {
+	if err := x.c.Turn(ctx, x.elem, 0, x.longest, 0); err != nil {
 		return err
 	}
 	return x.c.ReadAll(dst, func(m int) (from, to, bytes int) { return part * t.Rank(), part * m, part })
@@ -207,7 +209,7 @@ func (x *exchange) padded(ctx context.Context, t *pgsync.Team, slice int, dst, s
 	for m := range n {
 		copy(out.Slice(m*x.part, x.part).Data(), src.Slice(from[m], from[m+1]-from[m]).Data())
 	}
-	if err := x.c.ShuffleParts(ctx, x.width, x.longest, slice, in, out); err != nil {
+	if err := x.c.ShuffleParts(ctx, x.elem, x.longest, slice, in, out); err != nil {
 		return err
 	}
 	for m := range n {
@@ -221,7 +223,7 @@ func (x *exchange) run(ctx context.Context, dst, src mem.Range) error {
 		if begin, end := overlap(lo, hi, 0, src.Bytes); end > begin {
 			x.c.Write(0, src.Slice(begin, end-begin))
 		}
-		if err := x.c.Turn(ctx, x.width, 0, x.longest, 0); err != nil {
+		if err := x.c.Turn(ctx, x.elem, 0, x.longest, 0); err != nil {
 			return err
 		}
 		return x.c.ReadAll(dst, func(m int) (from, to, bytes int) {

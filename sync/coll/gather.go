@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	pgsync "gopgas/sync"
 )
@@ -27,7 +28,7 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 		return err
 	}
 	dst, src = plain(t, dst), plain(t, src)
-	all, mine, width := mem.Of(dst), mem.Of(src), mem.SizeOf[T]()
+	all, mine, elem := mem.Of(dst), mem.Of(src), atom.TypeCode[T]()
 	at, collected := func(m int) int { return m * mine.Bytes }, false
 	readers := t.Size() // of whom root reads at once
 	if c.Nodes() > 1 {
@@ -36,14 +37,14 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 		}
 	}
 	if inSteps(readers, c.Circle(), mine.Bytes, c.Slot()) {
-		return c.End(c.GatherTo(ctx, width, 0, len(src), root, mine.Data(), all.Data()))
+		return c.End(c.GatherTo(ctx, elem, 0, len(src), root, mine.Data(), all.Data()))
 	}
 	if collected {
-		return c.End(c.GatherParts(ctx, width, len(src), root, at, mine, all))
+		return c.End(c.GatherParts(ctx, elem, len(src), root, at, mine, all))
 	}
 	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
 		c.Write(0, mine.Slice(lo, hi-lo))
-		if err := c.Turn(ctx, width, 0, len(src), root); err != nil || t.Rank() != root {
+		if err := c.Turn(ctx, elem, 0, len(src), root); err != nil || t.Rank() != root {
 			return err
 		}
 		return c.ReadAll(all, func(m int) (from, to, bytes int) { return 0, m*mine.Bytes + lo, hi - lo })
@@ -82,13 +83,14 @@ func gatherV[T any](ctx context.Context, t *pgsync.Team, op string, dst []T, cou
 	if err != nil {
 		return err
 	}
-	return c.End(gatherTurns(ctx, t, c, mem.Of(plain(t, dst)), counts, mem.Of(plain(t, src)), mem.SizeOf[T](), root))
+	return c.End(gatherTurns(ctx, t, c, plain(t, dst), counts, plain(t, src), root))
 }
 
-// gatherTurns moves elements of width bytes; the caller has checked the arguments of this member alone.
-func gatherTurns(ctx context.Context, t *pgsync.Team, c turns, dst mem.Range, counts []int, src mem.Range, width, root int) error {
+// gatherTurns moves the elements; the caller has checked the arguments of this member alone.
+func gatherTurns[T any](ctx context.Context, t *pgsync.Team, c turns, to []T, counts []int, from []T, root int) error {
+	dst, src, elem, width := mem.Of(to), mem.Of(from), atom.TypeCode[T](), mem.SizeOf[T]()
 	mine, all := []uint64{uint64(src.Bytes)}, make([]uint64, t.Size())
-	if err := c.Gather(ctx, width, 0, root+1, mem.Of(mine).Data(), mem.Of(all).Data()); err != nil {
+	if err := c.Gather(ctx, elem, 0, root+1, mem.Of(mine).Data(), mem.Of(all).Data()); err != nil {
 		return err
 	}
 	longest, at := 0, make([]int, len(all)+1)
@@ -99,17 +101,17 @@ func gatherTurns(ctx context.Context, t *pgsync.Team, c turns, dst mem.Range, co
 		}
 	}
 	if root == everyone {
-		return c.AllGather(ctx, width, longest, at, src, dst)
+		return c.AllGather(ctx, elem, longest, at, src, dst)
 	}
 	if begin := func(m int) int { return at[m] }; c.Collected(begin) {
-		return c.GatherParts(ctx, width, longest, root, begin, src, dst)
+		return c.GatherParts(ctx, elem, longest, root, begin, src, dst)
 	}
 	return rounds(longest, c.Payload(), func(lo, hi int) error {
 		begin, end := overlap(lo, hi, 0, src.Bytes)
 		if end > begin {
 			c.Write(0, src.Slice(begin, end-begin))
 		}
-		if err := c.Turn(ctx, width, 0, longest, root); err != nil || t.Rank() != root {
+		if err := c.Turn(ctx, elem, 0, longest, root); err != nil || t.Rank() != root {
 			return err
 		}
 		return c.ReadAll(dst, func(m int) (from, to, bytes int) {

@@ -31,6 +31,35 @@ func scatter(k, root int) collective {
 	}
 }
 
+// typed are the calls that do not look into elements, of elements of a type.
+func typed[T any]() map[string]collective {
+	const k = 5
+	return map[string]collective{
+		"gather": func(ctx context.Context, t *pgsync.Team) error {
+			return coll.Gather(ctx, t, make([]T, k*t.Size()), make([]T, k), 0)
+		},
+		"scatter": func(ctx context.Context, t *pgsync.Team) error {
+			return coll.Scatter(ctx, t, make([]T, k), make([]T, k*t.Size()), 0)
+		},
+		"gatherv": func(ctx context.Context, t *pgsync.Team) error {
+			return coll.GatherV(ctx, t, make([]T, k*t.Size()), equal(t, k), make([]T, k), 0)
+		},
+		"scatterv": func(ctx context.Context, t *pgsync.Team) error {
+			return coll.ScatterV(ctx, t, make([]T, k), make([]T, k*t.Size()), equal(t, k), 0)
+		},
+		"allgatherv": func(ctx context.Context, t *pgsync.Team) error {
+			return coll.AllGatherV(ctx, t, make([]T, k*t.Size()), equal(t, k), make([]T, k))
+		},
+		"alltoall": func(ctx context.Context, t *pgsync.Team) error {
+			return coll.AllToAll(ctx, t, make([]T, k*t.Size()), make([]T, k*t.Size()))
+		},
+		"alltoallv": func(ctx context.Context, t *pgsync.Team) error {
+			n := t.Size()
+			return coll.AllToAllV(ctx, t, make([]T, k*n), equal(t, k), make([]T, k*n), equal(t, k))
+		},
+	}
+}
+
 // equal are counts of k for each member.
 func equal(t *pgsync.Team, k int) []int { return slices.Repeat([]int{k}, t.Size()) }
 
@@ -140,6 +169,11 @@ var disagreements = map[string][2]collective{
 // TestDisagreements: members that do not make the same call, of the same lengths, to the same root, all get an error, and
 // nobody hangs. They do so on a team of their own, so that the world outlives it and nobody's end helps the others.
 func TestDisagreements(t *testing.T) {
+	disagreements := maps.Clone(disagreements)
+	for name, other := range typed[float64]() {
+		disagreements["types of "+name] = [2]collective{typed[int64]()[name], other}
+		disagreements["types of another size of "+name] = [2]collective{typed[[3]float64]()[name], other}
+	}
 	f := func(calls [2]collective, errs []error) body {
 		return func(ctx context.Context, w *pgas.World) error {
 			team, err := w.Team().Split(ctx, 0, w.Rank())

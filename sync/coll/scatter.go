@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	pgsync "gopgas/sync"
 )
@@ -28,22 +29,22 @@ func Scatter[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int)
 	}
 	dst, src = plain(t, dst), plain(t, src)
 	mine := mem.Of(dst)
-	s := stream{c: c, width: mem.SizeOf[T](), n: len(dst), root: root}
+	s := stream{c: c, elem: atom.TypeCode[T](), n: len(dst), root: root}
 	s.at, s.longest = func(m int) int { return m * mine.Bytes }, mine.Bytes
 	return c.End(s.run(ctx, t, mine, mem.Of(src)))
 }
 
 // stream is a src of root's on its way to the members.
 type stream struct {
-	c              turns
-	width, n, root int             // what all members agree on
-	at             func(m int) int // where in src member m's part begins, and behind the last one where src ends
-	longest        int             // the bytes of the longest part
+	c             turns
+	elem, n, root int             // what all members agree on
+	at            func(m int) int // where in src member m's part begins, and behind the last one where src ends
+	longest       int             // the bytes of the longest part
 }
 
 func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
 	if s.c.Collected(s.at) {
-		return s.c.ScatterParts(ctx, s.width, s.n, s.root, s.at, dst, src)
+		return s.c.ScatterParts(ctx, s.elem, s.n, s.root, s.at, dst, src)
 	}
 	if whole := s.at(t.Size()); !pushes(t.Size(), whole, s.c.Payload()) {
 		return s.pulled(ctx, t, dst, src, whole)
@@ -58,7 +59,7 @@ func (s *stream) pulled(ctx context.Context, t *pgsync.Team, dst, src mem.Range,
 		if t.Rank() == s.root {
 			s.c.Write(0, src.Slice(lo, hi-lo))
 		}
-		if err := s.c.Turn(ctx, s.width, 0, s.n, s.root); err != nil {
+		if err := s.c.Turn(ctx, s.elem, 0, s.n, s.root); err != nil {
 			return err
 		}
 		begin, end := overlap(lo, hi, from, from+dst.Bytes)
@@ -86,7 +87,7 @@ func (s *stream) pushed(ctx context.Context, t *pgsync.Team, dst, src mem.Range)
 				return err
 			}
 		}
-		if err := s.c.Turn(ctx, s.width, 0, s.n, s.root); err != nil {
+		if err := s.c.Turn(ctx, s.elem, 0, s.n, s.root); err != nil {
 			return err
 		}
 		begin, end := overlap(lo, hi, 0, dst.Bytes)
@@ -118,12 +119,12 @@ func ScatterV[T any](ctx context.Context, t *pgsync.Team, dst, src []T, counts [
 	if err != nil {
 		return err
 	}
-	width := mem.SizeOf[T]()
+	elem, width := atom.TypeCode[T](), mem.SizeOf[T]()
 	mine, all := []uint64{uint64(len(dst) * width)}, make([]uint64, t.Size())
-	if err := c.Gather(ctx, width, 0, root, mem.Of(mine).Data(), mem.Of(all).Data()); err != nil {
+	if err := c.Gather(ctx, elem, 0, root, mem.Of(mine).Data(), mem.Of(all).Data()); err != nil {
 		return c.End(err)
 	}
-	s := stream{c: c, width: width, root: root}
+	s := stream{c: c, elem: elem, root: root}
 	at := make([]int, 1, t.Size()+1)
 	for m, bytes := range all {
 		if t.Rank() == root && uint64(counts[m]*width) != bytes {

@@ -15,20 +15,20 @@ type turns interface {
 	Payload() int
 	Slot() int
 	Write(off int, data mem.Range)
-	Turn(ctx context.Context, elemBytes, detail, n, root int) error
-	Gather(ctx context.Context, elemBytes, detail, n int, mine, all []byte) error
-	GatherTo(ctx context.Context, elemBytes, detail, n, root int, mine, all []byte) error
+	Turn(ctx context.Context, elem, detail, n, root int) error
+	Gather(ctx context.Context, elem, detail, n int, mine, all []byte) error
+	GatherTo(ctx context.Context, elem, detail, n, root int, mine, all []byte) error
 	Circle() int
-	AllGather(ctx context.Context, elemBytes, n int, at []int, mine, all mem.Range) error
+	AllGather(ctx context.Context, elem, n int, at []int, mine, all mem.Range) error
 	Nodes() int
 	Collected(at func(m int) int) bool
-	GatherParts(ctx context.Context, elemBytes, n, root int, at func(m int) int, mine, all mem.Range) error
-	ScatterParts(ctx context.Context, elemBytes, n, root int, at func(m int) int, dst, src mem.Range) error
+	GatherParts(ctx context.Context, elem, n, root int, at func(m int) int, mine, all mem.Range) error
+	ScatterParts(ctx context.Context, elem, n, root int, at func(m int) int, dst, src mem.Range) error
 	InSlices(part, turns int) int
-	ShuffleParts(ctx context.Context, elemBytes, n, slice int, dst, src mem.Range) error
-	Shuffle(ctx context.Context, elemBytes, n int, dst, src mem.Range) error
+	ShuffleParts(ctx context.Context, elem, n, slice int, dst, src mem.Range) error
+	Shuffle(ctx context.Context, elem, n int, dst, src mem.Range) error
 	ShuffleBytes() int
-	Prefix(ctx context.Context, elemBytes, detail, n int, inclusive bool, dst, src mem.Range, fold func(into, from mem.Range)) error
+	Prefix(ctx context.Context, elem, detail, n int, inclusive bool, dst, src mem.Range, fold func(into, from mem.Range)) error
 	PrefixBytes() int
 	Read(member, off int, dst mem.Range) error
 	SeeEach(off, n int, of iter.Seq[int], buf *[]byte, f func(member int, theirs mem.Range)) error

@@ -1,0 +1,84 @@
+package pgas
+
+import (
+	"context"
+	"iter"
+
+	"gopgas/transport"
+	"gopgas/window"
+)
+
+// GetNB begins a Get of the elements from lo on, whoever owns them. dst belongs to the library until the handles are done, all of them or one after the
+// other; where all memory is mapped that is so at once. It allocates the handles, and may wait for room on the NIC. (Global Arrays: NGA_NbGet.)
+func (a *Array[T]) GetNB(lo int, dst []T) (window.Handles, error) {
+	if err := a.d.check(lo, len(dst)); err != nil {
+		return nil, transport.NewOpError("get", -1, err)
+	}
+	return begun(a.d.pieces(lo, len(dst)), dst, a.w.GetSectionsNB)
+}
+
+// PutNB begins a Put. src belongs to the library until the handles are done; the elements are visible at their owners after a Flush or Fence.
+// (Global Arrays: NGA_NbPut.)
+func (a *Array[T]) PutNB(lo int, src []T) (window.Handles, error) {
+	if err := a.d.check(lo, len(src)); err != nil {
+		return nil, transport.NewOpError("put", -1, err)
+	}
+	return begun(a.d.pieces(lo, len(src)), src, a.w.PutSectionsNB)
+}
+
+// begun begins the transfer of pieces, some at a time. On an error nothing is under way.
+func begun[T any](pieces iter.Seq[window.Piece], near []T, sections func([]T, []window.Piece) (window.Handles, error)) (hs window.Handles, err error) {
+	some := make([]window.Piece, 0, together)
+	start := func() bool {
+		var more window.Handles
+		more, err = sections(near, some)
+		hs, some = append(hs, more...), some[:0]
+		return err == nil
+	}
+	for p := range pieces {
+		if some = append(some, p); len(some) == together && !start() {
+			break
+		}
+	}
+	if err == nil && len(some) > 0 {
+		start()
+	}
+	if err != nil {
+		_ = hs.Wait(context.Background())
+		return nil, err
+	}
+	return hs, nil
+}
+
+// pieces cuts n elements from lo on, which exist, by owner. Of a layout that is dealt out an owner's whole blocks are one piece: they lie
+// next to each other in its part, and p blocks apart in the array.
+func (d dist) pieces(lo, n int) iter.Seq[window.Piece] {
+	return func(yield func(window.Piece) bool) {
+		piece := func(at, rows, cols int) bool {
+			member, disp := d.owner(at)
+			return yield(window.Piece{Target: member, Disp: disp, Near: at - lo, Section: window.Section{
+				Rows: rows, Cols: cols, Stride: cols, Step: 1, NearStride: cols * d.p, NearStep: 1,
+			}})
+		}
+		for at, end := lo, lo+n; at < end; {
+			k := min(d.run(at), end-at)
+			blocks := 0 // whole ones from here on
+			if d.dealt() && d.p > 1 && at%d.length == 0 {
+				blocks = (end - at) / d.length
+			}
+			for q := range min(blocks, d.p) {
+				if !piece(at+q*d.length, (blocks-q+d.p-1)/d.p, d.length) {
+					return
+				}
+			}
+			switch {
+			case blocks > 0:
+				at += blocks * d.length
+			case !piece(at, 1, k):
+				return
+			default:
+				at += k
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package window
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// What objects are in a few words: fmt prints these for them. None of them asks another rank.
+
+// String says what the window's elements are, and how many this rank and all members have.
+func (w *Window[T]) String() string {
+	s := fmt.Sprintf("window of %v", reflect.TypeFor[T]())
+	if w.freed {
+		return s + ", freed"
+	}
+	all := 0
+	for m := range w.remotes {
+		all += w.Len(m)
+	}
+	return fmt.Sprintf("%s, %d of %d elements on this rank, member %d of %d", s, w.Len(w.team.Rank()), all, w.team.Rank(), w.team.Size())
+}
+
+// String says what can be attached, and how much this rank has.
+func (d *Dynamic[T]) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := fmt.Sprintf("dynamic window of %v", reflect.TypeFor[T]())
+	if d.freed {
+		return s + ", freed"
+	}
+	return fmt.Sprintf("%s, %d attached by this rank, member %d of %d", s, len(d.mine), d.team.Rank(), d.team.Size())
+}
+
+// String says whose memory it is, and how much.
+func (r Ref) String() string {
+	if r.Len == 0 {
+		return "nothing attached"
+	}
+	return fmt.Sprintf("%d elements attached by member %d", r.Len, r.Member)
+}
+
+// String says how many elements there are.
+func (v View[T]) String() string { return viewed("view", v.p) }
+
+// String says how many elements there are.
+func (a Atomic[T]) String() string { return viewed("atomic view", a.p) }
+
+func viewed[T any](what string, p *part[T]) string {
+	n := 0
+	if p != nil {
+		n = len(p.s)
+	}
+	return fmt.Sprintf("%s of %d %v", what, n, reflect.TypeFor[T]())
+}
+
+// String returns the kind of lock.
+func (kind LockKind) String() string {
+	if kind == LockShared {
+		return "shared"
+	}
+	return "exclusive"
+}
