@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-"gopgas/internal/mem"
+	"gopgas/internal/mem"
 )
 
 // TestPlacesInBuckets: what a program puts at multiples of a size lies in one bucket each, wherever the kernel has mapped the memory. Such a
