@@ -61,8 +61,9 @@ func (r Run) At(i uint32) Bucket { return r.First + Bucket(i) }
 // contains reports whether b is one of the run's buckets.
 func (r Run) contains(b Bucket) bool { return b >= r.First && b-r.First < Bucket(r.Count) }
 
-// Range is memory that a rank exposes. Start is its first byte's address at the owner: buckets end on multiples of
-// their size in the owner's address space, so that two of them never share a page. Every rank describes a range alike.
+// Range is memory that a rank exposes. Start is where its first byte lies, in bytes: buckets end on multiples of their size, counted
+// from zero. It may be the byte's address at the owner, or the place of that in its page, which has the buckets begin with the memory's first
+// page; two of them never share a page either way. Every rank describes a range alike.
 type Range struct {
 	ID    uint32
 	Start uint64

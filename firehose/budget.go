@@ -41,6 +41,7 @@ type Budget struct {
 	Prepinned  int64 // bytes
 	Share      int64 // F: units that each rank may hold of each other
 	Victims    int64 // V in units
+	Page       int64 // bytes of the machine's pages, by which ranges are described
 }
 
 // Split makes the budget. There is no least M or V: where a share would be empty the unit shrinks, down to a page;
@@ -81,7 +82,7 @@ func Split(l Limits) (Budget, error) {
 	}
 	return Budget{
 		Ranks: l.Ranks, Shift: log2(unit), Peers: peers, Own: own, Prepinned: l.Prepinned,
-		Share: share(), Victims: own / unit,
+		Share: share(), Victims: own / unit, Page: l.Page,
 	}, nil
 }
 
@@ -97,13 +98,13 @@ func (b Budget) MaxOrder() uint8 {
 }
 
 // variant is the form of the accounting and of its messages; it changes with either.
-const variant = 1
+const variant = 2
 
 // Hash returns a number that is equal on all ranks if and, but for an unlucky chance in 2^64, only if their budgets
 // and their form of accounting are.
 func (b Budget) Hash() uint64 {
 	var buf []byte
-	for _, v := range []int64{variant, int64(b.Ranks), int64(b.Shift), b.Peers, b.Own, b.Prepinned, b.Share, b.Victims} {
+	for _, v := range []int64{variant, int64(b.Ranks), int64(b.Shift), b.Peers, b.Own, b.Prepinned, b.Share, b.Victims, b.Page} {
 		buf = binary.LittleEndian.AppendUint64(buf, uint64(v))
 	}
 	return xxhash.Sum64(buf)

@@ -19,7 +19,9 @@
 //   - Idle: held by the origin but not in use. Victim: registered by the owner but held and used by nobody (V units at most).
 //     Both queues are in the order of last use, and the oldest goes first.
 //   - Own part: what is charged to the owner: buckets with local uses (Server.Pin), and victims. Where the owner's own transfers
-//     have a cache of registrations under the same limit, as in this library, local uses are that cache's, and the own part is victims alone.
+//     have a cache of registrations under the same limit, as in this library, local uses are that cache's, and the own part is victims alone. Then
+//     Server.Pin, Unpin and Prepin have no caller: regmgr.Manager charges both to one budget, and Server.Shed and Oldest have victims go
+//     by age beside its regions. A page in both is registered, and charged, once for each.
 //
 // # Life of a put
 //

@@ -25,7 +25,7 @@ type Claim struct {
 // Claim makes the claim on the first of n bytes at address addr of far: a quarter of a share, so that the next one can be asked for while
 // this one is in use and the one before still lands, and others get theirs too. Nothing is asked for yet.
 func (h *Set) Claim(name string, far *Far, addr uint64, n int) (*Claim, error) {
-	c := &Claim{h: h, name: name, far: far, at: addr - far.r.Start, bytes: n}
+	c := &Claim{h: h, name: name, far: far, at: addr - far.start, bytes: n}
 	if far.bare {
 		return c, nil
 	}
@@ -76,7 +76,7 @@ func (h *Set) Moves(far *Far, addr uint64, n int) (moves, stretch int) {
 	if err != nil {
 		return 0, 0 // the transfer itself will say why
 	}
-	at := addr - far.r.Start
+	at := addr - far.start
 	for done := 0; done < n && moves < mostMoves; {
 		k := h.stretchLocked(v, at+uint64(done), n-done)
 		if k <= 0 {

@@ -19,7 +19,7 @@ func TestClaimsFollowEachOther(t *testing.T) {
 				var flying []*Claim
 				claims, end := 0, firstBucket
 				for at := begin; at < exposed; claims++ {
-					c, err := h.Claim("put", p.far, p.far.r.Start+at, int(exposed-at))
+					c, err := h.Claim("put", p.far, p.far.start+at, int(exposed-at))
 					require.NoError(t, err)
 					require.Positive(t, c.Bytes())
 					c.Ask()

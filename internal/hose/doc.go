@@ -52,6 +52,12 @@
 //	Set.mu             (exposed memory and its registrations; nothing is taken under it but regmgr's budget)
 //	firehose.Server's  (nothing but regmgr's budget is taken under it)
 //
+// # Where buckets begin, and how large they are
+//
+// A range's buckets are counted from its first page: programs lay out memory by offsets in it. How large they are is chosen for each
+// range by its origin, by what a miss costs (a round trip, a registration for each bucket, and all bytes of the buckets, used or not)
+// against how many uses one miss serves: see firehose.Budget.Order. A use across the end of a bucket is two firehoses and two operations.
+//
 // # Limits
 //
 // Buckets have at least 32 KiB, and more where the NIC has too few registrations for that. The predictor

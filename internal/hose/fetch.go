@@ -26,7 +26,7 @@ func (h *Set) Fetch(name string, far *Far, addr uint64, n int, alone bool) (Fetc
 	if far.bare {
 		return Fetch{bytes: n}, nil
 	}
-	at := addr - far.r.Start
+	at := addr - far.start
 	h.lock.Lock()
 	v, err := h.viewLocked(far)
 	if err != nil {
@@ -150,7 +150,7 @@ func (h *Set) FetchRuns(op string, count, i int, run func(int) Span) (next int, 
 		if verr != nil {
 			continue // the run itself will say so
 		}
-		at := r.Addr - r.Far.r.Start
+		at := r.Addr - r.Far.start
 		n := h.holder.Piece(v, at, uint64(r.Bytes))
 		if n < uint64(r.Bytes) {
 			n = min(n, v.End(at)-at) // a long run asks for itself, later

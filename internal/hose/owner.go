@@ -19,7 +19,7 @@ func (h *Set) Expose(r mem.Range) (uint32, error) {
 	h.promiseLocked()
 	h.mu.Unlock()
 	h.reg.KeepPromise()
-	if err := h.server.Expose(firehose.Range{ID: id, Start: r.Addr(), Bytes: uint64(r.Bytes)}); err != nil {
+	if err := h.server.Expose(rangeOf(id, r.Addr(), uint64(r.Bytes))); err != nil {
 		return 0, err
 	}
 	return id, nil

@@ -82,10 +82,18 @@ type Set struct {
 
 // Far is another rank's memory that is registered in buckets, as this rank sees it.
 type Far struct {
-	rank int
-	r    firehose.Range
-	v    *firehose.View // what the holder knows of r, once it was asked; under the engine's lock
-	bare bool           // it is not registered, and there are no buckets
+	rank  int
+	start uint64 // its first byte's address at its owner
+	r     firehose.Range
+	v     *firehose.View // what the holder knows of r, once it was asked; under the engine's lock
+	bare  bool           // it is not registered, and there are no buckets
+}
+
+// rangeOf is memory as the accounts know it, by the address that its owner has it at. Its buckets are counted from its first page: a program
+// lays out what it exposes by offsets, so what it puts at multiples of a size does not lie across the end of a bucket, as it would where
+// the kernel happened to map it. Of the address only the place in a page counts, because two buckets must not share one.
+func rangeOf(id uint32, start, bytes uint64) firehose.Range {
+	return firehose.Range{ID: id, Start: start % uint64(os.Getpagesize()), Bytes: bytes}
 }
 
 // Bare is memory of which nothing is registered and nothing will be: every question for a bucket is refused. A Set that is nil answers
@@ -97,7 +105,7 @@ func (f *Far) Bare() bool { return f.bare }
 
 // NewFar returns memory of a rank, by the number and the place that it told.
 func NewFar(rank int, id uint32, start, bytes uint64) *Far {
-	return &Far{rank: rank, r: firehose.Range{ID: id, Start: start, Bytes: bytes}}
+	return &Far{rank: rank, start: start, r: rangeOf(id, start, bytes)}
 }
 
 // New makes the firehoses of a rank. The error wraps firehose.ErrLimits where messages are too short, or no budget can be made.

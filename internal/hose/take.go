@@ -19,7 +19,7 @@ func (h *Set) TryLocked(id int32, far *Far, addr uint64, n int) (key uint64, ok 
 	if err != nil {
 		return 0, false
 	}
-	at := addr - far.r.Start
+	at := addr - far.start
 	if v.End(at)-at < uint64(n) {
 		return 0, false
 	}
@@ -53,7 +53,7 @@ func (h *Set) Held(far *Far, addr uint64, n int) bool {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	v, err := h.viewLocked(far)
-	return err == nil && h.holder.Held(v, addr-far.r.Start, uint64(n))
+	return err == nil && h.holder.Held(v, addr-far.start, uint64(n))
 }
 
 // Cut returns how many of n bytes at address addr of far one operation can carry that carries most at most: no part crosses
@@ -68,7 +68,7 @@ func (h *Set) Cut(far *Far, addr uint64, n, most int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	at := addr - far.r.Start
+	at := addr - far.start
 	return min(n, most, int(v.End(at)-at)), nil
 }
 
@@ -87,7 +87,7 @@ func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []
 		return 0, false, false, transport.NewOpError(name, far.rank, err)
 	}
 	q.Put = put
-	state := h.holder.Acquire(v, q, addr-far.r.Start, uint64(n))
+	state := h.holder.Acquire(v, q, addr-far.start, uint64(n))
 	if state != firehose.Failed {
 		h.NoteLocked(id, far, read)
 	}

@@ -97,7 +97,7 @@ func mapRanges(files []*trace.File) (*atlas, error) {
 			turns[place]++
 			r, ok := known[e.Peer][x]
 			if !ok {
-				r = firehose.Range{ID: uint32(len(a.owned[e.Peer]) + 1), Start: x.start, Bytes: x.bytes}
+				r = firehose.Range{ID: uint32(len(a.owned[e.Peer]) + 1), Start: x.start % pageBytes, Bytes: x.bytes} // as hose has it
 				if known[e.Peer] == nil {
 					known[e.Peer] = map[exposure]firehose.Range{}
 				}
