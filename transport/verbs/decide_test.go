@@ -70,6 +70,30 @@ func TestChooseGID(t *testing.T) {
 }
 
 // TestPlan checks W1: whatever the device and the job, the completion queue has room for all that can be in it.
+func TestChoosePKey(t *testing.T) {
+	for _, c := range []struct {
+		table []uint16
+		want  int // -1: there is none
+	}{
+		{[]uint16{0xffff}, 0},
+		{[]uint16{0, 0x7fff, 0x8001, 0xffff}, 2}, // a limited member may not talk to another
+		{[]uint16{0, 0, 0x7fff, 0x0001}, 2},
+		{[]uint16{0, 0}, -1},
+		{nil, -1},
+	} {
+		got, err := choosePKey(len(c.table), func(i int) (uint16, error) { return c.table[i], nil })
+		if c.want < 0 {
+			require.ErrorIs(t, err, errNoPKey)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, got, "%x", c.table)
+	}
+	broken := errors.New("broken")
+	_, err := choosePKey(3, func(int) (uint16, error) { return 0, broken })
+	require.ErrorIs(t, err, broken)
+}
+
 func TestPlan(t *testing.T) {
 	rxe := ibv.Limits{MaxSends: 1 << 20, MaxSGE: 32, MaxCQE: 32767, MaxRecvs: 1 << 20, MaxReads: 128, MaxInitReads: 128}
 	for _, c := range []struct {
