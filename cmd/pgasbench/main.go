@@ -108,8 +108,11 @@ func app(out io.Writer) *cli.App {
 			},
 			{
 				Name: "passive", Usage: "latency of operations that a rank must serve while it computes", Flags: flags(),
+				Description: "The target has one goroutine that computes, and may use every core that others leave: --pin auto binds the measuring\n" +
+					"threads only. With --pin process a rank's core is that of its computing goroutine, and who serves waits for the kernel's next turn.",
 				Action: func(c *cli.Context) error {
 					s := settingsOf(c)
+					s.pin = choosePassivePin(s.pin)
 					return measureRanks(s, selectRows(passiveRows(), s.only), out)
 				},
 			},

@@ -57,6 +57,8 @@ func TestChoosePin(t *testing.T) {
 	require.Equal(t, pinOff, choosePin(pinAuto, 4, 2))
 	require.Equal(t, pinOff, choosePin(pinAuto, 1, 2))
 	require.Equal(t, pinThread, choosePin(pinThread, 4, 2))
+	require.Equal(t, pinThread, choosePassivePin(pinAuto), "who serves needs a core that nobody computes on")
+	require.Equal(t, pinProcess, choosePassivePin(pinProcess))
 	require.Error(t, checkPin("core"))
 }
 

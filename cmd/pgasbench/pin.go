@@ -39,3 +39,12 @@ func choosePin(how string, ranksHere, cores int) string {
 	}
 	return pinOff
 }
+
+// choosePassivePin resolves auto where a rank serves others while its program computes: on one core with the computing goroutine the
+// serving threads would get a turn when the kernel's scheduler takes the core away from it, some 3 ms, whatever the library does.
+func choosePassivePin(how string) string {
+	if how == pinAuto {
+		return pinThread
+	}
+	return how
+}

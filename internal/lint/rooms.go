@@ -83,8 +83,9 @@ var rooms = []room{
 
 	// The machine. A provider sees the seam and, where it is made of software, what such NICs share.
 	{"transport/auto", "transport/verbs transport/tcp transport/soft transport/sim transport/shm transport leaves"},
-	{"transport/verbs", "transport/verbs/internal/ibv transport leaves"},
+	{"transport/verbs", "transport/verbs/internal/ibv transport/verbs/internal/side transport leaves"},
 	{"transport/verbs/internal/ibv", leaves},
+	{"transport/verbs/internal/side", leaves}, // sockets and proofs: it knows no NIC
 	{"transport/tcp", "internal/softnic transport leaves"},
 	{"transport/soft", "internal/softnic transport/shm transport leaves"},
 	{"transport/sim", "transport leaves"},

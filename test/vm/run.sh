@@ -14,10 +14,11 @@
 #   --timeout SECONDS      (default 300)
 #   --cache DIR            where the kernel is kept (default ~/.cache/gopgas-vm)
 #   --times                print seconds of boot and run on standard error
+#   --live                 print standard output as it comes, not at the end
 set -euo pipefail
 die() { echo "vm: $*" >&2; exit 125; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-nics=one node=0 link='' share='' cpus=2 mem=2048 mtu=9000 lsm= limit=300 times='' names=(PATH HOME)
+nics=one node=0 link='' share='' cpus=2 mem=2048 mtu=9000 lsm= limit=300 times='' live='' names=(PATH HOME)
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/gopgas-vm
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	case $1 in
@@ -33,6 +34,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	--timeout) limit=$2 ;;
 	--cache) cache=$2 ;;
 	--times) times=1; shift; continue ;;
+	--live) live=1; shift; continue ;;
 	*) die "unknown option $1; see the head of run.sh" ;;
 	esac
 	shift 2
@@ -51,8 +53,8 @@ done
 bash "$here/prepare.sh" "$cache"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/vm.XXXXXX")
-machine=
-trap '[ -z "$machine" ] || kill "$machine" 2>/dev/null || :; rm -rf "$work"' EXIT
+machine='' teller=''
+trap 'kill $machine $teller 2>/dev/null || :; rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
@@ -100,10 +102,16 @@ timeout -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -display no
 	"${devices[@]}" </dev/null >"$work/qemu" 2>&1 &
 machine=$!
 ended=0
-wait "$machine" || ended=$?
-machine=
 control=$work/control
-[ ! -s "$control/out" ] || cat "$control/out"
+if [ -n "$live" ]; then
+	: >"$control/out"
+	tail -n +1 -s 0.2 -f --pid="$machine" "$control/out" & # it ends when the machine has
+	teller=$!
+fi
+wait "$machine" || ended=$?
+[ -z "$teller" ] || wait "$teller" || :
+machine='' teller=''
+[ -n "$live" ] || [ ! -s "$control/out" ] || cat "$control/out"
 [ ! -s "$control/err" ] || cat "$control/err" >&2
 [ ! -s "$control/trouble" ] || cat "$control/trouble" >&2
 [ -z "$times" ] || awk -v b="$begin" -v e="$(date +%s%N)" -v u="$(cat "$control/up" 2>/dev/null)" \

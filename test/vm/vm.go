@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,7 @@ type Machine struct {
 	Env     []string      // names of variables to hand on
 	LSM     string        // security modules of its kernel; "": none
 	Timeout time.Duration // 0: two minutes
+	Live    io.Writer     // what the command prints goes there too, as it comes; nil: nowhere
 
 	// Link makes this one of two machines that are joined by sockets in the folder Link. Node is 0 or 1; the
 	// device rxe0 of machine 0 is at 10.9.1.1, that of machine 1 at 10.9.1.2.
@@ -72,7 +74,11 @@ func Run(t testing.TB, m Machine, command ...string) Result {
 	args := append([]string{filepath.Join(unpack(t), "run.sh")}, m.options(limit)...)
 	args = append(append(args, "--"), command...)
 	var out, err bytes.Buffer
-	code, runErr := run(t.Context(), &out, &err, args)
+	to := io.Writer(&out)
+	if m.Live != nil {
+		to = io.MultiWriter(&out, m.Live)
+	}
+	code, runErr := run(t.Context(), to, &err, args)
 	r := Result{Stdout: out.String(), Stderr: err.String(), Code: code}
 	switch {
 	case runErr != nil:
@@ -110,11 +116,14 @@ func (m Machine) options(limit time.Duration) []string {
 	for _, name := range m.Env {
 		add("--env", name)
 	}
+	if m.Live != nil {
+		options = append(options, "--live")
+	}
 	return options
 }
 
 // run starts the script so that it ends, and the machine with it, when ctx or this process does.
-func run(ctx context.Context, out, err *bytes.Buffer, args []string) (int, error) {
+func run(ctx context.Context, out, err io.Writer, args []string) (int, error) {
 	runtime.LockOSThread() // the death signal is sent when the starting thread ends
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, "bash", args...)

@@ -79,14 +79,8 @@ func ping(b *testing.B, c net.Conn) {
 
 // BenchmarkProcesses is BenchmarkLatency with the other side in another process, which sleeps.
 func BenchmarkProcesses(b *testing.B) {
-	b.Run("raw", func(b *testing.B) {
-		_, k := start(b, role{Echo: true})
-		c, err := net.Dial("tcp", string(k.Address))
-		require.NoError(b, err)
-		defer c.Close()
-		ping(b, c)
-	})
-	me, _ := job(b, 2, 5*time.Second)
+	me, _ := jobOf(b, 2, role{Timeout: 5 * time.Second, Plain: true})
+	b.Run("raw", func(b *testing.B) { ping(b, dialPlain(b, me.cards[1].Plain, plainEcho)) })
 	require.NoError(b, me.do(transport.OpRead, 1, 0, 0, 8))
 	var cq [1]transport.Completion
 	for _, how := range []string{"wait", "poll"} {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -29,8 +28,8 @@ const childVariable = "GOPGAS_TCP_TEST_RANK"
 type role struct {
 	Rank, Size int
 	Timeout    time.Duration
-	Echo       bool // no rank at all: sends back what comes over a plain connection
-	Sink       bool // nor this: reads what comes, and says when it has read much
+	Plain      bool // it serves plain connections too, as servePlain says
+	Core       int  // 1 + the number of the core that it is bound to; 0: it is not
 	Unplugged  bool // in a network namespace of its own, whose only interface comes up a little later than the first command
 }
 
@@ -39,6 +38,7 @@ type card struct {
 	Address []byte
 	Base    uint64
 	RKey    uint64
+	Plain   string // where it serves plain connections
 }
 
 // Layout of a rank's memory: a counter, a place for each rank's words, a large area.
@@ -72,7 +72,7 @@ func openPeer(r role) (*peer, error) {
 	return p, err
 }
 
-func (p *peer) card() card { return card{p.d.Address(), p.m.Addr(), p.reg.RKey} }
+func (p *peer) card() card { return card{Address: p.d.Address(), Base: p.m.Addr(), RKey: p.reg.RKey} }
 
 // op is an operation between bytes at off here and at roff there.
 func (p *peer) op(k transport.Kind, to, off, roff, bytes int) (transport.Op, error) {
@@ -160,15 +160,18 @@ func beChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return err
 	}
-	if r.Echo || r.Sink {
-		return bePlain(r)
-	}
 	p, err := openPeer(r)
 	if err != nil {
 		return err
 	}
+	k := p.card()
+	if r.Plain {
+		if k.Plain, err = servePlain(); err != nil {
+			return err
+		}
+	}
 	out := json.NewEncoder(os.Stdout)
-	if err := out.Encode(p.card()); err != nil {
+	if err := out.Encode(k); err != nil {
 		return err
 	}
 	in := json.NewDecoder(os.Stdin)
@@ -205,40 +208,6 @@ func beChild(text string) error {
 		}
 		if err := out.Encode(text); err != nil {
 			return err
-		}
-	}
-}
-
-// bePlain serves one connection.
-func bePlain(r role) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	if err := json.NewEncoder(os.Stdout).Encode(card{Address: []byte(l.Addr().String())}); err != nil {
-		return err
-	}
-	c, err := l.Accept()
-	if err != nil {
-		return err
-	}
-	if r.Sink {
-		drink(c)
-	} else {
-		echo(c, 48)
-	}
-	return nil
-}
-
-// echo sends back messages of n bytes until the other side has closed.
-func echo(c net.Conn, n int) {
-	buf := make([]byte, n)
-	for {
-		if _, err := io.ReadFull(c, buf); err != nil {
-			return
-		}
-		if _, err := c.Write(buf); err != nil {
-			return
 		}
 	}
 }
@@ -284,7 +253,7 @@ func start(t testing.TB, r role) (*child, card) {
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
+	require.NoError(t, bound(r.Core, cmd.Start))
 	c := &child{cmd, json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out))}
 	t.Cleanup(func() {
 		_ = in.Close()
@@ -299,13 +268,20 @@ func start(t testing.TB, r role) (*child, card) {
 
 // job starts ranks 1 to n-1 as processes and opens rank 0 here.
 func job(t testing.TB, n int, timeout time.Duration) (*peer, []*child) {
-	me, err := openPeer(role{Size: n, Timeout: timeout})
+	return jobOf(t, n, role{Timeout: timeout})
+}
+
+// jobOf is job with children that are as told.
+func jobOf(t testing.TB, n int, like role) (*peer, []*child) {
+	like.Size = n
+	me, err := openPeer(role{Size: n, Timeout: like.Timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, me.d.Close()) })
 	cards := []card{me.card()}
 	children := []*child{nil}
 	for r := 1; r < n; r++ {
-		c, k := start(t, role{Rank: r, Size: n, Timeout: timeout})
+		like.Rank = r
+		c, k := start(t, like)
 		cards, children = append(cards, k), append(children, c)
 	}
 	me.cards = cards

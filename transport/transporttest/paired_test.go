@@ -24,6 +24,9 @@ func TestMeasure(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, transporttest.Measure(&out, 3, []transporttest.Contest{{Name: "a put", Each: 5, Ours: step("o"), Raw: step("r")}}))
 	require.Equal(t, strings.Repeat("ror", 4), order.String())
+	order.Reset()
+	require.NoError(t, transporttest.Measure(&strings.Builder{}, 1, []transporttest.Contest{{Name: "a put", Each: 5, Blocks: 3, Ours: step("o"), Raw: step("r")}}))
+	require.Equal(t, strings.Repeat("ror", 6), order.String(), "blocks of a turn, and of the one that is not counted")
 	require.Regexp(t, regexp.MustCompile(`^\| us for one \| ours \| raw \| raw again \|[^\n]*\n[^\n]*\n(?:\| a put(?: \| \S+ \(\S+–\S+\)){5} \|\n)$`), out.String())
 
 	wrong := errors.New("wrong")

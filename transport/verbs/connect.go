@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"gopgas/transport"
+	"gopgas/transport/verbs/internal/side"
 )
 
 // peer is what a domain knows of one rank.
@@ -19,7 +21,7 @@ type peer struct {
 	suspect atomic.Bool          // its NIC did not answer, and nothing has got through since
 
 	mu      sync.Mutex
-	addr    address       // as last heard
+	addr    side.Address  // as last heard
 	serial  uint64        // of the newest connection
 	dialing bool          // a Connect of this rank is at it
 	changed chan struct{} // closed and renewed when something above, or the state of cur, has changed
@@ -101,8 +103,8 @@ func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.
 	case rank < 0 || rank >= d.size:
 		return transport.EP{}, fmt.Errorf("verbs: connect to rank %d of %d: %w", rank, d.size, errEndpoint)
 	}
-	a, err := parseAddress(addr)
-	if err == nil && int(a.rank) != rank {
+	a, err := side.ParseAddress(addr)
+	if err == nil && int(a.Rank) != rank {
 		err = errWrong
 	}
 	if err != nil {
@@ -140,11 +142,11 @@ func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.
 		case d.closed.Load():
 			return transport.EP{}, transport.ErrClosed
 		case ctx.Err() != nil:
-			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w; the last try: %v", rank, a.at, context.Cause(ctx), err)
+			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w; the last try: %v", rank, a.At, context.Cause(ctx), err)
 		case !errors.Is(err, errYield) && !d.mayPass(rank, err):
-			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w", rank, a.at, err)
+			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w", rank, a.At, err)
 		case !errors.Is(err, errYield) && d.sched.Now()-began > d.patience:
-			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w", rank, a.at, d.lateError(rank, err))
+			return transport.EP{}, fmt.Errorf("verbs: connect to rank %d at %v: %w", rank, a.At, d.lateError(rank, err))
 		}
 		if err := d.await(ctx, changed, retryPause); err != nil {
 			return transport.EP{}, err
@@ -173,14 +175,14 @@ func (d *domain) await(ctx context.Context, changed chan struct{}, limit time.Du
 }
 
 // dial makes a connection from this side and installs its pair.
-func (d *domain) dial(ctx context.Context, p *peer, a address, last uint64) (*pair, error) {
+func (d *domain) dial(ctx context.Context, p *peer, a side.Address, last uint64) (*pair, error) {
 	if p.rank == d.rank {
-		if a.instance != d.self.instance {
+		if a.Instance != d.self.Instance {
 			return nil, errSelfAddr
 		}
 		return d.connectSelf(p)
 	}
-	conn, err := d.dials.dial(ctx, d.zone(a.at))
+	conn, err := d.dials.dial(ctx, d.zone(a.At))
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +194,7 @@ func (d *domain) dial(ctx context.Context, p *peer, a address, last uint64) (*pa
 			conn.Close()
 		}
 	}()
-	l, err := d.auth.greet(conn, &hello{from: d.self, toRank: a.rank, toInstance: a.instance, last: last})
+	l, err := d.auth.Greet(conn, &side.Hello{From: d.self, ToRank: a.Rank, ToInstance: a.Instance, Last: last})
 	if err != nil {
 		return nil, goneIfCut(err)
 	}
@@ -212,34 +214,34 @@ func (d *domain) dial(ctx context.Context, p *peer, a address, last uint64) (*pa
 
 // offer is the dialer's part after the proof: offer, accept, ready. The pair is the peer's newest before that hears
 // ready: it may send a message at once, and who receives it may answer before this returns.
-func (d *domain) offer(p *peer, q *pair, l *link) (installed bool, err error) {
-	if err := l.send(frame{word: wordOffer, card: *q.card()}); err != nil {
+func (d *domain) offer(p *peer, q *pair, l *side.Link) (installed bool, err error) {
+	if err := l.Send(side.Frame{Word: side.WordOffer, Card: *q.card()}); err != nil {
 		return false, goneIfCut(err)
 	}
-	f, err := l.receive()
+	f, err := l.Receive()
 	if err != nil {
 		return false, goneIfCut(err)
 	}
-	if err := refusal(f.word); err != nil {
+	if err := refusal(f.Word); err != nil {
 		return false, err
 	}
-	if err := q.connect(&f.card); err != nil {
+	if err := q.connect(&f.Card); err != nil {
 		return false, err
 	}
 	p.mu.Lock()
-	p.serial = max(p.serial, f.serial)
+	p.serial = max(p.serial, f.Serial)
 	q.link = l
 	p.installLocked(q, pairOpening)
 	p.mu.Unlock()
-	if err = l.send(frame{word: wordReady}); err == nil {
-		err = l.settled()
+	if err = l.Send(side.Frame{Word: side.WordReady}); err == nil {
+		err = l.Settled()
 	}
 	if err != nil {
 		q.end(faultDisconnect, nil)
 		return true, goneIfCut(err)
 	}
 	if !q.state.CompareAndSwap(pairOpening, pairUp) {
-		l.interrupt() // it has ended meanwhile, and settled took the interruption back
+		l.Interrupt() // it has ended meanwhile, and settled took the interruption back
 		return true, errYield
 	}
 	p.notify()
@@ -302,7 +304,7 @@ func (p *pair) judge() {
 		p.peer.mu.Lock()
 		addr := p.peer.addr
 		p.peer.mu.Unlock()
-		wire := addr.append(nil)
+		wire := addr.Append(nil)
 		patience := d.patience
 		if p.fault != faultPort {
 			patience = max(patience-max(silence, patience/10), dialLimit/10)
@@ -329,3 +331,9 @@ func (p *pair) judge() {
 
 // silence is how long it takes at most to notice that a peer says nothing any more: keepAlive, or the NIC's retries.
 const silence = 3 * time.Second
+
+// dialLimit is how long one attempt to reach a peer's listener takes at most, in wall-clock time.
+const dialLimit = 2 * time.Second
+
+// hurry gives the next Accept no longer than retryPause.
+func hurry(l *net.TCPListener) error { return l.SetDeadline(time.Now().Add(retryPause)) }

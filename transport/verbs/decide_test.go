@@ -12,6 +12,7 @@ import (
 
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
+	"gopgas/transport/verbs/internal/side"
 )
 
 func TestParseDevice(t *testing.T) {
@@ -70,6 +71,30 @@ func TestChooseGID(t *testing.T) {
 }
 
 // TestPlan checks W1: whatever the device and the job, the completion queue has room for all that can be in it.
+func TestChoosePKey(t *testing.T) {
+	for _, c := range []struct {
+		table []uint16
+		want  int // -1: there is none
+	}{
+		{[]uint16{0xffff}, 0},
+		{[]uint16{0, 0x7fff, 0x8001, 0xffff}, 2}, // a limited member may not talk to another
+		{[]uint16{0, 0, 0x7fff, 0x0001}, 2},
+		{[]uint16{0, 0}, -1},
+		{nil, -1},
+	} {
+		got, err := choosePKey(len(c.table), func(i int) (uint16, error) { return c.table[i], nil })
+		if c.want < 0 {
+			require.ErrorIs(t, err, errNoPKey)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, got, "%x", c.table)
+	}
+	broken := errors.New("broken")
+	_, err := choosePKey(3, func(int) (uint16, error) { return 0, broken })
+	require.ErrorIs(t, err, broken)
+}
+
 func TestPlan(t *testing.T) {
 	rxe := ibv.Limits{MaxSends: 1 << 20, MaxSGE: 32, MaxCQE: 32767, MaxRecvs: 1 << 20, MaxReads: 128, MaxInitReads: 128}
 	for _, c := range []struct {
@@ -137,16 +162,16 @@ func TestMeet(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(m *meeting)
-		want   word
+		want   side.Word
 	}{
-		{"a dial alone", func(*meeting) {}, wordAccept},
-		{"both dial, this one is lower", func(m *meeting) { m.dialing = true }, wordYield},
-		{"both dial, this one is higher", func(m *meeting) { m.dialing, m.me, m.peer = true, 3, 2 }, wordAccept},
-		{"the dialer does not know of the connection there is", func(m *meeting) { m.newer = true }, wordYield},
-		{"another domain", func(m *meeting) { m.wants = 8 }, wordInstance},
-		{"another job", func(m *meeting) { m.job, m.wants = false, 8 }, wordJob},
-		{"itself", func(m *meeting) { m.peer = 1 }, wordRank},
-		{"no such rank", func(m *meeting) { m.peer = 4 }, wordRank},
+		{"a dial alone", func(*meeting) {}, side.WordAccept},
+		{"both dial, this one is lower", func(m *meeting) { m.dialing = true }, side.WordYield},
+		{"both dial, this one is higher", func(m *meeting) { m.dialing, m.me, m.peer = true, 3, 2 }, side.WordAccept},
+		{"the dialer does not know of the connection there is", func(m *meeting) { m.newer = true }, side.WordYield},
+		{"another domain", func(m *meeting) { m.wants = 8 }, side.WordInstance},
+		{"another job", func(m *meeting) { m.job, m.wants = false, 8 }, side.WordJob},
+		{"itself", func(m *meeting) { m.peer = 1 }, side.WordRank},
+		{"no such rank", func(m *meeting) { m.peer = 4 }, side.WordRank},
 	} {
 		m := ok
 		c.change(&m)
@@ -156,7 +181,7 @@ func TestMeet(t *testing.T) {
 	for _, pair := range [][2]int{{0, 1}, {3, 2}} {
 		a := meet(meeting{me: pair[0], peer: pair[1], dialing: true, job: true, size: 4})
 		b := meet(meeting{me: pair[1], peer: pair[0], dialing: true, job: true, size: 4})
-		require.ElementsMatch(t, []word{wordAccept, wordYield}, []word{a, b})
+		require.ElementsMatch(t, []side.Word{side.WordAccept, side.WordYield}, []side.Word{a, b})
 	}
 }
 

@@ -212,8 +212,8 @@ func TestStrangers(t *testing.T) {
 	}
 	// The address of a domain that has ended, where another one listens now.
 	old := us[0].self
-	old.instance++
-	_, err := us[1].Connect(t.Context(), 0, old.append(nil))
+	old.Instance++
+	_, err := us[1].Connect(t.Context(), 0, old.Append(nil))
 	require.ErrorIs(t, err, transport.ErrPeerGone)
 	require.ErrorContains(t, err, "the rank that published this address has ended")
 	us[1].dial(us[0])

@@ -129,7 +129,7 @@ func openDevice(name string) (context uint64, ports []port, err error) {
 		} else if p.state.State != ibv.PortActive {
 			p.err = errInactive
 		} else if p.gid, p.err = chooseGID(gids, n, p.state.LinkLayer); p.err == nil {
-			p.pkey, p.err = choosePKey(context, n, int(p.state.PKeys))
+			p.pkey, p.err = choosePKey(int(p.state.PKeys), func(i int) (uint16, error) { return ibv.QueryPKey(context, n, i) })
 		}
 		ports = append(ports, p)
 	}
@@ -182,11 +182,12 @@ func chooseGID(gids []ibv.GID, port int, linkLayer uint32) (ibv.GID, error) {
 	}
 }
 
-// choosePKey returns the index of the port's first partition key, full members' keys first.
-func choosePKey(context uint64, port, size int) (int, error) {
+// choosePKey returns the index of the first partition key in a port's table of so many, full members' keys (bit 15) first; read returns
+// one. A key of 0 is no entry.
+func choosePKey(size int, read func(i int) (uint16, error)) (int, error) {
 	first := -1
 	for i := range min(size, 128) {
-		key, err := ibv.QueryPKey(context, port, i)
+		key, err := read(i)
 		if err != nil {
 			return 0, fmt.Errorf("read partition key %d: %w", i, err)
 		}

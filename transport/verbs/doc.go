@@ -17,8 +17,8 @@
 //
 // # Life of a connection
 //
-// Connect dials the peer's listener, whose address is wire data from Address. After the proofs (auth.go) the two
-// exchange queue pairs (wire.go), take them through their states, and the pair is up. When both dial at once, the
+// Connect dials the peer's listener, whose address is wire data from Address. After the proofs (package side) the two
+// exchange queue pairs, take them through their states, and the pair is up. When both dial at once, the
 // dial of the higher rank yields (meet.go). A pair ends by an error of an operation, by Disconnect, by the end of its
 // link, or by Close, and the link takes the news to the other end, whose queue pair the error has broken too,
 // silently. Then the queue pair is put into its error state and drained, the records left are reported, in order,

@@ -14,6 +14,7 @@ import (
 	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
+	"gopgas/transport/verbs/internal/side"
 )
 
 // Provider opens verbs domains. The zero Provider is ready.
@@ -45,8 +46,8 @@ type domain struct {
 	tick       time.Duration    // of watchPairs
 	job        transport.Config // of it, who tells of lives
 	nic        ibv.NIC
-	auth       authority
-	self       address
+	auth       side.Authority
+	self       side.Address
 	listener   net.Listener
 	channel    *os.File // the completion channel's descriptor, for Go's poller
 	async      *os.File // that of asynchronous events
@@ -87,7 +88,7 @@ func (v Provider) Open(ctx context.Context, c transport.Config) (transport.Domai
 	d := &domain{
 		rank: c.Rank, size: c.Size, sched: c.Sched, port: p, memlock: memlock(),
 		budget: v.MaxPinned, patience: cmp.Or(v.FailureTimeout, defaultPatience), tick: cmp.Or(v.tick, overdueTick),
-		nic: ibv.NIC{Context: handle}, auth: newAuthority(c.Secret, c.Job),
+		nic: ibv.NIC{Context: handle}, auth: side.NewAuthority(c.Secret, c.Job),
 		peers: make([]peer, c.Size), regions: regions{all: map[uint64]region{}}, job: transport.Config{Lives: c.Lives},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -194,7 +195,7 @@ const atomicsGlobal = 2
 func (d *domain) Caps() transport.Caps { return d.caps }
 
 // Address returns the listener's address and what tells this domain from others that listen there.
-func (d *domain) Address() []byte { return d.self.append(nil) }
+func (d *domain) Address() []byte { return d.self.Append(nil) }
 
 // Close says goodbye to the peers, waits until all that runs beside has ended, and ends the device's objects.
 func (d *domain) Close() error {

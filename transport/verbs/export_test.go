@@ -8,6 +8,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
+	"gopgas/transport/verbs/internal/side"
 )
 
 // Flat does single operations between two ranks of this process by the flat functions alone, for comparison.
@@ -55,7 +56,7 @@ func (f *Flat) Do(kind transport.Kind, bytes int) error {
 		case err != nil:
 			return err
 		case n == 1 && f.done[0].Status != ibv.StatusOK:
-			return errFrame
+			return side.ErrFrame
 		case n == 1:
 			return nil
 		}

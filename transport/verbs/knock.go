@@ -1,6 +1,10 @@
 package verbs
 
-import "context"
+import (
+	"context"
+
+	"gopgas/transport/verbs/internal/side"
+)
 
 // A process that is killed loses its registrations before its queue pairs and its listener: for some milliseconds its NIC
 // refuses what it would have done just before. The refusal looks like that of a wrong key, so the program is asked: a
@@ -25,13 +29,13 @@ func (p *pair) deserted() bool {
 
 // knock has whoever listens at a prove that it knows the job's secret, and says nothing more: no connection comes of it,
 // and none is touched at either end. It waits for dialLimit and handshakeLimit at most.
-func (d *domain) knock(ctx context.Context, a address) error {
-	conn, err := d.dials.dial(ctx, d.zone(a.at))
+func (d *domain) knock(ctx context.Context, a side.Address) error {
+	conn, err := d.dials.dial(ctx, d.zone(a.At))
 	if err != nil {
 		return err
 	}
 	defer d.dials.forget(conn)
 	defer conn.Close()
-	_, err = d.auth.greet(conn, &hello{from: d.self, toRank: a.rank, toInstance: a.instance})
+	_, err = d.auth.Greet(conn, &side.Hello{From: d.self, ToRank: a.Rank, ToInstance: a.Instance})
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
+	"gopgas/transport/verbs/internal/side"
 )
 
 // keepAlive notices within three seconds that a machine at the other end of an idle link is dead.
@@ -32,7 +33,7 @@ func (d *domain) listen() error {
 		return fmt.Errorf("listen for peers on %v: %w", ip, err)
 	}
 	at := d.listener.Addr().(*net.TCPAddr).AddrPort()
-	d.self = address{rank: uint32(d.rank), instance: number(), at: netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())}
+	d.self = side.Address{Rank: uint32(d.rank), Instance: side.Number(), At: netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())}
 	return nil
 }
 
@@ -149,12 +150,12 @@ func (d *domain) turnAway() {
 		return
 	}
 	defer d.dials.forget(conn)
-	link, _, err := d.auth.answer(conn)
+	link, _, err := d.auth.Answer(conn)
 	if err != nil {
 		return
 	}
-	if f, err := link.receive(); err == nil && f.word == wordOffer {
-		_ = link.send(frame{word: wordFull}) // who has left needs no answer
+	if f, err := link.Receive(); err == nil && f.Word == side.WordOffer {
+		_ = link.Send(side.Frame{Word: side.WordFull}) // who has left needs no answer
 	}
 }
 
@@ -171,77 +172,77 @@ func (d *domain) admit(conn net.Conn) {
 
 // receive makes the pair that a dialer asks for; nil: there is none.
 func (d *domain) receive(conn net.Conn) *pair {
-	l, h, err := d.auth.answer(conn)
+	l, h, err := d.auth.Answer(conn)
 	if err != nil {
 		return nil
 	}
-	offered, err := l.receive()
-	if err != nil || offered.word != wordOffer {
+	offered, err := l.Receive()
+	if err != nil || offered.Word != side.WordOffer {
 		return nil // W6: nothing has happened
 	}
-	rank := int(h.from.rank)
+	rank := int(h.From.Rank)
 	m := meeting{
 		me: d.rank, peer: rank, size: d.size,
-		self: d.self.instance, wants: h.toInstance, job: h.job == d.auth.job,
+		self: d.self.Instance, wants: h.ToInstance, job: h.Job == d.auth.Job,
 	}
-	if int(h.toRank) != d.rank {
+	if int(h.ToRank) != d.rank {
 		m.wants = ^m.self
 	}
-	if w := meet(m); w != wordAccept {
-		_ = l.send(frame{word: w})
+	if w := meet(m); w != side.WordAccept {
+		_ = l.Send(side.Frame{Word: w})
 		return nil
 	}
 	p := &d.peers[rank]
 	q, err := d.newPair(p)
 	if err == nil {
-		err = q.connect(&offered.card)
+		err = q.connect(&offered.Card)
 	}
 	if err != nil {
-		_ = l.send(frame{word: wordTrouble})
+		_ = l.Send(side.Frame{Word: side.WordTrouble})
 		if q != nil {
 			d.discard(q)
 		}
 		return nil
 	}
 	w, serial := d.welcome(p, q, l, &h, m)
-	if w != wordAccept {
-		_ = l.send(frame{word: w})
+	if w != side.WordAccept {
+		_ = l.Send(side.Frame{Word: w})
 		d.discard(q)
 		return nil
 	}
 	// From here on the pair is installed; whatever goes wrong ends it, and its attendant cleans up.
-	err = l.send(frame{word: wordAccept, card: *q.card(), serial: serial})
+	err = l.Send(side.Frame{Word: side.WordAccept, Card: *q.card(), Serial: serial})
 	if err == nil {
-		var f frame
-		if f, err = l.receive(); err == nil && f.word != wordReady {
-			err = errFrame
+		var f side.Frame
+		if f, err = l.Receive(); err == nil && f.Word != side.WordReady {
+			err = side.ErrFrame
 		}
 	}
 	if err == nil {
-		err = l.settled()
+		err = l.Settled()
 	}
 	if err != nil {
 		q.end(faultDisconnect, nil)
 	} else if q.state.CompareAndSwap(pairOpening, pairUp) {
 		p.notify()
 	} else {
-		l.interrupt() // it has ended meanwhile, and settled took the interruption back
+		l.Interrupt() // it has ended meanwhile, and settled took the interruption back
 	}
 	return q
 }
 
 // welcome decides on a dial, and installs its pair.
-func (d *domain) welcome(p *peer, q *pair, l *link, h *hello, m meeting) (word, uint64) {
+func (d *domain) welcome(p *peer, q *pair, l *side.Link, h *side.Hello, m meeting) (side.Word, uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.dialing = p.dialing
 	if cur := p.cur.Load(); cur != nil && cur.state.Load() != pairEnded {
-		m.newer = cur.serial > h.last && p.addr.instance == h.from.instance
+		m.newer = cur.serial > h.Last && p.addr.Instance == h.From.Instance
 	}
 	w := meet(m)
-	if w == wordAccept {
-		p.addr = h.from
-		p.serial = max(p.serial, h.last) + 1
+	if w == side.WordAccept {
+		p.addr = h.From
+		p.serial = max(p.serial, h.Last) + 1
 		q.link = l
 		p.installLocked(q, pairOpening)
 	}

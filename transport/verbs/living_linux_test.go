@@ -18,12 +18,13 @@ import (
 
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
+	"gopgas/transport/verbs/internal/side"
 )
 
 // TestMayPass: what is known of the peer's process decides on a refusal, and its end on everything.
 func TestMayPass(t *testing.T) {
 	refused, cut := fmt.Errorf("dial: %w", syscall.ECONNREFUSED), goneIfCut(io.EOF)
-	old, down := refusal(wordInstance), fmt.Errorf("dial: %w", syscall.ENETUNREACH)
+	old, down := refusal(side.WordInstance), fmt.Errorf("dial: %w", syscall.ENETUNREACH)
 	for _, c := range []struct {
 		err   error
 		lives bool
@@ -43,7 +44,7 @@ func TestMayPass(t *testing.T) {
 		require.Equal(t, c.pass, d.mayPass(3, c.err), "%+v", c)
 		require.Equal(t, c.lives, d.alive(3))
 	}
-	for err, want := range map[error]bool{refused: false, cut: false, old: false, down: true, errTrouble: true, os.ErrDeadlineExceeded: true, errSecret: false} {
+	for err, want := range map[error]bool{refused: false, cut: false, old: false, down: true, errTrouble: true, os.ErrDeadlineExceeded: true, side.ErrSecret: false} {
 		require.Equal(t, want, passing(err), "%v", err)
 	}
 	c := transport.Config{Lives: func(int) (lives, known bool) { return true, true }}
@@ -64,7 +65,7 @@ func told(t *testing.T, patience time.Duration, lives func(rank int) (lives, kno
 // newDoor returns a port on the address of d which refuses who calls, and a function by which d answers there.
 func newDoor(t *testing.T, d *domain) (at netip.AddrPort, open func() error) {
 	t.Helper()
-	ip := d.self.at.Addr()
+	ip := d.self.At.Addr()
 	require.True(t, ip.Is4())
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
@@ -121,11 +122,11 @@ func TestRefusedByTheLiving(t *testing.T) {
 	b := open(t, 1, 2)
 	at, listen := newDoor(t, b.domain)
 	to := b.self
-	to.at = at
+	to.At = at
 	var asked atomic.Int32
 	call := func(patience time.Duration, lives func(rank int) (lives, known bool)) error {
 		asked.Store(0)
-		_, err := told(t, patience, lives).Connect(t.Context(), 1, to.append(nil))
+		_, err := told(t, patience, lives).Connect(t.Context(), 1, to.Append(nil))
 		return err
 	}
 	alive := func(int) (lives, known bool) { asked.Add(1); return true, true }

@@ -1,5 +1,7 @@
 package verbs
 
+import "gopgas/transport/verbs/internal/side"
+
 // meeting is what a listener knows when a peer dials.
 type meeting struct {
 	me, peer int
@@ -14,17 +16,17 @@ type meeting struct {
 // meet decides what a listener says to a dialer. When both dial, the lower rank's dial is the one that counts. A
 // connection that the dialer does not know of yet has been made by a dial of this side that it will see at once; one
 // that it knows of has ended on its side, and the news has not come yet.
-func meet(m meeting) word {
+func meet(m meeting) side.Word {
 	switch {
 	case !m.job:
-		return wordJob
+		return side.WordJob
 	case m.self != m.wants:
-		return wordInstance
+		return side.WordInstance
 	case m.peer < 0 || m.peer >= m.size || m.peer == m.me:
-		return wordRank
+		return side.WordRank
 	case m.dialing && m.me < m.peer, m.newer:
-		return wordYield
+		return side.WordYield
 	default:
-		return wordAccept
+		return side.WordAccept
 	}
 }

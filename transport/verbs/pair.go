@@ -3,12 +3,14 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
+	"gopgas/transport/verbs/internal/side"
 )
 
 // pair is this rank's end of one connection.
@@ -18,7 +20,7 @@ type pair struct {
 	ep   transport.EP
 	slot uint32
 	qp   ibv.QP
-	link *link // nil: to this rank itself
+	link *side.Link // nil: to this rank itself
 	ring
 
 	serial uint64 // of the connection, the same at both ends
@@ -74,7 +76,7 @@ const (
 // newPair makes a queue pair for a connection with peer. It waits while too many old pairs are being drained.
 func (d *domain) newPair(peer *peer) (*pair, error) {
 	p := &pair{
-		d: d, peer: peer, ring: newRing(d.sizes.post), ending: make(chan struct{}), psn: uint32(number()) & (1<<24 - 1),
+		d: d, peer: peer, ring: newRing(d.sizes.post), ending: make(chan struct{}), psn: uint32(side.Number()) & (1<<24 - 1),
 		qp: ibv.QP{Sends: uint32(d.sizes.post + 1), SGE: uint32(d.sizes.sge), Inline: uint32(d.caps.MaxInline)},
 	}
 	if err := d.table.reserve(p, d); err != nil {
@@ -95,12 +97,12 @@ func (d *domain) newPair(peer *peer) (*pair, error) {
 }
 
 // connect makes the queue pair ready to send to its other end.
-func (p *pair) connect(remote *card) error {
+func (p *pair) connect(remote *side.Card) error {
 	d := p.d
 	path := ibv.Path{
-		GID: remote.gid, RemoteNumber: remote.number, RemotePSN: remote.psn, LocalPSN: p.psn,
-		MTU: min(d.port.state.MTU, uint32(remote.mtu)), RemoteLID: uint32(remote.lid), Port: uint8(d.port.number),
-		GIDIndex: uint8(d.port.gid.Index), Reads: uint8(min(d.sizes.reads, int(remote.reads))), DestReads: uint8(d.sizes.reads),
+		GID: remote.GID, RemoteNumber: remote.Number, RemotePSN: remote.PSN, LocalPSN: p.psn,
+		MTU: min(d.port.state.MTU, uint32(remote.MTU)), RemoteLID: uint32(remote.LID), Port: uint8(d.port.number),
+		GIDIndex: uint8(d.port.gid.Index), Reads: uint8(min(d.sizes.reads, int(remote.Reads))), DestReads: uint8(d.sizes.reads),
 		Timeout: ackTimeout(d.patience), Retries: retries, RNRRetries: rnrForEver, RNRTimer: rnrTimer, PKeyIndex: uint16(d.port.pkey),
 	}
 	if d.port.state.LinkLayer == ibv.LinkEthernet {
@@ -112,17 +114,17 @@ func (p *pair) connect(remote *card) error {
 		return transport.ErrClosed
 	}
 	if err := ibv.ConnectQP(p.qp.Handle, &path); err != nil {
-		return fmt.Errorf("connect queue pair %d with %d of rank %d: %w: %w", p.qp.Number, remote.number, p.peer.rank, errRoute, err)
+		return fmt.Errorf("connect queue pair %d with %d of rank %d: %w: %w", p.qp.Number, remote.Number, p.peer.rank, errRoute, err)
 	}
 	return nil
 }
 
 // card is what the other end needs to know of this one.
-func (p *pair) card() *card {
+func (p *pair) card() *side.Card {
 	d := p.d
-	return &card{
-		number: p.qp.Number, psn: p.psn, gid: d.port.gid.Raw, lid: uint16(d.port.state.LID),
-		mtu: uint8(d.port.state.MTU), reads: uint8(d.sizes.reads),
+	return &side.Card{
+		Number: p.qp.Number, PSN: p.psn, GID: d.port.gid.Raw, LID: uint16(d.port.state.LID),
+		MTU: uint8(d.port.state.MTU), Reads: uint8(d.sizes.reads),
 	}
 }
 
@@ -152,7 +154,7 @@ func (p *pair) endLocked(posted uint32, f fault, why *StatusError) {
 	p.state.Store(pairEnded)
 	close(p.ending)
 	if p.link != nil {
-		p.link.interrupt()
+		p.link.Interrupt()
 	}
 	if p.d.closed.Load() {
 		return // Close ends the queue pair itself
@@ -172,7 +174,7 @@ func (p *pair) attend() {
 	d := p.d
 	f := faultClosed
 	if p.link != nil {
-		f = p.link.listen()
+		f = listenTo(p.link)
 	} else {
 		<-p.ending
 	}
@@ -180,9 +182,9 @@ func (p *pair) attend() {
 	switch {
 	case p.link == nil:
 	case d.silent.Load():
-		p.link.conn.Close()
+		p.link.HangUp(0)
 	default:
-		p.link.hangUp(p.fault)
+		p.link.HangUp(lastWord(p.fault))
 	}
 	p.peer.notify()
 	if d.closed.Load() {
@@ -194,6 +196,34 @@ func (p *pair) attend() {
 	p.settle()
 	if p.verdict.Load() == verdictNone {
 		p.judge()
+	}
+}
+
+// listenTo waits for the end of the connection and returns why it has ended; faultNone after interrupt.
+func listenTo(l *side.Link) fault {
+	f, err := l.Receive()
+	var timeout net.Error
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return faultNone
+	case err != nil:
+		return faultLost
+	case f.Word == side.WordClosing:
+		return faultPeerClosed
+	default:
+		return faultPeerEnded
+	}
+}
+
+// lastWord is what the peer is told of the end of a pair. What the peer has said first needs no answer.
+func lastWord(f fault) side.Word {
+	switch f {
+	case faultLost, faultPeerClosed, faultPeerEnded:
+		return 0
+	case faultClosed:
+		return side.WordClosing
+	default:
+		return side.WordEnded
 	}
 }
 

@@ -3,6 +3,7 @@ package verbs_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -26,14 +27,20 @@ type row struct {
 	bytes int
 	each  int // operations in one sample
 	ours  func(w *window.Window[uint64], buf []uint64) error
+	most  func(flat float64) float64 // microseconds that the library may add to so many
+	aim   string
 }
 
+// What the library may add to the flat functions: a time to what is small, a part to what is large.
+func oneMicrosecond(float64) float64  { return 1 }
+func twoPerCent(flat float64) float64 { return 0.02 * flat }
+
 var rows = []row{
-	{"8 B put + flush", transport.OpWrite, 8, 40, putFlush},
-	{"8 B get", transport.OpRead, 8, 40, get},
-	{"64-bit fetch-add", transport.OpFetchAdd, 8, 40, fetchAdd},
-	{"64 KiB put + flush", transport.OpWrite, 64 << 10, 8, putFlush},
-	{"1 MiB put + flush", transport.OpWrite, 1 << 20, 1, putFlush},
+	{"8 B put + flush", transport.OpWrite, 8, 40, putFlush, oneMicrosecond, "1 us"},
+	{"8 B get", transport.OpRead, 8, 40, get, oneMicrosecond, "1 us"},
+	{"64-bit fetch-add", transport.OpFetchAdd, 8, 40, fetchAdd, oneMicrosecond, "1 us"},
+	{"64 KiB put + flush", transport.OpWrite, 64 << 10, 8, putFlush, twoPerCent, "2 %"},
+	{"1 MiB put + flush", transport.OpWrite, 1 << 20, 1, putFlush, twoPerCent, "2 %"},
 }
 
 func putFlush(w *window.Window[uint64], buf []uint64) error {
@@ -83,51 +90,95 @@ func TestPaired(t *testing.T) {
 	})
 }
 
+// measure prints a row of the table as soon as it has been measured, so that who ends it in between has the others.
 func measure(flat *verbs.Flat, win *window.Window[uint64], turns int) error {
-	fmt.Println("| us: median (min–max) | ours | flat | flat again | ours − flat | flat again − flat |")
-	fmt.Println("| --- | ---: | ---: | ---: | ---: | ---: |")
+	fmt.Println("| us: median (min–max) | ours | C loop | C loop again | ours − C | again − C | aim for ours − C | |")
+	fmt.Println("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
 	buf := make([]uint64, 1<<17)
 	for _, r := range rows {
 		ours := func() error { return r.ours(win, buf[:r.bytes/8]) }
 		alone := func() error { return flat.Do(r.kind, r.bytes) }
-		var got [3][]float64
-		for turn := -1; turn < turns; turn++ {
-			order := []int{1, 0, 2} // flat, ours, flat again
-			if turn%2 != 0 {
-				order = []int{2, 0, 1}
-			}
-			for _, k := range order {
-				f := alone
-				if k == 0 {
-					f = ours
-				}
-				us, err := sample(r.each, f)
-				if err != nil {
-					return fmt.Errorf("%s: %w", r.name, err)
-				}
-				if turn >= 0 {
-					got[k] = append(got[k], us)
-				}
-			}
+		got, err := byTurns(turns, r.each, alone, ours)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
 		}
 		var more, control []float64
 		for i := range got[0] {
 			more, control = append(more, got[0][i]-got[1][i]), append(control, got[2][i]-got[1][i])
 		}
-		fmt.Printf("| %s | %s | %s | %s | %s | %s |\n", r.name, spread(got[0]), spread(got[1]), spread(got[2]), spread(more), spread(control))
+		fmt.Printf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.name, spread(got[0]), spread(got[1]), spread(got[2]), spread(more), spread(control),
+			r.aim, verdict(more, control, r.most(quantile(got[1], 0.5))))
 	}
 	calls, allocs, err := together(win)
-	fmt.Printf("| 64 puts of 8 B by PutNB, flushed together | %d crossings into C, %.2f allocations | | | | |\n", calls, allocs)
+	met := "missed"
+	if calls <= 2 && allocs == 0 {
+		met = "reached"
+	}
+	fmt.Printf("| 64 puts of 8 B by PutNB, flushed together | %d crossings into C, %.2f allocations | | | | | 2 and 0 | %s |\n", calls, allocs, met)
 	return err
+}
+
+// byTurns returns, for each turn, the microseconds of one of ours, of the flat loop and of the flat loop again.
+func byTurns(turns, each int, flat, ours func() error) (got [3][]float64, err error) {
+	for turn := -1; turn < turns; turn++ { // the first is not counted: caches and queues are cold
+		order := []int{1, 0, 2} // flat, ours, flat again
+		if turn%2 != 0 {
+			order = []int{2, 0, 1}
+		}
+		for _, k := range order {
+			f := flat
+			if k == 0 {
+				f = ours
+			}
+			us, err := sample(each, f)
+			if err != nil {
+				return got, err
+			}
+			if turn >= 0 {
+				got[k] = append(got[k], us)
+			}
+		}
+	}
+	return got, nil
+}
+
+// verdict says whether what is added is at most so much. What the same loop differs by from itself, in half of all turns, is what the machine
+// does: what is missed by no more than that is a tie.
+func verdict(more, control []float64, most float64) string {
+	var off []float64
+	for _, c := range control {
+		off = append(off, math.Abs(c))
+	}
+	over, noise := quantile(more, 0.5)-most, quantile(off, 0.5)
+	switch {
+	case over <= 0:
+		return "reached"
+	case over <= noise:
+		return fmt.Sprintf("tie: %.1f over, the control ± %.1f", over, noise)
+	default:
+		return fmt.Sprintf("missed: %.1f over, the control ± %.1f", over, noise)
+	}
+}
+
+func quantile(v []float64, q float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return s[int(q*float64(len(s)-1)+0.5)]
 }
 
 // spread is the median, with the least and the greatest.
 func spread(v []float64) string {
-	s := slices.Sorted(slices.Values(v))
-	return fmt.Sprintf("%.1f (%.1f–%.1f)", s[len(s)/2], s[0], s[len(s)-1])
+	return fmt.Sprintf("%.1f (%.1f–%.1f)", quantile(v, 0.5), slices.Min(v), slices.Max(v))
 }
 
-// together counts calls into C, at best, and allocations of 64 non-blocking puts that are flushed together.
+func TestVerdict(t *testing.T) {
+	quiet, loud := []float64{-0.2, 0, 0.1, 0.2, -0.1}, []float64{-9, 5, 0, -5, 9}
+	require.Equal(t, "reached", verdict([]float64{0.9, 0.2, 7}, quiet, 1))
+	require.Equal(t, "missed: 0.5 over, the control ± 0.1", verdict([]float64{1.5, 1.5, 1.5}, quiet, 1))
+	require.Equal(t, "tie: 0.5 over, the control ± 5.0", verdict([]float64{1.5, 1.5, 1.5}, loud, 1))
+	require.Equal(t, "1.5 (1.2–7.0)", spread([]float64{7, 1.2, 1.5}))
+}
+
+// together counts calls into C and allocations, at best, of 64 non-blocking puts that are flushed together.
 func together(win *window.Window[uint64]) (calls int64, allocs float64, err error) {
 	one := make([]uint64, 1)
 	calls = 1 << 60
@@ -146,7 +197,11 @@ func together(win *window.Window[uint64]) (calls int64, allocs float64, err erro
 		round()
 		calls = min(calls, runtime.NumCgoCall()-before)
 	}
-	return calls, testing.AllocsPerRun(20, round), err
+	allocs = math.Inf(1)
+	for range 5 { // at best too: what others of this process allocate meanwhile is counted
+		allocs = min(allocs, testing.AllocsPerRun(20, round))
+	}
+	return calls, allocs, err
 }
 
 // TestTogether holds what TestPaired shows of crossings and allocations: 64 small puts are posted in one call and their

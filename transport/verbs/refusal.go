@@ -7,35 +7,36 @@ import (
 	"syscall"
 
 	"gopgas/transport"
+	"gopgas/transport/verbs/internal/side"
 )
 
 // What a dial that came to nothing says of the peer: a word of its listener, an answer of its machine's kernel, or nothing.
 
 // refusal is the error of a listener's word that is not wordAccept.
-func refusal(w word) error {
+func refusal(w side.Word) error {
 	switch w {
-	case wordAccept:
+	case side.WordAccept:
 		return nil
-	case wordYield:
+	case side.WordYield:
 		return errYield
-	case wordInstance:
+	case side.WordInstance:
 		return fmt.Errorf("the rank that published this address has ended; another listens there now: %w", transport.ErrPeerGone)
-	case wordJob:
+	case side.WordJob:
 		return errors.New("the rank that listens there is of another job")
-	case wordRank:
+	case side.WordRank:
 		return errors.New("the peer knows no such rank: do both take part in one job of one size?")
-	case wordTrouble:
+	case side.WordTrouble:
 		return errTrouble
-	case wordFull:
+	case side.WordFull:
 		return errFull
 	default:
-		return errFrame
+		return side.ErrFrame
 	}
 }
 
 // goneIfCut takes a connection that was cut in the middle of the handshake for the end of the peer.
 func goneIfCut(err error) error {
-	if errors.Is(err, errSecret) || errors.Is(err, errMAC) || errors.Is(err, errFrame) {
+	if errors.Is(err, side.ErrSecret) || errors.Is(err, side.ErrMAC) || errors.Is(err, side.ErrFrame) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", transport.ErrPeerGone, err)

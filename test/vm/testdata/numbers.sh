@@ -1,8 +1,8 @@
-# numbers.sh PROGRAMS TURNS ROUNDS   runs in the guest: prints a table of the verbs transport's test program beside a loop over the same
+# numbers.sh PROGRAMS TURNS SECONDS ROUNDS   runs in the guest: prints a table of the verbs transport's test program beside a loop over the same
 # flat functions, in one process; then, by turns, what jobs of two processes take, each process on a processor of its own: ours, the tools
 # of the packages perftest and ucx-utils, and ours again. Of these each line is "result", the row, the program and microseconds for one
-# operation, separated by tabs.
-programs=$1 turns=$2 rounds=$3
+# operation, separated by tabs. The first round is always made; another begins if it will probably end within SECONDS, up to ROUNDS of them.
+programs=$1 turns=$2 limit=$3 rounds=$4
 export PGAS_REQUIRE=verbs PGAS_TRANSPORT=verbs PGAS_LOCAL=off PGAS_DEVICE=rxe0:1
 listens() { # listens PORT: waits until somebody does (proc(5): the port in hexadecimal, and state 0A)
 	local port
@@ -57,9 +57,12 @@ perftest_lat() { # perftest_lat ROW TOOL ARGUMENT...: the mean of what is waited
 ucx() { # ucx ROW TEST WAY BYTES TIMES DEPTH
 	tool ucx_perftest -d rxe0:1 -x rc_verbs -t "$2" -D "$3" -s "$4" -n "$5" -w 5 -O "$6" | awk '/^Final/ && $9 > 0 { print 1e6 / $9 }' | result "$1" UCX
 }
+VERBS_TEST_PAIRED=$turns "$programs/verbs.run" -test.v -test.run='^TestPaired$' | grep --line-buffered '^|'
+longest=0
 for round in $(seq "$rounds"); do
-	echo "round $round"
-	VERBS_TEST_PAIRED=$turns "$programs/verbs.run" -test.v -test.run='^TestPaired$' | grep '^|'
+	began=$SECONDS
+	[ "$round" = 1 ] || [ $((began + longest)) -le "$limit" ] || break
+	echo "round $round of at most $rounds, $began s after the start"
 	all_ours ours
 	perftest '8 B put, one at a time' 8 1000 1
 	perftest_lat '8 B get' ib_read_lat -s 8
@@ -78,4 +81,7 @@ for round in $(seq "$rounds"); do
 	ucx '1 MiB put, one at a time' put_bw zcopy 1048576 20 1
 	ucx '1 MiB puts, 64 together' put_bw zcopy 1048576 64 64
 	all_ours 'ours again'
+	took=$((SECONDS - began))
+	[ $took -le $longest ] || longest=$took
 done
+echo "$((SECONDS)) s in all"

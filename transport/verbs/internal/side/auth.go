@@ -1,4 +1,4 @@
-package verbs
+package side
 
 import (
 	"crypto/hmac"
@@ -18,19 +18,20 @@ import (
 // they know the secret, for this connection only: a session's key depends on both nonces and on all that the
 // hello says (ranks, instances, job). Every frame is authenticated under that key, by direction and number.
 
-// authority is what a domain proves itself with.
-type authority struct {
+// Authority is what a domain proves itself with.
+type Authority struct {
 	secret []byte
-	job    [16]byte
+	Job    [16]byte // digest of the job's name
 }
 
-func newAuthority(secret []byte, job string) authority {
+// NewAuthority is of a job with a secret, of which it keeps a copy.
+func NewAuthority(secret []byte, job string) Authority {
 	sum := sha256.Sum256([]byte(job))
-	return authority{secret: append([]byte(nil), secret...), job: [16]byte(sum[:16])}
+	return Authority{secret: append([]byte(nil), secret...), Job: [16]byte(sum[:16])}
 }
 
-// number draws 64 bits by lot. The standard library ends the program where the system has no randomness.
-func number() uint64 {
+// Number draws 64 bits by lot. The standard library ends the program where the system has no randomness.
+func Number() uint64 {
 	b := nonce()
 	return binary.BigEndian.Uint64(b[:])
 }
@@ -55,13 +56,14 @@ const (
 	challengeBytes = 16 + macBytes
 )
 
+// What a failed proof is.
 var (
-	errSecret = errors.New("the other side does not know this job's secret: it is of another job, or not of ours at all")
-	errMAC    = errors.New("a message of the link was not sent by the peer, or was changed on the way")
+	ErrSecret = errors.New("the other side does not know this job's secret: it is of another job, or not of ours at all")
+	ErrMAC    = errors.New("a message of the link was not sent by the peer, or was changed on the way")
 )
 
-// link is an authenticated TCP connection beside a pair.
-type link struct {
+// Link is an authenticated TCP connection beside a pair.
+type Link struct {
 	conn     net.Conn
 	key      []byte
 	dialer   bool
@@ -70,19 +72,18 @@ type link struct {
 	mu       sync.Mutex // guards writes
 }
 
-// limits of waiting: beside the data path, in wall-clock time.
+// Limits of waiting: beside the data path, in wall-clock time.
 const (
-	dialLimit      = 2 * time.Second
 	handshakeLimit = 4 * time.Second
 	goodbyeLimit   = 500 * time.Millisecond
 )
 
-// greet is the dialer's side of the proof. It sends h and returns a link on which frames can be exchanged.
-func (a *authority) greet(conn net.Conn, h *hello) (*link, error) {
+// Greet is the dialer's side of the proof. It sends h and returns a link on which frames can be exchanged.
+func (a *Authority) Greet(conn net.Conn, h *Hello) (*Link, error) {
 	if err := conn.SetDeadline(time.Now().Add(handshakeLimit)); err != nil {
 		return nil, err
 	}
-	h.job, h.nonce = a.job, nonce()
+	h.Job, h.nonce = a.Job, nonce()
 	said := h.append(nil)
 	if _, err := conn.Write(said); err != nil {
 		return nil, fmt.Errorf("send the hello: %w", err)
@@ -93,19 +94,19 @@ func (a *authority) greet(conn net.Conn, h *hello) (*link, error) {
 	}
 	key := mac(a.secret, "session", said, challenge[:16])
 	if !hmac.Equal(mac(key, "listener")[:macBytes], challenge[16:]) {
-		return nil, errSecret
+		return nil, ErrSecret
 	}
-	return &link{conn: conn, key: key, dialer: true}, nil
+	return &Link{conn: conn, key: key, dialer: true}, nil
 }
 
-// answer is the listener's side of the proof. The dialer has proved nothing before its first frame is received.
-func (a *authority) answer(conn net.Conn) (*link, hello, error) {
+// Answer is the listener's side of the proof. The dialer has proved nothing before its first frame is received.
+func (a *Authority) Answer(conn net.Conn) (*Link, Hello, error) {
 	if err := conn.SetDeadline(time.Now().Add(handshakeLimit)); err != nil {
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	}
 	var said [helloBytes]byte
 	if _, err := io.ReadFull(conn, said[:]); err != nil {
-		return nil, hello{}, fmt.Errorf("wait for the hello: %w", err)
+		return nil, Hello{}, fmt.Errorf("wait for the hello: %w", err)
 	}
 	h, err := parseHello(said[:])
 	if err != nil {
@@ -116,11 +117,11 @@ func (a *authority) answer(conn net.Conn) (*link, hello, error) {
 	if _, err := conn.Write(append(n[:], mac(key, "listener")[:macBytes]...)); err != nil {
 		return nil, h, fmt.Errorf("send the challenge: %w", err)
 	}
-	return &link{conn: conn, key: key}, h, nil
+	return &Link{conn: conn, key: key}, h, nil
 }
 
-// settled takes the handshake's time limit off.
-func (l *link) settled() error { return l.conn.SetDeadline(time.Time{}) }
+// Settled takes the handshake's time limit off.
+func (l *Link) Settled() error { return l.conn.SetDeadline(time.Time{}) }
 
 func direction(fromDialer bool) string {
 	if fromDialer {
@@ -129,8 +130,8 @@ func direction(fromDialer bool) string {
 	return "listener says"
 }
 
-// send writes a frame.
-func (l *link) send(f frame) error {
+// Send writes a frame.
+func (l *Link) Send(f Frame) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	body := f.body()
@@ -141,52 +142,29 @@ func (l *link) send(f frame) error {
 	return err
 }
 
-// receive reads a frame. One goroutine at a time.
-func (l *link) receive() (frame, error) {
+// Receive reads a frame. One goroutine at a time.
+func (l *Link) Receive() (Frame, error) {
 	var b [frameBytes]byte
 	if _, err := io.ReadFull(l.conn, b[:]); err != nil {
-		return frame{}, err
+		return Frame{}, err
 	}
 	var count [8]byte
 	binary.BigEndian.PutUint64(count[:], l.received)
 	l.received++
 	if !hmac.Equal(mac(l.key, direction(!l.dialer), count[:], b[:frameBody])[:macBytes], b[frameBody:]) {
-		return frame{}, errMAC
+		return Frame{}, ErrMAC
 	}
 	return parseFrame((*[frameBody]byte)(b[:frameBody]))
 }
 
-// listen waits for the end of the connection and returns why it has ended; faultNone after interrupt.
-func (l *link) listen() fault {
-	f, err := l.receive()
-	var timeout net.Error
-	switch {
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return faultNone
-	case err != nil:
-		return faultLost
-	case f.word == wordClosing:
-		return faultPeerClosed
-	default:
-		return faultPeerEnded
-	}
-}
+// Interrupt makes a Receive that waits return, with an error that is a timeout.
+func (l *Link) Interrupt() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
 
-// interrupt makes listen return.
-func (l *link) interrupt() { _ = l.conn.SetReadDeadline(longAgo()) }
-
-// hangUp tells the peer that this end is over, and closes the connection. What the peer has said first needs no answer.
-func (l *link) hangUp(f fault) {
-	_ = l.conn.SetWriteDeadline(time.Now().Add(goodbyeLimit))
-	switch f {
-	case faultLost, faultPeerClosed, faultPeerEnded:
-	case faultClosed:
-		_ = l.send(frame{word: wordClosing})
-	default:
-		_ = l.send(frame{word: wordEnded})
+// HangUp closes the connection, after a last word if there is one. It blocks for goodbyeLimit at most.
+func (l *Link) HangUp(last Word) {
+	if last != 0 {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(goodbyeLimit))
+		_ = l.Send(Frame{Word: last})
 	}
 	l.conn.Close()
 }
-
-// hurry gives the next Accept no longer than retryPause.
-func hurry(l *net.TCPListener) error { return l.SetDeadline(time.Now().Add(retryPause)) }

@@ -1,4 +1,4 @@
-package verbs
+package side
 
 import (
 	"bytes"
@@ -8,30 +8,28 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"gopgas/transport"
 )
 
-func sampleAddress() address {
-	return address{rank: 3, instance: 1 << 60, at: netip.MustParseAddrPort("10.9.0.1:4711")}
+func sampleAddress() Address {
+	return Address{Rank: 3, Instance: 1 << 60, At: netip.MustParseAddrPort("10.9.0.1:4711")}
 }
 
-func sampleHello() hello {
-	return hello{from: sampleAddress(), toRank: 5, toInstance: 77, last: 9, job: [16]byte{1, 2}, nonce: [16]byte{3}}
+func sampleHello() Hello {
+	return Hello{From: sampleAddress(), ToRank: 5, ToInstance: 77, Last: 9, Job: [16]byte{1, 2}, nonce: [16]byte{3}}
 }
 
-func sampleFrame() frame {
-	return frame{word: wordAccept, serial: 1 << 50, card: card{number: 1<<24 - 1, psn: 17, gid: [16]byte{15: 9}, lid: 4, mtu: 5, reads: 16}}
+func sampleFrame() Frame {
+	return Frame{Word: WordAccept, Serial: 1 << 50, Card: Card{Number: 1<<24 - 1, PSN: 17, GID: [16]byte{15: 9}, LID: 4, MTU: 5, Reads: 16}}
 }
 
 func TestWire(t *testing.T) {
 	a := sampleAddress()
-	got, err := parseAddress(a.append(nil))
+	got, err := ParseAddress(a.Append(nil))
 	require.NoError(t, err)
 	require.Equal(t, a, got)
 	six := a
-	six.at = netip.MustParseAddrPort("[2001:db8::7]:1")
-	got, err = parseAddress(six.append(nil))
+	six.At = netip.MustParseAddrPort("[2001:db8::7]:1")
+	got, err = ParseAddress(six.Append(nil))
 	require.NoError(t, err)
 	require.Equal(t, six, got)
 
@@ -48,42 +46,42 @@ func TestWire(t *testing.T) {
 }
 
 func TestWireRefused(t *testing.T) {
-	good := func() []byte { a := sampleAddress(); return a.append(nil) }
+	good := func() []byte { a := sampleAddress(); return a.Append(nil) }
 	for name, b := range map[string][]byte{
 		"nothing": nil, "cut": good()[:addressBytes-1], "longer": append(good(), 0), "zeros": make([]byte, addressBytes),
 		"no port": append(good()[:addressBytes-2], 0, 0),
 	} {
-		_, err := parseAddress(b)
+		_, err := ParseAddress(b)
 		require.ErrorIs(t, err, errAddress, name)
 	}
 	old := good()
 	old[3]++
-	_, err := parseAddress(old)
+	_, err := ParseAddress(old)
 	require.ErrorContains(t, err, "version 2, this library speaks 1")
 
 	for name, spoil := range map[string]func(b *[frameBody]byte){
 		"no word":        func(b *[frameBody]byte) { b[0] = 0 },
-		"unknown word":   func(b *[frameBody]byte) { b[0] = byte(wordFull) + 1 },
+		"unknown word":   func(b *[frameBody]byte) { b[0] = byte(WordFull) + 1 },
 		"rest":           func(b *[frameBody]byte) { b[frameBody-1] = 1 },
 		"long number":    func(b *[frameBody]byte) { b[1] = 1 },
 		"no MTU":         func(b *[frameBody]byte) { b[27] = 0 },
-		"card where not": func(b *[frameBody]byte) { b[0] = byte(wordReady) },
+		"card where not": func(b *[frameBody]byte) { b[0] = byte(WordReady) },
 	} {
 		f := sampleFrame()
 		b := f.body()
 		spoil(&b)
 		_, err := parseFrame(&b)
-		require.ErrorIs(t, err, errFrame, name)
+		require.ErrorIs(t, err, ErrFrame, name)
 	}
 }
 
 // FuzzAddress, FuzzHello and FuzzFrame feed the parsers; what they take they must write again as it was.
 func FuzzAddress(f *testing.F) {
 	a := sampleAddress()
-	f.Add(a.append(nil))
+	f.Add(a.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if a, err := parseAddress(b); err == nil {
-			again, err := parseAddress(a.append(nil))
+		if a, err := ParseAddress(b); err == nil {
+			again, err := ParseAddress(a.Append(nil))
 			require.NoError(t, err)
 			require.Equal(t, a, again)
 		}
@@ -133,7 +131,7 @@ func (w *wiretap) Write(b []byte) (int, error) {
 }
 
 // shake runs a handshake and one frame each way, and returns both sides' errors.
-func shake(t *testing.T, dialer, listener authority, tapDialer, tapListener int) (heard hello, dialed, listened error) {
+func shake(t *testing.T, dialer, listener Authority, tapDialer, tapListener int) (heard Hello, dialed, listened error) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -146,19 +144,19 @@ func shake(t *testing.T, dialer, listener authority, tapDialer, tapListener int)
 				return err
 			}
 			defer conn.Close()
-			l, h, err := listener.answer(&wiretap{conn, tapListener})
+			l, h, err := listener.Answer(&wiretap{conn, tapListener})
 			if err != nil {
 				return err
 			}
-			f, err := l.receive()
+			f, err := l.Receive()
 			if err != nil {
 				return err
 			}
 			heard = h
 			if f != sampleFrame() {
-				return errFrame
+				return ErrFrame
 			}
-			return l.send(frame{word: wordYield})
+			return l.Send(Frame{Word: WordYield})
 		}()
 	}()
 	conn, err := net.Dial("tcp", server.Addr().String())
@@ -166,16 +164,16 @@ func shake(t *testing.T, dialer, listener authority, tapDialer, tapListener int)
 	dialed = func() error {
 		defer conn.Close()
 		h := sampleHello()
-		l, err := dialer.greet(&wiretap{conn, tapDialer}, &h)
+		l, err := dialer.Greet(&wiretap{conn, tapDialer}, &h)
 		if err != nil {
 			return err
 		}
-		if err := l.send(sampleFrame()); err != nil {
+		if err := l.Send(sampleFrame()); err != nil {
 			return err
 		}
-		f, err := l.receive()
-		if err == nil && f.word != wordYield {
-			err = errFrame
+		f, err := l.Receive()
+		if err == nil && f.Word != WordYield {
+			err = ErrFrame
 		}
 		return err
 	}()
@@ -184,23 +182,23 @@ func shake(t *testing.T, dialer, listener authority, tapDialer, tapListener int)
 }
 
 func TestProof(t *testing.T) {
-	a := newAuthority([]byte("secret"), "job")
+	a := NewAuthority([]byte("secret"), "job")
 	heard, dialed, listened := shake(t, a, a, -1, -1)
 	require.NoError(t, dialed)
 	require.NoError(t, listened)
-	require.Equal(t, a.job, heard.job)
+	require.Equal(t, a.Job, heard.Job)
 	require.NotEqual(t, sampleHello().nonce, heard.nonce, "the nonce is drawn anew")
 
 	// Another secret: the dialer finds out first, and the listener hears no frame.
-	heard, dialed, listened = shake(t, a, newAuthority([]byte("guess"), "job"), -1, -1)
-	require.ErrorIs(t, dialed, errSecret)
+	heard, dialed, listened = shake(t, a, NewAuthority([]byte("guess"), "job"), -1, -1)
+	require.ErrorIs(t, dialed, ErrSecret)
 	require.Error(t, listened)
 	require.Zero(t, heard)
 }
 
 // TestProofTampered changes each byte that the dialer or the listener sends in turn: one of the two must notice.
 func TestProofTampered(t *testing.T) {
-	a := newAuthority([]byte("secret"), "job")
+	a := NewAuthority([]byte("secret"), "job")
 	for i := range helloBytes + frameBytes {
 		_, dialed, listened := shake(t, a, a, i, -1)
 		require.Error(t, errors.Join(dialed, listened), "byte %d of the dialer's was changed", i)
@@ -213,18 +211,18 @@ func TestProofTampered(t *testing.T) {
 
 // TestReplay sends a dialer's recorded bytes again: the listener's nonce is another.
 func TestReplay(t *testing.T) {
-	a := newAuthority([]byte("secret"), "job")
+	a := NewAuthority([]byte("secret"), "job")
 	here, there := net.Pipe()
 	var recorded []byte
 	go func() {
 		h := sampleHello()
-		if l, err := a.greet(recorder{here, &recorded}, &h); err == nil {
-			_ = l.send(sampleFrame())
+		if l, err := a.Greet(recorder{here, &recorded}, &h); err == nil {
+			_ = l.Send(sampleFrame())
 		}
 	}()
-	l, _, err := a.answer(there)
+	l, _, err := a.Answer(there)
 	require.NoError(t, err)
-	_, err = l.receive()
+	_, err = l.Receive()
 	require.NoError(t, err)
 	here.Close()
 
@@ -236,10 +234,10 @@ func TestReplay(t *testing.T) {
 		_, _ = here.Read(buf)
 		_, _ = here.Write(recorded[helloBytes:])
 	}()
-	l, _, err = a.answer(there)
+	l, _, err = a.Answer(there)
 	require.NoError(t, err)
-	_, err = l.receive()
-	require.ErrorIs(t, err, errMAC)
+	_, err = l.Receive()
+	require.ErrorIs(t, err, ErrMAC)
 }
 
 // cutter writes so many bytes and then closes.
@@ -259,7 +257,7 @@ func (c *cutter) Write(b []byte) (int, error) {
 // TestCutOff ends a dialer's connection within what it says, at every place that matters, or has it say too much: what was whole
 // is heard, the rest is not.
 func TestCutOff(t *testing.T) {
-	a := newAuthority([]byte("secret"), "job")
+	a := NewAuthority([]byte("secret"), "job")
 	const whole = helloBytes + frameBytes
 	for _, bytes := range []int{1, 4, helloBytes - 1, helloBytes, helloBytes + 1, whole - 1, whole, whole + 1, whole + frameBytes - 1, whole + frameBytes} {
 		here, there := net.Pipe()
@@ -268,9 +266,9 @@ func TestCutOff(t *testing.T) {
 			defer here.Close()
 			c := &cutter{here, bytes}
 			h := sampleHello()
-			l, err := a.greet(c, &h)
+			l, err := a.Greet(c, &h)
 			if err == nil {
-				err = l.send(sampleFrame())
+				err = l.Send(sampleFrame())
 			}
 			if err == nil {
 				_, err = c.Write(make([]byte, frameBytes)) // nobody has made a code for these
@@ -278,9 +276,9 @@ func TestCutOff(t *testing.T) {
 			dialed <- err
 		}()
 		heard := 0
-		l, _, err := a.answer(there)
+		l, _, err := a.Answer(there)
 		for err == nil {
-			if _, err = l.receive(); err == nil {
+			if _, err = l.Receive(); err == nil {
 				heard++
 			}
 		}
@@ -288,7 +286,7 @@ func TestCutOff(t *testing.T) {
 		<-dialed
 		require.Equal(t, bytes >= whole, heard == 1, "%d bytes: %d frames were heard", bytes, heard)
 		if bytes == whole+frameBytes {
-			require.ErrorIs(t, err, errMAC)
+			require.ErrorIs(t, err, ErrMAC)
 		}
 	}
 }
@@ -301,14 +299,4 @@ type recorder struct {
 func (r recorder) Write(b []byte) (int, error) {
 	*r.to = append(*r.to, b...)
 	return r.Conn.Write(b)
-}
-
-func TestRefusal(t *testing.T) {
-	require.NoError(t, refusal(wordAccept))
-	require.ErrorIs(t, refusal(wordInstance), transport.ErrPeerGone)
-	require.ErrorIs(t, refusal(wordYield), errYield)
-	require.ErrorIs(t, refusal(wordReady), errFrame)
-	require.ErrorContains(t, refusal(wordJob), "another job")
-	require.False(t, errors.Is(goneIfCut(errSecret), transport.ErrPeerGone), "a wrong secret is no death")
-	require.ErrorIs(t, goneIfCut(net.ErrClosed), transport.ErrPeerGone)
 }
