@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -72,6 +73,10 @@ func runJob(c *cli.Context, s streams) error {
 		spec.Ship = elsewhere(&spec)
 	}
 	spec.Stdin, spec.Stdout, spec.Stderr, spec.Signals = s.in, s.out, s.err, s.signals
+	spec.Suspend = func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) } // which cannot fail
+	if s.attend != nil {
+		s.attend()
+	}
 	res, err := launch.Run(context.Background(), spec)
 	if err != nil {
 		return err

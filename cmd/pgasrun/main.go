@@ -40,6 +40,7 @@ type streams struct {
 	in       *os.File
 	out, err io.Writer
 	signals  <-chan os.Signal
+	attend   func() // from its call on signals has also what stops and continues a job; nil: never
 }
 
 func main() {
@@ -49,7 +50,12 @@ func main() {
 			signal.Notify(signals, s)
 		}
 	}
-	os.Exit(run(os.Args, streams{os.Stdin, os.Stdout, os.Stderr, signals}))
+	attend := func() { // a shell that ignores Ctrl-Z has no job control to continue anything
+		if !signal.Ignored(syscall.SIGTSTP) {
+			signal.Notify(signals, syscall.SIGTSTP, syscall.SIGCONT)
+		}
+	}
+	os.Exit(run(os.Args, streams{os.Stdin, os.Stdout, os.Stderr, signals, attend}))
 }
 
 // run is pgasrun as a function: it returns the exit code.
