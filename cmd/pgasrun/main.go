@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -40,19 +39,16 @@ type streams struct {
 	in       *os.File
 	out, err io.Writer
 	signals  <-chan os.Signal
-	attend   func() // from its call on signals has also what stops and continues a job; nil: never
+	attend   func(...os.Signal) // has these come to signals from now on; nil: none come
 }
 
 func main() {
 	signals := make(chan os.Signal, 16)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
-		if !signal.Ignored(s) { // nohup and background shells ignore some: so do we
-			signal.Notify(signals, s)
-		}
-	}
-	attend := func() { // a shell that ignores Ctrl-Z has no job control to continue anything
-		if !signal.Ignored(syscall.SIGTSTP) {
-			signal.Notify(signals, syscall.SIGTSTP, syscall.SIGCONT)
+	attend := func(sigs ...os.Signal) {
+		for _, s := range sigs {
+			if !signal.Ignored(s) { // nohup, background shells and those without job control ignore some: so do we
+				signal.Notify(signals, s)
+			}
 		}
 	}
 	os.Exit(run(os.Args, streams{os.Stdin, os.Stdout, os.Stderr, signals, attend}))

@@ -45,6 +45,33 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
+// TestInterruptOfInfo: only jobs have something to tidy up. All else is ended by Ctrl-C as any program.
+func TestInterruptOfInfo(t *testing.T) {
+	r, w, err := os.Pipe() // which nobody reads, and which is full: it does not end by itself
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	require.NoError(t, w.SetWriteDeadline(time.Now().Add(10*time.Millisecond)))
+	for err == nil {
+		_, err = w.Write(make([]byte, 1))
+	}
+	cmd := exec.Command(pgasrun, "info")
+	cmd.Stdout = w
+	require.NoError(t, cmd.Start())
+	time.Sleep(100 * time.Millisecond) // wherever it is by then
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err = <-ended:
+	case <-time.After(10 * time.Second):
+		_ = cmd.Process.Kill()
+		t.Fatal("pgasrun info goes on")
+	}
+	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	require.Equal(t, syscall.SIGINT, status.Signal(), "%v", err)
+}
+
 // stopped counts the processes that a signal has stopped.
 func stopped(t *testing.T, pids []int) (n int) {
 	t.Helper()
