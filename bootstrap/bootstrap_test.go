@@ -45,6 +45,7 @@ func TestDetectionOrder(t *testing.T) {
 		{map[string]string{"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, fromNothing},
 		{with(nil, "SLURM_PROCID", "SLURM_NTASKS"), fromNothing}, // a batch script
 		{map[string]string{"PMI_RANK": "1", "PMI_SIZE": "4"}, fromBarePMI},
+		{map[string]string{"PMI_SIZE": "4"}, fromBarePMI},
 		{map[string]string{"PMI_RANK": "0", "PMI_SIZE": "1"}, fromNothing},
 	} {
 		require.Equal(t, c.want, detect(c.env), "%v", c.env)

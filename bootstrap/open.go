@@ -40,7 +40,7 @@ func detect(env map[string]string) source {
 		return fromSlurm // srun --mpi=pmix sets PMIX_RANK too, and has the better cure
 	case has("PMIX_RANK"):
 		return fromOpenMPI
-	case has(pmi.EnvRank) && size > 1:
+	case size > 1:
 		return fromBarePMI
 	}
 	return fromNothing
@@ -72,7 +72,7 @@ func Open(ctx context.Context, environ []string) (Job, error) {
 		return nil, fmt.Errorf("join the job: started by srun as task %s of %s without PMI: %w; start it with srun --mpi=pmi2, or set "+
 			"SLURM_MPI_TYPE=pmi2 in the environment of srun", env["SLURM_PROCID"], env["SLURM_STEP_NUM_TASKS"], ErrNoRendezvous)
 	case fromBarePMI:
-		return nil, fmt.Errorf("join the job: %s=%s and %s=%s without %s or %s: %w; start it with pgasrun -n N, mpiexec.hydra -n N, or srun --mpi=pmi2, "+
+		return nil, fmt.Errorf("join the job: %s=%q and %s=%s without %s or %s: %w; start it with pgasrun -n N, mpiexec.hydra -n N, or srun --mpi=pmi2, "+
 			"or unset %s to run it alone", pmi.EnvRank, env[pmi.EnvRank], pmi.EnvSize, env[pmi.EnvSize], pmi.EnvFD, pmi.EnvPort, ErrNoRendezvous, pmi.EnvSize)
 	}
 	if ctx.Err() != nil {

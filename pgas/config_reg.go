@@ -148,7 +148,7 @@ func (w *World) Registered() (regmgr.Stats, error) {
 // sayRefused says what Registered would have said of refusals, to who has not asked.
 func (w *World) sayRefused() {
 	if s, refused := w.Registered(); refused != nil {
-		w.say(fmt.Sprintf("rank %d: %v; registrations refused: %d, transfers copied for want of room: %d, because of the NIC: %d", w.Rank(), refused,
+		w.say(fmt.Sprintf("warning: rank %d: %v; registrations refused: %d, transfers copied for want of room: %d, because of the NIC: %d", w.Rank(), refused,
 			s.Refused, s.CopiedBudget, s.CopiedRefused))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -19,7 +20,7 @@ type errSignal struct{ sig syscall.Signal }
 func (e errSignal) Error() string { return "signal: " + e.sig.String() }
 
 // Main is a whole program: it joins the job, calls f, leaves the job, and exits. An error of f, or of joining or
-// leaving, is printed with the rank and ends the rank with exit code 1; the others learn of it at once. SIGINT and
+// leaving, is printed with the rank and ends the rank with exit code 1; the others learn of it at once. So does runtime.Goexit in f. SIGINT and
 // SIGTERM end f's context; when f returns for that reason the exit code is 128 plus the signal.
 func Main(f func(ctx context.Context, w *World) error) {
 	os.Exit(run(f))
@@ -41,12 +42,43 @@ func run(f func(ctx context.Context, w *World) error) int {
 		}
 		return exitCode(err)
 	}
-	if err = f(ctx, w); err == nil {
+	if err = whole(ctx, w, f); err == nil {
 		err = w.Close(ctx)
 	}
 	if err == nil {
 		return 0
 	}
+	return failed(ctx, w, err)
+}
+
+// whole calls f, which may end its goroutine by runtime.Goexit. Nobody would come back to end the rank then, and the others would wait for it.
+func whole(ctx context.Context, w *World, f func(context.Context, *World) error) error {
+	defer func() {
+		if unwinding() == "runtime.Goexit" {
+			os.Exit(failed(ctx, w, errGoexit))
+		}
+	}()
+	return f(ctx, w)
+}
+
+// errGoexit is a rank's failure when its program's function did not return.
+var errGoexit = errors.New("the function given to Main ended by runtime.Goexit; it must return, with an error if it has failed")
+
+// unwinding is what runs deferred calls of its caller's: the name of runtime.Goexit, or of what handles a panic, which goes on to end the
+// process by itself, with its own words; empty after a return.
+func unwinding() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])]) // without Callers, this function and the deferred one
+	frame, _ := frames.Next()
+	switch frame.Function {
+	case "runtime.Goexit", "runtime.gopanic":
+		return frame.Function
+	}
+	return ""
+}
+
+// failed says what has ended a rank, tells the others and returns the exit code.
+func failed(ctx context.Context, w *World, err error) int {
 	var patience time.Duration
 	if errors.Is(err, ErrPeerGone) {
 		patience = signalTime

@@ -3,6 +3,7 @@ package pgas
 import (
 	"context"
 	"errors"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +48,31 @@ func TestStopped(t *testing.T) {
 			}
 			require.Equal(t, errSignal{c.sig}, err)
 			require.Equal(t, 128+int(c.sig), exitCode(err))
+		})
+	}
+}
+
+// TestUnwinding: a deferred call knows what runs it. Only runtime.Goexit would leave a rank without an end.
+func TestUnwinding(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		f          func()
+	}{
+		{"return", "", func() {}},
+		{"Goexit", "runtime.Goexit", runtime.Goexit},
+		{"Goexit far below", "runtime.Goexit", func() { func() { defer func() {}(); runtime.Goexit() }() }},
+		{"panic", "runtime.gopanic", func() { panic("boom") }},
+		{"a failure of the program", "runtime.gopanic", func() { var none []int; none[len(none)]++ }},
+		{"a panic in a call that Goexit runs", "runtime.gopanic", func() { defer panic("boom"); runtime.Goexit() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := make(chan string, 1)
+			go func() {
+				defer func() { _ = recover() }()
+				defer func() { got <- unwinding() }()
+				c.f()
+			}()
+			require.Equal(t, c.want, <-got)
 		})
 	}
 }

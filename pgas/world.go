@@ -304,7 +304,8 @@ func (w *World) Abort(code int, why string) {
 }
 
 // Close leaves the world in good order: it waits for all ranks, then gives everything back. Collective. After an
-// error the rank is taken for gone by the others. If registrations were refused, and transfers copied for that, it says so once.
+// error the rank is taken for gone by the others. It comes after all other calls of this rank, whichever goroutine
+// makes them: what they use may be unmapped under them. If registrations were refused, and transfers copied for that, it says so once.
 func (w *World) Close(ctx context.Context) error {
 	if w.closed.Swap(true) {
 		return transport.NewOpError("close", -1, transport.ErrClosed)

@@ -56,7 +56,7 @@ When all ranks have waited for each other for 10 s, pgasrun says once in which c
 
 Signals: INT, TERM, HUP, USR1 and USR2 go to the ranks; --grace after a TERM those that run still are killed, and at a second INT
 or TERM at once. QUIT (Ctrl-\) prints what every rank waits for and ends nothing; a second QUIT goes to the ranks, which makes
-Go programs print their stacks and end.
+Go programs print their stacks and end. TSTP (Ctrl-Z) stops the ranks and pgasrun, until CONT (fg); a time limit counts that time too.
 
 Exit code: that of the first rank that fails (128+signal if one killed it, 255 if its host was lost), 0 if none does; 124 after the
 time limit; 126 or 127 if the program cannot be run or found; 2 for a mistake in the command line or a package that does not compile;

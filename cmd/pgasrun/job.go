@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,6 +19,10 @@ import (
 
 // runJob is pgasrun without a subcommand.
 func runJob(c *cli.Context, s streams) error {
+	if s.attend == nil {
+		s.attend = func(...os.Signal) {}
+	}
+	s.attend(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	switch {
 	case c.Bool("version"):
 		return writeVersion(s.out)
@@ -72,6 +77,8 @@ func runJob(c *cli.Context, s streams) error {
 		spec.Ship = elsewhere(&spec)
 	}
 	spec.Stdin, spec.Stdout, spec.Stderr, spec.Signals = s.in, s.out, s.err, s.signals
+	spec.Suspend = func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) } // which cannot fail
+	s.attend(syscall.SIGTSTP, syscall.SIGCONT)
 	res, err := launch.Run(context.Background(), spec)
 	if err != nil {
 		return err

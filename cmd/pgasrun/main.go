@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -40,16 +39,19 @@ type streams struct {
 	in       *os.File
 	out, err io.Writer
 	signals  <-chan os.Signal
+	attend   func(...os.Signal) // has these come to signals from now on; nil: none come
 }
 
 func main() {
 	signals := make(chan os.Signal, 16)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
-		if !signal.Ignored(s) { // nohup and background shells ignore some: so do we
-			signal.Notify(signals, s)
+	attend := func(sigs ...os.Signal) {
+		for _, s := range sigs {
+			if !signal.Ignored(s) { // nohup, background shells and those without job control ignore some: so do we
+				signal.Notify(signals, s)
+			}
 		}
 	}
-	os.Exit(run(os.Args, streams{os.Stdin, os.Stdout, os.Stderr, signals}))
+	os.Exit(run(os.Args, streams{os.Stdin, os.Stdout, os.Stderr, signals, attend}))
 }
 
 // run is pgasrun as a function: it returns the exit code.

@@ -15,16 +15,18 @@ import (
 type deed uint8
 
 const (
-	say        deed = iota // log text
-	tellGone               // tell the other ranks that rank has ended: text
-	forward                // send sig to every group
-	interrupt              // send SIGINT to the wrapped ranks
-	startGrace             // SIGKILL to every group after the grace time
-	remindSoon             // ask whether ranks still run after the grace time
-	askStacks              // QUIT to rank, a Go program that is to print its stacks
-	endAll                 // SIGTERM to every group but those of ranks that were asked for their stacks, then startGrace
-	killAll                // SIGKILL to every group
-	report                 // print the hang report
+	say         deed = iota // log text
+	tellGone                // tell the other ranks that rank has ended: text
+	forward                 // send sig to every group
+	suspendSoon             // stop the launcher itself, once what was forwarded is on its way
+	stayAwake               // or not, since somebody has continued it
+	interrupt               // send SIGINT to the wrapped ranks
+	startGrace              // SIGKILL to every group after the grace time
+	remindSoon              // ask whether ranks still run after the grace time
+	askStacks               // QUIT to rank, a Go program that is to print its stacks
+	endAll                  // SIGTERM to every group but those of ranks that were asked for their stacks, then startGrace
+	killAll                 // SIGKILL to every group
+	report                  // print the hang report
 )
 
 // action is one deed and what it needs.
@@ -136,6 +138,10 @@ func (j *judge) signalled(sig syscall.Signal) []action {
 		return []action{{do: interrupt}} // it is how one talks to a debugger, as often as one likes
 	}
 	switch sig {
+	case syscall.SIGTSTP: // Ctrl-Z reaches the launcher alone. No rank may ignore it, else those that do not would wait for it
+		return []action{{do: forward, sig: syscall.SIGSTOP}, {do: suspendSoon}}
+	case syscall.SIGCONT:
+		return []action{{do: stayAwake}, {do: forward, sig: sig}}
 	case syscall.SIGQUIT:
 		j.quits++
 		if j.quits == 1 {

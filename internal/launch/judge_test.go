@@ -69,6 +69,8 @@ func TestJudgeOfAbortAndSignals(t *testing.T) {
 
 	j = judge{hosts: hosts}
 	require.Equal(t, []action{{do: forward, sig: syscall.SIGUSR1}}, j.signalled(syscall.SIGUSR1))
+	require.Equal(t, []action{{do: forward, sig: syscall.SIGSTOP}, {do: suspendSoon}}, j.signalled(syscall.SIGTSTP))
+	require.Equal(t, []action{{do: stayAwake}, {do: forward, sig: syscall.SIGCONT}}, j.signalled(syscall.SIGCONT))
 	require.Equal(t, []deed{report}, deeds(j.signalled(syscall.SIGQUIT)))
 	require.Equal(t, []action{{do: forward, sig: syscall.SIGQUIT}}, j.signalled(syscall.SIGQUIT))
 	require.Equal(t, []deed{forward, remindSoon}, deeds(j.signalled(syscall.SIGINT)))

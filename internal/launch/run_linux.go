@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// suspendDelay lets the order to stop reach the ranks of other hosts before the launcher itself stops.
+const suspendDelay = 100 * time.Millisecond
+
 // killPatience is how long a group may take to die of SIGKILL: a process in an uninterruptible sleep may take for ever.
 const killPatience = 5 * time.Second
 
@@ -105,11 +108,12 @@ func unset() *time.Timer {
 // loop runs until every leader has ended, or could not be made to. It returns ctx's error if that ended the job.
 func (j *job) loop(ctx context.Context) (err error) {
 	begin := time.Now()
-	limit, grace, hopeless, remind := unset(), unset(), unset(), unset()
+	limit, grace, hopeless, remind, suspend := unset(), unset(), unset(), unset(), unset()
 	defer limit.Stop()
 	defer grace.Stop()
 	defer hopeless.Stop()
 	defer remind.Stop()
+	defer suspend.Stop()
 	if j.spec.Timeout > 0 {
 		limit.Reset(j.spec.Timeout)
 	}
@@ -137,6 +141,10 @@ func (j *job) loop(ctx context.Context) (err error) {
 				}
 			case forward:
 				j.signal(a.sig)
+			case suspendSoon:
+				suspend.Reset(suspendDelay)
+			case stayAwake:
+				suspend.Stop()
 			case interrupt:
 				for r := range j.spec.Wrap {
 					j.ranks[r].hand.Signal(syscall.SIGINT)
@@ -212,6 +220,10 @@ func (j *job) loop(ctx context.Context) (err error) {
 			act(j.judge.graceOver())
 		case <-remind.C:
 			act(j.judge.stillRunning())
+		case <-suspend.C:
+			if j.spec.Suspend != nil {
+				j.spec.Suspend()
+			}
 		case <-hopeless.C:
 			for _, p := range j.ranks {
 				if p.end == nil {

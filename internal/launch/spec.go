@@ -83,6 +83,7 @@ type Spec struct {
 	WatchEvery time.Duration // how often each rank is asked; 0: DefaultWatchEvery
 
 	Signals <-chan os.Signal // what the launcher received; nil: none
+	Suspend func()           // stops the launcher itself, once it has stopped the ranks for a SIGTSTP; nil: it goes on
 	Scratch string           // an absolute folder that the guard removes if the launcher is killed; empty: none
 }
 

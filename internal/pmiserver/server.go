@@ -200,6 +200,9 @@ func (s *Server) handle(rank int, m pmi.Message, reply func(pmi.Message) error) 
 			return nil, fmt.Errorf("it sent %q before \"init\"", m.Cmd)
 		}
 	case Finalized:
+		if m.Cmd == "init" {
+			return nil, errors.New("it joins the job again after it has left it: one program of each rank may join, once; start the next by a launcher of its own")
+		}
 		return nil, fmt.Errorf("it sent %q after \"finalize\"", m.Cmd)
 	}
 	switch m.Cmd {

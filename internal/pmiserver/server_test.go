@@ -164,6 +164,7 @@ func TestWrongRequestsEndTheConnectionAndNameTheRank(t *testing.T) {
 		"empty value":       {init + "cmd=put kvsname=job key=k value=\n", "PMI value"},
 		"during a barrier":  {init + "cmd=barrier_in\ncmd=barrier_in\n", "waits in a barrier"},
 		"after finalize":    {init + "cmd=finalize\ncmd=get_maxes\n", `after "finalize"`},
+		"joins again":       {init + "cmd=finalize\ncmd=init pmi_version=1 pmi_subversion=1\n", "joins the job again"},
 		"no newline":        {strings.Repeat("x", 2*pmi.MaxLine), "no newline"},
 		"ends within":       {"cmd=in", "within a line"},
 		"key longer than C": {init + "cmd=get kvsname=job key=" + strings.Repeat("k", 64) + "\n", "PMI key"},

@@ -139,7 +139,7 @@ func named(pattern string) []string {
 // TestSurvivorsAreTold lets one rank end in every way while the others wait in every way.
 func TestSurvivorsAreTold(t *testing.T) {
 	// The Go runtime turns a segmentation violation into a panic, which ends with 2.
-	how := map[string]int{"exit": 3, "error": 1, "panic": 2, "segv": 2, "kill": 137}
+	how := map[string]int{"exit": 3, "error": 1, "goexit": 1, "panic": 2, "segv": 2, "kill": 137}
 	for _, wait := range []string{"barrier", "lock", "signal", "broadcast", "fence", "allocate"} {
 		for how, code := range how {
 			if testing.Short() && how != "kill" && wait != "barrier" {
@@ -209,7 +209,7 @@ func TestLargeTransfersEnd(t *testing.T) {
 
 // TestJobEndsWithItsRank is the same without --no-kill: the job ends, and soon.
 func TestJobEndsWithItsRank(t *testing.T) {
-	for how, code := range map[string]int{"exit": 3, "error": 1, "panic": 2, "segv": 2, "kill": 137, "abort": 7} {
+	for how, code := range map[string]int{"exit": 3, "error": 1, "goexit": 1, "panic": 2, "segv": 2, "kill": 137, "abort": 7} {
 		t.Run(how, func(t *testing.T) {
 			o := run(t, []string{"--grace", "1m"}, how, "barrier")
 			require.Equal(t, code, o.code, "%s%s", o.out, o.errOut)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -107,6 +108,8 @@ func fail(ctx context.Context, w *pgas.World, how string) error {
 	switch how {
 	case "exit":
 		os.Exit(3)
+	case "goexit":
+		runtime.Goexit()
 	case "error":
 		return errors.New("out of luck")
 	case "panic":
