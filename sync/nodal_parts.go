@@ -108,7 +108,7 @@ func (c *turns) GatherParts(ctx context.Context, elemBytes, n, root int, at func
 		return err
 	}
 	for m := range t.ranks {
-		copy(all.Slice(at(m), l.bytes(m)).Data(), into.Slice(begin[place[m].node]+l.off[m], l.bytes(m)).Data())
+		mem.Copy(all.Slice(at(m), l.bytes(m)).Data(), into.Slice(begin[place[m].node]+l.off[m], l.bytes(m)).Data())
 	}
 	t.e.Sched.ChargeCopy(all.Bytes, all.Bytes)
 	return nil
@@ -155,7 +155,7 @@ func (c *turns) ScatterParts(ctx context.Context, elemBytes, n, root int, at fun
 	}
 	switch leader := t.shape.Leader(); {
 	case t.me == root:
-		copy(dst.Data(), src.Slice(at(root), dst.Bytes).Data())
+		mem.Copy(dst.Data(), src.Slice(at(root), dst.Bytes).Data())
 		return nil
 	case home == t.shape.Mine && pulled:
 		return c.Read(root, begin[home]+l.off[t.me], dst)
@@ -236,7 +236,7 @@ func (c *turns) ShuffleParts(ctx context.Context, elemBytes, n int, dst, src mem
 			return err
 		}
 		mates[i] = theirs
-		copy(dst.Slice(m*part, part).Data(), theirs.Slice(t.me*part, part).Data())
+		mem.Copy(dst.Slice(m*part, part).Data(), theirs.Slice(t.me*part, part).Data())
 	}
 	mine, k, far := c.Box(0, c.Payload()), len(home), 0 // how many members of other nodes there were so far
 	for i, members := range nodes {
@@ -246,7 +246,7 @@ func (c *turns) ShuffleParts(ctx context.Context, elemBytes, n int, dst, src mem
 		for _, m := range members {
 			if far%k == place[t.me].at {
 				for j, theirs := range mates {
-					copy(mine.Slice((far/k*k+j)*part, part).Data(), theirs.Slice(m*part, part).Data())
+					mem.Copy(mine.Slice((far/k*k+j)*part, part).Data(), theirs.Slice(m*part, part).Data())
 				}
 			}
 			far++
@@ -292,7 +292,7 @@ func (c *turns) ShuffleParts(ctx context.Context, elemBytes, n int, dst, src mem
 	}
 	for m := range all {
 		if i := place[m].node; i != t.shape.Mine {
-			copy(dst.Slice(m*part, part).Data(), into.Slice(begin[i]+place[m].at*part, part).Data())
+			mem.Copy(dst.Slice(m*part, part).Data(), into.Slice(begin[i]+place[m].at*part, part).Data())
 		}
 	}
 	return nil

@@ -293,7 +293,7 @@ func (b *Bench) copies(longest int) func(bytes float64) float64 {
 					start = 0
 				}
 				for at := 0; at < n; at += to.Bytes {
-					copy(to.Data(), from.Slice(start+at, min(to.Bytes, n-at)).Data())
+					mem.Copy(to.Data(), from.Slice(start+at, min(to.Bytes, n-at)).Data())
 				}
 				start += n
 			}
