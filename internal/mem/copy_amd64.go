@@ -25,11 +25,7 @@ func copyLong(to, from []byte) int {
 	dst, src, n := unsafe.Pointer(unsafe.SliceData(to)), unsafe.Pointer(unsafe.SliceData(from)), min(len(to), len(from))
 	switch here().choose(uintptr(dst), uintptr(src), n) {
 	case byString:
-		for ; n >= piece+fromString; n -= piece {
-			copyString(dst, src, piece)
-			dst, src = unsafe.Add(dst, piece), unsafe.Add(src, piece)
-		}
-		copyString(dst, src, n)
+		copyPieces(dst, src, n)
 	case wide:
 		copyWide(dst, src, n)
 	default:
@@ -37,6 +33,21 @@ func copyLong(to, from []byte) int {
 	}
 	return min(len(to), len(from))
 }
+
+// copyPieces is copyString in pieces; the last is one to which nothing short was left.
+func copyPieces(dst, src unsafe.Pointer, n int) {
+	for ; n >= piece+fromString; n -= piece {
+		copyPiece(dst, src)
+		dst, src = unsafe.Add(dst, piece), unsafe.Add(src, piece)
+	}
+	copyString(dst, src, n)
+}
+
+// copyPiece copies a piece. It is a call because the beginning of a function is where the collector can stop a goroutine for sure: its signal
+// would have to come in the few nanoseconds between two pieces.
+//
+//go:noinline
+func copyPiece(dst, src unsafe.Pointer) { copyString(dst, src, piece) }
 
 // copyWide copies n bytes, at least 192, that do not overlap.
 //

@@ -3,8 +3,12 @@
 package mem
 
 import (
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"unsafe"
+
+	"github.com/stretchr/testify/require"
 )
 
 // ownWays returns the ways in assembly that this processor has, for n bytes; they do not mind where others are faster.
@@ -52,4 +56,36 @@ func TestEveryWayOfLong(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCollectorNeedNotWait stops the world while a long copy is under way, and finds it not done. That there are pieces is not enough:
+// a signal finds the moment between two of them once in ten times.
+func TestCollectorNeedNotWait(t *testing.T) {
+	const n, tries = 64 << 20, 20
+	src, dst := make([]uint32, n/4), make([]uint32, n/4)
+	first, last := &dst[0], &dst[len(dst)-1]
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	amid, begun := 0, 0
+	for try := uint32(0); begun < tries; try++ {
+		src[0], src[len(src)-1] = try+1, try+1
+		done := make(chan bool)
+		go func() {
+			copyPieces(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n)
+			close(done)
+		}()
+		for atomic.LoadUint32(first) == try {
+			runtime.Gosched()
+		}
+		if atomic.LoadUint32(last) == try { // not where another process had this core all the time
+			begun++
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m) // stops the world
+			if atomic.LoadUint32(last) == try {
+				amid++
+			}
+		}
+		<-done
+		require.Equal(t, try+1, *last)
+	}
+	require.Greater(t, amid, tries/3, "times of %d", tries)
 }
