@@ -34,7 +34,7 @@ func copyLong(to, from []byte) int {
 	return min(len(to), len(from))
 }
 
-// copyPieces is copyString in pieces; the last is one to which nothing short was left.
+// copyPieces is copyString in pieces, none of which is short.
 func copyPieces(dst, src unsafe.Pointer, n int) {
 	for ; n >= piece+fromString; n -= piece {
 		copyPiece(dst, src)
