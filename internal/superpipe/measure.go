@@ -108,7 +108,7 @@ func (b *Bench) slowed(ctx context.Context, longest int, net float64) (float64, 
 		copies := func() {
 			began := b.Sched.Now()
 			for at := 0; at < n; at += to.Bytes {
-				copy(to.Data(), part.Slice(at, min(to.Bytes, n-at)).Data())
+				mem.Copy(to.Data(), part.Slice(at, min(to.Bytes, n-at)).Data())
 			}
 			*tell = append(*tell, b.Sched.Now()-began)
 		}
