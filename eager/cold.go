@@ -74,7 +74,7 @@ func (c *cold) copies(now func() time.Duration, src mem.Range) float64 {
 				if least == &far {
 					c.at = next(c.at)
 				}
-				copy(c.memory.Slice(int(c.at>>32*places>>32)*64, src.Bytes).Data(), src.Data())
+				mem.Copy(c.memory.Slice(int(c.at>>32*places>>32)*64, src.Bytes).Data(), src.Data())
 			}
 			*least = min(*least, now()-began)
 		}

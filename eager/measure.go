@@ -75,7 +75,7 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 	for bytes := smallest; ; bytes *= 2 {
 		bytes = min(bytes, m.Largest)
 		c := Cost{Bytes: bytes, Wire: unknownWire}
-		c.Copy = m.least(repetitions, func(i int) { copy(slot.Data(), source(i, bytes).Data()) })
+		c.Copy = m.least(repetitions, func(i int) { mem.Copy(slot.Data(), source(i, bytes).Data()) })
 		c.Register = m.least(registrations, func(i int) {
 			region, e := m.Registrar.Register(source(i, bytes), transport.LocalWrite)
 			if e == nil {

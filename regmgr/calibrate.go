@@ -74,7 +74,7 @@ func calibrate(r Registrar, s *sched.Sched, post *poster) (cost.Model, error) {
 			return err
 		},
 		Deregister: func() error { return r.Deregister(region) },
-		Copy:       func(n int) { copy(copied.Data()[:n], memory.Data()[:n]) }, CopyBytes: copied.Bytes,
+		Copy:       func(n int) { mem.Copy(copied.Data()[:n], memory.Data()[:n]) }, CopyBytes: copied.Bytes,
 		Lookup: func() {
 			_ = m.Acquire(&h, cached)
 			m.Release(&h)

@@ -41,13 +41,13 @@ func (c *turns) Shuffle(ctx context.Context, elem, n int, dst, src mem.Range) er
 	slots := mem.Of(make([]byte, src.Bytes))
 	box := c.Box(0, c.Payload())
 	for i := range all {
-		copy(slots.Slice(i*part, part).Data(), src.Slice((t.me+i)%all*part, part).Data())
+		mem.Copy(slots.Slice(i*part, part).Data(), src.Slice((t.me+i)%all*part, part).Data())
 	}
 	at := 0 // where in the outbox the round's piece begins
 	pack := func(bit int) {
 		to := at
 		for i := bit; i < all; i = (i + 1) | bit {
-			copy(box.Slice(to, part).Data(), slots.Slice(i*part, part).Data())
+			mem.Copy(box.Slice(to, part).Data(), slots.Slice(i*part, part).Data())
 			to += part
 		}
 	}
@@ -58,7 +58,7 @@ func (c *turns) Shuffle(ctx context.Context, elem, n int, dst, src mem.Range) er
 			return err
 		}
 		for i, k := dist, 0; i < all; i, k = (i+1)|dist, k+part {
-			copy(slots.Slice(i*part, part).Data(), some.Slice(k, part).Data())
+			mem.Copy(slots.Slice(i*part, part).Data(), some.Slice(k, part).Data())
 		}
 		at += some.Bytes
 		pack(2 * dist)
@@ -68,7 +68,7 @@ func (c *turns) Shuffle(ctx context.Context, elem, n int, dst, src mem.Range) er
 		return err
 	}
 	for i := range all {
-		copy(dst.Slice(shape.Behind(t.me, i, all)*part, part).Data(), slots.Slice(i*part, part).Data())
+		mem.Copy(dst.Slice(shape.Behind(t.me, i, all)*part, part).Data(), slots.Slice(i*part, part).Data())
 	}
 	t.e.Sched.ChargeCopy(src.Bytes*bits.Len(uint(all)), src.Bytes)
 	return nil

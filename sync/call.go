@@ -155,7 +155,7 @@ func (c *turns) Slot() int { return slotBytes(len(c.t.ranks)) }
 
 // Write fills byte off and following of the coming turn's outbox.
 func (c *turns) Write(off int, data mem.Range) {
-	copy(c.Box(off, data.Bytes).Data(), data.Data())
+	mem.Copy(c.Box(off, data.Bytes).Data(), data.Data())
 	c.t.e.Sched.ChargeCopy(data.Bytes, data.Bytes)
 }
 
@@ -339,7 +339,7 @@ func (c *turns) PushAll(ctx context.Context, src mem.Range, of func(member int) 
 
 // Take copies what member has pushed into this one's outbox in the present turn.
 func (c *turns) Take(member int, dst mem.Range) error {
-	copy(dst.Data(), c.t.local.Slice(c.off+outboxHeader, dst.Bytes).Data())
+	mem.Copy(dst.Data(), c.t.local.Slice(c.off+outboxHeader, dst.Bytes).Data())
 	c.t.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 	return c.check(member)
 }

@@ -138,7 +138,7 @@ func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) 
 	if !have { // some member of a node, not the first: that one has them
 		return c.Read(t.shape.Leader(), 0, part)
 	}
-	copy(part.Data(), mine.Data())
+	mem.Copy(part.Data(), mine.Data())
 	return nil
 }
 
@@ -212,12 +212,12 @@ func (c *turns) gatherPadded(ctx context.Context, what call, longest int, at fun
 		return c.gather(ctx, what, everyone, mine.Data(), all.Data())
 	}
 	slot, slots := make([]byte, longest), make([]byte, n*longest)
-	copy(slot, mine.Data())
+	mem.Copy(slot, mine.Data())
 	if err := c.gather(ctx, what, everyone, slot, slots); err != nil {
 		return err
 	}
 	for m := range n {
-		copy(all.Slice(at(m), at(m+1)-at(m)).Data(), slots[m*longest:])
+		mem.Copy(all.Slice(at(m), at(m+1)-at(m)).Data(), slots[m*longest:])
 	}
 	return nil
 }

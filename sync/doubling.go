@@ -111,9 +111,9 @@ func (c *turns) combine(ctx context.Context, what call, root int, dst, src mem.R
 			case set && rest:
 				fold(s.at(k+3, 1), s.at(k, 1))
 			case set:
-				copy(s.at(k+3, 1).Data(), s.at(k, 1).Data())
+				mem.Copy(s.at(k+3, 1).Data(), s.at(k, 1).Data())
 			default:
-				copy(s.at(k+3, 1).Data(), s.at(k+1, 1).Data())
+				mem.Copy(s.at(k+3, 1).Data(), s.at(k+1, 1).Data())
 			}
 			return nil
 		},
@@ -128,7 +128,7 @@ func (c *turns) combine(ctx context.Context, what call, root int, dst, src mem.R
 	if t.shape.Levels() && t.shape.Leader() != t.me {
 		return c.Read(t.shape.Leader(), at*s.bytes, dst)
 	}
-	copy(dst.Data(), s.at(at, 1).Data())
+	mem.Copy(dst.Data(), s.at(at, 1).Data())
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (c *turns) Prefix(ctx context.Context, elem, detail, n int, inclusive bool,
 			if p.Area != shape.Leaders {
 				return nil
 			}
-			copy(s.at(first, 1).Data(), s.at(0, 1).Data())
+			mem.Copy(s.at(first, 1).Data(), s.at(0, 1).Data())
 			return s.foldNode(first, fold)
 		},
 		heard: func(p *shape.Phase, from, dist int) error {
@@ -169,7 +169,7 @@ func (c *turns) Prefix(ctx context.Context, elem, detail, n int, inclusive bool,
 			}
 			k := first + bits.Len(uint(dist)) - 1
 			if p.Me < dist {
-				copy(s.at(k+1, 1).Data(), s.at(k, 1).Data())
+				mem.Copy(s.at(k+1, 1).Data(), s.at(k, 1).Data())
 				return nil
 			}
 			if err := s.fetch(from, k, k+1, 1); err != nil {
@@ -178,7 +178,7 @@ func (c *turns) Prefix(ctx context.Context, elem, detail, n int, inclusive bool,
 			if some {
 				fold(s.at(before, 1), s.at(k+1, 1))
 			} else {
-				copy(s.at(before, 1).Data(), s.at(k+1, 1).Data())
+				mem.Copy(s.at(before, 1).Data(), s.at(k+1, 1).Data())
 			}
 			some = true
 			fold(s.at(k+1, 1), s.at(k, 1))
@@ -198,7 +198,7 @@ func (c *turns) prefixOf(dst mem.Range, s slots, before int, inclusive bool, fol
 		if some {
 			fold(dst, from)
 		} else {
-			copy(dst.Data(), from.Data())
+			mem.Copy(dst.Data(), from.Data())
 		}
 		some = true
 	}

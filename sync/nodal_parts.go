@@ -108,7 +108,7 @@ func (c *turns) GatherParts(ctx context.Context, elem, n, root int, at func(m in
 		return err
 	}
 	for m := range t.ranks {
-		copy(all.Slice(at(m), l.bytes(m)).Data(), into.Slice(begin[place[m].node]+l.off[m], l.bytes(m)).Data())
+		mem.Copy(all.Slice(at(m), l.bytes(m)).Data(), into.Slice(begin[place[m].node]+l.off[m], l.bytes(m)).Data())
 	}
 	t.e.Sched.ChargeCopy(all.Bytes, all.Bytes)
 	return nil
@@ -155,7 +155,7 @@ func (c *turns) ScatterParts(ctx context.Context, elem, n, root int, at func(m i
 	}
 	switch leader := t.shape.Leader(); {
 	case t.me == root:
-		copy(dst.Data(), src.Slice(at(root), dst.Bytes).Data())
+		mem.Copy(dst.Data(), src.Slice(at(root), dst.Bytes).Data())
 		return nil
 	case home == t.shape.Mine && pulled:
 		return c.Read(root, begin[home]+l.off[t.me], dst)
@@ -264,7 +264,7 @@ func (c *turns) shuffle(ctx context.Context, what call, lo, bytes int, dst, src,
 			return err
 		}
 		mates[i] = theirs
-		copy(dst.Slice(m*part+lo, bytes).Data(), theirs.Slice(t.me*bytes, bytes).Data())
+		mem.Copy(dst.Slice(m*part+lo, bytes).Data(), theirs.Slice(t.me*bytes, bytes).Data())
 	}
 	mine, k, far := c.Box(0, c.Payload()), len(home), 0 // how many members of other nodes there were so far
 	for i, members := range nodes {
@@ -274,7 +274,7 @@ func (c *turns) shuffle(ctx context.Context, what call, lo, bytes int, dst, src,
 		for _, m := range members {
 			if far%k == place[t.me].at {
 				for j, theirs := range mates {
-					copy(mine.Slice((far/k*k+j)*bytes, bytes).Data(), theirs.Slice(m*bytes, bytes).Data())
+					mem.Copy(mine.Slice((far/k*k+j)*bytes, bytes).Data(), theirs.Slice(m*bytes, bytes).Data())
 				}
 			}
 			far++
@@ -320,7 +320,7 @@ func (c *turns) shuffle(ctx context.Context, what call, lo, bytes int, dst, src,
 	}
 	for m := range all {
 		if i := place[m].node; i != t.shape.Mine {
-			copy(dst.Slice(m*part+lo, bytes).Data(), into.Slice(begin[i]+place[m].at*bytes, bytes).Data())
+			mem.Copy(dst.Slice(m*part+lo, bytes).Data(), into.Slice(begin[i]+place[m].at*bytes, bytes).Data())
 		}
 	}
 	t.e.Sched.ChargeCopy(all*bytes, all*bytes)

@@ -40,9 +40,12 @@ func (w *Window[T]) PutIndexed(target int, disps []int, src []T) error {
 	}
 	if p := w.mapped(target); p != nil {
 		for i, d := range disps {
-			if block == 1 {
+			switch {
+			case block == 1:
 				p[d] = src[i]
-			} else {
+			case long[T](block):
+				copyLong(p[d:d+block], src[i*block:])
+			default:
 				copy(p[d:d+block], src[i*block:])
 			}
 		}
@@ -64,9 +67,12 @@ func (w *Window[T]) GetIndexed(target int, disps []int, dst []T) error {
 	}
 	if p := w.mapped(target); p != nil {
 		for i, d := range disps {
-			if block == 1 {
+			switch {
+			case block == 1:
 				dst[i] = p[d]
-			} else {
+			case long[T](block):
+				copyLong(dst[i*block:(i+1)*block], p[d:])
+			default:
 				copy(dst[i*block:(i+1)*block], p[d:])
 			}
 		}

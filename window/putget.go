@@ -17,6 +17,10 @@ func (w *Window[T]) Put(target, disp int, src []T) error {
 		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp {
 			if len(src) == 1 {
 				p[disp] = src[0]
+				return nil
+			}
+			if long[T](len(src)) {
+				copyLong(p[disp:], src)
 			} else {
 				copy(p[disp:], src)
 			}
@@ -42,6 +46,10 @@ func (w *Window[T]) Get(target, disp int, dst []T) error {
 		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(dst) <= len(p)-disp {
 			if len(dst) == 1 {
 				dst[0] = p[disp]
+				return nil
+			}
+			if long[T](len(dst)) {
+				copyLong(dst, p[disp:])
 			} else {
 				copy(dst, p[disp:])
 			}
@@ -82,6 +90,10 @@ func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
 		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp {
 			if len(src) == 1 {
 				p[disp] = src[0]
+				return Handle{}, nil
+			}
+			if long[T](len(src)) {
+				copyLong(p[disp:], src)
 			} else {
 				copy(p[disp:], src)
 			}
@@ -109,7 +121,11 @@ func (w *core) startPut(target, disp int, src mem.Range) (Handle, error) {
 func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 	if uint(target) < uint(len(w.parts)) {
 		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(dst) <= len(p)-disp {
-			copy(dst, p[disp:])
+			if long[T](len(dst)) {
+				copyLong(dst, p[disp:])
+			} else {
+				copy(dst, p[disp:])
+			}
 			return Handle{}, nil
 		}
 	}

@@ -111,7 +111,11 @@ func move[T any](rows, cols int, dst []T, at, stride, step int, src []T, from, f
 	for row := range rows {
 		to, of := at+row*stride, from+row*fromStride
 		if cols == 1 || step == 1 && fromStep == 1 {
-			copy(dst[to:to+cols], src[of:])
+			if long[T](cols) {
+				copyLong(dst[to:to+cols], src[of:])
+			} else {
+				copy(dst[to:to+cols], src[of:])
+			}
 			continue
 		}
 		for range cols {

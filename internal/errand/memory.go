@@ -54,7 +54,7 @@ func Store(dst, src mem.Range) {
 		dst.Word64(0).Store(src.Bits())
 		return
 	}
-	copy(dst.Data(), src.Data())
+	mem.Copy(dst.Data(), src.Data())
 }
 
 // Load reads exposed memory, a word as one.
@@ -63,5 +63,5 @@ func Load(dst, src mem.Range) {
 		dst.SetBits(src.Word64(0).Load())
 		return
 	}
-	copy(dst.Data(), src.Data())
+	mem.Copy(dst.Data(), src.Data())
 }

@@ -18,6 +18,11 @@
 //   - M2: an atomic word lies on its natural boundary; Word64 and Word32 panic otherwise, because a
 //     misaligned atomic is torn on some machines and never completes on some NICs.
 //
+// # Copies
+//
+// Copy is the builtin for bytes without pointers, and for long ones whatever this processor copies them fastest with
+// (docs/adr/0009). Everything that moves a transfer's bytes uses it, and so does what measures copies.
+//
 // Nothing here allocates except CheckElem's error, nothing blocks, and all functions are safe for
 // concurrent use as far as the bytes they touch are.
 package mem

@@ -139,7 +139,7 @@ func (c *Chain) Flush(base mem.Range) error {
 			}
 			if werr == nil {
 				buf, _ := n.Buffer(c.ids[k], c.bytes[k])
-				copy(base.Slice(c.into[k], c.bytes[k]).Data(), buf.Data())
+				mem.Copy(base.Slice(c.into[k], c.bytes[k]).Data(), buf.Data())
 			}
 			n.Give(c.ids[k])
 		}

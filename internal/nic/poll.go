@@ -7,6 +7,7 @@ import (
 
 	"gopgas/internal/am"
 	"gopgas/internal/invariants"
+	"gopgas/internal/mem"
 	"gopgas/transport"
 )
 
@@ -96,7 +97,7 @@ func (n *NIC) finish(c *transport.Completion) {
 	if c.Status == transport.StatusOK && p.Dst.Bytes != 0 {
 		// The destination is the NIC's until the transfer's generation grows, below.
 		from, _ := n.Buffer(id, p.Dst.Bytes)
-		copy(p.Dst.Data(), from.Data())
+		mem.Copy(p.Dst.Data(), from.Data())
 		n.sched.ChargeCopy(p.Dst.Bytes, p.Dst.Bytes)
 	}
 	var err error

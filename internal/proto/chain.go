@@ -68,7 +68,7 @@ func (c *chain) put(r *Remote, off int, src mem.Range) error {
 		if err != nil {
 			return err
 		}
-		copy(buf.Data(), part.Data())
+		mem.Copy(buf.Data(), part.Data())
 		c.n.e.counts.add(path, r.Rank, part.Bytes)
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
 		off += part.Bytes

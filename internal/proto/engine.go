@@ -235,7 +235,7 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 
 func (e *Engine) put(r *Remote, off int, src mem.Range) error {
 	if r.Mapped.Bytes != 0 {
-		copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
+		mem.Copy(r.Mapped.Slice(off, src.Bytes).Data(), src.Data())
 		e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 		e.note(PathMapped, r.Rank, src.Bytes)
 		return nil
@@ -268,7 +268,7 @@ func (e *Engine) Fetch(r *Remote, off int, dst mem.Range) error {
 
 func (e *Engine) get(r *Remote, off int, dst mem.Range) error {
 	if r.Mapped.Bytes != 0 {
-		copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
+		mem.Copy(dst.Data(), r.Mapped.Slice(off, dst.Bytes).Data())
 		e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 		e.note(PathMapped, r.Rank, dst.Bytes)
 		return nil

@@ -63,7 +63,7 @@ func (n *device) hosedPutHit(op string, r *Remote, off int, src mem.Range, later
 		return false, nil
 	}
 	buf, lkey := n.Buffer(id, src.Bytes)
-	copy(buf.Data(), src.Data())
+	mem.Copy(buf.Data(), src.Data())
 	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 	wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
 	wr.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
@@ -103,7 +103,7 @@ func (n *device) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hit 
 		return true, err
 	}
 	if err = k.Wait(context.Background()); err == nil {
-		copy(dst.Data(), buf.Data())
+		mem.Copy(dst.Data(), buf.Data())
 		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 	}
 	n.Give(k.ID)

@@ -133,7 +133,7 @@ func (n *device) lay(op string, r *Remote, off int, src mem.Range, wait bool) (p
 	}
 	p.id = id
 	buf, _ := n.Buffer(id, p.bytes)
-	copy(buf.Data(), src.Slice(0, p.bytes).Data())
+	mem.Copy(buf.Data(), src.Slice(0, p.bytes).Data())
 	n.e.Sched.ChargeCopy(p.bytes, src.Bytes)
 	return p, nil
 }
@@ -218,7 +218,7 @@ func (n *device) hosedGet(op string, r *Remote, off int, dst mem.Range) error {
 		k, part := flight[done%window], into[done%window]
 		if werr := k.Wait(context.Background()); werr == nil {
 			buf, _ := n.Buffer(k.ID, part.Bytes)
-			copy(part.Data(), buf.Data())
+			mem.Copy(part.Data(), buf.Data())
 			n.e.Sched.ChargeCopy(part.Bytes, part.Bytes)
 		} else if err == nil {
 			err = werr

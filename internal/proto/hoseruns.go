@@ -102,7 +102,7 @@ func (c *chain) addHeld(r *Remote, off int, src, base mem.Range, near, bytes int
 	}
 	last.RKey = key
 	if near == nic.Nowhere {
-		copy(buf.Data(), src.Slice(0, bytes).Data())
+		mem.Copy(buf.Data(), src.Slice(0, bytes).Data())
 	}
 	n.e.counts.add(path, r.Rank, bytes)
 	return true, nil

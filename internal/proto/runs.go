@@ -61,7 +61,7 @@ func (e *Engine) putRuns(op string, count int, run func(int) Run, src mem.Range)
 			continue
 		}
 		if r.To.Mapped.Bytes != 0 {
-			copy(r.To.Mapped.Slice(r.Far, r.Bytes).Data(), part.Data())
+			mem.Copy(r.To.Mapped.Slice(r.Far, r.Bytes).Data(), part.Data())
 			e.note(PathMapped, r.To.Rank, r.Bytes)
 			continue
 		}
@@ -111,7 +111,7 @@ func (e *Engine) getRuns(op string, count int, run func(int) Run, dst mem.Range)
 			continue
 		}
 		if r.To.Mapped.Bytes != 0 {
-			copy(part.Data(), r.To.Mapped.Slice(r.Far, r.Bytes).Data())
+			mem.Copy(part.Data(), r.To.Mapped.Slice(r.Far, r.Bytes).Data())
 			e.note(PathMapped, r.To.Rank, r.Bytes)
 			continue
 		}

@@ -29,7 +29,7 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 			return err
 		}
 		buf, key := n.Buffer(id, part.Bytes)
-		copy(buf.Data(), part.Data())
+		mem.Copy(buf.Data(), part.Data())
 		n.e.Sched.ChargeCopy(part.Bytes, whole)
 		wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
 		wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
@@ -64,7 +64,7 @@ func (n *device) putLater(op string, r *Remote, off int, src mem.Range) error {
 	}
 	n.e.counts.add(PathInline, r.Rank, src.Bytes)
 	buf, key := n.Buffer(id, src.Bytes)
-	copy(buf.Data(), src.Data())
+	mem.Copy(buf.Data(), src.Data())
 	wr := transport.Op{
 		Kind: transport.OpWrite, Flags: transport.FlagInline, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey,
 	}
@@ -120,7 +120,7 @@ func (n *device) get(r *Remote, off int, dst mem.Range) error {
 		k, part := flight[done%window], into[done%window]
 		if werr := k.Wait(context.Background()); werr == nil {
 			buf, _ := n.Buffer(k.ID, part.Bytes)
-			copy(part.Data(), buf.Data())
+			mem.Copy(part.Data(), buf.Data())
 			n.e.Sched.ChargeCopy(part.Bytes, whole)
 		} else if err == nil {
 			err = werr

@@ -34,7 +34,7 @@ func Scatter(dst []transport.SGE, src mem.Range) {
 	}
 	from := src.Data()
 	for i := range dst {
-		from = from[copy(dst[i].Mem.Data(), from):]
+		from = from[mem.Copy(dst[i].Mem.Data(), from):]
 	}
 }
 
@@ -104,7 +104,7 @@ func StoreWord(r mem.Range, v uint64) {
 // copyOut copies r to the beginning of dst; a source that is a word is read with one atomic load.
 func copyOut(dst []byte, r mem.Range) int {
 	if !IsWord(r) {
-		return copy(dst, r.Data())
+		return mem.Copy(dst, r.Data())
 	}
 	if r.Bytes == 8 {
 		binary.NativeEndian.PutUint64(dst, LoadWord(r))

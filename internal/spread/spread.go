@@ -187,11 +187,11 @@ func (s *Spread) each(p *Place, n int, f func(at int, piece mem.Range)) {
 // Gather copies the next bytes behind p to dst.
 func (s *Spread) Gather(p *Place, dst mem.Range) {
 	to := dst.Data()
-	s.each(p, dst.Bytes, func(at int, piece mem.Range) { copy(to[at:], piece.Data()) })
+	s.each(p, dst.Bytes, func(at int, piece mem.Range) { mem.Copy(to[at:], piece.Data()) })
 }
 
 // Scatter copies src to the next bytes behind p.
 func (s *Spread) Scatter(p *Place, src mem.Range) {
 	from := src.Data()
-	s.each(p, src.Bytes, func(at int, piece mem.Range) { copy(piece.Data(), from[at:]) })
+	s.each(p, src.Bytes, func(at int, piece mem.Range) { mem.Copy(piece.Data(), from[at:]) })
 }

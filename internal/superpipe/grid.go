@@ -47,9 +47,9 @@ func first(n int) int { return n - (blocks(n)-1)*Payload }
 // layOut copies payload into slot, leaving room for the flags.
 func layOut(slot, payload mem.Range) {
 	at, n := lead(payload.Bytes), first(payload.Bytes)
-	copy(slot.Slice(at, n).Data(), payload.Slice(0, n).Data())
+	mem.Copy(slot.Slice(at, n).Data(), payload.Slice(0, n).Data())
 	for b := 1; n < payload.Bytes; b++ {
-		copy(slot.Slice(b*Block, Payload).Data(), payload.Slice(n, Payload).Data())
+		mem.Copy(slot.Slice(b*Block, Payload).Data(), payload.Slice(n, Payload).Data())
 		n += Payload
 	}
 }

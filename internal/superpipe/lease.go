@@ -203,7 +203,7 @@ func (l *lease) store(src mem.Range) {
 		l.spread.Scatter(&l.next, src)
 		return
 	}
-	copy(l.dst.Slice(l.at, src.Bytes).Data(), src.Data())
+	mem.Copy(l.dst.Slice(l.at, src.Bytes).Data(), src.Data())
 }
 
 // tell writes the number of copied chunks into the origin's memory; it reports false where the NIC has no room.

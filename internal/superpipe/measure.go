@@ -108,7 +108,7 @@ func (b *Bench) slowed(ctx context.Context, longest int, net float64) (float64, 
 		copies := func() {
 			began := b.Sched.Now()
 			for at := 0; at < n; at += to.Bytes {
-				copy(to.Data(), part.Slice(at, min(to.Bytes, n-at)).Data())
+				mem.Copy(to.Data(), part.Slice(at, min(to.Bytes, n-at)).Data())
 			}
 			*tell = append(*tell, b.Sched.Now()-began)
 		}
@@ -293,7 +293,7 @@ func (b *Bench) copies(longest int) func(bytes float64) float64 {
 					start = 0
 				}
 				for at := 0; at < n; at += to.Bytes {
-					copy(to.Data(), from.Slice(start+at, min(to.Bytes, n-at)).Data())
+					mem.Copy(to.Data(), from.Slice(start+at, min(to.Bytes, n-at)).Data())
 				}
 				start += n
 			}

@@ -72,7 +72,7 @@ func (p *Pipe) ready(c *chunk) bool {
 			layOut(slot, p.part(c))
 			p.moved += c.bytes
 		case p.how == byCopy || p.how == byPin:
-			copy(slot.Data(), p.part(c).Data())
+			mem.Copy(slot.Data(), p.part(c).Data())
 			p.moved += c.bytes
 		}
 	}
@@ -212,7 +212,7 @@ func (p *Pipe) pull(g Grant, reached bool) (moved bool) {
 		return moved
 	}
 	if c.slot >= 0 {
-		copy(p.part(c).Data(), p.o.slot(c.slot).Slice(0, c.bytes).Data())
+		mem.Copy(p.part(c).Data(), p.o.slot(c.slot).Slice(0, c.bytes).Data())
 		p.moved += c.bytes
 	}
 	p.freeChunk(c)

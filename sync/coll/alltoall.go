@@ -72,7 +72,7 @@ type pairs struct {
 func (p *pairs) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
 	n, me := t.Size(), t.Rank()
 	own := src.Slice(p.from(me), p.from(me+1)-p.from(me))
-	copy(dst.Slice(p.to(me), own.Bytes).Data(), own.Data())
+	mem.Copy(dst.Slice(p.to(me), own.Bytes).Data(), own.Data())
 	for l := range legs(n, p.part, p.c.Payload()) {
 		for q := range l.steps {
 			m := (me + l.first + q) % n
@@ -207,13 +207,13 @@ func (x *exchange) padded(ctx context.Context, t *pgsync.Team, slice int, dst, s
 	n := t.Size()
 	out, in := mem.Of(make([]byte, n*x.part)), mem.Of(make([]byte, n*x.part))
 	for m := range n {
-		copy(out.Slice(m*x.part, x.part).Data(), src.Slice(from[m], from[m+1]-from[m]).Data())
+		mem.Copy(out.Slice(m*x.part, x.part).Data(), src.Slice(from[m], from[m+1]-from[m]).Data())
 	}
 	if err := x.c.ShuffleParts(ctx, x.elem, x.longest, slice, in, out); err != nil {
 		return err
 	}
 	for m := range n {
-		copy(dst.Slice(x.to[m], x.to[m+1]-x.to[m]).Data(), in.Slice(m*x.part, x.part).Data())
+		mem.Copy(dst.Slice(x.to[m], x.to[m+1]-x.to[m]).Data(), in.Slice(m*x.part, x.part).Data())
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (s *stream) pulled(ctx context.Context, t *pgsync.Team, dst, src mem.Range,
 		}
 		part := dst.Slice(begin-from, end-begin)
 		if t.Rank() == s.root {
-			copy(part.Data(), src.Slice(begin, end-begin).Data())
+			mem.Copy(part.Data(), src.Slice(begin, end-begin).Data())
 			return nil
 		}
 		return s.c.Read(s.root, begin-lo, part)
@@ -96,7 +96,7 @@ func (s *stream) pushed(ctx context.Context, t *pgsync.Team, dst, src mem.Range)
 		}
 		part := dst.Slice(begin, end-begin)
 		if t.Rank() == s.root {
-			copy(part.Data(), src.Slice(s.at(s.root)+begin, end-begin).Data())
+			mem.Copy(part.Data(), src.Slice(s.at(s.root)+begin, end-begin).Data())
 			return nil
 		}
 		return s.c.Take(s.root, part)

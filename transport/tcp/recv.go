@@ -3,6 +3,7 @@ package tcp
 import (
 	"errors"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/softnic"
 	"gopgas/internal/wire"
 	"gopgas/transport"
@@ -313,7 +314,7 @@ func (l *link) takePayload() error {
 		}
 		from := in.buf[in.from : in.from+k]
 		for _, to := range in.vec[:n] {
-			from = from[copy(to, from):]
+			from = from[mem.Copy(to, from):]
 		}
 		l.leaveTarget()
 	}
