@@ -54,7 +54,7 @@ func (t *Team) proceed(ctx context.Context, c *turns) error {
 	if err == nil {
 		err = c.barrier(ctx, c.purpose, visitor{})
 	}
-	if errors.Is(err, ErrMismatch) {
+	if errors.Is(err, ErrMismatch) || errors.Is(err, ErrAbandoned) {
 		t.core.fail(err)
 	} else if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (c *turns) hear(ctx context.Context, off, from, to int) (uint64, error) {
 		t.e.Sched.Seen()
 		return have, nil
 	}
-	sp := t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: t.ranks[from]}, t)
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: t.ranks[from]}, (*together)(t))
 	for flag.Load()>>sumBits < c.l.gen {
 		if err := sp.Step(); err != nil {
 			sp.End()
@@ -203,18 +203,7 @@ func (c *turns) compare(member int, flag uint64) error {
 // poison tells all members, once, that this one and another do not agree: their calls end. Who finds a mismatch goes no
 // further, so that nobody else gets through the barrier. It returns err as an error of op.
 func (t *Team) poison(op string, member int, err error) error {
-	word := uint64(t.me+1)<<32 | uint64(member+1)
-	if t.local.Word64(poisonWord).CompareAndSwap(0, word) {
-		for m := range t.peers {
-			if m == t.me {
-				continue
-			}
-			// A member that is gone needs no news; the others' errors are told by their own calls.
-			if t.e.Store64(&t.peers[m], poisonWord, word) == nil {
-				_ = t.e.Flush(&t.peers[m])
-			}
-		}
-	}
+	t.tell(poisonWord, uint64(t.me+1)<<32|uint64(member+1))
 	return transport.NewOpError(op, t.ranks[member], err)
 }
 

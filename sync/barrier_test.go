@@ -143,16 +143,70 @@ func TestTeamsAtOnce(t *testing.T) {
 	}, 3, 4)
 }
 
+// TestOthersOfAnAbandonedCollective: a member whose context ends in a collective, and that goes on without another one, is named to all
+// who wait in it or come to it later; signals of the team still work, and survivors make a team of all.
+func TestOthersOfAnAbandonedCollective(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, team *pgsync.Team) error{
+		"allreduce": func(ctx context.Context, team *pgsync.Team) error {
+			one := []int{1}
+			return pgsync.AllReduce(ctx, team, one, one, pgsync.Sum)
+		},
+		"long allgather": func(ctx context.Context, team *pgsync.Team) error {
+			return pgsync.AllGather(ctx, team, make([]int, 3<<13), make([]int, 1<<13))
+		},
+		"started": func(ctx context.Context, team *pgsync.Team) error {
+			return team.Start(func(_ context.Context, team *pgsync.Team) error { return pgsync.Broadcast(ctx, team, []int{1}, 2) }).Wait(context.Background())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+				signals, err := pgsync.NewSignals(ctx, w.Team(), 1)
+				if err != nil {
+					return err
+				}
+				team, err := w.Team().Split(ctx, 0, w.Rank())
+				if err != nil {
+					return err
+				}
+				mine := signals.Signal(0)
+				switch w.Rank() {
+				case 0:
+					short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+					defer cancel()
+					require.ErrorIs(t, call(short, team), context.DeadlineExceeded)
+				case 1:
+					err := call(ctx, team)
+					require.ErrorIs(t, err, pgsync.ErrAbandoned)
+					require.ErrorContains(t, err, "rank 0 left")
+					require.NoError(t, mine.Set(2, 1))
+				case 2:
+					if _, err := mine.WaitUntil(ctx, pgsync.Equal, 1); err != nil {
+						return err
+					}
+					require.ErrorIs(t, call(ctx, team), pgsync.ErrAbandoned)
+				}
+				require.ErrorIs(t, team.Barrier(ctx), pgsync.ErrAbandoned)
+				if team, err = team.Survivors(ctx); err != nil {
+					return err
+				}
+				return errors.Join(call(ctx, team), team.Barrier(ctx), w.Barrier(ctx))
+			}, 3)
+		})
+	}
+}
+
 // TestAbandonedCollective: a data collective given up spoils the team, and every collective says so; a barrier too,
 // since it would be mistaken for the one within.
 func TestAbandonedCollective(t *testing.T) {
 	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			p.TimeLimit = 5 * time.Second
-			var gaveUp sync.WaitGroup
+			var gaveUp, told sync.WaitGroup
 			gaveUp.Add(1)
+			told.Add(1)
 			errs := pgastest.Errors(t, 2, p.Config, func(ctx context.Context, w *pgas.World) error {
 				if w.Rank() == 1 {
+					defer told.Done()
 					gaveUp.Wait()
 					buf := []int{0}
 					_ = pgsync.Broadcast(ctx, w.Team(), buf, 0)
@@ -170,10 +224,11 @@ func TestAbandonedCollective(t *testing.T) {
 				require.ErrorIs(t, err, pgsync.ErrAbandoned)
 				var oe *pgas.OpError
 				require.ErrorAs(t, err, &oe)
+				told.Wait() // who is gone is gone, whatever it left before
 				return err
 			})
 			require.ErrorIs(t, errs[0], pgsync.ErrAbandoned)
-			require.ErrorIs(t, errs[1], pgas.ErrPeerGone)
+			require.ErrorIs(t, errs[1], pgsync.ErrAbandoned)
 		})
 	}
 }

@@ -72,7 +72,7 @@ func (c *turns) await(ctx context.Context) error {
 	if c.t.lane != nil || c.l.serving.Load() == c.ticket {
 		return nil
 	}
-	sp := c.t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: -1}, c.t)
+	sp := c.t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: -1}, (*together)(c.t))
 	defer sp.End()
 	for c.l.serving.Load() != c.ticket {
 		err := c.t.core.failure() // whoever had the lane before may have left it for good
@@ -97,7 +97,7 @@ func (c *turns) release() {
 func (c *turns) End(err error) error {
 	if err != nil {
 		err = c.t.instead(c.op, err)
-		c.t.core.fail(err)
+		c.t.spoil(c.op, err)
 	}
 	c.release()
 	c.t.leave()

@@ -15,7 +15,8 @@
 //
 // Collectives, locks, events and Signal.WaitUntil wait for other ranks and take a context. Ending the context ends
 // the wait, not the operation: the next collective of the team goes on with a barrier that was left; a data collective
-// that was abandoned leaves the team unusable for collectives, and they say so. A member that is gone ends
+// that was abandoned leaves the team unusable for collectives: they say so, and those that other members are in end with
+// ErrAbandoned, which names who left. A member that is gone ends
 // every wait of its team with an error wrapping transport.ErrPeerGone that names it; those who live go on with
 // Team.Survivors. Members that do not make the same call, of elements of the same type, all get an error wrapping ErrMismatch. Nothing hangs.
 //
@@ -59,6 +60,8 @@
 //   - Y5: members agree on survivors (package agree) by words that each writes in memory of its own only, so nothing that a dead
 //     member has sent can change what was agreed.
 //   - Y6: an RWLock's waiters hold it in the order in which they came.
+//   - Y7: who leaves a collective before its end tells all members, who wait no longer than until then: a word in their control
+//     blocks, as of a mismatch. What has arrived by then is not taken back.
 //
 // # Lock order
 //

@@ -15,9 +15,10 @@ import (
 // The control block of a team, in bytes on each member: words for trouble, the flags of all lanes, two outboxes for each
 // lane, and what members need that have lost others (package agree).
 const (
-	poisonWord = 0   // not 0: members disagree, and who found that; see poison
-	agreeWords = 64  // agree.WordsBytes
-	headBytes  = 256 // behind them the flags
+	poisonWord  = 0   // not 0: members disagree, and who found that; see poison
+	abandonWord = 8   // not 0: a member has left a collective before its end, and which; see spoil
+	agreeWords  = 64  // agree.WordsBytes
+	headBytes   = 256 // behind them the flags
 
 	laneCount  = 4  // collectives of one team that can go on at once
 	maxRounds  = 20 // of a phase: a million members

@@ -82,7 +82,7 @@ func (r *Request) run(v *Team, queue turns, f func(context.Context, *Team) error
 	defer func() {
 		if err != nil {
 			// Its turns may not all have taken place, and the others may wait for them.
-			v.core.fail(err)
+			v.spoil("", err)
 		}
 		r.end(err)
 		queue.release()

@@ -21,8 +21,9 @@ import (
 
 // Sentinels; match with errors.Is.
 var (
-	// ErrAbandoned: an earlier collective of this team ended early on this rank. Its collectives are of no more use; what needs no
-	// collective still works, and Team.Survivors makes a team of the same members if they all live.
+	// ErrAbandoned: a member left a collective of this team before its end, this rank or the one that the error names: its context
+	// ended, or something failed there. The team's collectives are of no more use, those that others are in end with this error, too;
+	// what needs no collective still works, and Team.Survivors makes a team of the same members if they all live.
 	ErrAbandoned = errors.New("an earlier collective of this team was abandoned; puts, gets, atomics, locks and signals still work, and " +
 		"Team.Survivors, called by all members, makes a team whose collectives do")
 	// ErrMember: a rank that is not a member of the team.
