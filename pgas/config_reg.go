@@ -44,7 +44,7 @@ func (c *Config) registration() (proto.Registration, error) {
 	}
 	p, err := regmgr.ParsePolicy(name)
 	if err != nil {
-		return proto.Registration{}, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envReg, c.Reg, err)
+		return proto.Registration{}, fmt.Errorf("%w: %s: %w, or %s", ErrConfig, envReg, err, preferred)
 	}
 	if c.RegLimit < 0 || c.RegThreshold < 0 || c.RegThreshold > 1<<40 {
 		return proto.Registration{}, fmt.Errorf("%w: %s=%d, %s=%d: want bytes from 0 on", ErrConfig, envRegLimit, c.RegLimit,

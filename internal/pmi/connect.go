@@ -78,7 +78,7 @@ func connectPort(ctx context.Context, addr string, lookup func(string) (string, 
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("reach the launcher at %s=%s: %w", EnvPort, addr, err)
+		return nil, fmt.Errorf("reach the launcher at %s=%s: %w; start the program by a launcher that runs, or unset %s to run it alone", EnvPort, addr, err, EnvPort)
 	}
 	c := NewClient(conn, 0, 0)
 	if err := c.greet(ctx, id); err != nil {

@@ -118,6 +118,9 @@ func (d *domain) listen(ctx context.Context, ips []netip.Addr) error {
 			if short := transport.Shortage("listening on "+ip.String(), err); short != nil && !errors.Is(err, syscall.EADDRNOTAVAIL) {
 				return short
 			}
+			if errors.Is(err, syscall.EADDRNOTAVAIL) {
+				return fmt.Errorf("listen on %s, which is no address of this host: name one of its own, or an interface, by PGAS_DEVICE: %w", ip, err)
+			}
 			return fmt.Errorf("listen on %s: %w", ip, err)
 		}
 		d.listeners = append(d.listeners, l.(*net.TCPListener))
