@@ -59,6 +59,11 @@ func TestBatches(t *testing.T) {
 		n *int
 	}{{l, &out}, {far, &back}} {
 		c.l.mu.Lock()
+		for c.l.writing { // who writes has given mu up
+			c.l.mu.Unlock()
+			runtime.Gosched()
+			c.l.mu.Lock()
+		}
 		write := c.l.writeFn
 		c.l.writeFn = func(fd uintptr) { *c.n++; write(fd) }
 		c.l.mu.Unlock()
