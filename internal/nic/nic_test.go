@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
@@ -126,7 +127,11 @@ func TestHeldBack(t *testing.T) {
 	seen, err := w.read(1, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, Batch, seen)
-	require.Equal(t, []int{Batch, 1}, b.posts)
+	posts := b.posts
+	for invariants.Enabled && len(posts) > 2 && posts[0] == 1 { // it pretends at times that the NIC has room for one alone
+		posts = append([]int{1 + posts[1]}, posts[2:]...)
+	}
+	require.Equal(t, []int{Batch, 1}, posts)
 	for k := range 3 * Batch { // it waits for room
 		later(uint64(k))
 	}

@@ -97,7 +97,7 @@ func (c *Config) direct(get bool) (all []tried, err error) {
 		return nil, nil // its transfers are as the NIC's
 	}
 	defer cache.Release(&hold)
-	for _, bytes := range tuneSizes(near.Bytes / 2) {
+	for _, bytes := range tuneSizes(min(near.Bytes/2, c.NIC.Caps().MaxMessage)) {
 		took, err := tries(c.Sched.Now, func(k int) error { return c.NIC.Past(get, turns(near, k, bytes), cache) })
 		if err != nil {
 			return nil, err

@@ -128,7 +128,7 @@ func TestRatioBesideTheNIC(t *testing.T) {
 		p := PlanPut(m, 1<<20, Rules{Slot: 1 << 17})
 		require.InDelta(t, want, p.Ratio, 1e-9)
 	}
-	m.Copy = func(float64) float64 { return 3e9 }
+	m.Copy, m.Slowed = func(float64) float64 { return 3e9 }, 1
 	p := PlanPut(m, 1<<20, Rules{Slot: 1 << 17})
 	require.InDelta(t, 1, p.Ratio, 0, "what does not outrun the wire beside it is sent in equal chunks")
 }

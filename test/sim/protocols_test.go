@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"os"
 	"errors"
 	"testing"
 	"time"
@@ -112,14 +113,14 @@ func missHides(t *testing.T, p selector.Protocol) {
 	const n, bytes, bucket = 256 << 10, 64 << 20, 1 << 20
 	c := pgastest.SimConfig{Ranks: 2}
 	c.Machine.MaxPinned = 24 << 20
-	var skew int // buckets begin where addresses say, not where windows do
+	var skew int // buckets begin where the page of a range does, not where windows do
 	pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error {
 		win, err := window.Allocate[byte](ctx, w.Team(), bytes)
 		if err != nil {
 			return err
 		}
 		if w.Rank() == 1 {
-			skew = int(uintptr(unsafe.Pointer(&win.Local()[0])) % bucket)
+			skew = int(uintptr(unsafe.Pointer(&win.Local()[0])) % uintptr(os.Getpagesize()))
 		}
 		if err := win.Fence(ctx); err != nil {
 			return err
