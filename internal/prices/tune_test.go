@@ -87,9 +87,12 @@ type workshop struct {
 	NIC
 	model   *superpipe.Model
 	refuses error
+	message int // the longest
 	past    int
 	most    int
 }
+
+func (w *workshop) Caps() transport.Caps { return transport.Caps{MaxMessage: w.message} }
 
 func (w *workshop) Cut(m superpipe.Model) { w.model = &m }
 
@@ -120,10 +123,10 @@ func (w *workshop) Register(mem.Range, transport.Access) (transport.Region, erro
 func (w *workshop) Deregister(transport.Region) error { return nil }
 
 // TestTune: pipes are cut by the model whose costs are tuned, and registered memory is tried as long as there is some, unless the NIC has no
-// room for it.
+// room for it, and up to the longest message.
 func TestTune(t *testing.T) {
-	for _, refuses := range []error{nil, transport.ErrLimit} {
-		w := &workshop{refuses: refuses}
+	for message, refuses := range map[int]error{1 << 30: nil, 1<<16 + 1: nil, 1000: nil, 4 << 20: transport.ErrLimit} {
+		w := &workshop{refuses: refuses, message: message}
 		c := Config{Sched: sched.Process(1), NIC: w, Machine: testMachine(), Memory: mem.Of(make([]uint64, 4<<20/8))}
 		m := Published(testMachine()).Selector.Machine()
 		require.NoError(t, c.tune(&m, bySlot{bytes: 136}))
@@ -135,7 +138,8 @@ func TestTune(t *testing.T) {
 			require.Len(t, m.Puts[selector.Direct], 1)
 			continue
 		}
-		require.Equal(t, 1<<20, w.past)
-		require.GreaterOrEqual(t, len(m.Gets[selector.Register]), 6)
+		tried := map[int]int{1 << 30: 1 << 20, 1<<16 + 1: 1 << 16, 1000: 0}[message]
+		require.Equal(t, tried, w.past)
+		require.GreaterOrEqual(t, len(m.Gets[selector.Register]), 1+len(tuneSizes(tried)))
 	}
 }
