@@ -36,6 +36,17 @@ func (e *Engine) Measured() bool {
 	return n == nil || n.e.Sched.Virtual() || n.gauge.over.Load() && (n.prices().Why != nil || n.gauge.peer.Load() == peerDone)
 }
 
+// Measuring reports whether costs are being measured now, beside the program: on a core that its transfers may want; and whether those of
+// this rank's NIC have been.
+func (e *Engine) Measuring() (now, over bool) {
+	n := e.nic()
+	if n == nil {
+		return false, true
+	}
+	over = n.gauge.over.Load()
+	return n.gauge.begun.Load() && !over || n.gauge.peer.Load() == peerReading, over
+}
+
 // SmallCosts returns what small puts, or gets, cost on this machine and NIC, as it was measured; nil: nothing has been.
 func (e *Engine) SmallCosts(get bool) eager.Costs {
 	n := e.nic()
