@@ -48,7 +48,8 @@ func jobPrograms(t *testing.T, length string) string {
 	tests := []string{"gopgas/pgas", "gopgas/internal/proto"}
 	programs := []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank", "gopgas/test/vm/testdata/stale"}
 	if length == "long" {
-		tests = append(tests, "gopgas/window", "gopgas/sync", "gopgas/sync/coll", "gopgas/test/races", "gopgas/test/model")
+		tests = append(tests, "gopgas/window", "gopgas/sync", "gopgas/sync/coll", "gopgas/pgas/hashmap", "gopgas/pgas/algo",
+			"gopgas/test/races", "gopgas/test/model")
 		for name := range exampleWords {
 			programs = append(programs, "gopgas/examples/"+name)
 		}
@@ -162,7 +163,7 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 		require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
 	}
 	if length == "long" {
-		for _, suite := range []string{"coll", "races", "model"} {
+		for _, suite := range []string{"coll", "hashmap", "algo", "races", "model"} {
 			passed(suite)
 			require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
 		}

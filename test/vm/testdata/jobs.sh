@@ -118,6 +118,8 @@ else
 	done
 	PGAS_TEST_RANKS=3 part coll ./coll.run -test.v -test.short \
 		-test.run='^Test(Gather|Scatter|GatherVAndScatterV|AllGatherV|AllToAll|AllToAllV|Scan|RefusedByAll)$/^verbs'
+	PGAS_TEST_RANKS=3 part hashmap ./hashmap.run -test.v -test.short
+	PGAS_TEST_RANKS=3 part algo ./algo.run -test.v -test.short
 	(cd races && part races ../races.run -test.v -test.short -test.run='^TestPaths$')
 	part model ./model.run -test.v -test.short -test.run='^(TestTraces|TestLargeTracesUnderEveryProtocol)$' -model.traces=1
 	while read -r example arguments; do
