@@ -2,8 +2,8 @@ package sim
 
 import (
 	"context"
-	"os"
 	"errors"
+	"os"
 	"testing"
 	"time"
 	"unsafe"
