@@ -111,8 +111,8 @@ func (m *Matrix[T]) Mine() iter.Seq2[[2]int, *T] {
 	}
 }
 
-// owned implements elements.
-func (m *Matrix[T]) owned() iter.Seq[[]T] {
+// Owned iterates over this rank's elements in pieces of ordinary memory, a row after the other. Reduce combines them all.
+func (m *Matrix[T]) Owned() iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		b := m.mine()
 		for i := range b.Rows {

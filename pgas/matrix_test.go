@@ -133,7 +133,12 @@ func TestMatrixAreas(t *testing.T) {
 					return err
 				}
 				mine := 0
+				var owned []int32
+				for row := range m.Owned() {
+					owned = append(owned, row...)
+				}
 				for at, x := range m.Mine() {
+					require.Equal(t, owned[mine], *x)
 					require.Equal(t, *want.at(at[0], at[1]), *x)
 					member, _ := m.Owner(at[0], at[1])
 					require.Equal(t, w.Rank(), member)
@@ -141,6 +146,7 @@ func TestMatrixAreas(t *testing.T) {
 				}
 				b := m.Block(w.Rank())
 				require.Equal(t, b.Rows*b.Cols, mine)
+				require.Len(t, owned, mine)
 				for _, bad := range []pgas.Area{{Rows: rows + 1, Cols: 1}, {Row: -1, Rows: 1, Cols: 1}, {Col: cols, Rows: 1, Cols: 1}} {
 					n := bad.Rows * bad.Cols
 					require.ErrorIs(t, m.Get(bad, make([]int32, n)), pgas.ErrRange)

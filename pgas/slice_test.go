@@ -317,6 +317,16 @@ var arrayCalls = map[string]func(p *pair) error{
 		}
 		return nil
 	},
+	"Owned": func(p *pair) error { // this rank's elements, in order
+		var mine, have []int32
+		for _, x := range p.a.Mine() {
+			mine = append(mine, *x)
+		}
+		for some := range p.a.Owned() {
+			have = append(have, some...)
+		}
+		return p.same("Owned", have, mine, nil)
+	},
 	"Fill": func(p *pair) error {
 		v := p.values(1)[0]
 		for i := range p.s {

@@ -164,19 +164,20 @@ func (a *Array[T]) Resize(ctx context.Context, n int, l Layout) error {
 	return old.Free(ctx)
 }
 
-// elements is what is spread over a team: an Array or a Matrix.
+// elements is what is spread over a team: an Array, a Matrix, or what a package above this one makes like them.
 type elements[T any] interface {
 	Team() *Team
 	Fence(ctx context.Context) error
-	// owned returns this rank's elements in pieces.
-	owned() iter.Seq[[]T]
+	// Owned iterates over this rank's elements in pieces.
+	Owned() iter.Seq[[]T]
 }
 
-func (a *Array[T]) owned() iter.Seq[[]T] {
+// Owned iterates over this rank's elements in pieces of ordinary memory, in order: one piece. Reduce combines them all.
+func (a *Array[T]) Owned() iter.Seq[[]T] {
 	return func(yield func([]T) bool) { yield(a.Local()) }
 }
 
-// Reduce combines all elements of x, an Array or a Matrix, by op, and returns the result, bit by bit the same, on every
+// Reduce combines all elements of x, an Array, a Matrix or what is made like them, by op, and returns the result, bit by bit the same, on every
 // member: first each member its own, in order, then those results in the order of members. Collective; it is a Fence. An
 // error if x has no elements.
 func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (T, error) {
@@ -203,7 +204,7 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 		}
 		to.Value = combine(kind, op, to.Value, v)
 	}
-	for piece := range x.owned() {
+	for piece := range x.Owned() {
 		for _, v := range piece {
 			add(&mine[0], v)
 		}
