@@ -28,7 +28,7 @@ var rooms = []room{
 	{"cmd/pgasbench/pair", "internal/peers internal/proto transport/sim transport leaves"}, // two ranks in virtual time
 	{"cmd/pgasbench/figures", "pgas window regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""}, // a test that runs them all as processes
-	{"examples/*", "pgas window sync sync/coll"}, // a learner's program sees what a user sees
+	{"examples/*", "pgas pgas/grid window sync sync/coll"}, // a learner's program sees what a user sees
 	{"docs/tutorial/*", "pgas window sync sync/coll"},
 	{"test/vm", "test/* leaves"}, // installs what it needs as other tests do
 	{"test/npmtest", "test/*"},   // npm itself is a Debian package
@@ -38,6 +38,7 @@ var rooms = []room{
 	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/auto transport/sim transport/shm transport/transporttest transport leaves"},
 	{"pgas/algo", "pgas window sync sync/coll"}, // what programs could write themselves
 	{"pgas/hashmap", "pgas window sync"},        // as programs could
+	{"pgas/grid", "pgas window sync transport"}, // as programs could; its errors are pgas's
 	{"pgas", "internal/peers internal/atom window sync internal/racecheck internal/symheap internal/proto eager internal/superpipe internal/am " +
 		"internal/bounce internal/selector regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
 	{"internal/launch", "internal/agent internal/crew internal/pmiserver internal/control internal/pmi leaves"},
