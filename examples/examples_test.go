@@ -90,6 +90,7 @@ func TestProcesses(t *testing.T) {
 		{[]string{"hello"}, `all RANKS ranks are on the roll\n`, all},
 		{[]string{"ring", "-laps", "50"}, `the token went round 50 times`, all},
 		{[]string{"heat", "-rows", "40", "-cols", "30", "-steps", "50"}, `40 x 30 cells, 50 steps on RANKS ranks.*\nverified: `, all},
+		{[]string{"stencil3d", "-edge", "12", "-steps", "20"}, `12 x 12 x 12 cells in .* blocks, 20 steps on RANKS ranks.*\nverified: `, all},
 		{[]string{"gups", "-bits", "14"}, `65536 updates of 16384 words by RANKS ranks.*\nverified: `, all},
 		{[]string{"gups", "-bits", "14", "-atomic"}, `65536 updates of 16384 words by RANKS ranks.*\nverified: 0 words wrong`, all},
 		{[]string{"isx", "-keys", "20000", "-max", "65536"}, `keys on RANKS ranks.*\nverified: sorted`, all},

@@ -30,6 +30,7 @@ func TestWithoutRaces(t *testing.T) {
 		"hello":       {{}},
 		"ring":        {{"-laps", "50"}},
 		"heat":        {{"-rows", "40", "-cols", "30", "-steps", "50"}},
+		"stencil3d":   {{"-edge", "10", "-steps", "8"}},
 		"gups":        {{"-bits", "12"}, {"-bits", "12", "-atomic"}},
 		"isx":         {{"-keys", "5000", "-max", "65536"}},
 		"kmer":        {{filepath.Join("kmer", "lambda.fa")}},
