@@ -180,6 +180,57 @@ func FuzzWalks(f *testing.F) {
 	})
 }
 
+// TestSlabs: the slabs of a frame hold each ghost cell that shows something once, and none of the block's own elements.
+func TestSlabs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for round := range 150 {
+		n := 1 + round%4
+		shape, c := randomLayout(t, n, rng.IntN)
+		l := newLayout(shape, c)
+		p := 1
+		for _, k := range c.Parts {
+			p *= k
+		}
+		for member := range p {
+			coords := l.coords(member)
+			by, all := l.strides(&coords)
+			times, want := make([]int, all), make([]int, all)
+			for _, s := range l.slabs(&coords) {
+				lens := make([]int, n)
+				for d := range n {
+					lens[d] = s.lines.of[d].n
+				}
+				indices(lens, func(at []int) {
+					place := s.from
+					for d, i := range at {
+						place += i * s.near[d]
+					}
+					times[place]++
+				})
+			}
+			extents, empty := make([]int, n), false
+			for d := range n {
+				extents[d] = l.extent(d, coords[d])
+				empty = empty || extents[d] == 2*c.Ghost[d]
+			}
+			indices(extents, func(at []int) {
+				place, own, shows := 0, true, !empty
+				for d, i := range at {
+					place += i * by[d]
+					k := i - c.Ghost[d]
+					own = own && k >= 0 && k < extents[d]-2*c.Ghost[d]
+					k += l.starts[d][coords[d]]
+					shows = shows && (c.Periodic[d] || k >= 0 && k < shape[d])
+				}
+				if shows && !own {
+					want[place] = 1
+				}
+			})
+			require.Equal(t, want, times, "%v %+v, member %d", shape, c, member)
+		}
+	}
+}
+
 // TestSections: a box takes as few sections as its memory allows.
 func TestSections(t *testing.T) {
 	whole := func(shape []int) Box { return Box{Lo: make([]int, len(shape)), Hi: shape} }

@@ -2,6 +2,7 @@ package grid_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -52,6 +53,10 @@ func TestGhosts(t *testing.T) {
 				if err := a.UpdateGhosts(ctx); err != nil {
 					return err
 				}
+				const changed = -8 // all have their frames
+				for _, x := range a.Mine() {
+					*x = changed
+				}
 				b := a.Block(w.Rank())
 				if b.Len() == 0 {
 					for _, v := range part {
@@ -65,12 +70,16 @@ func TestGhosts(t *testing.T) {
 					frame.Hi[d] += ghost(c.c, d)
 				}
 				want.elements(frame, func(at []int, x *int32) {
-					v, place := *x, 0
+					v, place, own := *x, 0, true
 					for d, i := range at {
+						own = own && i >= b.Lo[d] && i < b.Hi[d]
 						if (i < 0 || i >= c.shape[d]) && (c.c.Periodic == nil || !c.c.Periodic[d]) {
 							v = untouched
 						}
 						place += (i - frame.Lo[d]) * strides[d]
+					}
+					if own {
+						v = changed
 					}
 					require.Equal(t, v, part[place], "%v of %v", at, a)
 					far = max(far, place)
@@ -99,6 +108,30 @@ func TestGhosts(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestManySections: a box of more sections than are transferred at once.
+func TestManySections(t *testing.T) {
+	for _, nic := range []bool{false, true} {
+		pgastest.RunConfig(t, 2, pgastest.Config{NIC: nic}, func(ctx context.Context, w *pgas.World) error {
+			a, err := grid.New[int32](ctx, w.Team(), []int{65, 65, 2, 3}, grid.Config{Ghost: []int{0, 0, 1, 1}, Parts: []int{1, 1, 1, 2}})
+			if err != nil {
+				return err
+			}
+			want, got := make([]int32, a.Whole().Len()), make([]int32, a.Whole().Len())
+			for i := range want {
+				want[i] = int32(i)
+			}
+			if w.Rank() == 0 {
+				err = errors.Join(a.Put(a.Whole(), want), a.Flush(), a.Get(a.Whole(), got))
+				require.Equal(t, want, got)
+			}
+			if err := errors.Join(err, a.Fence(ctx)); err != nil {
+				return err
+			}
+			return a.Free(ctx)
+		})
+	}
 }
 
 func ghost(c grid.Config, d int) int {
