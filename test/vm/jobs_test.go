@@ -36,7 +36,7 @@ func parts(t *testing.T, out string) map[string]part {
 
 // exampleWords are what examples that only the long part runs print among other words.
 var exampleWords = map[string]string{
-	"ring": "the token went round 20 times", "heat": "(?s)on 3 ranks.*verified: ", "gups": "(?s)by 3 ranks.*verified: ",
+	"ring": "the token went round 20 times", "heat": "(?s)on 3 ranks.*verified: ", "stencil3d": "(?s)on 3 ranks.*verified: ", "gups": "(?s)by 3 ranks.*verified: ",
 	"isx": "(?s)on 3 ranks.*verified: sorted", "transpose": "(?s)by 3 ranks.*verified: ", "p2p": "(?s)by 3 ranks.*verified: ",
 	"matmul": "verified: ", "histogram": "(?s)by 3 ranks.*verified: ", "cg": "(?s)by 3 ranks.*verified: ", "indexgather": "(?s)by 3 ranks.*verified: ",
 }
@@ -48,7 +48,7 @@ func jobPrograms(t *testing.T, length string) string {
 	tests := []string{"gopgas/pgas", "gopgas/internal/proto"}
 	programs := []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank", "gopgas/test/vm/testdata/stale"}
 	if length == "long" {
-		tests = append(tests, "gopgas/window", "gopgas/sync", "gopgas/sync/coll", "gopgas/pgas/hashmap", "gopgas/pgas/algo",
+		tests = append(tests, "gopgas/window", "gopgas/sync", "gopgas/sync/coll", "gopgas/pgas/hashmap", "gopgas/pgas/algo", "gopgas/pgas/grid",
 			"gopgas/test/races", "gopgas/test/model")
 		for name := range exampleWords {
 			programs = append(programs, "gopgas/examples/"+name)
@@ -163,7 +163,7 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 		require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
 	}
 	if length == "long" {
-		for _, suite := range []string{"coll", "hashmap", "algo", "races", "model"} {
+		for _, suite := range []string{"coll", "hashmap", "algo", "grid", "races", "model"} {
 			passed(suite)
 			require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
 		}

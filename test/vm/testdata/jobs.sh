@@ -120,6 +120,7 @@ else
 		-test.run='^Test(Gather|Scatter|GatherVAndScatterV|AllGatherV|AllToAll|AllToAllV|Scan|RefusedByAll)$/^verbs'
 	PGAS_TEST_RANKS=3 part hashmap ./hashmap.run -test.v -test.short
 	PGAS_TEST_RANKS=3 part algo ./algo.run -test.v -test.short
+	PGAS_TEST_RANKS=3 part grid ./grid.run -test.v -test.short -test.run='^Test(AgainstPlain|AllAtOnce|Ghosts|Copies|FillReduceAtomics)$'
 	(cd races && part races ../races.run -test.v -test.short -test.run='^TestPaths$')
 	part model ./model.run -test.v -test.short -test.run='^(TestTraces|TestLargeTracesUnderEveryProtocol)$' -model.traces=1
 	while read -r example arguments; do
@@ -128,6 +129,7 @@ else
 	done <<-END
 		ring -laps 20
 		heat -rows 40 -cols 30 -steps 20
+		stencil3d -edge 10 -steps 5
 		gups -bits 12
 		isx -keys 4000 -max 65536
 		transpose -order 64 -times 2
