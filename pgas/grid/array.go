@@ -22,6 +22,8 @@ type Array[T any] struct {
 	layout
 	w     *window.Window[T]
 	mine  dims           // this rank's coords
+	by    dims           // how far apart neighbours lie in its part
+	all   int            // how many elements that has
 	frame []window.Piece // what UpdateGhosts gets; found the first time
 }
 
@@ -34,6 +36,7 @@ func New[T any](ctx context.Context, t *pgas.Team, shape []int, c Config) (*Arra
 	}
 	a := &Array[T]{layout: newLayout(shape, c)}
 	a.mine = a.coords(t.Rank())
+	a.by, a.all = a.strides(&a.mine)
 	if a.w, err = window.Allocate[T](ctx, t, a.room()); err != nil {
 		return nil, err
 	}

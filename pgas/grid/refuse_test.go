@@ -148,28 +148,3 @@ func TestEnds(t *testing.T) {
 		return nil
 	})
 }
-
-// calls are those of the data path, which allocate nothing.
-var calls = pgastest.Calls(func(ctx context.Context, w *pgas.World) ([]pgastest.Call, error) {
-	a, err := grid.New[int64](ctx, w.Team(), []int{8, 8, 8}, grid.Config{Parts: []int{1, 2, 1}, Ghost: []int{1, 1, 1}})
-	if err != nil {
-		return nil, err
-	}
-	b := grid.Box{Lo: []int{1, 2, 3}, Hi: []int{3, 6, 5}}
-	buf := make([]int64, b.Len())
-	return []pgastest.Call{
-		{Name: "at", Call: func() error { _, err := a.At(0, 7, 0); return err }},
-		{Name: "set", Call: func() error { return a.Set(1, 0, 7, 0) }},
-		{Name: "fetch-add", Call: func() error { _, err := grid.FetchAdd(a, 1, 0, 7, 0); return err }},
-		{Name: "put", Call: func() error { return a.Put(b, buf) }},
-		{Name: "get", Call: func() error { return a.Get(b, buf) }},
-		{Name: "row", Call: func() error { _ = a.Row(0, 0); return nil }},
-	}, nil
-})
-
-func TestDataPathAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	calls.AllocateNothing(t)
-}

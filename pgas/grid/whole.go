@@ -13,9 +13,8 @@ import (
 // Local returns this rank's part, ghost cells included, as ordinary memory, and how far apart neighbours lie in it in each dimension. The element that is
 // (i, j, …) counted from the block's first is at (i+Ghost[0])*strides[0] + (j+Ghost[1])*strides[1] + …. There are no elements after Free.
 func (a *Array[T]) Local() (elements []T, strides []int) {
-	by, all := a.strides(&a.mine)
 	part := a.w.Local()
-	return part[:min(all, len(part))], slices.Clone(by[:a.n])
+	return part[:min(a.all, len(part))], slices.Clone(a.by[:a.n])
 }
 
 // Row returns the elements of this rank's block that differ in the last index only: ordinary memory. at has the other indices, counted from the block's first
@@ -23,13 +22,12 @@ func (a *Array[T]) Local() (elements []T, strides []int) {
 // last. It panics outside. It does not allocate.
 func (a *Array[T]) Row(at ...int) []T {
 	last := a.n - 1
-	by, _ := a.strides(&a.mine)
 	from := 0
 	inside := len(at) == last
 	for d := 0; inside && d < last; d++ {
 		i := at[d] + a.ghost[d]
 		inside = uint(i) < uint(a.extent(d, a.mine[d]))
-		from += i * by[d]
+		from += i * a.by[d]
 	}
 	if !inside {
 		// bug: an index out of range, as with a slice
@@ -161,15 +159,14 @@ func (a *Array[T]) share(to Box, src *Array[T], from Box) (n, at int, near dims,
 		return 0, 0, near, theirs, fmt.Errorf("%w: a copy of %v of %v to %v of %v; needed different arrays on one team, and boxes of one shape",
 			pgsync.ErrMismatch, from, src, to, a)
 	}
-	by, _ := a.strides(&a.mine)
 	n = 1
 	for d := range a.n {
 		ln, of, k := mine.of[d], &theirs.of[d], a.mine[d]
 		lo, hi := a.starts[d][k], a.starts[d][k+1]
 		first := min(ln.n, ln.before(lo))
 		of.lo, of.n = of.lo+first*of.step, min(ln.n, ln.before(hi))-first
-		at += (ln.lo + first*ln.step - lo + a.ghost[d]) * by[d]
-		near[d] = by[d] * ln.step
+		at += (ln.lo + first*ln.step - lo + a.ghost[d]) * a.by[d]
+		near[d] = a.by[d] * ln.step
 		n *= of.n
 	}
 	theirs.len = n

@@ -191,7 +191,7 @@ func TestCopies(t *testing.T) {
 		}
 		rounds := 6
 		if testing.Short() {
-			rounds = 2
+			rounds = 4
 		}
 		for range rounds {
 			to := randomBox(rng, shape, false)

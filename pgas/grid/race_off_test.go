@@ -1,5 +1,0 @@
-//go:build !race
-
-package grid_test
-
-const raceEnabled = false
