@@ -134,6 +134,36 @@ func TestManySections(t *testing.T) {
 	}
 }
 
+// TestLongAccumulate: what lies together in an owner's part is long enough to travel as one; around the edge it is in two pieces, and short.
+func TestLongAccumulate(t *testing.T) {
+	for _, nic := range []bool{false, true} {
+		pgastest.RunConfig(t, 2, pgastest.Config{NIC: nic}, func(ctx context.Context, w *pgas.World) error {
+			a, err := grid.New[int32](ctx, w.Team(), []int{4, 300}, grid.Config{Parts: []int{2, 1}, Ghost: []int{0, 1}})
+			if err != nil {
+				return err
+			}
+			want, src := newPlain(a.Shape()), make([]int32, 3*290)
+			for i := range src {
+				src[i] = int32(i)
+			}
+			b := grid.Box{Lo: []int{1, 5}, Hi: []int{4, 295}}
+			around := grid.Box{Lo: []int{2, 299}, Hi: []int{5, 299 + 290}}
+			err = errors.Join(grid.Accumulate(a, b, src, pgsync.Sum), grid.AccumulatePeriodic(a, around, src, pgsync.Sum), a.Fence(ctx))
+			if err != nil {
+				return err
+			}
+			for _, box := range []grid.Box{b, around} {
+				i := 0
+				want.elements(box, func(_ []int, x *int32) { *x += 2 * src[i]; i++ })
+			}
+			if err := mineIs(t, a, want); err != nil {
+				return err
+			}
+			return a.Free(ctx)
+		})
+	}
+}
+
 func ghost(c grid.Config, d int) int {
 	if c.Ghost == nil {
 		return 0
