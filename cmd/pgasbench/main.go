@@ -65,23 +65,19 @@ On a machine that others use too, compare minima, and take differences below 20 
 and more) for ties.`
 
 func app(out io.Writer) *cli.App {
-	return &cli.App{
-		Name: "pgasbench", Usage: "measure one-sided operations between ranks",
+	a := &cli.App{
+		Name: "pgasbench", OnUsageError: onUsageError, Usage: "measure one-sided operations between ranks",
 		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|reg|eager|bulk|select|replay",
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, collectives, targets, reg, eager, bulk, select, replay, list, merge (options come first)", c.Args().First())
+				return unknownCommand(c.Args().First())
 			}
 			s := settingsOf(c)
 			if c.Bool("explain") {
 				return explainRanks(s, out)
 			}
-			rows := selectRows(allRows(), s.only)
-			if len(rows) == 0 {
-				return fmt.Errorf("no row contains %q; `pgasbench list` shows them all", s.only)
-			}
-			return measureRanks(s, rows, out)
+			return measureRanks(s, selectRows(allRows(), s.only), out)
 		},
 		Commands: []*cli.Command{
 			sweepCommand("lat", "latency of a blocking operation over sizes", out),
@@ -128,6 +124,10 @@ func app(out io.Writer) *cli.App {
 			},
 		},
 	}
+	for _, c := range a.Commands {
+		c.OnUsageError = onUsageError
+	}
+	return a
 }
 
 func flags() []cli.Flag {
@@ -224,6 +224,9 @@ func setsCommand(out io.Writer) *cli.Command {
 func measureRanks(s settings, rows []row, out io.Writer) error {
 	if err := s.validate(); err != nil {
 		return err
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("--only %q: no row of this command contains that; `pgasbench list` shows those of pgasbench by itself", s.only)
 	}
 	pgas.Main(func(ctx context.Context, w *pgas.World) error {
 		pinned, err := pin(s.pin, w)

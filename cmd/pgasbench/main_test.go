@@ -406,3 +406,23 @@ func TestCommandLine(t *testing.T) {
 		require.Error(t, app(&out).Run(append([]string{"pgasbench"}, args...)), args)
 	}
 }
+
+// TestWrongOptions: what the flag parser refuses is a sentence that names the option, what was found and what is wanted, without pages of help behind it.
+func TestWrongOptions(t *testing.T) {
+	for args, want := range map[string]string{
+		"--reps x":              `--reps "x": want a whole number (pgasbench --help shows all options)`,
+		"--target-time 5":       `--target-time "5": want a time such as 50ms (pgasbench --help shows all options)`,
+		"--csv=maybe":           `--csv "maybe": want no value: it is on or off (pgasbench --help shows all options)`,
+		"--reps":                "the option --reps needs a value: want a whole number (pgasbench --help shows all options)",
+		"lat --sizes 8":         "there is no option --sizes (pgasbench lat --help shows all options)",
+		"lat --min 8K":          `--min "8K": want a whole number (pgasbench lat --help shows all options)`,
+		"reg --spikes few":      `--spikes "few": want a number such as 0.04 (pgasbench reg --help shows all options)`,
+		"passive --only barrel": "--only \"barrel\": no row of this command contains that; `pgasbench list` shows those of pgasbench by itself",
+		"barrier":               "; the rows that contain it are measured by pgasbench --only barrier",
+	} {
+		var out bytes.Buffer
+		err := app(&out).Run(append([]string{"pgasbench"}, strings.Fields(args)...))
+		require.ErrorContains(t, err, want, args)
+		require.Empty(t, out.String(), args)
+	}
+}
