@@ -228,18 +228,12 @@ func measureRanks(s settings, rows []row, out io.Writer) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("--only %q: no row of this command contains that; `pgasbench list` shows those of pgasbench by itself", s.only)
 	}
-	pgas.Main(func(ctx context.Context, w *pgas.World) error {
-		pinned, err := pin(s.pin, w)
-		if err != nil {
-			return err
-		}
-		defer pinned.release()
-		b := newBench(w, s, os.Stderr)
-		head := headerOf(w.Size(), pinned.what, strings.Join(os.Args, " "))
+	onRanks(s, os.Stderr, func(ctx context.Context, b *bench, pinned string) error {
+		head := headerOf(b.w.Size(), pinned, strings.Join(os.Args, " "))
 		if err := b.run(ctx, rows); err != nil {
 			return err
 		}
-		if w.Rank() != 0 {
+		if b.w.Rank() != 0 {
 			return nil
 		}
 		if s.plot != "" {
@@ -252,23 +246,29 @@ func measureRanks(s settings, rows []row, out io.Writer) error {
 	return nil
 }
 
-// explainRanks runs the comparison of protocols and prints it.
-func explainRanks(s settings, out io.Writer) error {
-	if err := s.validate(); err != nil {
-		return err
-	}
+// onRanks joins the job, binds what is to be bound, and has each rank do its part. It does not return.
+func onRanks(s settings, progress io.Writer, part func(ctx context.Context, b *bench, pinned string) error) {
 	pgas.Main(func(ctx context.Context, w *pgas.World) error {
 		pinned, err := pin(s.pin, w)
 		if err != nil {
 			return err
 		}
 		defer pinned.release()
-		b := newBench(w, s, os.Stderr)
+		return part(ctx, newBench(w, s, progress), pinned.what)
+	})
+}
+
+// explainRanks runs the comparison of protocols and prints it.
+func explainRanks(s settings, out io.Writer) error {
+	if err := s.validate(); err != nil {
+		return err
+	}
+	onRanks(s, os.Stderr, func(ctx context.Context, b *bench, _ string) error {
 		all, err := b.explain(ctx, explainMost)
-		if err != nil || w.Rank() != 0 {
+		if err != nil || b.w.Rank() != 0 {
 			return err
 		}
-		return writeExplained(out, w.Transport(b.peer), all)
+		return writeExplained(out, b.w.Transport(b.peer), all)
 	})
 	return nil
 }

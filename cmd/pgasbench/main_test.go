@@ -380,7 +380,7 @@ func TestMerge(t *testing.T) {
 	require.Equal(t, `| | by | unit | ours | raw |
 | --- | --- | --- | ---: | ---: |
 | 8 B get | View.Load | ns | 1.00 (0.50–1.50) | 0.25 (0.25–0.25) |
-|  | Window.Get, with a comma | ns | 4.00 (4.00–4.00) | 0.25 (0.25–0.25) |
+| | Window.Get, with a comma | ns | 4.00 (4.00–4.00) | |
 | more | plain C | ns | – | 7.00 (7.00–7.00) |
 `, out.String())
 	for _, args := range [][]string{nil, {"x"}, {"x="}, {"x=" + filepath.Join(dir, "none")}} {
