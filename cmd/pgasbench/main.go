@@ -230,6 +230,9 @@ func measureRanks(s settings, rows []row, out io.Writer) error {
 	}
 	onRanks(s, os.Stderr, func(ctx context.Context, b *bench, pinned string) error {
 		head := headerOf(b.w.Size(), pinned, strings.Join(os.Args, " "))
+		if err := checkPlot(s.plot, b.w.Rank()); err != nil {
+			return err
+		}
 		if err := b.run(ctx, rows); err != nil {
 			return err
 		}

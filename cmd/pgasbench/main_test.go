@@ -361,6 +361,23 @@ func TestPlotOfATable(t *testing.T) {
 	require.Error(t, b.plot(header{}))
 }
 
+// TestPlotsAreRefusedFirst: a picture that cannot be written is an error before anything is measured.
+func TestPlotsAreRefusedFirst(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, checkPlot("", 0))
+	require.NoError(t, checkPlot(filepath.Join(dir, "x.svg"), 0))
+	require.NoError(t, checkPlot(filepath.Join(dir, "none", "x.svg"), 1), "another rank, perhaps on another machine")
+	for name, want := range map[string]string{
+		filepath.Join(dir, "none", "x.svg"): "want a file in a folder that is there",
+		filepath.Join(file, "x.svg"):        "is not a folder",
+		filepath.Join(dir, "x.png"):         "want a name that ends in .svg",
+	} {
+		require.ErrorContains(t, checkPlot(name, 0), want)
+	}
+}
+
 func TestMerge(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, results []result) string {
