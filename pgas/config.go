@@ -272,7 +272,7 @@ func (c *Config) validate() error {
 	}
 	if c.Transport != "" {
 		if err := auto.Known(c.Transport); err != nil {
-			return fmt.Errorf("%w: %s=%q: %w", ErrConfig, envTransport, c.Transport, err)
+			return fmt.Errorf("%w: %s: %w", ErrConfig, envTransport, err)
 		}
 	}
 	if _, _, err := c.checks(); err != nil {

@@ -42,7 +42,7 @@ func (c *Config) protocolsFrom(environ []string) error {
 // protocols checks what is forced and gives it the engine's form.
 func (c *Config) protocols() (e proto.Eager, b proto.Bulk, err error) {
 	if e.Mode, err = eager.ParseMode(cmp.Or(c.Eager, defaultEager)); err != nil {
-		return e, b, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envEager, c.Eager, err)
+		return e, b, fmt.Errorf("%w: %s: %w", ErrConfig, envEager, err)
 	}
 	if c.Leases > mostLeases {
 		return e, b, fmt.Errorf("%w: %s=%d: want at most %d", ErrConfig, envLeases, c.Leases, mostLeases)

@@ -3,6 +3,7 @@ package pgas
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ func (c *Config) registration() (proto.Registration, error) {
 		return r, err
 	}
 	if r.Predict, err = prediction(c.Predict); err != nil {
-		return r, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envPredict, c.Predict, err)
+		return r, fmt.Errorf("%w: %s: %w", ErrConfig, envPredict, err)
 	}
 	if c.Calibration == "" {
 		return r, nil
@@ -86,7 +87,7 @@ func idleCores(name string) (proto.IdleCores, error) {
 	}
 	p, err := seats.Parse(name)
 	if err != nil {
-		return proto.IdleCores{}, fmt.Errorf("%w: %s=%q: %w, or %s", ErrConfig, envIdle, name, err, helperAlways)
+		return proto.IdleCores{}, fmt.Errorf("%w: %s: %w, or %s", ErrConfig, envIdle, err, helperAlways)
 	}
 	return proto.IdleCores{Policy: p}, nil
 }
@@ -117,7 +118,7 @@ func prediction(text string) (p proto.Prediction, err error) {
 		said[name] = true
 	}
 	if said["periodicity"] && len(said) > 1 {
-		return p, fmt.Errorf("periodicity goes with nothing else: %w", errPredict)
+		return p, fmt.Errorf("%q: periodicity goes with nothing else: %w", text, errPredict)
 	}
 	return p, nil
 }
@@ -131,6 +132,9 @@ func calibration(name string) (cost.Model, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
+		if path := (*fs.PathError)(nil); errors.As(err, &path) {
+			err = path.Err // the caller names the file
+		}
 		return cost.Model{}, fmt.Errorf("%w; want a file, or one of: %s", err, strings.Join(cost.Names(), ", "))
 	}
 	defer f.Close()

@@ -105,7 +105,7 @@ func TestUnusableTransport(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"unknown":   {[]string{"PGAS_TRANSPORT=pigeon"}, `PGAS_TRANSPORT="pigeon": not supported here: no transport of this build is called "pigeon"; there are: shm, soft, verbs, tcp`},
+		"unknown":   {[]string{"PGAS_TRANSPORT=pigeon"}, `PGAS_TRANSPORT: not supported here: no transport of this build is called "pigeon"; there are: shm, soft, verbs, tcp`},
 		"no device": {[]string{"PGAS_TRANSPORT=tcp", "PGAS_DEVICE=nosuch0"}, `PGAS_TRANSPORT=tcp cannot be used here: open tcp: device "nosuch0" is neither an address nor an interface`},
 		"foreign":   {[]string{"PGAS_TRANSPORT=tcp", "PGAS_DEVICE=203.0.113.77", "PGAS_LOCAL=off"}, "listen on 203.0.113.77"},
 		"unequal":   {[]string{"PGAS_TRANSPORT=shm", "PGAS_LOCAL=off"}, "PGAS_LOCAL=off leaves no way between the ranks of one node; set PGAS_TRANSPORT to one of: soft, verbs, tcp"},

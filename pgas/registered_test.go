@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -320,11 +321,21 @@ func TestRegistrationSettings(t *testing.T) {
 	for _, bad := range []string{
 		"PGAS_CALIBRATION=nonexistent", "PGAS_CALIBRATION=" + file, "PGAS_REG=magic", "PGAS_REG_LIMIT=much", "PGAS_REG_THRESHOLD=-1",
 		"PGAS_PREDICT=window=5", "PGAS_PREDICT=window", "PGAS_PREDICT=age=-1", "PGAS_PREDICT=periodicity=7", "PGAS_PREDICT=window=2,window=2",
-		"PGAS_PREDICT=window=2,periodicity=64", "PGAS_PREDICT=luck=3",
+		"PGAS_PREDICT=window=2,periodicity=64", "PGAS_PREDICT=luck=3", "PGAS_IDLE_CORES=some", "PGAS_TRANSPORT=post",
 	} {
-		_, err := pgas.FromEnvironment([]string{bad})
-		require.ErrorIs(t, err, pgas.ErrConfig, bad)
+		requireRefused(t, bad)
 	}
+}
+
+// requireRefused: a setting is refused, by an error that names the variable first and quotes the value, or the part of it that is wrong, once.
+func requireRefused(t *testing.T, setting string) {
+	t.Helper()
+	_, err := pgas.FromEnvironment([]string{setting})
+	require.ErrorIs(t, err, pgas.ErrConfig, setting)
+	name, value, _ := strings.Cut(setting, "=")
+	require.Contains(t, err.Error(), name)
+	wrong, _, _ := strings.Cut(err.Error(), "want") // what is wanted may contain it, as a word
+	require.LessOrEqual(t, strings.Count(wrong, value), 1, err.Error())
 }
 
 func TestProtocolSettings(t *testing.T) {
@@ -335,8 +346,7 @@ func TestProtocolSettings(t *testing.T) {
 	require.Equal(t, "flat", c.Bulk)
 	require.Equal(t, -1, c.Leases)
 	for _, bad := range []string{"PGAS_EAGER=magic", "PGAS_EAGER_PERCENT=0", "PGAS_EAGER_PERCENT=101", "PGAS_EAGER_PERCENT=half", "PGAS_BULK=magic", "PGAS_LEASES=many", "PGAS_LEASES=257"} {
-		_, err := pgas.FromEnvironment([]string{bad})
-		require.ErrorIs(t, err, pgas.ErrConfig, bad)
+		requireRefused(t, bad)
 	}
 }
 

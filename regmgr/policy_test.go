@@ -293,3 +293,23 @@ func TestImpossibleProblem(t *testing.T) {
 		}
 	})
 }
+
+// TestTooLargeIsSaid: the refusal of what exceeds the limit by itself says what was found and needed and what helps, with units; to give up others does not.
+func TestTooLargeIsSaid(t *testing.T) {
+	require.Equal(t, "no limit", limitText(0, 0))
+	require.Equal(t, "limit 65536 bytes", limitText(65536, 0))
+	require.Equal(t, "limit 16 registrations", limitText(0, 16))
+	n := newNIC()
+	m := managerOn(t, n, Config{Policy: LeavePinned, Bytes: 4 * page})
+	buf := heap(6)
+	_, err := transfer(m, n, heap(6), buf)
+	require.NoError(t, err)
+	refused := m.Refusal().Error()
+	for _, words := range []string{
+		fmt.Sprintf("registering %d bytes of", buf.Bytes), fmt.Sprintf("found 0 bytes in 0 registrations in use, limit %d bytes", 4*page),
+		"in 1 registration more", "PGAS_REG_LIMIT and PGAS_MAX_PINNED (", " bytes or more) and ulimit -l (", " KiB or more)", "(the request alone exceeds the limit)",
+	} {
+		require.Contains(t, refused, words)
+	}
+	require.NotContains(t, refused, "PGAS_REG=leavepinned")
+}

@@ -88,15 +88,11 @@ func (m *Manager) noRoom(r *Region, why error, ahead bool) error {
 		return copied
 	}
 	limit, regions := m.budget.Limits()
-	cure := "PGAS_REG_LIMIT and the limit of locked memory (ulimit -l)"
-	if m.cfg.Policy != LeavePinned {
-		cure += ", or PGAS_REG=leavepinned, which gives up what is not in use and copies where that does not help"
-	}
 	full := &transport.LimitError{
 		What:    fmt.Sprintf("registering %d bytes of %s memory", r.mem.Bytes, r.origin),
-		Found:   fmt.Sprintf("%d bytes in %d registrations in use, limit %s in %s", u.Bytes, u.Regions, orNone(limit), orNone(int64(regions))),
+		Found:   fmt.Sprintf("%d bytes in %d registrations in use, %s", u.Bytes, u.Regions, limitText(limit, regions)),
 		Needed:  fmt.Sprintf("%d bytes in 1 registration more", needed),
-		Setting: cure, Err: why,
+		Setting: cure(m.cfg.Policy, why, needed), Err: why,
 	}
 	m.mu.Lock()
 	if m.refusal == nil {
@@ -112,11 +108,30 @@ func (m *Manager) noRoom(r *Region, why error, ahead bool) error {
 	return &copyError{"", full}
 }
 
-func orNone(n int64) string {
-	if n == 0 {
-		return "none"
+// limitText says how much may be registered at once; 0: as much as one likes.
+func limitText(bytes int64, regions int) string {
+	switch {
+	case bytes == 0 && regions == 0:
+		return "no limit"
+	case regions == 0:
+		return fmt.Sprintf("limit %d bytes", bytes)
+	case bytes == 0:
+		return fmt.Sprintf("limit %d registrations", regions)
 	}
-	return fmt.Sprint(n)
+	return fmt.Sprintf("limit %d bytes in %d registrations", bytes, regions)
+}
+
+// cure says what helps against the refusal of so many bytes, because of why. What is too large by itself is not helped by giving others up.
+func cure(p Policy, why error, needed int64) string {
+	if why == errTooLarge {
+		return fmt.Sprintf("where they are set, PGAS_REG_LIMIT and PGAS_MAX_PINNED (%d bytes or more) and ulimit -l (%d KiB or more), "+
+			"beside what the library's own buffers take", needed, (needed+1023)/1024)
+	}
+	s := "PGAS_REG_LIMIT and the limit of locked memory (ulimit -l)"
+	if p != LeavePinned {
+		s += ", or PGAS_REG=leavepinned, which gives up what is not in use and copies where that does not help"
+	}
+	return s
 }
 
 // copyError is an ErrCopy with its reason.

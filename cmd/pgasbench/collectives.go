@@ -39,21 +39,7 @@ func measureBroadcast(ctx context.Context, b *bench, r *row, bytes int) (int, []
 	if b.w.Rank() == 0 {
 		fillPattern(buf, 1)
 	}
-	n, values, err := b.together(ctx, r.unit, b.set.collectives, func() error {
-		for range b.set.collectives {
-			if err := pgsync.Broadcast(ctx, b.w.Team(), buf, 0); err != nil {
-				return err
-			}
-			if err := b.w.Barrier(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, nil, err
-	}
-	return n, values, b.agree(ctx, checkPattern(buf, 1))
+	return b.collective(ctx, r, func() error { return pgsync.Broadcast(ctx, b.w.Team(), buf, 0) }, func() error { return checkPattern(buf, 1) })
 }
 
 func measureScatter(ctx context.Context, b *bench, r *row, bytes int) (int, []float64, error) {
@@ -63,9 +49,14 @@ func measureScatter(ctx context.Context, b *bench, r *row, bytes int) (int, []fl
 		src = make([]byte, bytes*b.w.Size())
 		fillPattern(src, 2)
 	}
+	return b.collective(ctx, r, func() error { return coll.Scatter(ctx, b.w.Team(), dst, src, 0) }, func() error { return checkScattered(dst, b.w.Rank()*bytes) })
+}
+
+// collective times calls of all ranks, each with a barrier behind it, and checks what they have brought.
+func (b *bench) collective(ctx context.Context, r *row, call, check func() error) (int, []float64, error) {
 	n, values, err := b.together(ctx, r.unit, b.set.collectives, func() error {
 		for range b.set.collectives {
-			if err := coll.Scatter(ctx, b.w.Team(), dst, src, 0); err != nil {
+			if err := call(); err != nil {
 				return err
 			}
 			if err := b.w.Barrier(ctx); err != nil {
@@ -77,7 +68,7 @@ func measureScatter(ctx context.Context, b *bench, r *row, bytes int) (int, []fl
 	if err != nil {
 		return 0, nil, err
 	}
-	return n, values, b.agree(ctx, checkScattered(dst, b.w.Rank()*bytes))
+	return n, values, b.agree(ctx, check())
 }
 
 // checkScattered checks a rank's part of what rank 0 scattered.

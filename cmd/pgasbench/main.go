@@ -65,23 +65,19 @@ On a machine that others use too, compare minima, and take differences below 20 
 and more) for ties.`
 
 func app(out io.Writer) *cli.App {
-	return &cli.App{
-		Name: "pgasbench", Usage: "measure one-sided operations between ranks",
+	a := &cli.App{
+		Name: "pgasbench", OnUsageError: onUsageError, Usage: "measure one-sided operations between ranks",
 		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|reg|eager|bulk|select|replay",
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return fmt.Errorf("unknown command %q; there are: lat, bw, rate, sets, passive, collectives, targets, reg, eager, bulk, select, replay, list, merge (options come first)", c.Args().First())
+				return unknownCommand(c.Args().First())
 			}
 			s := settingsOf(c)
 			if c.Bool("explain") {
 				return explainRanks(s, out)
 			}
-			rows := selectRows(allRows(), s.only)
-			if len(rows) == 0 {
-				return fmt.Errorf("no row contains %q; `pgasbench list` shows them all", s.only)
-			}
-			return measureRanks(s, rows, out)
+			return measureRanks(s, selectRows(allRows(), s.only), out)
 		},
 		Commands: []*cli.Command{
 			sweepCommand("lat", "latency of a blocking operation over sizes", out),
@@ -128,6 +124,10 @@ func app(out io.Writer) *cli.App {
 			},
 		},
 	}
+	for _, c := range a.Commands {
+		c.OnUsageError = onUsageError
+	}
+	return a
 }
 
 func flags() []cli.Flag {
@@ -225,18 +225,18 @@ func measureRanks(s settings, rows []row, out io.Writer) error {
 	if err := s.validate(); err != nil {
 		return err
 	}
-	pgas.Main(func(ctx context.Context, w *pgas.World) error {
-		pinned, err := pin(s.pin, w)
-		if err != nil {
+	if len(rows) == 0 {
+		return fmt.Errorf("--only %q: no row of this command contains that; `pgasbench list` shows those of pgasbench by itself", s.only)
+	}
+	onRanks(s, os.Stderr, func(ctx context.Context, b *bench, pinned string) error {
+		head := headerOf(b.w.Size(), pinned, strings.Join(os.Args, " "))
+		if err := checkPlot(s.plot, b.w.Rank()); err != nil {
 			return err
 		}
-		defer pinned.release()
-		b := newBench(w, s, os.Stderr)
-		head := headerOf(w.Size(), pinned.what, strings.Join(os.Args, " "))
 		if err := b.run(ctx, rows); err != nil {
 			return err
 		}
-		if w.Rank() != 0 {
+		if b.w.Rank() != 0 {
 			return nil
 		}
 		if s.plot != "" {
@@ -249,23 +249,29 @@ func measureRanks(s settings, rows []row, out io.Writer) error {
 	return nil
 }
 
-// explainRanks runs the comparison of protocols and prints it.
-func explainRanks(s settings, out io.Writer) error {
-	if err := s.validate(); err != nil {
-		return err
-	}
+// onRanks joins the job, binds what is to be bound, and has each rank do its part. It does not return.
+func onRanks(s settings, progress io.Writer, part func(ctx context.Context, b *bench, pinned string) error) {
 	pgas.Main(func(ctx context.Context, w *pgas.World) error {
 		pinned, err := pin(s.pin, w)
 		if err != nil {
 			return err
 		}
 		defer pinned.release()
-		b := newBench(w, s, os.Stderr)
+		return part(ctx, newBench(w, s, progress), pinned.what)
+	})
+}
+
+// explainRanks runs the comparison of protocols and prints it.
+func explainRanks(s settings, out io.Writer) error {
+	if err := s.validate(); err != nil {
+		return err
+	}
+	onRanks(s, os.Stderr, func(ctx context.Context, b *bench, _ string) error {
 		all, err := b.explain(ctx, explainMost)
-		if err != nil || w.Rank() != 0 {
+		if err != nil || b.w.Rank() != 0 {
 			return err
 		}
-		return writeExplained(out, w.Transport(b.peer), all)
+		return writeExplained(out, b.w.Transport(b.peer), all)
 	})
 	return nil
 }

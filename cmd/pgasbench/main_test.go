@@ -361,6 +361,23 @@ func TestPlotOfATable(t *testing.T) {
 	require.Error(t, b.plot(header{}))
 }
 
+// TestPlotsAreRefusedFirst: a picture that cannot be written is an error before anything is measured.
+func TestPlotsAreRefusedFirst(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, checkPlot("", 0))
+	require.NoError(t, checkPlot(filepath.Join(dir, "x.svg"), 0))
+	require.NoError(t, checkPlot(filepath.Join(dir, "none", "x.svg"), 1), "another rank, perhaps on another machine")
+	for name, want := range map[string]string{
+		filepath.Join(dir, "none", "x.svg"): "want a file in a folder that is there",
+		filepath.Join(file, "x.svg"):        "is not a folder",
+		filepath.Join(dir, "x.png"):         "want a name that ends in .svg",
+	} {
+		require.ErrorContains(t, checkPlot(name, 0), want)
+	}
+}
+
 func TestMerge(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, results []result) string {
@@ -380,7 +397,7 @@ func TestMerge(t *testing.T) {
 	require.Equal(t, `| | by | unit | ours | raw |
 | --- | --- | --- | ---: | ---: |
 | 8 B get | View.Load | ns | 1.00 (0.50–1.50) | 0.25 (0.25–0.25) |
-|  | Window.Get, with a comma | ns | 4.00 (4.00–4.00) | 0.25 (0.25–0.25) |
+| | Window.Get, with a comma | ns | 4.00 (4.00–4.00) | |
 | more | plain C | ns | – | 7.00 (7.00–7.00) |
 `, out.String())
 	for _, args := range [][]string{nil, {"x"}, {"x="}, {"x=" + filepath.Join(dir, "none")}} {
@@ -404,5 +421,25 @@ func TestCommandLine(t *testing.T) {
 		{"--target-time", "0s"},
 	} {
 		require.Error(t, app(&out).Run(append([]string{"pgasbench"}, args...)), args)
+	}
+}
+
+// TestWrongOptions: what the flag parser refuses is a sentence that names the option, what was found and what is wanted, without pages of help behind it.
+func TestWrongOptions(t *testing.T) {
+	for args, want := range map[string]string{
+		"--reps x":              `--reps "x": want a whole number (pgasbench --help shows all options)`,
+		"--target-time 5":       `--target-time "5": want a time such as 50ms (pgasbench --help shows all options)`,
+		"--csv=maybe":           `--csv "maybe": want no value: it is on or off (pgasbench --help shows all options)`,
+		"--reps":                "the option --reps needs a value: want a whole number (pgasbench --help shows all options)",
+		"lat --sizes 8":         "there is no option --sizes (pgasbench lat --help shows all options)",
+		"lat --min 8K":          `--min "8K": want a whole number (pgasbench lat --help shows all options)`,
+		"reg --spikes few":      `--spikes "few": want a number such as 0.04 (pgasbench reg --help shows all options)`,
+		"passive --only barrel": "--only \"barrel\": no row of this command contains that; `pgasbench list` shows those of pgasbench by itself",
+		"barrier":               "; the rows that contain it are measured by pgasbench --only barrier",
+	} {
+		var out bytes.Buffer
+		err := app(&out).Run(append([]string{"pgasbench"}, strings.Fields(args)...))
+		require.ErrorContains(t, err, want, args)
+		require.Empty(t, out.String(), args)
 	}
 }

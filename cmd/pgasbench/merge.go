@@ -65,29 +65,34 @@ func (m *merged) add(name string, results []result) {
 	}
 }
 
-// print writes median (min–max) of every cell.
+// print writes median (min–max) of every cell. Figures of other columns that a line shares with the one above, being of one measurement, are not said
+// again: the cell is empty.
 func (m *merged) print(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| | by | unit | %s |\n", strings.Join(m.columns, " | "))
 	fmt.Fprintf(&b, "| --- | --- | --- |%s\n", strings.Repeat(" ---: |", len(m.columns)))
-	title := ""
+	above := &mergedLine{}
 	for _, l := range m.lines {
 		shown := l.title
-		if shown == title {
+		if shown == above.title {
 			shown = ""
 		}
-		title = l.title
 		fmt.Fprintf(&b, "| %s | %s | %s |", shown, l.api, l.unit)
-		for _, c := range m.columns {
-			if v := l.cells[c]; len(v) > 0 {
+		for i, c := range m.columns {
+			v := l.cells[c]
+			switch {
+			case len(v) == 0:
+				b.WriteString(" – |")
+			case i > 0 && l.row == above.row && l.unit == above.unit && slices.Equal(v, above.cells[c]):
+				b.WriteString(" |")
+			default:
 				s := summarize(v)
 				fmt.Fprintf(&b, " %s (%s–%s) |", number(s.median), number(s.least), number(s.most))
-			} else {
-				b.WriteString(" – |")
 			}
 		}
 		b.WriteString("\n")
+		above = l
 	}
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, strings.ReplaceAll(b.String(), "|  |", "| |"))
 	return err
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"gopgas/internal/plot"
@@ -26,6 +28,22 @@ func (b *bench) plot(h header) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkPlot refuses a picture that could not be written after all has been measured. Only rank 0 writes one.
+func checkPlot(file string, rank int) error {
+	if file == "" || rank != 0 {
+		return nil
+	}
+	switch dir, err := os.Stat(filepath.Dir(file)); {
+	case err != nil:
+		return fmt.Errorf("--plot %s: %w; want a file in a folder that is there", file, err)
+	case !dir.IsDir():
+		return fmt.Errorf("--plot %s: %s is not a folder", file, filepath.Dir(file))
+	case filepath.Ext(file) != ".svg" && filepath.Ext(file) != "":
+		return fmt.Errorf("--plot %s: want a name that ends in .svg, which is what it is", file)
 	}
 	return nil
 }

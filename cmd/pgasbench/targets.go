@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"gopgas/internal/selector"
-	"gopgas/pgas"
 	"gopgas/window"
 )
 
@@ -53,17 +52,12 @@ func targetsCommand(out io.Writer) *cli.Command {
 			if err := s.validate(); err != nil {
 				return err
 			}
-			pgas.Main(func(ctx context.Context, w *pgas.World) error {
-				pinned, err := pin(s.pin, w)
-				if err != nil {
+			onRanks(s, io.Discard, func(ctx context.Context, b *bench, _ string) error {
+				all, err := b.targets(ctx, s.bytes, c.Int("max"))
+				if err != nil || b.w.Rank() != 0 {
 					return err
 				}
-				defer pinned.release()
-				all, err := newBench(w, s, io.Discard).targets(ctx, s.bytes, c.Int("max"))
-				if err != nil || w.Rank() != 0 {
-					return err
-				}
-				return writeTargets(out, w.Transport(1), all)
+				return writeTargets(out, b.w.Transport(1), all)
 			})
 			return nil
 		},

@@ -40,6 +40,29 @@ func plain(args []string) []string {
 	return out
 }
 
+// oneProgram refuses what mpiexec takes for several programs in one job: a ":" by itself among the program's words, with more behind it. Behind
+// -- it is the program's own.
+func oneProgram(args []string) error {
+	words := plain(args)
+	for i, a := range words {
+		switch {
+		case i == 0 || takesValue(words[i-1]) || a != "--" && strings.HasPrefix(a, "-"):
+			continue
+		case a == "--" || a == "info":
+			return nil
+		}
+		rest := words[i:]
+		if at := slices.Index(rest, ":"); at > 0 && at < len(rest)-1 {
+			own := append(append(slices.Clone(words[:i]), "--"), rest...)
+			return usage("%q would begin a second program, as with mpiexec, and a job of pgasrun has one; let that choose by the rank: "+
+				`pgasrun -n 2 sh -c 'case $PGAS_RANK in 0) exec ./a;; *) exec ./b;; esac'; where %q is meant for %s: %s`,
+				":", ":", rest[0], strings.Join(own, " "))
+		}
+		return nil
+	}
+	return nil
+}
+
 // takesValue reports whether a word of the command line is a flag whose value is the next word.
 func takesValue(word string) bool {
 	name := strings.TrimLeft(word, "-")

@@ -29,6 +29,33 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestOneProgram: the colon with which mpiexec begins another program is refused with what to do, where it can be one, and is the program's own else.
+func TestOneProgram(t *testing.T) {
+	for _, good := range []string{
+		"p", "p -n 2 a", "p -n 2 a :", "p : a", "p -n 2 -- a : b", "p -- a : -n 1 b", "p --prefix : -n 2 a", "p -n 2 a b:c", "p -n 2 a -- x", "p info : x", "p -n",
+	} {
+		require.NoError(t, oneProgram(strings.Fields(good)), good)
+	}
+	for bad, own := range map[string]string{
+		"p -n 1 a : -n 1 b":       "p -n 1 -- a : -n 1 b",
+		"p -n1 -l a -x y : b":     "p -n 1 -l -- a -x y : b",
+		"p --stats -n 2 a : b":    "p --stats -n 2 -- a : b",
+		"p --wdir info a : b":     "p --wdir info -- a : b",
+		"p a -- x : b : -n 1 ./c": "p -- a -- x : b : -n 1 ./c",
+	} {
+		err := oneProgram(strings.Fields(bad))
+		require.ErrorContains(t, err, `":" would begin a second program`, bad)
+		require.ErrorContains(t, err, "meant for a: "+own+" (pgasrun --help", bad)
+	}
+	out, errs, code := call(t, "-n", "1", "echo", "a", ":", "-n", "1", "echo", "b")
+	require.Equal(t, codeUsage, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "case $PGAS_RANK in")
+	out, errs, code = call(t, "-n", "1", "--", "echo", "a", ":", "-n", "1", "echo", "b")
+	require.Zero(t, code, errs)
+	require.Equal(t, "a : -n 1 echo b\n", out)
+}
+
 func TestHelpAndVersion(t *testing.T) {
 	out, errs, code := call(t, "help")
 	require.Zero(t, code, errs)

@@ -26,7 +26,8 @@
 //
 // # Invariants
 //
-//   - R1: flags end at the program's name; what follows is the program's own and is not looked at.
+//   - R1: flags end at the program's name; what follows is the program's own and is not looked at, but for a ":" by itself, with which mpiexec
+//     begins another program: that is an error, unless -- came before.
 //   - R2: standard output carries only what ranks print, and what was asked for: --help, --dry-run, info.
 //   - R3: the temporary folder of a build is removed at the end, however the end comes.
 package main

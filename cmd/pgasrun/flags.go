@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -110,13 +111,18 @@ func specOf(c *cli.Context, environ []string) (s launch.Spec, err error) {
 	}
 	if s.Dir != "" && !elsewhere(&s) { // the launcher says it of each host
 		if info, err := os.Stat(s.Dir); err != nil {
-			return s, usage("--wdir: %v", err)
+			return s, usage("--wdir: %v; wanted a folder that is there", err)
 		} else if !info.IsDir() {
 			return s, usage("--wdir: %s is not a folder", s.Dir)
 		}
 	}
 	if len(s.Argv) == 0 {
 		return s, usage("no program to run: wanted pgasrun -n %d PROGRAM", s.N)
+	}
+	if _, err := strconv.Atoi(s.Argv[0]); err == nil && !c.IsSet("n") && !elsewhere(&s) {
+		if _, err := exec.LookPath(s.Argv[0]); err != nil {
+			return s, usage("there is no program %q; the number of ranks is given by -n: pgasrun -n %s", s.Argv[0], strings.Join(s.Argv, " "))
+		}
 	}
 	return s, nil
 }

@@ -56,7 +56,10 @@ func main() {
 
 // run is pgasrun as a function: it returns the exit code.
 func run(args []string, s streams) int {
-	err := newApp(s).Run(plain(args))
+	err := oneProgram(args)
+	if err == nil {
+		err = newApp(s).Run(plain(args))
+	}
 	if err == nil {
 		return 0
 	}

@@ -20,7 +20,7 @@
 // A long transfer whose first buckets are held begins with those, and the others are asked for meanwhile.
 // What Attach refuses without an error goes by message to the owner's CPU. When the piece's operation is complete the poller calls
 // ReleaseLocked. Long transfers, and those of many runs, ask for many buckets together before that (Fetch, FetchRuns) and keep
-// none of them. A transfer in chunks, which are posted by whoever polls, has a Claim for each half share instead: it asks for it when it has
+// none of them. A transfer in chunks, which are posted by whoever polls, has a Claim for each quarter of a share instead: it asks for it when it has
 // all else that it needs, and gives it back when it is over. Of those uses the predictor is not told.
 //
 // # Life of exposed memory

@@ -89,7 +89,7 @@ var rooms = []room{
 	{"transport/verbs/internal/side", leaves}, // sockets and proofs: it knows no NIC
 	{"transport/tcp", "internal/softnic transport leaves"},
 	{"transport/soft", "internal/softnic transport/shm transport leaves"},
-	{"transport/sim", "transport leaves"},
+	{"transport/sim", "internal/softnic transport leaves"},
 	{"transport/shm", "transport internal/touch leaves"},
 	{"transport/transporttest", "transport internal/softnic leaves"},
 	{"internal/softnic", "transport leaves"},

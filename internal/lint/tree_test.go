@@ -1,7 +1,9 @@
 package lint
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,6 +43,17 @@ func TestTreeWords(t *testing.T) {
 	require.NoError(t, err)
 	for _, f := range found {
 		t.Error(f)
+	}
+}
+
+// TestArchitecture: every room has its line in the document that the table's comment names.
+func TestArchitecture(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
+	require.NoError(t, err)
+	for _, r := range rooms {
+		if at := regexp.MustCompile(`(?m)(^|[^\w/])` + regexp.QuoteMeta(strings.TrimSuffix(r.path, "/*")) + `($|[^\w/])`); !at.Match(b) {
+			t.Errorf("%s has no line in docs/architecture.md", r.path)
+		}
 	}
 }
 

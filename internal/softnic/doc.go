@@ -1,5 +1,6 @@
-// Package softnic is what NICs made of software share: registration, keys, and the movement of bytes between
-// lists of memory. transport/tcp and transport/soft are built on it.
+// Package softnic is what NICs made of software share: registration, keys, the movement of bytes between
+// lists of memory, what an operation must be like, and shared receive queues. transport/tcp and transport/soft are built on it; the
+// simulator's NIC and the loop-back NIC use of it what they need.
 //
 // # Terms
 //
@@ -9,6 +10,7 @@
 //   - Table: the registrations of one domain, and their keys.
 //   - Key: a slot number (the low 16 bits) and 48 random bits from a generator that the system's random source
 //     has seeded. Neither key of a region can be computed from the other or from another region's.
+//   - Recvs: buffers for messages, without a lock of their own.
 //   - Hold: permission to touch a region for a moment. Deregistration waits for all holds.
 //
 // # Life of a registration

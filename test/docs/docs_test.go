@@ -5,10 +5,13 @@ package docs_test
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 )
@@ -70,24 +73,53 @@ func documents(t *testing.T) []string {
 	return all
 }
 
-// TestLinks follows every link to a file of the project.
+// TestLinks follows every link to a file of the project, and to a section of a document.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	seen := 0
 	for _, name := range documents(t) {
 		for _, m := range link.FindAllStringSubmatch(text(t, name), -1) {
-			to, _, _ := strings.Cut(m[1], "#")
-			if strings.Contains(to, "://") || to == "" {
+			file, section, _ := strings.Cut(m[1], "#")
+			if strings.Contains(file, "://") {
 				continue
 			}
 			seen++
-			_, err := os.Stat(filepath.Join(root, filepath.Dir(filepath.FromSlash(name)), filepath.FromSlash(to)))
-			if err != nil {
+			to := name
+			if file != "" {
+				to = path.Join(path.Dir(name), file)
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(to))); err != nil {
 				t.Errorf("%s links to %s: %v", name, m[1], err)
+			} else if strings.HasSuffix(to, ".md") && section != "" && !slices.Contains(sections(text(t, to)), section) {
+				t.Errorf("%s links to %s: %s has no such section", name, m[1], to)
 			}
 		}
 	}
 	require.Greater(t, seen, 20)
+}
+
+// sections returns the names that links to a document's headings use: in lower case, blanks as hyphens, other signs left out.
+func sections(document string) []string {
+	var all []string
+	for line := range strings.SplitSeq(document, "\n") {
+		if level, heading, ok := strings.Cut(line, " "); ok && strings.HasPrefix(level, "#") && strings.Trim(level, "#") == "" {
+			all = append(all, strings.Map(func(r rune) rune {
+				switch {
+				case r == ' ':
+					return '-'
+				case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+					return unicode.ToLower(r)
+				default:
+					return -1
+				}
+			}, heading))
+		}
+	}
+	return all
+}
+
+func TestSections(t *testing.T) {
+	require.Equal(t, []string{"top", "figures-12--14-f-and-fv", "the-papers-pgasrun--n"}, sections("# Top\n#not\ntext\n## Figures 12 – 14, F and F+V\n### The paper's `pgasrun -n`\n"))
 }
 
 // table returns the rows of a document's tables whose heads begin with these columns. A row is its cells, without blanks

@@ -49,3 +49,15 @@ func TestCommandsName(t *testing.T) {
 	}
 	require.Greater(t, seen, 30)
 }
+
+// TestTenMinutes: what the README shows of its first change is what the tutorial's program prints, and what is to be changed stands there.
+func TestTenMinutes(t *testing.T) {
+	const program, before, after = "docs/tutorial/02-put", "(w.Rank() + 1) % w.Size()", "(w.Rank() + 2) % w.Size()"
+	readme, tutorial := text(t, "README.md"), text(t, program+"/README.md")
+	_, shown, found := strings.Cut(readme, "$ go run ./cmd/pgasrun -n 4 ./"+program+"\n")
+	require.True(t, found)
+	shown, _, _ = strings.Cut(shown, "```")
+	require.Contains(t, tutorial, "$ pgasrun -n 4 ./"+program+"\n"+shown)
+	require.Contains(t, readme, "`"+after+"`")
+	require.Equal(t, 1, strings.Count(text(t, program+"/main.go"), before))
+}

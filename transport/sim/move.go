@@ -7,15 +7,6 @@ import (
 	"gopgas/transport"
 )
 
-// total returns the bytes of a list.
-func total(list []transport.SGE) int {
-	n := 0
-	for i := range list {
-		n += list[i].Mem.Bytes
-	}
-	return n
-}
-
 // isWord reports whether r is an aligned word of 8 or 4 bytes, which others may use with atomics.
 func isWord(r mem.Range) bool {
 	return r.Bytes == 8 && r.Addr()&7 == 0 || r.Bytes == 4 && r.Addr()&3 == 0

@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"errors"
-	"fmt"
-
 	"gopgas/internal/mem"
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -16,7 +14,7 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 			return i, errClosed
 		}
 		op := &ops[i]
-		if err := d.check(op); err != nil {
+		if err := softnic.Check(op, len(d.eps), &d.caps); err != nil {
 			return i, err
 		}
 		if d.end(op.EP).inflight >= d.f.cfg.MaxPost {
@@ -71,7 +69,7 @@ func (d *domain) faulty(op *transport.Op) bool {
 func (d *domain) send(e *end, op *transport.Op) {
 	fl := d.f.flight()
 	fl.op, fl.e = *op, e
-	fl.bytes = total(op.SGE[:op.NSGE])
+	fl.bytes = softnic.Total(op.SGE[:op.NSGE])
 	if op.Flags&transport.FlagInline != 0 {
 		if 8*len(fl.inline) < fl.bytes {
 			fl.inline = make([]uint64, (max(fl.bytes, d.caps.MaxInline)+7)/8)
@@ -91,49 +89,4 @@ func (d *domain) send(e *end, op *transport.Op) {
 	}
 	e.underway++
 	d.f.sim.At(at, fl, stageSend)
-}
-
-// Reasons to refuse an operation, in the words of who made it.
-var (
-	errKind       = errors.New("post: no such kind of operation")
-	errInlineKind = errors.New("post: only writes and sends may be inline")
-	errMisaligned = errors.New("post: an atomic needs a target address that is a multiple of 8")
-	errAtomicSGE  = errors.New("post: an atomic needs one local piece of 8 bytes for the old value")
-)
-
-// check says why an operation cannot be one of this NIC's.
-func (d *domain) check(op *transport.Op) error {
-	inline := op.Flags&transport.FlagInline != 0
-	switch op.Kind {
-	case transport.OpWrite, transport.OpWriteImm, transport.OpSend:
-	case transport.OpRead:
-		if inline {
-			return errInlineKind
-		}
-	case transport.OpFetchAdd, transport.OpCompareSwap:
-		switch {
-		case inline:
-			return errInlineKind
-		case op.RAddr&7 != 0:
-			return errMisaligned
-		case op.NSGE != 1 || op.SGE[0].Mem.Bytes != 8:
-			return errAtomicSGE
-		}
-	default:
-		return errKind
-	}
-	if int(op.EP.Index) >= len(d.eps) || op.EP.Incarnation == 0 {
-		return fmt.Errorf("post: no endpoint %d of incarnation %d", op.EP.Index, op.EP.Incarnation)
-	}
-	if int(op.NSGE) > d.caps.MaxSGE {
-		return fmt.Errorf("post: %d pieces, at most %d", op.NSGE, d.caps.MaxSGE)
-	}
-	n := total(op.SGE[:op.NSGE])
-	if n > d.caps.MaxMessage {
-		return fmt.Errorf("post: %d bytes in one operation, at most %d", n, d.caps.MaxMessage)
-	}
-	if inline && n > d.caps.MaxInline {
-		return fmt.Errorf("post: %d bytes inline, at most %d", n, d.caps.MaxInline)
-	}
-	return nil
 }

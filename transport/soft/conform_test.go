@@ -1,13 +1,9 @@
 package soft_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/shm"
 	"gopgas/transport/soft"
@@ -17,29 +13,13 @@ import (
 // inProcess opens the domains of a job whose ranks are goroutines. With heap their queues lie in the Go heap,
 // where the race detector sees what orders their accesses; otherwise each rank maps the others' as processes do.
 func inProcess(cfg soft.Config, heap bool) transporttest.Open {
-	return func(t *testing.T, n int) []transport.Domain {
+	return transporttest.InProcess(func(n int) transport.Provider {
 		if heap {
 			group := shm.NewGroup(n, shm.Config{})
 			cfg.Mapper = func(c transport.Config) (transport.Mapper, error) { return group[c.Rank], nil }
 		}
-		p := soft.New(cfg)
-		ds := make([]transport.Domain, n)
-		for r := range ds {
-			d, err := p.Open(t.Context(), transport.Config{Rank: r, Size: n, Job: "test", Secret: []byte("secret"), Sched: sched.Goroutine(n)})
-			require.NoError(t, err)
-			ds[r] = d
-		}
-		return ds
-	}
-}
-
-// descriptors counts the open files of this process.
-func descriptors() int {
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return -1
-	}
-	return len(list)
+		return soft.New(cfg)
+	})
 }
 
 func TestConforms(t *testing.T) {
@@ -57,7 +37,7 @@ func TestConforms(t *testing.T) {
 			if raceEnabled && !c.heap {
 				t.Skip("the race detector does not see what orders accesses in mapped memory")
 			}
-			opt := transporttest.Options{FailureTimeout: 5 * time.Second, Rounds: c.rounds, Ops: 1000, Held: descriptors}
+			opt := transporttest.Options{FailureTimeout: 5 * time.Second, Rounds: c.rounds, Ops: 1000, Held: transporttest.Descriptors}
 			if raceEnabled || testing.Short() {
 				opt.Rounds, opt.Ops = 200, 400
 			}

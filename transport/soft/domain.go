@@ -69,7 +69,7 @@ func newDomain(cfg Config, c transport.Config, table *softnic.Table, mapper tran
 		},
 		seats:  make([]seat, c.Size),
 		posted: make([]atomic.Uint64, (c.Size+63)/64),
-		recvs:  recvQueue{ring: make([]transport.Recv, cfg.MaxRecv)},
+		recvs:  recvQueue{bufs: softnic.NewRecvs(cfg.MaxRecv)},
 
 		crowded: 2*c.Size > min(runtime.NumCPU(), runtime.GOMAXPROCS(0)),
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -94,54 +95,37 @@ func (q *completions) pop(out []transport.Completion) (n, recvs int) {
 type recvQueue struct {
 	ready atomic.Int64 // buffers that can be taken
 
-	mu    sync.Mutex
-	ring  []transport.Recv
-	first int
-	n     int
-	owned int // posted and not yet polled: what PostRecv is bounded by
+	mu   sync.Mutex
+	bufs softnic.Recvs
 }
 
 func (q *recvQueue) add(bufs []transport.Recv) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	took := 0
-	for took < len(bufs) && q.owned < len(q.ring) {
-		q.ring[(q.first+q.n)%len(q.ring)] = bufs[took]
-		q.n++
-		q.owned++
-		took++
-	}
-	q.ready.Store(int64(q.n))
+	took := q.bufs.Add(bufs)
+	q.ready.Store(int64(q.bufs.Len()))
 	return took
 }
 
 func (q *recvQueue) take() (transport.Recv, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.n == 0 {
-		return transport.Recv{}, false
-	}
-	r := q.ring[q.first]
-	q.ring[q.first] = transport.Recv{}
-	q.first = (q.first + 1) % len(q.ring)
-	q.n--
-	q.ready.Store(int64(q.n))
-	return r, true
+	r, ok := q.bufs.Take()
+	q.ready.Store(int64(q.bufs.Len()))
+	return r, ok
 }
 
 // giveBack puts a buffer that was taken, and not filled, back at the front.
 func (q *recvQueue) giveBack(r transport.Recv) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.first = (q.first + len(q.ring) - 1) % len(q.ring)
-	q.ring[q.first] = r
-	q.n++
-	q.ready.Store(int64(q.n))
+	q.bufs.GiveBack(r)
+	q.ready.Store(int64(q.bufs.Len()))
 }
 
 // polled gives back the places of n receives that were reported.
 func (q *recvQueue) polled(n int) {
 	q.mu.Lock()
-	q.owned -= n
+	q.bufs.Polled(n)
 	q.mu.Unlock()
 }

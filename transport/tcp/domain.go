@@ -80,7 +80,7 @@ func openDomain(ctx context.Context, cfg Config, c transport.Config, pins *softn
 			Atomics64: true, AtomicsCPU: true, OrderedWrites: true, Sends: true, WriteImm: true, Busy: true,
 		},
 		jobHash: jobHash(c), links: make([]atomic.Pointer[link], c.Size),
-		recvs: recvQueue{ring: make([]transport.Recv, cfg.MaxRecv)},
+		recvs: recvQueue{bufs: softnic.NewRecvs(cfg.MaxRecv)},
 		bell:  make(chan struct{}, 1), all: map[*link]struct{}{},
 		calls: make([]*call, c.Size), last: make([]uint32, c.Size),
 	}

@@ -146,7 +146,7 @@ func FuzzFrames(f *testing.F) {
 		for {
 			n, err := r.PostRecv([]transport.Recv{{Buf: transport.SGE{Mem: r.open.Slice(1024, 64), LKey: r.reg.LKey}}})
 			require.NoError(t, err)
-			if n == 0 || r.recvs.n >= 2 {
+			if n == 0 || r.recvs.bufs.Len() >= 2 {
 				break
 			}
 		}

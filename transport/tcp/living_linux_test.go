@@ -5,47 +5,19 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"gopgas/transport"
+	"gopgas/transport/transporttest"
 )
 
-// door is a port that is this process's and on which nobody listens before it is opened: the kernel refuses who calls, as it does for
-// a process that has ended.
-type door struct {
-	at netip.AddrPort
-	fd int
-}
-
-func newDoor(t *testing.T) *door {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = unix.Close(fd) })
-	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	sa, err := unix.Getsockname(fd)
-	require.NoError(t, err)
-	return &door{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(sa.(*unix.SockaddrInet4).Port)), fd}
-}
-
-func (d *door) open() (net.Listener, error) {
-	if err := unix.Listen(d.fd, 16); err != nil {
-		return nil, err
-	}
-	fd, err := unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), "door")
-	defer f.Close()
-	return net.FileListener(f)
-}
+// loopback is where the doors of these tests are.
+var loopback = netip.MustParseAddr("127.0.0.1")
 
 // TestRefusedByTheLiving: whether a rank that refuses a call is gone depends on what is known of its process.
 func TestRefusedByTheLiving(t *testing.T) {
@@ -53,7 +25,8 @@ func TestRefusedByTheLiving(t *testing.T) {
 	// call has rank 0 call rank 1 at a door that stays closed, as one that is told by lives.
 	call := func(t *testing.T, patience time.Duration, lives func(rank int) (lives, known bool)) error {
 		a := openRank(t, 0, 2, Config{FailureTimeout: patience}, transport.Config{Lives: lives})
-		to := address{rank: 1, instance: 7, places: []netip.AddrPort{newDoor(t).at}}
+		at, _ := transporttest.Door(t, loopback)
+		to := address{rank: 1, instance: 7, places: []netip.AddrPort{at}}
 		_, err := a.Connect(t.Context(), 1, to.append(nil))
 		require.ErrorIs(t, err, transport.ErrPeerGone)
 		return err
@@ -80,12 +53,12 @@ func TestRefusedByTheLiving(t *testing.T) {
 		require.ErrorContains(t, err, "no connection within 60ms, though its process lives")
 	})
 	t.Run("it lives and listens in the end", func(t *testing.T) {
-		at := newDoor(t)
+		at, open := transporttest.Door(t, loopback)
 		b := openRank(t, 1, 2, Config{FailureTimeout: forever}, transport.Config{})
 		var asked atomic.Int32
 		lives := func(int) (lives, known bool) {
 			if asked.Add(1) == 5 {
-				l, err := at.open()
+				l, err := open()
 				if err != nil {
 					t.Error(err)
 					return false, true
@@ -101,7 +74,7 @@ func TestRefusedByTheLiving(t *testing.T) {
 		}
 		a := openRank(t, 0, 2, Config{FailureTimeout: forever}, transport.Config{Lives: lives})
 		to := b.me
-		to.places = []netip.AddrPort{at.at}
+		to.places = []netip.AddrPort{at}
 		_, err := a.Connect(t.Context(), 1, to.append(nil))
 		require.NoError(t, err)
 		a.serves(t, b)

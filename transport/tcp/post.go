@@ -1,8 +1,6 @@
 package tcp
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"gopgas/internal/mem"
@@ -13,56 +11,11 @@ import (
 // Caps of this NIC that are not settings.
 const maxInline = 128
 
-// Reasons to refuse an operation, in the words of who made it.
-var (
-	errKind       = errors.New("post: no such kind of operation")
-	errInlineKind = errors.New("post: only writes and sends may be inline")
-	errMisaligned = errors.New("post: an atomic needs a target address that is a multiple of 8")
-	errAtomicSGE  = errors.New("post: an atomic needs one local piece of 8 bytes for the old value")
-)
-
 func isAtomic(k transport.Kind) bool {
 	return k == transport.OpFetchAdd || k == transport.OpCompareSwap
 }
 
 func isFetch(k transport.Kind) bool { return k == transport.OpRead || isAtomic(k) }
-
-// check says why an operation cannot be one of this NIC's.
-func (d *domain) check(op *transport.Op) error {
-	inline := op.Flags&transport.FlagInline != 0
-	switch op.Kind {
-	case transport.OpWrite, transport.OpWriteImm, transport.OpSend:
-	case transport.OpRead:
-		if inline {
-			return errInlineKind
-		}
-	case transport.OpFetchAdd, transport.OpCompareSwap:
-		switch {
-		case inline:
-			return errInlineKind
-		case op.RAddr&7 != 0:
-			return errMisaligned
-		case op.NSGE != 1 || op.SGE[0].Mem.Bytes != 8:
-			return errAtomicSGE
-		}
-	default:
-		return errKind
-	}
-	if int(op.EP.Index) >= len(d.links) || op.EP.Incarnation == 0 {
-		return fmt.Errorf("post: no endpoint %d of incarnation %d", op.EP.Index, op.EP.Incarnation)
-	}
-	if int(op.NSGE) > d.caps.MaxSGE {
-		return fmt.Errorf("post: %d pieces, at most %d", op.NSGE, d.caps.MaxSGE)
-	}
-	n := softnic.Total(op.SGE[:op.NSGE])
-	if n > d.caps.MaxMessage {
-		return fmt.Errorf("post: %d bytes in one operation, at most %d", n, d.caps.MaxMessage)
-	}
-	if inline && n > d.caps.MaxInline {
-		return fmt.Errorf("post: %d bytes inline, at most %d", n, d.caps.MaxInline)
-	}
-	return nil
-}
 
 // Post queues operations and sends what the connections take at once; a batch for one peer is one system call.
 func (d *domain) Post(ops []transport.Op) (int, error) {
@@ -74,7 +27,7 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 	n, err := 0, error(nil)
 	for n < len(ops) {
 		op := &ops[n]
-		if err = d.check(op); err != nil {
+		if err = softnic.Check(op, len(d.links), &d.caps); err != nil {
 			break
 		}
 		l := d.linkOf(op.EP)
@@ -120,7 +73,7 @@ func (l *link) push(d *domain, ops []transport.Op) (n int, err error) {
 	for n < len(ops) && ops[n].EP == ep {
 		op := &ops[n]
 		if n > 0 {
-			if err := d.check(op); err != nil {
+			if err := softnic.Check(op, len(d.links), &d.caps); err != nil {
 				return n, err
 			}
 		}

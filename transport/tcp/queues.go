@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -86,55 +87,39 @@ func (q *completions) pop(out []transport.Completion) (n, recvs int) {
 // recvQueue is the shared receive queue of a domain, and the links whose messages wait for a buffer.
 type recvQueue struct {
 	mu      sync.Mutex
-	ring    []transport.Recv
-	first   int
-	n       int
-	owned   int     // posted and not yet polled: what PostRecv is bounded by
+	bufs    softnic.Recvs
 	waiting []*link // oldest first; each at most once
 }
 
 func (q *recvQueue) add(bufs []transport.Recv) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	took := 0
-	for took < len(bufs) && q.owned < len(q.ring) {
-		q.ring[(q.first+q.n)%len(q.ring)] = bufs[took]
-		q.n++
-		q.owned++
-		took++
-	}
-	return took
+	return q.bufs.Add(bufs)
 }
 
 // take takes the oldest buffer. Where there is none, l is the next to hear of one.
 func (q *recvQueue) take(l *link) (transport.Recv, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.n == 0 {
+	r, ok := q.bufs.Take()
+	if !ok {
 		q.waiting = append(q.waiting, l)
-		return transport.Recv{}, false
 	}
-	r := q.ring[q.first]
-	q.ring[q.first] = transport.Recv{}
-	q.first = (q.first + 1) % len(q.ring)
-	q.n--
-	return r, true
+	return r, ok
 }
 
 // giveBack puts a buffer that was taken, and not filled, back at the front.
 func (q *recvQueue) giveBack(r transport.Recv) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.first = (q.first + len(q.ring) - 1) % len(q.ring)
-	q.ring[q.first] = r
-	q.n++
+	q.bufs.GiveBack(r)
 }
 
 // next returns a link that waits, if there is a buffer for it beside those for the already told.
 func (q *recvQueue) next(told int) *link {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 || q.n <= told {
+	if len(q.waiting) == 0 || q.bufs.Len() <= told {
 		return nil
 	}
 	l := q.waiting[0]
@@ -146,6 +131,6 @@ func (q *recvQueue) next(told int) *link {
 // polled gives back the places of n receives that were reported.
 func (q *recvQueue) polled(n int) {
 	q.mu.Lock()
-	q.owned -= n
+	q.bufs.Polled(n)
 	q.mu.Unlock()
 }

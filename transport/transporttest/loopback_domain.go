@@ -13,6 +13,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -44,7 +45,7 @@ type domain struct {
 func newDomain(f *Fabric, rank int, opened uint64, s *sched.Sched) *domain {
 	d := &domain{
 		f: f, rank: rank, opened: opened, caps: f.cfg.caps(), sched: s, table: newTable(f.cfg, rank),
-		recvs: recvQueue{ring: make([]transport.Recv, f.cfg.MaxRecv)},
+		recvs: recvQueue{bufs: softnic.NewRecvs(f.cfg.MaxRecv)},
 		rng:   rand.New(rand.NewPCG(f.rng.Uint64(), uint64(rank))),
 		eps:   make([]atomic.Pointer[end], len(f.ranks)),
 	}

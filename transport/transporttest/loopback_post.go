@@ -1,9 +1,6 @@
 package transporttest
 
 import (
-	"errors"
-	"fmt"
-
 	"gopgas/internal/mem"
 	"gopgas/internal/softnic"
 	"gopgas/transport"
@@ -19,7 +16,7 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 	}
 	for i := range ops {
 		op := &ops[i]
-		if err := d.check(op); err != nil {
+		if err := softnic.Check(op, len(d.eps), &d.caps); err != nil {
 			d.agent.Ring()
 			return i, err
 		}
@@ -60,62 +57,4 @@ func (d *domain) push(e *end, op *transport.Op) bool {
 	}
 	e.tail.Store(tail + 1)
 	return true
-}
-
-// Reasons to refuse an operation, in the words of who made it.
-var (
-	errKind       = errors.New("post: no such kind of operation")
-	errNoAtomics  = fmt.Errorf("post: this NIC has no atomics: %w", transport.ErrUnsupported)
-	errNoSends    = fmt.Errorf("post: this NIC has no sends: %w", transport.ErrUnsupported)
-	errNoWriteImm = fmt.Errorf("post: this NIC has no write with immediate: %w", transport.ErrUnsupported)
-	errInlineKind = errors.New("post: only writes and sends may be inline")
-	errMisaligned = errors.New("post: an atomic needs a target address that is a multiple of 8")
-	errAtomicSGE  = errors.New("post: an atomic needs one local piece of 8 bytes for the old value")
-)
-
-// check says why an operation cannot be one of this NIC's.
-func (d *domain) check(op *transport.Op) error {
-	inline := op.Flags&transport.FlagInline != 0
-	switch op.Kind {
-	case transport.OpWrite:
-	case transport.OpWriteImm:
-		if !d.caps.WriteImm {
-			return errNoWriteImm
-		}
-	case transport.OpSend:
-		if !d.caps.Sends {
-			return errNoSends
-		}
-	case transport.OpRead:
-		if inline {
-			return errInlineKind
-		}
-	case transport.OpFetchAdd, transport.OpCompareSwap:
-		switch {
-		case !d.caps.Atomics64:
-			return errNoAtomics
-		case inline:
-			return errInlineKind
-		case op.RAddr&7 != 0:
-			return errMisaligned
-		case op.NSGE != 1 || op.SGE[0].Mem.Bytes != 8:
-			return errAtomicSGE
-		}
-	default:
-		return errKind
-	}
-	if int(op.EP.Index) >= len(d.eps) || op.EP.Incarnation == 0 {
-		return fmt.Errorf("post: no endpoint %d of incarnation %d", op.EP.Index, op.EP.Incarnation)
-	}
-	if int(op.NSGE) > d.caps.MaxSGE {
-		return fmt.Errorf("post: %d pieces, at most %d", op.NSGE, d.caps.MaxSGE)
-	}
-	n := softnic.Total(op.SGE[:op.NSGE])
-	if n > d.caps.MaxMessage {
-		return fmt.Errorf("post: %d bytes in one operation, at most %d", n, d.caps.MaxMessage)
-	}
-	if inline && n > d.caps.MaxInline {
-		return fmt.Errorf("post: %d bytes inline, at most %d", n, d.caps.MaxInline)
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -126,42 +127,25 @@ func (q *completions) pop(out []transport.Completion) (n, recvs int) {
 
 // recvQueue is the shared receive queue of a domain.
 type recvQueue struct {
-	mu    sync.Mutex
-	ring  []transport.Recv
-	first int
-	n     int
-	owned int // posted and not yet polled: what PostRecv is bounded by
+	mu   sync.Mutex
+	bufs softnic.Recvs
 }
 
 func (q *recvQueue) add(bufs []transport.Recv) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	took := 0
-	for took < len(bufs) && q.owned < len(q.ring) {
-		q.ring[(q.first+q.n)%len(q.ring)] = bufs[took]
-		q.n++
-		q.owned++
-		took++
-	}
-	return took
+	return q.bufs.Add(bufs)
 }
 
 func (q *recvQueue) take() (transport.Recv, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.n == 0 {
-		return transport.Recv{}, false
-	}
-	r := q.ring[q.first]
-	q.ring[q.first] = transport.Recv{}
-	q.first = (q.first + 1) % len(q.ring)
-	q.n--
-	return r, true
+	return q.bufs.Take()
 }
 
 // polled gives back the places of n receives that were reported.
 func (q *recvQueue) polled(n int) {
 	q.mu.Lock()
-	q.owned -= n
+	q.bufs.Polled(n)
 	q.mu.Unlock()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
@@ -67,23 +65,9 @@ func newDoor(t *testing.T, d *domain) (at netip.AddrPort, open func() error) {
 	t.Helper()
 	ip := d.self.At.Addr()
 	require.True(t, ip.Is4())
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = unix.Close(fd) })
-	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: ip.As4()}))
-	sa, err := unix.Getsockname(fd)
-	require.NoError(t, err)
-	return netip.AddrPortFrom(ip, uint16(sa.(*unix.SockaddrInet4).Port)), func() error {
-		if err := unix.Listen(fd, 16); err != nil {
-			return err
-		}
-		twin, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		f := os.NewFile(uintptr(twin), "door")
-		defer f.Close()
-		l, err := net.FileListener(f)
+	at, listen := transporttest.Door(t, ip)
+	return at, func() error {
+		l, err := listen()
 		if err != nil {
 			return err
 		}
