@@ -171,9 +171,9 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 	}
 	var site callsite.Stack
 	callsite.Here(&site, framesBelow)
-	foreseen := reg.Returns(site.Hash(), user)
-	stays := false
-	if q.Covered, stays = reg.Known(user, t.rights()); stays {
+	covered, stays := reg.Known(user, t.rights())
+	q.Covered = covered
+	if foreseen := reg.Returns(site.Hash(), user, covered); stays {
 		q.Uses = foreseen
 	}
 	origin := mem.OriginOf(user)
