@@ -182,6 +182,9 @@ func (k *kind) pick(prices *[arms]price, best int, n uint32) int {
 	if !mayTry(n) {
 		return best
 	}
+	for i := range prices {
+		prices[i].spent += k.arms[i].trialed()
+	}
 	more := float64(k.more.Load())
 	each := min(ShortTrial, 1+more/float64(n)) // transfers of a trial
 	i := pick(prices, best, n, float64(n)+more, each)
@@ -259,13 +262,13 @@ func (l *Learned) Note(t Trial, seconds float64) {
 // price returns what is believed of an arm.
 func (a *arm) price(p Protocol, q *Query, s *Selector) price {
 	if w := a.noted.Load(); w != 0 {
-		return price{float64(math.Float32frombits(uint32(w >> 32))), uint32(w), a.trialed()}
+		return price{float64(math.Float32frombits(uint32(w >> 32))), uint32(w), 0}
 	}
 	e := a.estimate.Load()
 	if e == 0 {
 		e = a.estimated(p, *q, s)
 	}
-	return price{float64(math.Float32frombits(e)), 0, a.trialed()}
+	return price{seconds: float64(math.Float32frombits(e))}
 }
 
 // trialed is what trials of an arm have cost.
