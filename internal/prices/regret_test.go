@@ -14,7 +14,10 @@ import (
 // really the cheapest: what trials cost is at most 2 % of it, however many puts are flushed together, and less of more.
 func TestRegret(t *testing.T) {
 	const count = 10_000
-	rng := rand.New(rand.NewPCG(5, 6))
+	rng, machines := rand.New(rand.NewPCG(5, 6)), 40
+	if testing.Short() {
+		machines = 8
+	}
 	for _, c := range []struct {
 		name string
 		q    selector.Query
@@ -28,7 +31,7 @@ func TestRegret(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			worst := 0.0
-			for range 40 {
+			for range machines {
 				p := Published(testMachine())
 				truth, best := map[selector.Protocol]float64{}, 1.0
 				for _, e := range p.Estimates(c.q) { // what the model says, or up to three times that, or half of it

@@ -79,9 +79,10 @@ func TestChoiceFollowsHabits(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			e, bufs := w.Team().Engine(), make([][]byte, old+4*fresh) // that are all alive, so that no address comes again
+			// All are alive, so that no address comes again, and in a row, which is how the fewest share a place where they are remembered.
+			e, bufs, all := w.Team().Engine(), make([][]byte, old+4*fresh), make([]byte, (old+4*fresh)*bytes)
 			for i := range bufs {
-				bufs[i] = make([]byte, bytes)
+				bufs[i] = all[i*bytes:][:bytes:bytes]
 			}
 			registrations := func() uint64 {
 				s, _ := w.Registered()
