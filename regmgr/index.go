@@ -85,6 +85,9 @@ func (x *index) find(lo, hi uint64, a transport.Access) *Region {
 func (m *Manager) Known(r mem.Range, a transport.Access) (covered, stays bool) {
 	lo := r.Addr()
 	hi := lo + uint64(r.Bytes)
+	if o := m.hints.at(lo).Load(); o != nil && o.serves(lo, hi, a) && o.state() == ready { // who asks acquires it next, and finds it there
+		return true, !o.once
+	}
 	if o := m.index.find(lo, hi, a); o != nil && o.state() == ready {
 		return true, !o.once
 	}

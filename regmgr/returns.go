@@ -16,8 +16,9 @@ type returning struct {
 // Returns notes a use of r by a transfer that is called at a site, any number that tells call sites apart, and returns how many
 // transfers a registration of r made now would serve: 1 where nothing speaks for another one, up to 255 for that many or more. It goes by the uses
 // of r so far, by what became of other memory that was first used at the site, and by how much of other transfers the budget
-// lets a registration survive. It takes one short lock.
-func (m *Manager) Returns(site uint64, r mem.Range) (uses uint8) {
+// lets a registration survive. covered is Known's word that r is registered now: that is why it cannot have become other memory
+// since. It takes one short lock.
+func (m *Manager) Returns(site uint64, r mem.Range, covered bool) (uses uint8) {
 	reach := m.budget.own()
 	p := &m.returning
 	p.mu.Lock()
@@ -25,5 +26,5 @@ func (m *Manager) Returns(site uint64, r mem.Range) (uses uint8) {
 	if p.mind == nil {
 		p.mind = new(predict.Returns)
 	}
-	return p.mind.Use(site, r.Addr(), r.Bytes, reach, m.counts.collections.Load())
+	return p.mind.Use(site, r.Addr(), r.Bytes, covered, reach, m.counts.collections.Load())
 }

@@ -3,8 +3,10 @@ package predict
 // Returns foresees whether memory that a transfer uses will be used again while a registration made now would still be there.
 // Of a buffer that was seen before it is its own past that counts; of one seen for the first time that of the buffers which were
 // first used at the same call site: a program that uses each of its buffers over and over does so with the next one too, and
-// one that makes a new buffer for each transfer never comes back to any. The zero Returns has seen nothing. It belongs to one
-// goroutine at a time.
+// one that makes a new buffer for each transfer never comes back to any. A program may change its habit, so a site has credit: what
+// it foresees in vain is paid for by what came back before, byte for byte, and when that is used up it foresees nothing until
+// something comes back again. A use that is foreseen too late costs little: the second one is known by its buffer. The zero Returns
+// has seen nothing. It belongs to one goroutine at a time.
 type Returns struct {
 	moved   uint64 // bytes of all uses so far
 	buffers [1 << bufferBits]buffer
@@ -22,57 +24,46 @@ const many = 255
 
 // When a site is believed.
 const (
-	siteLeast = 4  // buffers that it must have begun
-	siteMost  = 64 // beyond that the older half counts half
+	siteLeast  = 4  // buffers that it must have begun
+	siteMost   = 64 // beyond that the older half counts half
+	siteCredit = 4  // uses that came back, of the last one's size: so much it may foresee in vain at most
 )
 
 // buffer is what is known of one buffer.
 type buffer struct {
-	addr  uint64
-	last  uint64 // what had been moved when it was used last
-	epoch uint32 // in which it was used last
-	uses  uint8  // in that epoch
-	site  uint8  // where it was used first
+	addr     uint64
+	last     uint64 // what had been moved when it was used last
+	epoch    uint32 // in which it was used last
+	uses     uint8  // in that epoch
+	site     uint8  // where it was used first
+	foreseen bool   // then: the site's credit is to be given back if it returns
 }
 
 // origin is what became of the buffers that were first used at a site.
 type origin struct {
-	hash  uint64
-	begun uint16 // buffers
-	back  uint16 // of them, came back in time
-	again uint32 // uses of them that were not the first
+	hash   uint64
+	credit uint64 // bytes
+	begun  uint16 // buffers
+	back   uint16 // of them, came back in time
+	again  uint32 // uses of them that were not the first
 }
 
 // mix64 spreads a key over a table.
 const mix64 = 0x9e3779b97f4a7c15
 
 // Use notes that a transfer of bytes at a call site uses the buffer at addr, and returns how many transfers a registration made
-// for it now would serve: 1, this one, to many. reach is how many bytes of other transfers a registration survives, 0: any number.
-// In another epoch, behind a garbage collection, what lies at an address may be another buffer: neither its past nor its site's
-// counts it.
-func (r *Returns) Use(site, addr uint64, bytes int, reach, epoch uint64) uint8 {
+// for it now would serve: 1, this one, to many. covered says that it is registered: that keeps its object alive, so what lies
+// there is what was used before. Else it may have become another buffer in another epoch, behind a garbage collection, and is
+// looked at as a new one of the site that uses it now. reach is how many bytes of other transfers a registration survives, 0: any number.
+func (r *Returns) Use(site, addr uint64, bytes int, covered bool, reach, epoch uint64) uint8 {
 	b := &r.buffers[addr*mix64>>(64-bufferBits)]
 	r.moved += uint64(bytes)
 	known := b.uses > 0 && b.addr == addr
 	away := r.moved - b.last - uint64(bytes)
 	b.last = r.moved
-	if known && b.epoch != uint32(epoch) {
-		b.epoch, b.uses = uint32(epoch), 1
-		return r.sites[b.site].forecast()
-	}
-	if known && (reach == 0 || away <= reach) {
-		s := &r.sites[b.site]
-		if b.uses == 1 {
-			s.back++
-		}
-		s.again++
-		if b.uses < many {
-			b.uses++
-		}
-		if b.uses == 2 {
-			return max(4, s.forecast())
-		}
-		return many
+	if known && (covered || b.epoch == uint32(epoch) && (reach == 0 || away <= reach)) {
+		b.epoch = uint32(epoch)
+		return r.again(b, bytes)
 	}
 	// It is new, or comes back so late that it might as well be.
 	place := uint8(site * mix64 >> (64 - siteBits))
@@ -81,9 +72,33 @@ func (r *Returns) Use(site, addr uint64, bytes int, reach, epoch uint64) uint8 {
 		*s = origin{hash: site}
 	}
 	uses := s.forecast()
+	if !covered { // else nothing is risked
+		uses = s.foresee(uses, uint64(bytes))
+	}
 	s.begin()
-	*b = buffer{addr: addr, last: r.moved, epoch: uint32(epoch), uses: 1, site: place}
+	*b = buffer{addr: addr, last: r.moved, epoch: uint32(epoch), uses: 1, site: place, foreseen: uses > 1 && !covered}
 	return uses
+}
+
+// again counts a use that is not the first.
+func (r *Returns) again(b *buffer, bytes int) uint8 {
+	s, earned := &r.sites[b.site], uint64(bytes)
+	if b.foreseen {
+		b.foreseen = false
+		earned *= 2
+	}
+	s.credit = min(s.credit+earned, max(s.credit, siteCredit*uint64(bytes)))
+	if b.uses == 1 && s.back < s.begun { // some that return were begun in the older half
+		s.back++
+	}
+	s.again++
+	if b.uses < many {
+		b.uses++
+	}
+	if b.uses == 2 {
+		return max(4, s.forecast())
+	}
+	return many
 }
 
 // begin counts a buffer more.
@@ -91,6 +106,19 @@ func (s *origin) begin() {
 	if s.begun++; s.begun == siteMost {
 		s.begun, s.back, s.again = s.begun/2, s.back/2, s.again/2
 	}
+}
+
+// foresee takes from the credit what it costs if a new buffer of so many bytes is not used so often; it returns 1 where there is not
+// as much.
+func (s *origin) foresee(uses uint8, bytes uint64) uint8 {
+	switch {
+	case uses == 1:
+	case s.credit < bytes:
+		return 1
+	default:
+		s.credit -= bytes
+	}
+	return uses
 }
 
 // forecast returns how often a buffer of the site is used if it is like those before. Most of them must have come back; the newest

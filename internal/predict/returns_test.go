@@ -43,7 +43,7 @@ func TestReturns(t *testing.T) {
 			seen := map[int]bool{}
 			late := c.reach == 3*size
 			for _, u := range c.plays {
-				got := r.Use(uint64(u.site)*977, addr(u.buffer), size, c.reach, 0)
+				got := r.Use(uint64(u.site)*977, addr(u.buffer), size, false, c.reach, 0)
 				if !seen[u.buffer] || late {
 					first = append(first, got)
 				} else {
@@ -73,9 +73,9 @@ func TestReturnsChanges(t *testing.T) {
 	next := uint64(0)
 	fresh := func(uses int) (foreseen uint8) {
 		next += 1 << 20
-		foreseen = r.Use(5, next, 1<<20, 0, 0)
+		foreseen = r.Use(5, next, 1<<20, false, 0, 0)
 		for range uses - 1 {
-			r.Use(5, next, 1<<20, 0, 0)
+			r.Use(5, next, 1<<20, false, 0, 0)
 		}
 		return foreseen
 	}
@@ -91,24 +91,70 @@ func TestReturnsChanges(t *testing.T) {
 		}
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() { fresh(2) }))
-	require.Greater(t, r.Use(6, next, 1<<20, 0, 0), uint8(1), "it is known")
-	require.EqualValues(t, 1, r.Use(6, next, 1<<20, 0, 1), "it may be another one")
+	require.Greater(t, r.Use(6, next, 1<<20, false, 0, 0), uint8(1), "it is known")
+	require.EqualValues(t, 1, r.Use(6, next, 1<<20, false, 0, 1), "it may be another one")
 }
 
-// TestCollection: what lies behind a collection at a known address begins anew, and nobody's reputation suffers.
+// TestCollection: what lies behind a collection at a known address begins anew, as a buffer of the site that uses it now.
 func TestCollection(t *testing.T) {
 	var r Returns
 	for b := range uint64(8) { // a site whose buffers come back
-		r.Use(5, b<<20, 1<<20, 0, 0)
-		r.Use(5, b<<20, 1<<20, 0, 0)
+		r.Use(5, b<<20, 1<<20, false, 0, 0)
+		r.Use(5, b<<20, 1<<20, false, 0, 0)
 	}
-	good := r.Use(5, 100<<20, 1<<20, 0, 0)
+	good := r.Use(5, 100<<20, 1<<20, false, 0, 0)
 	require.Greater(t, good, uint8(1))
-	require.Equal(t, uint8(many), r.Use(5, 0, 1<<20, 0, 0), "a third use")
-	require.Equal(t, good, r.Use(5, 0, 1<<20, 0, 1), "as any buffer of its site")
+	require.Equal(t, uint8(many), r.Use(5, 0, 1<<20, false, 0, 0), "a third use")
+	require.Equal(t, good, r.Use(5, 0, 1<<20, false, 0, 1), "as any buffer of its site")
+
+	for b := range uint64(8) { // another site makes new buffers where those were: it pays with its own reputation
+		require.Equal(t, uint8(1), r.Use(9, b<<20, 1<<20, false, 0, 2))
+	}
+	require.Greater(t, r.Use(9, 100<<20, 1<<20, true, 0, 3), uint8(1), "what is registered is what it was")
 
 	var fresh Returns
 	for epoch := range uint64(50) { // one buffer for each transfer, at one address: the collector is as fast as the program
-		require.Equal(t, uint8(1), fresh.Use(7, 1<<30, 1<<20, 0, epoch))
+		require.Equal(t, uint8(1), fresh.Use(7, 1<<30, 1<<20, false, 0, epoch))
+	}
+}
+
+// TestVain: a site whose buffers cease to come back foresees no more in vain than so many bytes as came back before, also behind collections
+// and at the same addresses, and not at all what is larger than that; and it believes again what comes back again.
+func TestVain(t *testing.T) {
+	const size = 1 << 20
+	for _, same := range []bool{false, true} {
+		var r Returns
+		next, epoch := uint64(0), uint64(0)
+		transfer := func(bytes, uses int) (foreseen uint8) {
+			next += 16 << 20
+			if same {
+				epoch++
+				next = 16 << 20
+			}
+			foreseen = r.Use(5, next, bytes, false, 0, epoch)
+			for range uses - 1 {
+				r.Use(5, next, bytes, foreseen > 1, 0, epoch)
+			}
+			return foreseen
+		}
+		for range 500 {
+			transfer(size, 6)
+		}
+		require.Greater(t, transfer(size, 6), uint8(4))
+		require.EqualValues(t, 1, transfer(2*siteCredit*size, 1), "it has never risked as much")
+		vain := 0
+		for range 100 {
+			if transfer(size, 1) > 1 {
+				vain++
+			}
+		}
+		require.Equal(t, siteCredit, vain)
+		late := 0
+		for range 100 {
+			if transfer(size, 6) == 1 {
+				late++
+			}
+		}
+		require.Less(t, late, 80, "of a window of 64 three quarters have to come back")
 	}
 }

@@ -70,27 +70,41 @@ func (h *Habits) Begin(c *eager.Chooser) {
 }
 
 // Put notes a put that is over, for when its flush is. l is where its price goes, t its trial, and took how long it took if that was
-// asked for.
-func (h *Habits) Put(l *selector.Learned, t selector.Trial, rank int, took time.Duration) {
+// asked for. Where that ends a short trial Put returns the run: if it is Wanted the caller waits for the
+// puts, and calls Flushed.
+func (h *Habits) Put(l *selector.Learned, t selector.Trial, rank int, took time.Duration) (ended Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.begun {
-		return // flushes are not looked at yet
+		return ended // flushes are not looked at yet
 	}
 	if !h.run.trial.Alike(t) || h.run.rank != rank || h.run.noted != l || h.run.puts == 0 {
-		h.run = Run{noted: l, trial: t, rank: rank, mixed: h.run.puts > 0}
+		before := h.endRun()
+		h.run = Run{noted: l, trial: t, rank: rank, mixed: before.puts > 0}
 	}
 	if !t.Wanted() {
 		h.run.trial = t // not all of it was timed
 	}
 	h.run.puts++
 	h.run.took += took
-	if h.run.puts == longestRun {
-		if t.Wanted() && !h.run.mixed {
-			l.Note(t, h.run.took.Seconds()/longestRun)
+	switch {
+	case t.Short() && h.run.puts == selector.ShortTrial:
+		return h.endRun()
+	case h.run.puts == longestRun:
+		if r := h.endRun(); r.Wanted() {
+			l.Note(t, r.took.Seconds()/longestRun)
 		}
-		h.run = Run{}
 	}
+	return ended
+}
+
+// endRun forgets the run, and returns it.
+func (h *Habits) endRun() (r Run) {
+	r, h.run = h.run, Run{}
+	if r.puts > 1 {
+		r.noted.Made(r.trial, r.puts-1)
+	}
+	return r
 }
 
 // Bypasses counts a use of memory by a small transfer, and reports whether that is to go past the slots. waited says that
@@ -148,19 +162,17 @@ func (h *Habits) await(flush bool) {
 	}
 }
 
-// FlushFollows predicts whether a flush follows a large put for which nobody waits, by where it is called from; skip is as for
-// Bypasses. It also returns the run of puts that the last one belongs to.
-func (h *Habits) FlushFollows(skip int) (flushed bool, r Run) {
-	var stack callsite.Stack
-	callsite.Here(&stack, skip)
+// FlushFollows predicts whether a flush follows a large put for which nobody waits, by its call site: any number that tells those
+// apart. It also returns the run of puts that the last one belongs to.
+func (h *Habits) FlushFollows(site uint64) (flushed bool, r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.chooser != nil:
-		flushed = h.chooser.Large(stack.Hash())
+		flushed = h.chooser.Large(site)
 		h.await(true)
 	case h.begun:
-		flushed = h.sites.Put(stack.Hash())
+		flushed = h.sites.Put(site)
 		h.await(true)
 	}
 	return flushed, h.run
@@ -186,7 +198,7 @@ func (h *Habits) Flush(rank int) (r Run) {
 		h.sites.Flushed()
 	}
 	if h.run.rank == rank {
-		r, h.run = h.run, Run{}
+		r = h.endRun()
 	}
 	h.awaiting.Store(h.run.puts > 0)
 	return r

@@ -84,28 +84,42 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRunIsNoted: the price of a run with its flush is its puts'. A long run is noted without one.
+// TestRunIsNoted: the price of a run with its flush is its puts'. A long run is noted without one, and one that is to be short ends by itself.
 func TestRunIsNoted(t *testing.T) {
 	const bytes = 128 * kib
 	q := selector.Query{Bytes: bytes, Uses: 1}
-	for _, end := range []string{"flush", "length"} {
+	for _, end := range []string{"flush", "length", "shortness"} {
 		p := Published(testMachine())
 		first, trial := p.Learned(Far).Choose(q, p.Selector, true)
+		for trial.Short() && end == "length" {
+			first, trial = p.Learned(Far).Choose(q, p.Selector, true)
+		}
 		var h Habits
 		h.Begin(chooserOf(t))
 		for try := 0; ; try++ { // it is so dear that sooner or later the other ways seem cheaper
 			require.Less(t, try, 100, end)
-			if end == "flush" {
+			switch end {
+			case "flush":
 				h.FlushFollows(0)
 				h.Put(p.Learned(Far), trial, 1, time.Second)
 				r := h.Flush(1)
 				require.True(t, r.Wanted())
 				r.Flushed(time.Second)
-			} else {
+			case "length":
 				for range longestRun {
-					h.Put(p.Learned(Far), trial, 1, time.Second)
+					require.Zero(t, h.Put(p.Learned(Far), trial, 1, time.Second))
 				}
 				require.Zero(t, h.run)
+			case "shortness":
+				require.True(t, trial.Short())
+				for range selector.ShortTrial - 1 {
+					require.Zero(t, h.Put(p.Learned(Far), trial, 1, time.Second))
+				}
+				r := h.Put(p.Learned(Far), trial, 1, time.Second)
+				require.True(t, r.Wanted())
+				require.Equal(t, selector.ShortTrial, r.puts)
+				require.Zero(t, h.run)
+				r.Flushed(time.Second)
 			}
 			if now, _ := p.Learned(Far).Choose(q, p.Selector, false); now != first {
 				break
@@ -178,7 +192,7 @@ func TestFlushFollowsWithoutCosts(t *testing.T) {
 			h.Flush(1)
 		}
 		for i := range 10 {
-			follows, _ := h.FlushFollows(0)
+			follows, _ := h.FlushFollows(1)
 			require.False(t, follows, "put %d", i)
 			h.Other()
 		}

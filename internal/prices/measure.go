@@ -2,6 +2,7 @@ package prices
 
 import (
 	"context"
+	"errors"
 
 	"gopgas/eager"
 	"gopgas/internal/mem"
@@ -83,16 +84,29 @@ func (c *Config) near() mem.Range { return c.Memory.Slice(0, c.Memory.Bytes/2) }
 func (c *Config) far() mem.Range { return c.Memory.Slice(c.Memory.Bytes/2, c.Memory.Bytes/2) }
 
 // model measures the NIC between both halves of this rank's memory.
-func (c *Config) model(ctx context.Context) (*superpipe.Model, error) {
+func (c *Config) model(ctx context.Context) (m *superpipe.Model, err error) {
 	if err := c.NIC.Connect(c.Rank); err != nil {
 		return nil, err
 	}
 	defer c.NIC.Alone()()
 	near, far := c.near(), c.far()
+	cache, err := regmgr.New(regmgr.Config{Policy: regmgr.OnDemand, Registrar: c.NIC, Sched: c.Sched, Quiet: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cache.Close()) }()
 	return superpipe.Measure(ctx, superpipe.Bench{
 		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, EP: transport.EP{Index: uint32(c.Rank)},
 		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: far.Addr(), RKey: c.Key.RKey, Longest: near.Bytes / coldest,
 		Cold: eager.MeasureBytes,
+		Pin: func(r mem.Range) error {
+			var hold regmgr.Hold
+			err := cache.Acquire(&hold, regmgr.Request{Mem: r, Access: transport.LocalWrite})
+			if err == nil {
+				cache.Release(&hold)
+			}
+			return err
+		},
 	})
 }
 

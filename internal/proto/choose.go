@@ -155,9 +155,12 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 		return selector.Bounce
 	}
 	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
+	var site callsite.Stack
+	callsite.Here(&site, framesBelow)
+	at := site.Hash()
 	var last prices.Run
 	if !waited {
-		q.Waited, last = n.small.habits.FlushFollows(framesBelow)
+		q.Waited, last = n.small.habits.FlushFollows(at)
 	}
 	if q.Waited && user.Bytes < n.direct.least {
 		if n.small.habits.Frequent(user) {
@@ -169,11 +172,9 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 	if user.Bytes > flight.Fold*n.flights.SlotBytes() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
-	var site callsite.Stack
-	callsite.Here(&site, framesBelow)
-	foreseen := reg.Returns(site.Hash(), user)
-	stays := false
-	if q.Covered, stays = reg.Known(user, t.rights()); stays {
+	covered, stays := reg.Known(user, t.rights())
+	q.Covered = covered
+	if foreseen := reg.Returns(at, user, covered); stays {
 		q.Uses = foreseen
 	}
 	origin := mem.OriginOf(user)

@@ -27,7 +27,8 @@ type small struct {
 	habits prices.Habits
 }
 
-// took notes what a get that is over has cost, or a put for when its flush is over, if anybody wants to know.
+// took notes what a get that is over has cost, or a put for when its flush is over, if anybody wants to know. At the end of a trial it
+// waits for the puts of that.
 func (n *device) took(t *journey, err error) {
 	if t.trial == (selector.Trial{}) || err != nil {
 		return
@@ -40,8 +41,22 @@ func (n *device) took(t *journey, err error) {
 		n.learned(t.r).Note(t.trial, took.Seconds())
 		return
 	}
-	n.small.habits.Put(n.learned(t.r), t.trial, t.r.Rank, took)
+	tried := n.small.habits.Put(n.learned(t.r), t.trial, t.r.Rank, took)
+	if !tried.Wanted() {
+		return
+	}
+	begun, over := n.e.Sched.Now(), false // else all puts up to the program's own flush would go on with what seems dearer
+	err = n.WaitUntil(t.name, t.r.Rank, func() bool {
+		over = !n.Pending(t.r.Rank)
+		return over || n.e.Sched.Now()-begun > longestTry // others may put to the rank without an end
+	})
+	if err == nil && over {
+		n.flushTook(tried, begun)
+	}
 }
+
+// longestTry is how long the end of a trial is waited for.
+const longestTry = 10 * time.Millisecond
 
 // enough is how many large transfers travel before their costs are measured, so that who has few to make does not wait for
 // that.

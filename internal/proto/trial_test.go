@@ -1,7 +1,9 @@
 package proto
 
 import (
+	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -164,4 +166,26 @@ func TestLearnedByKindOfPeer(t *testing.T) {
 		seen[tm.e[0].kindOf(&whole)], seen[tm.e[0].kindOf(&buckets)] = true, true
 	}
 	require.Len(t, seen, 6)
+}
+
+// TestShortTrialEnds: the first puts of a kind are a run of no more than a short trial has, though nothing is flushed: the last of it waits for all.
+func TestShortTrialEnds(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // each buffer is a new one
+	const bytes = 100_000                            // that return early
+	e, to, _ := pair(t, bytes, Registration{}, transporttest.FabricConfig{Jitter: 50 * time.Microsecond})
+	n := e.nic()
+	believe(n, func(*selector.Machine) {})
+	n.small.habits.Begin(nil)
+	var begun time.Time
+	for i := range selector.ShortTrial {
+		src := filled(bytes)
+		begun = time.Now()
+		require.NoError(t, e.Put(to, 0, src))
+		_, last := n.small.habits.FlushFollows(0)
+		_, _, again := last.Again(n.learned(to), to.Rank, selector.Query{Bytes: bytes, Uses: 1})
+		require.Equal(t, i < selector.ShortTrial-1, again, "put %d", i)
+	}
+	if n.Pending(to.Rank) { // it has waited as long as it may
+		require.Greater(t, time.Since(begun), longestTry)
+	}
 }

@@ -22,7 +22,8 @@
 // estimate, and has one that may be cheaper than is believed tried at times.
 //
 // What many puts cost that are flushed together is told with their flush: a Trial goes on from put to put (Again), its cost is
-// noted once, and when a kind's cheapest has been seen often enough only some are timed.
+// noted once, and when a kind's cheapest has been seen often enough only some are timed. Trials of what seems dearer are short (ShortTrial),
+// and have a stake: what those of one protocol were believed to cost beyond the cheapest grows no faster than the root of the transfers.
 //
 // # Invariants
 //
@@ -30,7 +31,8 @@
 //   - C2: an answer can carry the query out; None is given only where nothing can.
 //   - C3: a limit (inline payload, message, slot) is exact: no size of a class beyond one shares the answer below it.
 //   - C4: neither Select nor Cost nor Learned waits, takes a lock, or allocates.
-//   - C5: what Learned chooses can carry the query out too. Trials of what is dearer add some percent in the long run, more at first.
+//   - C5: what Learned chooses can carry the query out too. Trials of what is dearer add 4 % to the
+//     first thousand transfers of a kind, 1 % to ten thousand, and less and less; what turns out dearer than anybody believed, once more.
 //
 // # Limits
 //

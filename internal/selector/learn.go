@@ -19,7 +19,8 @@ const (
 
 // kind is what is known of one kind of transfer.
 type kind struct {
-	seen atomic.Uint32
+	seen atomic.Uint32 // choices that were made for it
+	more atomic.Uint32 // transfers, beside one for each choice
 	arms [arms]arm
 }
 
@@ -27,6 +28,7 @@ type kind struct {
 type arm struct {
 	estimate atomic.Uint32    // bits of a float32, seconds; 0: not asked for yet
 	moves    [2]atomic.Uint32 // the same, of what one move of firehoses adds to it, and of what several do
+	spent    atomic.Uint32    // the same, on trials: by how much they were dearer than the cheapest, in transfers by that
 	noted    atomic.Uint64    // bits of a float32, about the lower third of what was noted, and how often, below
 }
 
@@ -42,13 +44,23 @@ func armsOf(known bool) [arms]Protocol {
 type Trial struct {
 	place int32 // of the arm, plus one
 	quiet bool  // enough is known: the cost is not asked for
+	short bool  // it is to end soon
 }
 
 // Wanted reports whether Note is to be called for it.
 func (t Trial) Wanted() bool { return t.place != 0 && !t.quiet }
 
 // Quiet is the trial without a wish for its cost.
-func (t Trial) Quiet() Trial { return Trial{t.place, true} }
+func (t Trial) Quiet() Trial {
+	t.quiet = true
+	return t
+}
+
+// ShortTrial is how many transfers that are waited for together a short trial has at most.
+const ShortTrial = 16
+
+// Short reports whether the trial is to be short: one of what seems dearer, or one of the first of a kind, that tell what it costs at all.
+func (t Trial) Short() bool { return t.short }
 
 // Alike reports whether both are trials of the same protocol for the same kind of transfer.
 func (t Trial) Alike(o Trial) bool { return t.place == o.place }
@@ -74,24 +86,28 @@ func (t Trial) Again(q Query) (Protocol, bool) {
 // price is what is believed of an arm.
 type price struct {
 	seconds float64
-	noted   uint32 // how often it was seen; 0: seconds is an estimate
+	noted   uint32  // how often it was seen; 0: seconds is an estimate
+	spent   float64 // on trials
 }
 
 // When something is tried that seems to cost more than the cheapest.
 const (
-	settled    = 4    // transfers of a kind before anything is
-	pause      = 4    // transfers from one trial of what is not believed yet to the next
-	trials     = 4    // until it is believed
+	settled    = 4    // choices of a kind before anything is
+	pause      = 4    // choices from one trial to the next
+	trials     = 4    // until what was noted is believed
 	hope       = 0.75 // of its estimate is what it is hoped to cost
-	againPause = 64   // transfers from one trial of something else that was tried to the next
-	againBelow = 1.5  // of the cheapest: what costs more is tried more seldom
+	againPause = 16   // choices from one trial of something that is believed to the next
 	often      = 16   // uses from which on a registration is not lost if it was a trial
-	doubtPause = 16   // transfers from one trial of what seems far off by an estimate alone to the next
+	doubtPause = 16   // choices from one trial of what seems far off by an estimate alone to the next
 	doubt      = 0.1  // of such an estimate is what it may cost: it was made in another state of the NIC
-	farPause   = 1024
-	farBelow   = 8
-	noteAll    = 64 // transfers of a kind from which on only some of the cheapest's costs are asked for
+	noteAll    = 64   // choices of a kind from which on only some of the cheapest's costs are asked for
 	noteEach   = 8
+	young      = 16 // choices of a kind that are short
+
+	// What all trials of one protocol may cost beyond the cheapest, in transfers by that: so much at first, and so many times the root of
+	// the transfers so far. The three of them take 4 % of 1000 transfers at most, 1 % of 10000, and 0.1 % of a million, beside what is a surprise once.
+	stake = 4
+	share = 0.3
 )
 
 // Choose is Select by what was learned, as far as there is anything. If note is set the transfer is one whose cost can be told:
@@ -118,15 +134,11 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 	if known && !q.Covered { // the registration is no part of what registered transfers cost, but its share is to be paid
 		prices[0].seconds += s.m.Model.Register(float64(q.Bytes)) / float64(q.Uses)
 		if q.Uses < often {
-			prices[0].noted = trials // it is not tried: that would be paid in vain
+			prices[0].noted, prices[0].spent = trials, math.Inf(1) // it is not tried: that would be paid in vain
 		}
 	}
-	n := uint32(0)
 	if q.Moves > 0 {
 		note = false // what a move takes is no part of what transfers of the kind cost
-	}
-	if note {
-		n = k.seen.Add(1)
 	}
 	best := cheapest(&prices)
 	if best < 0 {
@@ -138,15 +150,20 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		}
 		return all[best], Trial{}
 	}
-	i := pick(&prices, best, n)
-	if known && !q.Covered && i == 0 && q.Uses < often {
-		return Register, Trial{}
+	n, i, quiet := uint32(0), best, true
+	if note {
+		n = k.seen.Add(1)
+		i = k.pick(&prices, best, n)
+		quiet = i == best && n > noteAll && n%noteEach != 0
 	}
+	t := Trial{int32(at*arms+i) + 1, quiet, i != best || n <= young && n > 0}
 	if known && !q.Covered && i == 0 { // with the registration it would cost more than what is compared
-		return Register, Trial{int32(at*arms+i) + 1, true}
+		if q.Uses < often {
+			return Register, Trial{}
+		}
+		return Register, t.Quiet()
 	}
-	quiet := n == 0 || i == best && n > noteAll && n%noteEach != 0
-	return all[i], Trial{int32(at*arms+i) + 1, quiet}
+	return all[i], t
 }
 
 // cheapest returns the place of the lowest price, -1 where nothing can do it.
@@ -160,27 +177,64 @@ func cheapest(prices *[arms]price) int {
 	return best
 }
 
-// pick returns the place of the cheapest price, best, or at times that of another one that may be cheaper than is believed; n
-// counts the transfers.
-func pick(prices *[arms]price, best int, n uint32) int {
-	if n < settled || n%pause != 0 && n%againPause >= arms && n%farPause-againPause/2 >= arms { // none of what follows
+// pick is the function of this name for choice n, and notes what a trial is believed to cost.
+func (k *kind) pick(prices *[arms]price, best int, n uint32) int {
+	if !mayTry(n) {
 		return best
 	}
-	least := prices[best].seconds
+	for i := range prices {
+		prices[i].spent += k.arms[i].trialed()
+	}
+	more := float64(k.more.Load())
+	each := min(ShortTrial, 1+more/float64(n)) // transfers of a trial
+	i := pick(prices, best, n, float64(n)+more, each)
+	if i != best {
+		a, p := &k.arms[i], &prices[i]
+		a.spent.Store(math.Float32bits(float32(p.spent + p.regret(prices[best].seconds, each))))
+	}
+	return i
+}
+
+// mayTry reports whether choice n may be one for a trial.
+func mayTry(n uint32) bool { return n >= settled && n%pause == 0 }
+
+// pick returns the place of the cheapest price, best, or at times that of another one that may be cheaper than is believed, if its trials have
+// cost little so far. n counts the choices, made the transfers, and each is how many of these a trial has.
+func pick(prices *[arms]price, best int, n uint32, made, each float64) int {
+	if !mayTry(n) {
+		return best
+	}
+	least, may := prices[best].seconds, stake+share*math.Sqrt(made)
 	for i, p := range prices {
+		if i == best || math.IsInf(p.seconds, 1) || p.spent+p.regret(least, each) > may {
+			continue
+		}
+		turn := n%againPause == uint32(i)*pause
 		switch {
-		case i == best:
-		case p.noted == 0 && n%pause == 0 && p.seconds*hope < least, 0 < p.noted && p.noted < trials && n%pause == 0:
+		case p.noted == 0 && p.seconds*hope < least, 0 < p.noted && p.noted < trials, p.noted >= trials && turn:
 			return i
 		case p.noted == 0 && n > doubtPause && n%doubtPause == 0 && p.seconds*doubt < least:
-			return i
-		case p.noted >= trials && n%againPause == uint32(i) && p.seconds < againBelow*least:
-			return i
-		case n%farPause == againPause/2+uint32(i) && p.seconds < farBelow*least:
 			return i
 		}
 	}
 	return best
+}
+
+// regret is by how much a trial of so many transfers is dearer than the cheapest, in transfers by that. What was noted only a few times
+// may have been noted in bad moments, the first of something more than that, so that only half of it is believed.
+func (p *price) regret(least, each float64) float64 {
+	seconds := p.seconds
+	if 0 < p.noted && p.noted < trials {
+		seconds /= 2
+	}
+	return each * max(0, seconds/least-1)
+}
+
+// Made tells how many transfers were made by one choice, beside the first.
+func (l *Learned) Made(t Trial, more int) {
+	if t.place != 0 && more > 0 {
+		l.kinds[int(t.place-1)/arms].more.Add(uint32(more))
+	}
 }
 
 // Note tells what a transfer has cost, in seconds.
@@ -208,7 +262,7 @@ func (l *Learned) Note(t Trial, seconds float64) {
 // price returns what is believed of an arm.
 func (a *arm) price(p Protocol, q *Query, s *Selector) price {
 	if w := a.noted.Load(); w != 0 {
-		return price{float64(math.Float32frombits(uint32(w >> 32))), uint32(w)}
+		return price{float64(math.Float32frombits(uint32(w >> 32))), uint32(w), 0}
 	}
 	e := a.estimate.Load()
 	if e == 0 {
@@ -216,6 +270,9 @@ func (a *arm) price(p Protocol, q *Query, s *Selector) price {
 	}
 	return price{seconds: float64(math.Float32frombits(e))}
 }
+
+// trialed is what trials of an arm have cost.
+func (a *arm) trialed() float64 { return float64(math.Float32frombits(a.spent.Load())) }
 
 // estimated computes an arm's estimate.
 func (a *arm) estimated(p Protocol, q Query, s *Selector) uint32 {

@@ -74,30 +74,39 @@ func TestLearnedFollows(t *testing.T) {
 	require.Equal(t, Register, spend(9000, map[Protocol]float64{Register: 1.2e-3, Bounce: 4e-3, Pipe: 9e-3, Hybrid: 2e-3}))
 }
 
-// TestPick: trials are rare, of what may be cheaper, and never of what cannot be.
+// TestPick: trials are rare, of what may be cheaper, never of what cannot be, and all together cheap.
 func TestPick(t *testing.T) {
 	inf := s0.Cost(Inline, Query{Get: true})
+	others := func(first price) [arms]price { return [arms]price{first, {2.5, 9, 0}, {90, 0, 0}, {inf, 0, 0}} }
 	for _, c := range []struct {
-		name   string
-		prices [arms]price
-		n      uint32
-		want   int
+		name string
+		p    price
+		n    uint32
+		made float64 // beside n
+		each float64
+		want int
 	}{
-		{"the cheapest", [arms]price{{3, 0}, {2, 0}, {4, 0}, {inf, 0}}, 1, 1},
-		{"what is hoped of", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * pause, 0},
-		{"not each time", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2*pause + 1, 1},
-		{"not what is far off", [arms]price{{9, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * pause, 1},
-		{"but after some time", [arms]price{{9, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * doubtPause, 0},
-		{"again, at times", [arms]price{{3, trials}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * againPause, 0},
-		{"not soon", [arms]price{{3, trials}, {2.5, 9}, {90, 0}, {inf, 0}}, againPause + 50, 1},
-		{"not what was dear", [arms]price{{5, trials}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * againPause, 1},
-		{"but once in a long time", [arms]price{{5, trials}, {2.5, 9}, {90, 0}, {inf, 0}}, farPause + againPause/2, 0},
-		{"a second time, since the first was dear", [arms]price{{50, 1}, {2.5, 9}, {90, 0}, {inf, 0}}, 2 * pause, 0},
-		{"not before anything is known", [arms]price{{3, 0}, {2.5, 9}, {90, 0}, {inf, 0}}, 0, 1},
+		{"the cheapest", price{3, 0, 0}, 1, 0, 1, 1},
+		{"what is hoped of", price{3, 0, 0}, 2 * pause, 0, 1, 0},
+		{"not each time", price{3, 0, 0}, 2*pause + 1, 0, 1, 1},
+		{"not what is far off", price{9, 0, 0}, 2 * pause, 0, 1, 1},
+		{"but after some time", price{9, 0, 0}, 2 * doubtPause, 0, 1, 0},
+		{"again, at times", price{3, trials, 0}, 2 * againPause, 0, 1, 0},
+		{"not soon", price{3, trials, 0}, 2*againPause + pause, 0, 1, 1},
+		{"not if that has cost enough", price{3, trials, 10}, 5 * againPause, 0, 1, 1},
+		{"but in the long run", price{3, trials, 10}, 40 * againPause, 0, 1, 0},
+		{"what is dear is tried late", price{25, trials, 0}, againPause, 0, 1, 1},
+		{"and tried", price{25, trials, 0}, 20 * againPause, 0, 1, 0},
+		{"a second time, since the first may have been dear", price{50, 1, 0}, 20 * againPause, 0, 1, 0},
+		{"not soon either", price{50, 1, 0}, againPause, 0, 1, 1},
+		{"a trial of many transfers is dear", price{3.3, 0, 0}, 2 * pause, 0, ShortTrial, 1},
+		{"but they are many", price{3.3, 0, 0}, 2 * pause, 1000, ShortTrial, 0},
+		{"not before anything is known", price{3, 0, 0}, 0, 0, 1, 1},
 	} {
-		require.Equal(t, c.want, pick(&c.prices, cheapest(&c.prices), c.n), c.name)
+		prices := others(c.p)
+		require.Equal(t, c.want, pick(&prices, cheapest(&prices), c.n, float64(c.n)+c.made, c.each), c.name)
 	}
-	require.Equal(t, -1, cheapest(&[arms]price{{inf, 0}, {inf, 0}, {inf, 0}, {inf, 0}}), "nothing can")
+	require.Equal(t, -1, cheapest(&[arms]price{{seconds: inf}, {seconds: inf}, {seconds: inf}, {seconds: inf}}), "nothing can")
 }
 
 // TestAgain: transfers of a kind that are waited for together travel alike, and no others.
@@ -135,7 +144,7 @@ func TestNotesBecomeRare(t *testing.T) {
 	s := cluster().Selector(0)
 	var l Learned
 	wanted, others := 0, 0
-	for i := range 4 * farPause {
+	for i := range 4096 {
 		p, trial := l.Choose(Query{Bytes: 1 << 20, Covered: true, Waited: true}, s, true)
 		if i < noteAll-1 {
 			require.True(t, trial.Wanted())
@@ -150,7 +159,7 @@ func TestNotesBecomeRare(t *testing.T) {
 		l.Note(trial, map[Protocol]float64{Direct: 1e-3, Bounce: 1.2e-3, Pipe: 1.3e-3}[p])
 	}
 	require.Positive(t, others)
-	require.Less(t, wanted, 4*farPause/noteEach+noteAll+others)
+	require.Less(t, wanted, 4096/noteEach+noteAll+others)
 }
 
 // TestNoHelperNoHybrid: without a core for its helper the hybrid is not chosen, nor tried.

@@ -24,6 +24,9 @@ type Bench struct {
 	Longest     int           // transfer to try, bytes; 0: all of Local
 	Cold        int           // bytes to copy long transfers out of, taken for some milliseconds: more than caches hold; less than four times Longest: that
 	Hurry       func() bool   // whether to be content with what has been tried once; nil: no
+
+	// Pin registers memory and gives it back, as the program's transfers have it done; nil: the NIC alone.
+	Pin func(r mem.Range) error
 }
 
 // How Measure works: all is tried in turn, some times over, so that a disturbance of some length does not spoil all tries
@@ -58,15 +61,18 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 	var what []task
 	for _, n := range b.sizes(longest) {
 		sizes = append(sizes, n)
-		what = append(what, task{n, func() error { return b.move(ctx, transport.OpWrite, 1, 0, n) }},
-			task{n, func() error { return b.move(ctx, transport.OpRead, 1, 0, n) }})
+		what = append(what, task{bytes: n, f: func() error { return b.move(ctx, transport.OpWrite, 1, 0, n) }},
+			task{bytes: n, f: func() error { return b.move(ctx, transport.OpRead, 1, 0, n) }})
 	}
-	what = append(what, task{count * small, func() error { return b.move(ctx, transport.OpWrite, count, 0, min(small, longest)) }})
+	what = append(what, task{bytes: count * small, f: func() error { return b.move(ctx, transport.OpWrite, count, 0, min(small, longest)) }})
 	took, err := b.times(what...)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Copy: b.copies(max(Block, longest))}
+	most := coldest * max(Block, longest)
+	cold := mem.Of(make([]uint64, max(most, b.Cold)/8+1))
+	clear(cold.Data())
+	m := &Model{Copy: b.copies(cold, most)}
 	for i, n := range sizes {
 		m.Writes = append(m.Writes, cost.Sample{N: n, Nanos: float64(took[2*i])})
 		m.Reads = append(m.Reads, cost.Sample{N: n, Nanos: float64(took[2*i+1])})
@@ -80,7 +86,8 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 	if m.Slowed, err = b.slowed(ctx, longest, m.Net); err != nil {
 		return nil, fmt.Errorf("measure copies beside large transfers: %w", err)
 	}
-	if err := b.register(m, longest); err != nil {
+	wake := func() error { return b.move(ctx, transport.OpWrite, 1, 0, min(small, longest)) }
+	if err := b.register(m, cold, longest, wake); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -211,6 +218,11 @@ func (b *Bench) once(t task) (took time.Duration, err error) {
 
 // row returns how long a task takes that is done n times.
 func (b *Bench) row(t task, n int) (time.Duration, error) {
+	if t.before != nil {
+		if err := t.before(); err != nil {
+			return 0, err
+		}
+	}
 	began := b.Sched.Now()
 	for range n {
 		if err := t.f(); err != nil {
@@ -222,8 +234,9 @@ func (b *Bench) row(t task, n int) (time.Duration, error) {
 
 // task is something that moves so many bytes.
 type task struct {
-	bytes int
-	f     func() error
+	bytes  int
+	f      func() error
+	before func() error // a row of it, nil: nothing
 }
 
 // move makes n writes or reads of some bytes at a place and waits until all are reported.
@@ -272,10 +285,8 @@ func (b *Bench) moving(ctx context.Context, kind transport.Kind, n, at, bytes in
 // copies measures B_copy(L) at powers of two, as the first transfer of a buffer copies: out of a source that is in no cache of
 // a core, since each copy goes on where the one before has ended, into a slot. Long ones go through so much memory that it is in none of the machine's,
 // and the last is long: that needs no registration, and so is measured also where the transfers that are tried are shorter.
-func (b *Bench) copies(longest int) func(bytes float64) float64 {
-	most := coldest * longest
-	from, to := mem.Of(make([]uint64, max(most, b.Cold)/8+1)), mem.Of(make([]uint64, copySlot/8))
-	clear(from.Data())
+func (b *Bench) copies(from mem.Range, most int) func(bytes float64) float64 {
+	to := mem.Of(make([]uint64, copySlot/8))
 	clear(to.Data())
 	var sizes, speeds []float64
 	var what []task
@@ -287,7 +298,7 @@ func (b *Bench) copies(longest int) func(bytes float64) float64 {
 			within = from.Bytes
 		}
 		sizes, rounds = append(sizes, float64(n)), append(rounds, r)
-		what = append(what, task{n, func() error {
+		what = append(what, task{bytes: n, f: func() error {
 			for range r {
 				if start+n > within {
 					start = 0
@@ -329,17 +340,28 @@ func between(xs, ys []float64, x float64) float64 {
 	return ys[i-1] + (x-xs[i-1])/(xs[i]-xs[i-1])*(ys[i]-ys[i-1])
 }
 
-// register measures T_reg: registering and deregistering one block and everything.
-func (b *Bench) register(m *Model, longest int) error {
-	all := mem.Of(make([]uint64, longest/8+1))
-	clear(all.Data())
-	try := func(n int) task {
-		return task{n, func() error {
-			r, err := b.NIC.Register(all.Slice(0, n), transport.LocalWrite)
+// register measures T_reg: registering and deregistering one block, and as much as the longest. Each try is of the memory behind that of the one
+// before, as first transfers are: what the kernel keeps of pages that have just been registered is in its caches. And wake comes first: a NIC that
+// is a program looks for work for a while after a transfer, beside what registers for the next one.
+func (b *Bench) register(m *Model, all mem.Range, longest int, wake func() error) error {
+	pin, start := b.Pin, 0
+	if pin == nil {
+		pin = func(r mem.Range) error {
+			reg, err := b.NIC.Register(r, transport.LocalWrite)
 			if err != nil {
 				return err
 			}
-			return b.NIC.Deregister(r)
+			return b.NIC.Deregister(reg)
+		}
+	}
+	try := func(n int) task {
+		return task{bytes: n, before: wake, f: func() error {
+			if start+n > all.Bytes {
+				start = 0
+			}
+			r := all.Slice(start, n)
+			start += max(n, Block)
+			return pin(r)
 		}}
 	}
 	took, err := b.times(try(min(small, longest)), try(longest))

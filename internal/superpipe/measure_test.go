@@ -132,3 +132,34 @@ func TestRatioBesideTheNIC(t *testing.T) {
 	p := PlanPut(m, 1<<20, Rules{Slot: 1 << 17})
 	require.InDelta(t, 1, p.Ratio, 0, "what does not outrun the wire beside it is sent in equal chunks")
 }
+
+// TestRegistersByTurns: registrations are tried as the program's are done, each of other memory than the one before, and behind a transfer; what
+// stops one is Measure's error.
+func TestRegistersByTurns(t *testing.T) {
+	ds, _ := openFabric(transporttest.FabricConfig{})(t, 2)
+	closeAll(t, ds)
+	b := bench(t, ds, 256<<10)
+	var last mem.Range
+	polls, seen, pinned := 0, 0, 0
+	b.Poll = func(cq []transport.Completion) (int, error) {
+		polls++
+		return ds[0].Poll(cq)
+	}
+	b.Pin = func(r mem.Range) error {
+		if r.Bytes == 256<<10 {
+			pinned++
+			require.NotEqual(t, last.Addr(), r.Addr())
+			require.Greater(t, polls, seen, "the NIC has had nothing to do since the last one")
+			last, seen = r, polls
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	}
+	m, err := Measure(t.Context(), b)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, pinned, fewTries)
+	require.Less(t, m.Reg, 270e6, "256 KiB take a millisecond")
+	b.Pin = func(mem.Range) error { return context.Canceled }
+	_, err = Measure(t.Context(), b)
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -23,13 +23,13 @@ func (m *Model) Toward(ctx context.Context, b Bench) error {
 		if s.N > longest {
 			break
 		}
-		what = append(what, task{s.N, func() error { return b.move(ctx, transport.OpRead, 1, 0, s.N) }})
+		what = append(what, task{bytes: s.N, f: func() error { return b.move(ctx, transport.OpRead, 1, 0, s.N) }})
 	}
 	if len(what) == 0 {
 		return fmt.Errorf("measure transfers with a peer: %d bytes of its memory are too few", longest)
 	}
 	count, least := max(2, min(burst, b.NIC.Caps().MaxPost)), m.Reads[0].N
-	what = append(what, task{count * least, func() error { return b.move(ctx, transport.OpRead, count, 0, least) }})
+	what = append(what, task{bytes: count * least, f: func() error { return b.move(ctx, transport.OpRead, count, 0, least) }})
 	took, err := b.times(what...)
 	if err != nil {
 		return err

@@ -68,3 +68,70 @@ func TestChoiceIsOfTheMachine(t *testing.T) {
 		})
 	}
 }
+
+// TestChoiceFollowsHabits: a program gets into the same buffers over and over, then, by the same line of it, into a new one each time. After a
+// few it is believed: the new habit costs no more than that few registrations beyond the best that can be forced for it.
+func TestChoiceFollowsHabits(t *testing.T) {
+	const bytes, old, uses, fresh, vain = 256 << 10, 50, 20, 60, 4
+	for _, model := range []simnic.Model{simnic.Graphene(), simnic.Modern()} {
+		pgastest.RunSim(t, pgastest.SimConfig{Ranks: 2, Model: model}, func(ctx context.Context, w *pgas.World) error {
+			win, err := window.Allocate[byte](ctx, w.Team(), bytes)
+			if err != nil {
+				return err
+			}
+			// All are alive, so that no address comes again, and in a row, which is how the fewest share a place where they are remembered.
+			e, bufs, all := w.Team().Engine(), make([][]byte, old+4*fresh), make([]byte, (old+4*fresh)*bytes)
+			for i := range bufs {
+				bufs[i] = all[i*bytes:][:bytes:bytes]
+			}
+			registrations := func() uint64 {
+				s, _ := w.Registered()
+				return s.Registrations
+			}
+			gets := func(bufs [][]byte, times int) (took time.Duration, registered uint64, err error) {
+				begun, before := e.Sched.Now(), registrations()
+				for _, b := range bufs {
+					for range times {
+						err = errors.Join(err, win.Get(1, 0, b))
+					}
+				}
+				return e.Sched.Now() - begun, registrations() - before, err
+			}
+			best, took, direct, registered := time.Hour, time.Duration(0), time.Duration(0), uint64(0)
+			for i := 0; w.Rank() == 0 && i < 5; i++ { // one line: what calls the library is the same, all the way up
+				some, times, force := bufs[max(0, i-1)*fresh:][:fresh], 1, selector.None
+				switch i {
+				case 0:
+					some, times = bufs[len(bufs)-old:], uses
+				case 2, 3, 4:
+					force = [...]selector.Protocol{selector.Bounce, selector.Direct, selector.Pipe}[i-2]
+				}
+				e.Force(force)
+				now, more, err := gets(some, times)
+				switch {
+				case err != nil:
+					return err
+				case i == 0:
+					require.EqualValues(t, old, more, "what comes back pays on %s", model.Name)
+				case i == 1:
+					took, registered = now, more
+				case force == selector.Direct:
+					direct = now
+				}
+				if i > 1 {
+					best = min(best, now)
+				}
+			}
+			if w.Rank() == 0 {
+				e.Force(selector.None)
+				t.Logf("%s: %d of %d registered in vain, %v; the best that is forced %v", model.Name, registered, fresh, took, best)
+				require.LessOrEqual(t, registered, uint64(vain), model.Name)
+				require.LessOrEqual(t, took, best+vain*direct/fresh, model.Name)
+			}
+			if err := win.Fence(ctx); err != nil {
+				return err
+			}
+			return win.Free(ctx)
+		})
+	}
+}
