@@ -114,7 +114,7 @@ func TestPlan(t *testing.T) {
 	} {
 		l := rxe
 		c.change(&l)
-		s, err := plan(&l, c.size)
+		s, err := plan(&l, c.size, -1)
 		if c.post == 0 {
 			var limit *transport.LimitError
 			require.ErrorAs(t, err, &limit)
@@ -127,6 +127,32 @@ func TestPlan(t *testing.T) {
 		require.LessOrEqual(t, s.cqe, int(l.MaxCQE))
 		require.GreaterOrEqual(t, s.cqe, s.pairs*(s.post+1)+s.recvs, "the queue can overflow")
 		require.Less(t, s.post, int(l.MaxSends), "no room for the drain")
+	}
+}
+
+// TestPlanUnderLimit: where little may be pinned the rings are short, and what is left is divided among the ranks of a process.
+func TestPlanUnderLimit(t *testing.T) {
+	rxe := ibv.Limits{MaxSends: 1 << 20, MaxSGE: 32, MaxCQE: 32767, MaxRecvs: 1 << 20, MaxReads: 128, MaxInitReads: 128}
+	const mib = 1 << 20
+	for _, c := range []struct {
+		limit    int64
+		size     int
+		together bool
+		post     int
+		part     int64
+	}{
+		// Three ranks: 19 pairs, so 19*129+1024 completions of 64 bytes, 1024 receives of 32, 3*129 operations of 320.
+		{-1, 3, true, 128, -1},
+		{8 * mib, 3, false, 128, 8*mib - (3475*64 + 32<<10 + 387*320)},
+		{8 * mib, 3, true, 64, 8*mib/3 - (2259*64 + 32<<10 + 195*320)},
+		{8 * mib, 1, true, 128, 8*mib - (3217*64 + 32<<10 + 129*320)},
+		{64 << 10, 1, true, 16, 1}, // nothing is left: whoever registers then is told so
+	} {
+		s, err := plan(&rxe, c.size, limitOf(c.limit, c.size, c.together))
+		require.NoError(t, err)
+		require.Equal(t, c.post, s.post, "%+v", c)
+		require.Equal(t, s.pairs*(s.post+1)+s.recvs, s.cqe, "the queue can overflow")
+		require.Equal(t, c.part, s.part(c.limit, c.size, c.together), "%+v", c)
 	}
 }
 

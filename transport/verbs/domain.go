@@ -108,7 +108,7 @@ var errConfig = errors.New("a rank below the size and a scheduler are needed")
 // open makes all that Close ends.
 func (d *domain) open() error {
 	var err error
-	if d.sizes, err = plan(&d.port.limits, d.size); err != nil {
+	if d.sizes, err = plan(&d.port.limits, d.size, limitOf(d.memlock, d.size, d.sched.OneProcess())); err != nil {
 		return err
 	}
 	d.nic.CQE, d.nic.Recvs, d.nic.RecvSGE = uint32(d.sizes.cqe), uint32(d.sizes.recvs), 1
@@ -180,7 +180,7 @@ func (d *domain) makeCaps(inline int) transport.Caps {
 		Sends: d.nic.Recvs != 0, WriteImm: d.nic.Recvs != 0,
 	}
 	if d.memlock >= 0 {
-		c.MaxPinned = d.memlock
+		c.MaxPinned = d.sizes.part(d.memlock, d.size, d.sched.OneProcess())
 	}
 	if d.budget > 0 && (c.MaxPinned == 0 || d.budget < c.MaxPinned) {
 		c.MaxPinned = d.budget
