@@ -32,7 +32,7 @@ func TestAfford(t *testing.T) {
 	_, err := open(1)
 	require.ErrorAs(t, err, &limit)
 	require.Contains(t, limit.Found, "1 byte that it may register")
-	require.Regexp(t, `^\d+\.\d MiB in all`, limit.Needed)
+	require.Regexp(t, `^\d+\.\d [KM]iB in all`, limit.Needed)
 	require.Regexp(t, `^PGAS_MAX_PINNED=\d+M or more`, limit.Setting)
 
 	e, err := open(1 << 30)
