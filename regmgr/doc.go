@@ -66,7 +66,7 @@
 //	Manager.mu      (index, idle list, lifetimes; never held while the NIC registers or anybody waits)
 //	  Budget.mu     (Promise is called under its caller's lock)
 //
-// Victims, Buckets and Remote are called without any of these; the lock of their owner comes first where he calls Uses, RemoteMark,
+// Victims, Remote and who registers exposed memory are called without any of these; the lock of their owner comes first where he calls Uses, RemoteMark,
 // RemoteCalled or RemoteDone.
 //
 // # Concurrency

@@ -7,28 +7,28 @@ import (
 	"gopgas/transport"
 )
 
-// Bucket is a piece of exposed memory that is registered as a whole.
-type Bucket struct {
-	ID    uint64 // among those of the memory
-	Mem   mem.Range
-	Ready bool // it is registered
+// bucket is a piece of exposed memory that is registered as a whole.
+type bucket struct {
+	id    uint64 // among those of the memory
+	ready bool   // it was registered before
 }
 
-// Buckets are the registrations of exposed memory that its owner makes for other ranks, under the manager's budget (Lend). His own transfers
+// buckets are the registrations of exposed memory that its owner makes for other ranks, under the manager's budget (Lend). His own transfers
 // use them, too. The methods are called without any lock of the manager's. *hose.Set has them.
-type Buckets interface {
-	// Find returns the bucket whose registration serves r, which lies in the memory; ok is false where r is better off with one of its own.
-	Find(r mem.Range) (b Bucket, ok bool)
+type buckets interface {
+	// Find returns the bucket whose registration serves r, which lies in the memory: its number among the memory's, all of it, and whether it
+	// is registered; ok is false where r is better off with a registration of its own.
+	Find(r mem.Range) (id uint64, whole mem.Range, ready, ok bool)
 	// Pin has the bucket registered, if it is not, and keeps it so until Unpin. It does not wait; any error is a refusal.
-	Pin(b Bucket) (transport.Region, error)
+	Pin(id uint64) (transport.Region, error)
 	// Unpin ends that. The bucket is deregistered unless other ranks use it; freed are the bytes of which there are more then.
-	Unpin(b Bucket) (freed int64)
+	Unpin(id uint64) (freed int64)
 }
 
-// Expose tells that the owner of r exposes it bucket by bucket, until the lifetime that it returns is over: then this rank's own transfers
+// Expose tells that the owner of r exposes it bucket by bucket, and who registers them, until the lifetime that it returns is over: then this rank's own transfers
 // use the same registrations as the others', where one bucket serves them, and what they have registered otherwise of r stays as in any
 // lifetime, whosever memory it is. Memory that is exposed twice is looked for in the first one.
-func (m *Manager) Expose(r mem.Range, in Buckets) *Lifetime {
+func (m *Manager) Expose(r mem.Range, in buckets) *Lifetime {
 	l := &Lifetime{m: m, lo: r.Addr(), hi: r.Addr() + uint64(r.Bytes), in: in}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,13 +91,13 @@ const mostSpare = 4
 // join has the request served by the registration of a bucket of the exposed memory l, and takes a reference, but for a use to come. r is
 // nil where there is none for it, or no room: then the request needs a registration of its own. again is as for register.
 func (m *Manager) join(l *Lifetime, q Request) (r *Region, again bool) {
-	b, ok := l.in.Find(mem.Hidden(q.Mem)) // which is on no stack
+	id, whole, cached, ok := l.in.Find(mem.Hidden(q.Mem)) // which is on no stack
 	if !ok {
 		return nil, false
 	}
 	r = &Region{
-		access: transport.AllAccess, origin: mem.Foreign, place: -1, lifetime: l, bucket: &b, mem: mem.Hidden(b.Mem),
-		lo: b.Mem.Addr(), hi: b.Mem.Addr() + uint64(b.Mem.Bytes), pages: mem.Pages(b.Mem, m.page),
+		access: transport.AllAccess, origin: mem.Foreign, place: -1, lifetime: l, bucket: &bucket{id, cached}, mem: mem.Hidden(whole),
+		lo: whole.Addr(), hi: whole.Addr() + uint64(whole.Bytes), pages: mem.Pages(whole, m.page),
 	}
 	bytes := int64(r.pages) * int64(m.page)
 	if !m.roomBeside(bytes, r.pages > mostSpare*mem.Pages(q.Mem, m.page), q.ahead) {
@@ -108,12 +108,12 @@ func (m *Manager) join(l *Lifetime, q Request) (r *Region, again bool) {
 		m.budget.part(bytes, 1)
 		return nil, again
 	}
-	if r.key, err = l.in.Pin(b); err != nil {
+	if r.key, err = l.in.Pin(id); err != nil {
 		m.unenter(r)
 		return nil, false
 	}
 	m.counts.joined.Add(1)
-	if !b.Ready && !q.ahead {
+	if !cached && !q.ahead {
 		m.counts.joinedCold.Add(1)
 	}
 	m.begin(r, q.ahead)
@@ -135,7 +135,7 @@ func (m *Manager) roomBeside(bytes int64, wide, ahead bool) bool {
 
 // leave is drop for a region that is a bucket.
 func (m *Manager) leave(r *Region) {
-	freed := r.lifetime.in.Unpin(*r.bucket)
+	freed := r.lifetime.in.Unpin(r.bucket.id)
 	m.counts.freed.Add(uint64(freed))
 	m.forget(r)
 	r.word.Store(word(dead, 0, 0))

@@ -89,7 +89,7 @@ func (m *Manager) Known(r mem.Range, a transport.Access) (covered, stays bool) {
 		return true, !o.once
 	}
 	if l := m.exposureAt(lo, hi); l != nil && m.cfg.Policy != Bounce {
-		if b, ok := l.in.Find(mem.Hidden(r)); ok && b.Ready {
+		if _, _, cached, ok := l.in.Find(mem.Hidden(r)); ok && cached {
 			return true, m.keeps.Load()
 		}
 	}

@@ -13,7 +13,7 @@ type Lifetime struct {
 	m      *Manager
 	lo, hi uint64
 	ended  bool    // guarded by Manager.mu
-	in     Buckets // of exposed memory; nil: it is none
+	in     buckets // of exposed memory; nil: it is none
 }
 
 // Keep begins a lifetime for the memory of b, which lies outside the Go heap and in no other lifetime. Go memory needs

@@ -40,7 +40,7 @@ type Region struct {
 	key    transport.Region // valid while ready
 
 	once   bool    // deregister when the last reference goes
-	bucket *Bucket // whose registration this is; nil: it has its own
+	bucket *bucket // whose registration this is; nil: it has its own
 
 	mem      mem.Range
 	pages    int

@@ -183,7 +183,7 @@ func (m *Manager) enter(r *Region, ahead bool) (again bool, err error) {
 		return !rights
 	})
 	switch {
-	case ahead, r.bucket != nil && r.bucket.Ready:
+	case ahead, r.bucket != nil && r.bucket.ready:
 	case rights:
 		m.counts.missRights.Add(1)
 	case partial:

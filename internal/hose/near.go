@@ -3,7 +3,6 @@ package hose
 import (
 	"gopgas/firehose"
 	"gopgas/internal/mem"
-	"gopgas/regmgr"
 	"gopgas/transport"
 )
 
@@ -14,12 +13,12 @@ type near struct {
 	mem mem.Range
 }
 
-// Find implements regmgr.Buckets, as all that follows.
-func (n near) Find(r mem.Range) (regmgr.Bucket, bool) {
+// Find is what Manager.Expose of package regmgr asks for, as all that follows.
+func (n near) Find(r mem.Range) (id uint64, whole mem.Range, ready, ok bool) {
 	h := n.h
 	b, ready, ok := h.server.Around(n.of.ID, r.Addr()-n.mem.Addr(), uint64(r.Bytes))
 	if !ok {
-		return regmgr.Bucket{}, false
+		return 0, mem.Range{}, false, false
 	}
 	off, bytes := n.of.Extent(h.budget.Shift, b)
 	if !ready {
@@ -27,10 +26,10 @@ func (n near) Find(r mem.Range) (regmgr.Bucket, bool) {
 		c := h.costs
 		h.lock.Unlock()
 		if !together(bytes, uint64(r.Bytes), c) {
-			return regmgr.Bucket{}, false
+			return 0, mem.Range{}, false, false
 		}
 	}
-	return regmgr.Bucket{ID: uint64(b), Mem: n.mem.Slice(int(off), int(bytes)), Ready: ready}, true
+	return uint64(b), n.mem.Slice(int(off), int(bytes)), ready, true
 }
 
 // together reports whether a bucket of so many bytes is to be registered for a transfer of use of them by this rank itself: where that costs
@@ -41,11 +40,11 @@ func together(bucket, use uint64, c firehose.Costs) bool {
 	return use == bucket || part > 0 && whole <= hardly*part
 }
 
-func (n near) Pin(b regmgr.Bucket) (transport.Region, error) {
+func (n near) Pin(id uint64) (transport.Region, error) {
 	h := n.h
 	defer h.resume()
 	var buf [1]firehose.Pin
-	pins, err := h.server.Pin(run(b), buf[:0])
+	pins, err := h.server.Pin(run(id), buf[:0])
 	if err != nil {
 		return transport.Region{}, err
 	}
@@ -54,12 +53,12 @@ func (n near) Pin(b regmgr.Bucket) (transport.Region, error) {
 	return h.keys[pins[0].Handle].key, nil
 }
 
-func (n near) Unpin(b regmgr.Bucket) (freed int64) {
+func (n near) Unpin(id uint64) (freed int64) {
 	defer n.h.resume()
-	return n.h.server.Unpin(run(b))
+	return n.h.server.Unpin(run(id))
 }
 
-func run(b regmgr.Bucket) firehose.Run { return firehose.Run{First: firehose.Bucket(b.ID), Count: 1} }
+func run(id uint64) firehose.Run { return firehose.Run{First: firehose.Bucket(id), Count: 1} }
 
 // resume has the poller answer moves that were put aside because a bucket of theirs was being registered, or deregistered, by somebody else:
 // whoever that was has ended now, and may have nothing else for the poller to do.

@@ -188,6 +188,15 @@ func (d *domain) makeCaps(inline int) transport.Caps {
 	return c
 }
 
+// Rings returns about how many bytes the queues pin in a world of so many ranks, when each is connected with each.
+func (d *domain) Rings(ranks int) int64 {
+	s, err := plan(&d.port.limits, ranks, limitOf(d.memlock, ranks, d.sched.OneProcess()))
+	if err != nil {
+		return 0 // there is no such world on this device
+	}
+	return s.rings(ranks)
+}
+
 // atomicsGlobal is the device's word for atomics that are atomic with the CPU's too.
 const atomicsGlobal = 2
 
