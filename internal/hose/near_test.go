@@ -146,7 +146,11 @@ func TestOwnUseByPolicy(t *testing.T) {
 		policy regmgr.Policy
 		left   int // registrations after the use of a bucket of the owner's
 	}{
-		{regmgr.OnDemand, 0}, {regmgr.LeavePinned, 1}, {regmgr.LeavePinnedNoEvict, 1}, {regmgr.Pipelined, 0}, {regmgr.PipelinedLeavePinned, 1},
+		{regmgr.OnDemand, 0},
+		{regmgr.LeavePinned, 1},
+		{regmgr.LeavePinnedNoEvict, 1},
+		{regmgr.Pipelined, 0},
+		{regmgr.PipelinedLeavePinned, 1},
 		{regmgr.Predictive, 0}, // without a helper
 	} {
 		t.Run(c.policy.String(), func(t *testing.T) {
