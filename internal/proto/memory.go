@@ -5,7 +5,7 @@ import "gopgas/internal/nic"
 // Memory is what the NIC path of one rank takes, in bytes.
 type Memory struct {
 	Slots, Scratch, Messages, Pipes int // registered while the NIC is open
-	Rings                           int // of the NIC's queues, when all are connected; 0: none, or none that counts against the limit
+	Rings                           int // of the NIC's queues, when all are connected; 0: none that counts against the limit
 	Leases                          int // registered when others first put to memory that is not
 	Measuring                       int // registered for the up to a hundred milliseconds that measuring takes
 }

@@ -3,6 +3,8 @@ package verbs
 import (
 	"errors"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,8 +154,23 @@ func TestPlanUnderLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.post, s.post, "%+v", c)
 		require.Equal(t, s.pairs*(s.post+1)+s.recvs, s.cqe, "the queue can overflow")
-		require.Equal(t, c.part, s.part(c.limit, c.size, c.together), "%+v", c)
+		require.Equal(t, c.part, s.part(c.limit, c.size, c.together, true), "%+v", c)
+		require.Equal(t, limitOf(c.limit, c.size, c.together), s.part(c.limit, c.size, c.together, false), "%+v", c)
 	}
+}
+
+// TestPinsRings: devices of software are those that lie on no bus.
+func TestPinsRings(t *testing.T) {
+	sys := t.TempDir()
+	list := filepath.Join(sys, "class")
+	require.NoError(t, os.Mkdir(list, 0o755))
+	for name, place := range map[string]string{"rxe0": "virtual/infiniband/rxe0", "mlx5_0": "pci0000:00/0000:00:04.0/infiniband/mlx5_0"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(sys, place), 0o755))
+		require.NoError(t, os.Symlink(filepath.Join(sys, place), filepath.Join(list, name)))
+	}
+	require.False(t, pinsRings(list, "rxe0"))
+	require.True(t, pinsRings(list, "mlx5_0"))
+	require.False(t, pinsRings(list, "none"))
 }
 
 func TestRegisterError(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,7 +36,7 @@ type sizes struct {
 	reads int
 }
 
-// Bytes of the rings, whose memory devices pin like registrations: an entry of a completion queue, a receive, and an operation with its
+// Bytes of the rings, whose memory some drivers pin as they do registrations: an entry of a completion queue, a receive, and an operation with its
 // inline payload. Devices differ by little, and round up to powers of two, which is within ringShare.
 const (
 	cqeBytes  = 64
@@ -54,13 +55,27 @@ func (s sizes) rings(size int) int64 {
 	return int64(cqeBytes*s.cqe + recvBytes*s.recvs + size*(s.post+1)*postBytes)
 }
 
-// part is what of a limit of memory that may be pinned, -1 where there is none, one of size ranks has for registrations beside the rings:
-// ranks of one process share its limit.
-func (s sizes) part(limit int64, size int, together bool) int64 {
+// sysDevices is where the kernel lists RDMA devices.
+const sysDevices = "/sys/class/infiniband"
+
+// pinsRings reports whether a device of those listed pins its rings: the drivers of real ones do, while Soft-RoCE and siw map theirs out of the
+// kernel's memory.
+func pinsRings(devices, name string) bool {
+	at, err := filepath.EvalSymlinks(filepath.Join(devices, name))
+	return err == nil && !strings.Contains(at, "/virtual/")
+}
+
+// part is what of a limit of memory that may be pinned, -1 where there is none, one of size ranks has for registrations, beside the rings where
+// these are charged: ranks of one process share its limit.
+func (s sizes) part(limit int64, size int, together, charged bool) int64 {
 	if limit < 0 {
 		return limit
 	}
-	return max(1, limitOf(limit, size, together)-s.rings(size))
+	limit = limitOf(limit, size, together)
+	if charged {
+		limit -= s.rings(size)
+	}
+	return max(1, limit)
 }
 
 // limitOf is a rank's part of the process's limit.
