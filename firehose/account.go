@@ -3,6 +3,7 @@ package firehose
 // gain gives rank a firehose on each bucket.
 func (s *Server) gain(rank int, runs []Run, t *txn) {
 	for _, run := range runs {
+		s.ranges[run.First.Range()].order = run.First.Order()
 		for i := range run.Count {
 			b := run.At(i)
 			at := s.at.find(b)

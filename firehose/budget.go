@@ -28,7 +28,6 @@ type Limits struct {
 	// Peers is the part kept for peers, M; Own is the part for own use and for unused buckets, V. If neither is given
 	// the peers get three quarters; if one is given the other gets the rest.
 	Peers, Own int64
-	Prepinned  int64 // of Peers: memory that the caller has registered for good
 	Unit       int64 // the smallest bucket; 0: defaultUnit
 	Page       int64 // the machine's pages
 }
@@ -38,7 +37,6 @@ type Budget struct {
 	Ranks      int
 	Shift      uint8 // binary logarithm of the unit's bytes
 	Peers, Own int64 // M and V, bytes
-	Prepinned  int64 // bytes
 	Share      int64 // F: units that each rank may hold of each other
 	Victims    int64 // V in units
 	Page       int64 // bytes of the machine's pages, by which ranges are described
@@ -56,7 +54,7 @@ func Split(l Limits) (Budget, error) {
 		return Budget{}, fmt.Errorf("%w: %d ranks, units of %d bytes, pages of %d: want at least one rank and powers of two, a unit at least a page",
 			ErrLimits, l.Ranks, unit, l.Page)
 	}
-	if l.Pinnable < 0 || l.Peers < 0 || l.Own < 0 || l.Prepinned < 0 {
+	if l.Pinnable < 0 || l.Peers < 0 || l.Own < 0 {
 		return Budget{}, fmt.Errorf("%w: negative sizes in %+v", ErrLimits, l)
 	}
 	peers, own := l.Peers, l.Own
@@ -73,15 +71,12 @@ func Split(l Limits) (Budget, error) {
 		return Budget{}, fmt.Errorf("%w: %d bytes for peers and %d for own use: found %d that may be registered; ask for less or raise the limit of locked memory",
 			ErrLimits, peers, own, l.Pinnable)
 	}
-	if l.Prepinned > peers {
-		return Budget{}, fmt.Errorf("%w: %d bytes are registered beforehand, but only %d are kept for peers: ask for a larger part", ErrLimits, l.Prepinned, peers)
-	}
-	share := func() int64 { return (peers - l.Prepinned) / unit / int64(max(1, l.Ranks-1)) }
+	share := func() int64 { return peers / unit / int64(max(1, l.Ranks-1)) }
 	for share() == 0 && unit > l.Page {
 		unit /= 2
 	}
 	return Budget{
-		Ranks: l.Ranks, Shift: log2(unit), Peers: peers, Own: own, Prepinned: l.Prepinned,
+		Ranks: l.Ranks, Shift: log2(unit), Peers: peers, Own: own,
 		Share: share(), Victims: own / unit, Page: l.Page,
 	}, nil
 }
@@ -104,7 +99,7 @@ const variant = 2
 // and their form of accounting are.
 func (b Budget) Hash() uint64 {
 	var buf []byte
-	for _, v := range []int64{variant, int64(b.Ranks), int64(b.Shift), b.Peers, b.Own, b.Prepinned, b.Share, b.Victims, b.Page} {
+	for _, v := range []int64{variant, int64(b.Ranks), int64(b.Shift), b.Peers, b.Own, b.Share, b.Victims, b.Page} {
 		buf = binary.LittleEndian.AppendUint64(buf, uint64(v))
 	}
 	return xxhash.Sum64(buf)

@@ -20,7 +20,6 @@ func TestSplit(t *testing.T) {
 		{"peers given", Limits{Ranks: 2, Pinnable: 8 * mib, Peers: 2 * mib}, 32 * kib, 2 * mib, 6 * mib, 64, 192},
 		{"own given", Limits{Ranks: 2, Pinnable: 8 * mib, Own: mib}, 32 * kib, 7 * mib, mib, 224, 32},
 		{"one rank has all", Limits{Ranks: 1, Pinnable: 4 * mib}, 32 * kib, 3 * mib, mib, 96, 32},
-		{"registered beforehand", Limits{Ranks: 3, Pinnable: 8 * mib, Prepinned: 2 * mib}, 32 * kib, 6 * mib, 2 * mib, 64, 64},
 		{"the unit shrinks", Limits{Ranks: 65, Pinnable: 1 * mib}, 8 * kib, 768 * kib, 256 * kib, 1, 32},
 		{"down to a page", Limits{Ranks: 100, Pinnable: 66 * 8 * kib}, 4 * kib, 396 * kib, 132 * kib, 1, 33},
 		{"and then there is none", Limits{Ranks: 101, Pinnable: 66 * 8 * kib}, 4 * kib, 396 * kib, 132 * kib, 0, 33},
@@ -34,7 +33,7 @@ func TestSplit(t *testing.T) {
 			b, err := Split(c.l)
 			require.NoError(t, err)
 			require.Equal(t, [5]int64{c.unit, c.peers, c.own, c.share, c.vict}, [5]int64{b.Unit(), b.Peers, b.Own, b.Share, b.Victims})
-			require.LessOrEqual(t, b.Share*b.Unit()*int64(b.Ranks-1)+b.Prepinned, b.Peers)
+			require.LessOrEqual(t, b.Share*b.Unit()*int64(b.Ranks-1), b.Peers)
 			if b.Share > 0 {
 				require.LessOrEqual(t, int64(1)<<b.MaxOrder(), b.Share)
 			}
@@ -54,7 +53,6 @@ func TestSplitRefuses(t *testing.T) {
 		"negative":           func(l *Limits) { l.Own = -1 },
 		"more than there is": func(l *Limits) { l.Peers, l.Own = 1<<20, 1 },
 		"a sum that wraps":   func(l *Limits) { l.Peers, l.Own = math.MaxInt64, math.MaxInt64 },
-		"beforehand":         func(l *Limits) { l.Prepinned = 1 << 20 },
 	} {
 		l := good
 		change(&l)
@@ -70,7 +68,7 @@ func TestAgree(t *testing.T) {
 	seen := map[uint64]string{b.Hash(): "itself"}
 	for name, change := range map[string]func(b *Budget){
 		"ranks": func(b *Budget) { b.Ranks++ }, "unit": func(b *Budget) { b.Shift++ }, "M": func(b *Budget) { b.Peers++ },
-		"V": func(b *Budget) { b.Own++ }, "P": func(b *Budget) { b.Prepinned++ }, "F": func(b *Budget) { b.Share++ },
+		"V": func(b *Budget) { b.Own++ }, "F": func(b *Budget) { b.Share++ },
 	} {
 		o := b
 		change(&o)

@@ -18,10 +18,10 @@
 //   - Move: the message of a miss: buckets wanted, and idle ones given up for them.
 //   - Idle: held by the origin but not in use. Victim: registered by the owner but held and used by nobody (V units at most).
 //     Both queues are in the order of last use, and the oldest goes first.
-//   - Own part: what is charged to the owner: buckets with local uses (Server.Pin), and victims. Where the owner's own transfers
-//     have a cache of registrations under the same limit, as in this library, local uses are that cache's, and the own part is victims alone. Then
-//     Server.Pin, Unpin and Prepin have no caller: regmgr.Manager charges both to one budget, and Server.Shed and Oldest have victims go
-//     by age beside its regions. A page in both is registered, and charged, once for each.
+//   - Own part: what is charged to the owner: buckets with local uses, and victims.
+//   - Local use: the owner's own transfers go from or to a bucket, which is registered for it (Server.Pin) if it is not for a peer. Here it is
+//     regmgr's cache that pins: Server.Around says which bucket serves a transfer, and Server.Shed and Oldest have victims go by age
+//     beside the cache's regions. A bucket that the cache lets go of is no victim, since the cache has kept it as long as that paid.
 //
 // # Life of a put
 //
@@ -43,7 +43,7 @@
 //
 // # Invariants
 //
-//   - F1: at every instant at most Share for each peer, V, and what was registered beforehand are registered.
+//   - F1: at every instant at most Share for each peer and V are registered.
 //   - F2: the own part is within its limit, but for what is being deregistered.
 //   - F3: a bucket is a victim exactly if it is registered and nobody uses it; no other is deregistered.
 //   - F4: no count of firehoses is ever negative, in whatever order moves arrive: what a move gives up was granted before.

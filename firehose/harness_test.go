@@ -97,7 +97,6 @@ type net struct {
 type config struct {
 	ranks   int
 	f, v    int64
-	p       int64
 	payload int
 	costs   Costs
 }
@@ -108,8 +107,7 @@ func newNet(t testing.TB, c config) *net {
 	}
 	f := c.f * int64(c.ranks-1) * unit
 	b, err := Split(Limits{
-		Ranks: c.ranks, Pinnable: f + (c.v+c.p)*unit, Peers: f + c.p*unit, Own: c.v * unit,
-		Prepinned: c.p * unit, Unit: unit, Page: unit,
+		Ranks: c.ranks, Pinnable: f + c.v*unit, Peers: f, Own: c.v * unit, Unit: unit, Page: unit,
 	})
 	require.NoError(t, err)
 	require.Equal(t, c.f, b.Share)

@@ -178,7 +178,7 @@ func (h *Holder) single(v *View, q *Request, off, n uint64) bool {
 			if x.why != byUse {
 				h.came(q, x)
 			}
-			v.m.bytes += n
+			v.m.use(n, 1)
 			h.stats.Hits++
 			h.stats.BucketHits++
 			return true
@@ -192,7 +192,7 @@ func (h *Holder) acquire(v *View, q *Request, off, n uint64) State {
 	if !h.admit(v, q, off, n) {
 		return q.state
 	}
-	v.m.bytes += n
+	v.m.use(n, q.run.Count)
 	if v.p.first != nil || !h.attempt(q) {
 		h.block(q)
 	}
@@ -258,7 +258,7 @@ func (h *Holder) Try(v *View, q *Request, off, n uint64) bool {
 			return false
 		}
 	}
-	v.m.bytes += n
+	v.m.use(n, q.run.Count)
 	h.hit(q)
 	return true
 }

@@ -9,6 +9,28 @@ import (
 // some progress, when others have unpinned.
 var ErrBusy = errors.New("no room in the registration budget now")
 
+// Around says in which bucket this rank itself had better use n bytes at off of a range: in the smallest that is registered and that they
+// lie in, or else in the one that a peer would ask for, going by its size that was asked for last. ok is false where they lie in no single one.
+func (s *Server) Around(id uint32, off, n uint64) (b Bucket, registered, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in := s.ranges[id]
+	if in == nil || in.closing || n == 0 || !in.r.holds(off, n) {
+		return 0, false, false
+	}
+	for o := range s.b.MaxOrder() + 1 {
+		run := in.r.Run(s.b.Shift, o, off, n)
+		if run.Count != 1 {
+			continue
+		}
+		if at := s.at.find(run.First); at >= 0 && !s.slab[at].transit {
+			return run.First, true, true
+		}
+	}
+	run := in.r.Run(s.b.Shift, in.order, off, n)
+	return run.First, false, run.Count == 1
+}
+
 // Pin keeps the buckets of run registered for this rank's own use and appends their Pins; each is ended by Unpin. It
 // does not wait: it fails with ErrBusy where it would have to. Who holds a pin must not wait for another one.
 func (s *Server) Pin(run Run, pins []Pin) ([]Pin, error) {
@@ -43,7 +65,7 @@ func (s *Server) Pin(run Run, pins []Pin) ([]Pin, error) {
 		s.slab[at].local++
 	}
 	if err := s.execute(&t); err != nil {
-		s.unpin(run, &t)
+		s.unpin(run, &t, s.fallIdle)
 		s.undo(&t)
 		s.commit(&t)
 		return pins, fmt.Errorf("register %d bytes: %w", run.Weight()<<s.b.Shift, err)
@@ -98,16 +120,20 @@ func (s *Server) makeRoom(run Run) (need int64, err error) {
 	}
 }
 
-// Unpin ends what one Pin of the same run began.
-func (s *Server) Unpin(run Run) {
+// Unpin ends what one Pin of the same run began, and returns how many bytes are free for it: of buckets that nobody else uses. These are no
+// victims: who pins them keeps a cache of his own, and unpins what is to go.
+func (s *Server) Unpin(run Run) (freed int64) {
 	s.mu.Lock()
 	defer s.unlock()
 	var t txn
-	s.unpin(run, &t)
+	s.unpin(run, &t, s.expel)
+	freed = t.outW << s.b.Shift
 	s.commit(&t)
+	return freed
 }
 
-func (s *Server) unpin(run Run, t *txn) {
+// unpin takes local uses off; last is what becomes of buckets without any use.
+func (s *Server) unpin(run Run, t *txn, last func(int32, *txn)) {
 	for i := range run.Count {
 		at := s.at.find(run.At(i))
 		x := &s.slab[at]
@@ -117,36 +143,9 @@ func (s *Server) unpin(run Run, t *txn) {
 		case x.remote > 0:
 			s.own -= x.b.Weight()
 		default:
-			s.fallIdle(at, t)
+			last(at, t)
 		}
 	}
-}
-
-// Prepin enters buckets that the caller has registered for good, with their Pins. They count against Budget.Prepinned and
-// are never deregistered; peers learn of them by asking, at the cost of a message but not of a registration.
-func (s *Server) Prepin(run Run, pins []Pin) error {
-	s.mu.Lock()
-	defer s.unlock()
-	in := s.ranges[run.First.Range()]
-	if in == nil || !in.r.has(s.b.Shift, run) || int(run.Count) != len(pins) {
-		return fmt.Errorf("%w: %d buckets from %v on with %d pins", ErrRange, run.Count, run.First, len(pins))
-	}
-	for i := range run.Count {
-		if s.at.find(run.At(i)) >= 0 {
-			return fmt.Errorf("%w: bucket %v is registered already", ErrRange, run.At(i))
-		}
-	}
-	if extra := s.limit - s.b.Victims + run.Weight(); extra<<s.b.Shift > s.b.Prepinned {
-		return fmt.Errorf("%w: %d bytes registered beforehand, the budget says %d", ErrLimits, extra<<s.b.Shift, s.b.Prepinned)
-	}
-	for i, p := range pins {
-		at := s.add(run.At(uint32(i)))
-		s.slab[at].pin, s.slab[at].local = p, 1
-	}
-	s.own += run.Weight()
-	s.limit += run.Weight()
-	s.pinned(run.Weight())
-	return nil
 }
 
 // Oldest returns when the victim that Shed would give up first fell idle, by the clock given to NewServer; ok is false where

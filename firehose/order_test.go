@@ -44,6 +44,56 @@ func TestOrderByUsage(t *testing.T) {
 	}
 }
 
+// TestOrderOfCutUses: 24 KiB at random places of a few that are held, in buckets of 32 KiB: three in four lie in two. By hand, of 1.75 buckets a
+// miss takes 5 + 1.75*(10 + 1.64) = 25.37 us, a 200th of which is 127 ns; the second operation, 500 ns at three in four, takes 375. Of 256 KiB it is
+// 1.094 buckets, 5 + 1.094*(10 + 13.1) = 30.27 us, so 151 ns and 47.
+func TestOrderOfCutUses(t *testing.T) {
+	const kib = 1 << 10
+	b := budgetOf(t, 3, 64<<20, 32*kib)
+	c := nicCosts()
+	u := Usage{Stretch: 24 * kib, Places: 16, Reuse: 200, Bytes: 24 * kib, Cuts: 0.75}
+	o, _ := b.Order(u, c, 200)
+	require.Equal(t, uint8(1), o, "where operations cost nothing: 116 ns")
+	c.Operation = 500
+	for order, want := range []float64{502, 304, 217, 198, 238} {
+		require.InDelta(t, want, b.orderCost(u, c, 200, uint8(order)), 1, "order %d", order)
+	}
+	o, _ = b.Order(u, c, 200)
+	require.Equal(t, uint8(3), o)
+
+	u.Cuts = 0 // they begin where buckets do
+	o, _ = b.Order(u, c, 200)
+	require.Equal(t, uint8(1), o)
+	u = Usage{Stretch: 64 * kib, Places: 500, Reuse: 50, Bytes: 64 * kib, At: 1} // 31 MiB, uncut by buckets of 64 KiB
+	require.Zero(t, u.cuts(b.Shift, 1)+u.cuts(b.Shift, 2))
+	require.Equal(t, 1.0, u.cuts(b.Shift, 0), "but by those of 32")
+	u.Stretch *= 4
+	require.Equal(t, 4.0, u.cuts(b.Shift, 0), "each of the four")
+	require.Equal(t, 1.5, Usage{Stretch: 8, Bytes: 8, Cuts: 0.75, At: 1}.cuts(b.Shift, 0), "twice as many ends")
+}
+
+// TestCutsAreSeen: a view tells uses that were cut, by itself or by their caller, from others.
+func TestCutsAreSeen(t *testing.T) {
+	n := newNet(t, config{ranks: 2, f: 16, v: 0})
+	h, v := n.holders[0], n.view(0, 1)
+	get := func(off, bytes uint64) {
+		var q Request
+		h.Acquire(v, &q, off, bytes)
+		n.send(0)
+		n.settle()
+		require.Equal(t, Ready, q.State())
+		h.Release(&q)
+	}
+	get(0, unit)
+	get(unit/2, unit) // in two buckets
+	v.Cut()           // the caller's: of one and a half, half and one
+	get(unit/2, unit/2)
+	get(unit, unit)
+	u := v.m.verdict(0)
+	require.EqualValues(t, 7*unit/2/3, u.Bytes)
+	require.InDelta(t, 2./3, u.Cuts, 1e-9)
+}
+
 // TestNoSizeWinsBoth: each of two usages wants a size that costs the other one much; each gets its own.
 func TestNoSizeWinsBoth(t *testing.T) {
 	b := budgetOf(t, 17, 64<<20, 32<<10)

@@ -146,7 +146,7 @@ func (h *Holder) miss(q *Request, lack int64) {
 
 // reconsider changes the order of a view's buckets if what was seen says that it pays.
 func (h *Holder) reconsider(v *View) {
-	u := v.m.verdict()
+	u := v.m.verdict(v.order)
 	if v.fixed || h.c.Costs == (Costs{}) {
 		return
 	}

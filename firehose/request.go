@@ -95,6 +95,9 @@ func (v *View) Whole(off, n uint64) uint64 {
 	return v.End(off) - off
 }
 
+// Cut notes that what follows is the rest of a use that the end of a bucket has cut: its caller asks for one bucket at a time.
+func (v *View) Cut() { v.m.cuts++ }
+
 // End returns where the bucket ends that the byte at off lies in, for the buckets that requests ask for now.
 func (v *View) End(off uint64) uint64 {
 	return min(v.r.Bytes, ((v.skew+off)>>v.shift+1)<<v.shift-v.skew)

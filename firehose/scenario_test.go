@@ -34,12 +34,12 @@ func cyclic(n *net, buckets uint64) {
 // TestScenarios follows two ranks through the life of a few buckets, and counts. Buckets are named by their index.
 func TestScenarios(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		f, v, p int64
-		run     func(t *testing.T, n *net)
-		want    counts // calls and buckets are compared where they are given
-		idle    []uint64
-		table   []uint64
+		name  string
+		f, v  int64
+		run   func(t *testing.T, n *net)
+		want  counts // calls and buckets are compared where they are given
+		idle  []uint64
+		table []uint64
 	}{
 		{
 			name: "one bucket again and again", f: 4, v: 2,
@@ -175,22 +175,15 @@ func TestScenarios(t *testing.T) {
 			run:  func(_ *testing.T, n *net) { n.use(0, 10, 20, 0) },
 			want: counts{miss: 4, moves: 2, reg: 3, resurrected: 1, peak: 3},
 		}, {
-			name: "memory registered beforehand", f: 3, v: 2, p: 2,
+			name: "memory registered for good", f: 3, v: 4,
 			run: func(t *testing.T, n *net) {
 				o := n.owners[1]
-				b := MakeBucket(1, 0, 100)
-				run := Run{b, 2}
-				pins := make([]Pin, 2)
-				require.NoError(t, o.Register(Range{ID: 1, Start: start, Bytes: bigRange}, run, pins))
-				require.NoError(t, o.s.Prepin(run, pins))
-				require.Equal(t, int64(4), o.s.limit)
-				n.use(100, 0, 10, 20)
+				_, err := o.s.Pin(Run{MakeBucket(1, 0, 100), 2}, nil)
+				require.NoError(t, err)
+				n.use(100, 0, 10, 20) // the first is told where it lies, and nothing is registered for it
 				require.NotContains(t, o.s.idleOf(), uint64(100))
-				require.ErrorIs(t, o.s.Prepin(run, pins), ErrRange)
-				c := MakeBucket(1, 0, 200)
-				require.ErrorIs(t, o.s.Prepin(Run{c, 1}, pins[:1]), ErrLimits)
 			},
-			want: counts{miss: 4, moves: 1, reg: 3, peak: 5},
+			want: counts{miss: 4, moves: 1, reg: 5, peak: 5},
 		}, {
 			name: "pieces of a long put", f: 4, v: 2,
 			run: func(t *testing.T, n *net) {
@@ -267,12 +260,12 @@ func TestScenarios(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := newNet(t, config{ranks: 2, f: c.f, v: c.v, p: c.p})
+			n := newNet(t, config{ranks: 2, f: c.f, v: c.v})
 			c.run(t, n)
 			n.check()
 			n.quiet()
 			got := n.counts()
-			n.identities(c.p)
+			n.identities()
 			if c.want.regCalls == 0 {
 				got.regCalls = 0
 			}
@@ -294,14 +287,14 @@ func TestScenarios(t *testing.T) {
 }
 
 // identities checks what holds whatever happened, as long as nothing was refused.
-func (n *net) identities(p int64) {
+func (n *net) identities() {
 	h, s := n.holders[0].Stats(), n.owners[1].s.Stats()
 	local := uint64(0)
 	for _, x := range n.owners[1].s.slab {
 		local += uint64(b2u(x.local > 0))
 	}
 	require.Equal(n.t, uint64(n.holders[0].Used(1)), h.BucketMisses-h.Moves)
-	require.Equal(n.t, s.Pinned-p, int64(s.Registered-s.Deregistered))
+	require.Equal(n.t, s.Pinned, int64(s.Registered-s.Deregistered))
 	require.LessOrEqual(n.t, h.BucketMisses, s.Registered+s.Resurrected+s.Shared)
 	require.Equal(n.t, s.Moves, h.Misses+h.Ahead+h.Sheds)
 }
@@ -341,4 +334,56 @@ func TestLocalPins(t *testing.T) {
 	require.ErrorIs(t, err, ErrRange)
 	_, err = s.Pin(Run{MakeBucket(2, 0, 0), 1}, nil)
 	require.ErrorIs(t, err, ErrWithdrawn)
+}
+
+// TestAround: a rank's own use goes to the smallest bucket that is registered, or to one as its peers ask for.
+func TestAround(t *testing.T) {
+	n := newNet(t, config{ranks: 2, f: 64, v: 8})
+	s := n.owners[1].s
+	around := func(off, bytes uint64, want Bucket, registered, ok bool) {
+		t.Helper()
+		b, r, found := s.Around(1, off, bytes)
+		require.Equal(t, [2]bool{registered, ok}, [2]bool{r, found})
+		if ok {
+			require.Equal(t, want, b)
+		}
+	}
+	around(0, 8, MakeBucket(1, 0, 0), false, true) // nobody has asked for anything
+	around(0, 2*unit, 0, false, false)
+	require.NoError(t, n.holders[0].Fix(n.view(0, 1), 2))
+	n.use(4) // four units
+	around(4*unit, 2*unit, MakeBucket(1, 2, 1), true, true)
+	around(0, 2*unit, MakeBucket(1, 2, 0), false, true)
+	around(3*unit, 2*unit, 0, false, false)
+	_, err := s.Pin(Run{MakeBucket(1, 0, 5), 1}, nil)
+	require.NoError(t, err)
+	around(5*unit, 8, MakeBucket(1, 0, 5), true, true)
+	around(4*unit, 8, MakeBucket(1, 2, 1), true, true)
+	around(bigRange-1, 2, 0, false, false)
+	around(0, 0, 0, false, false)
+	require.Equal(t, int64(unit), s.Unpin(Run{MakeBucket(1, 0, 5), 1}))
+	around(5*unit, 8, MakeBucket(1, 2, 1), true, true)
+	s.Withdraw(1)
+	around(5*unit, 8, 0, false, false)
+	n.check()
+}
+
+// TestUnpinned: a bucket that its owner lets go of is no victim: it goes, or stays with those who hold it.
+func TestUnpinned(t *testing.T) {
+	n := newNet(t, config{ranks: 2, f: 4, v: 2})
+	s := n.owners[1].s
+	mine, both := Run{MakeBucket(1, 0, 0), 1}, Run{MakeBucket(1, 0, 1), 1}
+	n.use(1)
+	for _, run := range []Run{mine, both, both} {
+		_, err := s.Pin(run, nil)
+		require.NoError(t, err)
+	}
+	require.Equal(t, uint64(2), s.Stats().Registered)
+	require.Zero(t, s.Unpin(both), "it is used twice")
+	require.Zero(t, s.Unpin(both), "a peer holds it")
+	require.Equal(t, int64(unit), s.Unpin(mine))
+	require.Empty(t, s.idleOf())
+	require.Equal(t, int64(1), s.Stats().Pinned)
+	n.check()
+	n.quiet()
 }

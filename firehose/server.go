@@ -22,7 +22,7 @@ type Server struct {
 	idleW  int64
 	own    int64 // units charged to the owner: registered or about to be, with local uses or without any
 	going  int64 // of these, being deregistered
-	limit  int64 // of own: Victims, and what is registered for good
+	limit  int64 // of own: Budget.Victims
 	peers  []account
 	late   []deferred
 	later  atomic.Int32 // their number, for who asks without the lock
@@ -35,7 +35,8 @@ type Server struct {
 type served struct {
 	r       Range
 	closing bool
-	n       int // buckets in the table
+	n       int   // buckets in the table
+	order   uint8 // of the buckets that a peer was given last
 }
 
 // account is what a peer holds.
@@ -145,6 +146,9 @@ func (s *Server) Resume(r *Reply) (rank int, m Move, ok bool) {
 	}
 	return 0, Move{}, false
 }
+
+// Late reports whether there are moves that Serve has kept: who ends what they waited for has Resume called.
+func (s *Server) Late() bool { return s.later.Load() != 0 }
 
 // clone copies what lies in a message's buffer.
 func (m *Move) clone() Move {

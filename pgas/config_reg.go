@@ -176,7 +176,7 @@ func (w *World) extra() map[string]float64 {
 		"reg.copied.policy": float64(s.CopiedPolicy), "reg.copied.origin": float64(s.CopiedOrigin),
 		"reg.copied.budget": float64(s.CopiedBudget), "reg.copied.refused": float64(s.CopiedRefused), "reg.refused": float64(s.Refused),
 		"reg.stuck": float64(s.Stuck), "reg.threshold": float64(s.Threshold),
-		"reg.evicted": float64(s.Evicted), "reg.collected": float64(s.Collected), "reg.shed": float64(s.Shed), "reg.lent": float64(s.Lent),
+		"reg.evicted": float64(s.Evicted), "reg.collected": float64(s.Collected), "reg.shed": float64(s.Shed), "reg.lent": float64(s.Lent), "reg.joined": float64(s.Joined),
 	}
 	if e, ok := w.engine.Bypasses(); ok {
 		out["eager.buffers"], out["eager.frequent"], out["eager.chained"] = float64(e.Buffers), float64(e.Frequent), float64(e.Chained)

@@ -120,9 +120,9 @@ func protocolsOf(ctx context.Context, name string, cfg *Config, ranks int) (fact
 func memoryOver(name string, m proto.Memory, ranks int) []Fact {
 	facts := []Fact{
 		{
-			"memory", "per rank, over " + name, mem.Text(m.Slots + m.Scratch + m.Messages + m.Pipes),
-			fmt.Sprintf("registered while the NIC is open: slots %s, pipes %s, messages %s for %d ranks, scratch %s", mem.Text(m.Slots), mem.Text(m.Pipes),
-				mem.Text(m.Messages), ranks, mem.Text(m.Scratch)),
+			"memory", "per rank, over " + name, mem.Text(m.Slots + m.Scratch + m.Messages + m.Pipes + m.Rings),
+			fmt.Sprintf("registered while the NIC is open: slots %s, pipes %s, messages %s for %d ranks, scratch %s; queues %s", mem.Text(m.Slots),
+				mem.Text(m.Pipes), mem.Text(m.Messages), ranks, mem.Text(m.Scratch), mem.Text(m.Rings)),
 		},
 		{"memory", "leases, over " + name, mem.Text(m.Leases), "registered when others first put to memory that is not"},
 		{

@@ -20,6 +20,10 @@ type Budget struct {
 	// rest, so that what it refers to never stands in the way of a promise.
 	lentBytes, promisedBytes     int64
 	lentRegions, promisedRegions int
+	// Of what is lent, what the cache uses, too: it is registered once, but part of what the cache may have, since it stays when the others
+	// let go of it.
+	jointBytes   int64
+	jointRegions int
 
 	area  float64 // byte-nanoseconds, up to since
 	began time.Duration
@@ -37,6 +41,7 @@ type Usage struct {
 	PeakRegions  int
 	Lent         int64 // of Bytes, for other ranks' use
 	Promised     int64 // bytes that the cache may not use, because they are kept for that
+	Joint        int64 // of Lent, bytes that the cache uses, too
 }
 
 // NewBudget returns a budget of so many bytes and registrations; 0 means no limit. now is the rank's clock.
@@ -65,7 +70,7 @@ func (b *Budget) Usage() Usage {
 	defer b.mu.Unlock()
 	b.passLocked()
 	u := b.use
-	u.Lent, u.Promised = b.lentBytes, b.promisedBytes
+	u.Lent, u.Promised, u.Joint = b.lentBytes, b.promisedBytes, b.jointBytes
 	u.AverageBytes = float64(u.Bytes - u.Lent)
 	if t := b.since - b.began; t > 0 {
 		u.AverageBytes = b.area / float64(t)
@@ -86,15 +91,40 @@ const (
 func (b *Budget) take(bytes int64, regions int) verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own, ownRegions := b.use.Bytes-b.lentBytes+bytes, b.use.Regions-b.lentRegions+regions
 	switch {
-	case b.maxBytes > 0 && own > b.maxBytes-b.promisedBytes, b.maxRegions > 0 && ownRegions > b.maxRegions-b.promisedRegions:
+	case !b.mayHaveLocked(bytes, regions):
 		return fullOwn
 	case !b.fitsLocked(bytes, regions):
 		return fullAll
 	}
 	b.chargeLocked(bytes, regions)
 	return granted
+}
+
+// mayHaveLocked reports whether the cache may have so much more, whether there is room or not.
+func (b *Budget) mayHaveLocked(bytes int64, regions int) bool {
+	own, ownRegions := b.use.Bytes-b.lentBytes+b.jointBytes+bytes, b.use.Regions-b.lentRegions+b.jointRegions+regions
+	return (b.maxBytes == 0 || own <= b.maxBytes-b.promisedBytes) && (b.maxRegions == 0 || ownRegions <= b.maxRegions-b.promisedRegions)
+}
+
+// join charges the cache for bytes and regions that are lent, or are about to be, all or nothing; part takes that back. R8.
+func (b *Budget) join(bytes int64, regions int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.mayHaveLocked(bytes, regions) {
+		return false
+	}
+	b.jointBytes += bytes
+	b.jointRegions += regions
+	return true
+}
+
+func (b *Budget) part(bytes int64, regions int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.jointBytes -= bytes
+	b.jointRegions -= regions
+	b.checkLocked()
 }
 
 // lend charges bytes and regions for others, all or nothing. R6.
@@ -132,8 +162,7 @@ func (b *Budget) promise(bytes int64, regions int) {
 func (b *Budget) keepsPromise() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return (b.maxBytes == 0 || b.use.Bytes-b.lentBytes <= b.maxBytes-b.promisedBytes) &&
-		(b.maxRegions == 0 || b.use.Regions-b.lentRegions <= b.maxRegions-b.promisedRegions)
+	return b.mayHaveLocked(0, 0)
 }
 
 func (b *Budget) fitsLocked(bytes int64, regions int) bool {
@@ -162,6 +191,7 @@ func (b *Budget) chargeLocked(bytes int64, regions int) {
 // checkLocked has nobody give back what he did not take.
 func (b *Budget) checkLocked() {
 	invariants.Check(b.lentBytes >= 0 && b.lentRegions >= 0, "others give back more registered memory than they had")
+	invariants.Check(b.jointBytes >= 0 && b.jointRegions >= 0, "the cache lets go of more of others' registered memory than it used")
 	invariants.Check(b.use.Bytes >= b.lentBytes && b.use.Regions >= b.lentRegions, "the cache gives back more registered memory than it had")
 }
 

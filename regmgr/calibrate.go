@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/cost"
 	"gopgas/internal/mem"
+	"gopgas/internal/predict"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -21,7 +22,7 @@ const (
 	leastTime       = 5 * time.Millisecond
 )
 
-// Calibrate measures what registrations with this registrar, copies, hits in a cache, and turns of threads on a core cost on this machine. It registers
+// Calibrate measures what registrations with this registrar, copies, hits in a cache, what a predictor does of a use, and turns of threads on a core cost on this machine. It registers
 // memory of its own, at most 1 MiB (less where that much is refused), and takes 15 ms by the clock of s, or what a try of each takes.
 // Where posts is a NIC, what it costs to post operations is measured, too: posts is connected to itself, as rank 0, for which ctx bounds
 // the wait, and nobody else may use it meanwhile.
@@ -80,6 +81,7 @@ func calibrate(r Registrar, s *sched.Sched, post *poster) (cost.Model, error) {
 			m.Release(&h)
 		},
 		Compare: func() { latestOf(compared) },
+		Hash:    predict.Trial(trialSites),
 	}
 	if post != nil {
 		probe.Post, probe.Drain, probe.Posts = post.post, post.drain, len(post.ops)
@@ -94,6 +96,9 @@ func calibrate(r Registrar, s *sched.Sched, post *poster) (cost.Model, error) {
 	model.Slice, model.Swap = float64(turns.Slice), float64(turns.Swap)
 	return model, err
 }
+
+// trialSites are as many call sites as do not fit into a first-level cache, since a helper that has slept finds none of them there.
+const trialSites = 512
 
 // latestOf is a search that compares all entries of a queue.
 func latestOf(at []int64) (latest int64) {

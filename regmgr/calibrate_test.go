@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/cost"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
@@ -19,6 +20,9 @@ func TestCalibrate(t *testing.T) {
 	require.Equal(t, 256, m.RegisterSamples[len(m.RegisterSamples)-1].N)
 	require.Positive(t, m.Lookup)
 	require.Positive(t, m.Compare)
+	require.Positive(t, m.Hash)
+	require.InDelta(t, m.Hash, float64(costsOf(m).Hash), 0.5)
+	require.EqualValues(t, hashTime, costsOf(cost.Model{}).Hash, "a paper's model does not know it")
 	if runtime.GOOS == "linux" {
 		require.Positive(t, m.Swap)
 	}

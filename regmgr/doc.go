@@ -12,6 +12,8 @@
 //     touches, also where another region touches them: that is how NICs charge.
 //   - Origin: whose the memory is (mem.OriginOf). Go heap memory can be kept registered safely, any other only by its
 //     owner's word, which is a Lifetime. What may lie on a stack is never registered.
+//   - Exposed memory: memory that its owner lets other ranks use, bucket by bucket (Expose). A region of it that lies in one bucket is the bucket: it has
+//     the bucket's registration, and is charged as part of what is lent, and of what the cache may have.
 //   - Policy: what happens to a region that becomes idle, and which transfers register at all. Facts.Prefer says which one pays.
 //
 // # Life of a region
@@ -41,19 +43,30 @@
 //   - R4: an idle region on the Go heap is given up when two garbage collections have passed without a use, since its pin
 //     keeps the object alive; and the bytes of all that stay may have a limit of their own. A region above that is registered for
 //     one use, in nobody's place.
-//   - R5: foreign memory is registered for one use, or for the time of a Lifetime. Lifetime.End returns when the last
+//   - R5: foreign memory is registered for one use, or for the time of a Lifetime: its owner's, or that of exposed memory. Lifetime.End returns when the last
 //     region of it is deregistered.
 //   - R6: charged bytes and registrations never exceed the budget; a refusal by the NIC takes nothing from it.
 //   - R8: what is promised to others (Promise) is theirs whatever the cache refers to, once it has kept the promise; idle regions
 //     and their victims (Share) go by age, whoever needs room.
 //   - R7: memory that cannot be written is never registered as a destination: ErrReadOnly, before any byte has moved.
+//   - R9: no bucket is registered twice, whoever uses it; one that the cache refers to stays when the others let go of it, so it counts
+//     against the cache's part although it is lent; and it is deregistered when the cache gives it up, unless others use it.
+//
+// # Exposed memory
+//
+// A transfer of the owner's within one bucket uses the bucket's registration. It is registered for that, and so for others too, where that costs
+// hardly more than to register what the transfer uses; a bucket that is much larger than that displaces nothing. What lies across the end of a bucket
+// has a registration of its own: each bucket has a key of its own, and so would be a region, a record of its use, a piece of the NIC's and an operation for
+// each use to come, against one registration that stays; and it would count against the cache's part with all of its first and last bucket.
+// So has what needs less than a bucket that nobody has registered, and what was registered before a bucket around it was: these pages are
+// registered, and charged, twice.
 //
 // # Lock order
 //
 //	Manager.mu      (index, idle list, lifetimes; never held while the NIC registers or anybody waits)
 //	  Budget.mu     (Promise is called under its caller's lock)
 //
-// Victims and Remote are called without any of these; the lock of their owner comes first where he calls Uses, RemoteMark,
+// Victims, Remote and who registers exposed memory are called without any of these; the lock of their owner comes first where he calls Uses, RemoteMark,
 // RemoteCalled or RemoteDone.
 //
 // # Concurrency

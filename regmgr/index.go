@@ -91,6 +91,11 @@ func (m *Manager) Known(r mem.Range, a transport.Access) (covered, stays bool) {
 	if o := m.index.find(lo, hi, a); o != nil && o.state() == ready {
 		return true, !o.once
 	}
+	if l := m.exposureAt(lo, hi); l != nil && m.cfg.Policy != Bounce {
+		if _, _, cached, ok := l.in.Find(mem.Hidden(r)); ok && cached {
+			return true, m.keeps.Load()
+		}
+	}
 	switch mem.OriginOf(r) {
 	case mem.Heap:
 		return false, m.keeps.Load()

@@ -2,6 +2,7 @@ package regmgr
 
 import (
 	"fmt"
+	"slices"
 
 	"gopgas/internal/mem"
 )
@@ -11,7 +12,8 @@ import (
 type Lifetime struct {
 	m      *Manager
 	lo, hi uint64
-	ended  bool // guarded by Manager.mu
+	ended  bool    // guarded by Manager.mu
+	in     buckets // of exposed memory; nil: it is none
 }
 
 // Keep begins a lifetime for the memory of b, which lies outside the Go heap and in no other lifetime. Go memory needs
@@ -41,6 +43,9 @@ func (m *Manager) lifetimeLocked(r *Region) *Lifetime {
 			return l
 		}
 	}
+	if l := m.exposureAt(r.lo, r.hi); l != nil && !l.ended {
+		return l
+	}
 	return nil
 }
 
@@ -67,14 +72,16 @@ func (l *Lifetime) End() {
 			m.drop(r, &m.counts.ended)
 		}
 	}
+	m.forgetLifetime(l)
+}
+
+// forgetLifetime takes l, which has ended, out of what there is.
+func (m *Manager) forgetLifetime(l *Lifetime) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, o := range m.lifetimes {
-		if o == l {
-			m.lifetimes = append(m.lifetimes[:i], m.lifetimes[i+1:]...)
-			return
-		}
-	}
+	is := func(o *Lifetime) bool { return o == l }
+	m.lifetimes = slices.DeleteFunc(m.lifetimes, is)
+	m.setExposed(slices.DeleteFunc(slices.Clone(m.exposures()), is))
 }
 
 // oneOf returns a region of the lifetime that is not dead, or nil.

@@ -72,9 +72,10 @@ type Manager struct {
 	stirred  atomic.Uint64 // those that have ended
 	closed   atomic.Bool
 
-	victims atomic.Pointer[Victims] // nil: nobody shares the budget
-	ahead   *aheader                // under Predictive, with a helper; nil: none
-	queue   *predict.Queue          // of uses, then: its producing side
+	victims atomic.Pointer[Victims]     // nil: nobody shares the budget
+	exposed atomic.Pointer[[]*Lifetime] // of exposed memory; changed under mu, the slice never
+	ahead   *aheader                    // under Predictive, with a helper; nil: none
+	queue   *predict.Queue              // of uses, then: its producing side
 
 	returning returning
 
@@ -85,7 +86,7 @@ type Manager struct {
 	idle      idleList
 	heapBytes int64       // charged for regions on the Go heap
 	heapKept  int64       // of those, for the ones that stay when they are idle
-	lifetimes []*Lifetime // not overlapping, in no order
+	lifetimes []*Lifetime // not overlapping, in no order; exposed memory apart
 	spots     spots
 	collected uint64    // the count of uses at the last garbage collection; 0: there was none
 	stuck     []*Region // the NIC would not deregister them

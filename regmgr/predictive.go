@@ -153,12 +153,16 @@ func (p *aheader) post() {
 	p.board.Post(seats.Post{Bytes: uint64(max(0, u.Bytes-u.Lent)), Gap: p.gap.Load()})
 }
 
-// hashTime is t_hash: a hash of sixteen words, a look into a map, a sorted insertion.
+// hashTime is t_hash in nanoseconds where the model does not know it, as those of papers do not.
 const hashTime = 500
 
 func costsOf(m cost.Model) predict.Costs {
+	hash := m.Hash
+	if hash == 0 {
+		hash = hashTime
+	}
 	line := func(l cost.Line) predict.Line { return predict.Line{PerPage: l.A, Fixed: l.B, Residual: l.Residual} }
-	return predict.Costs{Register: line(m.Register), Deregister: line(m.Deregister), Hash: hashTime, Compare: m.Compare}
+	return predict.Costs{Register: line(m.Register), Deregister: line(m.Deregister), Hash: predict.Nanos(hash + 0.5), Compare: m.Compare}
 }
 
 // stop ends the helper and waits until it has left the manager alone.

@@ -39,7 +39,8 @@ type Region struct {
 	origin mem.Origin
 	key    transport.Region // valid while ready
 
-	once bool // deregister when the last reference goes
+	once   bool    // deregister when the last reference goes
+	bucket *bucket // whose registration this is; nil: it has its own
 
 	mem      mem.Range
 	pages    int

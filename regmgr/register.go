@@ -57,6 +57,11 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 		m.counts.copyOrigin.Add(1)
 		return nil, false, errCopyOrigin
 	}
+	if l := m.exposureAt(q.Mem.Addr(), q.Mem.Addr()+uint64(q.Mem.Bytes)); l != nil {
+		if r, again = m.join(l, q); r != nil || again {
+			return r, again, nil
+		}
+	}
 	r = &Region{access: q.Access, origin: origin, place: -1}
 	if r.origin == mem.Foreign && q.Access&transport.LocalWrite != 0 && !writable(q.Mem, m.page) { // R7
 		return nil, false, fmt.Errorf("%d bytes at %#x: %w; give a destination that this process may write", q.Mem.Bytes,
@@ -96,11 +101,18 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 		}
 	}
 	m.counts.registrations.Add(1)
-	refs := uint64(1)
 	if q.ahead {
 		m.counts.ahead.Add(1)
-		refs = 0
-	} else {
+	}
+	m.begin(r, q.ahead)
+	return r, false, nil
+}
+
+// begin makes r, whose memory is registered now, ready, with a reference unless that is ahead of its use.
+func (m *Manager) begin(r *Region, ahead bool) {
+	refs := uint64(0)
+	if !ahead {
+		refs = 1
 		m.count()
 	}
 	m.mu.Lock()
@@ -113,7 +125,6 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 		r.mem = mem.Range{Bytes: r.mem.Bytes}
 	}
 	m.mu.Unlock()
-	return r, false, nil
 }
 
 // room takes what a region needs from the budget, giving idle regions up for it. Its error says why there is none.
@@ -153,7 +164,12 @@ func (m *Manager) enter(r *Region, ahead bool) (again bool, err error) {
 	if m.index.find(lo, hi, r.access) != nil {
 		return true, nil // R2: the same memory is not registered twice at a time
 	}
-	if r.origin == mem.Foreign {
+	switch {
+	case r.bucket != nil:
+		if r.lifetime.ended {
+			return false, errGone
+		}
+	case r.origin == mem.Foreign:
 		r.lifetime = m.lifetimeLocked(r)
 		r.once = r.lifetime == nil // R5
 		if ahead && r.once {
@@ -167,7 +183,7 @@ func (m *Manager) enter(r *Region, ahead bool) (again bool, err error) {
 		return !rights
 	})
 	switch {
-	case ahead:
+	case ahead, r.bucket != nil && r.bucket.ready:
 	case rights:
 		m.counts.missRights.Add(1)
 	case partial:
@@ -204,13 +220,21 @@ func (m *Manager) forget(r *Region) {
 	m.idle.remove(r)
 	m.heapLocked(r, -bytes)
 	m.mu.Unlock()
-	m.budget.give(bytes, 1)
+	if r.bucket != nil {
+		m.budget.part(bytes, 1)
+	} else {
+		m.budget.give(bytes, 1)
+	}
 }
 
 // drop deregisters a region that the caller has retired, and counts it.
 func (m *Manager) drop(r *Region, why *counter) {
 	m.stirring.Add(1)
 	defer m.still()
+	if r.bucket != nil {
+		m.leave(r)
+		return
+	}
 	if err := m.cfg.Registrar.Deregister(r.key); err != nil {
 		m.counts.stuck.Add(1)
 		m.mu.Lock() // R3: the NIC may still look at it, so it stays pinned and charged

@@ -14,6 +14,7 @@ type counters struct {
 	refused, stuck, collections                      counter
 	missCold, missPartial, missRights, waits         counter
 	released, evicted, collected, ended, freed, shed counter
+	joined, joinedCold                               counter
 	copyPolicy, copyOrigin, copyBudget, copyRefused  counter
 }
 
@@ -36,6 +37,9 @@ type Stats struct {
 	// Deregistrations by cause: after use, for room, after two collections, at a Lifetime's end.
 	Released, Evicted, Collected, Ended uint64
 	Shed                                uint64 // what others that share the budget gave up for somebody
+	// Joined are uses of exposed memory that began with the registration of a bucket, which other ranks use or may, instead of one of their own:
+	// no Registrations and no Deregistrations.
+	Joined uint64
 	// Transfers copied though they asked for registered memory, by cause: the policy, memory that must not be registered,
 	// a full budget, the NIC.
 	CopiedPolicy, CopiedOrigin, CopiedBudget, CopiedRefused uint64
@@ -61,7 +65,7 @@ func (m *Manager) Stats() Stats {
 		Policy: m.cfg.Policy.String(), Why: m.cfg.Why, Threshold: m.cfg.Threshold, Usage: m.budget.Usage(),
 		Registrations: c.registrations.Load(), Ahead: c.ahead.Load(), Deregistrations: c.deregistrations.Load(),
 		MissCold: c.missCold.Load(), MissPartial: c.missPartial.Load(), MissRights: c.missRights.Load(), Waits: c.waits.Load(),
-		Released: c.released.Load(), Evicted: c.evicted.Load(), Collected: c.collected.Load(), Ended: c.ended.Load(), Shed: c.shed.Load(),
+		Released: c.released.Load(), Evicted: c.evicted.Load(), Collected: c.collected.Load(), Ended: c.ended.Load(), Shed: c.shed.Load(), Joined: c.joined.Load(),
 		CopiedPolicy: c.copyPolicy.Load(), CopiedOrigin: c.copyOrigin.Load(), CopiedBudget: c.copyBudget.Load(),
 		CopiedRefused: c.copyRefused.Load(), Refused: c.refused.Load(), Stuck: c.stuck.Load(),
 	}
@@ -78,7 +82,7 @@ func (m *Manager) Stats() Stats {
 			s.Idle += int64(r.pages) * int64(m.page)
 		}
 	}
-	if u, missed := m.taken(held), s.Registrations-s.Ahead; u > missed {
+	if u, missed := m.taken(held), s.Registrations-s.Ahead+c.joinedCold.Load(); u > missed {
 		s.Hits = u - missed
 	}
 	return s

@@ -17,7 +17,7 @@ import (
 	"gopgas/window"
 )
 
-// limit is what the NICs of these tests may register in all, bytes; most of it goes to message and bounce buffers.
+// limit is what the NICs of these tests may register in all, bytes; a third of it goes to message and bounce buffers.
 const limit = 4 << 20
 
 func tight() pgastest.Config {
@@ -137,7 +137,7 @@ func TestRegistrationIsRefused(t *testing.T) {
 	const words = 1 << 18 // 2 MiB
 	pgastest.RunConfig(t, 2, tight(), func(ctx context.Context, w *pgas.World) error {
 		var others []*window.Window[byte]
-		for size := 512 << 10; size >= 4<<10; size /= 2 {
+		for size := 1 << 20; size >= 4<<10; size /= 2 {
 			o, err := window.Create(ctx, w.Team(), make([]byte, size))
 			if err != nil {
 				return err

@@ -61,6 +61,7 @@ func modelInfo(m cost.Model, took time.Duration) []infoSection {
 		posts(m),
 		{"cached region", fmt.Sprintf("%.0f ns", m.Lookup), "found, referenced and released"},
 		{"comparison", fmt.Sprintf("%.1f ns", m.Compare), "of entries in a queue"},
+		{"prediction", fmt.Sprintf("%.0f ns", m.Hash), "of a use: its signature, a look into the table of call sites, the update: t_hash"},
 		turn("time slice", m.Slice, "for which a thread keeps a core that others wait for, as the kernel says: t_slice of helpers that share a core"),
 		turn("context switch", m.Swap, "between two threads of a core, beside the system calls: t_cs of such helpers"),
 		{"threshold", mem.Text(uint64(m.LeastRegistered(regmgr.LeastRegistered))), "from which a cached region is cheaper than a copy: in force under PGAS_REG=predictive, or with this in PGAS_CALIBRATION"},

@@ -110,6 +110,7 @@ func TestReadRefuses(t *testing.T) {
 		{`"ns_lookup":1`, `"ns_lookup":-1`},
 		{`"ns_lookup":1`, `"ns_lookup":1,"ns_slice":-1`},
 		{`"ns_lookup":1`, `"ns_lookup":1,"ns_swap":-1`},
+		{`"ns_lookup":1`, `"ns_lookup":1,"ns_hash":-1`},
 		{`"name":"x"`, `"nam":"x"`},
 		{`{"name"`, `["name"`},
 		{`"ns_per_page":1,"ns_fixed":2`, `"ns_per_page":0,"ns_fixed":0`},
@@ -145,7 +146,7 @@ func (m *machine) probe() Probe {
 		Copy:       func(n int) { m.spend(40 + float64(n)/4) }, CopyBytes: 1 << 20,
 		Post: func(n int) error { m.flying += n; m.spend(250 + 50*float64(n)); return nil }, Posts: 16,
 		Drain:  func() error { m.spend(20_000); m.flying = 0; return nil },
-		Lookup: func() { m.spend(45) }, Compare: func() { m.spend(3) },
+		Lookup: func() { m.spend(45) }, Compare: func() { m.spend(3) }, Hash: func() { m.spend(230) },
 	}
 }
 
@@ -162,6 +163,7 @@ func TestMeasure(t *testing.T) {
 	require.Zero(t, m.flying, "what is posted is waited for")
 	require.Greater(t, m.rounds, 10)
 	require.InEpsilon(t, 45, got.Lookup, 0.9)
+	require.InEpsilon(t, 230, got.Hash, 0.9)
 	require.InEpsilon(t, 16424, float64(got.Copy.At(1<<16)), 0.2)
 	require.Equal(t, 200, got.RegisterSamples[len(got.RegisterSamples)-1].N)
 	require.Less(t, m.now, 16*time.Millisecond, "the time it was given, by its own clock")

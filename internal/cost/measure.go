@@ -23,6 +23,7 @@ type Probe struct {
 	Drain      func() error          // waits until what Post has handed over is done
 	Lookup     func()                // Acquire and Release of a cached region
 	Compare    func()                // one comparison in a queue
+	Hash       func()                // a use that a predictor takes in
 }
 
 // Limits of Measure.
@@ -65,7 +66,7 @@ func Measure(p Probe) (Model, error) {
 	ones := []struct {
 		f  func()
 		to *float64
-	}{{p.Lookup, &m.Lookup}, {p.Compare, &m.Compare}}
+	}{{p.Lookup, &m.Lookup}, {p.Compare, &m.Compare}, {p.Hash, &m.Hash}}
 	for i, one := range ones {
 		if one.f != nil {
 			*one.to = p.best(p.part(until(untilAll), len(ones)-i), one.f)

@@ -24,6 +24,7 @@ type Model struct {
 	Post       float64  `json:"ns_post,omitempty"` // one operation handed to the NIC
 	Lookup     float64  `json:"ns_lookup"`         // a hit in the registration cache, acquired and released
 	Compare    float64  `json:"ns_compare"`        // one comparison in a queue
+	Hash       float64  `json:"ns_hash,omitempty"` // a use that a predictor takes in: its signature, a look into the table of call sites, the update; 0: not known
 	// Slice is how long a thread keeps a core that others wait for, and Swap what it takes to go on with the next; 0: not known.
 	Slice float64 `json:"ns_slice,omitempty"`
 	Swap  float64 `json:"ns_swap,omitempty"`
@@ -85,7 +86,7 @@ func (m *Model) check() error {
 	if m.PageBytes <= 0 || m.PageBytes&(m.PageBytes-1) != 0 {
 		return fmt.Errorf("page_bytes is %d: want a power of two", m.PageBytes)
 	}
-	for name, f := range map[string]float64{"ns_post": m.Post, "ns_lookup": m.Lookup, "ns_compare": m.Compare, "ns_slice": m.Slice, "ns_swap": m.Swap} {
+	for name, f := range map[string]float64{"ns_post": m.Post, "ns_lookup": m.Lookup, "ns_compare": m.Compare, "ns_hash": m.Hash, "ns_slice": m.Slice, "ns_swap": m.Swap} {
 		if !(f >= 0) {
 			return fmt.Errorf("%s is %v: want a number from zero on", name, f)
 		}

@@ -1,6 +1,7 @@
 package hose
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"time"
@@ -30,12 +31,16 @@ func (h *Set) learn() {
 	h.holder.SetCosts(h.costs)
 }
 
+// operation is what one more operation is taken to cost, in nanoseconds, where that was not measured.
+const operation = 500
+
 // costsOf are the costs of buckets by a model of registrations. As long as no move was timed it is taken to be as long as a
 // registration.
 func costsOf(m cost.Model) firehose.Costs {
 	c := firehose.Costs{
 		Register:     m.Register.B + m.Deregister.B,
 		RegisterByte: (m.Register.A + m.Deregister.A) / float64(m.PageBytes),
+		Operation:    cmp.Or(m.Post, operation),
 	}
 	c.RoundTrip = c.Register
 	return c

@@ -19,9 +19,14 @@ func (h *Set) Expose(r mem.Range) (uint32, error) {
 	h.promiseLocked()
 	h.mu.Unlock()
 	h.reg.KeepPromise()
-	if err := h.server.Expose(rangeOf(id, r.Addr(), uint64(r.Bytes))); err != nil {
+	of := rangeOf(id, r.Addr(), uint64(r.Bytes))
+	if err := h.server.Expose(of); err != nil {
 		return 0, err
 	}
+	life := h.reg.Expose(r, near{h, of, r})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lives[id] = life
 	return id, nil
 }
 
@@ -31,6 +36,9 @@ func (h *Set) Expose(r mem.Range) (uint32, error) {
 // Where ctx ends first the error says who holds some, and all stays as it is: the memory, which they may reach, must not be freed.
 // Withdraw may be called again then.
 func (h *Set) Withdraw(ctx context.Context, id uint32) error {
+	h.mu.Lock()
+	life := h.lives[id]
+	h.mu.Unlock()
 	h.server.Withdraw(id)
 	parted := h.nic.Parted()
 	err := h.nic.WaitUntil(ctx, "free", nobody, func() bool {
@@ -40,14 +48,19 @@ func (h *Set) Withdraw(ctx context.Context, id uint32) error {
 			}
 		}
 		// What this rank gives up must be on its way: when it waits no longer nobody may look after that for long.
-		return h.server.Withdrawn(id) && (parted || !h.work.Load())
+		return life.Over() && h.server.Withdrawn(id) && (parted || !h.work.Load())
 	})
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
-		return fmt.Errorf("buckets of the memory are held by ranks %v, so it stays registered: %w", h.server.Withdraw(id), err)
+		holders := h.server.Withdraw(id)
+		if len(holders) == 0 {
+			return fmt.Errorf("transfers of this rank use the memory, so it stays registered: %w", err)
+		}
+		return fmt.Errorf("buckets of the memory are held by ranks %v, so it stays registered: %w", holders, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.parts, id)
+	delete(h.lives, id)
 	h.promiseLocked()
 	return err
 }

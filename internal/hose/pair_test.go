@@ -42,24 +42,35 @@ type nic struct {
 	full   int   // so many messages find no room first
 	sent   [Kinds]int
 
-	live  map[uint64]int // by registration: bytes
+	mu    sync.Mutex           // of what follows
+	live  map[uint64]mem.Range // by registration
 	next  uint64
+	peak  int  // most bytes registered at once, in whole pages
+	many  bool // goroutines use the ranks at once, so a lock that is held says nothing
+	woken int
 	model cost.Model
 	modal int // how often it was asked
 }
 
-func newPair(t testing.TB) *pair {
+func newPair(t testing.TB) *pair { return newPairOf(t, regmgr.Config{Policy: regmgr.LeavePinned}) }
+
+// newPairOf is newPair with registrations as c says.
+func newPairOf(t testing.TB, c regmgr.Config) *pair {
+	if c.Bytes == 0 {
+		c.Bytes = budget
+	}
 	p := &pair{mem: mem.Of(make([]uint64, exposed/8))}
 	for r := range p.set {
 		n := &nic{
-			t: t, p: p, rank: r, live: make(map[uint64]int),
+			t: t, p: p, rank: r, live: make(map[uint64]mem.Range),
 			model: cost.Model{PageBytes: 4096, Register: cost.Line{A: 200, B: 3000}, Deregister: cost.Line{A: 100, B: 1000}},
 		}
 		s := sched.Goroutine(2)
-		m, err := regmgr.New(regmgr.Config{Policy: regmgr.LeavePinned, Registrar: n, Sched: s, Bytes: budget, Threshold: 1 << 16})
+		c.Registrar, c.Sched, c.Threshold = n, s, 1<<16
+		m, err := regmgr.New(c)
 		require.NoError(t, err)
 		set, err := New(Config{
-			Size: 2, Bytes: budget, Payload: 4096, Pieces: pieces, Sched: s, Registered: m, Lock: &n.lock, NIC: n, Unanswered: errLost,
+			Size: 2, Bytes: c.Bytes, Payload: 4096, Pieces: pieces, Sched: s, Registered: m, Lock: &n.lock, NIC: n, Unanswered: errLost,
 		})
 		require.NoError(t, err)
 		p.set[r], p.nic[r], p.regs[r] = set, n, m
@@ -134,6 +145,9 @@ func (n *nic) WaitUntil(ctx context.Context, _ string, rank int, cond func() boo
 
 // free fails the test if a rank's lock is held (E1).
 func (n *nic) free() {
+	if n.many {
+		return
+	}
 	for _, o := range n.p.nic {
 		require.True(n.t, o.lock.TryLock(), "E1")
 		o.lock.Unlock()
@@ -152,7 +166,9 @@ func (n *nic) Send(rank int, k Kind, body []byte, cookie uint64) (bool, error) {
 	case n.refuse != nil:
 		return false, n.refuse
 	}
+	n.mu.Lock()
 	n.sent[k]++
+	n.mu.Unlock()
 	out := make([]byte, 4096)
 	size, ok := n.p.set[rank].Handle(k, n.rank, body, out)
 	require.True(n.t, ok)
@@ -161,6 +177,12 @@ func (n *nic) Send(rank int, k Kind, body []byte, cookie uint64) (bool, error) {
 }
 
 func (n *nic) Drop(int) []uint64 { return nil }
+
+func (n *nic) Wake() {
+	n.mu.Lock()
+	n.woken++
+	n.mu.Unlock()
+}
 
 func (n *nic) Store(dst, src mem.Range) { copy(dst.Data(), src.Data()) }
 
@@ -171,13 +193,33 @@ func (n *nic) Model() (cost.Model, error) {
 
 func (n *nic) Register(r mem.Range, _ transport.Access) (transport.Region, error) {
 	n.free()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.next++
-	n.live[n.next] = r.Bytes
-	return transport.Region{ID: n.next, RKey: 1000 + n.next}, nil
+	n.live[n.next] = r
+	n.peak = max(n.peak, n.bytesLocked())
+	return transport.Region{ID: n.next, RKey: 1000 + n.next, LKey: 1 << 32 * n.next}, nil
+}
+
+// bytesLocked is how much is registered, in whole pages.
+func (n *nic) bytesLocked() (sum int) {
+	for _, r := range n.live {
+		sum += mem.Pages(r, 4096) * 4096
+	}
+	return sum
+}
+
+// registered is how much, and in how many registrations.
+func (n *nic) registered() (bytes, registrations int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.bytesLocked(), len(n.live)
 }
 
 func (n *nic) Deregister(r transport.Region) error {
 	n.free()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	delete(n.live, r.ID)
 	return nil
 }

@@ -27,6 +27,8 @@ type NIC interface {
 	Send(rank int, k Kind, body []byte, cookie uint64) (sent bool, err error)
 	// Drop ends the messages of Sets to rank that are under way and returns their cookies; none of them arrives any more.
 	Drop(rank int) []uint64
+	// Wake has the poller look again, whoever that is. It waits for nothing.
+	Wake()
 	// Store writes src to exposed memory of this rank, a word as one.
 	Store(dst, src mem.Range)
 	// Model is what registrations cost with this NIC: it may measure that.
@@ -77,7 +79,8 @@ type Set struct {
 	mu    sync.Mutex
 	parts map[uint32]mem.Range // under mu, with all below
 	next  uint32
-	keys  map[uint64]lent // by ID
+	keys  map[uint64]lent             // by ID
+	lives map[uint32]*regmgr.Lifetime // of parts
 }
 
 // Far is another rank's memory that is registered in buckets, as this rank sees it.
@@ -122,10 +125,10 @@ func New(c Config) (*Set, error) {
 	h := &Set{
 		size: c.Size, sched: c.Sched, reg: c.Registered, lock: c.Lock, nic: c.NIC, unanswered: c.Unanswered,
 		budget: b, q: make([]firehose.Request, c.Pieces), next: 1,
-		parts: make(map[uint32]mem.Range), keys: make(map[uint64]lent), asked: make([]bool, c.Size),
+		parts: make(map[uint32]mem.Range), keys: make(map[uint64]lent), lives: make(map[uint32]*regmgr.Lifetime), asked: make([]bool, c.Size),
 	}
 	h.server = firehose.NewServer(b, (*registrar)(h), c.Registered.Uses)
-	c.Registered.Share(h.server)
+	c.Registered.Share(h)
 	if h.holder, err = firehose.NewHolder(firehose.HolderConfig{Budget: b, Payload: c.Payload}); err == nil {
 		h.foresee()
 	}
@@ -151,7 +154,16 @@ func (h *Set) Barred(rank int) bool {
 }
 
 // Victims are the buckets that nobody holds any more, for who shares the budget in another way than New does.
-func (h *Set) Victims() regmgr.Victims { return h.server }
+func (h *Set) Victims() regmgr.Victims { return h }
+
+// Oldest implements regmgr.Victims.
+func (h *Set) Oldest() (uses uint64, ok bool) { return h.server.Oldest() }
+
+// Shed implements regmgr.Victims.
+func (h *Set) Shed(bytes int64) (freed int64) {
+	defer h.resume()
+	return h.server.Shed(bytes)
+}
 
 // Unit returns the smallest bucket's size in bytes.
 func (h *Set) Unit() int64 { return h.budget.Unit() }

@@ -212,7 +212,10 @@ func TestCosts(t *testing.T) {
 	h := p.set[0]
 	require.Equal(t, 1, p.nic[0].modal)
 	c := costsOf(p.nic[0].model)
-	require.Equal(t, firehose.Costs{RoundTrip: 4000, Register: 4000, RegisterByte: 300.0 / 4096}, c)
+	require.Equal(t, firehose.Costs{RoundTrip: 4000, Register: 4000, RegisterByte: 300.0 / 4096, Operation: operation}, c)
+	posted := p.nic[0].model
+	posted.Post = 180
+	require.EqualValues(t, 180, costsOf(posted).Operation, "where it was measured")
 	require.Equal(t, c, h.costs)
 	one := firehose.Run{First: firehose.MakeBucket(1, 0, 0), Count: 1}
 	byRegistration := c.Register + float64(h.Unit())*c.RegisterByte

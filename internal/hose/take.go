@@ -68,8 +68,12 @@ func (h *Set) Cut(far *Far, addr uint64, n, most int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	at := addr - far.start
-	return min(n, most, int(v.End(at)-at)), nil
+	n = min(n, most)
+	if at := addr - far.start; v.End(at)-at < uint64(n) {
+		v.Cut()
+		n = int(v.End(at) - at)
+	}
+	return n, nil
 }
 
 // Attach gets a firehose for piece id on the bucket that n bytes at address addr of far lie in; it waits for a move. A put may

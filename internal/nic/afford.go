@@ -9,6 +9,15 @@ import (
 	"gopgas/transport"
 )
 
+// slotsFor is how many slots of so many bytes a pool has where nobody says: fewer where the NIC may pin little (0: there is no limit), since
+// all of them together are to be a small part of that.
+func slotsFor(most int64, bytes int) int {
+	if most <= 0 {
+		return slots
+	}
+	return max(slotsLeast, min(slots, int(most/slotsShare)/bytes))
+}
+
 // ownBuffers is the registered memory that a NIC takes when it is opened, bytes, whatever the program does: scratch memory, slots and
 // the buffers of messages, each in whole pages.
 func (n *NIC) ownBuffers() int {

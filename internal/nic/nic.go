@@ -22,8 +22,10 @@ const (
 	Pieces       = 256                   // operations in flight at once; they are numbered from 0
 	Batch        = 64                    // operations that cross into the NIC together, at most
 
-	slots     = 32
-	pollBatch = 64
+	slots      = 32
+	slotsLeast = 4
+	slotsShare = 8 // of what the NIC may pin, slots take at most so small a part, but for those
+	pollBatch  = 64
 )
 
 // NIC is a NIC as one rank uses it. New makes it; it is not copied. Any goroutine may call any method, but for what says otherwise.
@@ -75,7 +77,7 @@ type Config struct {
 	Domain     transport.Domain
 	Sched      *sched.Sched
 	Peers      *peers.Table
-	Slots      int  // of the bounce pool; 0: 32
+	Slots      int  // of the bounce pool; 0: 32, or fewer where little may be pinned
 	NoInline   bool // all payloads are sent from registered memory
 	Client     Client
 }
@@ -127,7 +129,7 @@ func New(c Config) (*NIC, error) {
 	}
 	n.Slot, n.Slots = min(SlotBytes, n.Caps.MaxMessage), c.Slots
 	if n.Slots == 0 {
-		n.Slots = slots
+		n.Slots = slotsFor(n.Caps.MaxPinned, SlotBytes)
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	if err := n.afford(); err != nil {

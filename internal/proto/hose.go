@@ -108,6 +108,8 @@ func (l hoseLane) Send(rank int, k hose.Kind, body []byte, cookie uint64) (sent 
 
 func (l hoseLane) Drop(rank int) []uint64 { return l.n.Unask(rank, hose.Cookie) }
 
+func (l hoseLane) Wake() { l.n.Domain.Wake() }
+
 func (l hoseLane) Store(dst, src mem.Range) { errand.Store(dst, src) }
 
 // Model asks who has told, or measures; not in virtual time, where things cost what a model says.

@@ -5,8 +5,15 @@ import "gopgas/internal/nic"
 // Memory is what the NIC path of one rank takes, in bytes.
 type Memory struct {
 	Slots, Scratch, Messages, Pipes int // registered while the NIC is open
+	Rings                           int // of the NIC's queues, when all are connected; 0: none that counts against the limit
 	Leases                          int // registered when others first put to memory that is not
 	Measuring                       int // registered for the up to a hundred milliseconds that measuring takes
+}
+
+// ringed are NICs whose queues lie in memory that counts against the limit of locked memory, as registrations do: verbs.
+type ringed interface {
+	// Rings returns how many bytes they take in a world of so many ranks, about, when each is connected with each.
+	Rings(ranks int) int64
 }
 
 // Memory returns what the NIC in use takes of a rank in a world of so many ranks; zero without one.
@@ -15,7 +22,11 @@ func (e *Engine) Memory(ranks int) (m Memory) {
 	if n == nil {
 		return m
 	}
+	if q, ok := n.Domain.(ringed); ok {
+		m.Rings = int(q.Rings(ranks))
+	}
 	return Memory{
+		Rings: m.Rings,
 		Slots: n.Slots * n.Slot, Scratch: nic.Pieces * nic.ScratchBytes, Messages: n.MessageBytes(ranks), Pipes: n.flights.Footprint(),
 		Leases: n.flights.Workspace(), Measuring: 3 * n.gaugeBytes(), // both ends, and one of them once more as a transfer registers it
 	}

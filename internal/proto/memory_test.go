@@ -32,7 +32,7 @@ func TestAfford(t *testing.T) {
 	_, err := open(1)
 	require.ErrorAs(t, err, &limit)
 	require.Contains(t, limit.Found, "1 byte that it may register")
-	require.Regexp(t, `^\d+\.\d MiB in all`, limit.Needed)
+	require.Regexp(t, `^\d+\.\d [KM]iB in all`, limit.Needed)
 	require.Regexp(t, `^PGAS_MAX_PINNED=\d+M or more`, limit.Setting)
 
 	e, err := open(1 << 30)
@@ -42,8 +42,16 @@ func TestAfford(t *testing.T) {
 	require.Positive(t, m.Measuring)
 	require.Greater(t, e.Memory(64).Messages, m.Messages)
 	require.NoError(t, e.Close())
+
+	const little = 1 << 20
+	e, err = open(little)
+	require.NoError(t, err)
+	few := e.Memory(1)
+	require.NoError(t, e.Close())
+	require.Less(t, few.Slots, m.Slots, "fewer slots where little may be pinned")
 	const pages = 3 * 4096 // each of the three buffers begins a page
-	enough := int64(m.Slots + m.Scratch + m.Messages)
+	enough := int64(few.Slots + few.Scratch + few.Messages)
+	require.Less(t, enough, int64(little))
 	_, err = open(enough - 1)
 	require.ErrorAs(t, err, &limit)
 	e, err = open(enough + pages)

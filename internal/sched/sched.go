@@ -11,6 +11,7 @@ import (
 type Sched struct {
 	sim    *simRank // virtual time; nil in the other bodies
 	yield  func()
+	shared bool          // all ranks are goroutines of this process
 	spins  int           // pause instructions before the first yield
 	yields time.Duration // how long to yield before parking
 	early  int           // percent of yields that are parks instead where invariants are checked
@@ -60,8 +61,12 @@ func ProcessOn(ranksHere, cores int) *Sched { return newSched(ranksHere, cores, 
 func Goroutine(ranksHere int) *Sched {
 	s := newSched(ranksHere, runtime.NumCPU(), runtime.Gosched)
 	s.spins = spinsBusy
+	s.shared = true
 	return s
 }
+
+// OneProcess reports whether the ranks are goroutines of one process, so that what is limited by process they share.
+func (s *Sched) OneProcess() bool { return s.shared }
 
 func newSched(ranksHere, cores int, yield func()) *Sched {
 	s := &Sched{yield: yield, spins: spinsIdle, yields: yieldsIdle, early: 10, epoch: time.Now()}

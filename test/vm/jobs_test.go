@@ -145,7 +145,7 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 		"rank 0 goes on", "rank 1 goes on", "rank 2 on vm was killed by SIGKILL")
 	require.NotContains(t, all["killed"].text, "refused the access", "the NIC of a dead process is not its word")
 	well("budget", `rank 0 reached all of 20000000 bytes`, `rank 1 reached all of 20000000 bytes`)
-	ill("memlock64K", `found 64\.0 KiB that it may register .*RLIMIT_MEMLOCK.* needed \d\.\d MiB in all.*ulimit -l unlimited`)
+	ill("memlock64K", `found 64\.0 KiB that it may register .*RLIMIT_MEMLOCK.* needed \d+\.\d [KM]iB in all.*ulimit -l unlimited`)
 	well("memlock8M", `rank 0 reached all of 10000000 bytes, \d{4} KiB pinned`)
 	well("stalepinned", `1048576 of 1048576 bytes are as sent, 0 are the dead slice's`, `given up \d{4,} KiB, pinned \d{4,} KiB fewer`)
 	well("stalebare", `where the old one did: true`, `0 of 1048576 bytes are as sent, 1048576 are the dead slice's`, `1 registrations, 1 hits`,

@@ -3,6 +3,8 @@ package verbs
 import (
 	"errors"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -114,7 +116,7 @@ func TestPlan(t *testing.T) {
 	} {
 		l := rxe
 		c.change(&l)
-		s, err := plan(&l, c.size)
+		s, err := plan(&l, c.size, -1)
 		if c.post == 0 {
 			var limit *transport.LimitError
 			require.ErrorAs(t, err, &limit)
@@ -128,6 +130,47 @@ func TestPlan(t *testing.T) {
 		require.GreaterOrEqual(t, s.cqe, s.pairs*(s.post+1)+s.recvs, "the queue can overflow")
 		require.Less(t, s.post, int(l.MaxSends), "no room for the drain")
 	}
+}
+
+// TestPlanUnderLimit: where little may be pinned the rings are short, and what is left is divided among the ranks of a process.
+func TestPlanUnderLimit(t *testing.T) {
+	rxe := ibv.Limits{MaxSends: 1 << 20, MaxSGE: 32, MaxCQE: 32767, MaxRecvs: 1 << 20, MaxReads: 128, MaxInitReads: 128}
+	const mib = 1 << 20
+	for _, c := range []struct {
+		limit    int64
+		size     int
+		together bool
+		post     int
+		part     int64
+	}{
+		// Three ranks: 19 pairs, so 19*129+1024 completions of 64 bytes, 1024 receives of 32, 3*129 operations of 320.
+		{-1, 3, true, 128, -1},
+		{8 * mib, 3, false, 128, 8*mib - (3475*64 + 32<<10 + 387*320)},
+		{8 * mib, 3, true, 64, 8*mib/3 - (2259*64 + 32<<10 + 195*320)},
+		{8 * mib, 1, true, 128, 8*mib - (3217*64 + 32<<10 + 129*320)},
+		{64 << 10, 1, true, 16, 1}, // nothing is left: whoever registers then is told so
+	} {
+		s, err := plan(&rxe, c.size, limitOf(c.limit, c.size, c.together))
+		require.NoError(t, err)
+		require.Equal(t, c.post, s.post, "%+v", c)
+		require.Equal(t, s.pairs*(s.post+1)+s.recvs, s.cqe, "the queue can overflow")
+		require.Equal(t, c.part, s.part(c.limit, c.size, c.together, true), "%+v", c)
+		require.Equal(t, limitOf(c.limit, c.size, c.together), s.part(c.limit, c.size, c.together, false), "%+v", c)
+	}
+}
+
+// TestPinsRings: devices of software are those that lie on no bus.
+func TestPinsRings(t *testing.T) {
+	sys := t.TempDir()
+	list := filepath.Join(sys, "class")
+	require.NoError(t, os.Mkdir(list, 0o755))
+	for name, place := range map[string]string{"rxe0": "virtual/infiniband/rxe0", "mlx5_0": "pci0000:00/0000:00:04.0/infiniband/mlx5_0"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(sys, place), 0o755))
+		require.NoError(t, os.Symlink(filepath.Join(sys, place), filepath.Join(list, name)))
+	}
+	require.False(t, pinsRings(list, "rxe0"))
+	require.True(t, pinsRings(list, "mlx5_0"))
+	require.False(t, pinsRings(list, "none"))
 }
 
 func TestRegisterError(t *testing.T) {

@@ -351,7 +351,7 @@ func TestMemlock(t *testing.T) {
 		t.Skip("Caps: no limit on locked memory (VERBS_TEST_MEMLOCK)")
 	}
 	a := ranks(t, 1)[0] // has registered memoryBytes
-	require.Equal(t, limit, a.Caps().MaxPinned)
+	require.Equal(t, limit, a.Caps().MaxPinned, "Soft-RoCE pins no rings")
 	_, err := a.Register(mem.Of(make([]byte, limit)), transport.AllAccess)
 	require.ErrorIs(t, err, transport.ErrLimit)
 	require.ErrorIs(t, err, syscall.ENOMEM)

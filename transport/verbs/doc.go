@@ -62,5 +62,6 @@
 // A write's completion means that the target's NIC has it and that what the NIC does for anybody comes after it. The
 // atomics are atomic among themselves and not with the CPU's, unless the device says so (Caps.AtomicsCPU). An
 // operation that is reported as flushed may have happened if it had been handed to the NIC; an atomic then is in
-// doubt. Memory is charged against RLIMIT_MEMLOCK per registration, not per page.
+// doubt. Memory is charged against RLIMIT_MEMLOCK per registration, not per page. Caps.MaxPinned is what is left of that beside the rings of
+// queue pairs and completion queues, where the driver pins them; they are short where it is little, and each of the ranks that are goroutines of one process has its part.
 package verbs

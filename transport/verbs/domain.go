@@ -41,6 +41,7 @@ type domain struct {
 	sizes      sizes
 	caps       transport.Caps
 	memlock    int64 // bytes that may be pinned; -1: no limit
+	charged    bool  // the rings count against that
 	budget     int64 // bytes that this domain may register; 0: no limit of its own
 	patience   time.Duration
 	tick       time.Duration    // of watchPairs
@@ -86,7 +87,7 @@ func (v Provider) Open(ctx context.Context, c transport.Config) (transport.Domai
 		return nil, err
 	}
 	d := &domain{
-		rank: c.Rank, size: c.Size, sched: c.Sched, port: p, memlock: memlock(),
+		rank: c.Rank, size: c.Size, sched: c.Sched, port: p, memlock: memlock(), charged: pinsRings(sysDevices, p.device),
 		budget: v.MaxPinned, patience: cmp.Or(v.FailureTimeout, defaultPatience), tick: cmp.Or(v.tick, overdueTick),
 		nic: ibv.NIC{Context: handle}, auth: side.NewAuthority(c.Secret, c.Job),
 		peers: make([]peer, c.Size), regions: regions{all: map[uint64]region{}}, job: transport.Config{Lives: c.Lives},
@@ -108,7 +109,7 @@ var errConfig = errors.New("a rank below the size and a scheduler are needed")
 // open makes all that Close ends.
 func (d *domain) open() error {
 	var err error
-	if d.sizes, err = plan(&d.port.limits, d.size); err != nil {
+	if d.sizes, err = plan(&d.port.limits, d.size, limitOf(d.memlock, d.size, d.sched.OneProcess())); err != nil {
 		return err
 	}
 	d.nic.CQE, d.nic.Recvs, d.nic.RecvSGE = uint32(d.sizes.cqe), uint32(d.sizes.recvs), 1
@@ -180,12 +181,21 @@ func (d *domain) makeCaps(inline int) transport.Caps {
 		Sends: d.nic.Recvs != 0, WriteImm: d.nic.Recvs != 0,
 	}
 	if d.memlock >= 0 {
-		c.MaxPinned = d.memlock
+		c.MaxPinned = d.sizes.part(d.memlock, d.size, d.sched.OneProcess(), d.charged)
 	}
 	if d.budget > 0 && (c.MaxPinned == 0 || d.budget < c.MaxPinned) {
 		c.MaxPinned = d.budget
 	}
 	return c
+}
+
+// Rings returns about how many bytes of the limit of locked memory the queues take in a world of so many ranks, when each is connected with each.
+func (d *domain) Rings(ranks int) int64 {
+	s, err := plan(&d.port.limits, ranks, limitOf(d.memlock, ranks, d.sched.OneProcess()))
+	if err != nil || !d.charged {
+		return 0 // there is no such world on this device, or they cost nothing
+	}
+	return s.rings(ranks)
 }
 
 // atomicsGlobal is the device's word for atomics that are atomic with the CPU's too.

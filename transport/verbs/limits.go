@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,9 +36,59 @@ type sizes struct {
 	reads int
 }
 
+// Bytes of the rings, whose memory some drivers pin as they do registrations: an entry of a completion queue, a receive, and an operation with its
+// inline payload. Devices differ by little, and round up to powers of two, which is within ringShare.
+const (
+	cqeBytes  = 64
+	recvBytes = 32
+	postBytes = 64 + wantInline
+)
+
+// ringShare is how small a part of what may be pinned the rings take at most, as long as queue pairs keep shallowPost operations.
+const (
+	ringShare   = 8
+	shallowPost = 16
+)
+
+// rings is what the rings of a job of size ranks take, bytes, when each is connected with each.
+func (s sizes) rings(size int) int64 {
+	return int64(cqeBytes*s.cqe + recvBytes*s.recvs + size*(s.post+1)*postBytes)
+}
+
+// sysDevices is where the kernel lists RDMA devices.
+const sysDevices = "/sys/class/infiniband"
+
+// pinsRings reports whether a device of those listed pins its rings: the drivers of real ones do, while Soft-RoCE and siw map theirs out of the
+// kernel's memory.
+func pinsRings(devices, name string) bool {
+	at, err := filepath.EvalSymlinks(filepath.Join(devices, name))
+	return err == nil && !strings.Contains(at, "/virtual/")
+}
+
+// part is what of a limit of memory that may be pinned, -1 where there is none, one of size ranks has for registrations, beside the rings where
+// these are charged: ranks of one process share its limit.
+func (s sizes) part(limit int64, size int, together, charged bool) int64 {
+	if limit < 0 {
+		return limit
+	}
+	limit = limitOf(limit, size, together)
+	if charged {
+		limit -= s.rings(size)
+	}
+	return max(1, limit)
+}
+
+// limitOf is a rank's part of the process's limit.
+func limitOf(limit int64, size int, together bool) int64 {
+	if together && limit > 0 {
+		return limit / int64(size)
+	}
+	return limit
+}
+
 // plan divides what a device can hold among the pairs of a job of size ranks, so that the completion queue holds
-// all that can be outstanding (W1).
-func plan(l *ibv.Limits, size int) (sizes, error) {
+// all that can be outstanding (W1). pin is how much the rank may pin, -1 for no limit: where that is little the rings are short.
+func plan(l *ibv.Limits, size int, pin int64) (sizes, error) {
 	s := sizes{
 		pairs: size + spare,
 		recvs: min(wantRecvs, int(l.MaxRecvs)),
@@ -48,6 +99,10 @@ func plan(l *ibv.Limits, size int) (sizes, error) {
 	s.recvs = min(s.recvs, most/4)
 	s.post = min(wantPost, int(l.MaxSends)-1, (most-s.recvs)/s.pairs-1)
 	s.cqe = s.pairs*(s.post+1) + s.recvs
+	for pin >= 0 && s.rings(size) > pin/ringShare && s.post > shallowPost {
+		s.post = max(s.post/2, shallowPost)
+		s.cqe = s.pairs*(s.post+1) + s.recvs
+	}
 	if s.post < leastPost {
 		return s, &transport.LimitError{
 			What:    fmt.Sprintf("completion queue for %d ranks", size),
