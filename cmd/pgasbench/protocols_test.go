@@ -55,7 +55,37 @@ func TestFiguresOfProtocols(t *testing.T) {
 		"select --bytes 4096 --iterations 8":         18,
 		"eager --bytes 2048 --iterations 200 adapt":  9,
 	} {
-		t.Run(args, func(t *testing.T) { require.Len(t, figureRows(t, args), rows) })
+		t.Run(args, func(t *testing.T) {
+			all := figureRows(t, args)
+			require.Len(t, all, rows)
+			if !strings.Contains(args, "search") { // what it compares needs no pairs
+				requireIntervals(t, all)
+			}
+		})
+	}
+}
+
+// requireIntervals wants in every row what was compared by turns with the ends of its interval.
+func requireIntervals(t *testing.T, rows []map[string]any) {
+	t.Helper()
+	for _, r := range rows {
+		found := 0
+		for name, v := range r {
+			if name, ok := strings.CutSuffix(name, "_paired"); ok {
+				found++
+				require.LessOrEqual(t, r[name+"_low"], v, name)
+				require.GreaterOrEqual(t, r[name+"_high"], v, name)
+			}
+		}
+		require.Positive(t, found)
+	}
+}
+
+// TestPingCounts: every operation of bounce goes through the slots, and every one of bypass past them.
+func TestPingCounts(t *testing.T) {
+	for _, r := range figureRows(t, "eager --bytes 1024 --iterations 2 ping") {
+		require.EqualValues(t, 41*2, r["bounced"])
+		require.EqualValues(t, 41*2, r["bypassed"])
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"gopgas/internal/paired"
 	"gopgas/internal/selector"
 	"gopgas/window"
 )
@@ -213,9 +214,11 @@ func (c *targetCell) verdict() (medians []float64, best int, ratio float64, word
 
 func writeTargets(w io.Writer, transport string, all []targetCell) error {
 	fmt.Fprintf(w, "Transfers over %s to a window that is registered in buckets, by turns: medians, us. A put is put and flush. Held: at one place; moving: 1 MiB\n"+
-		"further each time. Fresh: buffers that are used once. lease carries what is large; what a way cannot carry goes as chosen, or through slots.\n", transport)
+		"further each time. Fresh: buffers that are used once. lease carries what is large; what a way cannot carry goes as chosen, or through slots.\n"+
+		"By turns: auto to best again, as the median of what each turn's operations found beside each other, with the ends of its 95 %% interval (order\n"+
+		"statistics; of fewer than six the least and the greatest); a difference within the interval of auto again is a tie.\n", transport)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "op\ttarget\tbuffers\tbytes\tauto\tbounce\tdirect\tpipe\tlease\tauto again\tbest\tauto to best\t\t")
+	fmt.Fprintln(t, "op\ttarget\tbuffers\tbytes\tauto\tbounce\tdirect\tpipe\tlease\tauto again\tbest\tauto to best\t\tby turns\tauto again to auto\t")
 	good := 0
 	for i := range all {
 		c := &all[i]
@@ -234,7 +237,8 @@ func writeTargets(w io.Writer, transport string, all []targetCell) error {
 		for _, m := range medians {
 			fmt.Fprintf(t, "%.2f\t", m*1e6)
 		}
-		fmt.Fprintf(t, "%v\t%.2f\t%s\t\n", targetWays[best], ratio, word)
+		fmt.Fprintf(t, "%v\t%.2f\t%s\t%v\t%v\t\n", targetWays[best], ratio, word,
+			paired.Quotient(c.took[best], c.took[0]), paired.Quotient(c.took[0], c.took[len(c.took)-1]))
 	}
 	if err := t.Flush(); err != nil {
 		return err

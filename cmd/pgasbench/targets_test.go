@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,7 @@ func TestTargets(t *testing.T) {
 		var text bytes.Buffer
 		require.NoError(t, writeTargets(&text, "loopback", all))
 		require.Contains(t, text.String(), "auto holds or ties in")
+		require.Len(t, regexp.MustCompile(`(holds|tie|loses) +\S+ \[\S+–\S+\] +\S+ \[\S+–\S+\]`).FindAllString(text.String(), -1), len(all), "intervals of each cell")
 		return nil
 	})
 }

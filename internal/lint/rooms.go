@@ -108,6 +108,7 @@ var rooms = []room{
 	{"internal/timeline", ""},
 	{"internal/profile", ""},
 	{"internal/plot", ""},
+	{"internal/paired", ""}, // what was measured by turns
 	{"internal/invariants", ""},
 
 	// The rules themselves.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"gopgas/internal/paired"
 )
 
 // Contest is an operation of a NIC that is measured beside what it is made of. Both functions do so many operations, one run of
@@ -21,10 +23,10 @@ type turn struct{ ours, raw, again, ratio, control float64 }
 
 // Measure writes a table of contests to out: in each of so many turns blocks of raw, of ours, and of raw again, forwards and
 // backwards by turns, so that what changes on the machine meanwhile changes all three. The cells are medians of the turns, with the least and the
-// greatest; the quotients are those of neighbouring blocks. How far the last column is from 1 is what the machine does by itself. It
-// judges nothing, and ends with the first error.
+// greatest; the quotients are those of neighbouring blocks, with the 95 % interval of their median over the turns in brackets (package paired). How far
+// the last column is from 1 is what the machine does by itself. It judges nothing, and ends with the first error.
 func Measure(out io.Writer, turns int, contests []Contest) error {
-	fmt.Fprintln(out, "| us for one | ours | raw | raw again | ours / raw | raw again / raw |")
+	fmt.Fprintln(out, "| us for one | ours | raw | raw again | ours / raw [95 %] | raw again / raw [95 %] |")
 	fmt.Fprintln(out, "| --- | ---: | ---: | ---: | ---: | ---: |")
 	for _, c := range contests {
 		all, err := c.measure(turns)
@@ -34,13 +36,11 @@ func Measure(out io.Writer, turns int, contests []Contest) error {
 		fmt.Fprintf(out, "| %s", c.Name)
 		for _, of := range []func(t turn) float64{
 			func(t turn) float64 { return t.ours }, func(t turn) float64 { return t.raw }, func(t turn) float64 { return t.again },
-			func(t turn) float64 { return t.ratio }, func(t turn) float64 { return t.control },
 		} {
-			var v []float64
-			for _, t := range all {
-				v = append(v, of(t))
-			}
-			fmt.Fprintf(out, " | %s", spread(v))
+			fmt.Fprintf(out, " | %s", spread(column(all, of)))
+		}
+		for _, of := range []func(t turn) float64{func(t turn) float64 { return t.ratio }, func(t turn) float64 { return t.control }} {
+			fmt.Fprintf(out, " | %v", paired.Of(column(all, of)))
 		}
 		fmt.Fprintln(out, " |")
 	}
@@ -73,6 +73,13 @@ func (c *Contest) measure(turns int) (all []turn, err error) {
 		}
 	}
 	return all, nil
+}
+
+func column(all []turn, of func(turn) float64) (v []float64) {
+	for _, t := range all {
+		v = append(v, of(t))
+	}
+	return v
 }
 
 func median(v []float64) float64 {

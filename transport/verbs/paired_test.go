@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/paired"
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	"gopgas/transport"
@@ -92,8 +93,8 @@ func TestPaired(t *testing.T) {
 
 // measure prints a row of the table as soon as it has been measured, so that who ends it in between has the others.
 func measure(flat *verbs.Flat, win *window.Window[uint64], turns int) error {
-	fmt.Println("| us: median (min–max) | ours | C loop | C loop again | ours − C | again − C | aim for ours − C | |")
-	fmt.Println("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
+	fmt.Println("| us: median (min–max) | ours | C loop | C loop again | ours − C | again − C | ours / C [95 %] | again / C [95 %] | aim for ours − C | |")
+	fmt.Println("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
 	buf := make([]uint64, 1<<17)
 	for _, r := range rows {
 		ours := func() error { return r.ours(win, buf[:r.bytes/8]) }
@@ -106,15 +107,15 @@ func measure(flat *verbs.Flat, win *window.Window[uint64], turns int) error {
 		for i := range got[0] {
 			more, control = append(more, got[0][i]-got[1][i]), append(control, got[2][i]-got[1][i])
 		}
-		fmt.Printf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.name, spread(got[0]), spread(got[1]), spread(got[2]), spread(more), spread(control),
-			r.aim, verdict(more, control, r.most(quantile(got[1], 0.5))))
+		fmt.Printf("| %s | %s | %s | %s | %s | %s | %v | %v | %s | %s |\n", r.name, spread(got[0]), spread(got[1]), spread(got[2]), spread(more), spread(control),
+			paired.Quotient(got[1], got[0]), paired.Quotient(got[1], got[2]), r.aim, verdict(more, control, r.most(quantile(got[1], 0.5))))
 	}
 	calls, allocs, err := together(win)
 	met := "missed"
 	if calls <= 2 && allocs == 0 {
 		met = "reached"
 	}
-	fmt.Printf("| 64 puts of 8 B by PutNB, flushed together | %d crossings into C, %.2f allocations | | | | | 2 and 0 | %s |\n", calls, allocs, met)
+	fmt.Printf("| 64 puts of 8 B by PutNB, flushed together | %d crossings into C, %.2f allocations | | | | | | | 2 and 0 | %s |\n", calls, allocs, met)
 	return err
 }
 

@@ -100,6 +100,10 @@ func TestOverheadHasAControl(t *testing.T) {
 	require.Positive(t, r.number(t, "call_us"))
 	require.Positive(t, r.number(t, "with_us"))
 	require.Len(t, r.column("control_percent"), 1)
+	for _, c := range []string{"overhead_percent", "control_percent"} {
+		require.LessOrEqual(t, r.number(t, c+"_low"), r.number(t, c+"_paired"))
+		require.GreaterOrEqual(t, r.number(t, c+"_high"), r.number(t, c+"_paired"))
+	}
 }
 
 func TestCosts(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/paired"
 	"gopgas/internal/plot"
 	"gopgas/internal/predict"
 	"gopgas/regmgr"
@@ -34,11 +35,13 @@ func overhead(ctx context.Context, o *Options) (*Result, error) {
 		Kind: "measured on the " + o.Transport + " NIC of this machine, a process that puts to itself",
 		Columns: []string{
 			"bytes", "call_us", "call_us_min", "call_us_max", "with_us", "with_us_min", "with_us_max",
-			"overhead_percent", "paper_percent", "control_percent",
+			"overhead_percent", "paper_percent", "control_percent", "overhead_percent_paired", "overhead_percent_low", "overhead_percent_high",
+			"control_percent_paired", "control_percent_low", "control_percent_high",
 		},
 		Notes: []string{
 			fmt.Sprintf("%d rounds; in each, calls without (leavepinned), with (predictive, helper off), and without again; median [min, max] of the rounds' means", rounds),
 			"overhead_percent compares the least means; control_percent is the same of without against without: what this machine adds by itself",
+			"_paired: the median of what each round found against without's part of it, with the ends of its 95 % interval (order statistics); a difference within the interval of the control is a tie",
 		},
 	}
 	chart := plot.Chart{
@@ -48,13 +51,16 @@ func overhead(ctx context.Context, o *Options) (*Result, error) {
 	}
 	for k, size := range sizes {
 		o.say("%d bytes", size)
-		s, err := n.pairs(variants, size, rounds)
+		means, err := n.pairs(variants, size, rounds)
 		if err != nil {
 			return nil, err
 		}
+		s := [3]spread{spreadOf(means[0]), spreadOf(means[1]), spreadOf(means[2])}
+		more, again := paired.Quotient(means[0], means[1]).Percent(), paired.Quotient(means[0], means[2]).Percent()
 		over, control := 100*(s[1].least/s[0].least-1), 100*(s[2].least/s[0].least-1)
 		res.Rows = append(res.Rows, []any{
 			size, s[0].median, s[0].least, s[0].most, s[1].median, s[1].least, s[1].most, over, paper[k], control,
+			more.Median, more.Low, more.High, again.Median, again.Low, again.High,
 		})
 		chart.X.Names = append(chart.X.Names, fmt.Sprintf("%d KiB", size>>10))
 		for i, v := range []float64{over, control, paper[k]} {
@@ -90,7 +96,7 @@ func overheadVariants(n *nic) (all [3]*regmgr.Manager, closeAll func(), err erro
 }
 
 // pairs times calls of the variants by turns and returns, for each, the means of the rounds in microseconds.
-func (n *nic) pairs(variants [3]*regmgr.Manager, size, rounds int) (out [3]spread, err error) {
+func (n *nic) pairs(variants [3]*regmgr.Manager, size, rounds int) (means [3][]float64, err error) {
 	var bufs [buffers][]byte
 	for i := range bufs {
 		bufs[i] = make([]byte, size)
@@ -99,13 +105,12 @@ func (n *nic) pairs(variants [3]*regmgr.Manager, size, rounds int) (out [3]sprea
 		}
 	}
 	calls := max(3, min(60, 8<<20/size/buffers*buffers)) // short rounds: some of them nothing disturbs
-	var means [3][]float64
 	for round := range rounds + 1 {
 		for v := range variants {
 			began := time.Now()
 			for i := range calls {
 				if err := n.call(variants[v], bufs[i%buffers]); err != nil {
-					return out, err
+					return means, err
 				}
 			}
 			if round > 0 { // the first one registers
@@ -113,10 +118,7 @@ func (n *nic) pairs(variants [3]*regmgr.Manager, size, rounds int) (out [3]sprea
 			}
 		}
 	}
-	for v := range out {
-		out[v] = spreadOf(means[v])
-	}
-	return out, n.holds(bufs[(calls-1)%buffers])
+	return means, n.holds(bufs[(calls-1)%buffers])
 }
 
 func (n *nic) call(m *regmgr.Manager, b []byte) error {

@@ -9,6 +9,7 @@ import (
 
 	"gopgas/cmd/pgasbench/figures"
 	"gopgas/eager"
+	"gopgas/internal/paired"
 	"gopgas/internal/plot"
 	"gopgas/pgas"
 )
@@ -40,11 +41,11 @@ func adapt(ctx context.Context, o *figures.Options) (res *figures.Result, err er
 	}
 	res = &figures.Result{
 		Kind:    "measured on the " + o.Transport + " NIC of this machine, a process that puts to itself; the usage table alone beside it",
-		Columns: []string{"phase", "uses", "us", "us_min", "us_max", "more_than_bounce_percent", "more_paired_percent", "paired_low", "paired_high", "buffers", "frequent", "chained", "refused"},
+		Columns: []string{"phase", "uses", "us", "us_min", "us_max", "more_than_bounce_percent", "more_percent_paired", "more_percent_low", "more_percent_high", "buffers", "frequent", "chained", "refused"},
 		Notes: []string{
 			fmt.Sprintf("%d buffers of %d bytes, each used once by a put and its flush, and by a get, %d at a time by turns; us is the median [min, max] of the blocks' means",
 				count, size, onceBlock),
-			"more_paired is the median of how much longer each block took than bounce's block of the same buffers; low and high are the ends of its 95 % interval. A difference that lies within that of bounce again, the control, is a tie",
+			"more_percent_paired is the median of how much longer each block took than bounce's block of the same buffers; low and high are the ends of its 95 % interval (order statistics). A difference that lies within that of bounce again, the control, is a tie",
 			fmt.Sprintf("the table alone: a threshold of %d uses, 25 %% of the paper's 56 at 4 KB", paperUses),
 		},
 	}
@@ -107,9 +108,9 @@ func adaptWorlds(ctx context.Context, o *figures.Options, res *figures.Result, c
 		if b.name == "auto" && (!asked || u.Buffers == 0) {
 			res.Notes = append(res.Notes, op+": the table was not asked: at this size the copy costs less here than the bypass")
 		}
-		more := pairedMore(values[0], values[i])
+		more := paired.Quotient(values[0], values[i]).Percent()
 		res.Rows = append(res.Rows, []any{
-			"used once, " + op + ", " + b.name, count, s.median, s.least, s.most, 100 * (s.median/base.median - 1), more.median, more.least, more.most, u.Buffers, u.Frequent, u.Chained, u.Refused,
+			"used once, " + op + ", " + b.name, count, s.median, s.least, s.most, 100 * (s.median/base.median - 1), more.Median, more.Low, more.High, u.Buffers, u.Frequent, u.Chained, u.Refused,
 		})
 	}
 	return nil

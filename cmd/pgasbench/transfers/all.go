@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gopgas/cmd/pgasbench/figures"
+	"gopgas/internal/paired"
 	"gopgas/internal/plot"
 )
 
@@ -59,26 +60,28 @@ func spreadOf(values []float64) spread {
 	return spread{(v[(len(v)-1)/2] + v[len(v)/2]) / 2, v[0], v[len(v)-1]}
 }
 
-// pairedMore is by how many percent what was taken by turns is more, pair by pair: the median, and the ends of its interval of 95 %, by the binomial
-// distribution of how many pairs are below (normal from some ten on; of fewer, least and most).
-func pairedMore(base, other []float64) spread {
-	n := min(len(base), len(other))
-	more := make([]float64, n)
-	for i := range more {
-		more[i] = 100 * (other[i]/base[i] - 1)
-	}
-	s := spreadOf(more)
-	if n == 0 {
-		return s
-	}
-	slices.Sort(more)
-	k := max(0, int(float64(n)/2-0.98*math.Sqrt(float64(n))))
-	s.least, s.most = more[k], more[n-1-k]
-	return s
-}
-
 // times is the spread of all values multiplied.
 func (s spread) times(f float64) spread { return spread{s.median * f, s.least * f, s.most * f} }
+
+// pairedNote says what the columns of pairedColumns are.
+const pairedNote = "_paired: the median of what each turn found against the base's turn beside it, with the ends of its 95 % interval (order statistics; of fewer " +
+	"than six turns the least and the greatest); a difference within the interval of the control is a tie"
+
+// pairedColumns are the names of the cells that three makes.
+func pairedColumns(names ...string) (all []string) {
+	for _, n := range names {
+		all = append(all, n+"_paired", n+"_low", n+"_high")
+	}
+	return all
+}
+
+// three are the cells of intervals.
+func three(all ...paired.Interval) (cells []any) {
+	for _, i := range all {
+		cells = append(cells, i.Median, i.Low, i.High)
+	}
+	return cells
+}
 
 // point is the spread at a place of a chart.
 func (s spread) point(x float64) plot.Point {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gopgas/cmd/pgasbench/figures"
+	"gopgas/internal/paired"
 	"gopgas/internal/plot"
 	"gopgas/pgas"
 	"gopgas/window"
@@ -41,13 +42,14 @@ func sorting(ctx context.Context, o *figures.Options) (*figures.Result, error) {
 	}
 	res := &figures.Result{
 		Kind: "measured on the " + o.Transport + " NIC of this machine, one rank that is all eight and sends to itself",
-		Columns: []string{
+		Columns: append([]string{
 			"buckets", "gb_per_s", "policy", "iteration_ms", "iteration_ms_min", "iteration_ms_max", "exchange_ms", "times_left_pinned", "hits_percent", "dropped_by_collections",
-		},
+		}, pairedColumns("times_left_pinned")...),
 		Notes: []string{
 			fmt.Sprintf("%d keys of 4 bytes into %d buckets, each put to its place, a flush, and the sort of what came; %d iterations by turns, %d repeats; median [min, max]",
 				keys, sortBuckets, rounds, o.Reps),
 			"times_left_pinned: left pinned's median over this one's, of whole iterations; the paper: 1.09 with fewer than 5 % hits, a tie with 99 %",
+			pairedNote + ", left pinned again",
 			"garbage is collected as in any program; new buckets grow by append, as in examples/isx",
 		},
 	}
@@ -72,10 +74,10 @@ func sorting(ctx context.Context, o *figures.Options) (*figures.Result, error) {
 			for i, r := range runs {
 				s := spreadOf(r.whole).times(1e3)
 				gain := base.median / spreadOf(r.whole).median
-				res.Rows = append(res.Rows, []any{
+				res.Rows = append(res.Rows, append([]any{
 					name, float64(bandwidth) / 1e9, exchangeVariants[i].name, s.median, s.least, s.most, spreadOf(r.sent).median * 1e3, gain,
 					share(int(r.hits), int(r.hits+r.misses)), int(r.collections),
-				})
+				}, three(paired.Quotient(r.whole, runs[0].whole))...))
 				chart.Series[i].Points = append(chart.Series[i].Points, plot.Point{X: float64(at), Y: gain})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gopgas/cmd/pgasbench/figures"
+	"gopgas/internal/proto"
 	"gopgas/internal/selector"
 	"gopgas/pgas"
 	"gopgas/window"
@@ -79,6 +80,9 @@ func (b *bench) holdsAt(at int, want []byte) error {
 	}
 	return nil
 }
+
+// paths are how many operations have travelled how.
+func (b *bench) paths() map[proto.Path]proto.Count { return b.w.Team().Engine().Stats() }
 
 // apart lets some time pass between the turns of worlds: a NIC's threads look for work for a while after its last transfer, and
 // would share the cores with the next world's.

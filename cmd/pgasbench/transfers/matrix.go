@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"gopgas/cmd/pgasbench/figures"
+	"gopgas/internal/paired"
 	"gopgas/internal/plot"
 	"gopgas/internal/selector"
 	"gopgas/pgas"
@@ -55,12 +56,13 @@ func matrix(ctx context.Context, o *figures.Options) (*figures.Result, error) {
 	}
 	m := &matrixRun{ctx: ctx, o: o, sizes: sizes, cells: map[cell][][]float64{}, res: &figures.Result{
 		Kind: "measured on the soft and tcp NICs of this machine, a process that puts to itself and gets from itself",
-		Columns: []string{
+		Columns: append([]string{
 			"nic", "op", "buffers", "bytes", "auto_us", "auto_us_min", "auto_us_max", "bounce_us", "direct_us", "superpipe_us", "hybrid_us", "best", "auto_to_best",
 			"control", "verdict",
-		},
+		}, pairedColumns("auto_to_best", "control")...),
 		Notes: []string{
 			"medians of single operations, for puts with one flush of " + fmt.Sprint(matrixBatch) + " of them, or of as many as fit into the window; policies by turns of four, each after a pause in which the others' NICs fall asleep, and a transfer of 16 KiB that wakes its own; auto_to_best is auto's median over the least of the fixed ones'",
+			pairedNote + "; the verdict goes by the medians",
 			"control is auto against auto; auto holds where it is within 5 % of the best, or where the two autos differ by more than it loses",
 			"fresh: each buffer once; reused: four buffers by turns; registered: in memory of the library. The target is registered in all cells",
 			"a policy that cannot carry a size leaves it to bounce slots: direct and pipes take them all",
@@ -244,7 +246,8 @@ func (m *matrixRun) table() {
 			for _, uses := range matrixUses {
 				for _, n := range m.sizes {
 					s := make([]spread, len(matrixPolicies))
-					for i, v := range m.cells[cell{nic, op, uses, n}] {
+					took := m.cells[cell{nic, op, uses, n}]
+					for i, v := range took {
 						s[i] = spreadOf(v).times(1e6)
 					}
 					best := 1
@@ -264,10 +267,10 @@ func (m *matrixRun) table() {
 					if all++; verdict != "loses" {
 						held++
 					}
-					m.res.Rows = append(m.res.Rows, []any{
+					m.res.Rows = append(m.res.Rows, append([]any{
 						nic, op, uses, n, s[0].median, s[0].least, s[0].most, s[1].median, s[2].median, s[3].median, s[4].median,
 						matrixPolicies[best].name, ratio, control, verdict,
-					})
+					}, three(paired.Quotient(took[best], took[0]), paired.Quotient(took[0], took[fixed]))...))
 					ours.Points = append(ours.Points, plot.Point{X: float64(len(names)), Y: ratio})
 					names = append(names, fmt.Sprint(len(names)))
 				}

@@ -11,7 +11,9 @@ import (
 
 	"gopgas/cmd/pgasbench/figures"
 	"gopgas/eager"
+	"gopgas/internal/paired"
 	"gopgas/internal/plot"
+	"gopgas/internal/proto"
 	"gopgas/pgas"
 )
 
@@ -58,15 +60,18 @@ func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err err
 	}
 	res = &figures.Result{
 		Kind: "measured on the " + o.Transport + " NIC of this machine, a process that puts to itself and gets from itself",
-		Columns: []string{
+		Columns: append([]string{
 			"op", "bytes", "bounce_us", "bounce_us_min", "bounce_us_max", "bypass_us", "bypass_us_min", "bypass_us_max", "auto_us", "copy_us", "lookup_us",
-			"gain_percent", "gain_auto_percent", "theory_percent", "share_percent", "control_percent",
-		},
+			"gain_percent", "gain_auto_percent", "theory_percent", "share_percent", "control_percent", "bounced", "bypassed", "bounce_packets", "bypass_packets",
+		}, pairedColumns("gain_percent", "gain_auto_percent", "control_percent")...),
 		Notes: []string{
 			fmt.Sprintf("rounds of %d operations by turns, %d rounds; a round's mean; median [min, max] of the rounds", ops, pingRounds*o.Reps),
 			"copy_us, C_m, is what the bypass takes longer in the same loop if the program copies the payload to, or from, the memory that the NIC uses",
 			fmt.Sprintf("lookup_us, V, is all that the bypass takes longer but for the copy: bypass less bounce at %d bytes, plus the copy of these, in the same loop", leastPing),
 			"gain is that of the medians over bounce; theory is (C_m - V)/bounce (equation 6); share is gain over theory; control is bounce against bounce",
+			pairedNote,
+			"bounced and bypassed: operations of bounce that went through the slots, and of bypass that went past them, with those of the first round; packets: that the " +
+				"RDMA devices sent meanwhile for each, by their hw_counters, and -1 where there are none",
 			"bypass registers at the first use and asks the registration cache only; auto asks the usage table too, and chooses by the less of what is saved in the caches and out of them",
 		},
 	}
@@ -83,10 +88,11 @@ func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err err
 		gains, theories, controls := plot.Series{Name: name, Plain: plain}, plot.Series{Name: name + ", theory", Plain: plain}, plot.Series{Name: name + ", control", Plain: plain}
 		var nothing timing
 		for i, n := range append([]int{leastPing}, sizes...) {
-			s, err := pingSize(benches, n, get, ops, pingRounds*o.Reps)
+			runs, err := pingSize(benches, n, get, ops, pingRounds*o.Reps)
 			if err != nil {
 				return nil, err
 			}
+			s := spreads(runs)
 			median := timingOf(s)
 			if i == 0 {
 				nothing = median
@@ -97,10 +103,12 @@ func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err err
 				share = 100 * median.gain(byBypass) / theory
 			}
 			b, p := s[byBounce], s[byBypass]
-			res.Rows = append(res.Rows, []any{
+			bounce, bypass := &runs[byBounce], &runs[byBypass]
+			res.Rows = append(res.Rows, append([]any{
 				name, n, b.median, b.least, b.most, p.median, p.least, p.most, s[byAuto].median, median.copying(), nothing.lookup(),
 				median.gain(byBypass), median.gain(byAuto), theory, share, median.gain(byBounceAgain),
-			})
+				int(bounce.bounced), int(bypass.bypassed), bounce.packets, bypass.packets,
+			}, three(bounce.saved(bypass), bounce.saved(&runs[byAuto]), bounce.saved(&runs[byBounceAgain]))...))
 			for series, v := range map[*plot.Series]float64{&gains: median.gain(byBypass), &theories: theory, &controls: median.gain(byBounceAgain)} {
 				series.Points = append(series.Points, plot.Point{X: float64(n), Y: v})
 			}
@@ -170,9 +178,28 @@ func smallCosts(ctx context.Context, o *figures.Options) (eager.Costs, error) {
 	return b.w.Team().Engine().SmallCosts(false), b.close(ctx)
 }
 
-// pingSize times rounds of every variant by turns and returns the microseconds of an operation.
-func pingSize(benches []*bench, n int, get bool, ops, rounds int) (out []spread, err error) {
-	values := make([][]float64, len(benches))
+// pingRun is what was seen of one variant at one size.
+type pingRun struct {
+	us                []float64 // of an operation, by round
+	bounced, bypassed uint64    // operations
+	packets           int       // sent by the machine's RDMA devices; -1: it has none
+}
+
+// saved is by how many percent of base's time the other's is less, round by round.
+func (base *pingRun) saved(other *pingRun) paired.Interval {
+	return paired.Quotient(base.us, other.us).Saved()
+}
+
+func spreads(runs []pingRun) (out []spread) {
+	for i := range runs {
+		out = append(out, spreadOf(runs[i].us))
+	}
+	return out
+}
+
+// pingSize times rounds of every variant by turns.
+func pingSize(benches []*bench, n int, get bool, ops, rounds int) (runs []pingRun, err error) {
+	runs = make([]pingRun, len(benches))
 	bufs := newArena((len(benches) + 1) * 2 * mostSmall)
 	mine := make([][]byte, len(benches))
 	for i := range benches {
@@ -181,19 +208,25 @@ func pingSize(benches []*bench, n int, get bool, ops, rounds int) (out []spread,
 	staging := bufs.take(n)
 	for round := range rounds + 1 {
 		for i, b := range benches {
+			r := &runs[i]
+			before, packets := b.paths(), packetsSent(rdmaDevices)
 			took, err := b.pings(mine[i], staging, get, ops)
 			if err != nil {
 				return nil, err
 			}
+			after := b.paths()
+			r.bounced += after[proto.PathBounce].Ops - before[proto.PathBounce].Ops
+			r.bypassed += after[proto.PathBypass].Ops - before[proto.PathBypass].Ops
+			r.packets += packetsSent(rdmaDevices) - packets
+			if packets < 0 {
+				r.packets = -1
+			}
 			if round > 0 { // the first one registers and learns
-				values[i] = append(values[i], took.Seconds()*1e6/float64(ops))
+				r.us = append(r.us, took.Seconds()*1e6/float64(ops))
 			}
 		}
 	}
-	for i := range benches {
-		out = append(out, spreadOf(values[i]))
-	}
-	return out, nil
+	return runs, nil
 }
 
 // pings makes operations from or into one buffer.

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"gopgas/cmd/pgasbench/figures"
+	"gopgas/internal/paired"
 	"gopgas/internal/plot"
 	"gopgas/pgas"
 )
@@ -43,13 +44,14 @@ func spectrum(ctx context.Context, o *figures.Options) (*figures.Result, error) 
 	}
 	res := &figures.Result{
 		Kind: "measured on the " + o.Transport + " NIC of this machine, a process that puts to itself",
-		Columns: []string{
+		Columns: append([]string{
 			"layout", "bytes", "bounce_us", "bounce_us_min", "bounce_us_max", "auto_us", "auto_us_min", "auto_us_max", "gain_percent", "control_percent",
 			"bypassed_percent", "break_even", "paper_break_even",
-		},
+		}, pairedColumns("gain_percent", "control_percent")...),
 		Notes: []string{
 			fmt.Sprintf("%d buffers, buffer i used i times in a row, put and flush; %d buffers at a time by turns, in new worlds for each layout and size; us is all time over all uses", buffers, spectrumEvery),
 			fmt.Sprintf("median [min, max] of %d repeats; gain is that of the medians over bounce, registrations included; control is bounce against bounce", o.Reps),
+			pairedNote + "; turns count alike, though late ones have more uses and early ones the registrations",
 			"break_even is n > R/(C - V) of what the library measures at its start (eager.Measure), -1 where V is not below C; the paper registers at 25 % of it, and so does auto",
 			"bypassed_percent: uses of those counted in the usage table that went past the slots",
 		},
@@ -66,15 +68,16 @@ func spectrum(ctx context.Context, o *figures.Options) (*figures.Result, error) 
 		gains, control := plot.Series{Name: layout}, plot.Series{Name: layout + ", control"}
 		for _, n := range sizes {
 			say(o, "%s, %d bytes", layout, n)
-			var values [3][]float64
+			var values, turns [3][]float64
 			passed := 0.0
 			for range o.Reps {
-				v, share, err := spectrumOnce(ctx, o, buffers, n, paged)
+				us, share, err := spectrumOnce(ctx, o, buffers, n, paged)
 				if err != nil {
 					return nil, err
 				}
-				for i := range v {
-					values[i] = append(values[i], v[i])
+				for i := range us {
+					values[i] = append(values[i], perUse(us[i], buffers))
+					turns[i] = append(turns[i], us[i]...)
 				}
 				passed = share
 			}
@@ -84,9 +87,9 @@ func spectrum(ctx context.Context, o *figures.Options) (*figures.Result, error) 
 				even = int(at)
 			}
 			gain, again := 100*(1-s[1].median/s[0].median), 100*(1-s[2].median/s[0].median)
-			res.Rows = append(res.Rows, []any{
+			res.Rows = append(res.Rows, append([]any{
 				layout, n, s[0].median, s[0].least, s[0].most, s[1].median, s[1].least, s[1].most, gain, again, passed, even, paperBreakEven[n],
-			})
+			}, three(paired.Quotient(turns[0], turns[1]).Saved(), paired.Quotient(turns[0], turns[2]).Saved())...))
 			gains.Points = append(gains.Points, plot.Point{X: float64(n), Y: gain})
 			control.Points = append(control.Points, plot.Point{X: float64(n), Y: again})
 		}
@@ -112,9 +115,17 @@ func breakEvens(at func(bytes int) (float64, bool)) (text string) {
 	return text
 }
 
-// spectrumOnce uses all buffers in new worlds and returns the microseconds of a use under each variant, and how many percent of
+// perUse is what a use takes, where turns of all uses of so many buffers took so long each.
+func perUse(turns []float64, buffers int) (us float64) {
+	for _, t := range turns {
+		us += t
+	}
+	return us / float64(buffers*(buffers+1)/2)
+}
+
+// spectrumOnce uses all buffers in new worlds and returns the microseconds of each turn under each variant, and how many percent of
 // auto's uses went past the slots.
-func spectrumOnce(ctx context.Context, o *figures.Options, buffers, n int, paged bool) (us [3]float64, passed float64, err error) {
+func spectrumOnce(ctx context.Context, o *figures.Options, buffers, n int, paged bool) (us [3][]float64, passed float64, err error) {
 	benches, err := openAll(ctx, o, spectrumVariants, n, 64<<20, pgas.Config{})
 	if err != nil {
 		return us, 0, err
@@ -127,12 +138,8 @@ func spectrumOnce(ctx context.Context, o *figures.Options, buffers, n int, paged
 	mem := newArena(buffers*stride + n)
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	total := 0
 	for from := 0; from < buffers; from += spectrumEvery {
 		to := min(from+spectrumEvery, buffers)
-		for i := from; i < to; i++ {
-			total += i + 1
-		}
 		for k := range benches {
 			i := (k + from/spectrumEvery) % len(benches)
 			b := benches[i]
@@ -151,11 +158,8 @@ func spectrumOnce(ctx context.Context, o *figures.Options, buffers, n int, paged
 			if err = errors.Join(err, b.holds(last)); err != nil {
 				return us, 0, err
 			}
-			us[i] += t * 1e6
+			us[i] = append(us[i], t*1e6)
 		}
-	}
-	for i := range us {
-		us[i] /= float64(total)
 	}
 	if u, ok := benches[1].w.Team().Engine().Bypasses(); ok && u.Bypass > 0 {
 		passed = 100 * float64(u.Bypass) / float64(u.Bypass+u.Bounce)

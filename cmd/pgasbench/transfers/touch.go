@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gopgas/cmd/pgasbench/figures"
+	"gopgas/internal/paired"
 	"gopgas/internal/plot"
 	"gopgas/internal/selector"
 	"gopgas/pgas"
@@ -97,7 +98,7 @@ func touchOnce(ctx context.Context, o *figures.Options, bandwidth int64, sizes [
 		mem := newArena(count * len(benches) * ((size + 4095) &^ 4095))
 		runtime.GC()
 		percent := debug.SetGCPercent(-1)
-		for k := range count {
+		for range count {
 			if err := touchRaw(raw, size, 1, &all[rawName][size].first); err != nil {
 				return err
 			}
@@ -106,10 +107,7 @@ func touchOnce(ctx context.Context, o *figures.Options, bandwidth int64, sizes [
 					return err
 				}
 			}
-			if k < count/2 {
-				err = touchRaw(raw, size, 1, &all[rawControl][size].first)
-			}
-			if err != nil {
+			if err := touchRaw(raw, size, 1, &all[rawControl][size].first); err != nil {
 				return err
 			}
 		}
@@ -202,12 +200,13 @@ func touchResult(o *figures.Options, bandwidth int64, sizes []int, names []strin
 	}
 	res := &figures.Result{
 		Kind: "measured on the " + o.Transport + " NIC of this machine " + speed + ", a process that puts to itself",
-		Columns: []string{
+		Columns: append([]string{
 			"way", "bytes", "first_us", "first_us_min", "first_us_max", "again_us", "again_us_min", "again_us_max", "first_percent_of_raw", "best_percent_of_raw",
-		},
+		}, pairedColumns("first_of_raw", "again_of_raw")...),
 		Notes: []string{
 			"put and flush to registered memory; first: buffers never used before, touched, by turns; again: one buffer, up to 100 times by turns of ten; median [min, max]",
 			"before each timed transfer one of 16 KiB, or the same, wakes the NIC; percents compare medians of first uses, and least times, with the raw write's",
+			pairedNote + ", the raw write again; the two are the bandwidth as a part of the raw write's",
 			"naive copy and flat pipeline have the library's slots of 128 KiB: longer messages are cut",
 		},
 	}
@@ -217,10 +216,10 @@ func touchResult(o *figures.Options, bandwidth int64, sizes []int, names []strin
 		for _, n := range sizes {
 			u, raw := all[name][n], all[rawName][n]
 			one, many := spreadOf(u.first), spreadOf(u.again)
-			res.Rows = append(res.Rows, []any{
+			res.Rows = append(res.Rows, append([]any{
 				name, n, one.median * 1e6, one.least * 1e6, one.most * 1e6, many.median * 1e6, many.least * 1e6, many.most * 1e6,
 				100 * spreadOf(raw.first).median / one.median, 100 * spreadOf(raw.again).least / many.least,
-			})
+			}, three(paired.Quotient(u.first, raw.first), paired.Quotient(u.again, raw.again))...))
 			f.Points = append(f.Points, plot.Point{X: float64(n), Y: float64(n) / one.median / 1e9})
 			b.Points = append(b.Points, plot.Point{X: float64(n), Y: float64(n) / many.least / 1e9})
 		}
