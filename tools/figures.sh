@@ -6,8 +6,9 @@ mkdir -p bin "$dir"
 go build -o bin/ ./cmd/pgasbench ./cmd/pgasrun
 reg() { bin/pgasbench reg --out "$dir" "$@"; }
 
-# In real time, some four minutes; on a quiet machine with two cores or more.
+# In real time, some six minutes; on a quiet machine with two cores or more.
 reg --reps 3 reuse noreuse overhead costs impossible
+reg --reps 2 seats
 reg latency
 reg --spikes 0.06 recorded
 

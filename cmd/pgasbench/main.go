@@ -87,6 +87,7 @@ func app(out io.Writer) *cli.App {
 			targetsCommand(out),
 			replayCommand(out),
 			regCommand(out),
+			seatCommand(),
 			eagerCommand(out),
 			bulkCommand(out),
 			selectCommand(out),

@@ -101,3 +101,24 @@ func kernel() string {
 	}
 	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 }
+
+// onCores calls start, which starts a process, so that it may use only so many of the cores that this one may.
+func onCores(n int, start func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var may, some unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &may); err != nil {
+		return fmt.Errorf("read the cores of this process: %w", err)
+	}
+	if may.Count() < n {
+		return fmt.Errorf("%d cores are wanted, and this process may use %d", n, may.Count())
+	}
+	for i := range n {
+		some.Set(coreOf(i, &may))
+	}
+	if err := unix.SchedSetaffinity(0, &some); err != nil {
+		return fmt.Errorf("bind to %d cores: %w", n, err)
+	}
+	defer func() { _ = unix.SchedSetaffinity(0, &may) }() // it was so before
+	return start()
+}

@@ -20,3 +20,8 @@ func pin(how string, w *pgas.World) (pinning, error) {
 }
 
 func kernel() string { return runtime.GOOS }
+
+// onCores has nothing to bind with here.
+func onCores(n int, _ func() error) error {
+	return fmt.Errorf("%d cores for a process: %w", n, transport.ErrUnsupported)
+}

@@ -144,6 +144,7 @@ func figureOptions(c *cli.Context) (o figures.Options, err error) {
 		Transport: c.String("transport"), Reps: c.Int("reps"), Bytes: c.Int("bytes"), Iterations: c.Int("iterations"),
 		Compute: c.Duration("compute"), Fine: c.Bool("fine"), Most: c.Int("max"), Cost: c.String("cost"), Noise: c.Float64("noise"),
 		Spikes: c.Float64("spikes"), Seed: c.Uint64("seed"), Progress: os.Stderr,
+		Ranks: startRanks,
 	}
 	o.Traces, err = tracesOf("reg", c.StringSlice("trace"))
 	return o, err

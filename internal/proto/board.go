@@ -73,6 +73,15 @@ func (e *Engine) openBoard(local mem.Range, blocks []Remote) {
 	e.board.Open(places)
 }
 
+// Posts returns what the ranks of this rank's node have posted for each other, by which their helpers are seated; nil where no NIC has been opened
+// with helpers. Zero is what a rank that has not posted has, and all of them where the ranks share no memory.
+func (e *Engine) Posts() []seats.Post {
+	if e.board == nil {
+		return nil
+	}
+	return e.board.Posts()
+}
+
 // takeTurn takes the turn to measure with this node's memory and cores to itself; it reports false while another rank of the node measures.
 func (e *Engine) takeTurn() bool {
 	return e.board.Take(func(index int) bool {

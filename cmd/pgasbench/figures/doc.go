@@ -14,7 +14,7 @@
 //
 // A measured figure makes a world of one rank for each policy, with all transfers going through the NIC to itself, so that the
 // registrations of the policy are real; it touches all memory beforehand, checks at the target what has arrived, and reads the
-// rank's own counters. Policies take turns within a repeat, so that a change of the machine's load meets all of them. A
+// rank's own counters. Figure seats alone has ranks that are processes, started by pgasrun, which are really busy between calls. Policies take turns within a repeat, so that a change of the machine's load meets all of them. A
 // replayed figure makes a trace, or takes a recorded one, and runs it under each policy.
 //
 // # Invariants

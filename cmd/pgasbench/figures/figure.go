@@ -25,8 +25,11 @@ type Options struct {
 	Noise      float64       // of a shape's computation, as a part
 	Spikes     float64       // part of a shape's phases that are disturbed
 	Seed       uint64
-	Traces     []Trace   // recorded traces, for the figures that can take them
-	Progress   io.Writer // where a figure says how far it is; nil: nowhere
+	Traces     []Trace // recorded traces, for the figures that can take them
+	// Ranks starts this program's command again as n ranks that are processes, on so many cores, with settings NAME=value, and blocks until
+	// all have ended. nil: figures that need it cannot be made.
+	Ranks    func(ctx context.Context, n, cores int, settings []string, args ...string) error
+	Progress io.Writer // where a figure says how far it is; nil: nowhere
 }
 
 // Trace is a recorded trace by name.
@@ -76,6 +79,7 @@ func All() []Figure {
 		{"grouping", helpers + "figure 12 and table 3", "four ranks a node, grouped at random", grouping},
 		{"scaling", helpers + "figures 13, 14 and table 4", "FT on 16, 32 and 64 nodes", scaling},
 		{"cores", helpers + "figure 8 and table 1", "six ranks on eight cores", cores},
+		{"seats", helpers + "section 5", "one busy rank on two cores, and four", idleSeats},
 		{"hoses", "Bell and Bonachea, 2003", "memory of other nodes in buckets, by how much may be registered for peers", hoses},
 		{"costs", "Denis, Euro-Par 2011, figure 1", "registration against copy by size", costs},
 	}
