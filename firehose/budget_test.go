@@ -69,6 +69,7 @@ func TestAgree(t *testing.T) {
 	for name, change := range map[string]func(b *Budget){
 		"ranks": func(b *Budget) { b.Ranks++ }, "unit": func(b *Budget) { b.Shift++ }, "M": func(b *Budget) { b.Peers++ },
 		"V": func(b *Budget) { b.Own++ }, "F": func(b *Budget) { b.Share++ },
+		"V in units": func(b *Budget) { b.Victims++ }, "pages": func(b *Budget) { b.Page *= 2 },
 	} {
 		o := b
 		change(&o)
