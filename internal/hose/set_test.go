@@ -10,6 +10,7 @@ import (
 
 	"gopgas/firehose"
 	"gopgas/internal/mem"
+	"gopgas/regmgr"
 )
 
 // TestUse: the first use of a bucket is a move, the next ones are hits, and no part crosses the bucket's end.
@@ -240,6 +241,26 @@ func TestFix(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2*h.Unit()-int64(p.mem.Addr())%int64(os.Getpagesize()), room, "buckets begin with the first page")
 	require.NoError(t, h.Fix(0))
+	p.end(t)
+}
+
+// TestNoShare: where the budget leaves no page for the peer everything is refused without an error and without a word, so that messages carry it.
+func TestNoShare(t *testing.T) {
+	p := newPairOf(t, regmgr.Config{Policy: regmgr.LeavePinned, Bytes: int64(os.Getpagesize())})
+	h := p.set[0]
+	require.True(t, h.Barred(1))
+	require.False(t, p.try(0, 8))
+	for _, put := range [][]byte{nil, []byte("eight by")} {
+		_, direct, carried, err := h.Attach("put", 1, p.far, p.addr(0), 8, put, false)
+		require.NoError(t, err)
+		require.False(t, direct)
+		require.False(t, carried)
+	}
+	f, err := h.Fetch("put", p.far, p.addr(0), exposed, true)
+	require.NoError(t, err)
+	_, err = f.End("put")
+	require.NoError(t, err)
+	require.Zero(t, p.nic[0].sent)
 	p.end(t)
 }
 
