@@ -22,6 +22,15 @@ func TestPacketsSent(t *testing.T) {
 	require.Equal(t, -1, packetsSent(dir))
 }
 
+// TestSettled: what is read twice in a row holds, and what never is does not keep anybody for long.
+func TestSettled(t *testing.T) {
+	values := []int{3, 5, 7, 7, 9}
+	next := func() int { v := values[0]; values = values[1:]; return v }
+	require.Equal(t, 7, settled(next))
+	n := 0
+	require.Equal(t, 6, settled(func() int { n++; return n }))
+}
+
 // TestPerUse: the turns of buffers that are used once, twice and three times.
 func TestPerUse(t *testing.T) {
 	require.InDelta(t, 2, perUse([]float64{6, 6}, 3), 1e-12)

@@ -126,7 +126,7 @@ func perUse(turns []float64, buffers int) (us float64) {
 // spectrumOnce uses all buffers in new worlds and returns the microseconds of each turn under each variant, and how many percent of
 // auto's uses went past the slots.
 func spectrumOnce(ctx context.Context, o *figures.Options, buffers, n int, paged bool) (us [3][]float64, passed float64, err error) {
-	benches, err := openAll(ctx, o, spectrumVariants, n, 64<<20, pgas.Config{})
+	benches, err := openAll(ctx, o, spectrumVariants, n, 64<<20, pgas.Config{Reg: lazily})
 	if err != nil {
 		return us, 0, err
 	}
