@@ -117,6 +117,7 @@ func (s *Server) remove(at int32) {
 
 // unlock ends a call. It lets the table shrink unless another call, whose Registrar is at work, knows places in it.
 func (s *Server) unlock() {
+	s.recount()
 	if s.away == 0 && sparse(s.at.n, len(s.slab)) {
 		s.slab, s.free = together(s.slab, &s.at, &s.idle, func(x *bucket) (Bucket, bool) { return x.b, x.in != nil }), nil
 	}

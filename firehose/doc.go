@@ -53,6 +53,8 @@
 //   - F7: a held firehose's bucket is registered and counted at its owner. When nothing is under way the two ends agree.
 //   - F8: a waiting request is blocked, or hangs on exactly one pending bucket, and on none when nothing is under way.
 //
+// Builds that check invariants (package invariants) count F2 to F6 again after some calls.
+//
 // # Lock order
 //
 // A Holder has no lock: its caller's, which a transfer takes anyway, guards it. A Server has one, which is never held

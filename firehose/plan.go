@@ -207,6 +207,7 @@ func (h *Holder) tidy(p *peer) {
 		h.giveUp(p, p.drops)
 		p.drops = p.drops[:0]
 	}
+	h.recount(p)
 	p.trim()
 }
 

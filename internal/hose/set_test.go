@@ -264,6 +264,21 @@ func TestNoShare(t *testing.T) {
 	p.end(t)
 }
 
+// TestFewRegistrations: each bucket is a registration of the NIC, of which half may be buckets; where it has few, buckets are larger.
+func TestFewRegistrations(t *testing.T) {
+	p := newPair(t)
+	for regions, kib := range map[int]int64{0: 32, 1 << 20: 32, 256: 32, 255: 64, 8: 1024, 2: 2048} { // of 4 MiB, 3 for peers; of 2 a share of one bucket
+		h, err := New(Config{Size: 2, Bytes: budget, Regions: regions, Payload: 4096, Registered: p.regs[0]})
+		require.NoError(t, err)
+		require.Equal(t, kib<<10, h.Unit(), "%d registrations", regions)
+		require.Positive(t, h.budget.Share)
+		if regions > 0 {
+			require.LessOrEqual(t, h.budget.Share+h.budget.Victims, int64(regions/2), "%d registrations", regions)
+		}
+	}
+	p.end(t)
+}
+
 // TestShortMessages: messages in which no bucket can be named are refused.
 func TestShortMessages(t *testing.T) {
 	p := newPair(t)

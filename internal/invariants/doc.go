@@ -9,7 +9,7 @@
 // Check panics when a stated condition is false, Sometimes sends the caller down a slow path at random, and
 // Mangle spoils memory that was given back, so that a use after release shows itself.
 //
-// It is asked by who hands out and takes back (internal/bounce, internal/inflight, internal/symheap, the budget and the references of regmgr),
+// It is asked by who hands out and takes back (internal/bounce, internal/inflight, internal/symheap, the budget and the references of regmgr, the accounts of firehose),
 // and takes internal/nic and internal/sched down their rare ways: a NIC with room for one operation, a wait that sleeps at once.
 //
 // # Terms
