@@ -22,13 +22,15 @@ func TestPacketsSent(t *testing.T) {
 	require.Equal(t, -1, packetsSent(dir))
 }
 
-// TestSettled: what is read twice in a row holds, and what never is does not keep anybody for long.
-func TestSettled(t *testing.T) {
-	values := []int{3, 5, 7, 7, 9}
-	next := func() int { v := values[0]; values = values[1:]; return v }
-	require.Equal(t, 7, settled(next))
+// TestUsual: what comes up thrice is it, and what never does keeps nobody for long.
+func TestUsual(t *testing.T) {
+	values := []int{7, 9, 7, 0, 8, 7, 9, 9}
+	require.Equal(t, 7, usual(3, func() int { v := values[0]; values = values[1:]; return v }))
+	require.Equal(t, []int{9, 9}, values)
 	n := 0
-	require.Equal(t, 6, settled(func() int { n++; return n }))
+	require.Equal(t, 1, usual(2, func() int { n++; return n }))
+	require.Equal(t, 20, n)
+	require.Equal(t, 5, usual(1, func() int { return 5 }))
 }
 
 // TestPerUse: the turns of buffers that are used once, twice and three times.
