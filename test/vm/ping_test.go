@@ -21,7 +21,7 @@ func TestPing(t *testing.T) {
 	repeats, each, limit := *numbersFlag, 50, 25*time.Minute
 	if repeats == 0 {
 		long(t)
-		repeats, each, limit = 1, 10, 6*time.Minute
+		repeats, each, limit = 1, 5, 12*time.Minute
 	}
 	need(t)
 	r := Run(t, Machine{Timeout: limit}, Program(t, "gopgas/cmd/pgasbench"), "eager", "--transport", "verbs",
