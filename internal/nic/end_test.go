@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -192,6 +193,26 @@ func TestQuitEndsWaits(t *testing.T) {
 	require.True(t, h.Done())
 	require.False(t, n.Progress())
 	require.ErrorIs(t, n.Connect("put", 0), ErrOwnEnd)
+}
+
+// TestKeptPastTheEnd: what waits for a result gives up when the NIC is closed, which may still bring it. So nobody gets that memory.
+func TestKeptPastTheEnd(t *testing.T) {
+	w := newWorld(t, 2, transporttest.FabricConfig{Seed: 1, Jitter: time.Hour}, nil)
+	n := w.n[0]
+	op := transport.Op{Kind: transport.OpRead, RAddr: w.mem[1].Addr(), RKey: w.rkey[1]}
+	k, err := n.PostKept("get", 1, op, 8, false, true)
+	require.NoError(t, err)
+	n.Start()
+	n.Quit()
+	_, err = n.Take(k)
+	require.ErrorIs(t, err, ErrOwnEnd)
+	for {
+		id, ok := n.TryAcquire(1, false)
+		if !ok {
+			return
+		}
+		require.NotEqual(t, k.ID, id, "a piece whose operation is under way")
+	}
 }
 
 // slow is a NIC whose connections wait, as a NIC waits for a peer's answer, until they may be made.

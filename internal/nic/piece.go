@@ -130,8 +130,12 @@ func (n *NIC) Take(k Kept) (uint64, error) {
 	return word, err
 }
 
-// Give gives a kept piece back, whose operation is over.
+// Give gives a kept piece back when the wait for its operation has ended. Where this rank's own NIC is what ended it, the operation may still be
+// under way until the Domain is closed: the piece stays taken, so that its result does not land in what another one sends.
 func (n *NIC) Give(id int32) {
+	if n.closed.Load() {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.table.Free(id)

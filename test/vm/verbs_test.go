@@ -77,6 +77,21 @@ func TestVerbsTwoDevices(t *testing.T) {
 	requirePassed(t, r, "TestConformance", "TestCounters")
 }
 
+// TestVerbsTwoMTUs joins two devices of different MTUs: Soft-RoCE sends packets of 1024 and of 4096 bytes over such interfaces.
+func TestVerbsTwoMTUs(t *testing.T) {
+	long(t)
+	t.Setenv("VERBS_TEST_DEVICES", "rxe0:1,rxe1:1")
+	t.Setenv("PGAS_REQUIRE", "verbs")
+	program := Build(t, verbsPackage)
+	r := Run(t, Machine{NICs: Pair, Env: []string{"VERBS_TEST_DEVICES", "PGAS_REQUIRE"}, Timeout: 4 * time.Minute}, "bash", "-c", `
+		set -e
+		ip link set nic0 mtu 1500
+		ip link set nic1 mtu 4300
+		VERBS_TEST_MTUS=1 "$1" -test.v -test.run='^TestMTUs$'
+	`, "bash", program)
+	requirePassed(t, r, "TestMTUs")
+}
+
 // TestVerbsTrouble is what takes longer of what goes wrong: messages while the link goes down again and again, and, under the race
 // detector, peers that are killed, devices that forget, and strangers.
 func TestVerbsTrouble(t *testing.T) {

@@ -19,7 +19,7 @@
 // # Life of a write
 //
 // Post checks the operation, puts it into the ring of its seat and rings the bell, a load if the engine is
-// awake; or, if it is short and the engine has nothing else to do, performs it at once. The engine sees the link up and the local keys right, sets its hazard in the peer's board, and looks
+// awake; or, if it is short and the engine has nothing else to do, performs it at once, without the ring where that is empty. The engine sees the link up and the local keys right, sets its hazard in the peer's board, and looks
 // the remote key up there. If the table allows it, the bytes move: a system call into the other process, an
 // ordinary copy within this one. The hazard is cleared, and a completion goes into the queue that Poll empties.
 // Nothing of the target's takes part, not even its engine. Long operations move in chunks of 1 MiB, so that

@@ -40,6 +40,7 @@ type engine struct {
 
 	// Of whoever performs.
 	mover    mover
+	now      slot             // an operation that is performed without the ring
 	part     [4]transport.SGE // the pieces of one chunk
 	whole    [4]transport.SGE // those of an operation
 	busy     []*seat          // with operations that are not finished

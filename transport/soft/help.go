@@ -34,7 +34,9 @@ const (
 func (e *engine) hold() bool { return e.held.Load() == 0 && e.held.CompareAndSwap(0, 1) }
 
 func (e *engine) let() {
-	e.open.Store(int32(len(e.busy)))
+	if n := int32(len(e.busy)); e.open.Load() != n {
+		e.open.Store(n)
+	}
 	e.held.Store(0)
 }
 
@@ -75,6 +77,37 @@ func (d *domain) brief(ops []transport.Op) bool {
 		bytes += softnic.Total(op.SGE[:op.NSGE])
 	}
 	return bytes <= atOnceBytes && int(ops[0].EP.Index) < len(d.seats)
+}
+
+// straight performs the first of ops, all to one seat, without the ring, and returns how many that were; the caller holds the engine. It
+// leaves to the ring whatever is more than the plain case: an operation that is wrong, or one that others come before.
+func (e *engine) straight(ops []transport.Op) (n int) {
+	s := &e.d.seats[ops[0].EP.Index]
+	p := s.p.Load()
+	if e.stopping() || len(e.busy) > 0 || p == nil || p != s.served || s.inboxed || s.head != s.tail.Load() || p.gone() {
+		return 0
+	}
+	sl := &e.now
+	for n < len(ops) && e.plain(s, p, &ops[n]) {
+		sl.set(&ops[n])
+		bytes := softnic.Total(sl.first[:sl.NSGE])
+		status := e.status(s, p, sl, bytes)
+		s.offset = 0
+		e.conclude(s, sl, status, e.judge(s, p, sl, status, bytes))
+		n++
+	}
+	return n
+}
+
+// plain reports whether an operation can be performed without the ring, and takes its place if so. What is in several pieces is put together there.
+func (e *engine) plain(s *seat, p *peer, op *transport.Op) bool {
+	if op.NSGE > 1 || p.link.Load() != linkWord(op.EP.Incarnation, linkUp) {
+		return false
+	}
+	if _, err := e.d.check(op); err != nil {
+		return false
+	}
+	return s.reserve(e.d.cfg.MaxPost)
 }
 
 // atOnce performs what was just posted to s; the caller holds the engine. It reports false where that is left to the

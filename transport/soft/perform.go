@@ -67,9 +67,7 @@ func (e *engine) copied(s *seat, p *peer, sl *slot) bool {
 	n := softnic.Total(sl.pieces(&e.whole))
 	status := transport.StatusOK
 	if !s.moved {
-		if s.offset == 0 && !e.covered(sl) {
-			status = transport.StatusLocalAccess
-		} else if status = e.move(s, p, sl, n); status == transport.StatusOK && s.offset < n {
+		if status = e.status(s, p, sl, n); status == transport.StatusOK && s.offset < n {
 			return false
 		}
 		s.moved = status == transport.StatusOK
@@ -77,15 +75,28 @@ func (e *engine) copied(s *seat, p *peer, sl *slot) bool {
 			return false
 		}
 	}
-	if status != transport.StatusOK {
-		n = 0
-		if status == transport.StatusPeerGone {
-			s.sawGone = true
-		}
-		e.breakLink(p, sl.EP.Incarnation)
-	}
-	e.finish(s, status, n)
+	e.finish(s, status, e.judge(s, p, sl, status, n))
 	return true
+}
+
+// status moves the next chunk of an operation of so many bytes, if this rank's own keys allow it, and says how that went.
+func (e *engine) status(s *seat, p *peer, sl *slot, bytes int) transport.Status {
+	if s.offset == 0 && !e.covered(sl) {
+		return transport.StatusLocalAccess
+	}
+	return e.move(s, p, sl, bytes)
+}
+
+// judge draws the consequences of how an operation of so many bytes went, and returns how many of them are reported.
+func (e *engine) judge(s *seat, p *peer, sl *slot, status transport.Status, bytes int) int {
+	if status == transport.StatusOK {
+		return bytes
+	}
+	if status == transport.StatusPeerGone {
+		s.sawGone = true
+	}
+	e.breakLink(p, sl.EP.Incarnation)
+	return 0
 }
 
 // breakLink ends a connection after an error, for both ends.
@@ -98,15 +109,20 @@ func (e *engine) breakLink(p *peer, inc uint32) {
 // finish reports the oldest operation of a seat, if there is something to report, and frees its slot.
 func (e *engine) finish(s *seat, status transport.Status, bytes int) {
 	sl := &s.ring[s.head&s.mask]
-	c := transport.Completion{Cookie: sl.Cookie, EP: sl.EP, Kind: sl.Kind, Status: status, Bytes: uint32(bytes)}
-	silent := status == transport.StatusOK && sl.Flags&transport.FlagSignaled == 0
-	sl.clear()
 	if sl.bulk {
 		e.d.bulk.Add(-1)
 	}
 	s.head++
 	s.sent.Store(max(s.sent.Load(), s.head))
 	s.offset, s.moved = 0, false
+	e.conclude(s, sl, status, bytes)
+}
+
+// conclude reports an operation, if there is something to report, or gives its place back.
+func (e *engine) conclude(s *seat, sl *slot, status transport.Status, bytes int) {
+	c := transport.Completion{Cookie: sl.Cookie, EP: sl.EP, Kind: sl.Kind, Status: status, Bytes: uint32(bytes)}
+	silent := status == transport.StatusOK && sl.Flags&transport.FlagSignaled == 0
+	sl.clear()
 	if silent {
 		s.inflight.Add(-1)
 		return

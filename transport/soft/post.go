@@ -13,24 +13,30 @@ import (
 // Post checks and queues operations; the engine performs them, or the caller what is short. Only what can be seen from the operation alone
 // is refused here.
 func (d *domain) Post(ops []transport.Op) (int, error) {
+	now, held := 0, d.brief(ops) && d.engine.hold()
+	if held {
+		if now = d.engine.straight(ops); now == len(ops) {
+			d.engine.let()
+			return now, nil
+		}
+	}
 	if !d.enter() {
-		return 0, transport.ErrClosed
+		if held {
+			d.engine.let()
+		}
+		return now, transport.ErrClosed
 	}
 	defer d.leave()
-	if d.brief(ops) && d.engine.hold() {
-		n, err := d.queue(ops)
-		done := n == 0 || d.engine.atOnce(&d.seats[ops[0].EP.Index])
+	n, err := d.queue(ops[now:])
+	left := n > 0
+	if held {
+		left = left && !d.engine.atOnce(&d.seats[ops[0].EP.Index])
 		d.engine.let()
-		if !done {
-			d.bell.Ring()
-		}
-		return n, err
 	}
-	n, err := d.queue(ops)
-	if n > 0 {
+	if left {
 		d.bell.Ring()
 	}
-	return n, err
+	return now + n, err
 }
 
 // queue puts operations into the rings of their seats.
@@ -57,10 +63,9 @@ func (d *domain) queue(ops []transport.Op) (n int, err error) {
 // pushLocked puts op into the seat's ring.
 func (d *domain) pushLocked(s *seat, op *transport.Op, bytes int) bool {
 	tail := s.tail.Load()
-	if s.inflight.Load() >= int64(d.cfg.MaxPost) {
+	if !s.reserve(d.cfg.MaxPost) {
 		return false
 	}
-	s.inflight.Add(1)
 	i := tail & s.mask
 	sl := &s.ring[i]
 	sl.set(op)
@@ -85,6 +90,15 @@ func (d *domain) pushLocked(s *seat, op *transport.Op, bytes int) bool {
 		setBit(&d.posted[s.rank/64], s.rank)
 	}
 	return true
+}
+
+// reserve takes the place of one more operation, of at most so many.
+func (s *seat) reserve(most int) bool {
+	if s.inflight.Add(1) <= int64(most) {
+		return true
+	}
+	s.inflight.Add(-1)
+	return false
 }
 
 // pace is the NIC's time where it is slower than the machine.

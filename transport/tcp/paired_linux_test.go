@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 var (
 	pairedFlag = flag.Int("paired", 0, "measure this NIC beside plain connections of package net, in so many turns")
 	procsFlag  = flag.Int("paired.procs", 1, "with -paired: how many threads of either process run Go code at a time; a rank of a job has one more than cores")
+	rowsFlag   = flag.String("paired.rows", "", "with -paired: only the rows whose names hold this; empty: all")
 	coresFlag  = flag.String("paired.cores", "own", "with -paired: own, a core for each of the two processes; one, the same core for both; any, as the system has it")
 )
 
@@ -86,7 +89,7 @@ func TestPaired(t *testing.T) {
 	word := func(name string, kind transport.Kind, sleep bool) transporttest.Contest { // blocks of 2 to 5 ms
 		return transporttest.Contest{Name: name, Each: 200, Blocks: 15, Ours: ours(kind, 8, 1, sleep), Raw: pingPong}
 	}
-	require.NoError(t, transporttest.Measure(os.Stdout, *pairedFlag, []transporttest.Contest{
+	rows := []transporttest.Contest{
 		word("8 B put, sleeping", transport.OpWrite, true),
 		word("8 B put, polling", transport.OpWrite, false),
 		word("8 B get, sleeping", transport.OpRead, true),
@@ -94,7 +97,10 @@ func TestPaired(t *testing.T) {
 		word("fetch-add, sleeping", transport.OpFetchAdd, true),
 		{Name: "1 MiB puts, 4 in flight", Each: streamBytes >> 20, Ours: ours(transport.OpWrite, 1<<20, 4, true), Raw: stream},
 		{Name: "1 MiB gets, 4 in flight", Each: streamBytes >> 20, Ours: ours(transport.OpRead, 1<<20, 4, true), Raw: stream},
-	}))
+	}
+	rows = slices.DeleteFunc(rows, func(c transporttest.Contest) bool { return !strings.Contains(c.Name, *rowsFlag) })
+	require.NotEmpty(t, rows, "no row's name holds %q", *rowsFlag)
+	require.NoError(t, transporttest.Measure(os.Stdout, *pairedFlag, rows))
 }
 
 // settle binds this process to the core that -paired.cores gives it, until the test ends, and returns that of the other, plus one.

@@ -97,6 +97,40 @@ func TestChoosePKey(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
+// TestPath: of two MTUs, and of two numbers of reads, the lesser counts, and both ends come to the same.
+func TestPath(t *testing.T) {
+	end := func(mtu uint32, reads, link int) *domain {
+		return &domain{
+			sizes: sizes{reads: reads}, patience: defaultPatience,
+			port: port{number: 2, state: ibv.Port{MTU: mtu, LID: 7, LinkLayer: uint32(link)}},
+		}
+	}
+	for _, c := range []struct {
+		mtu   [2]uint32 // 1 for 256 bytes, up to 5 for 4096
+		reads [2]int
+		want  uint32
+		most  uint8
+	}{
+		{mtu: [2]uint32{3, 3}, reads: [2]int{16, 16}, want: 3, most: 16},
+		{mtu: [2]uint32{3, 5}, reads: [2]int{16, 1}, want: 3, most: 1},
+		{mtu: [2]uint32{5, 1}, reads: [2]int{2, 128}, want: 1, most: 2},
+		{mtu: [2]uint32{5, 4}, reads: [2]int{0, 4}, want: 4, most: 0},
+	} {
+		for _, link := range []int{ibv.LinkEthernet, ibv.LinkInfiniBand} {
+			ends := [2]*domain{end(c.mtu[0], c.reads[0], link), end(c.mtu[1], c.reads[1], link)}
+			for i, d := range ends {
+				card := (&pair{d: ends[1-i], psn: 99}).card()
+				path := d.path(card, 11)
+				require.Equal(t, c.want, path.MTU, "%+v", c)
+				require.Equal(t, c.most, path.Reads, "%+v", c)
+				require.EqualValues(t, c.reads[i], path.DestReads)
+				require.Equal(t, link == ibv.LinkEthernet, path.Global == 1)
+				require.Equal(t, []uint32{7, 99, 11}, []uint32{path.RemoteLID, path.RemotePSN, path.LocalPSN})
+			}
+		}
+	}
+}
+
 func TestPlan(t *testing.T) {
 	rxe := ibv.Limits{MaxSends: 1 << 20, MaxSGE: 32, MaxCQE: 32767, MaxRecvs: 1 << 20, MaxReads: 128, MaxInitReads: 128}
 	for _, c := range []struct {

@@ -344,6 +344,34 @@ func TestLink(t *testing.T) {
 	}
 }
 
+// TestMTUs moves several packets each way between ports of different MTUs. It runs where the environment says that there are such.
+func TestMTUs(t *testing.T) {
+	if os.Getenv("VERBS_TEST_MTUS") == "" {
+		t.Skip("Caps: no two ports of different MTUs (VERBS_TEST_MTUS)")
+	}
+	all := ranks(t, 2)
+	require.NotEqual(t, all[0].port.state.MTU, all[1].port.state.MTU)
+	const bytes = 8 << 10
+	for i, a := range all {
+		b := all[1-i]
+		ep := a.dial(b)
+		op := a.write(ep, b.mem.Addr()+bytes, b.reg.RKey)
+		op.SGE[0].Mem = a.mem.Slice(0, bytes)
+		for k := range bytes {
+			a.mem.Data()[k] = byte(k*(7+i) + k>>8)
+		}
+		c := a.do(op)
+		require.Equal(t, transport.StatusOK, c.Status, "%v", a.Explain(c))
+		require.Equal(t, a.mem.Data()[:bytes], b.mem.Data()[bytes:])
+
+		clear(a.mem.Data()[:bytes])
+		op.Kind = transport.OpRead
+		c = a.do(op)
+		require.Equal(t, transport.StatusOK, c.Status, "%v", a.Explain(c))
+		require.Equal(t, b.mem.Data()[bytes:], a.mem.Data()[:bytes])
+	}
+}
+
 // TestMemlock runs as a user with a limit on locked memory, which VERBS_TEST_MEMLOCK says (bytes).
 func TestMemlock(t *testing.T) {
 	limit, _ := strconv.ParseInt(os.Getenv("VERBS_TEST_MEMLOCK"), 10, 64)

@@ -96,11 +96,10 @@ func (d *domain) newPair(peer *peer) (*pair, error) {
 	return p, nil
 }
 
-// connect makes the queue pair ready to send to its other end.
-func (p *pair) connect(remote *side.Card) error {
-	d := p.d
+// path is how packets get to the other end, as the port, the sizes and the other end's card say: what only one of the two can do neither does.
+func (d *domain) path(remote *side.Card, psn uint32) ibv.Path {
 	path := ibv.Path{
-		GID: remote.GID, RemoteNumber: remote.Number, RemotePSN: remote.PSN, LocalPSN: p.psn,
+		GID: remote.GID, RemoteNumber: remote.Number, RemotePSN: remote.PSN, LocalPSN: psn,
 		MTU: min(d.port.state.MTU, uint32(remote.MTU)), RemoteLID: uint32(remote.LID), Port: uint8(d.port.number),
 		GIDIndex: uint8(d.port.gid.Index), Reads: uint8(min(d.sizes.reads, int(remote.Reads))), DestReads: uint8(d.sizes.reads),
 		Timeout: ackTimeout(d.patience), Retries: retries, RNRRetries: rnrForEver, RNRTimer: rnrTimer, PKeyIndex: uint16(d.port.pkey),
@@ -108,6 +107,13 @@ func (p *pair) connect(remote *side.Card) error {
 	if d.port.state.LinkLayer == ibv.LinkEthernet {
 		path.Global = 1
 	}
+	return path
+}
+
+// connect makes the queue pair ready to send to its other end.
+func (p *pair) connect(remote *side.Card) error {
+	d := p.d
+	path := d.path(remote, p.psn)
 	d.life.RLock()
 	defer d.life.RUnlock()
 	if d.closed.Load() {
