@@ -295,6 +295,13 @@ func (a *AM) Spent(c *transport.Completion) error { return a.post(int(c.Cookie -
 
 // Flush posts replies that found no room before.
 func (a *AM) Flush() error {
+	if len(a.replies) == 0 {
+		return nil
+	}
+	return a.flush()
+}
+
+func (a *AM) flush() error {
 	for len(a.replies) > 0 {
 		n, err := a.d.Post(a.replies)
 		if err != nil {

@@ -10,7 +10,9 @@ import (
 
 // Advance moves all flights along, and ends those that are over. It is called by the poller.
 func (s *Flights) Advance() (moved bool) {
-	moved = s.advanceLeases()
+	if s.target != nil && (s.target.Busy() || s.pulling.Load() != 0) {
+		moved = s.advanceLeases()
+	}
 	if s.live.Load() > 0 {
 		moved = s.advanceFlights() || moved
 	}
@@ -171,9 +173,6 @@ func (s *Flights) lost(rank int) {
 
 // advanceLeases copies what has arrived through leases, and ends gets that are over.
 func (s *Flights) advanceLeases() (moved bool) {
-	if s.target == nil {
-		return false
-	}
 	for s.target.Progress() {
 		moved = true
 	}

@@ -34,19 +34,30 @@ type Table struct {
 // Piece is one operation. From TryAcquire to Free it is one's who has its number: first the caller's, then, from its posting to
 // its completion, the poller's, and with Keep after that the waiter's.
 type Piece struct {
-	Rank  int
-	Seq   uint64    // among the operations to its rank
-	Dst   mem.Range // what it brings is copied there when it is done; empty: nothing is
-	Inner uint64    // the name by which who has had it Piped knows it
-	Tries int8      // how often it was posted again
-	Keep  bool      // the waiter takes the result from its buffer and frees it
-	Tied  bool      // its owner lets go of something under the lock when it ends
-	Piped bool      // it is a pipe's, or a measurement's
+	Rank    int
+	Seq     uint64    // among the operations to its rank
+	Dst     mem.Range // what it brings is copied there when it is done; empty: nothing is
+	Inner   uint64    // the name by which who has had it Piped knows it
+	Tries   int8      // how often it was posted again
+	Keep    bool      // the waiter takes the result from its buffer and frees it
+	Awaited bool      // the same, and it has no transfer: who has posted it waits for nothing else
+	Tied    bool      // its owner lets go of something under the lock when it ends
+	Piped   bool      // it is a pipe's, or a measurement's
 
 	fetch    bool // a non-blocking atomic
 	slot     int32
 	transfer int32
+	scratch  mem.Range // its own
+
+	over atomic.Uint64 // of one that is Awaited: 1 when it has ended
+	err  error         // how, then
 }
+
+// Over reports whether a piece that is Awaited has ended.
+func (p *Piece) Over() bool { return p.over.Load() != 0 }
+
+// Err is how a piece that is Awaited, and over, has ended.
+func (p *Piece) Err() error { return p.err }
 
 // Config is what a Table is made of.
 type Config struct {
@@ -63,6 +74,7 @@ func (t *Table) Init(c Config) {
 	t.failed = make(map[ticket]failure)
 	t.pool, t.poolKey, t.scratch, t.scratchKey = c.Pool, c.PoolKey, c.Scratch, c.ScratchKey
 	for i := c.Pieces - 1; i >= 0; i-- {
+		t.pieces[i].scratch = c.Scratch.Slice(i*ScratchBytes, ScratchBytes)
 		t.free = append(t.free, int32(i))
 		t.closed = append(t.closed, int32(i))
 	}
@@ -76,10 +88,19 @@ func (t *Table) Op(id int32) []transport.Op { return t.ops[id : id+1 : id+1] }
 
 // Buffer is the NIC memory of piece id for so many bytes, and its key: its slot, or its scratch memory.
 func (t *Table) Buffer(id int32, bytes int) (mem.Range, uint64) {
-	if s := t.pieces[id].slot; s >= 0 {
-		return t.pool.Range(s).Slice(0, bytes), t.poolKey
+	p := &t.pieces[id]
+	if p.slot < 0 && uint(bytes) <= ScratchBytes {
+		return mem.Range{Base: p.scratch.Base, Bytes: bytes}, t.scratchKey
 	}
-	return t.scratch.Slice(int(id)*ScratchBytes, bytes), t.scratchKey
+	return t.slotOf(p, bytes)
+}
+
+// slotOf is Buffer for a piece with a slot.
+func (t *Table) slotOf(p *Piece, bytes int) (mem.Range, uint64) {
+	if p.slot < 0 {
+		return p.scratch.Slice(0, bytes), t.scratchKey // which panics
+	}
+	return t.pool.Range(p.slot).Slice(0, bytes), t.poolKey
 }
 
 // Capacity is the size of piece id's buffer.
@@ -103,7 +124,8 @@ func (t *Table) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 	}
 	id = t.free[len(t.free)-1]
 	t.free = t.free[:len(t.free)-1]
-	t.pieces[id] = Piece{Rank: rank, slot: s, transfer: none}
+	p := &t.pieces[id]
+	p.Rank, p.slot, p.transfer = rank, s, none // all else is as Free has left it
 	return id, true
 }
 
@@ -151,6 +173,10 @@ func (t *Table) Free(id int32) {
 	if p.fetch {
 		t.fetching.Add(-1)
 	}
+	if p.Awaited {
+		p.Awaited, p.err = false, nil
+		mem.Publish(&p.over, 0)
+	}
 	p.Dst, p.slot, p.Keep, p.Tries, p.Piped, p.fetch = mem.Range{}, -1, false, 0, false, false
 	t.free = append(t.free, id)
 }
@@ -161,6 +187,11 @@ func (t *Table) Free(id int32) {
 func (t *Table) Settle(id int32, err error) (rank int, tell, loose bool) {
 	p := &t.pieces[id]
 	rank = p.Rank
+	if p.Awaited {
+		p.err = err
+		mem.Publish(&p.over, 1) // last: from here on it is its waiter's
+		return rank, false, false
+	}
 	if p.transfer != none {
 		_, tell = t.PartDone(p.transfer, err) // with the same rank
 	} else {

@@ -320,3 +320,39 @@ func TestFailureIsThereWhenOver(t *testing.T) {
 	}
 	<-seen
 }
+
+// TestAwaited: a piece that its poster waits for says itself that it is over and how, is his until he frees it, and nothing of that is left
+// for the next.
+func TestAwaited(t *testing.T) {
+	failed := errors.New("refused")
+	for _, err := range []error{nil, failed} {
+		tb := newTable()
+		id, ok := tb.TryAcquire(3, false)
+		require.True(t, ok)
+		p := tb.Piece(id)
+		p.Awaited = true
+		require.False(t, p.Over())
+		rank, tell, loose := tb.Settle(id, err)
+		require.Equal(t, 3, rank)
+		require.False(t, tell, "a flush has nothing to tell")
+		require.False(t, loose, "somebody waits for it")
+		require.True(t, p.Over())
+		require.Equal(t, err, p.Err())
+		for range testPieces - 1 {
+			other, ok := tb.TryAcquire(3, false)
+			require.True(t, ok)
+			require.NotEqual(t, id, other)
+		}
+		_, ok = tb.TryAcquire(3, false)
+		require.False(t, ok, "it is still its waiter's")
+		tb.Free(id)
+		again, ok := tb.TryAcquire(4, false)
+		require.True(t, ok)
+		require.Equal(t, id, again)
+		require.False(t, p.Over())
+		require.False(t, p.Awaited)
+		require.NoError(t, p.Err())
+		_, _, loose = tb.Settle(id, failed)
+		require.True(t, loose, "now it is nobody's")
+	}
+}

@@ -154,15 +154,20 @@ func (c *Chain) post() (posted int, err error) {
 	for posted < c.len && err == nil {
 		// A connection that must be waited for is only waited for with no other one held: its mender may need that.
 		end := posted
-		for end < c.len && c.n.tryEnter(c.rank[end]) {
-			c.prepare(end)
+		for end < c.len {
+			seq, ok := c.n.tryEnter(&c.n.ends[c.rank[end]])
+			if !ok {
+				break
+			}
+			c.prepare(end, seq)
 			end++
 		}
 		if end == posted {
-			if _, err = c.n.enter(c.name, c.rank[posted]); err != nil {
+			var seq uint64
+			if _, seq, err = c.n.enter(c.name, c.rank[posted]); err != nil {
 				break
 			}
-			c.prepare(end)
+			c.prepare(end, seq)
 			end++
 		}
 		posted, err = c.postTo(posted, end)
@@ -170,12 +175,12 @@ func (c *Chain) post() (posted int, err error) {
 	return posted, err
 }
 
-// prepare completes operation k, whose endpoint has been entered.
-func (c *Chain) prepare(k int) {
+// prepare completes operation k, which has entered its endpoint as number seq.
+func (c *Chain) prepare(k int, seq uint64) {
 	n, e, id := c.n, &c.n.ends[c.rank[k]], c.ids[k]
 	c.ops[k].EP = e.now()
 	n.table.Op(id)[0] = c.ops[k]
-	n.table.Piece(id).Seq = e.seq.Add(1)
+	n.table.Piece(id).Seq = seq
 }
 
 // postTo posts up to end, and leaves the endpoints of what it could not post.
@@ -203,7 +208,7 @@ func (c *Chain) postTo(posted, end int) (int, error) {
 		err = transport.NewOpError(c.name, c.rank[posted], refused)
 	}
 	for k := posted; k < end; k++ {
-		n.ends[c.rank[k]].leave()
+		n.leave(&n.ends[c.rank[k]])
 	}
 	return posted, err
 }

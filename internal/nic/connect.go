@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/peers"
 	"gopgas/transport"
 )
@@ -12,16 +13,17 @@ import (
 // endpoint is the way to one rank.
 //
 // The end of a connection must be exact, since what was flushed by it goes before anything newer: whoever posts first counts itself in
-// posted and then looks at state, and the mender first changes state and then waits until posted is 0.
+// entered and then looks at state, and the mender first changes state and then waits until as many have left. What is counted under the
+// lock that is held anyway is stored and not added: an exchange takes longer than all the rest.
 type endpoint struct {
 	state  atomic.Uint32
 	ep     atomic.Uint64 // the newest incarnation, packed; what is posted goes there in epUp only
 	failed atomic.Uint64 // the incarnation that last reported an error, packed
 	addr   []byte        // under NIC.mu
 
-	seq     atomic.Uint64 // of the newest operation
-	posted  atomic.Int64  // operations that the NIC has or is being given, and has not reported
-	pending atomic.Int64  // pieces in flight, and what Began has counted
+	entered atomic.Uint64 // operations that the NIC was given, or is being given; the newest one's Seq
+	left    atomic.Uint64 // of these, those that it has reported or has not taken; written under NIC.mu
+	pending atomic.Uint64 // pieces in flight, and what Began has counted; written under NIC.mu
 	asked   atomic.Int64  // of these, requests that the target's CPU performs
 	begun   atomic.Int64  // of these, what Began has counted
 	refused atomic.Bool   // the last attempt to connect has failed
@@ -59,46 +61,61 @@ func (n *NIC) Learn(rank int, addr []byte) {
 // Connect makes the connection with rank if there is none; it waits while that is being made or mended. Its error is a
 // *transport.OpError of op.
 func (n *NIC) Connect(op string, rank int) error {
-	e, err := n.enter(op, rank)
+	e, _, err := n.enter(op, rank)
 	if err == nil {
-		e.leave()
+		n.leave(e)
 	}
 	return err
 }
 
-// enter returns rank's endpoint for one operation, which its completion, or leave, ends. It connects on first use, and
-// waits while the connection is being made.
-func (n *NIC) enter(op string, rank int) (*endpoint, error) {
-	e := &n.ends[rank]
+// enter returns rank's endpoint for one operation, which its completion, or leave, ends, and the operation's number among those to
+// that rank. It connects on first use, and waits while the connection is being made.
+func (n *NIC) enter(op string, rank int) (e *endpoint, seq uint64, err error) {
+	e = &n.ends[rank]
 	for {
-		if n.tryEnter(rank) {
-			return e, nil
+		if seq, ok := n.tryEnter(e); ok {
+			return e, seq, nil
 		}
 		if e.state.CompareAndSwap(epNone, epConnecting) {
 			if err := n.dial(rank, epUp, epNone); err != nil {
-				return nil, transport.NewOpError(op, rank, err)
+				return nil, 0, transport.NewOpError(op, rank, err)
 			}
 			continue
 		}
 		err := n.WaitUntil(op, rank, func() bool { s := e.state.Load(); return s == epUp || s == epNone })
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 }
 
 // tryEnter is enter without the waiting.
-func (n *NIC) tryEnter(rank int) bool {
-	e := &n.ends[rank]
-	e.posted.Add(1)
-	if e.state.Load() == epUp {
-		return true
+func (n *NIC) tryEnter(e *endpoint) (seq uint64, ok bool) {
+	seq = e.entered.Add(1)
+	if ok = e.state.Load() == epUp; !ok {
+		n.leave(e)
 	}
-	e.leave()
-	return false
+	return seq, ok
 }
 
-func (e *endpoint) leave() { e.posted.Add(-1) }
+// leave ends what enter has begun, for what the NIC has not taken.
+func (n *NIC) leave(e *endpoint) {
+	n.mu.Lock()
+	e.leaveLocked()
+	n.mu.Unlock()
+}
+
+func (e *endpoint) leaveLocked() { mem.Publish(&e.left, e.left.Load()+1) }
+
+// empty reports whether all that has entered has left. Left is asked first: then nobody was inside when entered was.
+func (e *endpoint) empty() bool {
+	left := e.left.Load()
+	return e.entered.Load() == left
+}
+
+func (e *endpoint) beganLocked() { mem.Publish(&e.pending, e.pending.Load()+1) }
+
+func (e *endpoint) endedLocked() { mem.Publish(&e.pending, e.pending.Load()-1) }
 
 // dial connects with rank and sets its endpoint's state by the outcome. The caller has made it epConnecting or epBroken.
 func (n *NIC) dial(rank int, good, bad uint32) error {
@@ -159,20 +176,22 @@ func (n *NIC) Ordered(rank int) bool {
 // Began counts something against rank that is more than pieces: until Ended flushes wait for it, and nothing is ordered behind it.
 func (n *NIC) Began(rank int) {
 	e := &n.ends[rank]
-	e.pending.Add(1)
+	n.mu.Lock()
+	e.beganLocked()
+	n.mu.Unlock()
 	e.begun.Add(1)
 }
 
 // Ended ends what Began has counted. An error is the next flush's to tell.
 func (n *NIC) Ended(rank int, err error) {
 	e := &n.ends[rank]
-	if err != nil {
-		n.mu.Lock()
-		e.blameLocked(err)
-		n.mu.Unlock()
-	}
 	e.begun.Add(-1)
-	e.pending.Add(-1) // last: who waits for this finds nothing left
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		e.blameLocked(err)
+	}
+	e.endedLocked() // last: who waits for this finds nothing left
 }
 
 // blameLocked keeps an error that is nobody's for the next flush, if it is the first.

@@ -16,12 +16,13 @@
 // # Life of an operation
 //
 // Its owner takes a piece (Acquire), and a transfer of it if somebody is to wait for it by itself (Begin and Join, BeginOne,
-// Keep); he fills the piece's Buffer, or lends memory of his own, and calls Post. That waits for the connection and for room. From
+// Keep); he fills the piece's Buffer, or lends memory of his own, and calls Post, or PostLaid for what Lay has written. That waits for the
+// connection and for room. Who waits for nothing else needs no transfer (Awaited, Await). From
 // there on the piece is the poller's. When the NIC reports it what it brings is copied to where JoinInto says, the client lets go of
 // what it has lent (Landed), the piece is free, and its transfer, if that was its last part, over. What has no transfer leaves its
 // error to Flush.
 //
-// Operations for which nobody waits (PostLater) are held back until there are Batch of them or the rank does anything else with the
+// Operations for which nobody waits (PostLaidLater) are held back until there are Batch of them or the rank does anything else with the
 // NIC, so that they cross into it together; so do those of a Chain. What a pipe sends (TryPost) waits for nothing and
 // is known to its owner by a name of his own.
 //

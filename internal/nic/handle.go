@@ -69,28 +69,11 @@ func (h Handle) Wait(ctx context.Context) error {
 		return nil
 	}
 	if !h.n.table.Over(h.id, h.gen) {
-		h.n.pollers.Add(1)
-		defer h.n.pollers.Add(-1)
-		h.n.waits.Add(1)
-		what := h.n.what(h)
-		sp := h.n.sched.Begin(ctx, what, nil)
-		for !h.n.table.Over(h.id, h.gen) {
-			if h.n.Progress() {
-				sp.Moved()
-				continue
+		vain := h.n.look()
+		if !h.n.table.Over(h.id, h.gen) {
+			if err := h.n.wait(ctx, h.n.what(h), nil, vain, func() bool { return h.n.table.Over(h.id, h.gen) }); err != nil {
+				return err
 			}
-			if h.n.closed.Load() {
-				sp.End()
-				return transport.NewOpError(what.Op, what.Peer, ErrOwnEnd)
-			}
-			if err := sp.Step(); err != nil {
-				sp.End()
-				return transport.NewOpError(what.Op, what.Peer, err)
-			}
-		}
-		sp.End()
-		if sp.Slept() {
-			h.n.slept.Add(1)
 		}
 	}
 	err := h.n.failure(h)

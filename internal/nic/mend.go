@@ -32,7 +32,7 @@ const redialPause = time.Millisecond
 // spreads news, which would need the endpoint.
 func (n *NIC) mend(rank int) {
 	e := &n.ends[rank]
-	for e.posted.Load() != 0 {
+	for !e.empty() {
 		if n.closed.Load() {
 			return
 		}
@@ -63,7 +63,7 @@ func (n *NIC) mend(rank int) {
 			err = n.postAgain(e, id)
 		}
 		if err != nil {
-			n.settle(id, err)
+			n.settle(id, nil, err)
 		}
 	}
 	if err != nil {
@@ -89,7 +89,7 @@ func (n *NIC) postAgain(e *endpoint, id int32) error {
 	n.table.Piece(id).Tries++
 	op := n.table.Op(id)
 	op[0].EP = e.now()
-	e.posted.Add(1)
+	e.entered.Add(1) // it keeps its Seq
 	for {
 		k, err := n.Domain.Post(op)
 		if k == 1 {
@@ -99,7 +99,7 @@ func (n *NIC) postAgain(e *endpoint, id int32) error {
 			err = n.sched.Sleep(n.ctx, mendPause)
 		}
 		if err != nil {
-			e.leave()
+			n.leave(e)
 			return err
 		}
 	}
@@ -140,6 +140,6 @@ func (n *NIC) giveUp(rank int, err error) {
 	n.client.GaveUp(rank, others, err)
 	for _, id := range own {
 		n.ends[rank].asked.Add(-1)
-		n.settle(int32(id), err)
+		n.settle(int32(id), nil, err)
 	}
 }

@@ -51,10 +51,10 @@ func (n *NIC) ask(name string, id int32, handler uint8, args [4]uint64, payload 
 	var sent bool
 	var refused, err error
 	try := func() bool {
-		if !n.tryEnter(rank) {
+		if _, ok := n.tryEnter(e); !ok {
 			return e.state.Load() == epNone
 		}
-		defer e.leave()
+		defer n.leave(e)
 		if !n.push() {
 			return false
 		}
@@ -84,12 +84,12 @@ func (n *NIC) ask(name string, id int32, handler uint8, args [4]uint64, payload 
 // TryAsk sends a request of the client's own if there are a connection and a credit now; it waits for nothing, but has a connection
 // made. What becomes of it Client.Answered is told, or GaveUp, with cookie, which is FirstCookie at least.
 func (n *NIC) TryAsk(rank int, handler uint8, args [4]uint64, payload []byte, cookie uint64) (sent bool, err error) {
-	if !n.tryEnter(rank) {
+	e := &n.ends[rank]
+	if _, ok := n.tryEnter(e); !ok {
 		n.want(rank)
 		return false, nil
 	}
-	e := &n.ends[rank]
-	defer e.leave()
+	defer n.leave(e)
 	if !n.push() {
 		return false, nil // what was put before goes before
 	}
@@ -151,7 +151,7 @@ func (n *NIC) answered(id int32, r *am.Reply, err error) {
 		copy(buf.Data(), r.Payload)
 	}
 	n.ends[p.Rank].asked.Add(-1)
-	n.settle(id, err)
+	n.settle(id, nil, err)
 }
 
 // holds reports whether active messages wait for a connection.

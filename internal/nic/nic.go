@@ -51,7 +51,7 @@ type NIC struct {
 	ends []endpoint // by rank
 
 	pollers    atomic.Int32  // goroutines that poll while they wait
-	waits      atomic.Uint32 // that have begun to poll
+	waits      atomic.Uint64 // that have begun to poll, roughly: nobody counts exactly at the price of an exchange
 	slept      atomic.Uint64 // waits that went past their spinning
 	unattended atomic.Bool   // attend has ended
 	closed     atomic.Bool   // this rank's NIC is closed or has failed: nothing completes any more

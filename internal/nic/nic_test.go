@@ -23,7 +23,7 @@ func TestLifeOfAPiece(t *testing.T) {
 		want error // of the flush
 	}{
 		{"posted", func(w *world, id int32, op transport.Op) error { return w.n[0].Post("get", id, op) }, nil},
-		{"held back", func(w *world, id int32, op transport.Op) error { return w.n[0].PostLater("get", id, &op) }, nil},
+		{"held back", func(w *world, id int32, op transport.Op) error { return w.postLater("get", id, &op) }, nil},
 		{"refused", func(w *world, id int32, op transport.Op) error { op.RKey++; return w.n[0].Post("get", id, op) }, ErrRefused},
 		{"abandoned", func(w *world, id int32, _ transport.Op) error { w.n[0].Abandon(id); return nil }, nil},
 	} {
@@ -117,7 +117,7 @@ func TestHeldBack(t *testing.T) {
 		require.NoError(t, err)
 		op := w.write(1, 0)
 		w.fill(id, &op, v)
-		require.NoError(t, n.PostLater("put", id, &op))
+		require.NoError(t, w.postLater("put", id, &op))
 	}
 	for k := 1; k <= Batch; k++ {
 		later(uint64(k))

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -35,7 +36,7 @@ func (n *NIC) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 // TryAcquireLocked is TryAcquire for who holds Lock.
 func (n *NIC) TryAcquireLocked(rank int, slot bool) (id int32, ok bool) {
 	if id, ok = n.table.TryAcquire(rank, slot); ok {
-		n.ends[rank].pending.Add(1)
+		n.ends[rank].beganLocked()
 	}
 	return id, ok
 }
@@ -54,7 +55,7 @@ func (n *NIC) Abandon(id int32) {
 	n.client.Landed(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.ends[n.table.Piece(id).Rank].pending.Add(-1)
+	n.ends[n.table.Piece(id).Rank].endedLocked()
 	if n.table.Untie(id) {
 		n.client.LetGoLocked(id)
 	}
@@ -103,6 +104,28 @@ func (n *NIC) TryKeepLocked(name string, rank int, slot bool) (k Kept, ok bool) 
 		n.table.Piece(k.ID).Keep = true
 	}
 	return k, ok
+}
+
+// Awaited makes piece id, which is the caller's, one that he waits for with Await as soon as he has posted it, and then gives back. It
+// needs no transfer.
+func (n *NIC) Awaited(id int32) { n.table.Piece(id).Awaited = true }
+
+// Await returns when piece id, which is Awaited, has ended, with its error. Its result is in its buffer then.
+func (n *NIC) Await(name string, id int32) error {
+	p := n.table.Piece(id)
+	if !p.Over() {
+		vain := n.look()
+		if !p.Over() {
+			// No watch: while the NIC has it, the piece is not its waiter's to give back.
+			if err := n.wait(context.Background(), sched.What{Op: name, Peer: p.Rank}, nil, vain, p.Over); err != nil {
+				return err
+			}
+		}
+	}
+	if p.Err() == nil {
+		return nil
+	}
+	return n.explain(name, p.Rank, transport.NewOpError(name, p.Rank, p.Err()))
 }
 
 // PostKept posts op with a kept piece for a result of so many bytes.

@@ -27,7 +27,9 @@ func (n *NIC) Progress() bool {
 	if n.closed.Load() {
 		return false
 	}
-	n.push()
+	if n.HeldBack() > 0 {
+		n.push()
+	}
 	if !n.poll.TryLock() {
 		return false
 	}
@@ -86,11 +88,11 @@ func (n *NIC) finish(c *transport.Completion) {
 	}
 	id := int32(c.Cookie)
 	p := n.table.Piece(id)
-	e := &n.ends[p.Rank]
-	defer e.leave() // last: then the connection's end has been noted, and what is to be posted again
+	e := &n.ends[p.Rank] // it is left last: then the connection's end has been noted, and what is to be posted again
 	if c.Status == transport.StatusFlushed && p.Tries < am.MostTries && n.peers.Check(p.Rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
+		e.leaveLocked()
 		n.mu.Unlock()
 		return
 	}
@@ -104,21 +106,29 @@ func (n *NIC) finish(c *transport.Completion) {
 	if c.Status != transport.StatusOK {
 		err = n.statusError(p.Rank, c)
 	}
-	n.settle(id, err)
+	n.settle(id, e, err)
 }
 
-// settle ends a piece.
-func (n *NIC) settle(id int32, err error) {
+// settle ends a piece. It leaves the endpoint, unless that is nil: then the piece has.
+func (n *NIC) settle(id int32, leaves *endpoint, err error) {
 	n.client.Landed(id) // before whoever then learns of the end unmaps its memory
-	if inner, piped := n.settleOwn(id, err); piped {
-		n.client.Reported(inner, err)
+	n.mu.Lock()
+	inner, piped := n.settleLocked(id, err)
+	if leaves != nil && !piped {
+		leaves.leaveLocked()
+	}
+	n.mu.Unlock()
+	if !piped {
+		return
+	}
+	n.client.Reported(inner, err)
+	if leaves != nil {
+		n.leave(leaves)
 	}
 }
 
-// settleOwn is settle but for what the client is told without the lock.
-func (n *NIC) settleOwn(id int32, err error) (inner uint64, piped bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// settleLocked is settle but for what the client is told without the lock.
+func (n *NIC) settleLocked(id int32, err error) (inner uint64, piped bool) {
 	if n.table.Untie(id) {
 		n.client.LetGoLocked(id)
 	}
@@ -132,7 +142,7 @@ func (n *NIC) settleOwn(id int32, err error) (inner uint64, piped bool) {
 	if tell {
 		e.bad.Store(true) // N2: nobody may wait for the handle
 	}
-	e.pending.Add(-1)
+	e.endedLocked()
 	return inner, piped
 }
 

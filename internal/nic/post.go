@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"gopgas/internal/inflight"
 	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -13,34 +12,79 @@ import (
 // Post hands the operation of piece id to the NIC; it waits for the connection, and while the NIC has no room. The caller has filled in
 // all of op but for its endpoint and its cookie. On an error the piece has been freed.
 func (n *NIC) Post(name string, id int32, op transport.Op) error {
-	rank := n.table.Piece(id).Rank
-	e, err := n.enter(name, rank)
+	n.table.Op(id)[0] = op
+	return n.PostLaid(name, id)
+}
+
+// Lay writes the operation of piece id, between so many bytes of its buffer and the target's memory, to where it is posted from, and
+// returns both: the caller fills the buffer, and adds what else the operation needs. It is for what is posted by PostLaid, or
+// PostLaidLater: an operation is larger than all that most of them need, so it is written once and copied nowhere.
+func (n *NIC) Lay(id int32, kind transport.Kind, flags uint8, bytes int, raddr, rkey uint64) (op *transport.Op, buf mem.Range) {
+	op = &n.table.Op(id)[0]
+	op.Kind, op.Flags, op.NSGE, op.Imm = kind, flags, 1, 0
+	op.SGE[0].Mem, op.SGE[0].LKey = n.table.Buffer(id, bytes)
+	op.RAddr, op.RKey, op.Arg0, op.Arg1 = raddr, rkey, 0, 0
+	return op, op.SGE[0].Mem
+}
+
+// PostLaid is Post for an operation that Lay has written.
+func (n *NIC) PostLaid(name string, id int32) error {
+	e, err := n.address(name, id)
 	if err != nil {
-		n.Abandon(id)
 		return err
 	}
-	op.Cookie = uint64(id)
-	op.Flags |= transport.FlagSignaled
-	op.EP = e.now()
-	ops := n.table.Op(id)
-	ops[0] = op
-	n.table.Piece(id).Seq = e.seq.Add(1)
-	posted := false
-	var refused error
-	try := func() bool {
-		if !n.push() {
-			return false // what was put before goes before
+	if n.HeldBack() > 0 { // what was put before goes before
+		return n.postAfter(name, id, e)
+	}
+	if k, err := n.Domain.Post(n.table.Op(id)); k != 1 {
+		return n.insist(name, id, e, err)
+	}
+	return nil
+}
+
+// address enters the endpoint of piece id's operation, and writes it there. On an error the piece has been freed.
+func (n *NIC) address(name string, id int32) (*endpoint, error) {
+	p, op := n.table.Piece(id), &n.table.Op(id)[0]
+	e := &n.ends[p.Rank]
+	seq, ok := n.tryEnter(e)
+	if !ok {
+		var err error
+		if e, seq, err = n.enter(name, p.Rank); err != nil {
+			n.Abandon(id)
+			return nil, err
 		}
-		k, err := n.Domain.Post(ops)
-		posted, refused = k == 1, err
-		return posted || err != nil
 	}
-	if try() && posted {
-		return nil
+	p.Seq = seq
+	op.Cookie, op.EP = uint64(id), e.now()
+	op.Flags |= transport.FlagSignaled
+	return e, nil
+}
+
+// postAfter posts piece id's operation behind what is held back.
+func (n *NIC) postAfter(name string, id int32, e *endpoint) error {
+	var err error
+	if n.push() {
+		var k int
+		if k, err = n.Domain.Post(n.table.Op(id)); k == 1 {
+			return nil
+		}
 	}
-	err = transport.NewOpError(name, rank, refused)
+	return n.insist(name, id, e, err)
+}
+
+// insist posts piece id's operation as soon as the NIC takes it, unless it has refused it for good.
+func (n *NIC) insist(name string, id int32, e *endpoint, refused error) error {
+	rank, posted := n.table.Piece(id).Rank, false
+	err := transport.NewOpError(name, rank, refused)
 	if err == nil {
-		err = n.WaitUntil(name, rank, try)
+		err = n.WaitUntil(name, rank, func() bool {
+			if !n.push() {
+				return false
+			}
+			k, err := n.Domain.Post(n.table.Op(id))
+			posted, refused = k == 1, err
+			return posted || err != nil
+		})
 	}
 	if posted {
 		return nil
@@ -48,7 +92,7 @@ func (n *NIC) Post(name string, id int32, op transport.Op) error {
 	if err == nil {
 		err = transport.NewOpError(name, rank, refused)
 	}
-	e.leave()
+	n.leave(e)
 	n.Abandon(id)
 	return err
 }
@@ -63,35 +107,29 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 	if err := n.peers.Check(rank); err != nil {
 		return false, err
 	}
-	if !n.tryEnter(rank) {
+	e := &n.ends[rank]
+	seq, ok := n.tryEnter(e)
+	if !ok {
 		n.want(rank)
 		return false, nil
 	}
-	e := &n.ends[rank]
 	id, ok := n.TryAcquire(rank, false)
 	if !ok || !n.push() {
-		e.leave()
+		n.leave(e)
 		if ok {
 			n.Abandon(id)
 		}
 		return false, nil
 	}
-	wr := *op
-	wr.Cookie, wr.EP = uint64(id), e.now()
 	p, ops := n.table.Piece(id), n.table.Op(id)
-	n.mu.Lock()
-	p.Piped, p.Inner = true, op.Cookie
-	n.mu.Unlock()
-	p.Seq = e.seq.Add(1)
-	ops[0] = wr
+	p.Piped, p.Inner, p.Seq = true, op.Cookie, seq
+	ops[0] = *op
+	ops[0].Cookie, ops[0].EP = uint64(id), e.now()
 	k, err := n.Domain.Post(ops)
 	if k == 1 {
 		return true, nil
 	}
-	n.mu.Lock()
-	p.Piped = false
-	n.mu.Unlock()
-	e.leave()
+	n.leave(e)
 	n.Abandon(id)
 	return false, err
 }
@@ -106,42 +144,35 @@ type later struct {
 	len     int
 }
 
-// PostLater leaves the operation of piece id to the next post of anything, or the next step of any wait; it waits for the connection,
-// and while there is no room. The caller has filled in all of op but for its endpoint and its cookie. On an error the piece has been freed.
-func (n *NIC) PostLater(name string, id int32, op *transport.Op) error {
-	p := n.table.Piece(id)
-	rank := p.Rank
-	e, err := n.enter(name, rank)
+// PostLaidLater leaves the operation of piece id, which Lay has written, to the next post of anything, or the next step of any wait; it
+// waits for the connection, and while there is no room. On an error the piece has been freed.
+func (n *NIC) PostLaidLater(name string, id int32) error {
+	e, err := n.address(name, id)
 	if err != nil {
-		n.Abandon(id)
 		return err
 	}
-	op.Cookie = uint64(id)
-	op.Flags |= transport.FlagSignaled
-	op.EP = e.now()
-	n.table.Op(id)[0] = *op
-	if n.later.add(op, p, e) {
+	op := &n.table.Op(id)[0]
+	if n.later.add(op) {
 		return nil
 	}
-	err = n.WaitUntil(name, rank, func() bool { n.push(); return n.later.add(op, p, e) })
+	err = n.WaitUntil(name, n.table.Piece(id).Rank, func() bool { n.push(); return n.later.add(op) })
 	if err != nil {
-		e.leave()
+		n.leave(e)
 		n.Abandon(id)
 	}
 	return err
 }
 
-// HeldBack is how many operations PostLater has left to the next post.
+// HeldBack is how many operations PostLaidLater has left to the next post.
 func (n *NIC) HeldBack() int { return int(n.later.count.Load()) }
 
 // add appends an operation, or says that there is no room.
-func (l *later) add(op *transport.Op, p *inflight.Piece, e *endpoint) bool {
+func (l *later) add(op *transport.Op) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.len == len(l.ops) {
 		return false
 	}
-	p.Seq = e.seq.Add(1)
 	l.ops[l.len] = *op
 	l.len++
 	l.count.Store(int32(l.len))
@@ -170,8 +201,7 @@ func (n *NIC) push() bool {
 	done, err := n.Domain.Post(l.ops[:k]) // add touches only what is behind them
 	if err != nil && done < k {
 		id := int32(l.ops[done].Cookie)
-		n.ends[n.table.Piece(id).Rank].leave()
-		n.settle(id, err)
+		n.settle(id, &n.ends[n.table.Piece(id).Rank], err)
 		done++
 	}
 	l.mu.Lock()

@@ -248,3 +248,9 @@ func newBrittle(t *testing.T, n int, c transporttest.FabricConfig) (*world, *bri
 	b := &brittle{}
 	return newWorld(t, n, c, func(d transport.Domain) transport.Domain { b.Domain = d; return b }), b
 }
+
+// postLater has a piece's operation held back.
+func (w *world) postLater(name string, id int32, op *transport.Op) error {
+	w.n[0].table.Op(id)[0] = *op
+	return w.n[0].PostLaidLater(name, id)
+}

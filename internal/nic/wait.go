@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -18,37 +19,63 @@ func (n *NIC) WaitUntil(op string, rank int, cond func() bool) error {
 
 // WaitWithin is WaitUntil that ends with ctx, too.
 func (n *NIC) WaitWithin(ctx context.Context, op string, rank int, cond func() bool) error {
+	return n.waitWatched(ctx, op, rank, false, cond)
+}
+
+// waitWatched is WaitWithin for who may have looked in vain already.
+func (n *NIC) waitWatched(ctx context.Context, op string, rank int, looked bool, cond func() bool) error {
 	var watch sched.Watch
 	if rank >= 0 {
 		watch = n.peers.Watch(rank)
 	}
+	return n.wait(ctx, sched.What{Op: op, Peer: rank}, watch, looked, cond)
+}
+
+// wait polls and steps until cond holds, ctx has ended, watch has an error or the NIC is closed.
+func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, looked bool, cond func() bool) error {
 	n.pollers.Add(1)
 	defer n.pollers.Add(-1)
-	n.waits.Add(1)
-	sp := n.sched.Begin(ctx, sched.What{Op: op, Peer: rank}, watch)
+	n.begun()
+	sp := n.sched.Begin(ctx, what, watch)
 	defer sp.End()
-	for !cond() {
-		if n.Progress() {
+	for ; !cond(); looked = false {
+		if !looked && n.Progress() {
 			sp.Moved()
 			continue
 		}
 		if n.closed.Load() {
-			return transport.NewOpError(op, rank, ErrOwnEnd)
+			return transport.NewOpError(what.Op, what.Peer, ErrOwnEnd)
 		}
 		if err := sp.Step(); err != nil {
-			return transport.NewOpError(op, rank, err)
+			return transport.NewOpError(what.Op, what.Peer, err)
 		}
 	}
-	if rank >= 0 && sp.Slept() {
+	if what.Peer >= 0 && sp.Slept() {
 		n.slept.Add(1)
 	}
 	return nil
 }
 
+// begun tells whoever attends that somebody has begun to poll: see attend.
+func (n *NIC) begun() { mem.Publish(&n.waits, n.waits.Load()+1) }
+
+// look polls once for who is about to wait: of what is done by then he need not wait, and not tell others that he does. It reports
+// whether that was in vain. It does not look where it would first have to post what is held back: that may take long, and whoever attends
+// is to know of it.
+func (n *NIC) look() (vain bool) {
+	if n.HeldBack() > 0 {
+		return false
+	}
+	n.begun()
+	vain = !n.Progress()
+	n.sched.Seen()
+	return vain
+}
+
 // Alone keeps whoever attends to the NIC out of the way until done is called: the caller polls by Progress.
 func (n *NIC) Alone() (done func()) {
 	n.pollers.Add(1)
-	n.waits.Add(1)
+	n.begun()
 	return func() { n.pollers.Add(-1) }
 }
 
@@ -60,8 +87,11 @@ func (n *NIC) Slept() uint64 { return n.slept.Load() }
 func (n *NIC) Flush(ctx context.Context, rank int) error {
 	e := &n.ends[rank]
 	if e.pending.Load() != 0 {
-		if err := n.WaitWithin(ctx, "flush", rank, func() bool { return e.pending.Load() == 0 }); err != nil {
-			return err
+		vain := n.look()
+		if e.pending.Load() != 0 {
+			if err := n.waitWatched(ctx, "flush", rank, vain, func() bool { return e.pending.Load() == 0 }); err != nil {
+				return err
+			}
 		}
 	}
 	if !e.bad.Load() {

@@ -14,6 +14,7 @@ import (
 // notice a death write them. Any goroutine may ask it at any time, without waiting.
 type Table struct {
 	block  atomic.Pointer[mem.Range]
+	first  atomic.Pointer[atomic.Uint64] // the word of block that says who was lost first: all that is asked as long as nobody is
 	watch  []watch
 	mapped func(rank int) mem.Range // the rank blocks, empty where they are not mapped; set by Join
 	bells  []sched.Bell             // of the ranks whose block is mapped; zero elsewhere
@@ -26,8 +27,7 @@ func New(size int) *Table {
 	for r := range p.watch {
 		p.watch[r] = watch{p, r}
 	}
-	block := mem.Of(make([]uint64, BlockBytes(size)/8))
-	p.block.Store(&block)
+	p.use(mem.Of(make([]uint64, BlockBytes(size)/8)))
 	return p
 }
 
@@ -41,13 +41,19 @@ func (p *Table) Join(s *sched.Sched, local mem.Range, mapped func(rank int) mem.
 		}
 	}
 	old := *p.block.Load()
-	p.block.Store(&local)
+	p.use(local)
 	for r := range p.bells {
 		if c := old.Word64(GoneOff(r)).Load(); c != 0 {
 			p.mark(local, r, Cause(c))
 		}
 	}
 	s.SetBell(bellOf(s, local))
+}
+
+// use makes block the table's memory.
+func (p *Table) use(block mem.Range) {
+	p.block.Store(&block)
+	p.first.Store(block.Word64(FirstOff))
 }
 
 // Announce tells that this rank is up.
@@ -67,7 +73,7 @@ func (p *Table) Part() {
 	for off := 0; off < block.Bytes; off += 8 { // word by word: a peer whose NIC still works may be telling news
 		block.Word64(off).Store(old.Word64(off).Load())
 	}
-	p.block.Store(&block)
+	p.use(block)
 	p.mapped = nil
 	clear(p.bells)
 }
@@ -123,7 +129,7 @@ func (p *Table) Tell(rank int, story string) bool {
 func (p *Table) AnyGone() bool { return p.First() != 0 }
 
 // First returns the rank that was lost first, plus one; 0 where none was, or it is not known.
-func (p *Table) First() uint64 { return p.block.Load().Word64(FirstOff).Load() }
+func (p *Table) First() uint64 { return p.first.Load().Load() }
 
 // Cause returns why rank is gone, or 0.
 func (p *Table) Cause(rank int) Cause {
@@ -132,10 +138,15 @@ func (p *Table) Cause(rank int) Cause {
 
 // Check returns an error wrapping transport.ErrPeerGone if rank is gone.
 func (p *Table) Check(rank int) error {
-	b := p.block.Load()
-	if b.Word64(FirstOff).Load() == 0 {
+	if p.first.Load().Load() == 0 {
 		return nil
 	}
+	return p.gone(rank)
+}
+
+// gone is Check where somebody is.
+func (p *Table) gone(rank int) error {
+	b := p.block.Load()
 	if c := b.Word64(GoneOff(rank)).Load(); c != 0 {
 		if story := p.story[rank].Load(); story != nil {
 			return fmt.Errorf("%w: rank %d %s", transport.ErrPeerGone, rank, *story)

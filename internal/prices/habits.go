@@ -204,11 +204,17 @@ func (h *Habits) Flush(rank int) (r Run) {
 	return r
 }
 
+// Awaiting reports whether a flush, or another operation, is news. It is asked often.
+func (h *Habits) Awaiting() bool { return h.awaiting.Load() }
+
 // Other notes an operation that is none of those that are asked about.
 func (h *Habits) Other() {
-	if !h.awaiting.Load() {
-		return
+	if h.awaiting.Load() {
+		h.other()
 	}
+}
+
+func (h *Habits) other() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.chooser != nil {

@@ -94,6 +94,10 @@ func (n *device) costs(r Registration) (cost.Model, error) {
 
 // putUser is a put of a user's memory.
 func (n *device) putUser(r *Remote, off int, src mem.Range) error {
+	if n.isPlain(leastPut, r, src.Bytes) {
+		n.small.habits.Other()
+		return n.putInline(nic.OpPut, r, off, src, false)
+	}
 	t := journey{name: nic.OpPut, kind: transport.OpWrite, r: r, off: off, path: PathDirect, blocking: true}
 	var err error
 	switch p := n.choose(&t, false, src); p {
@@ -112,6 +116,10 @@ func (n *device) putUser(r *Remote, off int, src mem.Range) error {
 
 // getUser is putUser's inverse.
 func (n *device) getUser(r *Remote, off int, dst mem.Range) error {
+	if n.isPlain(leastGet, r, dst.Bytes) {
+		n.small.habits.Other()
+		return n.get(r, off, dst)
+	}
 	t := journey{name: "get", kind: transport.OpRead, r: r, off: off, path: PathDirect, blocking: true}
 	var err error
 	switch p := n.choose(&t, true, dst); p {
@@ -286,6 +294,10 @@ func (e *Engine) putNB(r *Remote, off int, src mem.Range) (Handle, error) {
 		return Handle{}, e.put(r, off, src)
 	}
 	n := e.nic()
+	if n.isPlain(leastPut, r, src.Bytes) {
+		n.small.habits.Other()
+		return Handle{}, n.putInline(nic.OpPut, r, off, src, true)
+	}
 	h, begun, err := n.startUser(journey{name: nic.OpPut, kind: transport.OpWrite, r: r, off: off, path: PathDirect}, src)
 	if begun || err != nil {
 		return h, err

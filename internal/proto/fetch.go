@@ -57,18 +57,15 @@ func (n *device) fetch(op atom.Op, r *Remote, off int, x, y uint64, old mem.Rang
 	if err != nil {
 		return Handle{}, err
 	}
-	buf, key := n.Buffer(id, 8)
-	at := transport.Op{
-		Kind: transport.OpFetchAdd, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: x,
-	}
+	at, _ := n.Lay(id, transport.OpFetchAdd, 0, 8, r.raddr+uint64(off), r.rkey)
+	at.Arg0 = x
 	if op == atom.CompareSwap {
 		at.Kind, at.Arg1 = transport.OpCompareSwap, y
 	}
-	at.SGE[0] = transport.SGE{Mem: buf, LKey: key}
 	if only {
-		err = n.Post(name, id, at)
+		err = n.PostLaid(name, id)
 	} else {
-		err = n.PostLater(name, id, &at)
+		err = n.PostLaidLater(name, id)
 	}
 	if err != nil {
 		n.PartDone(h, nil)

@@ -211,10 +211,15 @@ func (n *device) measureToward(r *Remote) {
 
 // unread returns when nothing of a rank's memory is read on behalf of nobody, which is soon: who has flushed may have it freed.
 func (n *device) unread(ctx context.Context, rank int) error {
-	g := &n.gauge
-	if g.read.Load() != int32(rank)+1 {
+	if n.gauge.read.Load() != int32(rank)+1 {
 		return nil
 	}
+	return n.awaitRead(ctx, rank)
+}
+
+// awaitRead is unread where something is.
+func (n *device) awaitRead(ctx context.Context, rank int) error {
+	g := &n.gauge
 	g.hurry.Store(true)
 	return n.WaitWithin(ctx, "flush", rank, func() bool { return g.read.Load() != int32(rank)+1 })
 }

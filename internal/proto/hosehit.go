@@ -1,8 +1,6 @@
 package proto
 
 import (
-	"context"
-
 	"gopgas/internal/mem"
 	"gopgas/internal/nic"
 	"gopgas/regmgr"
@@ -52,30 +50,30 @@ func (n *device) hosedPutHit(op string, r *Remote, off int, src mem.Range, later
 	if src.Bytes > n.Slot || src.Bytes == 0 || n.reach(op, r, off, src.Bytes) != nil {
 		return false, nil
 	}
+	path, flags := PathBounce, uint8(0)
+	if src.Bytes <= n.Inline {
+		path, flags = PathInline, transport.FlagInline
+	}
 	n.Lock()
 	id, key, ok := n.aimLocked(r, off, src.Bytes, false)
 	if ok {
-		_, ok = n.TryAcquireLocked(r.Rank, src.Bytes > n.Inline)
+		_, ok = n.TryAcquireLocked(r.Rank, path == PathBounce)
 		ok = n.hitLocked(id, ok, r, false)
+	}
+	if ok {
+		n.e.counts.addLocked(path, r.Rank, src.Bytes)
 	}
 	n.Unlock()
 	if !ok {
 		return false, nil
 	}
-	buf, lkey := n.Buffer(id, src.Bytes)
+	_, buf := n.Lay(id, transport.OpWrite, flags, src.Bytes, r.raddr+uint64(off), key)
 	mem.Copy(buf.Data(), src.Data())
 	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
-	wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
-	wr.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
-	path := PathBounce
-	if src.Bytes <= n.Inline {
-		wr.Flags, path = transport.FlagInline, PathInline
-	}
-	n.e.counts.add(path, r.Rank, src.Bytes)
 	if later && path == PathInline {
-		return true, n.PostLater(op, id, &wr)
+		return true, n.PostLaidLater(op, id)
 	}
-	return true, n.Post(op, id, wr)
+	return true, n.PostLaid(op, id)
 }
 
 // hosedGetHit is hosedPutHit's inverse.
@@ -83,31 +81,21 @@ func (n *device) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hit 
 	if dst.Bytes > n.Slot || dst.Bytes == 0 || n.reach(op, r, off, dst.Bytes) != nil {
 		return false, nil
 	}
-	var k nic.Kept
 	n.Lock()
-	id, key, ok := n.aimLocked(r, off, dst.Bytes, true)
+	id, key, ok := n.aimLocked(r, off, dst.Bytes, false)
 	if ok {
-		k, ok = n.TryKeepLocked(op, r.Rank, dst.Bytes > nic.ScratchBytes)
+		_, ok = n.TryAcquireLocked(r.Rank, dst.Bytes > nic.ScratchBytes)
 		ok = n.hitLocked(id, ok, r, true)
+	}
+	if ok {
+		n.e.counts.addLocked(PathBounce, r.Rank, dst.Bytes)
 	}
 	n.Unlock()
 	if !ok {
 		return false, nil
 	}
-	buf, lkey := n.Buffer(id, dst.Bytes)
-	rd := transport.Op{Kind: transport.OpRead, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: key}
-	rd.SGE[0] = transport.SGE{Mem: buf, LKey: lkey}
-	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
-	if err := n.Post(op, id, rd); err != nil {
-		n.PartDone(k.Handle, nil)
-		return true, err
-	}
-	if err = k.Wait(context.Background()); err == nil {
-		mem.Copy(dst.Data(), buf.Data())
-		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
-	}
-	n.Give(k.ID)
-	return true, err
+	_, buf := n.Lay(id, transport.OpRead, 0, dst.Bytes, r.raddr+uint64(off), key)
+	return true, n.fill(op, id, dst, buf)
 }
 
 // hosedStartHit is hosedStart where one operation on a bucket that is held will do. all is its operation's then; if hit is

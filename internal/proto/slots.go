@@ -13,14 +13,13 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 	if r.hosed != nil {
 		return n.hosedPut(op, r, off, src)
 	}
+	if 0 < src.Bytes && src.Bytes <= n.Inline {
+		return n.putInline(op, r, off, src, false)
+	}
 	if err := n.reach(op, r, off, src.Bytes); err != nil {
 		return err
 	}
-	path := PathBounce
-	if src.Bytes <= n.Inline {
-		path = PathInline
-	}
-	n.e.counts.add(path, r.Rank, src.Bytes)
+	n.e.counts.add(PathBounce, r.Rank, src.Bytes)
 	whole := src.Bytes
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, n.Slot))
@@ -28,21 +27,60 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 		if err != nil {
 			return err
 		}
-		buf, key := n.Buffer(id, part.Bytes)
+		flags := uint8(0)
+		if part.Bytes <= n.Inline {
+			flags = transport.FlagInline
+		}
+		_, buf := n.Lay(id, transport.OpWrite, flags, part.Bytes, r.raddr+uint64(off), r.rkey)
 		mem.Copy(buf.Data(), part.Data())
 		n.e.Sched.ChargeCopy(part.Bytes, whole)
-		wr := transport.Op{Kind: transport.OpWrite, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey}
-		wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-		if part.Bytes <= n.Inline {
-			wr.Flags = transport.FlagInline
-		}
-		if err := n.Post(op, id, wr); err != nil {
+		if err := n.PostLaid(op, id); err != nil {
 			return err
 		}
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
 		off += part.Bytes
 	}
 	return nil
+}
+
+// What is one operation that is waited for, or flushed, at once goes a straight way, on which what it costs beyond the NIC is what the
+// program sees: putInline, getSlot and word take a piece and count it in one passage through the NIC path's lock, write the
+// operation where it is posted from, and look for its end once before they call themselves waiting.
+
+// take takes a piece, and a slot if wanted, for an operation of so many bytes on a path; it waits for them.
+func (n *device) take(op string, p Path, rank, bytes int, slot bool) (int32, error) {
+	n.Lock()
+	id, ok := n.TryAcquireLocked(rank, slot)
+	if ok {
+		n.e.counts.addLocked(p, rank, bytes)
+	}
+	n.Unlock()
+	if ok {
+		return id, nil
+	}
+	id, err := n.Acquire(op, rank, slot)
+	if err == nil {
+		n.e.counts.add(p, rank, bytes)
+	}
+	return id, err
+}
+
+// putInline is put for what goes inline; it may be held back if the caller will flush or wait.
+func (n *device) putInline(op string, r *Remote, off int, src mem.Range, later bool) error {
+	if err := n.reach(op, r, off, src.Bytes); err != nil {
+		return err
+	}
+	id, err := n.take(op, PathInline, r.Rank, src.Bytes, false)
+	if err != nil {
+		return err
+	}
+	_, buf := n.Lay(id, transport.OpWrite, transport.FlagInline, src.Bytes, r.raddr+uint64(off), r.rkey)
+	mem.Copy(buf.Data(), src.Data())
+	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
+	if later {
+		return n.PostLaidLater(op, id)
+	}
+	return n.PostLaid(op, id)
 }
 
 // putLater is put for a caller who will flush or wait: a small put may be held back. src may be reused on return.
@@ -55,21 +93,7 @@ func (n *device) putLater(op string, r *Remote, off int, src mem.Range) error {
 	if src.Bytes > n.Inline || r.hosed != nil {
 		return n.put(op, r, off, src)
 	}
-	if err := n.reach(op, r, off, src.Bytes); err != nil {
-		return err
-	}
-	id, err := n.Acquire(op, r.Rank, false)
-	if err != nil {
-		return err
-	}
-	n.e.counts.add(PathInline, r.Rank, src.Bytes)
-	buf, key := n.Buffer(id, src.Bytes)
-	mem.Copy(buf.Data(), src.Data())
-	wr := transport.Op{
-		Kind: transport.OpWrite, Flags: transport.FlagInline, NSGE: 1, RAddr: r.raddr + uint64(off), RKey: r.rkey,
-	}
-	wr.SGE[0] = transport.SGE{Mem: buf, LKey: key}
-	return n.PostLater(op, id, &wr)
+	return n.putInline(op, r, off, src, true)
 }
 
 // store64 sends one word.
@@ -94,6 +118,41 @@ func (n *device) get(r *Remote, off int, dst mem.Range) error {
 	if err = n.reach(name, r, off, dst.Bytes); err != nil {
 		return err
 	}
+	if 0 < dst.Bytes && dst.Bytes <= n.Slot {
+		return n.getSlot(r, off, dst)
+	}
+	return n.getParts(r, off, dst)
+}
+
+// getSlot is get for what one slot holds. The caller has looked where it comes from and goes.
+func (n *device) getSlot(r *Remote, off int, dst mem.Range) error {
+	const name = "get"
+	id, err := n.take(name, PathBounce, r.Rank, dst.Bytes, dst.Bytes > nic.ScratchBytes)
+	if err != nil {
+		return err
+	}
+	_, buf := n.Lay(id, transport.OpRead, 0, dst.Bytes, r.raddr+uint64(off), r.rkey)
+	return n.fill(name, id, dst, buf)
+}
+
+// fill posts what piece id has to read, waits for it, and copies it from the piece's buffer.
+func (n *device) fill(name string, id int32, dst, buf mem.Range) error {
+	n.Awaited(id)
+	if err := n.PostLaid(name, id); err != nil {
+		return err
+	}
+	err := n.Await(name, id)
+	if err == nil {
+		mem.Copy(dst.Data(), buf.Data())
+		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
+	}
+	n.Give(id)
+	return err
+}
+
+// getParts is get for what takes several slots.
+func (n *device) getParts(r *Remote, off int, dst mem.Range) (err error) {
+	const name = "get"
 	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
 	whole := dst.Bytes
 	var flight [window]nic.Kept
@@ -178,8 +237,7 @@ func (n *device) atomic(kind transport.Kind, r *Remote, off int, a, b uint64) (u
 	if err := n.reachWord(name, r, off); err != nil {
 		return 0, err
 	}
-	op := transport.Op{Kind: kind, RAddr: r.raddr + uint64(off), RKey: r.rkey, Arg0: a, Arg1: b}
-	return n.word(name, r.Rank, op)
+	return n.word(name, kind, r, off, a, b)
 }
 
 // load64 reads one word.
@@ -187,23 +245,33 @@ func (n *device) load64(r *Remote, off int) (uint64, error) {
 	if err := n.reach("get", r, off, 8); err != nil {
 		return 0, err
 	}
-	return n.word("get", r.Rank, transport.Op{Kind: transport.OpRead, RAddr: r.raddr + uint64(off), RKey: r.rkey})
+	return n.word("get", transport.OpRead, r, off, 0, 0)
 }
 
-// word posts op and returns the 8 bytes that it brings.
-func (n *device) word(name string, rank int, op transport.Op) (uint64, error) {
-	k, err := n.PostKept(name, rank, op, 8, false, true)
+// word carries out an operation on one word and returns the 8 bytes that it brings.
+func (n *device) word(name string, kind transport.Kind, r *Remote, off int, a, b uint64) (uint64, error) {
+	id, err := n.take(name, PathNICAtomic, r.Rank, 8, false)
 	if err != nil {
 		return 0, err
 	}
-	n.e.counts.add(PathNICAtomic, rank, 8)
-	return n.Take(k)
+	op, buf := n.Lay(id, kind, 0, 8, r.raddr+uint64(off), r.rkey)
+	op.Arg0, op.Arg1 = a, b
+	n.Awaited(id)
+	if err := n.PostLaid(name, id); err != nil {
+		return 0, err
+	}
+	err = n.Await(name, id)
+	old := buf.Word64(0).Load()
+	n.Give(id)
+	return old, err
 }
 
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
 func (n *device) flush(ctx context.Context, rank int) error {
-	if puts := n.small.habits.Flush(rank); puts.Wanted() {
-		defer n.flushTook(puts, n.e.Sched.Now())
+	if n.small.habits.Awaiting() {
+		if puts := n.small.habits.Flush(rank); puts.Wanted() {
+			defer n.flushTook(puts, n.e.Sched.Now())
+		}
 	}
 	if err := n.unread(ctx, rank); err != nil {
 		return err

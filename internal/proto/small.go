@@ -7,6 +7,7 @@ import (
 
 	"gopgas/eager"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/internal/prices"
 	"gopgas/internal/selector"
 	"gopgas/regmgr"
@@ -23,6 +24,7 @@ type Eager struct {
 type small struct {
 	how    Eager
 	least  [3]atomic.Int64 // bytes from which puts, gets, and the payloads of messages are asked about
+	plain  [2]int          // bytes up to which puts go inline and gets through scratch memory, whatever is asked or known
 	asked  atomic.Int64    // bytes, before the costs were measured
 	habits prices.Habits
 }
@@ -81,9 +83,17 @@ func (n *device) prepareSmall(how Eager) {
 	for i := range s.least {
 		s.least[i].Store(least)
 	}
+	if how.Mode != eager.OnlyBypass {
+		s.plain = [2]int{leastPut: min(n.Inline, n.direct.least-1), leastGet: min(leastAsked, nic.ScratchBytes, n.Slot, n.direct.least) - 1}
+	}
 }
 
-// Places of least.
+// isPlain reports whether nothing has to be chosen for a put or get of so many bytes, as which says.
+func (n *device) isPlain(which int, r *Remote, bytes int) bool {
+	return uint(bytes-1) < uint(n.small.plain[which]) && r.hosed == nil && selector.Protocol(n.forced.Load()) == selector.None
+}
+
+// Places of least and plain.
 const (
 	leastPut = iota
 	leastGet

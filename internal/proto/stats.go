@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"gopgas/firehose"
+	"gopgas/internal/mem"
 )
 
 // Path is how an operation travelled.
@@ -38,8 +39,9 @@ type Count struct{ Ops, Bytes, Waits uint64 }
 
 // counters are a rank's totals, by path and, where that was asked for, by target.
 type counters struct {
-	paths [numPaths]struct{ ops, bytes, waits atomic.Uint64 }
-	flows []flow // by rank; nil: not counted
+	paths  [numPaths]struct{ ops, bytes, waits atomic.Uint64 }
+	locked [numPaths]struct{ ops, bytes atomic.Uint64 } // what is counted under the NIC's lock: stored, which takes less than adding
+	flows  []flow                                       // by rank; nil: not counted
 }
 
 // flow is what this rank has moved to and from one other: with the CPU, and with the NIC.
@@ -48,9 +50,22 @@ type flow [2]struct{ ops, bytes atomic.Uint64 }
 func (c *counters) add(p Path, rank, bytes int) {
 	c.paths[p].ops.Add(1)
 	c.paths[p].bytes.Add(uint64(bytes))
-	if c.flows == nil {
-		return
+	if c.flows != nil {
+		c.flow(p, rank, bytes)
 	}
+}
+
+// addLocked is add for who holds the NIC's lock.
+func (c *counters) addLocked(p Path, rank, bytes int) {
+	k := &c.locked[p]
+	mem.Publish(&k.ops, k.ops.Load()+1)
+	mem.Publish(&k.bytes, k.bytes.Load()+uint64(bytes))
+	if c.flows != nil {
+		c.flow(p, rank, bytes)
+	}
+}
+
+func (c *counters) flow(p Path, rank, bytes int) {
 	f := &c.flows[rank][0]
 	if p.OverNIC() {
 		f = &c.flows[rank][1]
@@ -76,12 +91,12 @@ func (c *counters) waited(p Path) { c.paths[p].waits.Add(1) }
 func (e *Engine) Stats() map[Path]Count {
 	out := make(map[Path]Count)
 	for p := range numPaths {
-		c := &e.counts.paths[p]
+		c, l := &e.counts.paths[p], &e.counts.locked[p]
 		waits := c.waits.Load()
 		if n := e.nic(); p == PathBounce && n != nil {
 			waits += n.Slept()
 		}
-		if n := (Count{c.ops.Load(), c.bytes.Load(), waits}); n != (Count{}) {
+		if n := (Count{c.ops.Load() + l.ops.Load(), c.bytes.Load() + l.bytes.Load(), waits}); n != (Count{}) {
 			out[p] = n
 		}
 	}

@@ -100,7 +100,9 @@ func (s *Sched) Ring() {
 		s.sim.ring()
 		return
 	}
-	s.bell.Load().Ring()
+	if b := s.bell.Load(); b.sleepers.Load() != 0 {
+		b.Ring()
+	}
 }
 
 // Go runs f beside the caller.

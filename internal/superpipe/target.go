@@ -206,10 +206,13 @@ func (t *Target) Reported(cookie uint64, err error) {
 	}
 }
 
+// Busy reports whether there are leases for Progress to look at.
+func (t *Target) Busy() bool { return t.live.Load() != 0 }
+
 // Progress copies what has arrived to its place, at most one chunk of each lease, and acknowledges it. It reports
 // whether there was anything. It is called by whoever polls.
 func (t *Target) Progress() (moved bool) {
-	if t.live.Load() == 0 {
+	if !t.Busy() {
 		return false
 	}
 	for i := range t.leases {

@@ -345,7 +345,7 @@ func TestRing(t *testing.T) {
 	r.tail.Store(^uint32(0) - 50)
 	for i := range 100 {
 		require.False(t, r.full())
-		n := r.add(record{cookie: uint64(i)})
+		n := r.enter(record{cookie: uint64(i)})
 		require.Equal(t, uint64(i), r.at(n).cookie)
 	}
 	require.True(t, r.full())

@@ -62,3 +62,11 @@ func (f *Flat) Do(kind transport.Kind, bytes int) error {
 		}
 	}
 }
+
+// enter appends a record and returns its number.
+func (r *ring) enter(rec record) uint32 {
+	place, i := r.next()
+	*place = rec
+	r.add()
+	return i
+}

@@ -104,8 +104,4 @@ func (r *ring) owes() debt {
 }
 
 // at returns the pair in a slot, or nil.
-func (t *table) at(slot int) *pair {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.slots[slot]
-}
+func (t *table) at(slot int) *pair { return t.slots[slot].Load() }

@@ -41,7 +41,7 @@ func TestOwes(t *testing.T) {
 		r.head.Store(7) // the ring goes round
 		r.tail.Store(7)
 		for _, rec := range c.recs {
-			r.add(rec)
+			r.enter(rec)
 		}
 		require.Equal(t, c.owes, r.owes(), "%v", c.recs)
 	}
@@ -54,10 +54,10 @@ func TestSkipQuiet(t *testing.T) {
 		p.head.Store(^uint32(0)) // the numbers go round
 		p.tail.Store(^uint32(0))
 		for _, a := range asked {
-			p.add(record{asked: a})
+			p.enter(record{asked: a})
 		}
 		p.posted = p.tail.Load()
-		p.add(record{}) // the NIC never had it
+		p.enter(record{}) // the NIC never had it
 		p.skipQuiet()
 		require.EqualValues(t, want, p.head.Load()+1, "%v", asked)
 	}
@@ -126,7 +126,7 @@ func TestForgotten(t *testing.T) {
 		ep := a.dial(b)
 		p := a.pairOf(ep)
 		a.domain.post.mu.Lock()
-		p.add(record{cookie: 9, ep: ep, kind: kind, signaled: true, asked: true})
+		p.enter(record{cookie: 9, ep: ep, kind: kind, signaled: true, asked: true})
 		a.domain.post.mu.Unlock()
 		c := a.next(30 * time.Second)
 		require.Equal(t, transport.Completion{Cookie: 9, EP: ep, Kind: kind, Status: transport.StatusFlushed}, c)

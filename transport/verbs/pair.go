@@ -258,13 +258,13 @@ func (p *pair) settle() {
 // table is a domain's queue pairs.
 type table struct {
 	mu     sync.RWMutex
-	slots  []*pair          // by slot, which is part of an operation's ID
-	number map[uint32]*pair // by queue pair number
+	slots  []atomic.Pointer[pair] // by slot, which is part of an operation's ID; written under mu
+	number map[uint32]*pair       // by queue pair number
 	free   []uint32
 }
 
 func (t *table) init(n int) {
-	t.slots, t.number = make([]*pair, n), make(map[uint32]*pair)
+	t.slots, t.number = make([]atomic.Pointer[pair], n), make(map[uint32]*pair)
 	for i := n - 1; i >= 0; i-- {
 		t.free = append(t.free, uint32(i))
 	}
@@ -295,14 +295,15 @@ func (t *table) reserve(p *pair, d *domain) error {
 func (t *table) add(p *pair) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.slots[p.slot], t.number[p.qp.Number] = p, p
+	t.number[p.qp.Number] = p
+	t.slots[p.slot].Store(p)
 }
 
 // remove forgets a pair whose completions have all been polled.
 func (t *table) remove(p *pair) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.slots[p.slot] = nil
+	t.slots[p.slot].Store(nil)
 	delete(t.number, p.qp.Number)
 }
 
@@ -317,10 +318,9 @@ func (t *table) drop(p *pair) {
 func (t *table) take() (all []*pair) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, p := range t.slots {
-		if p != nil {
+	for i := range t.slots {
+		if p := t.slots[i].Swap(nil); p != nil {
 			all = append(all, p)
-			t.slots[i] = nil
 		}
 	}
 	return all
@@ -330,10 +330,17 @@ func (t *table) take() (all []*pair) {
 func (t *table) byHandle(handle uint64) *pair {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, p := range t.slots {
-		if p != nil && p.qp.Handle == handle {
+	for i := range t.slots {
+		if p := t.slots[i].Load(); p != nil && p.qp.Handle == handle {
 			return p
 		}
 	}
 	return nil
+}
+
+// byNumber finds the pair of a queue pair by the number that the device knows it by.
+func (t *table) byNumber(number uint32) *pair {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.number[number]
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/mem"
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
 )
@@ -51,7 +52,9 @@ func (d *domain) Poll(cq []transport.Completion) (n int, err error) {
 		if k, err = ibv.Poll(&d.nic, d.poll.done[:room]); err != nil {
 			return n, fmt.Errorf("verbs: poll: %w", err)
 		}
-		n += d.digestLocked(d.poll.done[:k], cq[n:])
+		if k > 0 {
+			n += d.digestLocked(d.poll.done[:k], cq[n:])
+		}
 		if k < room {
 			break
 		}
@@ -87,18 +90,13 @@ func (d *domain) harvestLocked() {
 
 // digestLocked handles completions of the device and writes those to report to out, which has room for as many.
 func (d *domain) digestLocked(done []ibv.Done, out []transport.Completion) (n int) {
-	if len(done) == 0 {
-		return 0
-	}
-	d.table.mu.RLock()
-	defer d.table.mu.RUnlock()
 	for i := range done {
 		w := &done[i]
 		if w.ID&recvBit != 0 {
 			n += d.digestRecv(w, out[n:])
 			continue
 		}
-		p := d.table.slots[w.ID&^drainBit>>32]
+		p := d.table.slots[w.ID&^drainBit>>32].Load()
 		switch {
 		case p == nil:
 			// Of a pair that was destroyed undrained: there is nobody to report it to.
@@ -134,16 +132,16 @@ func (p *pair) skipQuiet() {
 // succeed takes the records up to a completion's from the ring and reports the last, if it was signalled.
 func (p *pair) succeed(w *ibv.Done, out []transport.Completion) int {
 	i := uint32(w.ID)
-	rec := *p.at(i)
-	p.head.Store(i + 1)
+	rec, reported := p.at(i), 0
+	if rec.signaled {
+		out[0] = transport.Completion{Cookie: rec.cookie, EP: rec.ep, Kind: rec.kind, Bytes: rec.bytes}
+		reported = 1
+	}
+	mem.Publish32(&p.head, i+1) // from here on the record is a poster's
 	if p.peer.suspect.Load() {
 		p.peer.suspect.Store(false)
 	}
-	if !rec.signaled {
-		return 0
-	}
-	out[0] = transport.Completion{Cookie: rec.cookie, EP: rec.ep, Kind: rec.kind, Bytes: rec.bytes}
-	return 1
+	return reported
 }
 
 // fail ends the pair for the failure of the record at its head.
@@ -180,7 +178,7 @@ func (d *domain) digestRecv(w *ibv.Done, out []transport.Completion) int {
 		return 1
 	}
 	c := transport.Completion{Cookie: d.recvs.received(slot), Kind: transport.OpRecv, Bytes: w.Bytes, Imm: w.Imm}
-	if p := d.table.number[w.QPNumber]; p != nil {
+	if p := d.table.byNumber(w.QPNumber); p != nil {
 		c.EP = p.ep
 	}
 	out[0] = c

@@ -111,27 +111,23 @@ func (d *domain) postBatchLocked(ops []transport.Op) (took int, err error) {
 			break
 		}
 		took++
-		rec := record{cookie: op.Cookie, ep: op.EP, bytes: bytes, kind: op.Kind, signaled: op.Flags&transport.FlagSignaled != 0}
-		if op.Flags&transport.FlagInline == 0 {
-			rec.pieces = op.NSGE
-			for i := range op.SGE[:op.NSGE] {
-				rec.lkeys[i] = key32(op.SGE[i].LKey)
-			}
-		}
+		rec, number := p.next()
+		rec.note(op, bytes)
 		if p.state.Load() == pairEnded {
-			p.add(rec)
+			p.add()
 			p.ripen()
 			continue
 		}
 		p.quiet++
 		rec.asked = rec.signaled || p.quiet >= p.limit/4
 		w := &d.post.ops[batch]
-		w.QP, w.ID = p.qp.Handle, uint64(p.slot)<<32|uint64(p.add(rec))
+		w.QP, w.ID = p.qp.Handle, uint64(p.slot)<<32|uint64(number)
 		fill(w, op)
 		if rec.asked {
 			w.Flags |= ibv.FlagSignaled
 			p.quiet = 0
 		}
+		p.add()
 		d.post.to[batch] = p
 		batch++
 	}
@@ -139,6 +135,18 @@ func (d *domain) postBatchLocked(ops []transport.Op) (took int, err error) {
 		d.refusedLocked(batch)
 	}
 	return took, err
+}
+
+// note writes down what is to be known of an operation until it is reported.
+func (r *record) note(op *transport.Op, bytes uint32) {
+	r.cookie, r.ep, r.bytes, r.kind = op.Cookie, op.EP, bytes, op.Kind
+	r.signaled, r.asked, r.pieces = op.Flags&transport.FlagSignaled != 0, false, 0
+	if op.Flags&transport.FlagInline == 0 {
+		r.pieces = op.NSGE
+		for i := range op.SGE[:op.NSGE] {
+			r.lkeys[i] = key32(op.SGE[i].LKey)
+		}
+	}
 }
 
 // fill writes an operation in the device's words. Pieces of no bytes are left out: some devices take zero for 2 GiB.

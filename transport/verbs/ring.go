@@ -3,6 +3,7 @@ package verbs
 import (
 	"sync/atomic"
 
+	"gopgas/internal/mem"
 	"gopgas/transport"
 )
 
@@ -40,10 +41,11 @@ func (r *ring) full() bool { return r.tail.Load()-r.head.Load() >= r.limit }
 // at returns the record with a number between head and tail.
 func (r *ring) at(i uint32) *record { return &r.recs[i&uint32(len(r.recs)-1)] }
 
-// add appends a record and returns its number. The ring is not full.
-func (r *ring) add(rec record) uint32 {
-	i := r.tail.Load()
-	*r.at(i) = rec
-	r.tail.Store(i + 1)
-	return i
+// next is the place of the record that is added next, and its number. The ring is not full.
+func (r *ring) next() (rec *record, i uint32) {
+	i = r.tail.Load()
+	return r.at(i), i
 }
+
+// add appends the record that was written to the next place.
+func (r *ring) add() { mem.Publish32(&r.tail, r.tail.Load()+1) }
