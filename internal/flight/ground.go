@@ -64,6 +64,8 @@ func (s *Flights) begin(t Trip, user mem.Range, head int, tr superpipe.Transfer,
 		if err := s.reg.Destination(user); err != nil {
 			return nic.Handle{}, nil, transport.NewOpError(t.Op, t.Rank, err)
 		}
+	} else {
+		s.origin.Approach(user) // while the transfer is entered and cut
 	}
 	if h, err = s.n.Begin(t.Op, t.Rank); err != nil {
 		return nic.Handle{}, nil, err

@@ -61,6 +61,25 @@ func (s *Flights) advanceFlights() (moved bool) {
 // unhold gives back what transfers had that are over, before their waiters learn of that: registrations of sources, and of what helpers
 // have registered, and ground.
 func (s *Flights) unhold() {
+	if s.someOver() { // asked apart: most polls find nothing, and what is below has much to clear
+		s.unholdAll()
+	}
+}
+
+// someOver reports whether the pipe of a flight is done.
+func (s *Flights) someOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.flights {
+		if s.flights[i].pipe.Done() {
+			return true
+		}
+	}
+	return false
+}
+
+// unholdAll is unhold where there may be something to give back.
+func (s *Flights) unholdAll() {
 	var free [2 * superpipe.Most]regmgr.Hold
 	var grounds [superpipe.Most]Ground
 	k, left := 0, 0

@@ -37,11 +37,16 @@ func (s *Flights) Begin(t Trip, user mem.Range, head int) (nic.Handle, error) {
 	if err != nil {
 		return nic.Handle{}, err
 	}
-	for range 2 { // the copy of the first chunk, and its posting: its completion wakes who goes on if nobody waits
+	// The copy of the first chunk, and its posting with the copy of the second, and so on: the wire does not wait for who polls in between.
+	// The completions wake who goes on if nobody waits.
+	for range firstSteps {
 		pipe.Step()
 	}
 	return h, nil
 }
+
+// firstSteps are done before a transfer's call goes on to wait, or returns: two chunks on the wire, and one copied.
+const firstSteps = 3
 
 // enterLocked adds a flight.
 func (s *Flights) enterLocked(f flight) {

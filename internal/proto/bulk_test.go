@@ -291,6 +291,32 @@ func TestHybrid(t *testing.T) {
 	require.Equal(t, s.Bytes, s.Idle, "nothing is held")
 }
 
+// TestUnhelped: a hybrid that is forced is a superpipeline where no core is free for a helper.
+func TestUnhelped(t *testing.T) {
+	const n = 4 << 20
+	for name, c := range map[string]struct {
+		user mem.Range
+		idle bool
+	}{"no core": {filled(n), false}} {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeamWith(t, 2, n, transporttest.FabricConfig{MaxMessage: 70_000}, nil, forcedBulk(t, "auto", 1000))
+			e, to := tm.e[0], &tm.of[0][1]
+			believe(e.nic(), func(m *selector.Machine) {
+				m.Model.RegLatency, m.Model.Reg, m.Model.Net, m.Idle = 100e-6, 20e9, 4e9, c.idle
+			})
+			e.Force(selector.Hybrid)
+			require.NoError(t, e.Put(to, 0, c.user))
+			require.NoError(t, e.Flush(to))
+			require.Equal(t, c.user.Data(), tm.mem[1].Data())
+			s, _, _ := e.Registered()
+			require.Zero(t, s.Registrations)
+			p, _ := e.Pipes()
+			require.EqualValues(t, n, p.Copied)
+			require.Zero(t, p.Direct)
+		})
+	}
+}
+
 // TestSelectedByUse: what is used again is registered, what is not is piped; what lies on a stack is never either.
 func TestSelectedByUse(t *testing.T) {
 	const n = 1 << 20

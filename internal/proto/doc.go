@@ -36,7 +36,8 @@
 // A direct transfer has regmgr register the memory, or find it registered; the NIC reads or writes it, and the reference
 // is given back by the poller before the piece is settled. A piped one is a flight: its chunks are copied by whoever
 // polls, and each is a piece, so that a mended connection carries it again. A put's handle is done when all is copied; the
-// flight counts against its target until all has arrived. A hybrid is a flight whose tail a helper registers meanwhile. What
+// flight counts against its target until all has arrived. A hybrid is a flight whose tail a helper registers meanwhile;
+// where it would have no core of its own there is none. What
 // may lie on a stack is neither registered nor piped; it goes through slots.
 //
 // What goes by message to the target's CPU with a payload (an accumulate, a put to bare memory) asks too: past the copy the NIC gathers each

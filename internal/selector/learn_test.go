@@ -171,6 +171,8 @@ func TestNoHelperNoHybrid(t *testing.T) {
 	for n := 64; n <= 64<<20; n *= 2 {
 		q := Query{Bytes: n, Waited: true, Uses: 1}
 		require.NotEqual(t, Hybrid, Select(q, s), n)
+		require.Zero(t, s.Head(n), "one that is forced is a superpipeline")
+		require.InDelta(t, s.Cost(Pipe, q), s.Cost(Hybrid, q), 1e-15, n)
 		for range 2 * doubtPause {
 			p, trial := l.Choose(q, s, true)
 			require.NotEqual(t, Hybrid, p, n)

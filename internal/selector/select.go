@@ -401,11 +401,14 @@ func (s *Selector) chunked(q Query, p *superpipe.Plan, hidden float64) float64 {
 	copying := m.Copy(n)
 	wire := max(0, min(p.First, n)/copying-hidden) + m.Put(n)
 	copies := n/copying - hidden + m.Put(float64(last))
-	gaps := p.Chunks
+	gaps, posts := p.Chunks, p.Chunks
 	if len(m.Writes) > 0 {
 		gaps-- // the first one is part of what a write was measured to take
 	}
-	return max(wire, copies) + float64(gaps)*m.Gap + float64(p.Chunks)*s.m.Post
+	if m.Hides() {
+		posts = 1 // the others hide behind the wire, as the copies do
+	}
+	return max(wire, copies) + float64(gaps)*m.Cutting() + float64(posts)*s.m.Post
 }
 
 func (s *Selector) rules() superpipe.Rules {
@@ -427,10 +430,11 @@ func (s *Selector) piped(q Query, move float64) float64 {
 }
 
 // Head is how many bytes of an unregistered transfer are copied while the others are being registered: as many as the
-// slower of wire and copying moves in that time. It is at least a slot; 0: what would be left is not worth a helper.
+// slower of wire and copying moves in that time. It is at least a slot; 0: what would be left is not worth a helper, or the helper has no core
+// of its own: it would take one of those that copy and move, and the wire would wait longer than it gains.
 func (s *Selector) Head(bytes int) int {
 	m, n := &s.m.Model, float64(bytes)
-	if bytes == 0 || s.m.BulkSlot == 0 {
+	if bytes == 0 || s.m.BulkSlot == 0 || !s.m.Idle {
 		return 0
 	}
 	head := m.Register(n) / (max(1/m.Net, 1/m.Copy(n)) + 1/m.Reg)
@@ -441,8 +445,7 @@ func (s *Selector) Head(bytes int) int {
 }
 
 // hybrid is the cost of a head that travels by the superpipeline for as long as the tail takes to register, and of the
-// tail's wire. A head's bytes cost what the slower of wire and copying takes. Where the helper has no core of its own, copying waits
-// while it registers.
+// tail's wire. A head's bytes cost what the slower of wire and copying takes.
 func (s *Selector) hybrid(q Query, move float64) float64 {
 	m, n := s.wires(q), float64(q.Bytes)
 	if q.Covered || s.m.BulkSlot == 0 || q.Bytes == 0 {
@@ -455,9 +458,6 @@ func (s *Selector) hybrid(q Query, move float64) float64 {
 	}
 	head := float64(h.Bytes)
 	meanwhile := max(s.piped(h, move), m.Register(n-head))
-	if !s.m.Idle {
-		meanwhile = s.piped(h, move) + m.Register(n-head)
-	}
 	return meanwhile + m.Put(n) - m.Put(head) + m.Gap + s.m.Lookup
 }
 

@@ -18,7 +18,8 @@
 //
 // # Life of a put
 //
-// Begin cuts it. Each Step posts what is ready and copies one more chunk into a slot. Sourced says that all is copied:
+// Begin cuts it: the first chunk so small that its copy, which hides behind nothing, is short even if the source is in no cache, and so large that the
+// next one's hides behind it (PlanPut). Each Step posts what is ready and copies one more chunk into a slot. Sourced says that all is copied:
 // the caller's buffer is free, and Put returns. What the NIC reports frees slots; when all is reported the put is done.
 //
 // A target that becomes known later (its firehoses move) is told by Reach; the first chunk is copied meanwhile. It may have a key

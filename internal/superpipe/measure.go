@@ -3,6 +3,7 @@ package superpipe
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -46,6 +47,8 @@ const (
 	mostInRow = 16
 	awakening = 8                    // while there is time: a NIC that has slept looks for work longer when there is some
 	enoughOf  = 5 * time.Millisecond // for the tries of one kind of thing: beyond that there are few
+	cutBytes  = 16 << 10             // sent at once, and in so many pieces
+	cutInto   = 8
 )
 
 // Measure measures a Model on this machine and NIC: writes and reads at powers of four up to the longest, from which lambda_net
@@ -65,6 +68,11 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 			task{bytes: n, f: func() error { return b.move(ctx, transport.OpRead, 1, 0, n) }})
 	}
 	what = append(what, task{bytes: count * small, f: func() error { return b.move(ctx, transport.OpWrite, count, 0, min(small, longest)) }})
+	pieces := min(cutInto, count)
+	cut := min(cutBytes, longest) / pieces
+	for _, n := range []int{1, pieces} {
+		what = append(what, task{bytes: pieces * cut, f: func() error { return b.move(ctx, transport.OpWrite, n, 0, pieces*cut/n) }})
+	}
 	took, err := b.times(what...)
 	if err != nil {
 		return nil, err
@@ -79,10 +87,12 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 	}
 	rising(m.Writes)
 	rising(m.Reads)
-	one, many := took[0], took[len(took)-1]
+	one, many := took[0], took[len(took)-3]
 	m.Gap = max(many-one, leastGap*time.Duration(count-1)).Seconds() / float64(count-1)
+	m.Cut = min(m.Gap, max(took[len(took)-1]-took[len(took)-2], leastGap*time.Duration(pieces-1)).Seconds()/float64(pieces-1))
 	m.Latency = one.Seconds() / 2
 	m.Net = bandwidth(m.Writes)
+	m.FreshStart, m.Fresh = b.fresh(cold)
 	if m.Slowed, err = b.slowed(ctx, longest, m.Net); err != nil {
 		return nil, fmt.Errorf("measure copies beside large transfers: %w", err)
 	}
@@ -327,6 +337,47 @@ func (b *Bench) copies(from mem.Range, most int) func(bytes float64) float64 {
 
 // copySlot is the size of what is copied into.
 const copySlot = 128 << 10
+
+// How copies of fresh memory are measured: of two sizes, at places as far from each other as can be, which no prefetcher foresees.
+const (
+	freshLess  = 1 << 10
+	freshMore  = 32 << 10
+	freshTries = 24
+	freshStep  = 0.381966 // of the memory: the golden section's smaller part
+	pageBytes  = 4096
+)
+
+// fresh measures copies whose source nobody has touched for long: when they begin to go on steadily, in seconds, and with what bandwidth. 0, 0
+// where there is no memory for it, or time does not show it.
+func (b *Bench) fresh(from mem.Range) (start, bandwidth float64) {
+	if from.Bytes < 2*freshTries*2*freshMore {
+		return 0, 0
+	}
+	to := mem.Of(make([]uint64, freshMore/8))
+	clear(to.Data())
+	var took [2][]time.Duration
+	places := (from.Bytes - freshMore) / pageBytes
+	for k := range 2 * freshTries {
+		n, tell := [...]int{freshLess, freshMore}[k%2], &took[k%2]
+		_, part := math.Modf(float64(k) * freshStep)
+		src := from.Slice(int(part*float64(places))*pageBytes, n)
+		began := b.Sched.Now()
+		mem.Copy(to.Data(), src.Data())
+		*tell = append(*tell, b.Sched.Now()-began)
+	}
+	slices.Sort(took[0])
+	slices.Sort(took[1])
+	return line(took[0][freshTries/2], took[1][freshTries/2])
+}
+
+// line is the start and the slope, as a bandwidth, of what takes so long for freshLess and for freshMore bytes.
+func line(less, more time.Duration) (start, bandwidth float64) {
+	if more <= less {
+		return 0, 0
+	}
+	bandwidth = (freshMore - freshLess) / (more - less).Seconds()
+	return max(0, less.Seconds()-freshLess/bandwidth), bandwidth
+}
 
 // between is the straight line between the points around x, and beyond them the last one's value.
 func between(xs, ys []float64, x float64) float64 {

@@ -59,6 +59,9 @@ func TestMeasure(t *testing.T) {
 			}
 			require.True(t, 0 <= m.Slowed && m.Slowed <= 1, "%v", m.Slowed)
 			require.NotEqual(t, m.Copy(1<<20), m.Copy(8<<20), "copies out of main memory are no longer than those that fit into caches")
+			require.Positive(t, m.Fresh, "copies of fresh memory")
+			require.GreaterOrEqual(t, m.FreshStart, 0.0)
+			require.True(t, 0 < m.Cut && m.Cut <= m.Gap, "%v, %v", m.Cut, m.Gap)
 			p := PlanPut(m, 1<<20, Rules{Slot: 1 << 17})
 			require.Positive(t, p.Time(m, 0))
 		})
@@ -162,4 +165,18 @@ func TestRegistersByTurns(t *testing.T) {
 	b.Pin = func(mem.Range) error { return context.Canceled }
 	_, err = Measure(t.Context(), b)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestLine: 1 KiB in 500 ns and 32 KiB in 3600 are 10.24 bytes a nanosecond after 400 ns, by hand; what tells nothing is nothing.
+func TestLine(t *testing.T) {
+	start, bandwidth := line(500, 3600)
+	require.InDelta(t, 400e-9, start, 1e-12)
+	require.InDelta(t, 10.24e9, bandwidth, 1)
+	for _, c := range [][2]time.Duration{{500, 500}, {500, 400}, {0, 0}} {
+		start, bandwidth = line(c[0], c[1])
+		require.Zero(t, start)
+		require.Zero(t, bandwidth)
+	}
+	start, _ = line(10, 3600)
+	require.Zero(t, start, "it begins at once")
 }

@@ -22,6 +22,14 @@ type Model struct {
 	// Slowed is by how much of B_net copies are slower while the NIC moves bytes: 1 at most (section 3), 0 where it does not disturb them.
 	Slowed float64
 
+	// FreshStart and Fresh say what copies take whose source nobody has touched for long, as that of a first use is: it is in no cache, and
+	// the processor must look its pages up. They begin late, and then go on with a bandwidth of their own. 0: nobody has measured; as Copy.
+	FreshStart, Fresh float64
+
+	// Cut is what the same bytes take longer as one message more, in seconds. The paper takes g for it, between messages of no length; but
+	// behind a long message a NIC prepares the next one. 0: nobody has measured; Gap.
+	Cut float64
+
 	RegLatency float64 // lambda_reg: of registering nothing
 	Reg        float64 // B_reg: of registering much
 
@@ -54,6 +62,36 @@ func (m *Model) Reading() *Model {
 		r.Writes, r.Net, r.Latency = m.Reads, bandwidth(m.Reads), m.Reads[0].Nanos/2*1e-9
 	}
 	return &r
+}
+
+// Hides reports whether even copies of fresh memory are so much faster than the wire that chunks can grow as steeply as is planned with:
+// then all of them but the first hides. Where they are not, copying is what takes the time, and how it begins is no matter.
+func (m *Model) Hides() bool { return m.Fresh-m.Slowed*m.Net >= steepest*m.Net }
+
+// Cutting is what each chunk costs.
+func (m *Model) Cutting() float64 {
+	if m.Cut > 0 && m.Hides() {
+		return m.Cut
+	}
+	return m.Gap
+}
+
+// head is what copying the first chunk takes of a transfer of some length.
+func (m *Model) head(chunk, length float64) float64 {
+	t := chunk / m.Copy(length)
+	if m.Hides() {
+		t = max(t, m.FreshStart+chunk/m.Fresh)
+	}
+	return t
+}
+
+// least is the smallest chunk behind whose transfer one q times as long can be copied out of fresh memory and posted: equation 4, with g and the
+// latency for what posting and polling take. 0: that does not bound it.
+func (m *Model) least(q float64) float64 {
+	if !m.Hides() {
+		return 0
+	}
+	return min(defaultFirst, (m.FreshStart+m.Gap+m.Latency)/(1/m.Net-q/(m.Fresh-m.Slowed*m.Net)))
 }
 
 // Wire is T_net(L) of section 3: a raw write from registered memory to registered memory.

@@ -33,6 +33,7 @@ type Origin struct {
 	closed  error
 	retired []retired
 	spare   []*Pipe // that can be used again
+	plans   plans
 
 	live  atomic.Int32                    // pipes that are not done
 	table [mostPipes]atomic.Pointer[Pipe] // pipes, for completions
@@ -118,6 +119,18 @@ var (
 	errSpread   = errors.New("superpipe: pieces travel through a lease only, and are copied")
 	errGetLease = fmt.Errorf("get from unregistered memory: no one-sided operation reaches it: %w", transport.ErrUnsupported)
 )
+
+// approach is how much of what will be copied soon is fetched ahead; what lies behind it the processor foresees once it sees the copy.
+const approach = 1 << 10
+
+// Approach has the first bytes of a put's source, whose Begin follows, come into the cache, and waits for nothing. Of what nobody has touched for long the
+// first line takes as long as all others of some kilobytes.
+func (o *Origin) Approach(r mem.Range) {
+	const line = 64
+	for at := 0; at < min(r.Bytes, approach); at += line {
+		mem.Prefetch(r.Slice(at, 1).Base)
+	}
+}
 
 // Begin starts a transfer; ok is false while all pipes are in use, until Progress has ended one. The memory of t.Local
 // is read (written, for a get) until Sourced (Done). Nothing is posted before the first Step.

@@ -125,7 +125,7 @@ func (p *Pipe) choose() {
 	}
 }
 
-// cut plans the chunks by the policy.
+// cut plans the chunks by the policy, with Origin.mu held.
 func (p *Pipe) cut(r Rules) {
 	t, c, m := &p.t, &p.o.c, p.o.model.Load()
 	n := t.bytes()
@@ -149,13 +149,13 @@ func (p *Pipe) cut(r Rules) {
 	case c.Policy == Flat:
 		p.plan = PlanFlat(m, n, r)
 	case t.Get:
-		p.plan = PlanGet(m, n, r)
+		p.plan = p.o.plans.of(m, n, true, r)
 	case t.Behind > 0:
 		p.plan = PlanBehind(m, n, t.Behind, r)
 	case t.Lease:
 		p.plan = PlanBehind(m, n, 2*m.Latency, r)
 	default:
-		p.plan = PlanPut(m, n, r)
+		p.plan = p.o.plans.of(m, n, false, r)
 	}
 }
 

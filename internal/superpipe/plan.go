@@ -48,45 +48,58 @@ type Plan struct {
 }
 
 // PlanPut cuts a put to a target that is registered: there is no rendezvous to hide behind and nobody copies at the
-// target, so T = C_0/B_copy + n*g + lambda + L/B_net, and C_0 is the one for which this is least, n being an integer.
+// target, so T = C_0/B_copy + n*g + lambda + L/B_net, and C_0 is the one for which this is least, n being an integer. The source is
+// taken for fresh: what is in a cache is copied sooner than planned, and waits for the wire.
 func PlanPut(m *Model, length int, r Rules) Plan {
 	r = r.withDefaults()
 	q := ratio(m, length)
 	if q == 1 {
 		return flat(length, math.Sqrt(2)*m.BestChunk(float64(length)), r) // one exposed copy: equation 3 without its 2
 	}
-	copying := m.Copy(float64(length))
-	cost := func(n int) float64 {
+	copying, gap := m.Copy(float64(length)), m.Cutting()
+	shortest := min(max(float64(r.Least), m.least(q)), float64(r.Slot), float64(length))
+	hides := m.Hides()
+	try := func(n int) (cost float64, fits bool) {
 		first, _ := fit(length, n, q, r.Slot)
-		return max(first, float64(min(r.Least, length)))/copying + float64(n)*m.Gap
+		return m.head(max(first, shortest), float64(length)) + float64(n)*gap, !hides || first >= shortest
 	}
 	// Where dT/dC_0 is zero, with the real n of equation 7, is near the best integer. The exposed copy falls ever slower
 	// with n while the gaps' cost rises steadily, so there is one minimum.
 	a := float64(length) * (q - 1)
-	first := 2 * m.Gap * copying / math.Log(q) / (1 + math.Sqrt(1+4*m.Gap*copying/(a*math.Log(q))))
+	first := 2 * gap * copying / math.Log(q) / (1 + math.Sqrt(1+4*gap*copying/(a*math.Log(q))))
 	fewest := max(1, fewest(length, r.Slot))
-	best := max(fewest, count(length, min(max(first, float64(r.Least)), float64(r.Slot)), q, r.Slot))
-	least := cost(best)
-	for best > fewest && cost(best-1) <= least {
-		best--
-		least = cost(best)
+	best := max(fewest, count(length, min(max(first, shortest), float64(r.Slot)), q, r.Slot))
+	least, fits := try(best)
+	for best > fewest {
+		cost, ok := try(best - 1)
+		if cost > least && fits {
+			break
+		}
+		best, least, fits = best-1, cost, ok
 	}
-	for best < length && cost(best+1) < least {
-		best++
-		least = cost(best)
+	for best < length {
+		cost, ok := try(best + 1)
+		if cost >= least || !ok {
+			break
+		}
+		best, least = best+1, cost
 	}
 	return grow(length, best, q, r)
 }
 
 // PlanBehind cuts a put whose first chunk is copied during a round trip of so many seconds: that of a rendezvous, or
-// of a firehose that moves. C_0 = B_copy * round trip.
+// of a firehose that moves. C_0 = B_copy * round trip, or what is copied of fresh memory in that time.
 func PlanBehind(m *Model, length int, roundTrip float64, r Rules) Plan {
 	r = r.withDefaults()
 	q := ratio(m, length)
 	if q == 1 {
 		return flat(length, m.BestChunk(float64(length)), r)
 	}
-	return PlanWith(length, m.Copy(float64(length))*roundTrip, q, r)
+	first := m.Copy(float64(length)) * roundTrip
+	if m.Hides() {
+		first = min(first, max(m.least(q), (roundTrip-m.FreshStart)*m.Fresh))
+	}
+	return PlanWith(length, first, q, r)
 }
 
 // PlanGet cuts a get, the mirror of PlanPut: the copy follows the transfer and the last chunk's is exposed, so chunks
@@ -95,6 +108,36 @@ func PlanGet(m *Model, length int, r Rules) Plan {
 	p := PlanPut(m, length, r)
 	p.shrink = true
 	return p
+}
+
+// plans are the last few that were made, each for as long as others have not taken its place: programs transfer the same lengths again, and the
+// wire waits while a plan is made. The zero plans are ready. Origin.mu guards them.
+type plans struct {
+	made [4]planned
+	next int
+}
+
+// planned is a plan, and what it was made of.
+type planned struct {
+	m      *Model
+	length int
+	get    bool
+	rules  Rules
+	plan   Plan
+}
+
+// of is PlanPut or PlanGet.
+func (k *plans) of(m *Model, length int, get bool, r Rules) Plan {
+	for i := range k.made {
+		if c := &k.made[i]; c.m == m && c.length == length && c.get == get && c.rules == r {
+			return c.plan
+		}
+	}
+	c := &k.made[k.next%len(k.made)]
+	k.next++
+	*c = planned{m, length, get, r, PlanPut(m, length, r)}
+	c.plan.shrink = get
+	return c.plan
 }
 
 // PlanFlat cuts into chunks of one size, C_opt (equation 3): the plain pipeline.
@@ -122,7 +165,8 @@ func count(length int, first, q float64, slot int) int {
 	return int(math.Ceil(gaps(float64(length), first, q) - 1e-9))
 }
 
-// ratio is the planner's q, of copies beside the NIC: 1 where those are not faster than the network, steepest at most.
+// ratio is the planner's q, of copies beside the NIC: 1 where those are not faster than the network, steepest at most. Copies of fresh memory
+// are no reason for less, as Hides says.
 func ratio(m *Model, length int) float64 {
 	if q := m.Ratio(float64(length)) - m.Slowed; q >= flattest && !math.IsInf(q, 1) && !math.IsNaN(q) {
 		return min(q, steepest)
@@ -229,7 +273,7 @@ func (p *Plan) Time(m *Model, hidden float64) float64 {
 	// Either the wire is the bottleneck, from the first chunk's copy on, or the copying is, up to the last chunk's wire.
 	wire := max(0, min(p.First, length)/copying-hidden) + length/m.Net
 	copies := length/copying - hidden + last/m.Net
-	return max(wire, copies) + float64(p.Chunks)*m.Gap + m.Latency
+	return max(wire, copies) + float64(p.Chunks)*m.Cutting() + m.Latency
 }
 
 // Busy is for how long, in seconds, a put by the plan needs its source: until the last chunk is copied, which waits for

@@ -126,6 +126,9 @@ func (l large) run(t *testing.T, p pgastest.Named) {
 	}
 	c := p.Config
 	c.Eager, c.Bulk, c.RegLeast, c.TimeLimit = l.eager, l.bulk, int64(l.least), patience
+	if l.force == selector.Hybrid {
+		c.IdleCores = "always" // or there would be no helper
+	}
 	pgastest.RunConfig(t, largeRanks, c, l.trace)
 }
 
