@@ -8,7 +8,7 @@ const recounted = 5
 
 // recount compares an owner's sums with its buckets. The caller holds the lock.
 func (s *Server) recount() {
-	if !invariants.Enabled || !invariants.Sometimes(recounted) {
+	if !invariants.Sometimes(recounted) {
 		return
 	}
 	var own, going, idle, remote, held int64
@@ -48,7 +48,7 @@ func (s *Server) recount() {
 
 // recount compares the sums of what is held of a peer with its firehoses.
 func (h *Holder) recount(p *peer) {
-	if !invariants.Enabled || !invariants.Sometimes(recounted) || p.err != nil {
+	if !invariants.Sometimes(recounted) || p.err != nil {
 		return
 	}
 	var units, idle, back int64
