@@ -56,8 +56,15 @@ func OriginOf(r Range) Origin {
 func findObject(p, refBase, refOff uintptr) (base uintptr, span unsafe.Pointer, index uintptr)
 
 // Hidden returns r in a form that does not make the compiler move its object from the stack to the heap. It is for memory
-// that OriginOf has said to be no stack's.
-func Hidden(r Range) Range { return At(uintptr(r.Base), r.Bytes) }
+// that OriginOf has said to be no stack's. The result keeps the object, as r does.
+func Hidden(r Range) Range { return Range{Base: hidden(r.Base), Bytes: r.Bytes} }
+
+// hidden is a call for the collector's sake: inlined, its result is a number to the compiler until something is done with it, and a number
+// keeps no object. A put's source that the program did not use again was freed before it had been sent, if a collection came then.
+//
+//go:noinline
+//go:norace
+func hidden(p unsafe.Pointer) unsafe.Pointer { return At(uintptr(p), 0).Base }
 
 // Extend returns the n bytes from base on, which lie in one object.
 func Extend(base *byte, n int) Range { return Range{Base: unsafe.Pointer(base), Bytes: n} }
