@@ -244,6 +244,33 @@ func TestFix(t *testing.T) {
 	p.end(t)
 }
 
+// TestSmallerSinceCut: buckets have become smaller since a part was cut by their ends, as another use had them do: one key does not open it.
+func TestSmallerSinceCut(t *testing.T) {
+	p := newPair(t)
+	h := p.set[0]
+	require.NoError(t, h.Fix(2*h.Unit()))
+	bytes, err := h.Cut(p.far, p.addr(0), exposed, exposed)
+	require.NoError(t, err)
+	h.lock.Lock()
+	v, err := h.viewLocked(p.far)
+	require.NoError(t, err)
+	require.NoError(t, h.holder.Fix(v, 0))
+	h.lock.Unlock()
+	for range 2 { // a miss, a hit
+		_, direct, carried, err := h.Attach("get", 3, p.far, p.addr(0), bytes, nil, true)
+		require.NoError(t, err)
+		require.False(t, direct)
+		require.False(t, carried)
+	}
+	bytes, err = h.Cut(p.far, p.addr(0), exposed, exposed)
+	require.NoError(t, err)
+	_, direct, _, err := h.Attach("get", 3, p.far, p.addr(0), bytes, nil, true)
+	require.NoError(t, err)
+	require.True(t, direct)
+	p.release(3)
+	p.end(t)
+}
+
 // TestNoShare: where the budget leaves no page for the peer everything is refused without an error and without a word, so that messages carry it.
 func TestNoShare(t *testing.T) {
 	p := newPairOf(t, regmgr.Config{Policy: regmgr.LeavePinned, Bytes: int64(os.Getpagesize())})

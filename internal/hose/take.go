@@ -78,7 +78,8 @@ func (h *Set) Cut(far *Far, addr uint64, n, most int) (int, error) {
 
 // Attach gets a firehose for piece id on the bucket that n bytes at address addr of far lie in; it waits for a move. A put may
 // travel in that: then carried is true and nothing is left to do. If direct is true the piece has a firehose, which key opens,
-// until ReleaseLocked. Else it has none: the bytes must go by message, if they were not carried. read: the bytes come here.
+// until ReleaseLocked. Else it has none: the bytes must go by message, if they were not carried. That is so, too, where others of this rank have had
+// buckets made smaller since Cut, and the bytes lie in several now: a key is for one. read: the bytes come here.
 func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []byte, read bool) (key uint64, direct, carried bool, err error) {
 	if far.bare {
 		return 0, false, false, nil
@@ -107,7 +108,7 @@ func (h *Set) Attach(name string, id int32, far *Far, addr uint64, n int, put []
 	ready := q.State() == firehose.Ready
 	q.Put = nil
 	switch {
-	case ready && (err != nil || q.Carried()):
+	case ready && (err != nil || q.Carried() || q.Run().Count > 1): // more than one: buckets have become smaller since the part was cut
 		h.letGoLocked(q)
 	case ready:
 		return q.Key(0), true, false, nil
