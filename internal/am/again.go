@@ -99,9 +99,16 @@ const (
 // Holds reports whether messages wait for a connection. Any goroutine may ask.
 func (a *AM) Holds() bool { return a.anyHeld.Load() > 0 }
 
+// Unsent is a request that was not sent, and will not be.
+type Unsent struct {
+	Rank   int
+	Cookie uint64
+}
+
 // Again sends the messages that wait for a connection and whose rank route gives one, and forgets those to ranks that
-// are gone. Requests that Lost has ended meanwhile it returns, as Lost does. The poller calls it; it allocates.
-func (a *AM) Again(route func(rank int) (transport.EP, Route)) (lost []uint64) {
+// are gone. It returns requests whose callers Lost cannot tell: it was called while they were sent, or before they were made. The poller
+// calls it; it allocates.
+func (a *AM) Again(route func(rank int) (transport.EP, Route)) (lost []Unsent) {
 	keep := a.held[:0]
 	for _, h := range a.held {
 		ep, r := route(h.rank)
@@ -110,7 +117,9 @@ func (a *AM) Again(route func(rank int) (transport.EP, Route)) (lost []uint64) {
 		}
 		switch {
 		case r == Gone:
-			a.forget(h)
+			if cookie, open := a.forget(h); open {
+				lost = append(lost, Unsent{h.rank, cookie})
+			}
 			continue
 		case r == Open && h.reply:
 			a.replyAgain(h, ep)
@@ -118,7 +127,7 @@ func (a *AM) Again(route func(rank int) (transport.EP, Route)) (lost []uint64) {
 		case r == Open:
 			sent, cookie, gone := a.requestAgain(h, ep)
 			if gone {
-				lost = append(lost, cookie)
+				lost = append(lost, Unsent{h.rank, cookie})
 			}
 			if sent || gone {
 				continue
@@ -173,14 +182,22 @@ func (a *AM) requestAgain(h heldOp, ep transport.EP) (sent bool, cookie uint64, 
 	return err != nil, 0, false // a NIC that takes nothing any more is closing
 }
 
-// forget frees the buffer of a message to a rank that is gone. Lost tells the askers.
-func (a *AM) forget(h heldOp) {
+// forget frees the buffer of a message to a rank that is gone. A request whose caller waits for its answer is over, too: Lost may have been
+// called for the rank before it was made.
+func (a *AM) forget(h heldOp) (cookie uint64, open bool) {
 	if h.reply {
 		a.freeRep = append(a.freeRep, h.index)
-		return
+		return 0, false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.slots[h.index].sending = false
-	a.freeLocked(h.index)
+	s := &a.slots[h.index]
+	cookie, open = s.cookie, s.open
+	s.sending = false
+	if open {
+		a.endLocked(h.index)
+	} else {
+		a.freeLocked(h.index)
+	}
+	return cookie, open
 }

@@ -147,7 +147,7 @@ func TestLostWhileItIsSentAgain(t *testing.T) {
 		return 0, nil
 	}
 	up := func(int) (transport.EP, Route) { return transport.EP{Index: 1, Incarnation: 2}, Open }
-	require.Equal(t, []uint64{42}, a.Again(up))
+	require.Equal(t, []Unsent{{1, 42}}, a.Again(up))
 	require.Empty(t, a.Again(up))
 	require.Len(t, a.free, ownRequests)
 	require.False(t, a.Holds())
@@ -214,4 +214,26 @@ func TestGathered(t *testing.T) {
 		require.Len(t, a.am.free, ownRequests, "rank %d", r)
 		a.am.mu.Unlock()
 	}
+}
+
+// TestMadeAfterLost: a request to a rank that was given up before, but whose connection was still there to be posted to, ends as well: nobody
+// else would tell its caller.
+func TestMadeAfterLost(t *testing.T) {
+	a, _ := alone(t)
+	credits := a.credits[1]
+	require.Empty(t, a.Lost(1))
+	taken, err := a.Gather(transport.EP{Index: 1, Incarnation: 1}, 1, 3, [4]uint64{}, transport.SGE{Mem: mem.Of(make([]byte, 8))}, 42)
+	require.NoError(t, err)
+	require.True(t, taken)
+	c := a.reported(transport.StatusFlushed)
+	_, told, err := a.Arrived(&c)
+	require.NoError(t, err)
+	require.False(t, told)
+	gone := func(int) (transport.EP, Route) { return transport.EP{}, Gone }
+	require.Equal(t, []Unsent{{1, 42}}, a.Again(gone))
+	require.Empty(t, a.Again(gone))
+	require.Empty(t, a.Lost(1), "it is told once")
+	require.Len(t, a.free, ownRequests)
+	require.Equal(t, credits, a.credits[1])
+	require.False(t, a.Holds())
 }

@@ -122,9 +122,13 @@ func (n *NIC) arrived(c *transport.Completion) {
 
 // again sends messages again that wait for a connection.
 func (n *NIC) again() {
-	for _, cookie := range n.am.Again(n.route) { // none of the client's own: these lend nothing
-		id := int32(cookie)
-		n.answered(id, nil, n.lostError(n.table.Piece(id).Rank, am.ErrLost))
+	for _, u := range n.am.Again(n.route) {
+		err := n.lostError(u.Rank, am.ErrLost)
+		if u.Cookie >= FirstCookie {
+			n.client.GaveUp(u.Rank, []uint64{u.Cookie}, err)
+		} else {
+			n.answered(int32(u.Cookie), nil, err)
+		}
 	}
 }
 
