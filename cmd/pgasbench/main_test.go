@@ -319,7 +319,7 @@ func TestEdges(t *testing.T) {
 	var b *bench
 	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: 4 << 20}}, func(ctx context.Context, w *pgas.World) error {
 		s := quick
-		s.bytes = 4 << 20
+		s.bytes = 8 << 20
 		mine := newBench(w, s, new(bytes.Buffer))
 		if w.Rank() == 0 {
 			b = mine
