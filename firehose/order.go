@@ -82,7 +82,7 @@ const gain = 0.8
 // period is how many misses a meter watches before it says something.
 const period = 64
 
-// meter watches how one range is used. A hit costs it three additions.
+// meter watches how one range is used. A hit on one bucket costs it two additions.
 type meter struct {
 	bytes   uint64    // used by all requests
 	uses    uint64    // requests, those for the rest of one that was cut among them

@@ -3,10 +3,8 @@ package pgas
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"gopgas/internal/mem"
-	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/window"
 )
@@ -26,7 +24,7 @@ type Array[T any] struct {
 // NewArray returns an array of n zeroed elements over t. Collective; n and the layout are the same everywhere.
 func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], error) {
 	refusal := l.check(n, t.Size())
-	if err := sameEverywhere(ctx, t, "new array", fmt.Sprintf("an array of %d elements, %s", n, l), refusal); err != nil {
+	if err := t.Alike(ctx, "new array", fmt.Sprintf("an array of %d elements, %s", n, l), refusal); err != nil {
 		return nil, err
 	}
 	d := newDist(l, n, t.Size())
@@ -35,34 +33,6 @@ func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], 
 		return nil, err
 	}
 	return &Array[T]{w, d}, nil
-}
-
-// sameEverywhere verifies that all members make the same: others may need parts of the same length. refusal is why this member cannot, or nil: the
-// others get an error too, at once, and the team stays whole.
-func sameEverywhere(ctx context.Context, t *Team, op, mine string, refusal error) error {
-	const mark = "pgas: " // what members exchange that make something else does not begin so
-	const refused = "nothing, since its arguments cannot be; its own error says why"
-	if refusal != nil {
-		mine = refused
-	}
-	all, err := t.Exchange(ctx, []byte(mark+mine))
-	if err != nil {
-		return transport.NewOpError(op, -1, err)
-	}
-	if refusal != nil {
-		return transport.NewOpError(op, -1, refusal)
-	}
-	for m, card := range all {
-		theirs, ok := strings.CutPrefix(string(card), mark)
-		if !ok {
-			theirs = "something else"
-		}
-		if theirs != mine {
-			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %s, rank %d %s",
-				pgsync.ErrMismatch, mine, t.WorldRank(m), theirs))
-		}
-	}
-	return nil
 }
 
 // Free gives the array's memory back. Collective.

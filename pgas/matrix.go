@@ -24,7 +24,7 @@ type Matrix[T any] struct {
 func NewMatrix[T any](ctx context.Context, t *Team, rows, cols int, g Grid) (*Matrix[T], error) {
 	const op = "new matrix"
 	g, err := g.fit(rows, cols, t.Size())
-	if err := sameEverywhere(ctx, t, op, fmt.Sprintf("a matrix of %d by %d, %+v", rows, cols, g), err); err != nil {
+	if err := t.Alike(ctx, op, fmt.Sprintf("a matrix of %d by %d, %+v", rows, cols, g), err); err != nil {
 		return nil, err
 	}
 	m := &Matrix[T]{blocks: newBlocks(rows, cols, g)}

@@ -63,27 +63,7 @@ func (m *Manager) exposureAt(lo, hi uint64) *Lifetime {
 
 // Over ends the lifetime without waiting for transfers that use the memory: it reports whether no registration of it is left that is the
 // cache's. Called again until it does, it does what End does. A nil one is over.
-func (l *Lifetime) Over() bool {
-	if l == nil {
-		return true
-	}
-	m := l.m
-	m.mu.Lock()
-	l.ended = true
-	m.mu.Unlock()
-	for {
-		r := m.oneOf(l)
-		if r == nil {
-			break
-		}
-		if !r.retire() {
-			return false
-		}
-		m.drop(r, &m.counts.ended)
-	}
-	m.forgetLifetime(l)
-	return true
-}
+func (l *Lifetime) Over() bool { return l == nil || l.over() == nil }
 
 // mostSpare is how many times as large as a request a bucket may be for which the cache gives other regions up.
 const mostSpare = 4

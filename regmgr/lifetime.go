@@ -55,24 +55,28 @@ func (l *Lifetime) End() {
 	if l == nil {
 		return
 	}
+	for r := l.over(); r != nil; r = l.over() {
+		l.m.waitFor("end of a lifetime", func() bool {
+			s := r.state()
+			return s == dead || s == ready && (r.references() == 0)
+		})
+	}
+}
+
+// over ends the lifetime as far as that can be done without waiting, and returns a region of it that is in use, or nil: then it is over.
+func (l *Lifetime) over() (used *Region) {
 	m := l.m
 	m.mu.Lock()
 	l.ended = true
 	m.mu.Unlock()
-	for {
-		r := m.oneOf(l)
-		if r == nil {
-			break
+	for r := m.oneOf(l); r != nil; r = m.oneOf(l) {
+		if !r.retire() {
+			return r
 		}
-		m.waitFor("end of a lifetime", func() bool {
-			s := r.state()
-			return s == dead || s == ready && (r.references() == 0)
-		})
-		if r.retire() {
-			m.drop(r, &m.counts.ended)
-		}
+		m.drop(r, &m.counts.ended)
 	}
 	m.forgetLifetime(l)
+	return nil
 }
 
 // forgetLifetime takes l, which has ended, out of what there is.

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"gopgas/pgas"
-	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/window"
 )
@@ -31,7 +29,7 @@ type Array[T any] struct {
 // error if one does, at once.
 func New[T any](ctx context.Context, t *pgas.Team, shape []int, c Config) (*Array[T], error) {
 	c, err := c.fit(shape, t.Size())
-	if err := agreed(ctx, t, c.describe(shape), err); err != nil {
+	if err := t.Alike(ctx, "new grid", c.describe(shape), err); err != nil {
 		return nil, err
 	}
 	a := &Array[T]{layout: newLayout(shape, c)}
@@ -41,31 +39,6 @@ func New[T any](ctx context.Context, t *pgas.Team, shape []int, c Config) (*Arra
 		return nil, err
 	}
 	return a, nil
-}
-
-// agreed verifies that all members make the same. refusal is why this member cannot, or nil: the others get an error too, and the team stays whole.
-func agreed(ctx context.Context, t *pgas.Team, mine string, refusal error) error {
-	const op, mark = "new grid", "grid: " // what members exchange that make something else does not begin so
-	if refusal != nil {
-		mine = "nothing, since its arguments cannot be; its own error says why"
-	}
-	all, err := t.Exchange(ctx, []byte(mark+mine))
-	if err == nil {
-		err = refusal
-	}
-	if err != nil {
-		return transport.NewOpError(op, -1, err)
-	}
-	for m, card := range all {
-		theirs, ok := strings.CutPrefix(string(card), mark)
-		if !ok {
-			theirs = "something else"
-		}
-		if theirs != mine {
-			return transport.NewOpError(op, t.WorldRank(m), fmt.Errorf("%w: this rank makes %s, rank %d %s", pgsync.ErrMismatch, mine, t.WorldRank(m), theirs))
-		}
-	}
-	return nil
 }
 
 // Free gives the array's memory back. Collective.
