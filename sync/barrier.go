@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"gopgas/internal/sched"
 	"gopgas/internal/shape"
@@ -16,7 +17,8 @@ import (
 //
 // It is a dissemination barrier (Hensgen, Finkel, Manber 1988): in round k a member tells the one 2^k after it
 // and hears from the one 2^k before it; ceil(log2 n) rounds with a message of each member, no root, no atomics. Where members
-// share nodes and map each other's memory it is three of them: of a node, of the nodes' first members, of a node.
+// share nodes and map each other's memory it is three of them: of a node, of the nodes' first members, of a node. Up to eight
+// members of a node take one round, in which each tells all (n-way dissemination: Hoefler, Mehlan, Mietke, Rehm 2006).
 func (t *Team) Barrier(ctx context.Context) error {
 	return t.meet(ctx, "barrier", 0)
 }
@@ -84,6 +86,10 @@ type visitor struct {
 func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 	t, l := c.t, c.l
 	if !c.opened {
+		// Who has left may have told this member before: its flag would be taken for all that is awaited.
+		if err := t.abandoned(); err != nil {
+			return transport.NewOpError(c.op, -1, err)
+		}
 		l.next(purpose, c.number)
 		c.opened, c.purpose = true, purpose
 		l.board.Enter()
@@ -95,32 +101,89 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 				return err
 			}
 		}
-		n := len(p.Members)
-		flags := headBytes + l.number*flagBytes + int(p.Area)*maxRounds*flagStride
-		for k, dist := 0, 1; dist < n; k, dist = k+1, 2*dist {
-			to, from := p.Members[(p.Me+dist)%n], p.Members[shape.Behind(p.Me, dist, n)]
-			flag := flags + k*flagStride
-			if err := t.e.Store64(&t.peers[to], flag, l.gen<<sumBits|l.sum); err != nil {
-				return t.instead(c.op, err)
-			}
-			have, err := c.hear(ctx, flag, from, to)
-			if err != nil {
-				return err
-			}
-			if err := c.compare(from, have); err != nil {
-				return err
-			}
-			if v.heard == nil {
-				continue
-			}
-			if err := v.heard(p, from, dist); err != nil {
-				return t.instead(c.op, err)
-			}
+		var err error
+		if p.Near && v.heard == nil && len(p.Members) <= mostAtOnce {
+			err = c.atOnce(ctx, p)
+		} else {
+			err = c.inRounds(ctx, p, v)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	c.opened = false
 	l.board.Leave()
 	return nil
+}
+
+// inRounds is the dissemination of a phase, each round of which hears from twice as many members as the one before.
+func (c *turns) inRounds(ctx context.Context, p *shape.Phase, v visitor) error {
+	for dist := 1; dist < len(p.Members); dist *= 2 {
+		if err := c.tell(p, dist); err != nil {
+			return err
+		}
+		from, err := c.hear(ctx, p, dist)
+		if err != nil {
+			return err
+		}
+		if v.heard == nil {
+			continue
+		}
+		if err := v.heard(p, from, dist); err != nil {
+			return c.t.instead(c.op, err)
+		}
+	}
+	return nil
+}
+
+// atOnce is the same in a single round, for a few members that store into each other's memory: stores are cheap there, while a round costs a turn on
+// the core of every member that shares one.
+func (c *turns) atOnce(ctx context.Context, p *shape.Phase) error {
+	for dist := 1; dist < len(p.Members); dist++ {
+		if err := c.tell(p, dist); err != nil {
+			return err
+		}
+	}
+	for dist := 1; dist < len(p.Members); dist++ {
+		if _, err := c.hear(ctx, p, dist); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostAtOnce is how many members of a node each tell all others.
+const mostAtOnce = 8
+
+const _ = uint(maxRounds - 2*mostAtOnce) // there are flags for them behind those of the powers of two
+
+// flagAt is where on lane l the flag lies that the one dist places before a member sets. Both kinds of a phase have those of the powers of two in common:
+// where members are in different ones by mistake, they find out.
+func flagAt(l *lane, p *shape.Phase, dist int) int {
+	place := bits.Len(uint(dist)) - 1
+	if dist&(dist-1) != 0 {
+		place = mostAtOnce + dist
+	}
+	return headBytes + l.number*flagBytes + (int(p.Area)*maxRounds+place)*flagStride
+}
+
+// tell sets the flag of the one dist places after this member in p.
+func (c *turns) tell(p *shape.Phase, dist int) error {
+	to := p.Members[(p.Me+dist)%len(p.Members)]
+	if err := c.t.e.Store64(&c.t.peers[to], flagAt(c.l, p, dist), c.l.gen<<sumBits|c.l.sum); err != nil {
+		return c.t.instead(c.op, err)
+	}
+	return nil
+}
+
+// hear waits for the flag of the one dist places before this member in p, looks whether that one has made the same calls, and returns which it is.
+func (c *turns) hear(ctx context.Context, p *shape.Phase, dist int) (from int, err error) {
+	from = p.Members[shape.Behind(p.Me, dist, len(p.Members))]
+	have, err := c.heardFrom(ctx, flagAt(c.l, p, dist), from)
+	if err == nil {
+		err = c.compare(from, have)
+	}
+	return from, err
 }
 
 // next begins the lane's next barrier.
@@ -155,8 +218,7 @@ func (t *Team) endStarted() error {
 			continue
 		}
 		to := p.Members[(p.Me+1)%len(p.Members)]
-		flag := headBytes + l.number*flagBytes + int(p.Area)*maxRounds*flagStride
-		if err := t.e.Store64(&t.peers[to], flag, l.gen<<sumBits|l.sum); err != nil {
+		if err := t.e.Store64(&t.peers[to], flagAt(l, p, 1), l.gen<<sumBits|l.sum); err != nil {
 			return t.instead("start", err)
 		}
 	}
@@ -171,8 +233,8 @@ func (t *Team) instead(op string, err error) error {
 	return err
 }
 
-// hear waits for the flag of a round and returns it.
-func (c *turns) hear(ctx context.Context, off, from, to int) (uint64, error) {
+// heardFrom waits for member from's flag at off and returns it.
+func (c *turns) heardFrom(ctx context.Context, off, from int) (uint64, error) {
 	t := c.t
 	flag := t.local.Word64(off)
 	if have := flag.Load(); have>>sumBits >= c.l.gen {
@@ -187,7 +249,7 @@ func (c *turns) hear(ctx context.Context, off, from, to int) (uint64, error) {
 		}
 	}
 	sp.End()
-	t.e.NoteWait(&sp, &t.peers[to])
+	t.e.NoteWait(&sp, &t.peers[from])
 	return flag.Load(), nil
 }
 

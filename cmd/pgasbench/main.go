@@ -137,7 +137,7 @@ func flags() []cli.Flag {
 		&cli.IntFlag{Name: "reps", Value: 5, Usage: "repeats of each row"},
 		&cli.DurationFlag{Name: "target-time", Value: 50 * time.Millisecond, Usage: "how long one repeat takes"},
 		&cli.StringFlag{Name: "pin", Value: pinAuto, Usage: "process, thread or off: what is bound to core rank%cores; " +
-			"auto is process where every rank of the node has a core of its own"},
+			"auto is process where there are several ranks on the node"},
 		&cli.BoolFlag{Name: "explain", Usage: "instead of rows: what each protocol of a transfer over the NIC is estimated to cost, and costs"},
 		&cli.BoolFlag{Name: "csv", Usage: "comma-separated values, with every repeat"},
 		&cli.BoolFlag{Name: "json", Usage: "JSON, with every repeat"},

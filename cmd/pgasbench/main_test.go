@@ -53,10 +53,10 @@ func TestCalibrate(t *testing.T) {
 }
 
 func TestChoosePin(t *testing.T) {
-	require.Equal(t, pinProcess, choosePin(pinAuto, 2, 2))
-	require.Equal(t, pinOff, choosePin(pinAuto, 4, 2))
-	require.Equal(t, pinOff, choosePin(pinAuto, 1, 2))
-	require.Equal(t, pinThread, choosePin(pinThread, 4, 2))
+	require.Equal(t, pinProcess, choosePin(pinAuto, 2))
+	require.Equal(t, pinProcess, choosePin(pinAuto, 4))
+	require.Equal(t, pinOff, choosePin(pinAuto, 1))
+	require.Equal(t, pinThread, choosePin(pinThread, 4))
 	require.Equal(t, pinThread, choosePassivePin(pinAuto), "who serves needs a core that nobody computes on")
 	require.Equal(t, pinProcess, choosePassivePin(pinProcess))
 	require.Error(t, checkPin("core"))

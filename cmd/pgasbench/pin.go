@@ -29,12 +29,13 @@ type pinning struct {
 	release func()
 }
 
-// choosePin resolves auto: a core for each rank of the node, or nothing is bound.
-func choosePin(how string, ranksHere, cores int) string {
+// choosePin resolves auto: each rank of the node has a core, or as many of them share one as another, which the kernel would not see to: of four
+// ranks that yield to each other it leaves three on one of two cores.
+func choosePin(how string, ranksHere int) string {
 	if how != pinAuto {
 		return how
 	}
-	if ranksHere > 1 && ranksHere <= cores {
+	if ranksHere > 1 {
 		return pinProcess
 	}
 	return pinOff

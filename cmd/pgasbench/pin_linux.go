@@ -31,7 +31,7 @@ func pin(how string, w *pgas.World) (pinning, error) {
 	if may.Count() == 1 {
 		return pinning{"bound by the launcher, a core for each process", func() {}}, nil
 	}
-	how = choosePin(how, here, may.Count())
+	how = choosePin(how, here)
 	if how == pinOff {
 		return none, nil
 	}

@@ -13,7 +13,7 @@ import (
 // pin has nothing to bind with here.
 func pin(how string, w *pgas.World) (pinning, error) {
 	none := pinning{"not pinned", func() {}}
-	if how = choosePin(how, 1, runtime.NumCPU()); how != pinOff {
+	if how = choosePin(how, 1); how != pinOff {
 		return none, fmt.Errorf("--pin %s: %w", how, transport.ErrUnsupported)
 	}
 	return none, nil

@@ -6,7 +6,8 @@
 //   - Member: a rank of a team, by its number there. Node: a machine, by any number that tells it from others.
 //   - Flat: a team whose members are all on one node, or all on nodes of their own, or share no memory: they are all alike.
 //   - Levels: the other teams. The first member of each node leads the node.
-//   - Phase: a dissemination among some members. In round k each tells the one 2^k places after it, in a circle.
+//   - Phase: a dissemination among some members. In round k each tells the one 2^k places after it, in a circle;
+//     a few that are near may all tell each other at once instead.
 //   - Slot: what one member contributes to a gather.
 //
 // # Life of a shape

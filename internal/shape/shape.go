@@ -7,6 +7,7 @@ type Phase struct {
 	Area    Area
 	Members []int // who takes part, by their numbers in the team
 	Me      int   // this member's place among them
+	Near    bool  // they all map each other's memory
 }
 
 // Area is which part of a barrier a phase is: each has flags of its own.
@@ -58,7 +59,7 @@ func Of(node []int, me int, shared bool) Shape {
 			all[m] = m
 		}
 		s.Nodes, s.Mine = [][]int{all}, 0
-		s.Phases = []Phase{{All, all, me}}
+		s.Phases = []Phase{{All, all, me, shared && k == 1}}
 		return s
 	}
 	local := s.Nodes[s.Mine]
@@ -66,15 +67,15 @@ func Of(node []int, me int, shared bool) Shape {
 	for local[place] != me {
 		place++
 	}
-	s.Phases = append(s.Phases, Phase{All, local, place})
+	s.Phases = append(s.Phases, Phase{All, local, place, true})
 	if place == 0 {
 		leaders := make([]int, len(s.Nodes))
 		for i, members := range s.Nodes {
 			leaders[i] = members[0]
 		}
-		s.Phases = append(s.Phases, Phase{Leaders, leaders, s.Mine})
+		s.Phases = append(s.Phases, Phase{Leaders, leaders, s.Mine, false})
 	}
-	s.Phases = append(s.Phases, Phase{Release, local, place})
+	s.Phases = append(s.Phases, Phase{Release, local, place, true})
 	return s
 }
 

@@ -4,6 +4,7 @@
 # Peers: raw (plain C, a flush is a full fence), order (plain C, ordered stores), ompi (Open MPI, shared window), mpich, oshmem
 # (Open MPI's OpenSHMEM).
 # All by default. Two processes, one on each of two cores. What Debian packages is installed where it is absent.
+#   RANKS=2         more than there are cores share them; ONLY=barrier is what makes sense then
 #   ROUNDS=3        turns; each measures every program once, this library first and last
 #   REPS=7 TARGET_MS=20 UPDATES=500000 BARRIERS=20000 ONLY=   as in c/loops.h and pgasbench
 #   IDLE=90         wait until the machine is idle by so many percent before each program, at most PATIENCE=60 seconds
@@ -11,7 +12,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
-export REPS=${REPS:-7} TARGET_MS=${TARGET_MS:-20} UPDATES=${UPDATES:-500000} BARRIERS=${BARRIERS:-20000} ONLY=${ONLY:-}
+export REPS=${REPS:-7} TARGET_MS=${TARGET_MS:-20} UPDATES=${UPDATES:-500000} BARRIERS=${BARRIERS:-20000} ONLY=${ONLY:-} RANKS=${RANKS:-2}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
@@ -53,15 +54,18 @@ compile() { # compile PEER
 	esac
 }
 
+binding=(--bind-to core --map-by core) # what Open MPI is told
+((RANKS > 2)) && binding=(--oversubscribe --bind-to core:overload-allowed --map-by core)
+
 measure() { # measure PEER
 	case $1 in
-	raw | order) "$build/$1" 2 ;;
-	ompi) SHARED=1 mpirun.openmpi -n 2 --bind-to core --map-by core "$build/ompi" ;;
-	mpich) UPDATES=$((UPDATES / 5)) mpirun.mpich -n 2 -bind-to core "$build/mpich" ;;
+	raw | order) "$build/$1" "$RANKS" ;;
+	ompi) SHARED=1 mpirun.openmpi -n "$RANKS" "${binding[@]}" "$build/ompi" ;;
+	mpich) UPDATES=$((UPDATES / 5)) mpirun.mpich -n "$RANKS" -bind-to core "$build/mpich" ;;
 	oshmem) # its programs end without shmem_finalize, which oshrun takes for a failure
-		{ oshrun -n 2 --bind-to core -x SHMEM_SYMMETRIC_SIZE=256M "$build/oshmem" 2>"$build/oshmem.err" || true; } | tee "$build/oshmem.csv"
+		{ oshrun -n "$RANKS" "${binding[@]}" -x SHMEM_SYMMETRIC_SIZE=256M "$build/oshmem" 2>"$build/oshmem.err" || true; } | tee "$build/oshmem.csv"
 		[ -n "$ONLY" ] || grep -q '^hotput_1M_flush' "$build/oshmem.csv" || { cat "$build/oshmem.err" >&2 && exit 1; } ;;
-	ours) "${launch[@]}" -n 2 "$build/pgasbench" --csv --only "$ONLY" --reps "$REPS" --target-time "${TARGET_MS}ms" \
+	ours) "${launch[@]}" -n "$RANKS" "$build/pgasbench" --csv --only "$ONLY" --reps "$REPS" --target-time "${TARGET_MS}ms" \
 		--updates "$UPDATES" --barriers "$BARRIERS" ;;
 	esac
 }
