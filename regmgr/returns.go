@@ -17,8 +17,8 @@ type returning struct {
 // transfers a registration of r made now would serve: 1 where nothing speaks for another one, up to 255 for that many or more. It goes by the uses
 // of r so far, by what became of other memory that was first used at the site, and by how much of other transfers the budget
 // lets a registration survive. covered is Known's word that r is registered now: that is why it cannot have become other memory
-// since. It takes one short lock.
-func (m *Manager) Returns(site uint64, r mem.Range, covered bool) (uses uint8) {
+// since. Not all uses of memory that is covered need be told: stands is for how many this one stands. It takes one short lock.
+func (m *Manager) Returns(site uint64, r mem.Range, covered bool, stands uint8) (uses uint8) {
 	reach := m.budget.own()
 	p := &m.returning
 	p.mu.Lock()
@@ -26,5 +26,5 @@ func (m *Manager) Returns(site uint64, r mem.Range, covered bool) (uses uint8) {
 	if p.mind == nil {
 		p.mind = new(predict.Returns)
 	}
-	return p.mind.Use(site, r.Addr(), r.Bytes, covered, reach, m.counts.collections.Load())
+	return p.mind.Use(site, r.Addr(), r.Bytes, covered, stands, reach, m.counts.collections.Load())
 }

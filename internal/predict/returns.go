@@ -55,15 +55,16 @@ const mix64 = 0x9e3779b97f4a7c15
 // for it now would serve: 1, this one, to many. covered says that it is registered: that keeps its object alive, so what lies
 // there is what was used before. Else it may have become another buffer in another epoch, behind a garbage collection, and is
 // looked at as a new one of the site that uses it now. reach is how many bytes of other transfers a registration survives, 0: any number.
-func (r *Returns) Use(site, addr uint64, bytes int, covered bool, reach, epoch uint64) uint8 {
+// stands is for how many such uses this one stands, 1 or more, where not all of memory that is covered are told.
+func (r *Returns) Use(site, addr uint64, bytes int, covered bool, stands uint8, reach, epoch uint64) uint8 {
 	b := &r.buffers[addr*mix64>>(64-bufferBits)]
-	r.moved += uint64(bytes)
+	r.moved += uint64(bytes) * uint64(stands)
 	known := b.uses > 0 && b.addr == addr
 	away := r.moved - b.last - uint64(bytes)
 	b.last = r.moved
 	if known && (covered || b.epoch == uint32(epoch) && (reach == 0 || away <= reach)) {
 		b.epoch = uint32(epoch)
-		return r.again(b, bytes)
+		return r.again(b, bytes, stands)
 	}
 	// It is new, or comes back so late that it might as well be.
 	place := uint8(site * mix64 >> (64 - siteBits))
@@ -80,8 +81,8 @@ func (r *Returns) Use(site, addr uint64, bytes int, covered bool, reach, epoch u
 	return uses
 }
 
-// again counts a use that is not the first.
-func (r *Returns) again(b *buffer, bytes int) uint8 {
+// again counts uses that are not the first.
+func (r *Returns) again(b *buffer, bytes int, stands uint8) uint8 {
 	s, earned := &r.sites[b.site], uint64(bytes)
 	if b.foreseen {
 		b.foreseen = false
@@ -91,10 +92,8 @@ func (r *Returns) again(b *buffer, bytes int) uint8 {
 	if b.uses == 1 && s.back < s.begun { // some that return were begun in the older half
 		s.back++
 	}
-	s.again++
-	if b.uses < many {
-		b.uses++
-	}
+	s.again += uint32(stands)
+	b.uses += min(stands, many-b.uses)
 	if b.uses == 2 {
 		return max(4, s.forecast())
 	}

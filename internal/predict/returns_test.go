@@ -43,7 +43,7 @@ func TestReturns(t *testing.T) {
 			seen := map[int]bool{}
 			late := c.reach == 3*size
 			for _, u := range c.plays {
-				got := r.Use(uint64(u.site)*977, addr(u.buffer), size, false, c.reach, 0)
+				got := r.Use(uint64(u.site)*977, addr(u.buffer), size, false, 1, c.reach, 0)
 				if !seen[u.buffer] || late {
 					first = append(first, got)
 				} else {
@@ -73,9 +73,9 @@ func TestReturnsChanges(t *testing.T) {
 	next := uint64(0)
 	fresh := func(uses int) (foreseen uint8) {
 		next += 1 << 20
-		foreseen = r.Use(5, next, 1<<20, false, 0, 0)
+		foreseen = r.Use(5, next, 1<<20, false, 1, 0, 0)
 		for range uses - 1 {
-			r.Use(5, next, 1<<20, false, 0, 0)
+			r.Use(5, next, 1<<20, false, 1, 0, 0)
 		}
 		return foreseen
 	}
@@ -91,30 +91,30 @@ func TestReturnsChanges(t *testing.T) {
 		}
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() { fresh(2) }))
-	require.Greater(t, r.Use(6, next, 1<<20, false, 0, 0), uint8(1), "it is known")
-	require.EqualValues(t, 1, r.Use(6, next, 1<<20, false, 0, 1), "it may be another one")
+	require.Greater(t, r.Use(6, next, 1<<20, false, 1, 0, 0), uint8(1), "it is known")
+	require.EqualValues(t, 1, r.Use(6, next, 1<<20, false, 1, 0, 1), "it may be another one")
 }
 
 // TestCollection: what lies behind a collection at a known address begins anew, as a buffer of the site that uses it now.
 func TestCollection(t *testing.T) {
 	var r Returns
 	for b := range uint64(8) { // a site whose buffers come back
-		r.Use(5, b<<20, 1<<20, false, 0, 0)
-		r.Use(5, b<<20, 1<<20, false, 0, 0)
+		r.Use(5, b<<20, 1<<20, false, 1, 0, 0)
+		r.Use(5, b<<20, 1<<20, false, 1, 0, 0)
 	}
-	good := r.Use(5, 100<<20, 1<<20, false, 0, 0)
+	good := r.Use(5, 100<<20, 1<<20, false, 1, 0, 0)
 	require.Greater(t, good, uint8(1))
-	require.Equal(t, uint8(many), r.Use(5, 0, 1<<20, false, 0, 0), "a third use")
-	require.Equal(t, good, r.Use(5, 0, 1<<20, false, 0, 1), "as any buffer of its site")
+	require.Equal(t, uint8(many), r.Use(5, 0, 1<<20, false, 1, 0, 0), "a third use")
+	require.Equal(t, good, r.Use(5, 0, 1<<20, false, 1, 0, 1), "as any buffer of its site")
 
 	for b := range uint64(8) { // another site makes new buffers where those were: it pays with its own reputation
-		require.Equal(t, uint8(1), r.Use(9, b<<20, 1<<20, false, 0, 2))
+		require.Equal(t, uint8(1), r.Use(9, b<<20, 1<<20, false, 1, 0, 2))
 	}
-	require.Greater(t, r.Use(9, 100<<20, 1<<20, true, 0, 3), uint8(1), "what is registered is what it was")
+	require.Greater(t, r.Use(9, 100<<20, 1<<20, true, 1, 0, 3), uint8(1), "what is registered is what it was")
 
 	var fresh Returns
 	for epoch := range uint64(50) { // one buffer for each transfer, at one address: the collector is as fast as the program
-		require.Equal(t, uint8(1), fresh.Use(7, 1<<30, 1<<20, false, 0, epoch))
+		require.Equal(t, uint8(1), fresh.Use(7, 1<<30, 1<<20, false, 1, 0, epoch))
 	}
 }
 
@@ -131,9 +131,9 @@ func TestVain(t *testing.T) {
 				epoch++
 				next = 16 << 20
 			}
-			foreseen = r.Use(5, next, bytes, false, 0, epoch)
+			foreseen = r.Use(5, next, bytes, false, 1, 0, epoch)
 			for range uses - 1 {
-				r.Use(5, next, bytes, foreseen > 1, 0, epoch)
+				r.Use(5, next, bytes, foreseen > 1, 1, 0, epoch)
 			}
 			return foreseen
 		}
@@ -157,4 +157,24 @@ func TestVain(t *testing.T) {
 		}
 		require.Less(t, late, 80, "of a window of 64 three quarters have to come back")
 	}
+}
+
+// TestUsesThatStandForOthers: of memory that is registered not all uses need be told; a site's buffers count as used as often as they were.
+func TestUsesThatStandForOthers(t *testing.T) {
+	var all, some Returns
+	const size, uses = 1 << 20, 28
+	for b := range uint64(8) {
+		all.Use(5, b<<30, size, false, 1, 0, 0)
+		some.Use(5, b<<30, size, false, 1, 0, 0)
+		for range uses {
+			all.Use(5, b<<30, size, true, 1, 0, 0)
+		}
+		for range uses / 7 {
+			some.Use(5, b<<30, size, true, 7, 0, 0)
+		}
+	}
+	require.Equal(t, all.moved, some.moved)
+	want := all.Use(5, 100<<30, size, false, 1, 0, 0)
+	require.Greater(t, want, uint8(uses/2))
+	require.Equal(t, want, some.Use(5, 100<<30, size, false, 1, 0, 0))
 }

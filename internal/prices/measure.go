@@ -73,9 +73,7 @@ func Measure(ctx context.Context, c Config) (*Prices, error) {
 	if err := c.tune(&m, small); err != nil {
 		return nil, err
 	}
-	p := New(m.Selector(0))
-	p.Small, p.Measured = costs, true
-	return p, nil
+	return From(m, costs), nil
 }
 
 // near and far are the halves of the memory that is measured with.
@@ -126,7 +124,5 @@ func (p *Prices) Toward(ctx context.Context, c Config, peer Memory, hurry func()
 	if err != nil {
 		return nil, err
 	}
-	q := New(m.Selector(0))
-	q.Small, q.Measured = p.Small, true
-	return q, nil
+	return From(m, p.Small), nil
 }

@@ -13,6 +13,8 @@ type Prices struct {
 	Small    [3]eager.Costs // of puts, of gets, of messages with a payload; nil: not measured
 	Measured bool
 	Why      error // nothing was measured, or nothing of what is small
+
+	sure *sure // nil: nothing is
 }
 
 // Costs in seconds that are not measured.

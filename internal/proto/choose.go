@@ -155,26 +155,41 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 		return selector.Bounce
 	}
 	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
+	covered, stays := reg.Known(user, t.rights())
+	known := covered && t.r.hosed == nil && user.Bytes >= n.direct.least
+	stands := uint8(1)
+	if user.Bytes > flight.Fold*n.flights.SlotBytes() {
+		q.Waited = true // no put of so much returns long before its end: what counts is the wire
+	}
+	if known && n.prices().Surely(kindOf(q), user.Bytes) {
+		if stands = n.standsFor(); stands == 0 {
+			n.small.habits.Other()
+			return selector.Direct
+		}
+	}
 	var site callsite.Stack
 	callsite.Here(&site, framesBelow)
 	at := site.Hash()
 	var last prices.Run
+	follows := false
 	if !waited {
-		q.Waited, last = n.small.habits.FlushFollows(at)
+		follows, last = n.small.habits.FlushFollows(at)
 	}
-	if q.Waited && user.Bytes < n.direct.least {
+	if follows && user.Bytes < n.direct.least {
 		if n.small.habits.Frequent(user) {
 			t.path = PathBypass
 			return selector.Direct
 		}
 		return selector.Bounce
 	}
-	if user.Bytes > flight.Fold*n.flights.SlotBytes() {
-		q.Waited = true // no put of so much returns long before its end: what counts is the wire
+	q.Waited = q.Waited || follows
+	if known && stands == 1 && follows && n.prices().Surely(prices.PutWaited, user.Bytes) {
+		if stands = n.standsFor(); stands == 0 {
+			return selector.Direct
+		}
 	}
-	covered, stays := reg.Known(user, t.rights())
 	q.Covered = covered
-	if foreseen := reg.Returns(at, user, covered); stays {
+	if foreseen := reg.Returns(at, user, covered, stands); stays {
 		q.Uses = foreseen
 	}
 	origin := mem.OriginOf(user)
@@ -190,13 +205,40 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 		n.measure()
 	}
 	n.measureToward(t.r)
-	switch p := n.cheapest(t, q, &last); p {
+	p := n.cheapest(t, q, &last)
+	if stands > 1 {
+		n.prices().Asked(kindOf(q), p == selector.Direct)
+	}
+	switch p {
 	case selector.Direct, selector.Register:
 		return selector.Direct
 	case selector.Hybrid, selector.Pipe:
 		return p
 	}
 	return selector.Bounce
+}
+
+// toldOf is of how many transfers that go direct for sure one is asked about like others, so that what their buffers and call sites are used for is
+// not forgotten. It is a prime: programs use their buffers by turns of other numbers.
+const toldOf = 7
+
+// standsFor says for how many transfers that go direct for sure this one is to be asked about, 0: for none.
+func (n *device) standsFor() uint8 {
+	if n.direct.sure.Add(1)%toldOf != 0 {
+		return 0
+	}
+	return toldOf
+}
+
+// kindOf is which kind of transfer a query is to those that go direct for sure.
+func kindOf(q selector.Query) prices.Kind {
+	switch {
+	case q.Get:
+		return prices.Get
+	case q.Waited:
+		return prices.PutWaited
+	}
+	return prices.Put
 }
 
 // cheapest selects by what is estimated and what was learned. last are puts that may not be over.

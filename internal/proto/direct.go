@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"gopgas/internal/cost"
@@ -36,6 +37,7 @@ type direct struct {
 	reg   *regmgr.Manager
 	costs cost.Model              // what the policy was told; zero: nothing
 	least int                     // bytes from which transfers are large
+	sure  atomic.Uint32           // transfers that went direct for sure
 	holds [nic.Pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight
 }
 

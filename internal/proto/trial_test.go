@@ -13,6 +13,7 @@ import (
 	"gopgas/internal/nic"
 	"gopgas/internal/prices"
 	"gopgas/internal/selector"
+	"gopgas/regmgr"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
@@ -188,4 +189,62 @@ func TestShortTrialEnds(t *testing.T) {
 	if n.Pending(to.Rank) { // it has waited as long as it may
 		require.Greater(t, time.Since(begun), longestTry)
 	}
+}
+
+// TestSureGoDirectUnasked: what is registered at both ends goes direct without being asked about where any other way is estimated to take far longer,
+// but for one in seven, until those say otherwise; buckets, and memory that is not registered, are asked about each time.
+func TestSureGoDirectUnasked(t *testing.T) {
+	const bytes, transfers = 1 << 20, 70 * toldOf
+	e, to, _ := pair(t, bytes, Registration{}, transporttest.FabricConfig{})
+	n := e.nic()
+	n.gauge.begun.Store(true)
+	m := n.prices().Selector.Machine()
+	m.Model.Copy = func(float64) float64 { return 1e9 } // half of the network's rate
+	n.gauge.prices.Store(prices.From(m, n.prices().Small))
+	user := filled(bytes)
+	ask := func(r *Remote, seconds func(p selector.Protocol) float64) (asked, direct int) {
+		for range transfers {
+			j := journey{name: "test", kind: transport.OpRead, r: r, path: PathDirect, blocking: true}
+			p := n.choose(&j, true, user)
+			if p == selector.Direct {
+				direct++
+			}
+			if j.trial != (selector.Trial{}) {
+				asked++
+				n.learned(r).Note(j.trial, seconds(p))
+			}
+		}
+		return asked, direct
+	}
+	same := func(selector.Protocol) float64 { return 1e-3 }
+	asked, _ := ask(to, same)
+	require.GreaterOrEqual(t, asked, transfers-5, "it is not registered")
+
+	var h regmgr.Hold
+	require.NoError(t, n.direct.reg.Acquire(&h, regmgr.Request{Mem: user, Access: transport.LocalWrite}))
+	defer n.direct.reg.Release(&h)
+	asked, direct := ask(to, same)
+	require.Equal(t, transfers/toldOf, asked)
+	require.GreaterOrEqual(t, direct, transfers-transfers/toldOf, "but for trials")
+
+	slow := func(p selector.Protocol) float64 {
+		if p == selector.Direct {
+			return 1
+		}
+		return 1e-6
+	}
+	for range 10 {
+		ask(to, slow)
+	}
+	asked, direct = ask(to, slow)
+	require.Equal(t, transfers, asked, "direct has turned out to be slow")
+	require.Less(t, direct, transfers/10)
+
+	n.gauge.prices.Store(prices.From(m, n.prices().Small))
+	buckets := *to
+	buckets.hosed = hose.Bare(to.Rank)
+	asked = int(n.direct.sure.Load())
+	j := journey{name: "test", kind: transport.OpRead, r: &buckets, path: PathDirect, blocking: true}
+	n.choose(&j, true, user)
+	require.EqualValues(t, asked, n.direct.sure.Load(), "of buckets nothing is sure")
 }
