@@ -127,7 +127,7 @@ func (b *bench) targetCell(win *window.Window[byte], c *targetCell) error {
 	began := time.Now()
 	for round := 0; round*turn < uses && (round < 2 || time.Since(began) < targetTime); round++ {
 		for j := range targetWays {
-			i := (j + round) % len(targetWays)
+			i := paired.Turn(len(targetWays), round, j)
 			e.Force(targetWays[i])
 			bufs := reused
 			if c.fresh {

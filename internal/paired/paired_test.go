@@ -61,3 +61,32 @@ func TestIntervalHoldsTheMedian(t *testing.T) {
 		require.Greater(t, held, draws*94/100, "%d pairs", n) // of 95 % four deviations less
 	}
 }
+
+// TestTurns: all take part in each round, and in as many rounds as it takes each comes at each place, and behind each other one, equally often.
+func TestTurns(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		rounds := n * (1 + n%2)
+		places, behind := map[[2]int]int{}, map[[2]int]int{}
+		for round := range 3 * rounds {
+			seen := map[int]bool{}
+			last := -1
+			for place := range n {
+				i := Turn(n, round, place)
+				seen[i] = true
+				places[[2]int{i, place}]++
+				if last >= 0 {
+					behind[[2]int{last, i}]++
+				}
+				last = i
+			}
+			require.Len(t, seen, n)
+		}
+		for at, times := range places {
+			require.Equal(t, 3*rounds/n, times, "%d of %d at place %d", at[0], n, at[1])
+		}
+		require.Len(t, behind, n*(n-1))
+		for pair, times := range behind {
+			require.Equal(t, 3*rounds/n, times, "of %d, %d behind %d", n, pair[1], pair[0])
+		}
+	}
+}

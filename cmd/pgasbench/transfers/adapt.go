@@ -83,7 +83,7 @@ func adaptWorlds(ctx context.Context, o *figures.Options, res *figures.Result, c
 			say(o, "%s: %d of %d buffers", op, at, count)
 		}
 		for k := range benches {
-			i := (k + at/block) % len(benches) // who comes first finds the buffers cold
+			i := paired.Turn(len(benches), at/block, k) // who comes first finds the buffers cold
 			b := benches[i]
 			var last []byte
 			t, err := timed(func() error {

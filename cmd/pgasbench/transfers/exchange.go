@@ -132,7 +132,7 @@ func sortOnce(ctx context.Context, o *figures.Options, input []uint32, rounds in
 	}
 	for round := range rounds {
 		for k := range sorters {
-			i := (k + round) % len(sorters)
+			i := paired.Turn(len(sorters), round, k)
 			whole, sent, err := sorters[i].iterate(input, fresh)
 			if err != nil {
 				return fmt.Errorf("%s: %w", benches[i].name, err)

@@ -175,7 +175,7 @@ func (m *matrixRun) cell(benches []*bench, libs []*window.Window[byte], c cell) 
 	for round := range rounds {
 		for k := 0; k < count; k += turn {
 			for j := range benches {
-				i := (j + round + k/turn) % len(benches) // each is the first at times
+				i := paired.Turn(len(benches), round+k/turn, j)
 				ts, err := benches[i].turn(c.op, bufs[i][k:min(k+turn, count)], warm, batch)
 				if err != nil {
 					return fmt.Errorf("%s: %w", benches[i].name, err)

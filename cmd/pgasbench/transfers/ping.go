@@ -208,8 +208,9 @@ func pingSize(benches []*bench, n int, get bool, ops, rounds int) (runs []pingRu
 	}
 	staging := bufs.take(n)
 	for round := range rounds + 1 {
-		for i, b := range benches {
-			r := &runs[i]
+		for k := range benches {
+			i := paired.Turn(len(benches), round, k)
+			b, r := benches[i], &runs[i]
 			before := b.paths()
 			took, err := b.pings(mine[i], staging, get, ops)
 			if err != nil {

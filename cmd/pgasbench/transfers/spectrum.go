@@ -141,7 +141,7 @@ func spectrumOnce(ctx context.Context, o *figures.Options, buffers, n int, paged
 	for from := 0; from < buffers; from += spectrumEvery {
 		to := min(from+spectrumEvery, buffers)
 		for k := range benches {
-			i := (k + from/spectrumEvery) % len(benches)
+			i := paired.Turn(len(benches), from/spectrumEvery, k)
 			b := benches[i]
 			var last []byte
 			t, err := timed(func() error {

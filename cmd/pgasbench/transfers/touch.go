@@ -98,21 +98,35 @@ func touchOnce(ctx context.Context, o *figures.Options, bandwidth int64, sizes [
 		mem := newArena(count * len(benches) * ((size + 4095) &^ 4095))
 		runtime.GC()
 		percent := debug.SetGCPercent(-1)
-		for range count {
-			if err := touchRaw(raw, size, 1, &all[rawName][size].first); err != nil {
-				return err
-			}
-			for _, b := range benches {
-				if err := b.touchFirst(mem.take(size), warm, all[b.name][size]); err != nil {
-					return err
-				}
-			}
-			if err := touchRaw(raw, size, 1, &all[rawControl][size].first); err != nil {
+		for round := range count {
+			err := byTurns(benches, round, func(b *bench) error { return b.touchFirst(mem.take(size), warm, all[b.name][size]) },
+				func(name string) error { return touchRaw(raw, size, 1, &all[name][size].first) })
+			if err != nil {
 				return err
 			}
 		}
 		err := touchAgain(raw, benches, size, all)
 		debug.SetGCPercent(percent)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byTurns has each way measured once, and the raw write twice: as itself and as its own control.
+func byTurns(benches []*bench, round int, way func(*bench) error, write func(name string) error) error {
+	n := len(benches)
+	for place := range n + 2 {
+		var err error
+		switch i := paired.Turn(n+2, round, place); i {
+		case n:
+			err = write(rawName)
+		case n + 1:
+			err = write(rawControl)
+		default:
+			err = way(benches[i])
+		}
 		if err != nil {
 			return err
 		}
@@ -152,37 +166,32 @@ func (b *bench) touchFirst(src, warm []byte, u *uses) error {
 // touchAgain times a hundred uses of one buffer, or as many as fit into the time, in rounds of ten by turns.
 func touchAgain(raw *figures.Raw, benches []*bench, size int, all map[string]map[int]*uses) error {
 	bufs := newArena(len(benches) * ((size + 4095) &^ 4095))
-	mine := make([][]byte, len(benches))
-	for i, b := range benches {
-		mine[i] = bufs.take(size)
-		if err := b.put(mine[i]); err != nil {
+	mine := map[*bench][]byte{}
+	for _, b := range benches {
+		mine[b] = bufs.take(size)
+		if err := b.put(mine[b]); err != nil {
 			return err
 		}
 	}
 	const rounds = 10
 	began := time.Now()
 	for round := range rounds {
-		if err := touchRaw(raw, size, again/rounds, &all[rawName][size].again); err != nil {
-			return err
-		}
-		for i, b := range benches {
+		err := byTurns(benches, round, func(b *bench) error {
 			apart()
-			if err := b.put(mine[i]); err != nil { // wakes the NIC
+			if err := b.put(mine[b]); err != nil { // wakes the NIC
 				return err
 			}
 			u := all[b.name][size]
 			for range again / rounds {
-				t, err := timed(func() error { return b.put(mine[i]) })
+				t, err := timed(func() error { return b.put(mine[b]) })
 				if err != nil {
 					return err
 				}
 				u.again = append(u.again, t)
 			}
-			if err := b.holds(mine[i]); err != nil {
-				return err
-			}
-		}
-		if err := touchRaw(raw, size, again/rounds, &all[rawControl][size].again); err != nil {
+			return b.holds(mine[b])
+		}, func(name string) error { return touchRaw(raw, size, again/rounds, &all[name][size].again) })
+		if err != nil {
 			return err
 		}
 		if round > 0 && time.Since(began) > againTime*time.Duration(len(benches)) {
