@@ -26,7 +26,10 @@ func passiveRows() []row {
 			_, err := window.FetchAdd(win, target, passiveCount, 1)
 			return err
 		}},
-		{"lock", "Window.Lock + Accumulate + Unlock", func(ctx context.Context, win *window.Window[int64], target int) error {
+		{"lock", "Window.Lock + Unlock", func(ctx context.Context, win *window.Window[int64], target int) error {
+			return errors.Join(win.Lock(ctx, target, window.LockExclusive), win.Unlock(target))
+		}},
+		{"locked", "Window.Lock + Accumulate + Unlock", func(ctx context.Context, win *window.Window[int64], target int) error {
 			if err := win.Lock(ctx, target, window.LockExclusive); err != nil {
 				return err
 			}
@@ -41,7 +44,7 @@ func passiveRows() []row {
 		}{{"median", 0.5}, {"p99", 0.99}} {
 			rows = append(rows, row{
 				name: "passive_" + op.name + "_" + q.name, title: op.name + " on a rank that computes, " + q.name + " of each repeat",
-				api: op.api, unit: unitNanos, two: true, measure: measurePassive(op.do, q.of),
+				api: op.api, unit: unitNanos, two: true, measure: measurePassive(op.name != "lock", op.do, q.of),
 			})
 		}
 	}
@@ -58,7 +61,8 @@ const (
 // passiveOps is how many operations a repeat has.
 const passiveOps = 1000
 
-func measurePassive(do func(context.Context, *window.Window[int64], int) error, quantile float64) func(context.Context, *bench, *row) (int, []float64, error) {
+// measurePassive times operations, of which each adds one to the target's count if adds is set.
+func measurePassive(adds bool, do func(context.Context, *window.Window[int64], int) error, quantile float64) func(context.Context, *bench, *row) (int, []float64, error) {
 	return func(ctx context.Context, b *bench, _ *row) (int, []float64, error) {
 		win, err := window.AllocateConfig[int64](ctx, b.w.Team(), passiveWords, window.Config{Epochs: true})
 		if err != nil {
@@ -81,7 +85,11 @@ func measurePassive(do func(context.Context, *window.Window[int64], int) error, 
 			return 0, nil, err
 		}
 		var wrong error
-		if n, want := win.Local()[passiveCount], int64(passiveOps*(b.set.reps+1)); b.w.Rank() == b.peer && n != want {
+		want := int64(0)
+		if adds {
+			want = int64(passiveOps * (b.set.reps + 1))
+		}
+		if n := win.Local()[passiveCount]; b.w.Rank() == b.peer && n != want {
 			wrong = fmt.Errorf("wrong result: %d operations arrived, want %d", n, want)
 		}
 		if err := b.agree(ctx, wrong); err != nil {
