@@ -154,15 +154,21 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 		}
 		return selector.Bounce
 	}
+	return n.chooseByCosts(t, waited, user)
+}
+
+// chooseByCosts is chooseLarge where nothing is forced.
+func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector.Protocol {
+	b, reg := &n.bulk, n.direct.reg
 	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
-	covered, stays := reg.Known(user, t.rights())
-	known := covered && t.r.hosed == nil && user.Bytes >= n.direct.least
-	stands := uint8(1)
 	if user.Bytes > flight.Fold*n.flights.SlotBytes() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
-	if known && n.prices().Surely(kindOf(q), user.Bytes) {
-		if stands = n.standsFor(); stands == 0 {
+	var covered, stays, sure bool
+	large, stands, kind := user.Bytes >= n.direct.least, uint8(1), kindOf(q)
+	if large {
+		covered, stays = reg.Known(user, t.rights())
+		if sure, stands = n.unasked(t, covered, kind, user.Bytes); sure {
 			n.small.habits.Other()
 			return selector.Direct
 		}
@@ -171,22 +177,25 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 	callsite.Here(&site, framesBelow)
 	at := site.Hash()
 	var last prices.Run
-	follows := false
 	if !waited {
+		var follows bool
 		follows, last = n.small.habits.FlushFollows(at)
-	}
-	if follows && user.Bytes < n.direct.least {
-		if n.small.habits.Frequent(user) {
+		switch q.Waited = q.Waited || follows; {
+		case !follows:
+		case large && stands == 1: // of what is waited for something else may be sure
+			kind = prices.PutWaited
+			if sure, stands = n.unasked(t, covered, kind, user.Bytes); sure {
+				return selector.Direct
+			}
+		case !large && n.small.habits.Frequent(user):
 			t.path = PathBypass
 			return selector.Direct
+		case !large:
+			return selector.Bounce
 		}
-		return selector.Bounce
 	}
-	q.Waited = q.Waited || follows
-	if known && stands == 1 && follows && n.prices().Surely(prices.PutWaited, user.Bytes) {
-		if stands = n.standsFor(); stands == 0 {
-			return selector.Direct
-		}
+	if !large {
+		covered, stays = reg.Known(user, t.rights())
 	}
 	q.Covered = covered
 	if foreseen := reg.Returns(at, user, covered, stands); stays {
@@ -207,7 +216,7 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 	n.measureToward(t.r)
 	p := n.cheapest(t, q, &last)
 	if stands > 1 {
-		n.prices().Asked(kindOf(q), p == selector.Direct)
+		n.prices().Asked(kind, p == selector.Direct)
 	}
 	switch p {
 	case selector.Direct, selector.Register:
@@ -216,29 +225,6 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 		return p
 	}
 	return selector.Bounce
-}
-
-// toldOf is of how many transfers that go direct for sure one is asked about like others, so that what their buffers and call sites are used for is
-// not forgotten. It is a prime: programs use their buffers by turns of other numbers.
-const toldOf = 7
-
-// standsFor says for how many transfers that go direct for sure this one is to be asked about, 0: for none.
-func (n *device) standsFor() uint8 {
-	if n.direct.sure.Add(1)%toldOf != 0 {
-		return 0
-	}
-	return toldOf
-}
-
-// kindOf is which kind of transfer a query is to those that go direct for sure.
-func kindOf(q selector.Query) prices.Kind {
-	switch {
-	case q.Get:
-		return prices.Get
-	case q.Waited:
-		return prices.PutWaited
-	}
-	return prices.Put
 }
 
 // cheapest selects by what is estimated and what was learned. last are puts that may not be over.

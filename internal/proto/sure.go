@@ -1,0 +1,33 @@
+package proto
+
+import (
+	"gopgas/internal/prices"
+	"gopgas/internal/selector"
+)
+
+// toldOf is of how many transfers that go direct for sure one is asked about like others, so that what their buffers and call sites are used for is
+// not forgotten. It is a prime: programs use their buffers by turns of other numbers.
+const toldOf = 7
+
+// unasked reports whether a transfer goes direct without being asked about, since both ends are registered and every other way takes far longer. Else
+// stands says for how many such transfers asking about this one stands: 1, or more where it is one that would otherwise have gone unasked.
+func (n *device) unasked(t *journey, covered bool, k prices.Kind, bytes int) (sure bool, stands uint8) {
+	switch {
+	case !covered || t.r.hosed != nil || !n.prices().Surely(k, bytes):
+		return false, 1
+	case n.direct.sure.Add(1)%toldOf != 0:
+		return true, 0
+	}
+	return false, toldOf
+}
+
+// kindOf is which kind of transfer a query is to those that go direct for sure.
+func kindOf(q selector.Query) prices.Kind {
+	switch {
+	case q.Get:
+		return prices.Get
+	case q.Waited:
+		return prices.PutWaited
+	}
+	return prices.Put
+}
