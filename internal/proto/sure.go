@@ -16,6 +16,7 @@ func (n *device) unasked(t *journey, covered bool, k prices.Kind, bytes int) (su
 	case !covered || t.r.hosed != nil || !n.prices().Surely(k, bytes):
 		return false, 1
 	case n.direct.sure.Add(1)%toldOf != 0:
+		n.measureToward(t.r) // it is an occasion like others
 		return true, 0
 	}
 	return false, toldOf
