@@ -52,7 +52,7 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 
 	var cells [2]*grid.Array[float64] // temperatures after even and after odd steps
 	for i := range cells {
-		a, err := grid.New[float64](ctx, w.Team(), []int{b.edge, b.edge, b.edge}, grid.Config{Ghost: []int{1, 1, 1}})
+		a, err := grid.New[float64](ctx, w.Team(), []int{b.edge, b.edge, b.edge}, grid.Config{Ghost: []int{1, 1, 1}, Faces: true})
 		if err != nil {
 			return err
 		}

@@ -49,6 +49,9 @@ func (a *Array[T]) String() string {
 	s := fmt.Sprintf("array of %v %v, in %v blocks", a.Shape(), reflect.TypeFor[T](), a.Parts())
 	if a.ghost != (dims{}) {
 		s += fmt.Sprintf(" with ghost cells of width %v", a.ghost[:a.n])
+		if a.faces {
+			s += " and no corners"
+		}
 	}
 	return s
 }

@@ -22,6 +22,10 @@ type Config struct {
 	// Periodic says of each dimension whether the last element lies before the first for ghost cells. nil: not. Ghost cells outside an array that
 	// is not periodic are their owner's own: the library does not touch them.
 	Periodic []bool
+	// Faces leaves the corners of the frame out: only what lies straight before and behind the block in one dimension is renewed, which is all that a
+	// stencil without diagonals needs, of up to two neighbours in each dimension instead of three to the power of the dimensions, less one. The
+	// corners are their owner's own. (Global Arrays: GA_Set_ghost_corner_flag.)
+	Faces bool
 }
 
 // fit verifies c for an array of this shape on p members, and returns it with what was left to choose.
@@ -91,7 +95,7 @@ func (c Config) describe(shape []int) string {
 		h.Write([]byte(blocks))
 		blocks = fmt.Sprintf("lengths with hash %x", h.Sum64())
 	}
-	return fmt.Sprintf("an array of %v in %v blocks, lengths %s, ghost cells %v, periodic %v", shape, c.Parts, blocks, c.Ghost, c.Periodic)
+	return fmt.Sprintf("an array of %v in %v blocks, lengths %s, ghost cells %v, periodic %v, faces only %v", shape, c.Parts, blocks, c.Ghost, c.Periodic, c.Faces)
 }
 
 // choose fills in the zeros of parts, so that together they are p: the grid whose largest block has least elements and, with them, least neighbours. Of
@@ -145,12 +149,13 @@ type layout struct {
 	n                   int // dimensions
 	shape, parts, ghost dims
 	periodic            [MaxDims]bool
+	faces               bool           // the frame has no corners
 	starts              [MaxDims][]int // of each dimension: the first index of each block, and behind the last one the shape's
 }
 
 // newLayout makes a layout of what was verified.
 func newLayout(shape []int, c Config) layout {
-	l := layout{n: len(shape)}
+	l := layout{n: len(shape), faces: c.Faces}
 	copy(l.shape[:], shape)
 	copy(l.parts[:], c.Parts)
 	copy(l.ghost[:], c.Ghost)

@@ -34,7 +34,7 @@ func indices(shape []int, f func(at []int)) {
 // randomLayout is a shape, and a layout of it, verified by fit. pick(n) is less than n.
 func randomLayout(t *testing.T, n int, pick func(n int) int) ([]int, Config) {
 	shape, p := make([]int, n), 1
-	c := Config{Parts: make([]int, n), Ghost: make([]int, n), Periodic: make([]bool, n), Blocks: make([][]int, n)}
+	c := Config{Parts: make([]int, n), Ghost: make([]int, n), Periodic: make([]bool, n), Blocks: make([][]int, n), Faces: pick(2) == 0}
 	for d := range n {
 		shape[d] = pick(6) + pick(2)
 		c.Parts[d] = 1 + pick(3)
@@ -214,15 +214,18 @@ func TestSlabs(t *testing.T) {
 				empty = empty || extents[d] == 2*c.Ghost[d]
 			}
 			indices(extents, func(at []int) {
-				place, own, shows := 0, true, !empty
+				place, own, shows, beside := 0, true, !empty, 0
 				for d, i := range at {
 					place += i * by[d]
 					k := i - c.Ghost[d]
-					own = own && k >= 0 && k < extents[d]-2*c.Ghost[d]
+					if k < 0 || k >= extents[d]-2*c.Ghost[d] {
+						own = false
+						beside++
+					}
 					k += l.starts[d][coords[d]]
 					shows = shows && (c.Periodic[d] || k >= 0 && k < shape[d])
 				}
-				if shows && !own {
+				if shows && !own && (beside == 1 || !c.Faces) {
 					want[place] = 1
 				}
 			})
