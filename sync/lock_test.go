@@ -286,3 +286,58 @@ func TestHolderDies(t *testing.T) {
 		})
 	}
 }
+
+// TestErrorNamesWhoHeldTheLock: where another rank was gone before, the error of a wait still has the rank that its words are about.
+func TestErrorNamesWhoHeldTheLock(t *testing.T) {
+	for _, p := range pgastest.PathsOf(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			p.TimeLimit = time.Minute
+			const bystander, holder = 3, 1
+			var ready, told sync.WaitGroup
+			ready.Add(4)
+			told.Add(2)
+			errs := pgastest.Errors(t, 4, p.Config, func(ctx context.Context, w *pgas.World) error {
+				l, err := pgsync.NewLock(ctx, w.Team())
+				if err == nil && w.Rank() == holder {
+					err = l.Lock(ctx)
+				}
+				rw, rwErr := pgsync.NewRWLock(ctx, w.Team())
+				if rwErr == nil && w.Rank() == holder {
+					rwErr = rw.Lock(ctx)
+				}
+				if err := errors.Join(err, rwErr, w.Barrier(ctx)); err != nil {
+					return err
+				}
+				ready.Done()
+				ready.Wait()
+				if w.Rank() == bystander {
+					return errors.New("made up")
+				}
+				for w.Barrier(ctx) == nil { // until it is known
+					time.Sleep(time.Millisecond)
+				}
+				if w.Rank() == holder {
+					time.Sleep(20 * time.Millisecond)
+					return errors.New("made up, too")
+				}
+				locked, read := l.Lock(ctx), rw.RLock(ctx)
+				told.Done()
+				told.Wait()
+				return errors.Join(locked, read)
+			})
+			for _, r := range []int{0, 2} {
+				joined, ok := errs[r].(interface{ Unwrap() []error })
+				require.True(t, ok, "%v", errs[r])
+				require.Len(t, joined.Unwrap(), 2)
+				for _, err := range joined.Unwrap() {
+					require.ErrorIs(t, err, pgas.ErrPeerGone)
+					require.ErrorContains(t, err, "it held the lock")
+					require.ErrorContains(t, err, "rank 1 ")
+					var oe *pgas.OpError
+					require.ErrorAs(t, err, &oe)
+					require.Equal(t, holder, oe.Rank, "%v", err)
+				}
+			}
+		})
+	}
+}

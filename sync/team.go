@@ -150,9 +150,13 @@ func (t *Team) Interrupted() error {
 
 // waitError is the error of a wait for rank that ended early; where a member is gone it names that one.
 func (t *Team) waitError(op string, rank int, err error) error {
-	if errors.Is(err, transport.ErrPeerGone) {
-		if gone, _ := t.e.Peers.CheckAny(t.ranks); gone >= 0 {
-			rank = gone
+	var gone *peers.Gone
+	switch {
+	case errors.As(err, &gone):
+		rank = gone.Rank
+	case errors.Is(err, transport.ErrPeerGone): // as the NIC has found
+		if first, _ := t.e.Peers.CheckAny(t.ranks); first >= 0 {
+			rank = first
 		}
 	}
 	return transport.NewOpError(op, rank, err)

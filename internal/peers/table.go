@@ -144,14 +144,26 @@ func (p *Table) Check(rank int) error {
 	return p.gone(rank)
 }
 
+// Gone is the error of Check and CheckAny: an ErrPeerGone that says which rank is gone.
+type Gone struct {
+	Rank int
+	How  string
+}
+
+// Error implements error.
+func (g *Gone) Error() string { return fmt.Sprintf("%v: rank %d %s", transport.ErrPeerGone, g.Rank, g.How) }
+
+// Unwrap makes it an ErrPeerGone.
+func (g *Gone) Unwrap() error { return transport.ErrPeerGone }
+
 // gone is Check where somebody is.
 func (p *Table) gone(rank int) error {
 	b := p.block.Load()
 	if c := b.Word64(GoneOff(rank)).Load(); c != 0 {
 		if story := p.story[rank].Load(); story != nil {
-			return fmt.Errorf("%w: rank %d %s", transport.ErrPeerGone, rank, *story)
+			return &Gone{rank, *story}
 		}
-		return fmt.Errorf("%w: rank %d %s", transport.ErrPeerGone, rank, Cause(c))
+		return &Gone{rank, Cause(c).String()}
 	}
 	return nil
 }
