@@ -81,6 +81,7 @@ func TestRefusedBeforeAnythingMoves(t *testing.T) {
 		}
 		require.ErrorIs(t, win.FlushAll(), pgas.ErrClosed)
 		require.ErrorIs(t, win.Fence(ctx), pgas.ErrClosed)
+		require.ErrorContains(t, win.Fence(ctx), "fence:")
 		require.ErrorIs(t, win.Free(ctx), pgas.ErrClosed)
 		require.Empty(t, win.Local())
 		return nil

@@ -184,13 +184,13 @@ func (w *Window[T]) FlushAll() error {
 		fullFence()
 		return nil
 	}
-	return w.flushAll(context.Background())
+	return w.flushAll(context.Background(), "flush")
 }
 
 // flushAll flushes every target; it ends with ctx, too.
-func (w *core) flushAll(ctx context.Context) error {
+func (w *core) flushAll(ctx context.Context, op string) error {
 	if w.freed {
-		return transport.NewOpError("flush", -1, fmt.Errorf("window: %w", transport.ErrClosed))
+		return transport.NewOpError(op, -1, fmt.Errorf("window: %w", transport.ErrClosed))
 	}
 	w.team.RaceCheck().FlushedAll(w.remotes)
 	for m := range w.remotes {
@@ -235,7 +235,7 @@ func (w *Window[T]) Fence(ctx context.Context) error {
 func (w *core) meet(ctx context.Context, op string) error {
 	if w.direct != 0 {
 		fullFence()
-	} else if err := w.flushAll(ctx); err != nil {
+	} else if err := w.flushAll(ctx, op); err != nil {
 		return err
 	}
 	return w.team.Meet(ctx, op, w.mark)

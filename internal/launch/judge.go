@@ -230,6 +230,8 @@ func howEnded(e RankEnd, state pmiserver.State) (how string, failed bool) {
 		return "was killed by " + unix.SignalName(e.Signal), true
 	case e.Exit == 0 && state == pmiserver.Begun:
 		return "exited with 0 without leaving the job (no PMI finalize)", true
+	case e.Exit == 0 && state == pmiserver.Garbled:
+		return "exited with 0, but what it wrote to PMI_FD is not PMI-1 (its MPI library is for another launcher, or something else writes to that file)", true
 	}
 	return fmt.Sprintf("exited with %d", e.Exit), e.Exit != 0
 }

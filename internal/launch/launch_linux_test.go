@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"runtime"
@@ -66,6 +67,26 @@ func TestExitWithoutPMIIsFine(t *testing.T) {
 	require.Zero(t, r.Code)
 	require.Empty(t, r.Cause)
 	require.Empty(t, r.err)
+}
+
+// TestWhatIsNoPMI: a rank that writes to its PMI connection what is no PMI has not ended well, whatever its exit code says; the job ends, says which
+// rank it was and what may be the matter, and is none the worse for any bytes.
+func TestWhatIsNoPMI(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	lines := []string{"cmd=bogus garbage", "cmd=init", "cmd=get", "=", "cmd=barrier_in", "mcmd=spawn", strings.Repeat("x", 5000)}
+	for range 30 {
+		b := make([]byte, 1+rng.IntN(60))
+		for i := range b {
+			b[i] = byte(1 + rng.IntN(255)) // an argument holds no zero
+		}
+		lines = append(lines, strings.NewReplacer("\n", " ", "\\", "/", "%", "=").Replace(string(b)))
+	}
+	for _, line := range lines {
+		r := run(t, Spec{N: 2, Argv: []string{"sh", "-c", `[ $PMI_RANK = 0 ] && exit 0; printf '%s\n' "$1" >&$PMI_FD; sleep 0.02; exit 0`, "sh", line}})
+		require.Equal(t, 1, r.Code, "%q: %s", line, r.err)
+		require.Contains(t, r.Cause, "rank 1 on ", "%q", line)
+		require.Contains(t, r.Cause, "PMI", "%q", line)
+	}
 }
 
 func TestStubbornRanksAreKilledAfterTheGrace(t *testing.T) {

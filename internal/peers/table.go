@@ -151,7 +151,9 @@ type Gone struct {
 }
 
 // Error implements error.
-func (g *Gone) Error() string { return fmt.Sprintf("%v: rank %d %s", transport.ErrPeerGone, g.Rank, g.How) }
+func (g *Gone) Error() string {
+	return fmt.Sprintf("%v: rank %d %s", transport.ErrPeerGone, g.Rank, g.How)
+}
 
 // Unwrap makes it an ErrPeerGone.
 func (g *Gone) Unwrap() error { return transport.ErrPeerGone }

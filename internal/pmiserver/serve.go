@@ -24,10 +24,20 @@ func (s *Server) Serve(rank int, conn net.Conn) error {
 	if err == nil {
 		s.hungUp(rank)
 	} else {
+		s.garbled(rank)
 		s.Gone(rank, "has lost its PMI connection")
 		return fmt.Errorf("rank %d on its PMI connection: %w", rank, err)
 	}
 	return nil
+}
+
+// garbled notes that rank is no longer listened to, unless it had left before.
+func (s *Server) garbled(rank int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := &s.ranks[rank]; r.state != Finalized {
+		r.state = Garbled
+	}
 }
 
 func (s *Server) converse(rank int, conn net.Conn) error {

@@ -37,6 +37,7 @@ const (
 	Silent    State = iota // has not said "init": perhaps not a PMI program at all
 	Begun                  // between "init" and "finalize"
 	Finalized              // has left in good order
+	Garbled                // has said something that is not PMI-1, and is no longer listened to
 )
 
 // Server holds the shared state of one job. Its methods may be called by any goroutine.

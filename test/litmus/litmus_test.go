@@ -278,8 +278,8 @@ func TestStoreBuffering(t *testing.T) {
 
 // TestAtomicsAsLock: increments of a plain word under a lock made of compare-and-swap, with gets and puts inside.
 func TestAtomicsAsLock(t *testing.T) {
-	everywhere(t, 50, exactly(2), func(ctx context.Context, p *pair, rounds int) error {
-		each := uint64(rounds / 20)
+	everywhere(t, 500, exactly(2), func(ctx context.Context, p *pair, rounds int) error {
+		each := uint64(rounds / 2)
 		word := make([]uint64, 1)
 		for range each {
 			for {
@@ -311,12 +311,12 @@ func TestAtomicsAsLock(t *testing.T) {
 
 // TestLock is the same under the library's lock.
 func TestLock(t *testing.T) {
-	everywhere(t, 50, exactly(2), func(ctx context.Context, p *pair, rounds int) error {
+	everywhere(t, 500, exactly(2), func(ctx context.Context, p *pair, rounds int) error {
 		lock, err := pgsync.NewLock(ctx, p.w.Team())
 		if err != nil {
 			return err
 		}
-		each := uint64(rounds / 20)
+		each := uint64(rounds / 2)
 		word := make([]uint64, 1)
 		for range each {
 			if err := lock.Lock(ctx); err != nil {
