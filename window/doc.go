@@ -53,6 +53,8 @@
 //     transfer has ended. Blocking data-path calls take none: one that ended early would leave its buffer with the NIC, and
 //     the program without a handle to ask. Who needs a limit takes PutNB, GetNB, FetchAddNB and their like with Handle.Wait,
 //     and FlushContext. A dead rank makes every call that needs it return *pgas.OpError wrapping transport.ErrPeerGone.
+//     A put, get, atomic or flush through a NIC needs it, and so does every wait for it. Over mapped memory a put, get, atomic or flush needs
+//     nothing of it: it goes on to reach what the rank has left, until the window is freed; World.Failed tells who is gone.
 //
 // # Errors
 //
