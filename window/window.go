@@ -141,8 +141,8 @@ func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Confi
 // agree checks the element type and, with all members, that they make the same window.
 func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, c Config) error {
 	bad := mem.CheckElem[T]()
-	if most := 1 << 47 / mem.SizeOf[T](); bad == nil && (n < 0 || n > most) {
-		bad = fmt.Errorf("%w: %d elements of %d bytes, needed from 0 to %d, which is all that addresses reach", ErrRange, n, mem.SizeOf[T](), most)
+	if size := mem.SizeOf[T](); bad == nil && (n < 0 || n > 1<<47/size) {
+		bad = fmt.Errorf("%w: %d elements of %d bytes, needed from 0 to %d, which is all that addresses reach", ErrRange, n, size, 1<<47/size)
 	}
 	typ := reflect.TypeFor[T]()
 	mine := card{n: uint64(n), made: xxhash.Sum64String(fmt.Sprint(op, typ, typ.Size())), refused: bad != nil, config: c}.bytes()
