@@ -2,15 +2,19 @@ package window_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
+	"gopgas/transport/sim"
 	"gopgas/window"
 )
 
@@ -172,4 +176,74 @@ func TestAccumulateBounds(t *testing.T) {
 		}
 		return win.Free(ctx)
 	})
+}
+
+// TestAtomicsOfTheNICOnMappedMemory: where ranks share nodes, but not all of them, atomics are the NIC's on mapped memory too. They are flushed, flushed locally, fenced
+// and kept before a signal like any others; puts there are stores.
+func TestAtomicsOfTheNICOnMappedMemory(t *testing.T) {
+	for name, f := range map[string]sim.Faults{"good": {}, "late": {Delay: 20 * time.Microsecond}} {
+		t.Run(name, func(t *testing.T) {
+			c := pgastest.SimConfig{Ranks: 3, RanksPerNode: 2, Mapped: true, Seed: 1, Faults: f}
+			pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error {
+				const n = 100
+				win, err := window.Allocate[uint64](ctx, w.Team(), n*w.Size())
+				if err != nil {
+					return err
+				}
+				signals, err := pgsync.NewSignals(ctx, w.Team(), w.Size())
+				if err != nil {
+					return err
+				}
+				ones := slices.Repeat([]uint64{1}, n)
+				got := make([]uint64, n)
+				mine := n * w.Rank() // each rank has a stretch of every part
+				check := func(target int, what string, want uint64) {
+					require.NoError(t, win.Get(target, mine, got))
+					require.Equal(t, slices.Repeat([]uint64{want}, n), got, "%s, rank %d on %d", what, w.Rank(), target)
+				}
+				for target := range w.Size() {
+					require.NoError(t, window.Accumulate(win, target, mine, ones, pgsync.Or))
+					require.NoError(t, win.Flush(target))
+					check(target, "flush", 1)
+					require.NoError(t, window.Accumulate(win, target, mine, ones, pgsync.Sum))
+					require.NoError(t, win.FlushAll())
+					check(target, "flush of all", 2)
+					require.NoError(t, window.Accumulate(win, target, mine, ones, pgsync.Xor))
+					require.NoError(t, win.FlushContext(ctx, target))
+					check(target, "flush with a limit", 3)
+					require.NoError(t, window.Accumulate(win, target, mine, ones, pgsync.Sum))
+					require.NoError(t, win.Order(target))
+					require.NoError(t, win.Put(target, mine, slices.Repeat([]uint64{10}, n)))
+					require.NoError(t, win.Flush(target))
+					check(target, "put behind it, in order", 10)
+					old := slices.Repeat([]uint64{99}, n)
+					for i := range old {
+						_, err := window.FetchOrNB(win, target, mine+i, 4, &old[i])
+						require.NoError(t, err)
+					}
+					require.NoError(t, win.FlushLocal(target))
+					require.Equal(t, slices.Repeat([]uint64{10}, n), old)
+					require.NoError(t, window.Accumulate(win, target, mine, ones, pgsync.Or))
+					require.NoError(t, signals.Signal(w.Rank()).Set(target, 1))
+				}
+				for from := range w.Size() {
+					if _, err := signals.Signal(from).WaitUntil(ctx, pgsync.Equal, 1); err != nil {
+						return err
+					}
+					require.Equal(t, slices.Repeat([]uint64{15}, n), win.Local()[n*from:n*(from+1)], "signalled by %d", from)
+				}
+				if err := w.Barrier(ctx); err != nil { // all have looked
+					return err
+				}
+				for target := range w.Size() {
+					require.NoError(t, window.Accumulate(win, target, mine, ones, pgsync.Sum))
+				}
+				if err := win.Fence(ctx); err != nil {
+					return err
+				}
+				require.Equal(t, slices.Repeat([]uint64{16}, n*w.Size()), win.Local(), "fence")
+				return errors.Join(w.Barrier(ctx), signals.Free(ctx), win.Free(ctx))
+			})
+		})
+	}
 }

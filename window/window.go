@@ -187,7 +187,7 @@ func (w *Window[T]) open() {
 			direct = false
 		}
 	}
-	if direct {
+	if direct && w.cpu { // else a flush is for the NIC's atomics, too
 		w.direct = uint(len(w.parts))
 	}
 	w.forget = w.e.AtEnd(w.shut)

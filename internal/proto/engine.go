@@ -325,7 +325,9 @@ func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	n := e.nic()
 	if r.Mapped.Bytes != 0 || n == nil { // without a NIC only an empty part is not mapped
 		mem.FullFence()
-		return nil
+		if n == nil || !r.nicAtomics {
+			return nil
+		} // else accumulates to it are on their way
 	}
 	if e.record == nil {
 		return n.flush(ctx, r.Rank)
@@ -354,11 +356,13 @@ func (e *Engine) Quiet() error {
 // transport keeps order.
 func (e *Engine) Order(r *Remote) error {
 	n := e.nic()
-	if r.Mapped.Bytes != 0 || n == nil {
+	switch {
+	case r.Mapped.Bytes != 0 || n == nil:
 		mem.StoreFence()
-		return nil
-	}
-	if n.Ordered(r.Rank) {
+		if n == nil || !r.nicAtomics || !n.Pending(r.Rank) {
+			return nil
+		} // else stores would overtake accumulates, which the NIC has
+	case n.Ordered(r.Rank):
 		return nil
 	}
 	return n.flush(context.Background(), r.Rank)
@@ -368,6 +372,11 @@ func (e *Engine) Order(r *Remote) error {
 // the target if it sleeps. It is how signals and flags travel.
 func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 	if r.Mapped.Bytes != 0 {
+		if r.nicAtomics {
+			if err := e.Order(r); err != nil {
+				return err
+			}
+		}
 		r.Mapped.Word64(off).Store(v)
 		e.Peers.Ring(r.Rank)
 		e.note(PathMapped, r.Rank, 8)

@@ -140,10 +140,10 @@ func (e *Engine) getRuns(op string, count int, run func(int) Run, dst mem.Range)
 }
 
 // FlushLocal returns when this rank's memory is free of transfers with the member's rank that it has begun: sources may
-// be reused, destinations hold their data. On mapped memory that is so at once.
+// be reused, destinations hold their data. On mapped memory that is so at once, but for atomics where they are the NIC's.
 func (e *Engine) FlushLocal(r *Remote) error {
 	n := e.nic()
-	if r.Mapped.Bytes != 0 || n == nil || !n.Pending(r.Rank) {
+	if r.Mapped.Bytes != 0 && !r.nicAtomics || n == nil || !n.Pending(r.Rank) {
 		return nil
 	}
 	return n.WaitUntil("flush-local", r.Rank, func() bool { return !n.Pending(r.Rank) })
