@@ -247,3 +247,26 @@ func TestAtomicsOfTheNICOnMappedMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestAccumulateToOneselfBetweenProcesses: a window over Go memory is reached by the NIC from other processes, so that its atomics are the NIC's, those to oneself too.
+func TestAccumulateToOneselfBetweenProcesses(t *testing.T) {
+	pgastest.RunProcs(t, 2, func(ctx context.Context, w *pgas.World) error {
+		const n, rounds = 200, 50
+		win, err := window.Create(ctx, w.Team(), make([]uint64, n))
+		if err != nil {
+			return err
+		}
+		for round := range uint64(rounds) {
+			if err := window.Accumulate(win, w.Rank(), 0, slices.Repeat([]uint64{1}, n), pgsync.Sum); err != nil {
+				return err
+			}
+			if err := win.Flush(w.Rank()); err != nil {
+				return err
+			}
+			if got := win.Local(); !slices.Equal(got, slices.Repeat([]uint64{round + 1}, n)) {
+				return fmt.Errorf("round %d: %d, want %d everywhere", round, got, round+1)
+			}
+		}
+		return errors.Join(w.Barrier(ctx), win.Free(ctx))
+	})
+}

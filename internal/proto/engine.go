@@ -325,9 +325,9 @@ func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	n := e.nic()
 	if r.Mapped.Bytes != 0 || n == nil { // without a NIC only an empty part is not mapped
 		mem.FullFence()
-		if n == nil || !r.nicAtomics {
+		if n == nil || !r.nicAtomics && !n.Pending(r.Rank) {
 			return nil
-		} // else accumulates to it are on their way
+		} // else accumulates to it are on their way, or what goes to other memory of that rank, which is not mapped
 	}
 	if e.record == nil {
 		return n.flush(ctx, r.Rank)
@@ -359,9 +359,9 @@ func (e *Engine) Order(r *Remote) error {
 	switch {
 	case r.Mapped.Bytes != 0 || n == nil:
 		mem.StoreFence()
-		if n == nil || !r.nicAtomics || !n.Pending(r.Rank) {
+		if n == nil || !n.Pending(r.Rank) {
 			return nil
-		} // else stores would overtake accumulates, which the NIC has
+		} // else stores would overtake what the NIC has for that rank: accumulates, and puts to memory that is not mapped
 	case n.Ordered(r.Rank):
 		return nil
 	}
@@ -372,10 +372,8 @@ func (e *Engine) Order(r *Remote) error {
 // the target if it sleeps. It is how signals and flags travel.
 func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 	if r.Mapped.Bytes != 0 {
-		if r.nicAtomics {
-			if err := e.Order(r); err != nil {
-				return err
-			}
+		if err := e.Order(r); err != nil {
+			return err
 		}
 		r.Mapped.Word64(off).Store(v)
 		e.Peers.Ring(r.Rank)
