@@ -78,7 +78,7 @@ func largePaths() []pgastest.Named {
 // transfers and, in turn, of small ones, on every NIC, and looks whether they have gone that way. With -short each NIC has a third of the ways.
 func TestLargeTracesUnderEveryProtocol(t *testing.T) {
 	few := testing.Short() || raceEnabled
-	first := max(1, *seed)
+	first := firstSeed()
 	eagers := []string{"bounce", "inline", "bypass"}
 	for i, p := range largePaths() {
 		t.Run(p.Name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestLargeTracesUnderEveryProtocol(t *testing.T) {
 					continue
 				}
 				l := large{
-					way: w, eager: eagers[(i+k+int(first))%len(eagers)], least: 3000, seed: first + uint64(k), moves: 30,
+					way: w, eager: eagers[(uint64(i+k)+first)%uint64(len(eagers))], least: 3000, seed: first + uint64(k), moves: 30,
 					virtual: p.Name == virtual, fabric: p.Fabric,
 				}
 				switch {

@@ -22,10 +22,7 @@ import (
 	"gopgas/window"
 )
 
-var (
-	seed = flag.Uint64("model.seed", 0, "replay the traces of this seed; 0: a new one")
-	long = flag.Int("model.traces", 0, "traces of each configuration; 0: 6, and with -short 2 but for race builds")
-)
+var long = flag.Int("model.traces", 0, "traces of each configuration; 0: 6, and with -short 2 but for race builds")
 
 func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
 
@@ -68,10 +65,7 @@ type plan struct {
 }
 
 func TestTraces(t *testing.T) {
-	first := *seed
-	if first == 0 {
-		first = uint64(time.Now().UnixNano())
-	}
+	first := firstSeed()
 	for _, path := range pgastest.Paths() {
 		for _, n := range path.Worlds([]int{1, 2, 3, 5}) {
 			t.Run(fmt.Sprintf("%s-%d", path.Name, n), func(t *testing.T) {
@@ -98,7 +92,7 @@ func TestTracesUnderEveryPolicy(t *testing.T) {
 			if name == regmgr.LeavePinnedNoEvict.String() {
 				c.RegLimit = 0 // it would fail, as it should
 			}
-			first := max(1, *seed)
+			first := firstSeed()
 			for i := range traces() {
 				pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error { return trace(ctx, w, first+i) })
 				if t.Failed() {
@@ -112,7 +106,7 @@ func TestTracesUnderEveryPolicy(t *testing.T) {
 // TestTracesUnderEveryProtocol forces each way of small and of large transfers in turn, with a random size between the two,
 // on every NIC; and leaves the choice to the costs there. With -short each NIC has every second way.
 func TestTracesUnderEveryProtocol(t *testing.T) {
-	first := max(1, *seed)
+	first := firstSeed()
 	rnd := rand.New(rand.NewPCG(first, 0xfade))
 	bulks := strings.Split("auto, register, lease, superpipe, copy, flat, onthefly, pipelined", ", ")
 	eagers := strings.Split("auto, inline, bounce, bypass", ", ")
@@ -130,7 +124,7 @@ func TestTracesUnderEveryProtocol(t *testing.T) {
 				if c.Bulk != "" && bulk != "register" {
 					bulk = c.Bulk // there are no pipes on it
 				}
-				c.Bulk, c.Eager, c.RegLeast = bulk, eagers[(i+int(first))%len(eagers)], int64(1+rnd.IntN(400))
+				c.Bulk, c.Eager, c.RegLeast = bulk, eagers[(uint64(i)+first)%uint64(len(eagers))], int64(1+rnd.IntN(400))
 				pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error { return trace(ctx, w, first+uint64(i)) })
 				if t.Failed() {
 					t.Fatalf("bulk=%s,eager=%s,least=%d: replay with -model.seed=%d", c.Bulk, c.Eager, c.RegLeast, first)
@@ -153,12 +147,13 @@ func TestTracesUnderEveryProtocol(t *testing.T) {
 
 // TestTracesBetweenProcesses is the same with ranks that are processes, over every path between processes.
 func TestTracesBetweenProcesses(t *testing.T) {
-	first := max(1, *seed)
+	first := firstSeed()
 	for _, p := range pgastest.ProcPaths() {
 		if raceEnabled && p.Name == "soft" {
 			continue // what orders two processes is out of the detector's sight, so it would report what is no race
 		}
 		t.Run(p.Name, func(t *testing.T) {
+			p.Env = append(p.Env, fmt.Sprintf("%s=%d", seedVariable, first))
 			pgastest.RunProcsConfig(t, 3, p.Procs, func(ctx context.Context, w *pgas.World) error {
 				for i := range traces() {
 					if err := trace(ctx, w, first+i); err != nil {

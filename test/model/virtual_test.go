@@ -14,7 +14,7 @@ import (
 // TestTracesInVirtualTime is the same over simulated NICs, good ones and such that delay what travels or let it overtake, with a random
 // size from which transfers are large.
 func TestTracesInVirtualTime(t *testing.T) {
-	first := max(1, *seed)
+	first := firstSeed()
 	for name, f := range map[string]sim.Faults{
 		"good": {}, "late": {Delay: 20 * time.Microsecond}, "unordered": {Delay: 20 * time.Microsecond, Reorder: true},
 	} {
