@@ -232,6 +232,8 @@ func howEnded(e RankEnd, state pmiserver.State) (how string, failed bool) {
 		return "exited with 0 without leaving the job (no PMI finalize)", true
 	case e.Exit == 0 && state == pmiserver.Garbled:
 		return "exited with 0, but what it wrote to PMI_FD is not PMI-1 (its MPI library is for another launcher, or something else writes to that file)", true
+	case e.Exit == 0 && state == pmiserver.Broken:
+		return "exited with 0, but its PMI connection failed before it left the job (a line above says how)", true
 	}
 	return fmt.Sprintf("exited with %d", e.Exit), e.Exit != 0
 }

@@ -37,6 +37,7 @@ func TestJudgeOfEnds(t *testing.T) {
 		"code, finalized":   {RankEnd{Exit: 3}, pmiserver.Finalized, false, 3, []deed{tellGone, say, endAll}},
 		"garbled":           {RankEnd{}, pmiserver.Garbled, false, 1, []deed{tellGone, say, endAll}},
 		"garbled, killed":   {RankEnd{Signal: syscall.SIGKILL}, pmiserver.Garbled, false, 137, []deed{tellGone, say, endAll}},
+		"broken":            {RankEnd{}, pmiserver.Broken, false, 1, []deed{tellGone, say, endAll}},
 		"signal":            {RankEnd{Signal: syscall.SIGSEGV}, pmiserver.Begun, false, 139, []deed{tellGone, say, endAll}},
 		"code, let be":      {RankEnd{Exit: 3}, pmiserver.Begun, true, 3, []deed{tellGone, say}},
 		"signal, let be":    {RankEnd{Signal: 9}, pmiserver.Begun, true, 137, []deed{tellGone, say}},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,6 +88,47 @@ func TestWhatIsNoPMI(t *testing.T) {
 		require.Contains(t, r.Cause, "rank 1 on ", "%q", line)
 		require.Contains(t, r.Cause, "PMI", "%q", line)
 	}
+}
+
+// TestMalformedLines: 10 000 lines that are PMI but for a random change, over which the launcher listens to their rank no more, end the job as
+// they should. Then each of many ranks says its own, and the launcher must judge each and go on: 50 with -short, else 2000.
+func TestMalformedLines(t *testing.T) {
+	seed := strconv.FormatInt(time.Now().UnixNano(), 10)
+	t.Logf("seed %s", seed)
+	const wrong = "exited with 0, but what it wrote to PMI_FD is not PMI-1 (its MPI library is for another launcher, or something else writes to that file)"
+	r := run(t, Spec{N: 3, Grace: time.Minute}, "garble", "1", seed, "10000")
+	require.Equal(t, 1, r.Code, r.err)
+	require.Regexp(t, "^rank 1 on .* "+regexp.QuoteMeta(wrong)+" after ", r.Cause)
+	require.Less(t, r.took, 30*time.Second, "the others were not ended at once, but after the grace")
+
+	jobs, ranks := 20, 100
+	if testing.Short() {
+		jobs, ranks = 1, 50
+	}
+	for i := range jobs {
+		seed := fmt.Sprintf("%s%02d", seed[3:], i)
+		r := run(t, Spec{N: ranks, NoKill: true}, "garble", "all", seed, "5")
+		require.Equal(t, 1, r.Code, "seed %s: %s", seed, r.err)
+		for _, e := range r.Ranks {
+			require.Zero(t, e.Exit, "seed %s: rank %d: %s", seed, e.Rank, r.err)
+			require.Zero(t, e.Signal, "seed %s: rank %d: %s", seed, e.Rank, r.err)
+			require.Regexp(t, fmt.Sprintf(`(?m)^pgasrun: rank %d on its PMI connection: `, e.Rank), r.err, "seed %s", seed)
+		}
+		require.Equal(t, ranks, strings.Count(r.err, wrong), "seed %s: %s", seed, r.err)
+	}
+}
+
+// TestBrokenConnection: a rank that speaks PMI-1 and reads no answers is not told that it does not.
+func TestBrokenConnection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes the second that an answer may take")
+	}
+	r := run(t, Spec{N: 2, Argv: []string{"sh", "-c", `[ $PMI_RANK = 0 ] && exit 0
+		trap "" PIPE; { echo cmd=init pmi_version=1 pmi_subversion=1; yes cmd=get_maxes; } 2>/dev/null >&$PMI_FD; exit 0`}})
+	require.Equal(t, 1, r.Code, r.err)
+	require.Contains(t, r.err, "rank 1 on its PMI connection: it has not read the launcher's answers for 1s")
+	require.Regexp(t, `^rank 1 on .* exited with 0, but its PMI connection failed before it left the job \(a line above says how\) after `, r.Cause)
+	require.NotContains(t, r.err, "not PMI-1")
 }
 
 func TestStubbornRanksAreKilledAfterTheGrace(t *testing.T) {

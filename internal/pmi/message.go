@@ -77,8 +77,8 @@ func (m Message) RC() (int, error) {
 // Append adds the message as a line to dst. It fails, with dst unchanged, where the line could not be read back:
 // a blank or control character, an empty command or name, or more than MaxLine bytes.
 func (m Message) Append(dst []byte) ([]byte, error) {
-	if !isName(m.Cmd) {
-		return dst, fmt.Errorf("PMI command %q is not a plain word", m.Cmd)
+	if !isCommand(m.Cmd) {
+		return dst, fmt.Errorf("PMI command %s is not a plain word", clip(m.Cmd))
 	}
 	start := len(dst)
 	out := append(append(dst, "cmd="...), m.Cmd...)
@@ -123,7 +123,7 @@ func Parse(line []byte) (Message, error) {
 		case m.Cmd == "" && (!found || name != "cmd"):
 			return Message{}, fmt.Errorf("%w: it starts with %s, wanted cmd=NAME", ErrMalformed, clip(word))
 		case m.Cmd == "":
-			if !isName(value) {
+			if !isCommand(value) {
 				return Message{}, fmt.Errorf("%w: command %s is not a plain word", ErrMalformed, clip(value))
 			}
 			m.Cmd = value
@@ -172,6 +172,9 @@ func CheckValue(value string) error {
 }
 
 func isBlankOrControl(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// isCommand says whether s may name a command: those that exist are short, and whoever reads of another one in an error text need not read 4000 bytes.
+func isCommand(s string) bool { return isName(s) && len(s) < MaxKey }
 
 func isName(s string) bool {
 	for i := range len(s) {

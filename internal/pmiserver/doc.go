@@ -6,7 +6,8 @@
 //   - Rank: one process of the job, known by the connection it was given, not by what it says.
 //   - Preset: keys that the launcher itself published before any rank began; ranks cannot change them.
 //   - Begun, finalized, gone: the states of a rank. Begun by "init", finalized by "finalize", gone when its
-//     connection ended or the launcher said so.
+//     connection ended or the launcher said so. Garbled and broken: no longer listened to, for what it said or because the
+//     connection failed.
 //
 // # Life of a connection
 //
@@ -23,7 +24,9 @@
 //   - V3: no rank can make the server hold more than MaxStore bytes, nor hold up the others for more than a second by not
 //     reading its answers: it loses its connection.
 //   - V4: the launcher hears of an abort, and of the end of a process, before the other ranks do: what they do about it
-//     cannot be taken for the first failure.
+//     cannot be taken for the first failure. So is a rank that is no longer listened to: the others hear of it with its end, or
+//     Config.Linger later.
+//   - V5: all that a rank sent before it left is acted upon, also where it did not wait for the answers.
 //
 // # Lock order
 //

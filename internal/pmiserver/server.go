@@ -32,12 +32,13 @@ type Config struct {
 // State says how far a rank has come.
 type State uint8
 
-// The states of a rank, in the order in which it goes through them.
+// The states of a rank, in the order in which it goes through them; the last two end what it was in before it had left.
 const (
 	Silent    State = iota // has not said "init": perhaps not a PMI program at all
 	Begun                  // between "init" and "finalize"
 	Finalized              // has left in good order
 	Garbled                // has said something that is not PMI-1, and is no longer listened to
+	Broken                 // is no longer listened to because its connection failed, or it reads no answers
 )
 
 // Server holds the shared state of one job. Its methods may be called by any goroutine.
@@ -126,14 +127,14 @@ func (s *Server) Gone(rank int, why string) {
 // of it, and end for that reason, after the launcher knows who was first.
 func (s *Server) Ended(rank int) { close(s.ranks[rank].ended) }
 
-// hungUp is Gone at the end of rank's connection, unless its process ends in these moments, which is for Gone to say.
-func (s *Server) hungUp(rank int) {
+// hungUp is Gone at the end of rank's connection, unless its process ends in these moments, which is for Gone to say (V4).
+func (s *Server) hungUp(rank int, why string) {
 	t := time.NewTimer(s.cfg.Linger)
 	defer t.Stop()
 	select {
 	case <-s.ranks[rank].ended:
 	case <-t.C:
-		s.Gone(rank, "has ended its PMI connection")
+		s.Gone(rank, why)
 	}
 }
 

@@ -178,9 +178,26 @@ func TestWrongRequestsEndTheConnectionAndNameTheRank(t *testing.T) {
 			err = <-j.ends[1]
 			require.ErrorContains(t, err, "rank 1 on its PMI connection")
 			require.ErrorContains(t, err, c.text)
+			if j.server.State(1) != Finalized { // what it says then is no matter
+				require.Equal(t, Garbled, j.server.State(1))
+			}
 			require.NoError(t, good.Put(t.Context(), "k", "v"), "V1: the server goes on")
 		})
 	}
+}
+
+// TestWhatARankSaysLastIsHeard: it sent more than it waited for answers of, and left.
+func TestWhatARankSaysLastIsHeard(t *testing.T) {
+	aborted := make(chan int, 1)
+	s, err := New(Config{Size: 2, KVSName: "job", OnAbort: func(_, code int, _ string) { aborted <- code }})
+	require.NoError(t, err)
+	near, far := pair(t)
+	_, err = far.Write([]byte("cmd=init pmi_version=1 pmi_subversion=1\n" + strings.Repeat("cmd=get_maxes\n", 100) + "cmd=abort exitcode=7\n"))
+	require.NoError(t, err)
+	far.Close()
+	require.NoError(t, s.Serve(1, near))
+	require.Len(t, aborted, 1)
+	require.Equal(t, 7, <-aborted)
 }
 
 func TestNameServiceIsRefusedPolitely(t *testing.T) {
@@ -208,7 +225,8 @@ func TestARankThatDoesNotReadLosesItsConnection(t *testing.T) {
 	}()
 	select {
 	case err := <-j.ends[1]:
-		require.ErrorContains(t, err, "rank 1")
+		require.ErrorContains(t, err, "rank 1 on its PMI connection: it has not read the launcher's answers for 1s")
+		require.Equal(t, Broken, j.server.State(1), "what it said was PMI-1")
 	case <-time.After(10 * time.Second):
 		t.Fatal("V3: still served")
 	}

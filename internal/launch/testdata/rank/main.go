@@ -87,6 +87,11 @@ func play(part string, args []string) (int, error) {
 				return 0, nil
 			}
 		}
+	case "garble": // garble RANK|all SEED LINES: without leaving by itself; the others wait for it
+		if args[0] == "all" || only(args) {
+			return 0, garble(args[1], args[2])
+		}
+		return playJob("hang", nil)
 	default:
 		return playJob(part, args)
 	}
