@@ -25,13 +25,11 @@ func main() {
 	})
 }
 
-// matrix holds this rank's rows in compressed form: the numbers of row i are at [start[i], start[i+1]). A column below
-// n, the rank's own rows, means an element of its own; the others mean those that the list names.
+// matrix holds this rank's rows: 4 at the element itself, and -1 at some others, which have places in v.
 type matrix struct {
-	start, column []int
-	value         []float64
-	n             int
-	list          []int // elements of other ranks
+	rows [][]int
+	list []int     // elements of other ranks, in the order of the rows that need them
+	v    []float64 // what is multiplied: the rank's own elements, then those of the list
 }
 
 func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error {
@@ -53,15 +51,13 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 		return err
 	}
 	lo, hi := p.Range(w.Rank())
-	m := plate(*side, lo, hi)
-	want, b := make([]float64, m.n+len(m.list)), make([]float64, m.n)
-	for i := range m.n {
-		want[i] = answer(lo + i)
+	m, b := plate(*side, lo, hi), make([]float64, hi-lo)
+	for i := range b {
+		p.Local()[i] = answer(lo + i)
 	}
-	for i, at := range m.list {
-		want[m.n+i] = answer(at)
+	if err := m.times(ctx, b, p); err != nil {
+		return err
 	}
-	m.times(b, want)
 	start := time.Now()
 	x, steps, err := solve(ctx, w, m, p, b)
 	if err != nil {
@@ -70,7 +66,7 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 	took := time.Since(start)
 	worst := []float64{0}
 	for i := range x {
-		worst[0] = max(worst[0], math.Abs(x[i]-want[i]))
+		worst[0] = max(worst[0], math.Abs(x[i]-answer(lo+i)))
 	}
 	if err := pgsync.AllReduce(ctx, w.Team(), worst, worst, pgsync.Max); err != nil {
 		return err
@@ -90,88 +86,64 @@ func answer(cell int) float64 { return 1 + math.Sin(float64(cell)) }
 
 // plate makes the rows [lo, hi) of the matrix, and the list of what they need from others.
 func plate(side, lo, hi int) *matrix {
-	m := &matrix{n: hi - lo, start: []int{0}}
-	place := map[int]int{} // of an element of another rank in the list
-	add := func(cell int, v float64) {
-		column := cell - lo
-		if cell < lo || cell >= hi {
-			at, known := place[cell]
-			if !known {
-				at = len(m.list)
-				place[cell], m.list = at, append(m.list, cell)
+	m := &matrix{rows: make([][]int, hi-lo)}
+	for i := range m.rows {
+		row, col := (lo+i)/side, (lo+i)%side
+		for _, near := range [][2]int{{row - 1, col}, {row, col - 1}, {row, col + 1}, {row + 1, col}} {
+			if min(near[0], near[1]) < 0 || max(near[0], near[1]) == side {
+				continue // over the cold edge
 			}
-			column = m.n + at
-		}
-		m.column, m.value = append(m.column, column), append(m.value, v)
-	}
-	for cell := lo; cell < hi; cell++ {
-		row, col := cell/side, cell%side
-		add(cell, 4)
-		for _, d := range [][2]int{{-1, 0}, {0, -1}, {0, 1}, {1, 0}} {
-			if r, c := row+d[0], col+d[1]; r >= 0 && r < side && c >= 0 && c < side {
-				add(r*side+c, -1)
+			at := near[0]*side + near[1] - lo
+			if at < 0 || at >= hi-lo { // another rank's: its place is behind the own ones
+				at, m.list = hi-lo+len(m.list), append(m.list, lo+at)
 			}
+			m.rows[i] = append(m.rows[i], at)
 		}
-		m.start = append(m.start, len(m.column))
 	}
+	m.v = make([]float64, hi-lo+len(m.list))
 	return m
 }
 
-// times sets q to the product with v: first the rank's own elements, then those of the list.
-func (m *matrix) times(q, v []float64) {
-	for i := range q {
-		sum := 0.0
-		for k := m.start[i]; k < m.start[i+1]; k++ {
-			sum += m.value[k] * v[m.column[k]]
-		}
-		q[i] = sum
+// times sets q to this rank's part of the product with p. Its own part of p is in v then, and may be changed when all have read it.
+func (m *matrix) times(ctx context.Context, q []float64, p *pgas.Array[float64]) error {
+	err := p.Fence(ctx) // all parts are written
+	if n := copy(m.v, p.Local()[:len(q)]); err == nil {
+		err = p.Gather(m.v[n:], m.list)
 	}
+	for i, row := range m.rows {
+		q[i] = 4 * m.v[i]
+		for _, at := range row {
+			q[i] -= m.v[at]
+		}
+	}
+	return err
 }
 
-// solve returns this rank's part of the solution, and the number of steps. p is what the ranks read of each other.
-func solve(ctx context.Context, w *pgas.World, m *matrix, p *pgas.Array[float64], b []float64) ([]float64, int, error) {
-	dot := func(u, v []float64) (float64, error) {
+// solve returns this rank's part of the solution of A x = r, and the number of steps. p is what the ranks read of each other.
+func solve(ctx context.Context, w *pgas.World, m *matrix, p *pgas.Array[float64], r []float64) (x []float64, steps int, err error) {
+	dot := func(u, v []float64) float64 { // of all ranks' parts: when it is there, all have come here
 		sum := []float64{0}
 		for i := range u {
 			sum[0] += u[i] * v[i]
 		}
-		err := pgsync.AllReduce(ctx, w.Team(), sum, sum, pgsync.Sum)
-		return sum[0], err
+		if err == nil {
+			err = pgsync.AllReduce(ctx, w.Team(), sum, sum, pgsync.Sum)
+		}
+		return sum[0]
 	}
-	mine := p.Local()[:m.n]
-	x, r, q, v := make([]float64, m.n), append([]float64(nil), b...), make([]float64, m.n), make([]float64, m.n+len(m.list))
-	copy(mine, r)
-	rr, err := dot(r, r)
-	first := rr
-	steps, told := 0, time.Now()
-	for ; err == nil && rr > 1e-24*first && steps < p.Len()+100; steps++ {
-		if err = p.Fence(ctx); err != nil { // all directions are written
-			break
-		}
-		if err = p.Gather(v[m.n:], m.list); err != nil {
-			break
-		}
-		copy(v, mine)
-		m.times(q, v)
-		var pq, next float64
-		if pq, err = dot(v[:m.n], q); err != nil { // and after this sum all are read
-			break
-		}
-		alpha := rr / pq
+	x, q, v := make([]float64, len(r)), make([]float64, len(r)), m.v[:len(r)]
+	rr := dot(r, r)
+	copy(p.Local(), r)
+	for first, old := rr, rr; err == nil && rr > 1e-24*first && steps < p.Len()+100; steps++ {
+		err = m.times(ctx, q, p)
+		alpha := rr / dot(v, q)
 		for i := range x {
 			x[i] += alpha * v[i]
 			r[i] -= alpha * q[i]
 		}
-		if next, err = dot(r, r); err != nil {
-			break
-		}
-		for i := range mine {
-			mine[i] = r[i] + next/rr*v[i]
-		}
-		rr = next
-		if w.Rank() == 0 && time.Since(told) > 2*time.Second {
-			told = time.Now()
-			fmt.Fprintf(os.Stderr, "cg: step %d, residual %.1e\n", steps, math.Sqrt(rr/first))
+		rr, old = dot(r, r), rr
+		for i := range r {
+			p.Local()[i] = r[i] + rr/old*v[i]
 		}
 	}
 	return x, steps, err

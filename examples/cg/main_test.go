@@ -28,30 +28,35 @@ func TestWrongArguments(t *testing.T) {
 	program.Refuses(t, 1, `arguments ["x"]`, "x")
 }
 
-// TestPlate multiplies the parts of three ranks with a vector, against the plate itself.
+// TestPlate looks up what the rows of parts of a plate name: the neighbours of each cell, and nothing else.
 func TestPlate(t *testing.T) {
 	const side = 5
-	v := func(row, col int) float64 {
-		if row < 0 || row >= side || col < 0 || col >= side {
-			return 0
-		}
-		return answer(row*side + col)
-	}
 	for _, part := range [][2]int{{0, 7}, {7, 7}, {7, 19}, {19, 25}} {
-		m := plate(side, part[0], part[1])
-		x, q := make([]float64, 0, m.n+len(m.list)), make([]float64, m.n)
-		for cell := part[0]; cell < part[1]; cell++ {
-			x = append(x, answer(cell))
-		}
+		lo, hi := part[0], part[1]
+		m := plate(side, lo, hi)
+		require.Len(t, m.rows, hi-lo)
+		require.Len(t, m.v, hi-lo+len(m.list))
 		for _, cell := range m.list {
-			require.True(t, cell < part[0] || cell >= part[1])
-			x = append(x, answer(cell))
+			require.True(t, cell < lo || cell >= hi)
 		}
-		m.times(q, x)
-		for i, got := range q {
-			row, col := (part[0]+i)/side, (part[0]+i)%side
-			want := 4*v(row, col) - v(row-1, col) - v(row+1, col) - v(row, col-1) - v(row, col+1)
-			require.InDelta(t, want, got, 1e-12)
+		for i, places := range m.rows {
+			named := map[int]bool{}
+			for _, at := range places {
+				if at < len(m.rows) {
+					named[lo+at] = true
+				} else {
+					named[m.list[at-len(m.rows)]] = true
+				}
+			}
+			want := map[int]bool{}
+			for cell := range side * side {
+				down, across := cell/side-(lo+i)/side, cell%side-(lo+i)%side
+				if down*down+across*across == 1 {
+					want[cell] = true
+				}
+			}
+			require.Equal(t, want, named)
+			require.Len(t, places, len(want))
 		}
 	}
 }

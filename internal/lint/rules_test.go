@@ -78,6 +78,7 @@ var cases = []struct {
 	{rule: "doc", pkg: "eager", decl: `func F() {}`},
 	{rule: "doc", pkg: "eager", decl: "// T is.\ntype T[E any] struct{ e E }\n\nfunc (t *T[E]) Len() int { return 0 }"},
 	{rule: "length", pkg: "eager", decl: strings.Repeat("\n", maxLines)},
+	{rule: "lesson", pkg: "examples/heat", decl: strings.Repeat("\n", lessonLines)},
 	{rule: "names", pkg: "eager", decl: manyNames(nameBudget + 1)},
 	{rule: "names", pkg: "transport", decl: manyNames(51)},
 }
@@ -168,6 +169,10 @@ func TestPackageComment(t *testing.T) {
 
 	require.Empty(t, load("eager", "eager", map[string]string{"doc.go": long + "package eager\n", "b.go": "package eager\n"}))
 	require.Empty(t, load("cmd/pgasrun", "main", map[string]string{"a.go": "// Pgasrun.\npackage main\n", "b.go": "package main\n"}))
+
+	found = load("examples/heat", "main", map[string]string{"a.go": "// Heat.\npackage main\n", "b.go": "package main\n"})
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Text, "an example is one file")
 
 	// Twins declare the same names, which count once, and are both read.
 	twin := "package eager\n\nconst on = true\n\nfunc wait(ch chan int) { <-ch }\n"

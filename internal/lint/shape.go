@@ -4,12 +4,14 @@ import (
 	"go/ast"
 	"go/token"
 	"path"
+	"strings"
 )
 
 // Limits on the size of things.
 const (
 	maxLines    = 500 // of a file, tests included
 	minDocLines = 21  // of a doc.go
+	lessonLines = 150 // of an example, which is one file besides its tests
 )
 
 // shape objects to long files, wide packages and thin package comments.
@@ -29,6 +31,9 @@ func (w *walk) shape() {
 			doc = f
 		}
 	}
+	if strings.HasPrefix(w.Path, "examples/") {
+		w.lesson()
+	}
 	if sources > 0 && !commented {
 		w.objectFile("doc", w.where(), 0, "package %s has no package comment", w.Path)
 	}
@@ -47,6 +52,22 @@ func (w *walk) shape() {
 	}
 	if names := w.exported(); len(names) > budget {
 		w.objectFile("names", w.where(), 0, "package %s exports %d names, more than %d", w.Path, len(names), budget)
+	}
+}
+
+// lesson objects to an example that is not read in one go.
+func (w *walk) lesson() {
+	first := ""
+	for _, f := range w.files {
+		switch {
+		case f.tree == nil:
+		case first != "":
+			w.objectFile("lesson", f.name, 0, "an example is one file, and there is %s", first)
+		case f.lines > lessonLines:
+			w.objectFile("lesson", f.name, 0, "%d lines, more than %d: leave out what teaches nothing", f.lines, lessonLines)
+		default:
+			first = f.name
+		}
 	}
 }
 
