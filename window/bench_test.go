@@ -136,7 +136,7 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	nic := 100_000 // no state of this path has a longer period than its 256 pieces
+	nic := 100_000
 	if testing.Short() {
 		nic /= 10
 	}
