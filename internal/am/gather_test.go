@@ -50,6 +50,18 @@ func (a *AM) answer(status uint8) transport.Completion {
 	return transport.Completion{Kind: transport.OpRecv, Cookie: base, Bytes: headerBytes}
 }
 
+// flushed makes a request to rank 1 that the NIC gives back unsent: it is to be sent again.
+func (a *AM) flushed(t *testing.T) {
+	t.Helper()
+	taken, err := a.Gather(transport.EP{Index: 1, Incarnation: 1}, 1, 3, [4]uint64{}, transport.SGE{Mem: mem.Of(make([]byte, 8))}, 42)
+	require.NoError(t, err)
+	require.True(t, taken)
+	c := a.reported(transport.StatusFlushed)
+	_, told, err := a.Arrived(&c)
+	require.NoError(t, err)
+	require.False(t, told)
+}
+
 // TestLentUntilSent (A5): whose memory is lent learns of his request's end when the NIC has it no more, whatever comes first.
 func TestLentUntilSent(t *testing.T) {
 	const ok, flushed, gone = transport.StatusOK, transport.StatusFlushed, transport.StatusPeerGone
@@ -135,13 +147,7 @@ func TestLentUntilSent(t *testing.T) {
 // TestLostWhileItIsSentAgain (A5): a rank may be given up while the poller sends a request again that the NIC then has no room for.
 func TestLostWhileItIsSentAgain(t *testing.T) {
 	a, f := alone(t)
-	taken, err := a.Gather(transport.EP{Index: 1, Incarnation: 1}, 1, 3, [4]uint64{}, transport.SGE{Mem: mem.Of(make([]byte, 8))}, 42)
-	require.NoError(t, err)
-	require.True(t, taken)
-	c := a.reported(transport.StatusFlushed)
-	_, told, err := a.Arrived(&c)
-	require.NoError(t, err)
-	require.False(t, told)
+	a.flushed(t)
 	f.post = func([]transport.Op) (int, error) {
 		require.Empty(t, a.Lost(1), "the NIC may be taking it")
 		return 0, nil
@@ -222,13 +228,7 @@ func TestMadeAfterLost(t *testing.T) {
 	a, _ := alone(t)
 	credits := a.credits[1]
 	require.Empty(t, a.Lost(1))
-	taken, err := a.Gather(transport.EP{Index: 1, Incarnation: 1}, 1, 3, [4]uint64{}, transport.SGE{Mem: mem.Of(make([]byte, 8))}, 42)
-	require.NoError(t, err)
-	require.True(t, taken)
-	c := a.reported(transport.StatusFlushed)
-	_, told, err := a.Arrived(&c)
-	require.NoError(t, err)
-	require.False(t, told)
+	a.flushed(t)
 	gone := func(int) (transport.EP, Route) { return transport.EP{}, Gone }
 	require.Equal(t, []Unsent{{1, 42}}, a.Again(gone))
 	require.Empty(t, a.Again(gone))

@@ -165,7 +165,7 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
 	var covered, stays, sure bool
-	large, stands, kind := user.Bytes >= n.direct.least, uint8(1), kindOf(q)
+	large, stands, kind := user.Bytes >= n.direct.least, uint8(1), transferOf(q)
 	if large {
 		covered, stays = reg.Known(user, t.rights())
 		if sure, stands = n.unasked(t, covered, kind, user.Bytes); sure {

@@ -22,8 +22,8 @@ func (n *device) unasked(t *journey, covered bool, k prices.Kind, bytes int) (su
 	return false, toldOf
 }
 
-// kindOf is which kind of transfer a query is to those that go direct for sure.
-func kindOf(q selector.Query) prices.Kind {
+// transferOf is which kind of transfer a query is to those that go direct for sure.
+func transferOf(q selector.Query) prices.Kind {
 	switch {
 	case q.Get:
 		return prices.Get

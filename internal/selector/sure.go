@@ -5,12 +5,12 @@ import "math/bits"
 // Sure is for which sizes it is sure how transfers of some kind travel: a bit for each power of two, for the sizes from there up to the next.
 type Sure uint64
 
-// Has reports whether a size in bytes is one of them.
-func (s Sure) Has(bytes int) bool { return s>>(bits.Len(uint(bytes))-1)&1 != 0 }
+// Has reports whether a size in bytes is one of them; nothing at all is not.
+func (s Sure) Has(bytes int) bool { return s<<1>>bits.Len(uint(bytes))&1 != 0 }
 
-// Sizes that are looked at, and how many times as long another way must take.
+// Sizes that are looked at, as powers of two, and how many times as long another way must take.
 const (
-	sureLeast = 10 // KiB
+	sureLeast = 10 // 1 KiB
 	sureMost  = 26 // 64 MiB
 	sureMore  = 1.25
 )

@@ -32,7 +32,14 @@ func TestSure(t *testing.T) {
 		require.Positive(t, seen, "%+v", q)
 		require.False(t, sure.Has(1<<30), "that was not looked at")
 		require.False(t, sure.Has(1))
+		require.False(t, sure.Has(0))
 	}
+	for k := range 62 {
+		require.True(t, Sure(1<<k).Has(1<<k))
+		require.True(t, Sure(1<<k).Has(2<<k-1))
+		require.False(t, Sure(1<<k).Has(2<<k))
+	}
+	require.False(t, Sure(1<<63-1).Has(0))
 	m := cluster()
 	m.Model.Copy = func(float64) float64 { return 1e15 } // copies are free, and go beside
 	require.Zero(t, m.Selector(0).Surely(Query{Waited: true})&(1<<16-1), "nothing is sure where nothing differs")

@@ -3,8 +3,8 @@ package grid
 import "context"
 
 // UpdateGhosts renews the ghost cells: each member gets its frame from those who own the elements, corners included unless Config.Faces leaves
-// them out, from as many blocks as the frame reaches across. Ghost cells outside an array that is not periodic stay as they are. Collective; it is a Fence before, and waits until all have their frames.
-// The first call allocates.
+// them out, from as many blocks as the frame reaches across. Ghost cells outside an array that is not periodic stay as they are. Collective; it
+// is a Fence before, and waits until all have their frames. The first call allocates.
 func (a *Array[T]) UpdateGhosts(ctx context.Context) error {
 	if err := a.Fence(ctx); err != nil {
 		return err
@@ -27,8 +27,8 @@ type slab struct {
 	near  dims
 }
 
-// slabs cuts the frame of a block into two for each dimension, before the block and behind it. Those of the first dimensions have the corners, if there are any, so that the
-// last one's, in which few elements follow each other, are the smallest. A block without elements has no frame.
+// slabs cuts the frame of a block into two for each dimension, before the block and behind it. Those of the first dimensions have the corners,
+// if there are any, so that the last one's, in which few elements follow each other, are the smallest. A block without elements has no frame.
 func (l *layout) slabs(mine *dims) (out []slab) {
 	by, _ := l.strides(mine)
 	for d := range l.n {
