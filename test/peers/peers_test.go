@@ -61,3 +61,16 @@ func TestMPICH(t *testing.T) {
 	env := append([]string{"ONLY=8"}, short...)
 	require.Contains(t, rowNames(output(t, env, mpirun, "-n", "2", mpi), ","), "put8_same")
 }
+
+// TestHello: run.sh measures how long a job takes from start to end, ours and others', of two sizes.
+func TestHello(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds our programs once more")
+	}
+	debtest.Need(t, "mpicc.mpich", "mpich", "libmpich-dev")
+	table := output(t, []string{"ONLY=hello", "ROUNDS=1", "REPS=2", "PATIENCE=0"}, "./run.sh", "mpich")
+	require.Regexp(t, `(?m)^\| \| by \| unit \| ours \| mpich \|$`, table)
+	for _, ranks := range []string{"2", "8"} {
+		require.Regexp(t, `(?m)^\| hello, `+ranks+` ranks \| start to end \| ms \| [\d.]+ \([\d.]+–[\d.]+\) \| [\d.]+ \(`, table)
+	}
+}

@@ -4,6 +4,8 @@
 # Peers: raw (plain C, a flush is a full fence), order (plain C, ordered stores), ompi (Open MPI, shared window), mpich, oshmem
 # (Open MPI's OpenSHMEM).
 # All by default. Two processes, one on each of two cores. What Debian packages is installed where it is absent.
+# Last comes how long a job takes from the start of its launcher to its end: the least program there is, of MPI, and examples/hello of this
+# library, which does more, as 2 and as 8 processes. ONLY=hello measures that alone.
 #   RANKS=2         more than there are cores share them; ONLY=barrier is what makes sense then
 #   ROUNDS=3        turns; each measures every program once, this library first and last
 #   REPS=7 TARGET_MS=20 UPDATES=500000 BARRIERS=20000 ONLY=   as in c/loops.h and pgasbench
@@ -18,6 +20,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 out=${OUT:-$build}
 mkdir -p "$out"
+if [ $# -eq 0 ] && [ "$ONLY" = hello ]; then set -- ompi mpich; fi
 [ $# -gt 0 ] || set -- raw order ompi mpich oshmem
 
 need() { # need COMMAND PACKAGE...
@@ -47,8 +50,8 @@ compile() { # compile PEER
 	case $1 in
 	raw) need gcc gcc libc6-dev && gcc -O3 -march=native -o "$build/raw" "$here/c/raw.c" ;;
 	order) need gcc gcc libc6-dev && gcc -O3 -march=native -DORDER -o "$build/order" "$here/c/raw.c" ;;
-	ompi) need mpicc.openmpi openmpi-bin libopenmpi-dev gcc && mpicc.openmpi -O3 -o "$build/ompi" "$here/c/mpi.c" ;;
-	mpich) need mpicc.mpich mpich libmpich-dev gcc && mpicc.mpich -O3 -o "$build/mpich" "$here/c/mpi.c" ;;
+	ompi) need mpicc.openmpi openmpi-bin libopenmpi-dev gcc && mpicc.openmpi -O3 -o "$build/ompi" "$here/c/mpi.c" && mpicc.openmpi -O3 -o "$build/hello.ompi" "$here/c/hello.c" ;;
+	mpich) need mpicc.mpich mpich libmpich-dev gcc && mpicc.mpich -O3 -o "$build/mpich" "$here/c/mpi.c" && mpicc.mpich -O3 -o "$build/hello.mpich" "$here/c/hello.c" ;;
 	oshmem) need oshcc openmpi-bin libopenmpi-dev gcc && oshcc -O3 -o "$build/oshmem" "$here/c/shmem.c" ;;
 	*) echo "unknown peer $1; there are: raw order ompi mpich oshmem" >&2 && exit 2 ;;
 	esac
@@ -71,8 +74,27 @@ measure() { # measure PEER
 	esac
 }
 
+hello() { # hello PEER: start to end, REPS times; nothing for what is no launcher, and for oshrun, whose programs do not end well
+	local ranks run begin r
+	for ranks in 2 8; do
+		case $1 in
+		ompi) run=(mpirun.openmpi --oversubscribe -n $ranks "$build/hello.ompi") ;;
+		mpich) run=(mpirun.mpich -n $ranks "$build/hello.mpich") ;;
+		ours) run=("${launch[@]}" -n $ranks "$build/hello") ;;
+		*) return 0 ;;
+		esac
+		"${run[@]}" >/dev/null # the first one reads the files
+		for ((r = 0; r < REPS; r++)); do
+			begin=${EPOCHREALTIME/[.,]/}
+			"${run[@]}" >/dev/null
+			echo $((${EPOCHREALTIME/[.,]/} - begin))
+		done | sort -n | awk -v n=$ranks '{ v[NR] = $1 / 1000; all = all (NR > 1 ? " " : "") v[NR] } END {
+			printf "hello_%d,\"hello, %d ranks\",\"start to end\",none,ms,%g,%g,%g,1,%s\n", n, n, (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2, v[1], v[NR], all }'
+	done
+}
+
 cd "$top"
-go build -o "$build/pgasbench" ./cmd/pgasbench
+go build -o "$build/" ./cmd/pgasbench ./examples/hello
 if [ -d cmd/pgasrun ]; then
 	go build -o "$build/pgasrun" ./cmd/pgasrun
 	launch=("$build/pgasrun")
@@ -86,7 +108,12 @@ columns=()
 turn() { # turn PEER: one run, into a file of its own
 	echo "round $round: $1" >&2
 	idle
-	measure "$1" >"$out/$1.$round.csv"
+	if [ "$ONLY" = hello ]; then
+		echo row,title,api,transport,unit,median,min,max,n,values
+	else
+		measure "$1"
+	fi >"$out/$1.$round.csv"
+	case $ONLY in '' | hello) hello "$1" >>"$out/$1.$round.csv" ;; esac
 	columns+=("$1=$out/$1.$round.csv")
 }
 for ((round = 1; round <= ${ROUNDS:-3}; round++)); do
@@ -94,7 +121,7 @@ for ((round = 1; round <= ${ROUNDS:-3}; round++)); do
 	for p; do turn "$p"; done
 done
 turn ours
-grep '^#' "$out/ours.1.csv" | sed 's/^# *//; s/$/  /'
+sed -n 's/^# *\(.*\)$/\1  /p' "$out/ours.1.csv"
 echo "$(gcc --version | head -1)$(command -v mpirun.openmpi >/dev/null && echo ", $(mpirun.openmpi --version | head -1)")$(
 	command -v mpichversion >/dev/null && echo ", MPICH $(mpichversion | sed -n 's/^MPICH Version:[[:space:]]*//p')")  "
 echo "each cell: median (min–max) of $REPS repeats in each of ${ROUNDS:-3} rounds (ours one more), by turns"
