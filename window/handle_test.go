@@ -3,6 +3,7 @@ package window_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -195,6 +196,41 @@ func TestManyGoroutinesGetLargely(t *testing.T) {
 	})
 }
 
+// relay is a ring of ranks in which each puts to the next one, and tells the one before it what it has seen.
+type relay struct {
+	win        *window.Window[uint64]
+	data, ack  pgsync.Signal
+	next, prev int
+}
+
+// run puts n elements, all of them the number of the round, in each round, as put does it with the signal behind them; whoever sees the signal must see them.
+func (r relay) run(ctx context.Context, n int, rounds uint64, put func(src []uint64, round uint64) error) error {
+	src := make([]uint64, n)
+	for round := uint64(1); round <= rounds; round++ {
+		for i := range src {
+			src[i] = round
+		}
+		if err := put(src, round); err != nil {
+			return err
+		}
+		if v, err := r.data.WaitUntil(ctx, pgsync.GreaterOrEqual, round); err != nil || v != round {
+			return errors.Join(err, fmt.Errorf("the signal is %d in round %d", v, round))
+		}
+		for i, v := range r.win.Local()[:n] {
+			if v != round {
+				return fmt.Errorf("round %d: element %d is %d behind the signal", round, i, v)
+			}
+		}
+		if err := r.ack.Set(r.prev, round); err != nil {
+			return err
+		}
+		if _, err := r.ack.WaitUntil(ctx, pgsync.Equal, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // TestPutSignal: whoever sees the signal sees the data.
 func TestPutSignal(t *testing.T) {
 	sizes(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
@@ -207,29 +243,13 @@ func TestPutSignal(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		data, ack := sigs.Signal(0), sigs.Signal(1)
+		data := sigs.Signal(0)
 		next, prev := (w.Rank()+1)%w.Size(), (w.Rank()+w.Size()-1)%w.Size()
-		src := make([]uint64, n)
-		for round := uint64(1); round <= rounds; round++ {
-			for i := range src {
-				src[i] = round
-			}
-			if err := win.PutSignal(next, 0, src, data, round); err != nil {
-				return err
-			}
-			if v, err := data.WaitUntil(ctx, pgsync.GreaterOrEqual, round); err != nil || v != round {
-				return errors.Join(err, errors.New("wrong signal"))
-			}
-			for i, v := range win.Local() {
-				require.Equal(t, round, v, "element %d", i)
-			}
-			if err := ack.Set(prev, round); err != nil {
-				return err
-			}
-			if _, err := ack.WaitUntil(ctx, pgsync.Equal, round); err != nil {
-				return err
-			}
+		put := func(src []uint64, round uint64) error { return win.PutSignal(next, 0, src, data, round) }
+		if err := (relay{win, data, sigs.Signal(1), next, prev}).run(ctx, n, rounds, put); err != nil {
+			return err
 		}
+		src := make([]uint64, n)
 		// Refused as a whole: neither data nor signal.
 		require.ErrorIs(t, win.PutSignal(next, n-1, src, data, 99), window.ErrRange)
 		require.ErrorIs(t, win.PutSignal(w.Size(), 0, src, data, 99), window.ErrTarget)

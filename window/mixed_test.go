@@ -34,38 +34,18 @@ func TestSignalsBehindTheNIC(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				data, done := signals.Signal(0), signals.Signal(1)
-				to := 1 - w.Rank()
-				src := make([]uint64, n)
-				for round := uint64(1); round <= rounds; round++ {
-					for i := range src {
-						src[i] = round
-					}
+				data, to := signals.Signal(0), 1-w.Rank()
+				err = relay{win, data, signals.Signal(1), to, to}.run(ctx, n, rounds, func(src []uint64, round uint64) error {
 					switch round % 3 {
 					case 0:
-						err = win.PutSignal(to, 0, src, data, round)
+						return win.PutSignal(to, 0, src, data, round)
 					case 1:
-						err = errors.Join(win.Put(to, 0, src), data.Set(to, round))
-					default:
-						err = errors.Join(window.Accumulate(win, to, 0, src, pgsync.Replace), data.Set(to, round))
+						return errors.Join(win.Put(to, 0, src), data.Set(to, round))
 					}
-					if err != nil {
-						return err
-					}
-					if _, err := data.WaitUntil(ctx, pgsync.Equal, round); err != nil {
-						return err
-					}
-					for i, v := range win.Local()[:n] {
-						if v != round {
-							return fmt.Errorf("round %d: element %d is %d behind the signal", round, i, v)
-						}
-					}
-					if err := done.Set(to, round); err != nil {
-						return err
-					}
-					if _, err := done.WaitUntil(ctx, pgsync.Equal, round); err != nil {
-						return err
-					}
+					return errors.Join(window.Accumulate(win, to, 0, src, pgsync.Replace), data.Set(to, round))
+				})
+				if err != nil {
+					return err
 				}
 				if err := w.Barrier(ctx); err != nil {
 					return err
