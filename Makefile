@@ -4,7 +4,7 @@ STEP := @tools/step.sh
 CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business
 LONG := ./window ./sync ./pgas ./transport/transporttest ./test/model# begin first, so that no core is idle at the end
 HOST = $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
-OURS = $$(go list $(HOST) | grep -v -e test/failure -e /sim -e examples$$)# and there, built without the detector, or one thing at a time
+OURS = $$(go list $(HOST) | grep -v -e examples$$)# and there, built without the detector: the examples' own tests run them with it
 .PHONY: help deps test check machines static bench figures fmt
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile

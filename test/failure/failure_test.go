@@ -31,7 +31,11 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	programs.pgasrun, programs.rank = filepath.Join(dir, "pgasrun"), filepath.Join(dir, "rank")
-	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "gopgas/cmd/pgasrun", "gopgas/test/failure/testdata/rank").CombinedOutput(); err != nil {
+	build := []string{"build", "-ldflags=-s -w", "-o", dir}
+	if raceEnabled { // what goes wrong then goes wrong in these programs, not in this one
+		build = append(build, "-race")
+	}
+	if out, err := exec.Command("go", append(build, "gopgas/cmd/pgasrun", "gopgas/test/failure/testdata/rank")...).CombinedOutput(); err != nil {
 		panic(string(out))
 	}
 	programs.before = named(memoryNames)
