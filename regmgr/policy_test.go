@@ -340,3 +340,14 @@ func TestPromiseIsSaid(t *testing.T) {
 	require.EqualValues(t, 20*page, limitFor(20*page, 0, 0))
 	require.EqualValues(t, 60*page, limitFor(20*page, 40*page, 40*page), "all of it is kept")
 }
+
+// TestFirstRefusalIsKept: later ones are counted, or are their callers' errors, and the report is about the first one.
+func TestFirstRefusalIsKept(t *testing.T) {
+	for _, p := range []Policy{LeavePinned, LeavePinnedNoEvict} {
+		m := managerOn(t, newNIC(), Config{Policy: p, Bytes: 4 * page})
+		for _, pages := range []int{6, 7} {
+			require.Error(t, m.Acquire(new(Hold), Request{Mem: heap(pages)}))
+		}
+		require.ErrorContains(t, m.Refusal(), fmt.Sprintf("registering %d bytes", 6*page), p.String())
+	}
+}
