@@ -313,3 +313,41 @@ func TestTooLargeIsSaid(t *testing.T) {
 	}
 	require.NotContains(t, refused, "PGAS_REG=leavepinned")
 }
+
+// TestPromiseIsSaid: what is kept for other ranks is part of why there is no room, and of what would be enough.
+func TestPromiseIsSaid(t *testing.T) {
+	const needed, kept, limit = 20, 48, 64
+	n := newNIC()
+	m := managerOn(t, n, Config{Policy: LeavePinned, Bytes: limit * page})
+	m.Promise(kept*page, 3)
+	require.True(t, m.Reserve(8*page, 1))
+	_, err := transfer(m, n, heap(needed), heap(needed))
+	require.NoError(t, err)
+	refused := m.Refusal().Error()
+	for _, words := range []string{
+		fmt.Sprintf("found %d bytes in 1 registrations in use (%d bytes of them for other ranks), limit %d bytes, %d bytes of it kept for other ranks, needed",
+			8*page, 8*page, limit*page, kept*page),
+		fmt.Sprintf("PGAS_REG_LIMIT and PGAS_MAX_PINNED (%d bytes or more) and ulimit -l (%d KiB or more)", 80*page, 80*page/1024),
+	} {
+		require.Contains(t, refused, words)
+	}
+	m.Unreserve(8*page, 1)
+
+	// With that limit, of which as large a part is kept, there is room.
+	m = managerOn(t, n, Config{Policy: LeavePinned, Bytes: 80 * page})
+	m.Promise(80*page/limit*kept, 3)
+	m.Release(acquire(t, m, heap(needed), 0))
+	require.EqualValues(t, 20*page, limitFor(20*page, 0, 0))
+	require.EqualValues(t, 60*page, limitFor(20*page, 40*page, 40*page), "all of it is kept")
+}
+
+// TestFirstRefusalIsKept: later ones are counted, or are their callers' errors, and the report is about the first one.
+func TestFirstRefusalIsKept(t *testing.T) {
+	for _, p := range []Policy{LeavePinned, LeavePinnedNoEvict} {
+		m := managerOn(t, newNIC(), Config{Policy: p, Bytes: 4 * page})
+		for _, pages := range []int{6, 7} {
+			require.Error(t, m.Acquire(new(Hold), Request{Mem: heap(pages)}))
+		}
+		require.ErrorContains(t, m.Refusal(), fmt.Sprintf("registering %d bytes", 6*page), p.String())
+	}
+}

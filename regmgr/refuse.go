@@ -3,6 +3,7 @@ package regmgr
 import (
 	"errors"
 	"fmt"
+	"math"
 	"syscall"
 
 	"gopgas/internal/mem"
@@ -90,9 +91,9 @@ func (m *Manager) noRoom(r *Region, why error, ahead bool) error {
 	limit, regions := m.budget.Limits()
 	full := &transport.LimitError{
 		What:    fmt.Sprintf("registering %d bytes of %s memory", r.mem.Bytes, r.origin),
-		Found:   fmt.Sprintf("%d bytes in %d registrations in use, %s", u.Bytes, u.Regions, limitText(limit, regions)),
+		Found:   usageText(u) + ", " + limitText(limit, regions) + keptText(u),
 		Needed:  fmt.Sprintf("%d bytes in 1 registration more", needed),
-		Setting: cure(m.cfg.Policy, why, needed), Err: why,
+		Setting: cure(m.cfg.Policy, why, limitFor(needed, limit, u.Promised)), Err: why,
 	}
 	m.mu.Lock()
 	if m.refusal == nil {
@@ -108,6 +109,32 @@ func (m *Manager) noRoom(r *Region, why error, ahead bool) error {
 	return &copyError{"", full}
 }
 
+// usageText says how much is registered, and for whom.
+func usageText(u Usage) string {
+	s := fmt.Sprintf("%d bytes in %d registrations in use", u.Bytes, u.Regions)
+	if u.Lent > 0 {
+		s += fmt.Sprintf(" (%d bytes of them for other ranks)", u.Lent)
+	}
+	return s
+}
+
+// keptText says how much of the limit the cache cannot have, which follows the limit's text.
+func keptText(u Usage) string {
+	if u.Promised == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d bytes of it kept for other ranks", u.Promised)
+}
+
+// limitFor returns the limit under which the cache may have so many bytes. What is promised is a fixed part of any limit.
+func limitFor(needed, limit, promised int64) int64 {
+	own := limit - promised
+	if promised == 0 || own <= 0 {
+		return needed + promised
+	}
+	return int64(math.Ceil(float64(needed) * (float64(limit) / float64(own))))
+}
+
 // limitText says how much may be registered at once; 0: as much as one likes.
 func limitText(bytes int64, regions int) string {
 	switch {
@@ -121,11 +148,12 @@ func limitText(bytes int64, regions int) string {
 	return fmt.Sprintf("limit %d bytes in %d registrations", bytes, regions)
 }
 
-// cure says what helps against the refusal of so many bytes, because of why. What is too large by itself is not helped by giving others up.
-func cure(p Policy, why error, needed int64) string {
+// cure says what helps against a refusal because of why. What is too large by itself is helped by a limit of so many bytes, and not by
+// giving others up.
+func cure(p Policy, why error, enough int64) string {
 	if why == errTooLarge {
 		return fmt.Sprintf("where they are set, PGAS_REG_LIMIT and PGAS_MAX_PINNED (%d bytes or more) and ulimit -l (%d KiB or more), "+
-			"beside what the library's own buffers take", needed, (needed+1023)/1024)
+			"beside what the library's own buffers take", enough, (enough+1023)/1024)
 	}
 	s := "PGAS_REG_LIMIT and the limit of locked memory (ulimit -l)"
 	if p != LeavePinned {

@@ -127,8 +127,19 @@ func app(out io.Writer) *cli.App {
 	}
 	for _, c := range a.Commands {
 		c.OnUsageError = onUsageError
+		if c.ArgsUsage == "" {
+			c.Before = optionsOnly
+		}
 	}
 	return a
+}
+
+// optionsOnly refuses what stands behind the options of a command that takes nothing else: it would be left out of account.
+func optionsOnly(c *cli.Context) error {
+	if c.Args().Present() {
+		return fmt.Errorf("%s: %q: want options only (pgasbench %s --help shows all)", c.Command.Name, c.Args().First(), c.Command.Name)
+	}
+	return nil
 }
 
 func flags() []cli.Flag {

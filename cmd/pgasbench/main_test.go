@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -441,5 +442,13 @@ func TestWrongOptions(t *testing.T) {
 		err := app(&out).Run(append([]string{"pgasbench"}, strings.Fields(args)...))
 		require.ErrorContains(t, err, want, args)
 		require.Empty(t, out.String(), args)
+	}
+}
+
+// TestWhatIsNoOptionIsRefused: a command that takes options only says so, before it measures anything.
+func TestWhatIsNoOptionIsRefused(t *testing.T) {
+	for _, name := range []string{"lat", "bw", "rate", "sets", "targets", "replay", "collectives", "passive", "list"} {
+		err := app(io.Discard).Run([]string{"pgasbench", name, "4096"})
+		require.ErrorContains(t, err, name+`: "4096": want options only`)
 	}
 }

@@ -89,6 +89,18 @@ func makeFigures(c *cli.Context, out io.Writer) error {
 
 // giveFigures makes figures and gives them to whoever asked.
 func giveFigures(c *cli.Context, out io.Writer, chosen []figures.Figure, o figures.Options) (err error) {
+	to := c.String("plot")
+	if err := checkPlot(to, 0); err != nil {
+		return err
+	}
+	if to != "" && len(chosen) > 1 {
+		return fmt.Errorf("--plot %s: the charts of %d figures would be one file; want one figure, or --out and a folder", to, len(chosen))
+	}
+	if dir := c.String("out"); dir != "" { // before anything is measured
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
 	for _, f := range chosen {
 		began := time.Now()
 		m := &made{header: headerOf(1, "threads unbound", strings.Join(os.Args, " ")), Figure: f.Name, Paper: f.Paper, Title: f.Title}
@@ -131,8 +143,8 @@ func figureOptions(c *cli.Context) (o figures.Options, err error) {
 			return o, fmt.Errorf("reg: --%s %d: want 0 to %d", name, v, most)
 		}
 	}
-	if c.Duration("compute") < 0 || c.Float64("noise") < 0 || c.Float64("spikes") < 0 || c.Float64("spikes") > 1 {
-		return o, errors.New("reg: --compute, --noise, --spikes: want 0 or more, and --spikes at most 1")
+	if noise, spikes := c.Float64("noise"), c.Float64("spikes"); c.Duration("compute") < 0 || !(noise >= 0 && noise <= 100) || !(spikes >= 0 && spikes <= 1) {
+		return o, errors.New("reg: --compute, --noise, --spikes: want 0 or more, --noise at most 100, and --spikes at most 1")
 	}
 	if c.Bool("json") && c.Bool("csv") {
 		return o, errors.New("reg: --csv and --json: want one of them")
@@ -190,9 +202,6 @@ func (m *made) give(c *cli.Context, out io.Writer) error {
 }
 
 func (m *made) writeAll(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("write a figure: %w", err)
-	}
 	for ext, write := range map[string]func(io.Writer) error{".csv": m.csv, ".json": m.json} {
 		if err := toFile(filepath.Join(dir, m.Figure+ext), write); err != nil {
 			return err

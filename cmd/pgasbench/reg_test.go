@@ -113,6 +113,11 @@ func TestFigureArguments(t *testing.T) {
 		{"--trace x windows", "NAME=DIR"},
 		{"--trace x=/no/such windows", "/no/such"},
 		{"--cost dear nas", "cost model"},
+		{"--noise NaN windows", "--noise"},
+		{"--plot /no/such/x.svg nas", "a folder that is there"},
+		{"--plot x.png nas", "ends in .svg"},
+		{"--plot x.svg nas windows", "2 figures would be one file"},
+		{"--out /dev/null/x nas", "--out: "},
 	} {
 		_, err := regOut(t, strings.Fields(c[0])...)
 		require.ErrorContains(t, err, c[1], c[0])

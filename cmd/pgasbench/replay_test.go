@@ -126,7 +126,14 @@ func TestReplayArguments(t *testing.T) {
 		{"--shape bt --latency -1us", "--latency"},
 		{"--shape bt --whole --pinned 1", "--whole"},
 		{"--shape bt --limit 1000000 --bucket 5", "power of two"},
-		{"--shape bt --noise -1", "nothing negative"},
+		{"--shape bt --noise -1", "noise -1: want 0 to 100"},
+		{"--shape bt --noise NaN", "noise NaN: want"},
+		{"--shape bt --noise 1e300", "noise 1e+300: want"},
+		{"--shape bt --spikes 7", "spikes 7: want 0 to 1"},
+		{"--shape bt --ranks -1", "ranks -1: want 1 to"},
+		{"--shape bt --iterations -3", "iterations -3: want 1 to"},
+		{"--shape bt --bytes 18446744073709551615", "bytes"},
+		{"--shape bt bounce", `"bounce": want options only`},
 		{"--shape bt --ranks-per-node 1 --nodes 2", "too few"},
 	} {
 		_, err := replayOut(t, strings.Fields(c[0])...)

@@ -1,6 +1,7 @@
 package hose
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,5 +53,38 @@ func TestOwnerUsesItsOwn(t *testing.T) {
 
 	buckets(share, 2*share)
 	require.LessOrEqual(t, registered(), budget)
+	p.end(t)
+}
+
+// TestHolderIsGone: what a rank that is gone held comes back at once, also what it was using, and makes room for whoever needs it; the
+// memory need not be withdrawn for that.
+func TestHolderIsGone(t *testing.T) {
+	p := newPair(t)
+	h, nic := p.set[0], p.nic[1]
+	require.NoError(t, h.Fix(h.Unit()))
+	const held = 4
+	for i := range held {
+		_, direct, _, err := h.Attach("put", int32(i), p.far, p.addr(2*i*int(h.Unit())), 8, nil, false)
+		require.NoError(t, err)
+		require.True(t, direct)
+		if i > 0 {
+			p.release(int32(i))
+		}
+	}
+	_, before := p.set[1].Stats()
+	require.Zero(t, before.Victims)
+	bytes, registrations := nic.registered()
+	require.Equal(t, held, registrations)
+	require.Zero(t, p.regs[1].Trim(1<<40), "all of it is held")
+
+	nic.gone = errors.New("rank 0 is gone")
+	p.set[1].Lost(0)
+	_, after := p.set[1].Stats()
+	require.EqualValues(t, bytes/int(h.Unit()), after.Victims)
+	require.EqualValues(t, bytes, p.regs[1].Trim(1<<40))
+	_, registrations = nic.registered()
+	require.Zero(t, registrations)
+	require.Zero(t, p.regs[1].Stats().Lent)
+	p.release(0)
 	p.end(t)
 }

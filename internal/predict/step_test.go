@@ -365,3 +365,20 @@ func TestStampsAreConverted(t *testing.T) {
 	require.True(t, raw.hits[5])
 	require.Equal(t, plain.p.Stats(), raw.p.Stats())
 }
+
+// TestDistanceByHand (P3): two items are never closer than an RQ and a DQ item cost. Two buffers are needed 10 us apart, so the first one has
+// to be registered earlier: hash 2 + cache 0 + deregister 15 + insert 2 + register 20 + update 2 = 41 us before the second one.
+func TestDistanceByHand(t *testing.T) {
+	c := worked()
+	c.Window = NoWindow
+	b := newBench(t, c)
+	b.cache.entries = 0
+	for round := range Nanos(2) {
+		b.until(round*ms).call(1, 100, 10)
+		b.until(round*ms+10*us).call(1, 200, 10)
+	}
+	b.until(1*ms + 100*us)
+	require.Len(t, b.p.rq, 2)
+	require.Equal(t, [2]Nanos{2*ms + 10*us - 41*us, 2*ms + 10*us}, [2]Nanos{b.p.rq[0].deadline, b.p.rq[1].deadline})
+	require.Equal(t, [2]Nanos{2 * ms, 2*ms + 10*us}, [2]Nanos{b.p.rq[0].due, b.p.rq[1].due})
+}

@@ -73,8 +73,8 @@ func Synthesize(shape string, c ShapeConfig) ([]*trace.File, error) {
 	if c.Latency == 0 {
 		c.Latency = 2000
 	}
-	if c.Ranks < 1 || c.Iterations < 1 || c.Bandwidth < 0 || c.Noise < 0 || c.Spikes < 0 || c.Pace < 0 {
-		return nil, fmt.Errorf("shape %s: %+v: want at least one rank and iteration, and nothing negative", shape, c)
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("shape %s: %w", shape, err)
 	}
 	var files []*trace.File
 	for rank := range c.Ranks {
@@ -85,6 +85,28 @@ func Synthesize(shape string, c ShapeConfig) ([]*trace.File, error) {
 		files = append(files, p.file)
 	}
 	return files, nil
+}
+
+// check refuses what no trace can be made of: times and addresses go up to 2^63.
+func (c ShapeConfig) check() error {
+	for _, v := range []struct {
+		name               string
+		value, least, most float64
+	}{
+		{"ranks", float64(c.Ranks), 1, 1 << 16},
+		{"iterations", float64(c.Iterations), 1, 1 << 20},
+		{"bytes", float64(c.Bytes), 1, 1 << 40},
+		{"noise", c.Noise, 0, 100},
+		{"spikes", c.Spikes, 0, 1},
+		{"pace", c.Pace, 0, 1e6},
+		{"bandwidth", c.Bandwidth, 1e-6, 1e6},
+		{"latency", float64(c.Latency), 0, 1e12},
+	} {
+		if !(v.value >= v.least && v.value <= v.most) { // nor what is no number
+			return fmt.Errorf("%s %v: want %v to %v", v.name, v.value, v.least, v.most)
+		}
+	}
+	return nil
 }
 
 // program writes the trace of one rank as it goes along.
