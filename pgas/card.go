@@ -85,8 +85,8 @@ func (w *World) introduce(ctx context.Context, mine rankCard) error {
 			return fmt.Errorf("card of rank %d, %q: %w", r, b, err)
 		}
 		if string(c.field(cardConfig)) != string(mine.field(cardConfig)) {
-			return fmt.Errorf("%w: rank %d has other PGAS_ settings (%q) than rank %d (%q); they must be equal on all ranks",
-				ErrConfig, r, c.field(cardConfig), w.job.Rank(), mine.field(cardConfig))
+			theirs, ours := unlike(string(c.field(cardConfig)), string(mine.field(cardConfig)))
+			return fmt.Errorf("%w: rank %d has %s, rank %d has %s; they must be equal on all ranks", ErrConfig, r, theirs, w.job.Rank(), ours)
 		}
 		w.cards[r] = c
 	}

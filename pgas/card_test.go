@@ -2,6 +2,7 @@ package pgas
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,6 +26,27 @@ func TestCardRefusesWhatIsNone(t *testing.T) {
 		require.ErrorIs(t, good[:n].check(), errRankCard, "the first %d bytes", n)
 	}
 	require.ErrorIs(t, append(good, 0).check(), errRankCard)
+}
+
+// TestUnlikeSettings: what differs between two ranks is told by its variables, and nothing else is.
+func TestUnlikeSettings(t *testing.T) {
+	a := Config{Transport: "soft", NoLocal: true, Check: "races"}
+	for name, c := range map[string]struct {
+		b        Config
+		ofA, ofB string
+	}{
+		"a transport": {Config{Transport: "tcp", NoLocal: true, Check: "races"}, "PGAS_TRANSPORT=soft", "PGAS_TRANSPORT=tcp"},
+		"unset":       {Config{Transport: "soft", Check: "races"}, "PGAS_LOCAL=off", "PGAS_LOCAL unset"},
+		"several": {
+			Config{Transport: "soft", NoLocal: true, Stats: true, FailureTimeout: time.Second},
+			"PGAS_STATS unset PGAS_FAILURE_TIMEOUT unset PGAS_CHECK=races", "PGAS_STATS=1 PGAS_FAILURE_TIMEOUT=1s PGAS_CHECK unset",
+		},
+		"nothing": {a, "", ""},
+	} {
+		ofA, ofB := unlike(a.shared(), c.b.shared())
+		require.Equal(t, c.ofA, ofA, name)
+		require.Equal(t, c.ofB, ofB, name)
+	}
 }
 
 // TestIdleCores: what is left for helpers is what the job may use and no rank is bound to, or more than there are ranks.

@@ -303,9 +303,47 @@ func (c *Config) validate() error {
 // leastFailureTimeout is the shortest silence that can mean something.
 const leastFailureTimeout = 100 * time.Millisecond
 
-// shared is what must be equal on all ranks.
+// shared is what must be equal on all ranks: a line for each of sharedNames, empty where it is the default.
 func (c *Config) shared() string {
-	return fmt.Sprint(c.Transport, c.NoLocal, c.Stats, c.FailureTimeout, c.Check)
+	local, stats, failure := "", "", ""
+	if c.NoLocal {
+		local = "off"
+	}
+	if c.Stats {
+		stats = "1"
+	}
+	if c.FailureTimeout != 0 {
+		failure = c.FailureTimeout.String()
+	}
+	return strings.Join([]string{c.Transport, local, stats, failure, c.Check}, "\n")
+}
+
+// sharedNames are the variables of the settings that must be equal on all ranks.
+func sharedNames() []string {
+	return []string{envTransport, envLocal, envStats, envFailure, envCheck}
+}
+
+// unlike tells those of two ranks' shared settings that differ.
+func unlike(a, b string) (ofA, ofB string) {
+	names, as, bs := sharedNames(), strings.Split(a, "\n"), strings.Split(b, "\n")
+	if len(as) != len(names) || len(bs) != len(names) {
+		return fmt.Sprintf("%q", a), fmt.Sprintf("%q", b) // of builds that are not the same
+	}
+	tell := func(to *[]string, name, value string) {
+		if value == "" {
+			*to = append(*to, name+" unset")
+		} else {
+			*to = append(*to, name+"="+value)
+		}
+	}
+	var da, db []string
+	for i, name := range names {
+		if as[i] != bs[i] {
+			tell(&da, name, as[i])
+			tell(&db, name, bs[i])
+		}
+	}
+	return strings.Join(da, " "), strings.Join(db, " ")
 }
 
 // nics are the settings of the NICs for ranks on that many nodes.

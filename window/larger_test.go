@@ -327,3 +327,39 @@ func TestHeapLargerThanTheLimitIsLeft(t *testing.T) {
 		return win.Fence(ctx)
 	})
 }
+
+// TestFreeOfUnequalParts: of some parts the NIC registers all, of others buckets; a rank whose own part is of the one kind holds buckets of
+// the other. It gives them up when the window is freed, or their owner would wait for it for ever.
+func TestFreeOfUnequalParts(t *testing.T) {
+	const large = 3 * limit / 8
+	for name, sizes := range map[string][3]int{"whole": {100, large, 100}, "none": {0, large, 0}, "two": {large, 1, large}} {
+		t.Run(name, func(t *testing.T) {
+			pgastest.RunConfig(t, len(sizes), tight(), func(ctx context.Context, w *pgas.World) error {
+				for round := range 3 {
+					win, err := window.Create(ctx, w.Team(), make([]uint64, sizes[w.Rank()]))
+					if err != nil {
+						return err
+					}
+					for target, n := range sizes {
+						if n == 0 {
+							continue
+						}
+						if err := win.Put(target, n-1-w.Rank()*n/4, []uint64{uint64(w.Rank() + round)}); err != nil {
+							return err
+						}
+					}
+					if err := win.Fence(ctx); err != nil {
+						return err
+					}
+					if n := sizes[w.Rank()]; n > 1 && win.Local()[n-1] != uint64(round) {
+						return fmt.Errorf("rank 0 has put %d, here is %d", round, win.Local()[n-1])
+					}
+					if err := win.Free(ctx); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+}

@@ -26,9 +26,9 @@
 // # Life of exposed memory
 //
 // Expose gives it a number, by which peers ask, and promises their part of the budget to them. The poller hands moves to Handle,
-// which registers and answers at once, or later from Progress. Before the memory is freed all members call Leave, which gives up
-// what they hold of each other's, and Withdraw, which waits until nobody holds anything of this rank's, nor uses it. This rank's own
-// transfers use the buckets through regmgr's cache: see near.go, and package regmgr for which.
+// which registers and answers at once, or later from Progress. Before the memory is freed all members, those too whose own parts
+// are registered as a whole, call Leave, which gives up what they hold of each other's. Owners call Withdraw, which waits until nobody holds
+// anything of this rank's, nor uses it. This rank's own transfers use the buckets through regmgr's cache: see near.go, and package regmgr for which.
 //
 // # Ahead of the use
 //

@@ -40,8 +40,8 @@ func (p *pair) attach(t testing.TB, off int) {
 // trim has the owner give up what is idle: as Go memory it could stay.
 func (p *pair) trim() { p.regs[1].Trim(exposed) }
 
-func (p *pair) leave() {
-	p.set[0].Leave([]*Far{p.far})
+func (p *pair) leave(t testing.TB) {
+	require.NoError(t, p.set[0].Leave(t.Context(), []*Far{p.far}))
 	p.set[0].Progress()
 }
 
@@ -66,7 +66,7 @@ func TestOwnUseOfAHeldBucket(t *testing.T) {
 	require.Equal(t, [3]int64{unit, unit, unit}, [3]int64{s.Bytes, s.Lent, s.Joint}, "charged once")
 	require.Equal(t, [4]uint64{1, 0, 2, 0}, [4]uint64{s.Joined, s.Registrations, s.Hits, s.MissCold})
 
-	p.leave()
+	p.leave(t)
 	_, n = nic.registered()
 	require.Equal(t, 1, n, "it is in use")
 	reg.Release(first)

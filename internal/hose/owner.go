@@ -30,9 +30,8 @@ func (h *Set) Expose(r mem.Range) (uint32, error) {
 	return id, nil
 }
 
-// Withdraw ends what Expose began, after Leave. It returns when no peer holds buckets any more; the members call it
-// together. Ranks that have parted have nothing in flight and send nothing any more: then each takes back what was held
-// of it by itself.
+// Withdraw ends what Expose began. It returns when no peer holds buckets any more: all members call Leave about then. Ranks that have parted
+// have nothing in flight and send nothing any more: then each takes back what was held of it by itself.
 // Where ctx ends first the error says who holds some, and all stays as it is: the memory, which they may reach, must not be freed.
 // Withdraw may be called again then.
 func (h *Set) Withdraw(ctx context.Context, id uint32) error {

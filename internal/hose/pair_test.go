@@ -87,7 +87,7 @@ var errLost = errors.New("the connection broke")
 
 // end frees the memory, and sees that nothing of it is left.
 func (p *pair) end(t testing.TB) {
-	p.set[0].Leave([]*Far{p.far})
+	require.NoError(t, p.set[0].Leave(t.Context(), []*Far{p.far}))
 	p.set[0].Progress()
 	require.NoError(t, p.set[1].Withdraw(t.Context(), p.id))
 	require.Empty(t, p.nic[1].live, "E5")

@@ -41,7 +41,7 @@ func TestPlacesInBuckets(t *testing.T) {
 			require.Zero(t, owner.Registered, "of this rank's")
 			_, owner = p.set[1].Stats()
 			require.EqualValues(t, exposed/apart, owner.Registered)
-			h.Leave([]*Far{far})
+			require.NoError(t, h.Leave(t.Context(), []*Far{far}))
 			h.Progress()
 			require.NoError(t, p.set[1].Withdraw(t.Context(), id))
 			p.end(t)

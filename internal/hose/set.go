@@ -202,12 +202,14 @@ func (h *Set) viewLocked(f *Far) (v *firehose.View, err error) {
 	return v, err
 }
 
-// Leave gives up what this rank holds of memory that is about to be freed.
-func (h *Set) Leave(fars []*Far) {
+// Leave gives up what this rank holds of memory that is about to be freed. It returns when the word of that is on its way: where this rank
+// waits for nothing else nobody may look after it for long. If ctx ends before, it is sent when the poller comes by.
+func (h *Set) Leave(ctx context.Context, fars []*Far) error {
 	h.lock.Lock()
-	defer h.lock.Unlock()
 	for _, f := range fars {
 		h.holder.Withdraw(f.rank, f.r.ID)
 	}
 	h.work.Store(true)
+	h.lock.Unlock()
+	return h.nic.WaitUntil(ctx, "free", nobody, func() bool { return h.nic.Parted() || !h.work.Load() })
 }

@@ -44,7 +44,7 @@ func (e *Engine) nicAtomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y uin
 		}
 		return n.atomic(transport.OpFetchAdd, r, off, x, 0)
 	}
-	if err := n.reach(op.Fetch(), r, off, t.Bytes); err != nil {
+	if err := n.reachElements(op.Fetch(), r, off, t.Bytes, t.Bytes); err != nil {
 		return 0, err
 	}
 	wordOff, shift, mask, err := locate(r, t, off)

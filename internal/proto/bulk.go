@@ -105,8 +105,8 @@ func (n *device) errForced(how Bulk, leases int) error {
 		return nil
 	case !n.flights.Pipes():
 		return &transport.LimitError{
-			What: "workspace for large transfers (PGAS_BULK=" + how.String() + ")", Found: fmt.Sprintf("%d bytes that the NIC may pin", n.Caps.MaxPinned),
-			Needed: fmt.Sprintf("%d", flight.LeastPinned), Setting: "raise PGAS_MAX_PINNED, or leave PGAS_BULK at auto",
+			What: "workspace for large transfers (PGAS_BULK=" + how.String() + ")", Found: mem.Text(n.Caps.MaxPinned) + " that the NIC may pin",
+			Needed: mem.Text(flight.LeastPinned), Setting: "raise PGAS_MAX_PINNED, or leave PGAS_BULK at auto",
 		}
 	case how.kind == bulkPiped || n.flights.Leases():
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -341,6 +342,16 @@ func TestChecksBeforePosting(t *testing.T) {
 	}
 	_, err := e.Atomic(atom.Sum, atom.Word64(), &to, 4, 1, 0)
 	require.ErrorIs(t, err, errAlign)
+	for _, narrow := range []atom.Elem{{Kind: reflect.Float64, Bytes: 8}, {Kind: reflect.Uint32, Bytes: 4}, {Kind: reflect.Int16, Bytes: 2}} {
+		off, old := 8+narrow.Bytes/2, mem.Of(word[:]).Slice(0, narrow.Bytes)
+		one := mem.Of(make([]uint64, 1)).Slice(0, narrow.Bytes)
+		_, err := e.Atomic(atom.Replace, narrow, &to, off, 1, 0)
+		require.ErrorIs(t, err, errAlign, "atomic")
+		_, err = e.AtomicNB(atom.Replace, narrow, &to, off, 1, 0, old)
+		require.ErrorIs(t, err, errAlign, "atomic begun")
+		require.ErrorIs(t, e.Accumulate(atom.Sum, narrow, &to, off, one), errAlign, "accumulate")
+		require.ErrorIs(t, e.GetAccumulate(atom.Sum, narrow, &to, off, one, old), errAlign, "get-accumulate")
+	}
 	unkeyed := to
 	unkeyed.keyed = false
 	require.ErrorIs(t, e.Put(&unkeyed, 0, mem.Of(word[:])), errNoKey)

@@ -222,13 +222,16 @@ func (xp *Exposure) FreeWithin(ctx context.Context) error {
 		errs = append(errs, xp.e.mapper.Unmap(m))
 	}
 	xp.mappings = nil
+	if n := xp.e.nic(); n != nil {
+		errs = append(errs, n.leaveHosed(ctx, xp.Of))
+	}
 	if xp.hosed&bareMark != 0 {
 		xp.e.nic().exposed.Forget(xp.region.RKey)
 		errs = append(errs, xp.e.nic().flights.Drain(xp.Local))
 		xp.hosed = 0
 	}
 	if xp.hosed != 0 {
-		err := xp.e.nic().withdrawHosed(ctx, xp.hosed, xp.Of)
+		err := xp.e.nic().withdrawHosed(ctx, xp.hosed)
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 			return errors.Join(append(errs, err)...)
 		}

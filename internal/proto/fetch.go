@@ -78,7 +78,7 @@ func (n *device) fetch(op atom.Op, r *Remote, off int, x, y uint64, old mem.Rang
 // askFetch has the target's CPU perform an atomic.
 func (n *device) askFetch(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64, old mem.Range) (Handle, error) {
 	name := op.Fetch()
-	if err := n.reach(name, r, off, t.Bytes); err != nil {
+	if err := n.reachElements(name, r, off, t.Bytes, t.Bytes); err != nil {
 		return Handle{}, err
 	}
 	h, id, _, err := n.BeginFetch(name, r.Rank, old)

@@ -52,7 +52,7 @@ func (e *Engine) GetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src,
 // askedGetAccumulate has the target's CPU combine src into its memory and send back what was there.
 func (n *device) askedGetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src, old mem.Range) error {
 	const name = "get-accumulate"
-	if err := n.reach(name, r, off, src.Bytes); err != nil {
+	if err := n.reachElements(name, r, off, src.Bytes, t.Bytes); err != nil {
 		return err
 	}
 	most := min(n.Payload, n.Slot) / t.Bytes * t.Bytes

@@ -24,7 +24,7 @@ func TestForcedWayThatIsNone(t *testing.T) {
 		poor   bool
 		why    []string // nil: it can be
 	}{
-		{bulk: "superpipe", limit: little, why: []string{"PGAS_BULK=superpipe", "4194304", "6291456", "PGAS_MAX_PINNED"}},
+		{bulk: "superpipe", limit: little, why: []string{"PGAS_BULK=superpipe", "4.0 MiB", "6.0 MiB", "PGAS_MAX_PINNED"}},
 		{bulk: "flat", limit: little, why: []string{"PGAS_BULK=flat"}},
 		{bulk: "lease", limit: little, why: []string{"PGAS_BULK=lease", "PGAS_MAX_PINNED"}},
 		{bulk: "lease", leases: -1, why: []string{"PGAS_BULK=lease", "PGAS_LEASES=-1"}},

@@ -60,18 +60,24 @@ func (n *device) exposeHosed(r mem.Range) (uint32, error) {
 	return id, err
 }
 
-// withdrawHosed ends what exposeHosed began, and this rank's use of the other members' parts. If ctx ends before the others have let
-// go of it, it stays registered.
-func (n *device) withdrawHosed(ctx context.Context, id uint32, others []Remote) error {
+// withdrawHosed ends what exposeHosed began. If ctx ends before the others have let go of it, it stays registered.
+func (n *device) withdrawHosed(ctx context.Context, id uint32) error {
+	n.exposed.Forget(hoseKey(id))
+	return n.hoses.Withdraw(ctx, id)
+}
+
+// leaveHosed ends this rank's use of those of the members' parts that are in buckets, whatever its own part is: their owners wait for it.
+func (n *device) leaveHosed(ctx context.Context, others []Remote) error {
 	var fars []*hose.Far
 	for i := range others {
-		if far := others[i].hosed; far != nil {
+		if far := others[i].hosed; far != nil && !far.Bare() {
 			fars = append(fars, far)
 		}
 	}
-	n.hoses.Leave(fars)
-	n.exposed.Forget(hoseKey(id))
-	return n.hoses.Withdraw(ctx, id)
+	if len(fars) == 0 {
+		return nil
+	}
+	return n.hoses.Leave(ctx, fars)
 }
 
 // FixBuckets has this rank ask for buckets of so many bytes, a power of two, in all memory that it reaches through buckets for the

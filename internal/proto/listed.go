@@ -138,7 +138,7 @@ func (l *list) clear() {
 }
 
 func (l *list) add(r *Remote, off int, x uint64, index int, old mem.Range) error {
-	if err := l.n.reach(l.name, r, off, l.t.Bytes); err != nil {
+	if err := l.n.reachElements(l.name, r, off, l.t.Bytes, l.t.Bytes); err != nil {
 		return err
 	}
 	if l.len == mostListed {

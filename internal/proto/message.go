@@ -64,7 +64,7 @@ func answered(bytes int, ok bool) (int, uint8) {
 // askedAtomic has the target's CPU perform an atomic and returns the old value.
 func (n *device) askedAtomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y uint64) (uint64, error) {
 	name := op.Fetch()
-	if err := n.reach(name, r, off, t.Bytes); err != nil {
+	if err := n.reachElements(name, r, off, t.Bytes, t.Bytes); err != nil {
 		return 0, err
 	}
 	k, err := n.Keep(name, r.Rank, false, true)
@@ -83,7 +83,7 @@ func (n *device) askedAtomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y u
 // askedAccumulate has the target's CPU combine src into its memory; it returns when src may be reused.
 func (n *device) askedAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
 	m := messages{name: "accumulate", kind: errand.ToAccumulate, op: op, t: t, r: r, off: off}
-	if err := n.reach(m.name, r, off, src.Bytes); err != nil {
+	if err := n.reachElements(m.name, r, off, src.Bytes, t.Bytes); err != nil {
 		return err
 	}
 	if n.gathers(false, src) {

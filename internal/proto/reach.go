@@ -45,11 +45,17 @@ func (n *device) connected(op string, r *Remote, off, bytes int) error {
 
 // reachWord is reach for a 64-bit atomic, which must lie on an 8-byte boundary: some NICs never answer otherwise.
 func (n *device) reachWord(op string, r *Remote, off int) error {
-	if err := n.reach(op, r, off, 8); err != nil {
+	return n.reachElements(op, r, off, 8, 8)
+}
+
+// reachElements is reach for atomics on elements of size bytes, a power of two, each of which must lie at a multiple of that: a CPU's
+// atomics want it, and what is made of an atomic on the word around the element would lose what lies beyond that. Go's own memory always does.
+func (n *device) reachElements(op string, r *Remote, off, bytes, size int) error {
+	if err := n.reach(op, r, off, bytes); err != nil {
 		return err
 	}
-	if (r.raddr+uint64(off))&7 != 0 {
-		return transport.NewOpError(op, r.Rank, errAlign)
+	if at := r.raddr + uint64(off); at&uint64(size-1) != 0 {
+		return transport.NewOpError(op, r.Rank, fmt.Errorf("%w: %d bytes at %#x", errAlign, size, at))
 	}
 	return nil
 }
@@ -57,7 +63,7 @@ func (n *device) reachWord(op string, r *Remote, off int) error {
 var (
 	errNoKey  = errors.New("the rank has not registered this memory with its NIC, since it was to be mapped, and here it is not mapped")
 	errBounds = errors.New("outside of the exposed memory")
-	errAlign  = errors.New("an atomic at an address that is not a multiple of 8")
+	errAlign  = errors.New("an atomic on an element that does not lie at a multiple of its size")
 )
 
 // What the NIC brings into slots or messages is copied to its destination when it is there: where that cannot be written

@@ -106,7 +106,8 @@ func Caller() string {
 func (r *record) where() string { return Where(r.pcs[:r.n]) }
 
 // Where returns file:line of the innermost call that is not the library's own, nor one of Go's packages that a program hands its
-// memory to, of return addresses as runtime.Callers gives them; "" where there are none. It takes microseconds.
+// memory to, of return addresses as runtime.Callers gives them; "" where there are none, or all are the library's own, which has goroutines
+// that no call of the program's began. It takes microseconds.
 func Where(pcs []uintptr) string {
 	if len(pcs) == 0 {
 		return ""
@@ -114,6 +115,9 @@ func Where(pcs []uintptr) string {
 	frames := runtime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
+		if !more && f.Function == "runtime.goexit" {
+			return ""
+		}
 		if !more || !inLibrary(f.Function, f.File) && !inGo(f.Function) {
 			return shortFile(f.File) + ":" + strconv.Itoa(f.Line)
 		}

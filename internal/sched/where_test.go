@@ -25,6 +25,12 @@ func TestWhereIsTheProgram(t *testing.T) {
 		require.True(t, strings.HasPrefix(l, "sched/where_test.go:"), l)
 	}
 	require.Empty(t, Where(nil))
+	end := make(chan string)
+	go func(pcs []uintptr) { // as in a goroutine of the library's own
+		n := runtime.Callers(0, pcs)
+		end <- Where(pcs[n-1 : n])
+	}(make([]uintptr, 32))
+	require.Empty(t, <-end, "where a goroutine ends is no place of a program's")
 	for function, want := range map[string]bool{
 		"runtime.memmove": true, "slices.insertionSortOrdered[...]": true, "encoding/binary.Read": true, "sync/atomic.AddInt64": true,
 		"main.main": false, "gopgas/sync.Broadcast[...]": false, "example.com/sort.Sort": false, "sorted.Sort": false,

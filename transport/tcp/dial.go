@@ -192,7 +192,7 @@ func (d *domain) dial(to address, peer int) (ep transport.EP, again bool, err er
 			}
 			continue
 		}
-		if !d.begin(conn) {
+		if !d.beginCall(conn) {
 			return ep, false, transport.ErrClosed
 		}
 		ep, err = d.callOver(conn.(*net.TCPConn), to, peer)
@@ -399,8 +399,20 @@ func (d *domain) listLocked() {
 	d.open.Store(&open)
 }
 
-// begin notes a connection that is in its handshake, so that Close can end it, unless the domain is closed. Where
-// there are too many the oldest makes room.
+// beginCall notes a call of this rank that is in its handshake, so that Close can end it, unless the domain is closed. No stranger's
+// call takes its place, and there are no more of them than ranks.
+func (d *domain) beginCall(c net.Conn) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stop.Load() {
+		_ = c.Close()
+		return false
+	}
+	d.dialed = append(d.dialed, c)
+	return true
+}
+
+// begin is beginCall for who has called this rank. Where there are too many the oldest makes room.
 func (d *domain) begin(c net.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -423,7 +435,9 @@ const moreYoung = 32
 func (d *domain) grown(c net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if i := slices.Index(d.young, c); i >= 0 {
-		d.young = slices.Delete(d.young, i, i+1)
+	for _, list := range [...]*[]net.Conn{&d.young, &d.dialed} {
+		if i := slices.Index(*list, c); i >= 0 {
+			*list = slices.Delete(*list, i, i+1)
+		}
 	}
 }

@@ -54,7 +54,8 @@ type domain struct {
 
 	mu     sync.Mutex
 	all    map[*link]struct{} // whose reader has not returned
-	young  []net.Conn         // in the handshake, oldest first
+	young  []net.Conn         // who has called, in the handshake, oldest first
+	dialed []net.Conn         // this rank's own calls in the handshake
 	mirror *link              // the far end of the connection with the own rank
 	calls  []*call            // by rank: a connection being made
 	last   []uint32           // by rank: the newest incarnation
@@ -298,8 +299,8 @@ func (d *domain) Close() error {
 	for l := range d.all {
 		links = append(links, l)
 	}
-	young := d.young
-	d.young = nil
+	young := append(d.young, d.dialed...)
+	d.young, d.dialed = nil, nil
 	d.mu.Unlock()
 	if !first {
 		return transport.ErrClosed

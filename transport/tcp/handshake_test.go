@@ -190,6 +190,46 @@ func TestStrangeServers(t *testing.T) {
 	require.ErrorIs(t, err, errOtherSecret)
 }
 
+// TestStrangersAndOwnCall: however many strangers call, this rank's own call to another one goes on, and ends as that one answers.
+func TestStrangersAndOwnCall(t *testing.T) {
+	a := openRank(t, 0, 2, Config{FailureTimeout: testPatience}, transport.Config{})
+	begun, answer := make(chan struct{}), make(chan struct{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() { // rank 1, who takes a while
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		close(begun)
+		<-answer
+		_, _ = c.Write((&wire.Challenge{Verdict: wire.OtherJob}).Append(nil))
+	}()
+	addr := address{rank: 1, instance: 5, places: []netip.AddrPort{netip.MustParseAddrPort(l.Addr().String())}}.append(nil)
+	result := make(chan error)
+	go func() {
+		_, err := a.Connect(t.Context(), 1, addr)
+		result <- err
+	}()
+	<-begun
+	for range 3 * (moreYoung + 4) {
+		knock(t, a)
+	}
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.young) == moreYoung+4 && len(a.dialed) == 1
+	}, testPatience, time.Millisecond)
+	time.Sleep(10 * time.Millisecond) // the last of them push others out
+	close(answer)
+	require.ErrorIs(t, <-result, errOtherJob)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	require.Empty(t, a.dialed)
+}
+
 // TestSlowStrangers holds more connections open than there is room for, none of which says enough. Ranks get in
 // all the same, and in the end the strangers are gone.
 func TestSlowStrangers(t *testing.T) {
