@@ -39,7 +39,8 @@
 //
 // # Progress
 //
-// One-sided operations on ranks of the same node are loads and stores and need nobody's help. Init sets GOMAXPROCS
+// One-sided operations on ranks of the same node are loads and stores and need nobody's help; a goroutine that looks for deaths five times
+// a second has them fail when their target is gone. Init sets GOMAXPROCS
 // to the cores plus one, unless the environment sets it, so that the library's own goroutines are served while
 // every core computes.
 //

@@ -145,6 +145,7 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, err
 	}
 	w.start.over(func(rank int, why string) { (&handler{w: w}).PeerGone(rank, why) })
+	w.tellDeaths()
 	return w, nil
 }
 
