@@ -30,6 +30,13 @@ type namedCall struct {
 	call func() error
 }
 
+// Each rank has an area of its own in each part, since what several put without order between them would be a race: the first part of it for
+// puts, the other for atomics.
+const (
+	areaLen   = 256
+	atomicsAt = 128
+)
+
 // newOneSided makes them. Counters and locks that live on the target are of teams whose first member it is. Collective.
 func newOneSided(ctx context.Context, w *pgas.World) (*oneSided, error) {
 	x := &oneSided{w: w}
@@ -39,11 +46,11 @@ func newOneSided(ctx context.Context, w *pgas.World) (*oneSided, error) {
 		}
 		return nil
 	}
-	win, err := window.AllocateConfig[int64](ctx, w.Team(), 256, window.Config{})
+	win, err := window.Allocate[int64](ctx, w.Team(), areaLen*w.Size())
 	if err != nil {
 		return nil, at(err, "window")
 	}
-	locked, err := window.AllocateConfig[int64](ctx, w.Team(), 256, window.Config{Epochs: true})
+	locked, err := window.AllocateConfig[int64](ctx, w.Team(), 8, window.Config{Epochs: true})
 	if err != nil {
 		return nil, at(err, "window with epochs")
 	}
@@ -88,7 +95,7 @@ func newOneSided(ctx context.Context, w *pgas.World) (*oneSided, error) {
 		if err != nil {
 			return nil, at(err, "rwlock")
 		}
-		calls := append(onWindow(ctx, win, sigs, target), onArrays(ctx, array, cyclic, matrix, target)...)
+		calls := append(onWindow(ctx, win, sigs, w.Rank(), target), onArrays(ctx, array, cyclic, matrix, w.Rank(), target)...)
 		calls = append(calls, onHome(ctx, counter, lock, rw, locked, event, sigs, target)...)
 		if target == dead {
 			x.calls = calls
@@ -99,56 +106,60 @@ func newOneSided(ctx context.Context, w *pgas.World) (*oneSided, error) {
 	return x, w.Barrier(ctx)
 }
 
-func onWindow(ctx context.Context, win *window.Window[int64], sigs *pgsync.Signals, target int) []namedCall {
+func onWindow(ctx context.Context, win *window.Window[int64], sigs *pgsync.Signals, me, target int) []namedCall {
+	area := areaLen * me
+	cell := area + atomicsAt
 	one, many := make([]int64, 1), make([]int64, 100)
 	old := new(int64)
 	wait := func(h window.Handle, err error) error { return errors.Join(err, h.Wait(ctx)) }
 	waits := func(hs window.Handles, err error) error { return errors.Join(err, hs.Wait(ctx)) }
 	value := func(_ int64, err error) error { return err }
-	at := func(i int) (int, int) { return target, i }
-	strip := []window.Piece{{Target: target, Section: window.Packed(4, 5, 10)}}
+	at := func(i int) (int, int) { return target, area + i }
+	cells := func(i int) (int, int) { return target, cell + i }
+	strip := []window.Piece{{Target: target, Disp: area, Section: window.Packed(4, 5, 10)}}
 	flushed := func(err error) error { return errors.Join(err, win.Flush(target)) } // what completes by a flush may be reported there
 	return []namedCall{
-		{"put of one", func() error { return flushed(win.Put(target, 3, one)) }},
-		{"put", func() error { return flushed(win.Put(target, 3, many)) }},
-		{"get of one", func() error { return win.Get(target, 3, one) }},
-		{"get", func() error { return win.Get(target, 3, many) }},
-		{"put-nb of one", func() error { return flushed(wait(win.PutNB(target, 3, one))) }},
-		{"put-nb", func() error { return flushed(wait(win.PutNB(target, 3, many))) }},
-		{"get-nb of one", func() error { return wait(win.GetNB(target, 3, one)) }},
-		{"get-nb", func() error { return wait(win.GetNB(target, 3, many)) }},
+		{"put of one", func() error { return flushed(win.Put(target, area+3, one)) }},
+		{"put", func() error { return flushed(win.Put(target, area+3, many)) }},
+		{"get of one", func() error { return win.Get(target, area+3, one) }},
+		{"get", func() error { return win.Get(target, area+3, many) }},
+		{"put-nb of one", func() error { return flushed(wait(win.PutNB(target, area+3, one))) }},
+		{"put-nb", func() error { return flushed(wait(win.PutNB(target, area+3, many))) }},
+		{"get-nb of one", func() error { return wait(win.GetNB(target, area+3, one)) }},
+		{"get-nb", func() error { return wait(win.GetNB(target, area+3, many)) }},
 		{"flush", func() error { return win.Flush(target) }},
 		{"flush with a context", func() error { return win.FlushContext(ctx, target) }},
-		{"put-section", func() error { return flushed(win.PutSection(target, 0, many, window.Packed(4, 5, 10))) }},
-		{"get-section", func() error { return win.GetSection(target, 0, many, window.Packed(4, 5, 10)) }},
+		{"put-section", func() error { return flushed(win.PutSection(target, area, many, window.Packed(4, 5, 10))) }},
+		{"get-section", func() error { return win.GetSection(target, area, many, window.Packed(4, 5, 10)) }},
 		{"put-sections", func() error { return flushed(win.PutSections(many, strip)) }},
 		{"get-sections", func() error { return win.GetSections(many, strip) }},
 		{"put-sections-nb", func() error { return flushed(waits(win.PutSectionsNB(many, strip))) }},
 		{"get-sections-nb", func() error { return waits(win.GetSectionsNB(many, strip)) }},
-		{"put-indexed", func() error { return flushed(win.PutIndexed(target, []int{7, 50}, many[:20])) }},
-		{"get-indexed", func() error { return win.GetIndexed(target, []int{7, 50}, many[:20]) }},
+		{"put-indexed", func() error { return flushed(win.PutIndexed(target, []int{area + 7, area + 50}, many[:20])) }},
+		{"get-indexed", func() error { return win.GetIndexed(target, []int{area + 7, area + 50}, many[:20]) }},
 		{"scatter", func() error { return flushed(win.Scatter(many, at)) }},
 		{"gather", func() error { return win.Gather(many, at) }},
-		{"accumulate", func() error { return flushed(window.Accumulate(win, target, 0, many, pgsync.Sum)) }},
-		{"get-accumulate", func() error { return window.GetAccumulate(win, target, 0, many, many, pgsync.Sum) }},
-		{"scatter-accumulate", func() error { return flushed(window.ScatterAccumulate(win, at, many, pgsync.Xor)) }},
-		{"gather-accumulate", func() error { return window.GatherAccumulate(win, at, many, many, pgsync.Sum) }},
-		{"fetch-add", func() error { return value(window.FetchAdd(win, target, 0, 1)) }},
-		{"swap", func() error { return value(window.Swap(win, target, 0, 1)) }},
-		{"compare-swap", func() error { return value(window.CompareSwap(win, target, 0, 1, 2)) }},
-		{"fetch-and", func() error { return value(window.FetchAnd(win, target, 0, 1)) }},
-		{"fetch-or", func() error { return value(window.FetchOr(win, target, 0, 1)) }},
-		{"fetch-xor", func() error { return value(window.FetchXor(win, target, 0, 1)) }},
-		{"fetch-add-nb", func() error { return wait(window.FetchAddNB(win, target, 0, 1, old)) }},
-		{"swap-nb", func() error { return wait(window.SwapNB(win, target, 0, 1, old)) }},
-		{"put-signal", func() error { return flushed(win.PutSignal(target, 0, many, sigs.Signal(0), 1)) }},
-		{"put-signal-add", func() error { return flushed(win.PutSignalAdd(target, 0, many, sigs.Signal(0), 1)) }},
+		{"accumulate", func() error { return flushed(window.Accumulate(win, target, cell, many, pgsync.Sum)) }},
+		{"get-accumulate", func() error { return window.GetAccumulate(win, target, cell, many, many, pgsync.Sum) }},
+		{"scatter-accumulate", func() error { return flushed(window.ScatterAccumulate(win, cells, many, pgsync.Xor)) }},
+		{"gather-accumulate", func() error { return window.GatherAccumulate(win, cells, many, many, pgsync.Sum) }},
+		{"fetch-add", func() error { return value(window.FetchAdd(win, target, cell, 1)) }},
+		{"swap", func() error { return value(window.Swap(win, target, cell, 1)) }},
+		{"compare-swap", func() error { return value(window.CompareSwap(win, target, cell, 1, 2)) }},
+		{"fetch-and", func() error { return value(window.FetchAnd(win, target, cell, 1)) }},
+		{"fetch-or", func() error { return value(window.FetchOr(win, target, cell, 1)) }},
+		{"fetch-xor", func() error { return value(window.FetchXor(win, target, cell, 1)) }},
+		{"fetch-add-nb", func() error { return wait(window.FetchAddNB(win, target, cell, 1, old)) }},
+		{"swap-nb", func() error { return wait(window.SwapNB(win, target, cell, 1, old)) }},
+		{"put-signal", func() error { return flushed(win.PutSignal(target, area, many, sigs.Signal(0), 1)) }},
+		{"put-signal-add", func() error { return flushed(win.PutSignalAdd(target, area, many, sigs.Signal(0), 1)) }},
 	}
 }
 
-func onArrays(ctx context.Context, array, cyclic *pgas.Array[int64], matrix *pgas.Matrix[int64], target int) []namedCall {
+func onArrays(ctx context.Context, array, cyclic *pgas.Array[int64], matrix *pgas.Matrix[int64], me, target int) []namedCall {
 	lo, _ := array.Range(target)
-	many := make([]int64, 40)
+	lo += 16 * me // an area as in the window
+	many := make([]int64, 8)
 	value := func(_ int64, err error) error { return err }
 	return []namedCall{
 		{"array at", func() error { return value(array.At(lo)) }},
@@ -156,8 +167,8 @@ func onArrays(ctx context.Context, array, cyclic *pgas.Array[int64], matrix *pga
 		{"array put", func() error { return errors.Join(array.Put(lo, many), array.Window().Flush(target)) }},
 		{"array get", func() error { return array.Get(lo, many) }},
 		{"cyclic array at", func() error { return value(cyclic.At(target)) }},
-		{"array fetch-add", func() error { return value(pgas.FetchAdd(array, lo, 1)) }},
-		{"array compare-swap", func() error { return value(pgas.CompareSwap(array, lo, 1, 2)) }},
+		{"array fetch-add", func() error { return value(pgas.FetchAdd(array, lo+8, 1)) }},
+		{"array compare-swap", func() error { return value(pgas.CompareSwap(array, lo+8, 1, 2)) }},
 		{"array get-nb", func() error {
 			hs, err := array.GetNB(lo, many)
 			return errors.Join(err, hs.Wait(ctx))
