@@ -24,7 +24,8 @@
 // Init finds the launcher (pgasrun, a PMI-1 process manager, or none: then the world has one rank), exchanges
 // what the ranks must know of each other, and maps the memory of those on the same node. Close is collective: it
 // waits for all ranks and gives everything back. A rank that ends otherwise is gone, and every call of the others
-// that needs it returns an error wrapping ErrPeerGone within a second. A World is a value: a process joins
+// that needs it returns an error wrapping ErrPeerGone within a second. Survivors who go on in a team of their own (Team.Survivors) close the
+// world in good order when all of them have come to that, and end with exit code 0. A World is a value: a process joins
 // its launcher's job once, and may have several worlds of its own; package pgastest runs one with all its ranks in a test.
 // After Close every call on what belonged to the world returns ErrClosed.
 //
@@ -39,7 +40,8 @@
 //
 // # Progress
 //
-// One-sided operations on ranks of the same node are loads and stores and need nobody's help. Init sets GOMAXPROCS
+// One-sided operations on ranks of the same node are loads and stores and need nobody's help; a goroutine that looks for deaths five times
+// a second has them fail when their target is gone. Init sets GOMAXPROCS
 // to the cores plus one, unless the environment sets it, so that the library's own goroutines are served while
 // every core computes.
 //

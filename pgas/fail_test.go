@@ -70,8 +70,8 @@ var waiting = map[string]func(ctx context.Context, th things) error{
 	"close": func(ctx context.Context, th things) error { return th.w.Close(ctx) },
 }
 
-// onNIC are calls that need the dead rank where its memory is not mapped. They are repeated until they fail, since they may
-// be done before it dies.
+// onNIC are calls that need the dead rank's NIC, each in a world of its own: they are under way when it dies. They are repeated until they
+// fail, since they may be done before it dies.
 var onNIC = map[string]func(ctx context.Context, th things) error{
 	"flush": func(ctx context.Context, th things) error {
 		return errors.Join(th.win.Put(dead, th.w.Rank()*20_000, make([]int64, 20_000)), th.win.Flush(dead))

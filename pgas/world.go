@@ -145,6 +145,7 @@ func Assemble(ctx context.Context, cfg Config, p Parts) (*World, error) {
 		return nil, err
 	}
 	w.start.over(func(rank int, why string) { (&handler{w: w}).PeerGone(rank, why) })
+	w.tellDeaths()
 	return w, nil
 }
 
@@ -305,7 +306,10 @@ func (w *World) Abort(code int, why string) {
 
 // Close leaves the world in good order: it waits for all ranks, then gives everything back. Collective. After an
 // error the rank is taken for gone by the others. It comes after all other calls of this rank, whichever goroutine
-// makes them: what they use may be unmapped under them. If registrations were refused, and transfers copied for that, it says so once.
+// makes them: what they use may be unmapped under them. A rank that waits in Close is still there for the others' one-sided calls.
+//
+// Where ranks are gone, Close returns an error that wraps ErrPeerGone, unless the program has gone on without all of them (Team.Survivors): then
+// it waits for those who live, and returns nil. If registrations were refused, and transfers copied for that, it says so once.
 func (w *World) Close(ctx context.Context) error {
 	if w.closed.Swap(true) {
 		return transport.NewOpError("close", -1, transport.ErrClosed)
@@ -314,6 +318,11 @@ func (w *World) Close(ctx context.Context) error {
 	err := w.team.DrainWorld(ctx) // what was started and not waited for
 	if err == nil {
 		err = w.team.Meet(ctx, "close", 0)
+	}
+	if err != nil && w.team.GoesOn() {
+		if err = w.team.Farewell(ctx); err == nil {
+			return w.leaveSurvivors()
+		}
 	}
 	var races error
 	if err == nil {
@@ -341,6 +350,21 @@ func (w *World) Close(ctx context.Context) error {
 	w.team.Quit()
 	w.engine.Part() // whoever waits or hears news from here on must not look at shared memory
 	return errors.Join(races, w.recorder.close(), w.shower.close(), w.job.Close(), w.check.Free(), w.team.Heap().Close(), w.engine.Close())
+}
+
+// leaveSurvivors ends this rank's part when all who live have closed their worlds too. Its memory stays: some may be reading what was agreed.
+func (w *World) leaveSurvivors() error {
+	w.engine.Peers.Leave()
+	w.left = true
+	_ = w.check.End() // the dead had their part in it
+	w.team.Quit()
+	for _, f := range w.stop {
+		f()
+	}
+	w.engine.Part()
+	err := errors.Join(w.recorder.close(), w.shower.close(), w.job.Close())
+	w.engine.Abandon()
+	return err
 }
 
 // leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading.

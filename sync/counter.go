@@ -32,8 +32,12 @@ func NewCounter(ctx context.Context, t *Team) (*Counter, error) {
 
 // Next adds n and returns the value before: the caller owns [v, v+n).
 func (c *Counter) Next(n int64) (int64, error) {
+	const op = "counter"
 	if c.home == nil {
-		return 0, transport.NewOpError("counter", -1, transport.ErrClosed)
+		return 0, transport.NewOpError(op, -1, transport.ErrClosed)
+	}
+	if err := c.t.e.Gone(op, c.home[0].Rank); err != nil {
+		return 0, err
 	}
 	if n != 0 {
 		c.race.Release(0, 0, racecheck.CarryDone)

@@ -47,6 +47,9 @@ func (e *Event) Post(target int, n uint64) error {
 		return transport.NewOpError(op, target, fmt.Errorf("%w: target %d of a team of %d", ErrMember, target, len(e.peers)))
 	}
 	r := &e.peers[target]
+	if err := e.t.e.Gone(op, r.Rank); err != nil {
+		return err
+	}
 	if err := e.t.e.Order(r); err != nil {
 		return err
 	}

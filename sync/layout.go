@@ -79,6 +79,9 @@ type core struct {
 type running struct {
 	started atomic.Int64 // calls begun by Start that have not ended
 	quit    atomic.Bool  // the world ends without the others
+
+	mu      sync.Mutex   // guards the field below
+	without map[int]bool // ranks that a team of survivors has left out
 }
 
 // next numbers a call and gives it its place in the queue of its lane: calls take the lanes in turn, so that all

@@ -98,6 +98,9 @@ func (g Signal) Set(target int, v uint64) error {
 	if err != nil {
 		return err
 	}
+	if err := g.s.t.e.Gone("signal", r.Rank); err != nil {
+		return err
+	}
 	g.s.race.Release(target, g.off/signalBytes, racecheck.CarryAll)
 	return g.s.t.e.Store64(r, g.off, v)
 }
@@ -110,6 +113,9 @@ func (g Signal) Add(target int, v uint64) error {
 		return err
 	}
 	e := g.s.t.e
+	if err := e.Gone("signal", r.Rank); err != nil {
+		return err
+	}
 	if err := e.Order(r); err != nil {
 		return err
 	}

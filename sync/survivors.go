@@ -15,7 +15,8 @@ import (
 
 // Survivors returns the team of t's members that live, in t's order: the way to go on after a collective has
 // ended with transport.ErrPeerGone. All living members call it and get teams of the same members; members that die
-// meanwhile are left out, and nobody waits for them. It works on a team whose collectives do so no more, and waits for those
+// meanwhile are left out, and nobody waits for them. Who has called it goes on without the dead: its world closes in good order when all
+// who live have closed theirs, unless others die. It works on a team whose collectives do so no more, and waits for those
 // that this rank has started. The team t itself is of no more use than before. When ctx ends first, call it again.
 //
 // It takes two agreements (package agree), and between them an exchange of a message between any two members, twice.
@@ -59,6 +60,9 @@ func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, er
 	if !alive.Has(t.me) {
 		return nil, nil, false, agree.ErrTakenForGone
 	}
+	if !alive.Vote {
+		return nil, nil, false, fmt.Errorf("%w: another member closes its world", ErrMismatch)
+	}
 	members := alive.Members(len(t.ranks))
 	x := &survivors{t: t, members: members, turn: t.core.table.Epoch() << 8}
 	for _, m := range members {
@@ -68,6 +72,7 @@ func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, er
 	// Who could not make its part says so, and then nobody keeps his.
 	still, err := t.core.table.Agree(ctx, made == nil)
 	if err == nil && still.Vote && slices.Equal(still.Set, alive.Set) {
+		t.goOn(members)
 		return nt, nil, false, nil
 	}
 	if nt != nil {

@@ -16,8 +16,8 @@ import (
 // ordered and flushed like a Put, and returns when src may be reused.
 func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op) error {
 	if w.cpu && uint(target) < uint(len(w.parts)) && op < atom.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 {
-		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp && accumulates[T](op) {
-			accumulate(p[disp:disp+len(src)], src, op)
+		if p, n := w.parts[target].direct(); uint(disp) < n && uint(len(src)) <= n-uint(disp) && accumulates[T](op) {
+			accumulate(p.s[disp:disp+len(src)], src, op)
 			return nil
 		}
 	}
@@ -143,6 +143,9 @@ func (w *core) accumulate(target, disp int, src mem.Range, n int, op Op) error {
 	if err := w.accumulable(op); err != nil || n == 0 {
 		return transport.NewOpError("accumulate", w.remotes[target].Rank, err)
 	}
+	if err := w.gone("accumulate", target); err != nil {
+		return err
+	}
 	if w.race != nil {
 		return w.checkedUpdate("accumulate", op, target, disp, src, mem.Range{}, racecheck.ByFlush)
 	}
@@ -162,6 +165,9 @@ func GetAccumulate[T pgsync.Number](w *Window[T], target, disp int, src, old []T
 	}
 	if err := w.accumulable(op); err != nil || len(src) == 0 {
 		return transport.NewOpError(name, r.Rank, err)
+	}
+	if err := w.gone(name, target); err != nil {
+		return err
 	}
 	if w.race != nil {
 		return w.checkedUpdate(name, op, target, disp, w.near(mem.Of(src)), w.near(mem.Of(old)), racecheck.AtReturn)

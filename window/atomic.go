@@ -13,8 +13,8 @@ type Op = pgsync.Op
 // cell returns the target's element if it is mapped and atomics are the CPU's, else nil.
 func (w *Window[T]) cell(target, disp int) *T {
 	if w.cpu && uint(target) < uint(len(w.parts)) {
-		if p := w.parts[target].s; uint(disp) < uint(len(p)) {
-			return &p[disp]
+		if p, n := w.parts[target].direct(); uint(disp) < n {
+			return p.at(disp)
 		}
 	}
 	return nil
@@ -23,6 +23,9 @@ func (w *Window[T]) cell(target, disp int) *T {
 // atomic asks the engine.
 func (w *core) atomic(op atom.Op, target, disp int, x, y uint64) (uint64, error) {
 	if err := w.check(op.Fetch(), target, disp, 1); err != nil {
+		return 0, err
+	}
+	if err := w.gone(op.Fetch(), target); err != nil {
 		return 0, err
 	}
 	if w.race != nil {

@@ -53,8 +53,12 @@
 //     transfer has ended. Blocking data-path calls take none: one that ended early would leave its buffer with the NIC, and
 //     the program without a handle to ask. Who needs a limit takes PutNB, GetNB, FetchAddNB and their like with Handle.Wait,
 //     and FlushContext. A dead rank makes every call that needs it return *pgas.OpError wrapping transport.ErrPeerGone.
-//     A put, get, atomic or flush through a NIC needs it, and so does every wait for it. Over mapped memory a put, get, atomic or flush needs
-//     nothing of it: it goes on to reach what the rank has left, until the window is freed; World.Failed tells who is gone.
+//     A put, get, atomic or flush needs its target, whatever the path, and so does every wait. Over mapped memory a call that is made in the
+//     first moments, before the death is known here, may still return nil: its data is for nobody. Within a second of the death all report
+//     it, the flush of an earlier put too. FlushAll and Fence need all members that have a part; calls to those that live go on to work.
+//   - What a dead rank has left stays mapped until the window is freed. A View of its part, and Shared, are memory and know nothing of
+//     deaths: they go on to read and write it, and are the way to save what is there. World.Failed tells who is gone.
+//   - A rank that waits in World.Close is not gone: the others reach its parts as before, until they close too.
 //
 // # Errors
 //
@@ -63,6 +67,8 @@
 // types with pointers are refused when the window is made: the garbage collector would not see the copies.
 //
 // # Cost
+//
+// That a target lives costs a call to mapped memory nothing: who learns of a death shuts the way that calls take (W1).
 //
 // A part that the NIC has no room to register is exposed all the same: in buckets that are registered on demand, or, where the NIC has told no
 // limit beforehand, through its owner's CPU alone. What works on other parts works there, and takes longer.
@@ -78,8 +84,9 @@
 //
 // # Invariants
 //
-//   - W1: a part is used directly if and only if its slice in the table of parts is not empty; the empty slice means:
-//     ask the engine. This is the only choice of a path outside internal/proto.
+//   - W1: a part is used directly by calls if and only if it has usable elements in the table of parts; none means: ask the engine.
+//     This is the only choice of a path outside internal/proto. Calls load the number atomically. The end of the owner makes it 0,
+//     and takes nothing away from a copy under way.
 //   - W2: after Free, and after the world's end, every part's slice is empty, so a View left over panics as a slice does, and touches nothing.
 //   - W3: the word of a member's lock is changed by atomics only, and names its exclusive holder; the counts of posts and
 //     completions have one writer each and only grow.

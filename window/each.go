@@ -60,7 +60,10 @@ func (w *Window[T]) cells(at func(i int) (target, disp int), count int) bool {
 	}
 	for i := range count {
 		target, disp := at(i)
-		if uint(target) >= uint(len(w.parts)) || uint(disp) >= uint(len(w.parts[target].s)) {
+		if uint(target) >= uint(len(w.parts)) {
+			return false
+		}
+		if _, n := w.parts[target].direct(); uint(disp) >= n {
 			return false
 		}
 	}
@@ -92,6 +95,9 @@ func (w *core) accumulateAt(name string, at func(i int) (target, disp int), src,
 		if err := w.check(name, target, disp, 1); err != nil {
 			return err
 		}
+	}
+	if err := w.goneAt(name, count, at); err != nil {
+		return err
 	}
 	if w.race != nil {
 		return w.checkedEach(name, op, count, at, src, old)

@@ -131,6 +131,9 @@ func (w *core) tell(op string, members []int, counts []uint64, which int) error 
 		n := counts[m]
 		p.mu.Unlock()
 		w.race.Told(m, which)
+		if err := w.e.Gone(op, p.ctl[m].Rank); err != nil {
+			return err
+		}
 		if err := w.e.Store64(&p.ctl[m], groupOff+groupWords*w.team.Rank()+which, n); err != nil {
 			return transport.NewOpError(op, p.ctl[m].Rank, err)
 		}

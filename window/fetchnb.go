@@ -92,6 +92,9 @@ func (w *core) atomicNB(op atom.Op, target, disp int, x, y uint64, old mem.Range
 	if old.Bytes == 0 {
 		return Handle{}, transport.NewOpError(op.Fetch(), r.Rank, fmt.Errorf("%w: the pointer for the old value is nil", ErrRange))
 	}
+	if err := w.gone(op.Fetch(), target); err != nil {
+		return Handle{}, err
+	}
 	old = w.near(old)
 	if w.race != nil {
 		return w.checkedAtomicNB(op, target, disp, x, y, old)

@@ -53,7 +53,7 @@ func (w *Window[T]) GetSectionNB(target, disp int, dst []T, s Section) (Handles,
 // PutSectionsNB begins a PutSections. src belongs to the library until the handles are done; what is short is copied on the way, so
 // that there is none for it. It may wait for room on the NIC, and allocates a handle for each long row.
 func (w *Window[T]) PutSectionsNB(src []T, pieces []Piece) (Handles, error) {
-	if w.direct != 0 {
+	if w.direct.Load() != 0 {
 		return nil, w.PutSections(src, pieces)
 	}
 	return w.beginSections(true, "put-sections", w.near(mem.Of(src)), pieces)
@@ -62,7 +62,7 @@ func (w *Window[T]) PutSectionsNB(src []T, pieces []Piece) (Handles, error) {
 // GetSectionsNB begins a GetSections. dst belongs to the library until the handles are done. It may wait for room on the NIC, and
 // allocates a handle for each long row and each stretch of short ones from one target. On an error nothing is under way.
 func (w *Window[T]) GetSectionsNB(dst []T, pieces []Piece) (Handles, error) {
-	if w.direct != 0 {
+	if w.direct.Load() != 0 {
 		return nil, w.GetSections(dst, pieces)
 	}
 	return w.beginSections(false, "get-sections", w.near(mem.Of(dst)), pieces)
@@ -72,6 +72,9 @@ func (w *Window[T]) GetSectionsNB(dst []T, pieces []Piece) (Handles, error) {
 func (w *core) beginSections(put bool, op string, near mem.Range, pieces []Piece) (Handles, error) {
 	count, err := w.pieces(op, near.Bytes/w.elem.Bytes, pieces)
 	if err != nil || count == 0 {
+		return nil, err
+	}
+	if err := w.gonePieces(op, pieces); err != nil {
 		return nil, err
 	}
 	c := cursor{pieces: pieces}

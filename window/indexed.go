@@ -51,6 +51,9 @@ func (w *Window[T]) PutIndexed(target int, disps []int, src []T) error {
 		}
 		return nil
 	}
+	if err := w.gone(op, target); err != nil {
+		return err
+	}
 	if w.race != nil {
 		w.checkRuns(true, op, len(disps), w.shares(target, disps, block), w.near(mem.Of(src)))
 	}
@@ -77,6 +80,9 @@ func (w *Window[T]) GetIndexed(target int, disps []int, dst []T) error {
 			}
 		}
 		return nil
+	}
+	if err := w.gone(op, target); err != nil {
+		return err
 	}
 	if w.race != nil {
 		w.checkRuns(false, op, len(disps), w.shares(target, disps, block), w.near(mem.Of(dst)))
@@ -134,7 +140,7 @@ func (w *Window[T]) Gather(dst []T, at func(i int) (target, disp int)) error {
 	return w.e.GetRuns(op, len(dst), w.spread(at), w.near(mem.Of(dst)))
 }
 
-// places verifies all places before anything moves, and reports whether all parts are used directly.
+// places verifies all places before anything moves, and reports whether all parts are used directly. Else nobody that they are with is gone.
 func (w *core) places(op string, n int, at func(i int) (target, disp int)) (direct bool, err error) {
 	for i := range n {
 		target, disp := at(i)
@@ -142,7 +148,24 @@ func (w *core) places(op string, n int, at func(i int) (target, disp int)) (dire
 			return false, err
 		}
 	}
-	return w.direct != 0, nil
+	if w.direct.Load() != 0 {
+		return true, nil
+	}
+	return false, w.goneAt(op, n, at)
+}
+
+// goneAt is gone for all places, which have been checked.
+func (w *core) goneAt(op string, n int, at func(i int) (target, disp int)) error {
+	if !w.e.Peers.AnyGone() {
+		return nil
+	}
+	for i := range n {
+		target, _ := at(i)
+		if err := w.gone(op, target); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // spread are the pieces of a scatter or gather.

@@ -188,12 +188,18 @@ func (w *Window[T]) UnlockAll() error {
 
 // lockAtomic performs an atomic on a member's lock word.
 func (w *core) lockAtomic(target int, op atom.Op, x, y uint64) (lockWord, error) {
+	if err := w.e.Gone("lock", w.ep.ctl[target].Rank); err != nil {
+		return 0, err
+	}
 	old, err := w.e.Atomic(op, atom.Word64(), &w.ep.ctl[target], lockOff, x, y)
 	return lockWord(old), err
 }
 
 // tryLock takes a lock if it can be had, and returns the word that it saw.
 func (w *core) tryLock(target int, kind LockKind, announced bool) (ok bool, seen lockWord, err error) {
+	if err := w.e.Gone("lock", w.ep.ctl[target].Rank); err != nil {
+		return false, 0, err
+	}
 	word, err := w.e.Load64(&w.ep.ctl[target], lockOff)
 	for err == nil {
 		next, can := lockWord(word).take(kind, w.team.Rank(), announced)

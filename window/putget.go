@@ -14,15 +14,15 @@ import (
 // at the target after a Flush or Fence.
 func (w *Window[T]) Put(target, disp int, src []T) error {
 	if uint(target) < uint(len(w.parts)) {
-		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp {
+		if p, n := w.parts[target].direct(); uint(disp) < n && uint(len(src)) <= n-uint(disp) {
 			if len(src) == 1 {
-				p[disp] = src[0]
+				*p.at(disp) = src[0]
 				return nil
 			}
 			if long[T](len(src)) {
-				copyLong(p[disp:], src)
+				copyLong(p.s[disp:], src)
 			} else {
-				copy(p[disp:], src)
+				copy(p.s[disp:], src)
 			}
 			return nil
 		}
@@ -34,6 +34,9 @@ func (w *Window[T]) put(op string, target, disp int, src []T) error {
 	if err := w.check(op, target, disp, len(src)); err != nil || len(src) == 0 {
 		return err
 	}
+	if err := w.gone(op, target); err != nil {
+		return err
+	}
 	if w.race != nil {
 		w.race.Put(op, target, disp, len(src), w.near(mem.Of(src)), false)
 	}
@@ -43,15 +46,15 @@ func (w *Window[T]) put(op string, target, disp int, src []T) error {
 // Get copies the elements of target's part from disp on to dst and returns when they are there.
 func (w *Window[T]) Get(target, disp int, dst []T) error {
 	if uint(target) < uint(len(w.parts)) {
-		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(dst) <= len(p)-disp {
+		if p, n := w.parts[target].direct(); uint(disp) < n && uint(len(dst)) <= n-uint(disp) {
 			if len(dst) == 1 {
-				dst[0] = p[disp]
+				dst[0] = *p.at(disp)
 				return nil
 			}
 			if long[T](len(dst)) {
-				copyLong(dst, p[disp:])
+				copyLong(dst, p.s[disp:])
 			} else {
-				copy(dst, p[disp:])
+				copy(dst, p.s[disp:])
 			}
 			return nil
 		}
@@ -60,11 +63,15 @@ func (w *Window[T]) Get(target, disp int, dst []T) error {
 }
 
 func (w *Window[T]) get(target, disp int, dst []T) error {
-	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
+	const op = "get"
+	if err := w.check(op, target, disp, len(dst)); err != nil || len(dst) == 0 {
+		return err
+	}
+	if err := w.gone(op, target); err != nil {
 		return err
 	}
 	if w.race != nil {
-		w.race.Get("get", target, disp, len(dst), w.near(mem.Of(dst)), false)
+		w.race.Get(op, target, disp, len(dst), w.near(mem.Of(dst)), false)
 	}
 	return w.e.Get(&w.remotes[target], disp*w.elem.Bytes, w.near(mem.Of(dst)))
 }
@@ -87,15 +94,15 @@ func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
 	// A put whose source is copied on the way is done with it at once. This repeats Put, since a call of it would take as
 	// long as the copy.
 	if uint(target) < uint(len(w.parts)) {
-		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(src) <= len(p)-disp {
+		if p, n := w.parts[target].direct(); uint(disp) < n && uint(len(src)) <= n-uint(disp) {
 			if len(src) == 1 {
-				p[disp] = src[0]
+				*p.at(disp) = src[0]
 				return Handle{}, nil
 			}
 			if long[T](len(src)) {
-				copyLong(p[disp:], src)
+				copyLong(p.s[disp:], src)
 			} else {
-				copy(p[disp:], src)
+				copy(p.s[disp:], src)
 			}
 			return Handle{}, nil
 		}
@@ -105,6 +112,9 @@ func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
 
 func (w *Window[T]) putNB(target, disp int, src []T) (Handle, error) {
 	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
+		return Handle{}, err
+	}
+	if err := w.gone("put", target); err != nil {
 		return Handle{}, err
 	}
 	return w.startPut(target, disp, w.near(mem.Of(src)))
@@ -120,16 +130,19 @@ func (w *core) startPut(target, disp int, src mem.Range) (Handle, error) {
 // GetNB begins a Get. dst belongs to the library until the handle is done.
 func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 	if uint(target) < uint(len(w.parts)) {
-		if p := w.parts[target].s; uint(disp) < uint(len(p)) && len(dst) <= len(p)-disp {
+		if p, n := w.parts[target].direct(); uint(disp) < n && uint(len(dst)) <= n-uint(disp) {
 			if long[T](len(dst)) {
-				copyLong(dst, p[disp:])
+				copyLong(dst, p.s[disp:])
 			} else {
-				copy(dst, p[disp:])
+				copy(dst, p.s[disp:])
 			}
 			return Handle{}, nil
 		}
 	}
 	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
+		return Handle{}, err
+	}
+	if err := w.gone("get", target); err != nil {
 		return Handle{}, err
 	}
 	return w.startGet(target, disp, w.near(mem.Of(dst)))
@@ -150,7 +163,7 @@ func (w *core) startGet(target, disp int, dst mem.Range) (Handle, error) {
 //
 //go:noinline
 func (w *Window[T]) Flush(target int) error {
-	if uint(target) < w.direct {
+	if uint(target) < uint(w.direct.Load()) {
 		fullFence()
 		return nil
 	}
@@ -162,7 +175,10 @@ func (w *core) flush(target int) error {
 		return err
 	}
 	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
-	return w.e.Flush(&w.remotes[target])
+	if err := w.e.Flush(&w.remotes[target]); err != nil {
+		return err
+	}
+	return w.gone("flush", target)
 }
 
 // FlushContext is Flush with a limit: when ctx ends first it returns ctx's cause, and what is under way goes on; a later flush
@@ -175,16 +191,20 @@ func (w *Window[T]) FlushContext(ctx context.Context, target int) error {
 		return err
 	}
 	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
-	return nil
+	return w.gone("flush", target)
 }
 
-// FlushAll is Flush for every target.
+// FlushAll is Flush for every target that has a part.
 func (w *Window[T]) FlushAll() error {
-	if w.direct != 0 {
+	if w.direct.Load() != 0 {
 		fullFence()
 		return nil
 	}
-	return w.flushAll(context.Background(), "flush")
+	const op = "flush"
+	if err := w.flushAll(context.Background(), op); err != nil {
+		return err
+	}
+	return w.goneAny(op)
 }
 
 // flushAll flushes every target; it ends with ctx, too.
@@ -204,7 +224,7 @@ func (w *core) flushAll(ctx context.Context, op string) error {
 // Order makes earlier puts to target visible there before later ones; it does not wait where the transport keeps
 // the order of puts. It is what OpenSHMEM calls a fence.
 func (w *Window[T]) Order(target int) error {
-	if uint(target) < w.direct {
+	if uint(target) < uint(w.direct.Load()) {
 		storeFence()
 		return nil
 	}
@@ -233,7 +253,7 @@ func (w *Window[T]) Fence(ctx context.Context) error {
 
 // meet flushes everything and waits for all members, who must do the same with the same window.
 func (w *core) meet(ctx context.Context, op string) error {
-	if w.direct != 0 {
+	if w.direct.Load() != 0 {
 		fullFence()
 	} else if err := w.flushAll(ctx, op); err != nil {
 		return err

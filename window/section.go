@@ -100,7 +100,9 @@ func (w *core) run(target, disp, near int, s Section, i int) proto.Run {
 // mapped returns target's part if it is used directly.
 func (w *Window[T]) mapped(target int) []T {
 	if uint(target) < uint(len(w.parts)) {
-		return w.parts[target].s
+		if p, n := w.parts[target].direct(); n != 0 {
+			return p.s
+		}
 	}
 	return nil
 }
@@ -136,6 +138,9 @@ func (w *Window[T]) PutSection(target, disp int, src []T, s Section) error {
 		move(s.Rows, s.Cols, p, disp, s.Stride, s.Step, src, 0, s.NearStride, s.NearStep)
 		return nil
 	}
+	if err := w.gone(op, target); err != nil {
+		return err
+	}
 	run := func(i int) proto.Run { return w.run(target, disp, 0, s, i) }
 	if w.race != nil {
 		w.checkRuns(true, op, s.runs(), run, w.near(mem.Of(src)))
@@ -152,6 +157,9 @@ func (w *Window[T]) GetSection(target, disp int, dst []T, s Section) error {
 	if p := w.mapped(target); p != nil {
 		move(s.Rows, s.Cols, dst, 0, s.NearStride, s.NearStep, p, disp, s.Stride, s.Step)
 		return nil
+	}
+	if err := w.gone(op, target); err != nil {
+		return err
 	}
 	run := func(i int) proto.Run { return w.run(target, disp, 0, s, i) }
 	if w.race != nil {
@@ -174,11 +182,14 @@ func (w *Window[T]) PutSections(src []T, pieces []Piece) error {
 	if err != nil || count == 0 {
 		return err
 	}
-	if w.direct != 0 {
+	if w.direct.Load() != 0 {
 		for _, p := range pieces {
 			move(p.Rows, p.Cols, w.parts[p.Target].s, p.Disp, p.Stride, p.Step, src, p.Near, p.NearStride, p.NearStep)
 		}
 		return nil
+	}
+	if err := w.gonePieces(op, pieces); err != nil {
+		return err
 	}
 	if w.race != nil {
 		c := cursor{pieces: pieces}
@@ -195,11 +206,14 @@ func (w *Window[T]) GetSections(dst []T, pieces []Piece) error {
 	if err != nil || count == 0 {
 		return err
 	}
-	if w.direct != 0 {
+	if w.direct.Load() != 0 {
 		for _, p := range pieces {
 			move(p.Rows, p.Cols, dst, p.Near, p.NearStride, p.NearStep, w.parts[p.Target].s, p.Disp, p.Stride, p.Step)
 		}
 		return nil
+	}
+	if err := w.gonePieces(op, pieces); err != nil {
+		return err
 	}
 	if w.race != nil {
 		c := cursor{pieces: pieces}
@@ -221,6 +235,19 @@ func (w *core) pieces(op string, near int, pieces []Piece) (count int, err error
 		count += p.runs()
 	}
 	return count, nil
+}
+
+// gonePieces is gone for all that pieces move something to or from.
+func (w *core) gonePieces(op string, pieces []Piece) error {
+	for _, p := range pieces {
+		if p.runs() == 0 {
+			continue
+		}
+		if err := w.gone(op, p.Target); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cursor finds the piece that a run belongs to; it is asked for runs in ascending order, mostly.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -35,9 +36,6 @@ type Window[T any] struct {
 	core
 }
 
-// part is a member's memory if this process may touch it; an empty slice means: ask the engine (W1).
-type part[T any] struct{ s []T }
-
 // core is what does not depend on the element type.
 type core struct {
 	team    *pgsync.Team
@@ -46,7 +44,7 @@ type core struct {
 	local   mem.Range
 	shown   mem.Range // local as the program gets it: the race check sees its touches
 	elem    atom.Elem
-	direct  uint              // the number of members if every part is used directly and the window is not freed, else 0
+	direct  atomic.Uintptr    // the number of members if every part is used directly and the window is not freed, else 0
 	cpu     bool              // atomics are the CPU's
 	block   *symheap.Block    // of Allocate
 	xp      *proto.Exposure   // of Create
@@ -57,7 +55,7 @@ type core struct {
 	reached bool              // made by Dynamic.Reach: Free is local
 	way     *proto.Exposure   // of race, where another member attached the memory
 	freed   bool
-	forget  func() // takes back what happens at the world's end
+	forget  func() // takes back what happens at the world's end, and at deaths
 }
 
 // Allocate makes a window of n zeroed elements on every member, in the team's symmetric heap. Collective; n and T
@@ -182,23 +180,26 @@ func (w *Window[T]) open() {
 	for m := range w.remotes {
 		r := &w.remotes[m]
 		if r.Mapped.Bytes != 0 && use {
-			w.parts[m].s = mem.Slice[T](r.Mapped)
+			w.parts[m].open(mem.Slice[T](r.Mapped))
 		} else if r.Bytes != 0 {
 			direct = false
 		}
 	}
 	if direct && w.cpu { // else a flush is for the NIC's atomics, too
-		w.direct = uint(len(w.parts))
+		w.direct.Store(uintptr(len(w.parts)))
 	}
-	w.forget = w.e.AtEnd(w.shut)
+	end, deaths := w.e.AtEnd(w.shut), w.e.AtDeath(w.lose)
+	w.forget = func() { end(); deaths() }
+	w.lose() // who has died before is told to nobody any more
 }
 
 // shut ends all use of the window's memory (W2).
 func (w *Window[T]) shut() {
 	for m := range w.parts {
-		w.parts[m].s = nil
+		w.parts[m].shut()
 	}
-	w.freed, w.direct, w.local, w.shown = true, 0, mem.Range{}, mem.Range{}
+	w.direct.Store(0)
+	w.freed, w.local, w.shown = true, mem.Range{}, mem.Range{}
 }
 
 // strict reports whether every access is looked at.

@@ -86,6 +86,9 @@ func (l *Mutex) take() (bool, error) {
 
 // home performs an atomic on member 0's part.
 func (l *Mutex) home(op atom.Op, off int, x, y uint64) (uint64, error) {
+	if err := l.g.Engine.Gone("lock", l.peers[0].Rank); err != nil {
+		return 0, err
+	}
 	return l.g.Engine.Atomic(op, atom.Word64(), &l.peers[0], off, x, y)
 }
 

@@ -37,14 +37,8 @@ type Engine struct {
 	counts  counters
 	blocks  []Remote     // the rank blocks, by rank; set by Join
 	board   *seats.Board // of this node's registration helpers
-	ends    ends
-}
-
-// ends are what must happen before the memory is unmapped.
-type ends struct {
-	sync.Mutex // guards the fields; held for no call
-	calls      map[uint64]func()
-	last       uint64
+	ends    calls        // what must happen before the memory is unmapped
+	deaths  calls        // who is told when some rank is gone
 }
 
 // Config is what an Engine is made of.
@@ -144,31 +138,10 @@ func (e *Engine) Mapper() transport.Mapper { return e.mapper }
 // CountsMapped reports whether operations on mapped memory must go through the engine.
 func (e *Engine) CountsMapped() bool { return e.count }
 
-// AtEnd has f called when this rank leaves the world, before the memory is unmapped; the function that it returns takes that back.
-func (e *Engine) AtEnd(f func()) (forget func()) {
-	e.ends.Lock()
-	defer e.ends.Unlock()
-	if e.ends.calls == nil {
-		e.ends.calls = map[uint64]func(){}
-	}
-	e.ends.last++
-	id := e.ends.last
-	e.ends.calls[id] = f
-	return func() {
-		e.ends.Lock()
-		defer e.ends.Unlock()
-		delete(e.ends.calls, id)
-	}
-}
-
 // Part ends what runs beside the program and takes this rank's waits and its table of peers out of shared memory, so
 // that the memory can be unmapped. Afterwards nothing but Close may be called. The peers have agreed to part too.
 func (e *Engine) Part() {
-	e.ends.Lock()
-	calls := e.ends.calls
-	e.ends.calls = nil
-	e.ends.Unlock()
-	for _, f := range calls {
+	for _, f := range e.ends.takeAll() {
 		f()
 	}
 	if n := e.nic(); n != nil {

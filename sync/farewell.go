@@ -1,0 +1,102 @@
+package pgsync
+
+import (
+	"context"
+	"time"
+
+	"gopgas/internal/agree"
+	"gopgas/internal/peers"
+)
+
+// goOn notes that the program goes on without the members of t that are not among members: it has made a team of the others.
+func (t *Team) goOn(members []int) {
+	r := t.core.running
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.without == nil {
+		r.without = map[int]bool{}
+	}
+	kept := make(map[int]bool, len(members))
+	for _, m := range members {
+		kept[m] = true
+	}
+	for m, rank := range t.ranks {
+		if !kept[m] {
+			r.without[rank] = true
+		}
+	}
+}
+
+// foreseen reports whether the program goes on without a rank.
+func (r *running) foreseen(rank int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.without[rank]
+}
+
+// unforeseen returns the error of a member that is gone and without which the program has not gone on; nil if there is none.
+func (t *Team) unforeseen() error {
+	for _, rank := range t.ranks {
+		if err := t.e.Peers.Check(rank); err != nil && !t.core.running.foreseen(rank) {
+			return err
+		}
+	}
+	return nil
+}
+
+// GoesOn reports whether members are gone and the program goes on without every one of them, in teams of Survivors. It is for the composition
+// root, as is Farewell.
+func (t *Team) GoesOn() bool { return t.e.Peers.AnyGone() && t.unforeseen() == nil }
+
+// farewellLook is how often Farewell looks for deaths that nobody has gone on without.
+const farewellLook = 50 * time.Millisecond
+
+// Farewell waits until all members who live have called it: to each other they have not ended before. It is the end of a program of which GoesOn
+// is true. A death that the program has not gone on without ends it with an error, as it ends all other waits.
+//
+// It takes two agreements. Who has come through the first one knows who has come here, as all others do; ends from then on are no news, but
+// that work was done and its rank has left. Ranks leave after the second one, which nobody comes through before all have come through the first.
+func (t *Team) Farewell(ctx context.Context) error {
+	const op = "close"
+	here, err := t.gather(ctx)
+	if err == nil {
+		err = t.missed(here)
+	}
+	if err == nil {
+		_, err = t.core.table.Agree(ctx, false)
+	}
+	return t.waitError(op, -1, err)
+}
+
+// gather agrees on who has called Farewell.
+func (t *Team) gather(ctx context.Context) (agree.Verdict, error) {
+	for {
+		if err := t.unforeseen(); err != nil { // it is in no agreement, perhaps, and may keep others from coming here
+			return agree.Verdict{}, err
+		}
+		look, cancel := t.e.Sched.WithTimeout(ctx, farewellLook)
+		here, err := t.core.table.Agree(look, false) // who makes a team of survivors meanwhile votes yes, and sees that it has come too late
+		again := err != nil && look.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !again {
+			return here, err
+		}
+	}
+}
+
+// missed returns the error of a member without which the program has not gone on, and which is not here: the same for all.
+func (t *Team) missed(here agree.Verdict) error {
+	if !here.Has(t.me) {
+		return agree.ErrTakenForGone
+	}
+	for m, rank := range t.ranks {
+		if here.Has(m) || t.core.running.foreseen(rank) {
+			continue
+		}
+		if err := t.e.Peers.Check(rank); err != nil {
+			return err
+		}
+		return &peers.Gone{Rank: rank, How: "has ended, as others have found"}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	"gopgas/window"
+)
+
+// TestDeathShutsTheDirectWay: calls stop to use a part directly when its owner is gone, and no other part. A view of it stays, with what the owner
+// has left; so does a window that was made when the death was known already. Survivors' windows are as fast as any.
+func TestDeathShutsTheDirectWay(t *testing.T) {
+	const dead = 2
+	var ready, told sync.WaitGroup
+	ready.Add(4)
+	told.Add(3)
+	errs := pgastest.Errors(t, 4, pgastest.Config{TimeLimit: 20 * time.Second}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int](ctx, w.Team(), 10)
+		require.NoError(t, err)
+		own, err := w.Team().Split(ctx, w.Rank()%2, 0)
+		require.NoError(t, err)
+		half, err := window.Allocate[int](ctx, own, 10)
+		require.NoError(t, err)
+		win.Local()[7] = 100 + w.Rank()
+		require.NoError(t, win.Fence(ctx))
+		ready.Done()
+		ready.Wait()
+		if w.Rank() == dead {
+			return errors.New("made up")
+		}
+		require.Eventually(t, func() bool { part, flush := window.Direct(win, dead); return !part && !flush }, time.Second, time.Millisecond)
+		for _, r := range []int{0, 1, 3} {
+			part, _ := window.Direct(win, r)
+			require.True(t, part, "rank %d lives", r)
+			require.NoError(t, errors.Join(win.Put(r, w.Rank(), []int{1}), win.Flush(r)))
+		}
+		require.ErrorIs(t, win.Put(dead, 0, []int{1}), pgas.ErrPeerGone)
+		require.ErrorIs(t, win.FlushAll(), pgas.ErrPeerGone)
+		require.ErrorIs(t, win.Put(dead, 10, []int{1}), window.ErrRange, "a mistake is still one")
+		require.NoError(t, win.Put(dead, 0, nil), "nothing needs nobody")
+		v, ok := win.View(dead)
+		require.True(t, ok)
+		require.Equal(t, 100+dead, v.Load(7))
+		if _, flush := window.Direct(half, 0); w.Rank()%2 != dead%2 {
+			require.True(t, flush, "its members all live")
+			require.NoError(t, half.FlushAll())
+		} else {
+			require.ErrorIs(t, half.FlushAll(), pgas.ErrPeerGone)
+		}
+		team, err := w.Team().Survivors(ctx)
+		require.NoError(t, err)
+		fast, err := window.Allocate[int](ctx, team, 10)
+		require.NoError(t, err)
+		for m := range team.Size() {
+			part, flush := window.Direct(fast, m)
+			require.True(t, part && flush, "member %d", m)
+		}
+		told.Done()
+		told.Wait()
+		return nil
+	})
+	for r, err := range errs {
+		if r == dead {
+			require.ErrorContains(t, err, "made up")
+		} else {
+			require.NoError(t, err, "rank %d", r)
+		}
+	}
+}
