@@ -151,7 +151,7 @@ func (w *core) lockEach(ctx context.Context) error {
 				return nil
 			}
 			m := (first + i) % n
-			ok, _, err := w.tryLock(m, LockShared, false)
+			ok, err := w.tryFree(m, LockShared)
 			if ok {
 				continue
 			}
@@ -195,6 +195,21 @@ func (w *core) lockAtomic(target int, op atom.Op, x, y uint64) (lockWord, error)
 // tryLock takes a lock if it can be had, and returns the word that it saw.
 func (w *core) tryLock(target int, kind LockKind, announced bool) (ok bool, seen lockWord, err error) {
 	word, err := w.e.Load64(&w.ep.ctl[target], lockOff)
+	if err != nil {
+		return false, 0, err
+	}
+	return w.lockFrom(target, kind, announced, word)
+}
+
+// tryFree is tryLock for who has not announced itself and takes the lock for free: where it is, that saves a look at it, which may be
+// a way to another machine and back, and where it is not the look is what the attempt brings.
+func (w *core) tryFree(target int, kind LockKind) (ok bool, err error) {
+	ok, _, err = w.lockFrom(target, kind, false, 0)
+	return ok, err
+}
+
+// lockFrom is tryLock for who believes that the lock's word is word.
+func (w *core) lockFrom(target int, kind LockKind, announced bool, word uint64) (ok bool, seen lockWord, err error) {
 	for err == nil {
 		next, can := lockWord(word).take(kind, w.team.Rank(), announced)
 		if !can {
@@ -213,7 +228,7 @@ func (w *core) tryLock(target int, kind LockKind, announced bool) (ok bool, seen
 func (w *core) lockOne(ctx context.Context, target int, kind LockKind) error {
 	const op = "lock"
 	rank := w.remotes[target].Rank
-	ok, _, err := w.tryLock(target, kind, false)
+	ok, err := w.tryFree(target, kind)
 	if err != nil || ok {
 		return err
 	}

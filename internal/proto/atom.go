@@ -88,7 +88,12 @@ func (e *Engine) Accumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem
 
 // nicAccumulate is Accumulate where the path is not the CPU's.
 func (e *Engine) nicAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
-	if n := e.nic(); n.wayTo(r, op, t) == byMessage || n.Caps.AtomicsCPU && n.Payload != 0 {
+	n := e.nic()
+	w := n.wayTo(r, op, t)
+	switch {
+	case w == native && src.Bytes == t.Bytes:
+		return n.add(r, off, src.Bits())
+	case w == byMessage || n.Caps.AtomicsCPU && n.Payload != 0:
 		return n.askedAccumulate(op, t, r, off, src)
 	}
 	for at := 0; at < src.Bytes; at += t.Bytes {
@@ -97,6 +102,21 @@ func (e *Engine) nicAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src 
 		}
 	}
 	return nil
+}
+
+// add posts the accumulate of one word, which the NIC performs by itself: what was there nobody wants to know.
+func (n *device) add(r *Remote, off int, v uint64) error {
+	const name = "accumulate"
+	if err := n.reachWord(name, r, off); err != nil {
+		return err
+	}
+	id, err := n.take(name, PathNICAtomic, r.Rank, 8, false)
+	if err != nil {
+		return err
+	}
+	op, _ := n.Lay(id, transport.OpFetchAdd, 0, 8, r.raddr+uint64(off), r.rkey)
+	op.Arg0 = v
+	return n.PostLaid(name, id)
 }
 
 // way is how a NIC performs an atomic.
