@@ -114,8 +114,12 @@ func (w *Window[T]) Unlock(target int) error {
 	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
 	w.race.LockGiven(target, kind == LockExclusive)
 	// A transfer that failed is reported; the lock is released all the same.
-	err = w.e.Flush(&w.remotes[target])
-	return errors.Join(err, w.unlockOne(target, kind))
+	r := &w.remotes[target]
+	if w.e.Before(r, &p.ctl[target]) { // one wait for both
+		err = w.unlockOne(target, kind)
+		return errors.Join(w.e.Flush(r), err)
+	}
+	return errors.Join(w.e.Flush(r), w.unlockOne(target, kind))
 }
 
 // LockAll opens an access epoch to all members, by a shared lock of each. While it waits for one it holds none.

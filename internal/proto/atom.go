@@ -114,9 +114,18 @@ func (n *device) add(r *Remote, off int, v uint64) error {
 	if err != nil {
 		return err
 	}
+	n.Add(id)
 	op, _ := n.Lay(id, transport.OpFetchAdd, 0, 8, r.raddr+uint64(off), r.rkey)
 	op.Arg0 = v
 	return n.PostLaid(name, id)
+}
+
+// Before reports whether all that this rank has under way to data's rank is done there before an atomic on word, of the same rank, that is
+// posted now, whatever breaks meanwhile: sums that the NIC performs, and nothing else. What is a put could be put once more, and a get
+// be brought, after the atomic.
+func (e *Engine) Before(data, word *Remote) bool {
+	n := e.nic()
+	return n != nil && data.Mapped.Bytes == 0 && !word.cpuAtomics() && n.wayTo(word, atom.Sum, atom.Word64()) == native && n.OnlyAdds(data.Rank)
 }
 
 // way is how a NIC performs an atomic.
