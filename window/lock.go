@@ -114,8 +114,12 @@ func (w *Window[T]) Unlock(target int) error {
 	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
 	w.race.LockGiven(target, kind == LockExclusive)
 	// A transfer that failed is reported; the lock is released all the same.
-	err = w.e.Flush(&w.remotes[target])
-	return errors.Join(err, w.unlockOne(target, kind))
+	r := &w.remotes[target]
+	if w.e.Before(r, &p.ctl[target]) { // one wait for both
+		err = w.unlockOne(target, kind)
+		return errors.Join(w.e.Flush(r), err)
+	}
+	return errors.Join(w.e.Flush(r), w.unlockOne(target, kind))
 }
 
 // LockAll opens an access epoch to all members, by a shared lock of each. While it waits for one it holds none.
@@ -151,7 +155,7 @@ func (w *core) lockEach(ctx context.Context) error {
 				return nil
 			}
 			m := (first + i) % n
-			ok, _, err := w.tryLock(m, LockShared, false)
+			ok, err := w.tryFree(m, LockShared)
 			if ok {
 				continue
 			}
@@ -201,6 +205,21 @@ func (w *core) tryLock(target int, kind LockKind, announced bool) (ok bool, seen
 		return false, 0, err
 	}
 	word, err := w.e.Load64(&w.ep.ctl[target], lockOff)
+	if err != nil {
+		return false, 0, err
+	}
+	return w.lockFrom(target, kind, announced, word)
+}
+
+// tryFree is tryLock for who has not announced itself and takes the lock for free: where it is, that saves a look at it, which may be
+// a way to another machine and back, and where it is not the look is what the attempt brings.
+func (w *core) tryFree(target int, kind LockKind) (ok bool, err error) {
+	ok, _, err = w.lockFrom(target, kind, false, 0)
+	return ok, err
+}
+
+// lockFrom is tryLock for who believes that the lock's word is word.
+func (w *core) lockFrom(target int, kind LockKind, announced bool, word uint64) (ok bool, seen lockWord, err error) {
 	for err == nil {
 		next, can := lockWord(word).take(kind, w.team.Rank(), announced)
 		if !can {
@@ -219,7 +238,7 @@ func (w *core) tryLock(target int, kind LockKind, announced bool) (ok bool, seen
 func (w *core) lockOne(ctx context.Context, target int, kind LockKind) error {
 	const op = "lock"
 	rank := w.remotes[target].Rank
-	ok, _, err := w.tryLock(target, kind, false)
+	ok, err := w.tryFree(target, kind)
 	if err != nil || ok {
 		return err
 	}

@@ -43,6 +43,7 @@ type Piece struct {
 	Awaited bool      // the same, and it has no transfer: who has posted it waits for nothing else
 	Tied    bool      // its owner lets go of something under the lock when it ends
 	Piped   bool      // it is a pipe's, or a measurement's
+	Adds    bool      // it is an atomic for whose result nobody waits
 
 	fetch    bool // a non-blocking atomic
 	slot     int32
@@ -177,7 +178,7 @@ func (t *Table) Free(id int32) {
 		p.Awaited, p.err = false, nil
 		mem.Publish(&p.over, 0)
 	}
-	p.Dst, p.slot, p.Keep, p.Tries, p.Piped, p.fetch = mem.Range{}, -1, false, 0, false, false
+	p.Dst, p.slot, p.Keep, p.Tries, p.Piped, p.Adds, p.fetch = mem.Range{}, -1, false, 0, false, false, false
 	t.free = append(t.free, id)
 }
 

@@ -24,6 +24,7 @@ type endpoint struct {
 	entered atomic.Uint64 // operations that the NIC was given, or is being given; the newest one's Seq
 	left    atomic.Uint64 // of these, those that it has reported or has not taken; written under NIC.mu
 	pending atomic.Uint64 // pieces in flight, and what Began has counted; written under NIC.mu
+	adding  uint64        // of the pieces, those that Add marks; under NIC.mu
 	asked   atomic.Int64  // of these, requests that the target's CPU performs
 	begun   atomic.Int64  // of these, what Began has counted
 	refused atomic.Bool   // the last attempt to connect has failed
@@ -171,6 +172,32 @@ func (n *NIC) Pending(rank int) bool { return n.ends[rank].pending.Load() != 0 }
 func (n *NIC) Ordered(rank int) bool {
 	e := &n.ends[rank]
 	return n.Caps.OrderedWrites && e.asked.Load() == 0 && e.begun.Load() == 0
+}
+
+// Add marks piece id, which is the caller's, as an atomic for whose result nobody waits.
+func (n *NIC) Add(id int32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.table.Piece(id)
+	p.Adds = true
+	n.ends[p.Rank].adding++
+}
+
+// addedLocked ends what Add has begun, for a piece that ends; any other it leaves alone.
+func (n *NIC) addedLocked(id int32) {
+	if p := n.table.Piece(id); p.Adds {
+		p.Adds = false
+		n.ends[p.Rank].adding--
+	}
+}
+
+// OnlyAdds reports whether nothing of this rank is in flight to rank but what Add has marked, and the NIC keeps it before what is posted
+// now: which then needs no flush between, since what is an atomic is never posted again behind it (N4).
+func (n *NIC) OnlyAdds(rank int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := &n.ends[rank]
+	return n.Caps.OrderedWrites && e.pending.Load() == e.adding
 }
 
 // Began counts something against rank that is more than pieces: until Ended flushes wait for it, and nothing is ordered behind it.

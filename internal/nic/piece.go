@@ -55,6 +55,7 @@ func (n *NIC) Abandon(id int32) {
 	n.client.Landed(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.addedLocked(id)
 	n.ends[n.table.Piece(id).Rank].endedLocked()
 	if n.table.Untie(id) {
 		n.client.LetGoLocked(id)

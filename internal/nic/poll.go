@@ -132,6 +132,7 @@ func (n *NIC) settleLocked(id int32, err error) (inner uint64, piped bool) {
 	if n.table.Untie(id) {
 		n.client.LetGoLocked(id)
 	}
+	n.addedLocked(id)
 	p := n.table.Piece(id)
 	inner, piped = p.Inner, p.Piped
 	rank, tell, loose := n.table.Settle(id, err)

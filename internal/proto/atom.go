@@ -88,7 +88,12 @@ func (e *Engine) Accumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem
 
 // nicAccumulate is Accumulate where the path is not the CPU's.
 func (e *Engine) nicAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
-	if n := e.nic(); n.wayTo(r, op, t) == byMessage || n.Caps.AtomicsCPU && n.Payload != 0 {
+	n := e.nic()
+	w := n.wayTo(r, op, t)
+	switch {
+	case w == native && src.Bytes == t.Bytes:
+		return n.add(r, off, src.Bits())
+	case w == byMessage || n.Caps.AtomicsCPU && n.Payload != 0:
 		return n.askedAccumulate(op, t, r, off, src)
 	}
 	for at := 0; at < src.Bytes; at += t.Bytes {
@@ -97,6 +102,30 @@ func (e *Engine) nicAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src 
 		}
 	}
 	return nil
+}
+
+// add posts the accumulate of one word, which the NIC performs by itself: what was there nobody wants to know.
+func (n *device) add(r *Remote, off int, v uint64) error {
+	const name = "accumulate"
+	if err := n.reachWord(name, r, off); err != nil {
+		return err
+	}
+	id, err := n.take(name, PathNICAtomic, r.Rank, 8, false)
+	if err != nil {
+		return err
+	}
+	n.Add(id)
+	op, _ := n.Lay(id, transport.OpFetchAdd, 0, 8, r.raddr+uint64(off), r.rkey)
+	op.Arg0 = v
+	return n.PostLaid(name, id)
+}
+
+// Before reports whether all that this rank has under way to data's rank is done there before an atomic on word, of the same rank, that is
+// posted now, whatever breaks meanwhile: sums that the NIC performs, and nothing else. What is a put could be put once more, and a get
+// be brought, after the atomic.
+func (e *Engine) Before(data, word *Remote) bool {
+	n := e.nic()
+	return n != nil && data.Mapped.Bytes == 0 && !word.cpuAtomics() && n.wayTo(word, atom.Sum, atom.Word64()) == native && n.OnlyAdds(data.Rank)
 }
 
 // way is how a NIC performs an atomic.

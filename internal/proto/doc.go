@@ -40,7 +40,7 @@
 // where it would have no core of its own there is none. What
 // may lie on a stack is neither registered nor piped; it goes through slots.
 //
-// What goes by message to the target's CPU with a payload (an accumulate, a put to bare memory) asks too: past the copy the NIC gathers each
+// What goes by message to the target's CPU with a payload (an accumulate of several words, a put to bare memory) asks too: past the copy the NIC gathers each
 // message from a header and the user's memory. That is lent until the answer is here, since a message may have to be sent again.
 //
 // # Memory larger than what may be registered

@@ -96,7 +96,7 @@ type link struct {
 	blocked   bool // the socket took no more: only the sender sends
 	failed    bool // the socket takes nothing any more
 	wrote     bool // something was sent since the last tick
-	vec       [8][]byte
+	vec       [callSegs][]byte
 	wn        int
 	werr      error
 	silent    int // ticks since something was heard

@@ -10,8 +10,10 @@ import (
 // Sizes of the way out.
 const (
 	copyMost   = 4096     // payloads up to here are copied into the batch; longer ones are sent from where they lie
-	batchBytes = 96 << 10 // requests are added to a batch up to here
-	batchSegs  = 24
+	batchBytes = 96 << 10 // requests are added to a batch while it has fewer bytes in its buffer,
+	longBytes  = 4 << 20  // fewer in all, about what a socket takes at once,
+	batchSegs  = 24       // and fewer segments,
+	callSegs   = 8        // of which one system call takes so many: package unix would allocate for more
 	postBytes  = 64 << 10 // batches above this are left to the sender, so that Post does not copy them
 	keepBytes  = 256 << 10
 )
@@ -36,6 +38,12 @@ type batch struct {
 }
 
 func (b *batch) empty() bool { return b.at == len(b.segs) }
+
+// takesMore reports whether another request may join the batch. What lies elsewhere is not copied, so much of it may: a socket that is given
+// a piece at a time costs the sender a system call, and Go's runtime the loss of a thread, for each.
+func (b *batch) takesMore() bool {
+	return len(b.buf) < batchBytes && b.bytes < longBytes && len(b.segs) < batchSegs
+}
 
 // tail returns the segment that more bytes of buf are added to.
 func (b *batch) tail() *segment {
@@ -232,7 +240,7 @@ func (l *link) fillLocked() bool {
 
 // requestsLocked encodes requests as long as they may go and the batch has room.
 func (l *link) requestsLocked() {
-	for l.next < l.tail && !l.notReady && !l.bad && l.pend.bytes < batchBytes && len(l.pend.segs) < batchSegs {
+	for l.next < l.tail && !l.notReady && !l.bad && l.pend.takesMore() {
 		s := &l.ring[l.next%uint64(len(l.ring))]
 		if s.op.Flags&transport.FlagFence != 0 && l.done < s.fetches {
 			return

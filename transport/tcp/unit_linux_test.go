@@ -85,6 +85,40 @@ func TestBatches(t *testing.T) {
 	l.mu.Unlock()
 }
 
+// TestLongBatch: long puts that were posted one by one while somebody was sending go out together.
+func TestLongBatch(t *testing.T) {
+	a, b, l := twoRanks(t, Config{})
+	l.mu.Lock()
+	for l.writing {
+		l.mu.Unlock()
+		runtime.Gosched()
+		l.mu.Lock()
+	}
+	l.writing = true
+	l.mu.Unlock()
+	const puts, bytes = 6, 64 << 10
+	for range puts {
+		n, err := a.Post([]transport.Op{a.op(transport.OpWrite, l, b, 0, 0, bytes)})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+	l.mu.Lock()
+	before := l.next
+	require.True(t, l.fillLocked())
+	require.Equal(t, uint64(puts), l.next-before, "requests in one batch")
+	require.Len(t, l.vector(), callSegs, "pieces of one system call")
+	l.writing = false
+	l.mu.Unlock()
+	l.flush()
+	for range puts {
+		c := a.await(t, func(transport.Completion) bool { return true })
+		require.Equal(t, transport.StatusOK, c.Status)
+	}
+	for _, full := range []batch{{bytes: longBytes}, {buf: make([]byte, batchBytes)}, {segs: make([]segment, batchSegs)}} {
+		require.False(t, full.takesMore())
+	}
+}
+
 // TestNoAllocations: C6, for each kind, inline and from where it lies.
 func TestNoAllocations(t *testing.T) {
 	if raceBuild {
