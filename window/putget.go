@@ -143,7 +143,7 @@ func (w *core) startGet(target, disp int, dst mem.Range) (Handle, error) {
 }
 
 // Flush returns when all earlier puts and accumulates of this rank to target are visible there. Its error may be
-// that of an earlier put to the target.
+// that of an earlier put to the target, of which the first flush is told. To a target that is gone, and was put to through a NIC, every flush fails.
 //
 // It would inline, but in a frame of its own the fence's word shares no line with the caller's variables, whose loads
 // then need not wait for it: 1.5 ns less after a Put.
@@ -162,7 +162,10 @@ func (w *core) flush(target int) error {
 		return err
 	}
 	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
-	return w.e.Flush(&w.remotes[target])
+	if err := w.e.Flush(&w.remotes[target]); err != nil {
+		return err
+	}
+	return w.e.Lost(&w.remotes[target])
 }
 
 // FlushContext is Flush with a limit: when ctx ends first it returns ctx's cause, and what is under way goes on; a later flush
@@ -175,7 +178,7 @@ func (w *Window[T]) FlushContext(ctx context.Context, target int) error {
 		return err
 	}
 	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
-	return nil
+	return w.e.Lost(&w.remotes[target])
 }
 
 // FlushAll is Flush for every target.
@@ -184,7 +187,15 @@ func (w *Window[T]) FlushAll() error {
 		fullFence()
 		return nil
 	}
-	return w.flushAll(context.Background(), "flush")
+	if err := w.flushAll(context.Background(), "flush"); err != nil {
+		return err
+	}
+	for m := range w.remotes {
+		if err := w.e.Lost(&w.remotes[m]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // flushAll flushes every target; it ends with ctx, too.

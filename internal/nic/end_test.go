@@ -147,6 +147,9 @@ func TestPeerGone(t *testing.T) {
 	err := n.Flush(t.Context(), 1)
 	require.ErrorIs(t, err, transport.ErrPeerGone)
 	require.ErrorIs(t, n.peers.Check(1), transport.ErrPeerGone)
+	require.NoError(t, n.Flush(t.Context(), 1), "it is told once")
+	require.ErrorIs(t, n.Lost("flush", 1), transport.ErrPeerGone)
+	require.NoError(t, n.Lost("flush", 2))
 	require.ErrorIs(t, n.WaitUntil("wait", 1, func() bool { return false }), transport.ErrPeerGone)
 	l.mu.Lock()
 	require.ErrorIs(t, l.cause, transport.ErrPeerGone)
@@ -164,6 +167,9 @@ func TestPeerGone(t *testing.T) {
 	go func() { late <- n.WaitUntil("wait", 2, func() bool { return false }) }()
 	n.peers.MarkGone(2, peers.Exited(1))
 	require.ErrorIs(t, <-late, transport.ErrPeerGone)
+	require.ErrorIs(t, n.Lost("flush", 2), transport.ErrPeerGone)
+	n.peers.MarkGone(0, peers.Exited(1))
+	require.NoError(t, n.Lost("flush", 0), "nothing was ever put there")
 }
 
 // TestQuitEndsWaits (N3), of handles too, and of what runs beside.

@@ -108,6 +108,15 @@ func (n *NIC) Flush(ctx context.Context, rank int) error {
 	return n.explain("flush", rank, transport.NewOpError("flush", rank, err))
 }
 
+// Lost is the error of a rank that is gone and with which this one has had a connection; nil: it is not, or nothing was ever put there. A flush tells one
+// error, of whatever failed, to whoever comes first (N2): who asks whether his own puts are there asks this, too.
+func (n *NIC) Lost(op string, rank int) error {
+	if gone := n.peers.Check(rank); gone != nil && n.ends[rank].ep.Load() != 0 {
+		return transport.NewOpError(op, rank, gone)
+	}
+	return nil
+}
+
 // Idle reports whether nothing of this rank is in flight to anybody, or held back, and no failure is left that nobody was told of.
 func (n *NIC) Idle() bool {
 	n.mu.Lock()

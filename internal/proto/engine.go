@@ -338,6 +338,15 @@ func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	return err
 }
 
+// Lost is what a flush says to whoever asks whether the puts to the member's memory are there, if it went well otherwise: that the member is gone,
+// whoever was told of that before. nil: it is not, nothing was ever put there by a NIC, or it is mapped.
+func (e *Engine) Lost(r *Remote) error {
+	if n := e.nic(); n != nil && r.Mapped.Bytes == 0 {
+		return n.Lost("flush", r.Rank)
+	}
+	return nil
+}
+
 // Quiet returns when nothing of this rank is in flight to anybody, with the first failure not yet reported.
 func (e *Engine) Quiet() error {
 	if e.nic() == nil {
