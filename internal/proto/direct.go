@@ -307,11 +307,16 @@ func (e *Engine) putNB(r *Remote, off int, src mem.Range) (Handle, error) {
 	return Handle{}, n.putLater(nic.OpPut, r, off, src)
 }
 
-// registerExposed registers memory that others may use. Where the NIC refuses, what is registered for this rank's own
-// transfers and not in use makes room.
+// registerExposed registers memory that others may use.
 func (n *device) registerExposed(r mem.Range, a transport.Access) (transport.Region, error) {
+	return n.registerBeside(n.registrar(), r, a)
+}
+
+// registerBeside registers what is not of regmgr's cache. Where the NIC refuses, what is registered for this rank's own
+// transfers and not in use makes room.
+func (n *device) registerBeside(with regmgr.Registrar, r mem.Range, a transport.Access) (transport.Region, error) {
 	for {
-		reg, err := n.registrar().Register(r, a)
+		reg, err := with.Register(r, a)
 		if err == nil || !errors.Is(err, transport.ErrLimit) || n.direct.reg.Trim(1) == 0 {
 			return reg, err
 		}

@@ -238,7 +238,7 @@ func (n *device) gaugeWith(measure func(prices.Config) (*prices.Prices, error)) 
 	n.gauge.reset()
 	both := mem.Of(make([]uint64, 2*n.gaugeBytes()/8))
 	clear(both.Data())
-	key, err := n.Domain.Register(both, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
+	key, err := n.registerBeside(n.Domain, both, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
 	if err != nil {
 		return nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/seats"
 	"gopgas/transport/transporttest"
 )
@@ -112,4 +113,29 @@ func TestCloseEndsMeasuring(t *testing.T) {
 			require.Error(t, p.Why)
 		}
 	}
+}
+
+// TestMeasuredWhereAllIsRegistered: what the cache keeps of transfers that are over makes room for what is measured with.
+func TestMeasuredWhereAllIsRegistered(t *testing.T) {
+	const n, most = 512 << 10, 8 << 20
+	tm := newTeamWith(t, 2, n, transporttest.FabricConfig{MaxPinned: most}, nil, forcedBulk(t, "register", n))
+	e, to := tm.e[0], &tm.of[0][1]
+	var sources [most / n]mem.Range // all of them live
+	for i := range sources {
+		sources[i] = filled(n)
+		require.NoError(t, e.Put(to, 0, sources[i]))
+		require.NoError(t, e.Flush(to))
+	}
+	full, _, _ := e.Registered()
+	require.Positive(t, full.Evicted, "the cache has been full")
+	require.NoError(t, e.nic().measureNow())
+	p := e.nic().prices()
+	require.NoError(t, p.Why)
+	require.True(t, p.Measured)
+	require.NoError(t, e.Put(to, 0, sources[0]))
+	require.NoError(t, e.Flush(to))
+	require.Equal(t, sources[0].Data(), tm.mem[1].Data())
+	after, refused, _ := e.Registered()
+	require.NoError(t, refused)
+	require.Zero(t, after.CopiedRefused+after.CopiedBudget)
 }

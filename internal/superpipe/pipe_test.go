@@ -213,3 +213,25 @@ func TestFoldingHolds(t *testing.T) {
 		require.Greater(t, spy.posts.Load(), int64(8))
 	}
 }
+
+// TestReadsOverlap: a get has several reads in flight, so that the copy of what has arrived hides behind the others.
+func TestReadsOverlap(t *testing.T) {
+	s := flavours["order"]
+	spy := &spyNIC{}
+	s.nic = func(rank int, d transport.Domain) NIC {
+		if rank == 0 {
+			spy.NIC = d
+			return spy
+		}
+		return d
+	}
+	r := newRig(t, 2, s)
+	most := 0
+	spy.check = func(ops []transport.Op) {
+		if p := r.ranks[0].o.table[(ops[0].Cookie-originCookies)/mostFold].Load(); p != nil {
+			most = max(most, p.posted-p.settled+1)
+		}
+	}
+	transfer(t, r.ranks[0], r.ranks[1], kind{name: "get", get: true}, payload(0, 200_000, rand.New(rand.NewPCG(1, 1))), 0, "get")
+	require.Equal(t, 3, most, "as many as chunks have slots")
+}
