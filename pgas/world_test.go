@@ -23,7 +23,9 @@ func TestWorldTellsWhoIsThere(t *testing.T) {
 		require.Equal(t, "in-process", w.Launcher())
 		for r := range w.Size() {
 			n, name := w.Node(r)
-			require.Zero(t, n)
+			if e := w.Team().Engine(); r == 0 || e.Mapper() == nil || e.NIC() == "" {
+				require.Zero(t, n)
+			}
 			require.NotEmpty(t, name)
 			require.Contains(t, []string{"shm", "loopback", "soft", "tcp", "verbs"}, w.Transport(r))
 		}
@@ -33,7 +35,14 @@ func TestWorldTellsWhoIsThere(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		require.Equal(t, w.Size(), team.Size())
+		mates := 0
+		mine, _ := w.Node(w.Rank())
+		for r := range w.Size() {
+			if n, _ := w.Node(r); n == mine {
+				mates++
+			}
+		}
+		require.Equal(t, mates, team.Size())
 		return team.Free(ctx)
 	})
 }
