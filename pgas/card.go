@@ -15,28 +15,39 @@ type rankCard []byte
 
 // The fields of a card, in order.
 const (
-	cardConfig = iota // what must be equal everywhere
-	cardNode          // equal on the ranks of one node
-	cardHost          // what the machine calls itself
-	cardPID           // 8 bytes
-	cardCores         // that the rank may use, 2 bytes each
+	cardConfig   = iota // what must be equal everywhere
+	cardNode            // equal on the ranks of one node
+	cardMachine         // equal on the ranks of one kernel, whose cores they share
+	cardHost            // what the machine calls itself
+	cardPID             // 8 bytes
+	cardCores           // that the machine gives the rank the time of, 2 bytes each
+	cardAllCores        // that it may run on, 2 bytes each
 	cardFields
 )
 
 var errRankCard = errors.New("malformed")
 
-func newCard(config string, h bootstrap.Host, cores []int) rankCard {
-	var c rankCard
-	var list []byte
-	for _, core := range cores {
-		list = binary.LittleEndian.AppendUint16(list, uint16(core))
+// newCard is the card of a rank on part of host h that is given the time of some cores, of all those that it may run on.
+func newCard(config string, h bootstrap.Host, part string, given, all []int) rankCard {
+	machine := h.BootID
+	if machine == "" {
+		machine = h.Name
 	}
 	pid := binary.LittleEndian.AppendUint64(nil, uint64(h.PID))
-	for _, f := range [cardFields]string{config, h.Node(), h.Name, string(pid), string(list)} {
+	var c rankCard
+	for _, f := range [cardFields]string{config, h.Node() + part, machine, h.Name, string(pid), coreList(given), coreList(all)} {
 		c = binary.LittleEndian.AppendUint16(c, uint16(len(f)))
 		c = append(c, f...)
 	}
 	return c
+}
+
+func coreList(cores []int) string {
+	var list []byte
+	for _, core := range cores {
+		list = binary.LittleEndian.AppendUint16(list, uint16(core))
+	}
+	return string(list)
 }
 
 // check verifies that all fields are there.
@@ -93,39 +104,21 @@ func (w *World) introduce(ctx context.Context, mine rankCard) error {
 	return nil
 }
 
-// nodes numbers the nodes in the order of ranks; here is how many ranks this rank's node has, and cores how many cores
-// those may use, taken together.
-func (w *World) nodes() (nodes []int, here, cores int) {
-	nodes = make([]int, len(w.cards))
-	number := make(map[string]int)
-	for r, c := range w.cards {
-		n, known := number[string(c.field(cardNode))]
-		if !known {
-			n = len(number)
-			number[string(c.field(cardNode))] = n
-		}
-		nodes[r] = n
-	}
-	for _, n := range nodes {
-		if n == nodes[w.job.Rank()] {
-			here++
-		}
-	}
-	return nodes, here, max(1, len(w.usable(nodes)))
-}
-
 // usable are the cores that the ranks of this rank's node may use, taken together.
-func (w *World) usable(nodes []int) map[int]bool {
-	used := make(map[int]bool)
-	for r, n := range nodes {
-		if n != nodes[w.job.Rank()] {
+func (w *World) usable(nodes []int) map[int]bool { return w.union(nodes, cardCores) }
+
+// union is what is in that list of cores of any rank with this one's number.
+func (w *World) union(numbers []int, field int) map[int]bool {
+	all := make(map[int]bool)
+	for r, n := range numbers {
+		if n != numbers[w.job.Rank()] {
 			continue
 		}
-		for list := w.cards[r].field(cardCores); len(list) >= 2; list = list[2:] {
-			used[int(binary.LittleEndian.Uint16(list))] = true
+		for list := w.cards[r].field(field); len(list) >= 2; list = list[2:] {
+			all[int(binary.LittleEndian.Uint16(list))] = true
 		}
 	}
-	return used
+	return all
 }
 
 // idleCores says what of this node is left for registration helpers: cores that the job may use and its ranks, which are bound to

@@ -32,6 +32,9 @@ type Config struct {
 	MaxPinned int64
 	// NoLocal makes the ranks of one node use the transport too, instead of mapping each other's memory.
 	NoLocal bool
+	// Nodes has the ranks behave as if they were on several machines, to try there what a program does on a cluster: rank r is on node
+	// Nodes[r%len(Nodes)] of its machine. Ranks of different nodes do not map each other's memory, and use a NIC for several nodes. Equal on all ranks. Empty: each machine is a node.
+	Nodes []int
 	// Stats counts operations on mapped memory too. They are slower then: they are no longer inlined.
 	Stats bool
 	// Trace is a directory to which each rank writes a file of its puts and gets, for `pgasbench replay`. They all go through
@@ -101,6 +104,7 @@ type Variable struct{ Name, Value, Default, Meaning string }
 const (
 	envTransport = "PGAS_TRANSPORT"
 	envLocal     = "PGAS_LOCAL"
+	envNodes     = "PGAS_NODES"
 	envStats     = "PGAS_STATS"
 	envDevice    = "PGAS_DEVICE"
 	envTrace     = "PGAS_TRACE"
@@ -132,6 +136,8 @@ func Variables(environ []string) []Variable {
 		{Name: envDevice, Meaning: "the transport's device; verbs: such as mlx5_0:1; tcp: an interface such as eth0, or an address of this machine"},
 		{Name: envPinned, Default: "0", Meaning: "bytes that a rank may register with its NIC in all, such as 512M (K, M, G: 1024, its square, its cube, also below); 0: RLIMIT_MEMLOCK"},
 		{Name: envLocal, Default: "on", Meaning: "off: ranks of one node use the transport instead of mapped memory"},
+		{Name: envNodes, Meaning: "the node that each rank is taken to be on, in order of ranks and then from the first again, such as 0,0,1: to try on one machine what a " +
+			"program does on several; ranks of different nodes do not map each other's memory"},
 		{Name: envStats, Default: "0", Meaning: "1: count operations on mapped memory too (set by pgasrun --stats)"},
 		{Name: envTrace, Meaning: "a directory: each rank writes a trace of its puts and gets, for pgasbench replay; made where the folder above it is there"},
 		{Name: envTimeline, Meaning: "a directory: each rank writes what it did when (set by pgasrun --trace, which makes one file of them)"},
@@ -202,6 +208,9 @@ func FromEnvironment(environ []string) (Config, error) {
 		c.NoLocal = true
 	default:
 		return c, fmt.Errorf("%w: %s=%q: want on or off", ErrConfig, envLocal, v)
+	}
+	if err := c.nodesFrom(environ); err != nil {
+		return c, err
 	}
 	switch v, _ := lookup(environ, envStats); v {
 	case "", "0":
@@ -302,49 +311,6 @@ func (c *Config) validate() error {
 
 // leastFailureTimeout is the shortest silence that can mean something.
 const leastFailureTimeout = 100 * time.Millisecond
-
-// shared is what must be equal on all ranks: a line for each of sharedNames, empty where it is the default.
-func (c *Config) shared() string {
-	local, stats, failure := "", "", ""
-	if c.NoLocal {
-		local = "off"
-	}
-	if c.Stats {
-		stats = "1"
-	}
-	if c.FailureTimeout != 0 {
-		failure = c.FailureTimeout.String()
-	}
-	return strings.Join([]string{c.Transport, local, stats, failure, c.Check}, "\n")
-}
-
-// sharedNames are the variables of the settings that must be equal on all ranks.
-func sharedNames() []string {
-	return []string{envTransport, envLocal, envStats, envFailure, envCheck}
-}
-
-// unlike tells those of two ranks' shared settings that differ.
-func unlike(a, b string) (ofA, ofB string) {
-	names, as, bs := sharedNames(), strings.Split(a, "\n"), strings.Split(b, "\n")
-	if len(as) != len(names) || len(bs) != len(names) {
-		return fmt.Sprintf("%q", a), fmt.Sprintf("%q", b) // of builds that are not the same
-	}
-	tell := func(to *[]string, name, value string) {
-		if value == "" {
-			*to = append(*to, name+" unset")
-		} else {
-			*to = append(*to, name+"="+value)
-		}
-	}
-	var da, db []string
-	for i, name := range names {
-		if as[i] != bs[i] {
-			tell(&da, name, as[i])
-			tell(&db, name, bs[i])
-		}
-	}
-	return strings.Join(da, " "), strings.Join(db, " ")
-}
 
 // nics are the settings of the NICs for ranks on that many nodes.
 func (c *Config) nics(nodes int) auto.Config {

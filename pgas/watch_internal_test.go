@@ -59,7 +59,7 @@ func TestLives(t *testing.T) {
 		if rank == 2 {
 			h.PID = cmd.Process.Pid
 		}
-		w.cards = append(w.cards, newCard("", h, nil))
+		w.cards = append(w.cards, newCard("", h, "", nil, nil))
 	}
 	check := func(rank int, launcherTells, lives, known bool) {
 		t.Helper()

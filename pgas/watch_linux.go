@@ -17,7 +17,7 @@ import (
 const newsDelay = 100 * time.Millisecond
 
 // watchNeighbours watches the next rank of this node by a process descriptor, and the one after it when that ends. All
-// ranks together watch each other in a ring with one descriptor each, and who finds a death tells all.
+// ranks together watch each other in a ring with one descriptor each, and who finds a death tells all, those of other nodes too.
 func (w *World) watchNeighbours(launcherTells bool) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	w.stop = append(w.stop, func() {
@@ -41,6 +41,7 @@ func (w *World) watchNeighbours(launcherTells bool) {
 				}
 			}
 			w.engine.Peers.MarkGone(r, peers.Vanished)
+			w.engine.TellNodes()
 		}
 	}()
 }

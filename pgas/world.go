@@ -154,7 +154,7 @@ func (w *World) assemble(ctx context.Context, p Parts) (err error) {
 	if w.secret, err = bootstrap.Secret(ctx, p.Job); err != nil {
 		return fmt.Errorf("agree on a secret: %w", err)
 	}
-	if err := w.introduce(ctx, newCard(cfg.shared(), p.Host, given(ownCores(), p.cores))); err != nil {
+	if err := w.introduce(ctx, newCard(cfg.shared(), p.Host, cfg.part(p.Job.Rank()), given(ownCores(), p.cores), ownCores())); err != nil {
 		return err
 	}
 	nodes, here, cores := w.nodes()
@@ -168,7 +168,7 @@ func (w *World) assemble(ctx context.Context, p Parts) (err error) {
 			return err
 		}
 	}
-	s := p.Sched(here, cores)
+	s := p.Sched(w.crowd(here, cores))
 	c := proto.Config{
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: peers.New(p.Job.Size()),
 		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots, Leases: cfg.Leases,

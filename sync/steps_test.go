@@ -118,7 +118,17 @@ func TestSteps(t *testing.T) {
 		}
 		return nil
 	}
-	each(t, func(ctx context.Context, w *pgas.World, _ *testing.T) error { return run(ctx, w, false) }, 1, 3, 8)
+	each(t, func(ctx context.Context, w *pgas.World, _ *testing.T) error {
+		last := 0
+		for r := range w.Size() {
+			n, _ := w.Node(r)
+			if n < last {
+				return nil // what goes in steps takes the members of nodes in order
+			}
+			last = n
+		}
+		return run(ctx, w, last > 0)
+	}, 1, 3, 8)
 	for _, c := range shaped() {
 		t.Run(fmt.Sprintf("simulated %d by %d", c.Ranks, c.RanksPerNode), func(t *testing.T) {
 			simulated(t, c, func(ctx context.Context, w *pgas.World) error { return run(ctx, w, c.Mapped) })

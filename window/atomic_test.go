@@ -24,7 +24,7 @@ func contend[T window.Bits](ctx context.Context, t *testing.T, w *pgas.World) er
 	if raceEnabled || testing.Short() {
 		rounds = 20
 	}
-	if name := w.Transport(0); name == "soft" || name == "tcp" || name == "verbs" {
+	if name := w.Team().Engine().NIC(); name == "soft" || name == "tcp" || name == "verbs" {
 		rounds = 12 // each of the many tries of the compare-and-swap is a real round trip
 	}
 	win, err := window.Allocate[T](ctx, w.Team(), 5) // an odd number: the last 4-byte word has half an 8-byte one

@@ -17,7 +17,7 @@ import (
 // inFlight has every rank make flights fetch-adds of one word of rank 0 before it waits for any: each old value is seen once.
 func inFlight[T window.Word](ctx context.Context, t *testing.T, w *pgas.World) error {
 	flights := 300 // more than the library has places for
-	if raceEnabled || w.Transport(0) == "tcp" || w.Transport(0) == "soft" {
+	if nic := w.Team().Engine().NIC(); raceEnabled || nic == "tcp" || nic == "soft" {
 		flights = 80
 	}
 	win, err := window.Allocate[T](ctx, w.Team(), 3)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"gopgas/pgas"
@@ -18,7 +19,7 @@ func TestSignalsBehindTheNIC(t *testing.T) {
 	if raceEnabled {
 		return // what orders two processes is out of the detector's sight, so it would report what is no race
 	}
-	for _, p := range pgastest.ProcPaths() {
+	for _, p := range slices.Concat(pgastest.ProcPaths(), pgastest.ProcNodes()) {
 		t.Run(p.Name, func(t *testing.T) {
 			pgastest.RunProcsConfig(t, 2, p.Procs, func(ctx context.Context, w *pgas.World) error {
 				const n, rounds = 500, 30

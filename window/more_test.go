@@ -212,7 +212,7 @@ func TestPutSignalAdd(t *testing.T) {
 // rank that is gone stays readable.
 func TestGatherNamesWhoIsGone(t *testing.T) {
 	for _, p := range pgastest.PathsOf(t) {
-		if !p.NIC {
+		if !p.NIC || p.Nodes != nil { // two ranks share a node, and mapped memory can be read when its owner is gone
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {

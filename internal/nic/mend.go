@@ -113,6 +113,12 @@ func (n *NIC) lost(rank int) {
 	n.giveUp(rank, n.peers.Check(rank))
 }
 
+// News has ranks that do not see it told who is gone: for an end of which this rank has not heard from the NIC.
+func (n *NIC) News() {
+	n.news.Store(true)
+	n.Domain.Wake()
+}
+
 // spread has every other rank told who is gone: only those that were connected to a rank hear of its end from the NIC.
 // The telling posts and may wait, for a connection that is being made for instance, perhaps by the very goroutine whose wait has polled:
 // so it runs beside.

@@ -366,6 +366,14 @@ func (e *Engine) Abandon() {
 	}
 }
 
+// TellNodes has the ranks of other nodes told who is gone, when this rank has seen the end of one of its own node: of those that had
+// no connection with that one nobody else would hear.
+func (e *Engine) TellNodes() {
+	if n := e.nic(); n != nil && !n.Closed() {
+		n.News()
+	}
+}
+
 // Alive returns an error when this rank's own NIC was closed or has failed: no wait on it can end then.
 func (e *Engine) Alive() error {
 	if n := e.nic(); n != nil && n.Closed() {

@@ -26,7 +26,7 @@ type Named struct {
 
 // Paths returns the ways in which ranks of a test can reach each other, the ones that every other one is like: mapped
 // memory, mapped memory with counting, NICs that are good, slow, poor, narrow, or may
-// register little, and real NICs made of software. A test
+// register little, real NICs made of software, and nodes of one or two ranks each, with mapped memory within and a NIC between them. A test
 // that passes on all of them assumes nothing of the path. PGAS_TEST_PATHS picks some, or names another real NIC.
 func Paths() []Named {
 	all := []Named{
@@ -38,6 +38,11 @@ func Paths() []Named {
 		if os.Getenv(PathsVariable) != "" || mayPin() {
 			all = append(all, over(name))
 		}
+	}
+	nodes := Named{"nodes", Config{NIC: true, Nodes: someNodes(), Fabric: transporttest.FabricConfig{Seed: 1, Jitter: 50 * time.Microsecond}}}
+	all = append(all, nodes)
+	if os.Getenv(PathsVariable) != "" || mayPin() {
+		all = append(all, over(onNodes+"tcp"))
 	}
 	return pick(all, os.Getenv(PathsVariable))
 }
@@ -81,8 +86,22 @@ func Fabrics() []Named {
 	}
 }
 
+// onNodes, before the name of a NIC, is the path over it between nodes of several ranks.
+const onNodes = "nodes-"
+
+// someNodes are nodes of one and of two ranks. Three ranks are two on a node and one on another, and two ranks share a node, where the NIC is for memory
+// that is not the library's.
+func someNodes() []int { return []int{0, 0, 1, 2, 2} }
+
 // over is the path over a NIC of package auto.
-func over(name string) Named { return Named{name, Config{NIC: true, Over: name}} }
+func over(path string) Named {
+	name, nodes := strings.CutPrefix(path, onNodes)
+	c := Config{NIC: true, Over: name}
+	if nodes {
+		c.Nodes = someNodes()
+	}
+	return Named{path, c}
+}
 
 // pick returns the paths that a list names, in its order; all for an empty list. Another name is that of a real NIC; if
 // there is none of that name, each test that uses it fails and says so.

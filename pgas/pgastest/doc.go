@@ -18,7 +18,8 @@
 // # Paths
 //
 // A test of everything above the NICs runs over Paths, and over ProcPaths where its ranks are processes. On a machine with a
-// NIC of its own the same compiled tests run over that: PGAS_TEST_PATHS=verbs. PGAS_TEST_PATHS=tcp,soft picks some.
+// NIC of its own the same compiled tests run over that: PGAS_TEST_PATHS=verbs. PGAS_TEST_PATHS=tcp,soft picks some, and nodes-verbs has
+// nodes of one and of two ranks, which is where mapped memory and a NIC meet.
 //
 // # Simulated ranks
 //

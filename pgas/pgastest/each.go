@@ -58,7 +58,7 @@ func (p Named) worlds(ranks []int, most int, bounded, few bool) []int {
 }
 
 // Each runs f in a world of each number of ranks on every one of PathsOf, each in a subtest of its own, but for those that
-// Named.Worlds leaves out; and once in virtual time, over simulated NICs, in the largest world of up to five. So f must keep to what
+// Named.Worlds leaves out; and twice in virtual time, over simulated NICs, in the largest world of up to five, with and without nodes of two ranks. So f must keep to what
 // RunSim says of such programs; EachReal is for what does not. PGAS_TEST_PATHS, -short and race builds leave virtual time out.
 func Each(t *testing.T, ranks []int, f func(ctx context.Context, w *pgas.World, t *testing.T) error) {
 	t.Helper()
@@ -69,6 +69,10 @@ func Each(t *testing.T, ranks []int, f func(ctx context.Context, w *pgas.World, 
 	for _, n := range (Named{Name: "sim"}).worlds(ranks, 0, false, true) {
 		t.Run(fmt.Sprintf("sim-%d", n), func(t *testing.T) {
 			RunSim(t, SimConfig{Ranks: n, Seed: 1}, func(ctx context.Context, w *pgas.World) error { return f(ctx, w, t) })
+		})
+		t.Run(fmt.Sprintf("sim-nodes-%d", n), func(t *testing.T) {
+			c := SimConfig{Ranks: n, RanksPerNode: 2, Mapped: true, Seed: 1}
+			RunSim(t, c, func(ctx context.Context, w *pgas.World) error { return f(ctx, w, t) })
 		})
 	}
 }

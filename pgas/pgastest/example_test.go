@@ -59,10 +59,14 @@ func ExampleNamedProcs() {
 		settings.TimeLimit = 10 * time.Second
 		fmt.Println(path.Name, len(settings.Env) > 0)
 	}
+	for _, path = range pgastest.ProcNodes() {
+		fmt.Println(path.Name, path.Env)
+	}
 	// Output:
 	// mapped false
 	// soft true
 	// tcp true
+	// nodes-tcp [PGAS_NODES=0,0,1,2,2 PGAS_TRANSPORT=tcp]
 }
 
 // A program as its test sees it: arguments in, output out. In a test, InWorlds runs it in worlds of several sizes.

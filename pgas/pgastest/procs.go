@@ -129,10 +129,23 @@ func ProcPaths() []NamedProcs {
 	var out []NamedProcs
 	for _, p := range Paths() {
 		switch {
+		case p.Nodes != nil: // ProcNodes
 		case p.Over != "":
 			out = append(out, NamedProcs{p.Over, Procs{Env: []string{"PGAS_LOCAL=off", "PGAS_TRANSPORT=" + p.Over}}})
 		case p.Name == "mapped":
 			out = append(out, NamedProcs{Name: p.Name})
+		}
+	}
+	return out
+}
+
+// ProcNodes returns those ways in which there are nodes of several ranks, with mapped memory within and a NIC between them.
+func ProcNodes() []NamedProcs {
+	var out []NamedProcs
+	for _, p := range Paths() {
+		if p.Over != "" && p.Nodes != nil {
+			nodes := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Nodes), " ", ","), "[]")
+			out = append(out, NamedProcs{p.Name, Procs{Env: []string{"PGAS_NODES=" + nodes, "PGAS_TRANSPORT=" + p.Over}}})
 		}
 	}
 	return out

@@ -25,6 +25,7 @@ type Config struct {
 	NIC       bool                        // operations go through a NIC instead of mapped memory
 	Over      string                      // the NIC, by its name in package auto; empty: a loop-back NIC
 	Fabric    transporttest.FabricConfig  // of the loop-back NIC
+	Nodes     []int                       // with a NIC: who map each other's memory all the same, as pgas.Config.Nodes; nil: nobody
 	Made      func(*transporttest.Fabric) // is given the loop-back NICs before the ranks start, to kill some; may be nil
 	Stats     bool                        // count operations on mapped memory
 	Trace     string                      // directory for a trace; empty: none
@@ -94,8 +95,9 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 			}
 		} else if c.NIC {
 			parts.Provider = fabric.Provider(r)
-		} else {
-			parts.Mapper = mappers[r]
+		}
+		if !c.NIC || c.Nodes != nil {
+			parts.Mapper = mappers[r] // the world maps what is of the same node
 		}
 		if c.wrap != nil {
 			parts.Job = c.wrap(r, parts.Job)
@@ -106,6 +108,11 @@ func Errors(t testing.TB, n int, c Config, f func(ctx context.Context, w *pgas.W
 				defer mu.Unlock()
 				worlds[r] = w
 			})
+			if errs[r] != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				tellNodes(worlds, r)
+			}
 		})
 	}
 	ended := make(chan struct{})
@@ -145,7 +152,7 @@ func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *
 	config := pgas.Config{
 		IdleCores: c.IdleCores, Stats: c.Stats, Trace: c.Trace, Timeline: c.Timeline, Profile: c.Profile,
 		Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast, Check: c.Check,
-		Eager: c.Eager, Bulk: c.Bulk,
+		Eager: c.Eager, Bulk: c.Bulk, Nodes: c.Nodes,
 	}
 	w, err := pgas.Assemble(ctx, config, p)
 	if err != nil {
@@ -167,6 +174,20 @@ func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *
 		return
 	}
 	err = w.Close(ctx)
+}
+
+// tellNodes does what in processes those do who watch a rank of their node end: it has a rank of r's node, which is not alone there, tell other nodes.
+func tellNodes(worlds []*pgas.World, r int) {
+	for other, w := range worlds {
+		if w == nil || worlds[r] == nil || other == r || w.Failed()[other] != nil {
+			continue
+		}
+		a, _ := w.Node(r)
+		if b, _ := w.Node(other); a == b {
+			w.Team().Engine().TellNodes()
+			return
+		}
+	}
 }
 
 // hang tells what every rank waits for.

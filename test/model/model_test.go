@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,7 +149,7 @@ func TestTracesUnderEveryProtocol(t *testing.T) {
 // TestTracesBetweenProcesses is the same with ranks that are processes, over every path between processes.
 func TestTracesBetweenProcesses(t *testing.T) {
 	first := firstSeed()
-	for _, p := range pgastest.ProcPaths() {
+	for _, p := range slices.Concat(pgastest.ProcPaths(), pgastest.ProcNodes()) {
 		if raceEnabled && p.Name == "soft" {
 			continue // what orders two processes is out of the detector's sight, so it would report what is no race
 		}
@@ -196,7 +197,7 @@ type getCheck[T element] struct {
 }
 
 func traceOf[T element](ctx context.Context, w *pgas.World, s uint64) error {
-	win, err := window.Allocate[T](ctx, w.Team(), elements)
+	win, err := windowOf[T](ctx, w, s)
 	if err != nil {
 		return err
 	}

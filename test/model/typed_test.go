@@ -5,11 +5,20 @@ import (
 	"errors"
 	"slices"
 
+	"gopgas/pgas"
 	pgsync "gopgas/sync"
 	"gopgas/window"
 )
 
 // The functions below let code for any element of the model call the functions of package window.
+
+// windowOf makes the window of a trace: for every second seed one that nobody maps, beside a lock that the ranks of a node do.
+func windowOf[T element](ctx context.Context, w *pgas.World, s uint64) (*window.Window[T], error) {
+	if s%2 != 0 && w.Team().Engine().NIC() != "" {
+		return window.Create(ctx, w.Team(), make([]T, elements))
+	}
+	return window.Allocate[T](ctx, w.Team(), elements)
+}
 
 func fetchAdd[T element](w *window.Window[T], target, at int, v T) (T, error) {
 	return window.FetchAdd(w, target, at, v)
