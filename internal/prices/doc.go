@@ -17,7 +17,7 @@
 // engine calls Measure, which takes three steps. Package superpipe fits a model to writes and reads between both halves of
 // some memory of this rank, to copies and to registrations. Package eager measures copies and look-ups, with the difference between
 // few bytes through a slot and past it. Then tune has pipes cut by the model, makes transfers of several sizes by
-// each protocol, and writes down by how much they differ from the model so far: a part for the size, and one for each byte behind the first chunk. The rank's own transfers go on meanwhile, by the prices that there were.
+// each protocol, by turns, and writes down by how much they differ from the model so far: a part for the size, and one for each byte behind the first chunk. The rank's own transfers go on meanwhile, by the prices that there were.
 //
 // Where a peer's memory may be read Toward follows, at the next large transfer to one: how much longer reads of that take.
 //
@@ -26,7 +26,8 @@
 //
 // # Life of a put that may be learned of
 //
-// When it is chosen for, FlushFollows predicts by its call site whether it is waited for, and tells the run before it: within a
+// When a small one is made as the one before it in its run was, which went through a slot, it goes like that, unasked (Alike); some of a run are asked
+// about. When it is chosen for, FlushFollows predicts by its call site whether it is waited for, and tells the run before it: within a
 // run all travel alike (Again). When it is over Put adds it to the run. Flush ends the run of a rank; when the flush is over
 // the time of all is noted (Flushed), divided by their number. A run that is long is noted without a flush, one that began with
 // others in flight is not noted at all. A short trial ends its run itself: Put returns that, and who made the put waits for all of it; else a
@@ -46,6 +47,6 @@
 //
 // # Limits
 //
-// What is measured is one goroutine's, beside the rank's own, on a machine as busy as it happens to be: of each thing the least, or the lower quartile or
-// third, counts. Of the peers only the first is measured. A run has at most 256 puts.
+// What is measured is one goroutine's, beside the rank's own, on a machine as busy as it happens to be: of each thing the least or the lower quartile counts,
+// and of whole transfers the median, of tries in three passes over all of them. Of the peers only the first is measured. A run has at most 256 puts.
 package prices

@@ -21,6 +21,13 @@ type Habits struct {
 	quick    atomic.Pointer[eager.Chooser] // the same, for who does not hold mu
 	sites    eager.Sites                   // of large puts, where there is no chooser
 	run      Run
+	last     like // put that was asked about and that no flush is thought to follow
+}
+
+// like is what puts have in common that travel alike.
+type like struct {
+	site  uint64
+	bytes int
 }
 
 // Run is puts of one kind to one rank that no flush has followed yet. A put that returns early costs its flush the more, so what
@@ -162,9 +169,9 @@ func (h *Habits) await(flush bool) {
 	}
 }
 
-// FlushFollows predicts whether a flush follows a large put for which nobody waits, by its call site: any number that tells those
+// FlushFollows predicts whether a flush follows a put of so many bytes for which nobody waits, by its call site: any number that tells those
 // apart. It also returns the run of puts that the last one belongs to.
-func (h *Habits) FlushFollows(site uint64) (flushed bool, r Run) {
+func (h *Habits) FlushFollows(site uint64, bytes int) (flushed bool, r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -175,7 +182,38 @@ func (h *Habits) FlushFollows(site uint64) (flushed bool, r Run) {
 		flushed = h.sites.Put(site)
 		h.await(true)
 	}
+	h.last = like{}
+	if !flushed {
+		h.last = like{site, bytes}
+	}
 	return flushed, h.run
+}
+
+// AskedOf is of how many puts of a run that go through slots one is asked about. It is a prime: programs make other numbers of them before a flush, so
+// that each of their buffers is asked about at times, whose uses would be forgotten else.
+const AskedOf = 7
+
+// Alike reports whether a put that fits into a slot goes through one, as what trial, as the one before it did: that went to the same rank, from the
+// same call site, with as many bytes, and has not been flushed either. A slot takes any memory, so nothing has to be known of it; and out of the cold
+// asking about a buffer costs a good part of such a put. If so it is noted as FlushFollows does.
+func (h *Habits) Alike(l *selector.Learned, rank int, site uint64, bytes int) (t selector.Trial, alike bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last != (like{site, bytes}) || !h.run.alike(l, rank) {
+		return t, false
+	}
+	if h.chooser != nil {
+		h.chooser.Large(site)
+	} else {
+		h.sites.Put(site)
+	}
+	h.await(true)
+	return h.run.trial, true
+}
+
+// alike reports whether a put to rank, of whose kind l is learned, may travel through a slot unasked since those of the run do.
+func (r *Run) alike(l *selector.Learned, rank int) bool {
+	return r.puts > 0 && r.puts%AskedOf != 0 && r.rank == rank && r.noted == l && r.trial.By(selector.Bounce)
 }
 
 // Frequent counts a use of memory by a put whose completion is waited for, and reports whether it is to go past the slots.

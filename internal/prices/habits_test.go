@@ -71,7 +71,7 @@ func TestRuns(t *testing.T) {
 			h.Put(p.Learned(Far), short, 1, time.Hour) // nobody looks yet
 			h.Begin(chooserOf(t))
 			for _, x := range c.puts {
-				h.FlushFollows(0) // as whoever chose for it
+				h.FlushFollows(0, 32<<10) // as whoever chose for it
 				h.Put(p.Learned(Far), x.trial, x.rank, time.Second)
 			}
 			r := h.Flush(c.rank)
@@ -100,7 +100,7 @@ func TestRunIsNoted(t *testing.T) {
 			require.Less(t, try, 100, end)
 			switch end {
 			case "flush":
-				h.FlushFollows(0)
+				h.FlushFollows(0, 32<<10)
 				h.Put(p.Learned(Far), trial, 1, time.Second)
 				r := h.Flush(1)
 				require.True(t, r.Wanted())
@@ -136,7 +136,7 @@ func TestAgain(t *testing.T) {
 	var h Habits
 	h.Begin(chooserOf(t))
 	h.Put(p.Learned(Far), trial, 1, time.Second)
-	_, last := h.FlushFollows(0)
+	_, last := h.FlushFollows(0, 32<<10)
 	same, t1, again := last.Again(p.Learned(Far), 1, q)
 	require.True(t, again)
 	require.Equal(t, first, same)
@@ -158,7 +158,7 @@ func TestHabitsBeforeCosts(t *testing.T) {
 	for range 100 {
 		require.False(t, h.Bypasses(false, true, user, 0))
 		require.False(t, h.Frequent(user))
-		follows, r := h.FlushFollows(0)
+		follows, r := h.FlushFollows(0, 32<<10)
 		require.False(t, follows)
 		require.Zero(t, r)
 		h.Other()
@@ -187,12 +187,12 @@ func TestFlushFollowsWithoutCosts(t *testing.T) {
 		var h Habits
 		h.Begin(c)
 		for i := range 10 {
-			follows, _ := h.FlushFollows(0)
+			follows, _ := h.FlushFollows(0, 32<<10)
 			require.Equal(t, i > 0, follows, "put %d", i)
 			h.Flush(1)
 		}
 		for i := range 10 {
-			follows, _ := h.FlushFollows(1)
+			follows, _ := h.FlushFollows(1, 32<<10)
 			require.False(t, follows, "put %d", i)
 			h.Other()
 		}
@@ -252,7 +252,7 @@ func TestRefusedWithoutTheLock(t *testing.T) {
 	require.Equal(t, before.Refused+2, after.Refused)
 	require.Equal(t, before.Bounce+2, after.Bounce)
 
-	h.FlushFollows(0)
+	h.FlushFollows(0, 32<<10)
 	require.True(t, h.awaiting.Load())
 	require.False(t, h.Bypasses(true, true, one, 0))
 	require.False(t, h.awaiting.Load(), "the large put was not one that a flush followed")
@@ -297,5 +297,83 @@ func stopped(tb testing.TB) (h *Habits, next func() mem.Range) {
 		if at >= known {
 			tb.Fatal("the table goes on growing")
 		}
+	}
+}
+
+// TestAlike: of puts through slots one is asked about each time and the others travel like it, if they are like it in all that matters, as long as the
+// run lasts; and each is noted as one before which, but for the last one, no flush came.
+func TestAlike(t *testing.T) {
+	const bytes = 16 * kib
+	p := Published(testMachine())
+	l := p.Learned(Far)
+	var bounced, other selector.Trial
+	for try := 0; !bounced.By(selector.Bounce) || !other.Wanted(); try++ {
+		require.Less(t, try, 1000)
+		var way selector.Protocol
+		var trial selector.Trial
+		way, trial = l.Choose(selector.Query{Bytes: bytes, Uses: 1}, p.Selector, true)
+		require.True(t, trial.By(way))
+		if way == selector.Bounce {
+			bounced = trial
+		} else {
+			other = trial
+		}
+		l.Note(trial, 1)
+	}
+	require.False(t, other.By(selector.Bounce))
+	require.False(t, selector.Trial{}.By(selector.None))
+	for _, chooser := range []*eager.Chooser{nil, chooserOf(t)} {
+		var h Habits
+		alike := func(l *selector.Learned, rank int, site uint64, bytes int) bool {
+			trial, yes := h.Alike(l, rank, site, bytes)
+			require.Equal(t, yes, trial == bounced)
+			return yes
+		}
+		first := func(trial selector.Trial) {
+			h.FlushFollows(5, bytes)
+			h.Put(l, trial, 1, 0)
+		}
+		h.FlushFollows(5, bytes)
+		require.False(t, alike(l, 1, 5, bytes), "nobody looks yet")
+		h.Begin(chooser)
+		require.False(t, alike(l, 1, 5, bytes), "it is the first of its run")
+		first(other)
+		require.False(t, alike(l, 1, 5, bytes), "that went another way")
+		h.Other() // the flush says nothing of the call site
+		h.Flush(1)
+
+		first(bounced)
+		require.False(t, alike(l, 2, 5, bytes), "another rank")
+		require.False(t, alike(p.Learned(Node), 1, 5, bytes), "another kind of rank")
+		require.False(t, alike(l, 1, 6, bytes), "another call site")
+		require.False(t, alike(l, 1, 5, bytes+8), "another size")
+		for range AskedOf - 1 {
+			require.True(t, alike(l, 1, 5, bytes))
+			h.Put(l, bounced, 1, 0)
+		}
+		require.False(t, alike(l, 1, 5, bytes), "it is asked about again")
+		first(bounced)
+		require.True(t, alike(l, 1, 5, bytes))
+		h.Other()
+		h.Flush(1)
+		require.False(t, alike(l, 1, 5, bytes), "the run is over")
+
+		for range 50 { // two puts, and a flush behind the second only
+			follows, _ := h.FlushFollows(5, bytes)
+			require.False(t, follows, "what is like it counts as from the same call site")
+			h.Put(l, bounced, 1, 0)
+			require.True(t, alike(l, 1, 5, bytes))
+			h.Put(l, bounced, 1, 0)
+			h.Flush(1)
+		}
+		for range 8 { // a flush behind each
+			h.FlushFollows(5, bytes)
+			h.Flush(1)
+		}
+		follows, _ := h.FlushFollows(5, bytes)
+		require.True(t, follows)
+		h.Put(l, bounced, 1, 0)
+		require.False(t, alike(l, 1, 5, bytes), "who waits is asked")
+		require.Zero(t, testing.AllocsPerRun(10, func() { h.Alike(l, 1, 5, bytes) }))
 	}
 }

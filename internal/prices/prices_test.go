@@ -3,6 +3,7 @@ package prices
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -108,6 +109,16 @@ func TestLeasts(t *testing.T) {
 	require.NoError(t, leasts(c.Now, least[:], c.spend(append(slow, 3*time.Microsecond)...), c.spend(5*time.Microsecond)))
 	require.Equal(t, [2]time.Duration{3 * time.Microsecond, 5 * time.Microsecond}, least)
 
+	// Rounds that are disturbed leave room for others, nearly as many as there would be without.
+	c = ticker{}
+	slow = slices.Repeat([]time.Duration{smallTime / 8}, (smallLeast-1)*smallOps)
+	require.NoError(t, leasts(c.Now, least[:1], c.spend(append(slow, time.Microsecond)...)))
+	require.Equal(t, time.Microsecond, least[0])
+	require.Greater(t, c.now, (smallLeast-1)*smallOps*smallTime/8+smallTime/2)
+	c = ticker{}
+	require.NoError(t, leasts(c.Now, least[:1], c.spend(time.Microsecond)))
+	require.Equal(t, smallTime, c.now)
+
 	// What is slow is done a few rounds only.
 	c = ticker{}
 	require.NoError(t, leasts(c.Now, least[:1], c.spend(time.Second)))
@@ -117,24 +128,45 @@ func TestLeasts(t *testing.T) {
 	require.ErrorIs(t, leasts(c.Now, least[:], c.spend(1), func() error { return fails }), fails)
 }
 
-// TestTries: a third of the tries count as disturbed in neither direction.
-func TestTries(t *testing.T) {
+// TestPasses: each thing is tried in every pass, what is short often and for as long as the rest, and the median
+// counts. What disturbs one pass spoils nothing, nor does a try that somebody else has made long end it.
+func TestPasses(t *testing.T) {
 	var c ticker
-	var spent []time.Duration
-	for i := range tuneTries {
-		spent = append(spent, time.Duration((i*29+7)%tuneTries+1)) // each of 1 to tuneTries once
+	var order []int
+	attempts := func(makes ...func() error) (all []attempt) {
+		for i, f := range makes {
+			all = append(all, attempt{p: selector.Bounce, bytes: i + 1, make: func(k int) error {
+				if len(order) == 0 || order[len(order)-1] != i {
+					order = append(order, i)
+				}
+				return f()
+			}})
+		}
+		return all
 	}
-	step := c.spend(spent...)
-	got, err := tries(c.Now, func(int) error { return step() })
-	require.NoError(t, err)
-	require.Equal(t, time.Duration(tuneTries/3+1), got, "a third is below")
+	const slow = 3 * time.Second
+	all := attempts(c.spend(50*time.Microsecond, 10*tuneTime, 10*time.Microsecond), c.spend(slow, 3*slow, 2*slow))
+	require.NoError(t, passes(c.Now, all))
+	require.Equal(t, []int{0, 1, 0, 1, 0, 1}, order)
+	require.Len(t, all[1].took, tunePasses, "what is slow is tried once in a pass")
+	require.Greater(t, len(all[0].took), 2*int(tuneTime/(10*time.Microsecond))-1)
+	require.Equal(t, []tried{{1, 10e-6}, {2, 2 * slow.Seconds()}}, of(all, selector.Bounce, false))
+	require.Empty(t, of(all, selector.Bounce, true))
+	require.Empty(t, of(all, selector.Pipe, false))
 
-	step = c.spend(time.Second, 3*time.Second, 2*time.Second)
-	tried := 0
-	got, err = tries(c.Now, func(k int) error { require.Equal(t, tried, k); tried++; return step() })
-	require.NoError(t, err)
-	require.Equal(t, tuneLeast, tried)
-	require.Equal(t, 2*time.Second, got)
+	var spent []time.Duration
+	for i := range 31 { // each of 1 to 31 us once
+		spent = append(spent, time.Duration(i*29%31+1)*time.Microsecond)
+	}
+	require.Equal(t, []tried{{0, 16e-6}}, of([]attempt{{p: selector.Pipe, took: spent}}, selector.Pipe, false), "the median")
+
+	order = nil
+	all = attempts(c.spend(1))
+	require.NoError(t, passes(c.Now, all))
+	require.Len(t, all[0].took, tunePasses*tuneMost, "what takes nothing is not tried for ever")
+
+	fails := errors.New("no")
+	require.ErrorIs(t, passes(c.Now, attempts(func() error { return fails })), fails)
 }
 
 // cutOff is a NIC that reaches nobody.

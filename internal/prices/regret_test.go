@@ -72,7 +72,7 @@ func playTransfers(p *Prices, q selector.Query, run, count int, truth map[select
 	for i := range count {
 		var last Run
 		if run > 0 {
-			_, last = h.FlushFollows(7)
+			_, last = h.FlushFollows(7, 32<<10)
 		}
 		way, trial, again := last.Again(l, 1, q)
 		if !again {

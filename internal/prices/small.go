@@ -14,13 +14,13 @@ import (
 )
 
 // How small transfers are measured: rounds through the slots and past them by turns, and of each way the least round counts, since
-// what disturbs makes longer, never shorter.
+// what disturbs makes longer, never shorter. A NIC that is a program takes longer for them as long as it is wide awake from what was measured before.
 const (
-	smallOps    = 16 // of a round
-	smallRounds = 16
-	smallLeast  = 4                    // rounds, however long they take
-	smallTime   = 2 * time.Millisecond // for the others
-	frames      = 3                    // that a put's caller leaves out: those of this library
+	smallOps      = 16                   // of a round
+	smallLeast    = 4                    // rounds, however long they take
+	smallTime     = 2 * time.Millisecond // for the others, undisturbed
+	smallPatience = 8                    // times as long otherwise
+	frames        = 3                    // that a put's caller leaves out: those of this library
 )
 
 // bySlot is what small puts, and gets, take in seconds: through a slot, and past it.
@@ -113,13 +113,12 @@ func (c *Config) past(get bool, bytes int, cache *regmgr.Manager) (through, past
 	return least[0], least[1], nil
 }
 
-// leasts sets how long one of each of some functions takes, done many times by turns.
+// leasts sets how long one of each of some functions takes, done many times by turns. How long that has taken is reckoned by what it takes undisturbed:
+// rounds that somebody else has made long leave none of the others out, unless that goes on.
 func leasts(now func() time.Duration, least []time.Duration, ways ...func() error) error {
 	began := now()
-	for round := range smallRounds {
-		if round >= smallLeast && now()-began > smallTime {
-			break
-		}
+	for round := time.Duration(0); ; round++ {
+		each := time.Duration(0) // round, undisturbed
 		for i, f := range ways {
 			start := now()
 			for range smallOps {
@@ -130,7 +129,10 @@ func leasts(now func() time.Duration, least []time.Duration, ways ...func() erro
 			if took := (now() - start) / smallOps; round == 0 || took < least[i] {
 				least[i] = took
 			}
+			each += max(1, least[i]) * smallOps
+		}
+		if made := round + 1; made >= smallLeast && (made*each >= smallTime || now()-began >= smallPatience*smallTime) {
+			return nil
 		}
 	}
-	return nil
 }

@@ -12,49 +12,84 @@ import (
 	"gopgas/transport"
 )
 
-// How tune tries transfers: what disturbs makes longer, and some are faster than most.
+// How tune tries transfers. Each is tried in several passes over all of them, so that a
+// disturbance of some length, or a NIC that sleeps or is wide awake for a while, spoils no more than a part of the tries of one thing; and in each pass
+// for so long that what is short settles.
 const (
-	tuneTries = 48
-	tuneLeast = 3                      // tries, however long they take
-	tuneTime  = 500 * time.Microsecond // for the others: what is short settles only after some
-	tuneSmall = 4 << 10                // bytes
-	tuneTurns = 16                     // pieces of memory, by turns
+	tunePasses = 3                      // and as many tries at least, however long they take
+	tuneTime   = 250 * time.Microsecond // for the tries of one thing in a pass
+	tuneMost   = 1 << 10                // of them
+	tuneSmall  = 4 << 10                // bytes
+	tuneTurns  = 16                     // pieces of memory, by turns
+
+	tunePatience = 8 // times as long as undisturbed
 )
+
+// attempt is a transfer that is tried.
+type attempt struct {
+	p     selector.Protocol
+	get   bool
+	bytes int
+	make  func(k int) error // try k
+	took  []time.Duration
+}
 
 // tune finds out by how much transfers differ from their costs by the model: what this library's part of each takes, and
 // what each byte does of those that are cut into chunks. It makes some, between both halves of the memory, whose chunks are those that the
 // model is to say the costs of.
-func (c *Config) tune(m *selector.Machine, small bySlot) error {
+func (c *Config) tune(m *selector.Machine, small bySlot) (err error) {
 	c.NIC.Cut(m.Model)
+	cache, hold, err := c.registered()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if hold != nil {
+			cache.Release(hold)
+		}
+		err = errors.Join(err, cache.Close())
+	}()
+	var all []attempt
+	for _, get := range [...]bool{false, true} {
+		if hold != nil {
+			all = append(all, c.direct(get, cache)...)
+		}
+		all = append(all, c.copied(m, selector.Bounce, get)...)
+		all = append(all, c.copied(m, selector.Pipe, get)...)
+	}
+	if err := passes(c.Sched.Now, all); err != nil {
+		return err
+	}
+	tuned(m, small, all)
+	return nil
+}
+
+// registered has the near half registered, as a program's memory is that is used often; hold is nil where the NIC does not register as much twice.
+func (c *Config) registered() (cache *regmgr.Manager, hold *regmgr.Hold, err error) {
+	if cache, err = regmgr.New(regmgr.Config{Policy: regmgr.LeavePinned, Registrar: c.NIC, Sched: c.Sched, Quiet: true}); err != nil {
+		return nil, nil, err
+	}
+	hold = new(regmgr.Hold)
+	if cache.Acquire(hold, regmgr.Request{Mem: c.near(), Access: transport.LocalWrite}) != nil {
+		hold = nil // its transfers are as the NIC's
+	}
+	return cache, hold, nil
+}
+
+// tuned writes down what was tried.
+func tuned(m *selector.Machine, small bySlot, all []attempt) {
 	s := m.Selector(0) // which knows the model alone
 	for i, own := range []*[selector.Protocols]selector.More{&m.Puts, &m.Gets} {
 		get := i == 1
-		direct, err := c.direct(get)
-		if err != nil {
-			return err
-		}
-		own[selector.Direct] = onwards(more(s, append([]tried{{small.bytes, small.past[i]}}, direct...), selector.Direct, get))
+		own[selector.Direct] = onwards(more(s, append([]tried{{small.bytes, small.past[i]}}, of(all, selector.Direct, get)...), selector.Direct, get))
 		own[selector.Register] = own[selector.Direct]
-		for _, copied := range []struct {
-			p    selector.Protocol
-			tune *selector.Tuning
-		}{{selector.Bounce, &m.Slotted}, {selector.Pipe, &m.Piped}} {
-			all, err := c.copied(m, copied.p, get)
-			if err != nil {
-				return err
-			}
-			if copied.p == selector.Bounce {
-				all = append([]tried{{small.bytes, small.through[i]}}, all...)
-			}
-			own[copied.p] = cut(s, all, copied.p, get, copied.tune)
-		}
-		own[selector.Pipe] = own[selector.Pipe].AtLeast(own[selector.Bounce].At(0))
+		own[selector.Bounce] = cut(s, append([]tried{{small.bytes, small.through[i]}}, of(all, selector.Bounce, get)...), selector.Bounce, get, &m.Slotted)
+		own[selector.Pipe] = cut(s, of(all, selector.Pipe, get), selector.Pipe, get, &m.Piped).AtLeast(own[selector.Bounce].At(0))
 		own[selector.Hybrid] = own[selector.Pipe]
 		if !get {
 			own[selector.Inline] = own[selector.Bounce]
 		}
 	}
-	return nil
 }
 
 // tried is a size and what a transfer of so many bytes took, in seconds.
@@ -63,10 +98,21 @@ type tried struct {
 	seconds float64
 }
 
-// copied makes transfers by a protocol that copies: of sizes up to a slot, and of several, where they are cut.
-func (c *Config) copied(m *selector.Machine, p selector.Protocol, get bool) (all []tried, err error) {
+// of are the results of the attempts by one protocol in one direction: the medians of their tries, since what is estimated is what most transfers take.
+func of(all []attempt, p selector.Protocol, get bool) (out []tried) {
+	for i := range all {
+		if a := &all[i]; a.p == p && a.get == get {
+			slices.Sort(a.took)
+			out = append(out, tried{a.bytes, a.took[(len(a.took)-1)/2].Seconds()})
+		}
+	}
+	return out
+}
+
+// copied are transfers by a protocol that copies: of sizes up to a slot, and of several, where they are cut.
+func (c *Config) copied(m *selector.Machine, p selector.Protocol, get bool) (all []attempt) {
 	if p == selector.Pipe && m.BulkSlot == 0 {
-		return nil, nil
+		return nil
 	}
 	near := c.near()
 	sizes, long := tuneSizes(min(m.Slot, near.Bytes)), near.Bytes/2 // so long that its bytes say how those of any longer one go on
@@ -74,37 +120,20 @@ func (c *Config) copied(m *selector.Machine, p selector.Protocol, get bool) (all
 		sizes = append(sizes, long)
 	}
 	for _, bytes := range sizes {
-		took, err := tries(c.Sched.Now, func(k int) error { return c.one(p, get, turns(near, k, bytes)) })
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, tried{bytes, took.Seconds()})
+		all = append(all, attempt{p: p, get: get, bytes: bytes, make: func(k int) error { return c.one(p, get, turns(near, k, bytes)) }})
 	}
-	return all, nil
+	return all
 }
 
-// direct makes transfers of registered memory, of all sizes that there is memory for: where who waits for a transfer lends the NIC a hand it takes
-// another time than the NIC alone. None where the NIC does not register as much twice.
-func (c *Config) direct(get bool) (all []tried, err error) {
+// direct are transfers of registered memory, of all sizes that there is memory for: where who waits for a transfer lends the NIC a hand it takes
+// another time than the NIC alone.
+func (c *Config) direct(get bool, cache *regmgr.Manager) (all []attempt) {
 	near := c.near()
-	cache, err := regmgr.New(regmgr.Config{Policy: regmgr.LeavePinned, Registrar: c.NIC, Sched: c.Sched, Quiet: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, cache.Close()) }()
-	var hold regmgr.Hold
-	if cache.Acquire(&hold, regmgr.Request{Mem: near, Access: transport.LocalWrite}) != nil {
-		return nil, nil // its transfers are as the NIC's
-	}
-	defer cache.Release(&hold)
 	for _, bytes := range tuneSizes(min(near.Bytes/2, c.NIC.Caps().MaxMessage)) {
-		took, err := tries(c.Sched.Now, func(k int) error { return c.NIC.Past(get, turns(near, k, bytes), cache) })
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, tried{bytes, took.Seconds()})
+		do := func(k int) error { return c.NIC.Past(get, turns(near, k, bytes), cache) }
+		all = append(all, attempt{p: selector.Direct, get: get, bytes: bytes, make: do})
 	}
-	return all, nil
+	return all
 }
 
 // tuneSizes are those that are tried up to a most.
@@ -188,22 +217,23 @@ func (c *Config) one(p selector.Protocol, get bool, user mem.Range) error {
 	return c.NIC.Slotted(get, user)
 }
 
-// tries returns the time that a third of some tries, which are numbered, stays below.
-func tries(now func() time.Duration, f func(int) error) (time.Duration, error) {
-	var took [tuneTries]time.Duration
-	k := 0
-	first := now()
-	for try := range tuneTries {
-		begun := now()
-		if try >= tuneLeast && begun-first > tuneTime {
-			break
+// passes makes all attempts by turns, some tries of each at a time, and notes what they took. How long those of a pass have taken is reckoned by the
+// quickest, so that being disturbed leaves none of the others out, unless that goes on.
+func passes(now func() time.Duration, all []attempt) error {
+	for range tunePasses {
+		for i := range all {
+			a := &all[i]
+			first := now()
+			least, begun := time.Duration(1<<63-1), first
+			for n := time.Duration(0); n == 0 || n < tuneMost && n*least < tuneTime && begun-first < tunePatience*tuneTime; n++ {
+				if err := a.make(len(a.took)); err != nil {
+					return err
+				}
+				over := now()
+				a.took = append(a.took, over-begun)
+				least, begun = min(least, over-begun), over
+			}
 		}
-		if err := f(try); err != nil {
-			return 0, err
-		}
-		took[k] = now() - begun
-		k++
 	}
-	slices.Sort(took[:k])
-	return took[k/3], nil
+	return nil
 }

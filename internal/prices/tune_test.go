@@ -73,7 +73,7 @@ func TestTurns(t *testing.T) {
 	near := mem.Of(make([]uint64, 8*kib))
 	for _, bytes := range []int{64, 4 * kib, 40 * kib, 64 * kib} {
 		seen := map[uint64]bool{}
-		for k := range tuneTries {
+		for k := range 3 * tuneTurns {
 			r := turns(near, k, bytes)
 			require.True(t, near.Contains(r))
 			seen[r.Addr()] = true

@@ -176,10 +176,13 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 	var site callsite.Stack
 	callsite.Here(&site, framesBelow)
 	at := site.Hash()
+	if !large && n.alike(t, at, user.Bytes) {
+		return selector.Bounce
+	}
 	var last prices.Run
 	if !waited {
 		var follows bool
-		follows, last = n.small.habits.FlushFollows(at)
+		follows, last = n.small.habits.FlushFollows(at, user.Bytes)
 		switch q.Waited = q.Waited || follows; {
 		case !follows:
 		case large && stands == 1: // of what is waited for something else may be sure
@@ -225,6 +228,18 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		return p
 	}
 	return selector.Bounce
+}
+
+// alike reports whether a put that fits into a slot, and for which nobody waits, goes through one as those before it do, without being asked about.
+func (n *device) alike(t *journey, site uint64, bytes int) (yes bool) {
+	if t.r.hosed != nil || !t.blocking {
+		return false
+	}
+	t.trial, yes = n.small.habits.Alike(n.learned(t.r), t.r.Rank, site, bytes)
+	if yes && t.trial.Wanted() {
+		t.begun = n.e.Sched.Now()
+	}
+	return yes
 }
 
 // cheapest selects by what is estimated and what was learned. last are puts that may not be over.

@@ -182,7 +182,7 @@ func TestShortTrialEnds(t *testing.T) {
 		src := filled(bytes)
 		begun = time.Now()
 		require.NoError(t, e.Put(to, 0, src))
-		_, last := n.small.habits.FlushFollows(0)
+		_, last := n.small.habits.FlushFollows(0, 32<<10)
 		_, _, again := last.Again(n.learned(to), to.Rank, selector.Query{Bytes: bytes, Uses: 1})
 		require.Equal(t, i < selector.ShortTrial-1, again, "put %d", i)
 	}
@@ -247,4 +247,31 @@ func TestSureGoDirectUnasked(t *testing.T) {
 	j := journey{name: "test", kind: transport.OpRead, r: &buckets, path: PathDirect, blocking: true}
 	n.choose(&j, true, user)
 	require.EqualValues(t, asked, n.direct.sure.Load(), "of buckets nothing is sure")
+}
+
+// TestPutsThroughSlotsAreAlike: of fresh buffers from one place that go through slots one in some is asked about, and all arrive; what is in buckets is
+// asked about each time.
+func TestPutsThroughSlotsAreAlike(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // each buffer is a new one
+	const bytes = 2 * leastLearned
+	e, to, target := pair(t, bytes, Registration{}, transporttest.FabricConfig{})
+	n := e.nic()
+	believe(n, func(m *selector.Machine) { m.BulkSlot, m.Model.RegLatency = 0, 1 }) // no other way is any good
+	n.small.habits.Begin(nil)
+	asked := func(puts int) int32 {
+		n.bulk.chosen.Store(-1000) // what is asked about is counted there
+		for range puts {
+			require.NoError(t, e.Put(to, 0, filled(bytes)))
+		}
+		return n.bulk.chosen.Load() + 1000
+	}
+	require.EqualValues(t, 1, asked(prices.AskedOf))
+	require.EqualValues(t, 1, asked(prices.AskedOf))
+	require.NoError(t, e.Flush(to))
+	require.Equal(t, filled(bytes).Data(), target.Data())
+	require.EqualValues(t, 1, asked(1), "the first of a run")
+	buckets := *to
+	buckets.hosed = hose.Bare(to.Rank)
+	require.False(t, n.alike(&journey{kind: transport.OpWrite, r: &buckets, blocking: true}, 1, bytes))
+	require.False(t, n.alike(&journey{kind: transport.OpWrite, r: to}, 1, bytes), "whose handle somebody has")
 }

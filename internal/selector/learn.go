@@ -65,6 +65,12 @@ func (t Trial) Short() bool { return t.short }
 // Alike reports whether both are trials of the same protocol for the same kind of transfer.
 func (t Trial) Alike(o Trial) bool { return t.place == o.place }
 
+// By reports whether the trial is one by a protocol. The zero Trial is by none.
+func (t Trial) By(p Protocol) bool {
+	at := int(t.place - 1)
+	return t.place != 0 && armsOf(at/arms/(classes/2)&1 == 1)[at%arms] == p
+}
+
 // Again reports whether a transfer q, which comes before that of the trial is known to be over, is to travel by the same
 // protocol, and by which: what is waited for together is tried together, so that the wait can be told to be one's.
 func (t Trial) Again(q Query) (Protocol, bool) {

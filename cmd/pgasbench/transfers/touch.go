@@ -46,8 +46,9 @@ func touchNative(ctx context.Context, o *figures.Options) (*figures.Result, erro
 	return touch(ctx, o, 0)
 }
 
-// uses are the times of one variant at one size, in seconds.
-type uses struct{ first, again []float64 }
+// uses are the times of one variant at one size, in seconds: of first uses, of as many uses of a buffer that was used before, under the same
+// circumstances, of first uses in the midst of other transfers, and of many uses of one buffer.
+type uses struct{ first, known, midst, again []float64 }
 
 // touch times the first use of buffers, and a hundred uses of one, under every variant.
 func touch(ctx context.Context, o *figures.Options, bandwidth int64) (*figures.Result, error) {
@@ -94,15 +95,32 @@ func touchOnce(ctx context.Context, o *figures.Options, bandwidth int64, sizes [
 	defer func() { err = errors.Join(err, closeAll(ctx, benches)) }()
 	warm := newArena(warmBytes).take(warmBytes) // not on the stack: what lies there no pipe and no registration carries
 	for _, size := range sizes {
-		count := max(2, min(mostFresh, freshMemory/len(benches)/max(size, 4096)))
-		mem := newArena(count * len(benches) * ((size + 4095) &^ 4095))
+		count := max(2, min(mostFresh, freshMemory/len(benches)/max(size, 4096)/2))
+		mem := newArena((2*count + 1) * len(benches) * ((size + 4095) &^ 4095))
+		mine := map[*bench][]byte{}
+		for _, b := range benches {
+			mine[b] = mem.take(size)
+			if err := b.put(mine[b]); err != nil {
+				return err
+			}
+		}
 		runtime.GC()
 		percent := debug.SetGCPercent(-1)
 		for round := range count {
-			err := byTurns(benches, round, func(b *bench) error { return b.touchFirst(mem.take(size), warm, all[b.name][size]) },
-				func(name string) error { return touchRaw(raw, size, 1, &all[name][size].first) })
-			if err != nil {
-				return err
+			u := func(name string) *uses { return all[name][size] }
+			for _, step := range []struct {
+				way  func(b *bench) error
+				to   func(name string) *[]float64
+				wake int
+			}{
+				{func(b *bench) error { return b.touch(mem.take(size), warm, &u(b.name).first) }, func(name string) *[]float64 { return &u(name).first }, warmBytes},
+				{func(b *bench) error { return b.touch(mine[b], warm, &u(b.name).known) }, func(name string) *[]float64 { return &u(name).known }, warmBytes},
+				{func(b *bench) error { return b.touch(mem.take(size), mine[b], &u(b.name).midst) }, func(name string) *[]float64 { return &u(name).midst }, size},
+			} {
+				err := byTurns(benches, round, step.way, func(name string) error { return touchRaw(raw, size, min(size, step.wake), 1, step.to(name)) })
+				if err != nil {
+					return err
+				}
 			}
 		}
 		err := touchAgain(raw, benches, size, all)
@@ -134,9 +152,10 @@ func byTurns(benches []*bench, round int, way func(*bench) error, write func(nam
 	return nil
 }
 
-func touchRaw(raw *figures.Raw, size, times int, to *[]float64) error {
+// touchRaw times raw writes, after one of so many bytes that wakes the NIC.
+func touchRaw(raw *figures.Raw, size, wake, times int, to *[]float64) error {
 	apart()
-	if err := raw.Write(min(size, warmBytes)); err != nil {
+	if err := raw.Write(wake); err != nil {
 		return err
 	}
 	for range times {
@@ -149,17 +168,17 @@ func touchRaw(raw *figures.Raw, size, times int, to *[]float64) error {
 	return raw.Check(size)
 }
 
-// touchFirst times the first use of a buffer.
-func (b *bench) touchFirst(src, warm []byte, u *uses) error {
+// touch times a put of src after one of another buffer, which wakes the NIC and the way: a short one, or one as long, in whose midst src is then.
+func (b *bench) touch(src, before []byte, to *[]float64) error {
 	apart()
-	if err := b.put(warm); err != nil {
+	if err := b.put(before); err != nil {
 		return err
 	}
 	t, err := timed(func() error { return b.put(src) })
 	if err != nil {
 		return fmt.Errorf("%s, %d bytes: %w", b.name, len(src), err)
 	}
-	u.first = append(u.first, t)
+	*to = append(*to, t)
 	return b.holds(src)
 }
 
@@ -190,7 +209,9 @@ func touchAgain(raw *figures.Raw, benches []*bench, size int, all map[string]map
 				u.again = append(u.again, t)
 			}
 			return b.holds(mine[b])
-		}, func(name string) error { return touchRaw(raw, size, again/rounds, &all[name][size].again) })
+		}, func(name string) error {
+			return touchRaw(raw, size, min(size, warmBytes), again/rounds, &all[name][size].again)
+		})
 		if err != nil {
 			return err
 		}
@@ -211,8 +232,11 @@ func touchResult(o *figures.Options, bandwidth int64, sizes []int, names []strin
 		Kind: "measured on the " + o.Transport + " NIC of this machine " + speed + ", a process that puts to itself",
 		Columns: append([]string{
 			"way", "bytes", "first_us", "first_us_min", "first_us_max", "again_us", "again_us_min", "again_us_max", "first_percent_of_raw", "best_percent_of_raw",
-		}, pairedColumns("first_of_raw", "again_of_raw")...),
+			"known_us", "midst_us", "midst_percent_of_raw", "midst_percent_of_best",
+		}, pairedColumns("first_of_raw", "again_of_raw", "first_of_known")...),
 		Notes: []string{
+			"known: as first, but a buffer used before: what first takes more is what its newness costs; midst: a first use directly after a transfer as long of another buffer, " +
+				"by the same way, instead of after one of 16 KiB: NIC, slots and code are as they are among transfers; midst_percent_of_best: the best of again over the median of midst",
 			"put and flush to registered memory; first: buffers never used before, touched, by turns; again: one buffer, up to 100 times by turns of ten; median [min, max]",
 			"before each timed transfer one of 16 KiB that travels the same way, of memory used before, or the same, wakes the NIC; percents compare medians of first uses, and least times, with the raw write's",
 			pairedNote + ", the raw write again; the two are the bandwidth as a part of the raw write's",
@@ -224,11 +248,12 @@ func touchResult(o *figures.Options, bandwidth int64, sizes []int, names []strin
 		f, b := plot.Series{Name: name}, plot.Series{Name: name}
 		for _, n := range sizes {
 			u, raw := all[name][n], all[rawName][n]
-			one, many := spreadOf(u.first), spreadOf(u.again)
+			one, many, midst := spreadOf(u.first), spreadOf(u.again), spreadOf(u.midst).median
 			res.Rows = append(res.Rows, append([]any{
 				name, n, one.median * 1e6, one.least * 1e6, one.most * 1e6, many.median * 1e6, many.least * 1e6, many.most * 1e6,
 				100 * spreadOf(raw.first).median / one.median, 100 * spreadOf(raw.again).least / many.least,
-			}, three(paired.Quotient(u.first, raw.first), paired.Quotient(u.again, raw.again))...))
+				spreadOf(u.known).median * 1e6, midst * 1e6, 100 * spreadOf(raw.midst).median / midst, 100 * many.least / midst,
+			}, three(paired.Quotient(u.first, raw.first), paired.Quotient(u.again, raw.again), paired.Quotient(u.known, u.first))...))
 			f.Points = append(f.Points, plot.Point{X: float64(n), Y: float64(n) / one.median / 1e9})
 			b.Points = append(b.Points, plot.Point{X: float64(n), Y: float64(n) / many.least / 1e9})
 		}
