@@ -26,6 +26,7 @@ func allRows() []row {
 	add := func(more ...row) { rows = append(rows, more...) }
 	add(wordRows()...)
 	add(meetRows()...)
+	add(collectRows()...)
 	add(gupsRows()...)
 	for _, hot := range []bool{false, true} {
 		for _, op := range []string{opPut, opGet} {

@@ -6,7 +6,7 @@
 # All by default. Two processes, one on each of two cores. What Debian packages is installed where it is absent.
 # Last comes how long a job takes from the start of its launcher to its end: the least program there is, of MPI, and examples/hello of this
 # library, which does more, as 2 and as 8 processes. ONLY=hello measures that alone.
-#   RANKS=2         more than there are cores share them; ONLY=barrier is what makes sense then
+#   RANKS=2         more than there are cores share them; ONLY=barrier and ONLY=coll_ are what makes sense then
 #   ROUNDS=3        turns; each measures every program once, this library first and last
 #   REPS=7 TARGET_MS=20 UPDATES=500000 BARRIERS=20000 ONLY=   as in c/loops.h and pgasbench
 #   IDLE=90         wait until the machine is idle by so many percent before each program, at most PATIENCE=60 seconds

@@ -328,6 +328,12 @@ static void barrier(long rounds)
 	report("barrier", "barrier of all ranks", "ns", rounds, v);
 }
 
+#ifdef PEER_COLLECTIVES
+#include "collect.h"
+#else
+static void collect(long barriers) { (void)barriers; } /* plain C has none */
+#endif
+
 static uint64_t next(uint64_t *s)
 {
 	*s ^= *s << 13;
@@ -405,6 +411,7 @@ static int run_all(const char *what)
 		printf("row,title,api,transport,unit,median,min,max,n,values\n"), fflush(stdout);
 	peer_barrier();
 	barrier(peers > 2 ? rounds / 8 + 1 : rounds);
+	collect(peers > 2 ? rounds / 8 + 1 : rounds);
 	if (peers != 2)
 		return wrong;
 	words("put8_same", "8 B put + flush, same word", "ns", 100, put_same, CHECK_HOT);

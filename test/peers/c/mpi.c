@@ -62,6 +62,29 @@ static inline void peer_xor(int t, size_t at, const uint64_t *v)
 	MPI_Accumulate(v, 1, MPI_UINT64_T, t, (MPI_Aint)at, 1, MPI_UINT64_T, MPI_BXOR, win);
 }
 
+#define PEER_COLLECTIVES
+static inline double *peer_room(size_t n) { return calloc(n, sizeof(double)); }
+static inline void peer_allreduce(double *dst, const double *src, size_t n, long round)
+{
+	(void)round;
+	MPI_Allreduce(src, dst, (int)n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+static inline void peer_broadcast(double *dst, const double *src, size_t n, int root, long round)
+{
+	(void)round;
+	MPI_Bcast(root == rank ? (double *)src : dst, (int)n, MPI_DOUBLE, root, MPI_COMM_WORLD);
+}
+static inline void peer_allgather(double *dst, const double *src, size_t n, long round)
+{
+	(void)round;
+	MPI_Allgather(src, (int)n, MPI_DOUBLE, dst, (int)n, MPI_DOUBLE, MPI_COMM_WORLD);
+}
+static inline void peer_alltoall(double *dst, const double *src, size_t n, long round)
+{
+	(void)round;
+	MPI_Alltoall(src, (int)n, MPI_DOUBLE, dst, (int)n, MPI_DOUBLE, MPI_COMM_WORLD);
+}
+
 #include "loops.h"
 
 int main(int argc, char **argv)

@@ -14,6 +14,15 @@
  *   void      peer_fetch_add_nb(int target, size_t at, const uint64_t *v, uint64_t *old)   begins; complete after a flush
  *   uint64_t  peer_compare_swap(int target, size_t at, uint64_t old, uint64_t v)
  *   void      peer_xor(int target, size_t at, const uint64_t *v)              complete after a flush
+ *
+ * A library of collectives defines PEER_COLLECTIVES and these; n is what each process gives, to each other one in an exchange of all
+ * with all. round counts the calls from 0:
+ *
+ *   double   *peer_room(size_t n)                      zeroed memory that collectives can use, the same on all processes; never freed
+ *   void      peer_allreduce(double *dst, const double *src, size_t n, long round)
+ *   void      peer_broadcast(double *dst, const double *src, size_t n, int root, long round)   root's dst does not count
+ *   void      peer_allgather(double *dst, const double *src, size_t n, long round)
+ *   void      peer_alltoall(double *dst, const double *src, size_t n, long round)
  */
 #ifndef PEER_H
 #define PEER_H

@@ -30,6 +30,40 @@ static inline uint64_t peer_compare_swap(int t, size_t at, uint64_t old, uint64_
 }
 static inline void peer_xor(int t, size_t at, const uint64_t *v) { shmem_uint64_atomic_xor((uint64_t *)(part + at), *v, t); }
 
+/* OpenSHMEM 1.4, section 9.9: a pSync array may be used again when all have left the call; calls by turns in three of them, each of which waits for
+ * every other process at least every other call, see to that. */
+#define PEER_COLLECTIVES
+#define TURNS 3
+static long sync_words[TURNS][SHMEM_ALLTOALL_SYNC_SIZE + SHMEM_REDUCE_SYNC_SIZE + SHMEM_BCAST_SYNC_SIZE + SHMEM_COLLECT_SYNC_SIZE];
+static double work[TURNS][(1 << 17) / 2 + SHMEM_REDUCE_MIN_WRKDATA_SIZE + 1];
+static inline double *peer_room(size_t n)
+{
+	double *room = shmem_malloc(n * sizeof *room);
+	for (size_t i = 0; i < n; i++)
+		room[i] = 0;
+	for (int t = 0; t < TURNS; t++)
+		for (size_t i = 0; i < sizeof sync_words[t] / sizeof *sync_words[t]; i++)
+			sync_words[t][i] = SHMEM_SYNC_VALUE;
+	shmem_barrier_all();
+	return room;
+}
+static inline void peer_allreduce(double *dst, const double *src, size_t n, long round)
+{
+	shmem_double_sum_to_all(dst, (double *)src, (int)n, 0, 0, size, work[round % TURNS], sync_words[round % TURNS]);
+}
+static inline void peer_broadcast(double *dst, const double *src, size_t n, int root, long round)
+{
+	shmem_broadcast64(dst, src, n, root, 0, 0, size, sync_words[round % TURNS]);
+}
+static inline void peer_allgather(double *dst, const double *src, size_t n, long round)
+{
+	shmem_fcollect64(dst, src, n, 0, 0, size, sync_words[round % TURNS]);
+}
+static inline void peer_alltoall(double *dst, const double *src, size_t n, long round)
+{
+	shmem_alltoall64(dst, src, n, 0, 0, size, sync_words[round % TURNS]);
+}
+
 #include "loops.h"
 
 int main(void)
