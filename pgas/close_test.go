@@ -46,9 +46,10 @@ func TestSurvivorsClose(t *testing.T) {
 		for _, p := range pgastest.PathsOf(t) {
 			t.Run(name+"/"+p.Name, func(t *testing.T) {
 				p.TimeLimit = 20 * time.Second
-				var ready, on sync.WaitGroup
+				var ready, on, made sync.WaitGroup
 				ready.Add(4)
 				on.Add(3)
+				made.Add(3)
 				errs := pgastest.Errors(t, 4, p.Config, func(ctx context.Context, w *pgas.World) error {
 					ready.Done()
 					ready.Wait()
@@ -67,6 +68,8 @@ func TestSurvivorsClose(t *testing.T) {
 						return err
 					}
 					win, err := window.Allocate[int](ctx, team, 10)
+					made.Done()
+					made.Wait() // no call of anybody's is ended by the second death
 					switch {
 					case err != nil || w.Rank() == 0:
 						return err // the first one has nothing more to do
