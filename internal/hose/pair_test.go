@@ -61,8 +61,8 @@ func newPairOf(t testing.TB, c regmgr.Config) *pair {
 	}
 	p := &pair{mem: mem.Of(make([]uint64, exposed/8))}
 	for r := range p.set {
-		n := &nic{
-			t: t, p: p, rank: r, live: make(map[uint64]mem.Range),
+		n := &nic{ // with a helper, that one takes the lock, too
+			t: t, p: p, rank: r, live: make(map[uint64]mem.Range), many: c.Ahead != nil,
 			model: cost.Model{PageBytes: 4096, Register: cost.Line{A: 200, B: 3000}, Deregister: cost.Line{A: 100, B: 1000}},
 		}
 		s := sched.Goroutine(2)
