@@ -24,7 +24,7 @@ func (a *Array[T]) Mine() iter.Seq2[int, *T] {
 	}
 }
 
-// prefetchBytes is how much Range fetches at once; two such pieces are under way.
+// prefetchBytes is how much All fetches at once; two such pieces are under way.
 const prefetchBytes = 64 << 10
 
 // All iterates over the elements [lo, hi) in order, whoever owns them, and fetches ahead. The values are what they
