@@ -47,23 +47,27 @@ func Paths() []Named {
 	return pick(all, os.Getenv(PathsVariable))
 }
 
-// PathsOf returns those of Paths on which this test runs. With -short these are mapped memory, the good NIC, and every second one of
-// the others, by the test's name, so that a package of some tests still runs over every path; race builds and PGAS_TEST_PATHS leave none out.
+// PathsOf returns those of Paths on which this test runs. With -short these are mapped memory, the good NIC, and every third one of
+// the others, by the test's name, so that a package of some tests still runs over every path. Race builds leave out the nodes over a real NIC,
+// and PGAS_TEST_PATHS none.
 func PathsOf(t testing.TB) []Named {
 	t.Helper()
 	all := Paths()
-	if !testing.Short() || raceEnabled || os.Getenv(PathsVariable) != "" {
+	switch {
+	case !testing.Short() || os.Getenv(PathsVariable) != "":
 		return all
+	case raceEnabled:
+		return slices.DeleteFunc(all, func(p Named) bool { return strings.HasPrefix(p.Name, onNodes) })
 	}
-	return everySecond(all, t.Name())
+	return everyThird(all, t.Name())
 }
 
-func everySecond(all []Named, test string) (some []Named) {
+func everyThird(all []Named, test string) (some []Named) {
 	test, _, _ = strings.Cut(test, "/")
 	turn := crc32.ChecksumIEEE([]byte(test))
 	for _, p := range all {
 		if p.Name != "mapped" && p.Name != "nic-good" {
-			if turn++; turn%2 == 0 {
+			if turn++; turn%3 != 0 {
 				continue
 			}
 		}
