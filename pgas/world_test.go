@@ -330,7 +330,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 
 // TestNodesOfOneMachine: ranks of one machine can be had on nodes of their own, and use what ranks of several machines do.
 func TestNodesOfOneMachine(t *testing.T) {
-	pgastest.RunProcsConfig(t, 4, pgastest.Procs{Env: []string{"PGAS_NODES=7,7,1"}}, func(_ context.Context, w *pgas.World) error {
+	pgastest.RunProcsConfig(t, 4, pgastest.Procs{Env: []string{"PGAS_NODES=7,7,1", "PGAS_LOCAL=", "PGAS_TRANSPORT=tcp", "PGAS_DEVICE="}}, func(_ context.Context, w *pgas.World) error {
 		nodes := []int{0, 0, 1, 0} // as they come, and from the first again
 		for r, want := range nodes {
 			way := "tcp"
