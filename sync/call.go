@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -239,9 +238,9 @@ func (c *turns) fetch(member, from, to, n int) error {
 
 // SeeEach calls f with n bytes from off on of the outboxes of the members of, in their order. What is not mapped is read from all at once
 // into buf, which grows to hold it; f's range ends with the call.
-func (c *turns) SeeEach(off, n int, of iter.Seq[int], buf *[]byte, f func(member int, theirs mem.Range)) error {
+func (c *turns) SeeEach(off, n int, of []int, buf *[]byte, f func(member int, theirs mem.Range)) error {
 	far := 0
-	for m := range of {
+	for _, m := range of {
 		if !c.Mapped(m) {
 			far++
 		}
@@ -252,7 +251,7 @@ func (c *turns) SeeEach(off, n int, of iter.Seq[int], buf *[]byte, f func(member
 			*buf = make([]byte, far*stride)
 		}
 		row := make([]int, len(c.t.ranks)) // where a member's bytes go; 0: nowhere, or n behind there
-		for m := range of {
+		for _, m := range of {
 			if !c.Mapped(m) {
 				row[m] = far * stride
 				far--
@@ -267,7 +266,7 @@ func (c *turns) SeeEach(off, n int, of iter.Seq[int], buf *[]byte, f func(member
 		if err != nil {
 			return err
 		}
-		for m := range of {
+		for _, m := range of {
 			theirs := mem.Of(*buf)
 			if row[m] > 0 {
 				theirs = theirs.Slice(row[m]-stride, n)
@@ -278,7 +277,7 @@ func (c *turns) SeeEach(off, n int, of iter.Seq[int], buf *[]byte, f func(member
 		}
 		return nil
 	}
-	for m := range of {
+	for _, m := range of {
 		theirs, err := c.See(m, off, n, mem.Range{})
 		if err != nil {
 			return err

@@ -2,7 +2,6 @@ package pgsync
 
 import (
 	"context"
-	"slices"
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
@@ -43,7 +42,7 @@ func (r *reduction[T]) result(ctx context.Context, share []T, lo, n int, place [
 	part := make([]T, b-a)
 	var err error
 	if exact[T]() {
-		if err := r.combine(share, lo, slices.Values(t.shape.Nodes[t.shape.Mine])); err != nil {
+		if err := r.combine(share, lo, t.shape.Nodes[t.shape.Mine]); err != nil {
 			return err
 		}
 		if err := r.show(ctx, share); err != nil {
@@ -54,7 +53,7 @@ func (r *reduction[T]) result(ctx context.Context, share []T, lo, n int, place [
 		}
 		err = r.between(part, a, b, n, place)
 	} else {
-		err = r.combine(part, a, c.everybody())
+		err = r.combine(part, a, c.Everybody())
 	}
 	if err != nil {
 		return err

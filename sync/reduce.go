@@ -3,7 +3,6 @@ package pgsync
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
@@ -116,7 +115,7 @@ func (r *reduction[T]) direct(ctx context.Context, dst, src []T) error {
 	if err := r.c.turn(ctx, r.what, r.root, visitor{}); err != nil || !r.want {
 		return err
 	}
-	return r.combine(dst, 0, r.c.everybody())
+	return r.combine(dst, 0, r.c.Everybody())
 }
 
 // segmented has each member combine a part, and whoever wants the result read the parts.
@@ -128,7 +127,7 @@ func (r *reduction[T]) segmented(ctx context.Context, dst, src []T) error {
 	}
 	lo, hi := segment(len(src), n, c.t.me)
 	sum := make([]T, hi-lo)
-	if err := r.combine(sum, lo, c.everybody()); err != nil {
+	if err := r.combine(sum, lo, c.Everybody()); err != nil {
 		return err
 	}
 	c.Write(0, mem.Of(sum))
@@ -145,7 +144,7 @@ func (r *reduction[T]) segmented(ctx context.Context, dst, src []T) error {
 func segment(n, many, m int) (lo, hi int) { return n * m / many, n * (m + 1) / many }
 
 // combine makes dst the combination of what the outboxes of the members of hold from element lo on, in their order.
-func (r *reduction[T]) combine(dst []T, lo int, of iter.Seq[int]) error {
+func (r *reduction[T]) combine(dst []T, lo int, of []int) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -160,13 +159,5 @@ func (r *reduction[T]) combine(dst []T, lo int, of iter.Seq[int]) error {
 	})
 }
 
-// everybody are all members in the order of ranks.
-func (c *turns) everybody() iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for m := range c.t.ranks {
-			if !yield(m) {
-				return
-			}
-		}
-	}
-}
+// Everybody are all members in the order of ranks.
+func (c *turns) Everybody() []int { return c.t.all }

@@ -39,6 +39,7 @@ var (
 type Team struct {
 	e     *proto.Engine
 	ranks []int // the members' ranks in the world
+	all   []int // the members: 0, 1, …
 	me    int
 	shape shape.Shape
 	heap  *symheap.Heap
@@ -94,9 +95,10 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 		t.core.lanes[i].number = i
 		t.core.lanes[i].board = check.Board(t.peers, t.local, controlBytes(len(ranks))+i*check.BoardBytes())
 	}
+	t.all = make([]int, len(ranks))
 	node := make([]int, len(ranks))
 	for m, r := range ranks {
-		node[m] = e.Nodes[r]
+		t.all[m], node[m] = m, e.Nodes[r]
 	}
 	t.shape = shape.Of(node, me, e.Mapper() != nil)
 	heap.SetExchanger(t)

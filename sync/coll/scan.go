@@ -135,14 +135,7 @@ func (p *prefix[T]) see(lo int, like []T, members int, f func(m int, from []T)) 
 		return nil
 	}
 	width := mem.SizeOf[T]()
-	first := func(yield func(int) bool) {
-		for m := range members {
-			if !yield(m) {
-				return
-			}
-		}
-	}
-	return p.c.SeeEach(lo*width, len(like)*width, first, &p.other, func(m int, theirs mem.Range) { f(m, mem.Slice[T](theirs)) })
+	return p.c.SeeEach(lo*width, len(like)*width, p.c.Everybody()[:members], &p.other, func(m int, theirs mem.Range) { f(m, mem.Slice[T](theirs)) })
 }
 
 // segmented has each member compute a part of the prefixes of all, and then read its own prefix from all.

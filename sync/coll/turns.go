@@ -3,7 +3,6 @@ package coll
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"gopgas/internal/mem"
 	pgsync "gopgas/sync"
@@ -31,7 +30,8 @@ type turns interface {
 	Prefix(ctx context.Context, elem, detail, n int, inclusive bool, dst, src mem.Range, fold func(into, from mem.Range)) error
 	PrefixBytes() int
 	Read(member, off int, dst mem.Range) error
-	SeeEach(off, n int, of iter.Seq[int], buf *[]byte, f func(member int, theirs mem.Range)) error
+	Everybody() []int
+	SeeEach(off, n int, of []int, buf *[]byte, f func(member int, theirs mem.Range)) error
 	PushAll(ctx context.Context, src mem.Range, of func(member int) (from, bytes int)) error
 	Take(member int, dst mem.Range) error
 	ReadAll(dst mem.Range, of func(member int) (from, to, bytes int)) error
