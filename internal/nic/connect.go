@@ -146,6 +146,7 @@ func (n *NIC) connectError(rank int, err error) error {
 	}
 	if errors.Is(err, transport.ErrPeerGone) {
 		n.lost(rank)
+		n.Domain.Wake() // who has dialled need not poll again, and whoever attends may sleep: the word would stay with this rank
 	}
 	if gone := n.peers.Check(rank); gone != nil {
 		if n.peers.Cause(rank) == peers.Silent {

@@ -256,6 +256,32 @@ func TestTellsBeside(t *testing.T) {
 	w.until(t, func() bool { return !n.spreading.Load() })
 }
 
+// vanished is a NIC that finds a rank gone when it connects, and counts who is to look after it.
+type vanished struct {
+	transport.Domain
+	wakes atomic.Int64
+}
+
+func (v *vanished) Connect(_ context.Context, rank int, _ []byte) (transport.EP, error) {
+	return transport.EP{}, fmt.Errorf("nobody listens there: %w", transport.ErrPeerGone)
+}
+
+func (v *vanished) Wake() {
+	v.wakes.Add(1)
+	v.Domain.Wake()
+}
+
+// TestWhoDialsWakes: a death that is found by dialling is told to others though who has dialled polls no more: it wakes whoever attends.
+func TestWhoDialsWakes(t *testing.T) {
+	v := &vanished{}
+	w := newWorld(t, 3, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { v.Domain = d; return v })
+	n := w.n[0]
+	before := v.wakes.Load()
+	require.ErrorIs(t, n.Connect("put", 2), transport.ErrPeerGone)
+	require.True(t, n.news.Load())
+	require.Greater(t, v.wakes.Load(), before)
+}
+
 // TestLent (N1): the client is told that a piece has landed, once, when the NIC has done with what was lent to it, also where it goes over
 // a second connection.
 func TestLent(t *testing.T) {
