@@ -107,18 +107,7 @@ func (b *bench) collect(ctx context.Context, r *row, c, bytes int) (int, []float
 		e.src[i] = e.given(b.w.Rank(), i)
 	}
 	rounds := collectRounds(b.set.rounds, size, bytes)
-	n, values, err := b.together(ctx, r.unit, rounds, func() error {
-		for i := range rounds {
-			if err := k.call(ctx, e, i); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, nil, err
-	}
-	return n, values, b.agree(ctx, e.check(c))
+	return b.collective(ctx, r, rounds, func(i int) error { return k.call(ctx, e, i) }, func() error { return e.check(c) })
 }
 
 // check looks at every element that collective c has brought.

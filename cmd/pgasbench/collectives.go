@@ -39,7 +39,8 @@ func measureBroadcast(ctx context.Context, b *bench, r *row, bytes int) (int, []
 	if b.w.Rank() == 0 {
 		fillPattern(buf, 1)
 	}
-	return b.collective(ctx, r, func() error { return pgsync.Broadcast(ctx, b.w.Team(), buf, 0) }, func() error { return checkPattern(buf, 1) })
+	call := func() error { return pgsync.Broadcast(ctx, b.w.Team(), buf, 0) }
+	return b.collective(ctx, r, b.set.collectives, b.met(ctx, call), func() error { return checkPattern(buf, 1) })
 }
 
 func measureScatter(ctx context.Context, b *bench, r *row, bytes int) (int, []float64, error) {
@@ -49,17 +50,25 @@ func measureScatter(ctx context.Context, b *bench, r *row, bytes int) (int, []fl
 		src = make([]byte, bytes*b.w.Size())
 		fillPattern(src, 2)
 	}
-	return b.collective(ctx, r, func() error { return coll.Scatter(ctx, b.w.Team(), dst, src, 0) }, func() error { return checkScattered(dst, b.w.Rank()*bytes) })
+	call := func() error { return coll.Scatter(ctx, b.w.Team(), dst, src, 0) }
+	return b.collective(ctx, r, b.set.collectives, b.met(ctx, call), func() error { return checkScattered(dst, b.w.Rank()*bytes) })
 }
 
-// collective times calls of all ranks, each with a barrier behind it, and checks what they have brought.
-func (b *bench) collective(ctx context.Context, r *row, call, check func() error) (int, []float64, error) {
-	n, values, err := b.together(ctx, r.unit, b.set.collectives, func() error {
-		for range b.set.collectives {
-			if err := call(); err != nil {
-				return err
-			}
-			if err := b.w.Barrier(ctx); err != nil {
+// met is call with a barrier behind it.
+func (b *bench) met(ctx context.Context, call func() error) func(round int) error {
+	return func(int) error {
+		if err := call(); err != nil {
+			return err
+		}
+		return b.w.Barrier(ctx)
+	}
+}
+
+// collective times calls of all ranks, so many a repeat, and checks what they have brought.
+func (b *bench) collective(ctx context.Context, r *row, rounds int, call func(round int) error, check func() error) (int, []float64, error) {
+	n, values, err := b.together(ctx, r.unit, rounds, func() error {
+		for i := range rounds {
+			if err := call(i); err != nil {
 				return err
 			}
 		}

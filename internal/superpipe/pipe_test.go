@@ -189,19 +189,23 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// newSpied is two ranks on a NIC in order, where what the first one posts is seen.
+func newSpied(t *testing.T) (*rig, *spyNIC) {
+	s, spy := flavours["order"], &spyNIC{}
+	s.nic = func(rank int, d transport.Domain) NIC {
+		if rank == 0 {
+			spy.NIC = d
+			return spy
+		}
+		return d
+	}
+	return newRig(t, 2, s), spy
+}
+
 // TestFoldingHolds checks the rule of flow control at the NIC: chunk i is posted when i-(N-1) is acknowledged.
 func TestFoldingHolds(t *testing.T) {
 	for _, lease := range []bool{false, true} {
-		s := flavours["order"]
-		spy := &spyNIC{}
-		s.nic = func(rank int, d transport.Domain) NIC {
-			if rank == 0 {
-				spy.NIC = d
-				return spy
-			}
-			return d
-		}
-		r := newRig(t, 2, s)
+		r, spy := newSpied(t)
 		k := kind{name: "put", lease: lease}
 		spy.check = func(ops []transport.Op) {
 			p := r.ranks[0].o.table[(ops[0].Cookie-originCookies)/mostFold].Load()
@@ -216,16 +220,7 @@ func TestFoldingHolds(t *testing.T) {
 
 // TestReadsOverlap: a get has several reads in flight, so that the copy of what has arrived hides behind the others.
 func TestReadsOverlap(t *testing.T) {
-	s := flavours["order"]
-	spy := &spyNIC{}
-	s.nic = func(rank int, d transport.Domain) NIC {
-		if rank == 0 {
-			spy.NIC = d
-			return spy
-		}
-		return d
-	}
-	r := newRig(t, 2, s)
+	r, spy := newSpied(t)
 	most := 0
 	spy.check = func(ops []transport.Op) {
 		if p := r.ranks[0].o.table[(ops[0].Cookie-originCookies)/mostFold].Load(); p != nil {
