@@ -221,12 +221,12 @@ func TestDeathOnAnotherNode(t *testing.T) {
 					return err
 				}
 				fmt.Println("was told")
-				time.Sleep(500 * time.Millisecond) // so that this end is not the other's news
-				os.Exit(0)
-				return nil
+				return goOn(ctx, w)
 			})
-			require.NotZero(t, r.Code, out)
+			require.Equal(t, 137, r.Code, out)
 			require.Equal(t, 2, strings.Count(out, "was told"), out)
+			require.Equal(t, 2, strings.Count(out, "went on"), out)
+			require.NotContains(t, out, "pgas: rank", "they end well")
 		})
 	}
 }
