@@ -282,6 +282,24 @@ func TestWhoDialsWakes(t *testing.T) {
 	require.Greater(t, v.wakes.Load(), before)
 }
 
+// TestNewsWhileAnotherPolls: news come while somebody polls who has looked for news already, and never polls again. Whoever attends, woken
+// for them, cannot poll at the time, and does not go to sleep on that.
+func TestNewsWhileAnotherPolls(t *testing.T) {
+	w := newWorld(t, 3, transporttest.FabricConfig{}, nil)
+	n, told := w.n[0], make(chan struct{})
+	w.to[0].tell = func() { close(told) }
+	n.Start()
+	n.poll.Lock()
+	n.News()
+	time.Sleep(20 * time.Millisecond) // it tries to poll
+	n.poll.Unlock()
+	select {
+	case <-told:
+	case <-time.After(patient):
+		t.Fatal("nobody spreads the news")
+	}
+}
+
 // TestLent (N1): the client is told that a piece has landed, once, when the NIC has done with what was lent to it, also where it goes over
 // a second connection.
 func TestLent(t *testing.T) {

@@ -204,5 +204,9 @@ func (n *NIC) attend() {
 		}
 		for n.Progress() {
 		}
+		if n.untold() { // somebody else polls, and may have looked for news before there were any
+			n.nap.Wait(n.sched, napWatchful)
+			n.Domain.Wake()
+		}
 	}
 }

@@ -81,11 +81,16 @@ func (c client) Watchful() bool { return c.n.flights.Watchful() }
 // Tell writes who is gone into the rank blocks of those who have not seen it themselves.
 func (c client) Tell() {
 	n, p := c.n, c.n.e.Peers
-	first := p.First()
 	for dead := range n.e.Size {
 		cause := p.Cause(dead)
 		if cause == 0 {
 			continue
+		}
+		// The cause may have come a moment before the word on who was first. A 0 for that would take what the other rank knows from it,
+		// and it would not look at causes any more.
+		first := p.First()
+		if first == 0 {
+			first = uint64(dead) + 1
 		}
 		for r := range n.e.blocks {
 			to := &n.e.blocks[r]

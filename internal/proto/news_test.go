@@ -80,6 +80,20 @@ func TestNewsWhileConnecting(t *testing.T) {
 	require.Eventually(t, func() bool { return tm.mem[1].Word64(peers.GoneOff(2)).Load() != 0 }, 10*time.Second, time.Millisecond, "rank 1 is told")
 }
 
+// TestNewsOfAHalfKnownDeath: a rank that has been told of a death and not yet that it is the first one tells others of it, who know both.
+// They must not forget what they know: as long as nobody is known as the first one lost, a rank asks for no cause.
+func TestNewsOfAHalfKnownDeath(t *testing.T) {
+	tm := newTeam(t, 3, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { return d })
+	for r := range 2 {
+		tm.e[r].Join(tm.mem[r], tm.of[r])
+	}
+	require.True(t, tm.e[1].Peers.MarkGone(2, peers.Silent))
+	tm.mem[0].Word64(peers.GoneOff(2)).Store(uint64(peers.Vanished))
+	tm.e[0].TellNodes()
+	require.Eventually(t, func() bool { return peers.Cause(tm.mem[1].Word64(peers.GoneOff(2)).Load()) == peers.Vanished }, 10*time.Second, time.Millisecond, "rank 1 is told")
+	require.Never(t, func() bool { return tm.e[1].Peers.Check(2) == nil }, 100*time.Millisecond, 100*time.Microsecond, "and still knows")
+}
+
 // TestUnreachableSaysWhy: the error of an operation whose rank the NIC cannot reach has what the NIC has met, too.
 func TestUnreachableSaysWhy(t *testing.T) {
 	var c *cutting

@@ -179,7 +179,7 @@ func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *
 // tellNodes does what in processes those do who watch a rank of their node end: it has a rank of r's node, which is not alone there, tell other nodes.
 func tellNodes(worlds []*pgas.World, r int) {
 	for other, w := range worlds {
-		if w == nil || worlds[r] == nil || other == r || w.Failed()[other] != nil {
+		if w == nil || worlds[r] == nil || other == r || w.Failed()[other] != nil || w.Failed()[r] == nil {
 			continue
 		}
 		a, _ := w.Node(r)
