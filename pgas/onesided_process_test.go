@@ -47,7 +47,7 @@ func TestDeathOfAProcessEndsEveryOneSidedCall(t *testing.T) {
 					time.Sleep(100 * time.Microsecond)
 				}
 				died := time.Unix(0, int64(farewell.Signal(0).Load()))
-				if err := x.afterDeath(func() time.Time { return died }); err != nil {
+				if err := x.afterDeath(func() time.Time { return died }, soon(p.Name)); err != nil {
 					return err
 				}
 				fmt.Println("was told")

@@ -229,13 +229,13 @@ func untilGone(c namedCall) error {
 }
 
 // afterDeath makes all calls again and again until they report the death, then once more, and looks that others go on.
-func (x *oneSided) afterDeath(died func() time.Time) error {
+func (x *oneSided) afterDeath(died func() time.Time, limit time.Duration) error {
 	for _, c := range x.calls {
 		if err := untilGone(c); err != nil {
 			return err
 		}
 	}
-	if took := time.Since(died()); took > time.Second {
+	if took := time.Since(died()); took > limit {
 		return fmt.Errorf("the last call reported the death after %v", took)
 	}
 	for _, c := range x.calls {
@@ -281,7 +281,7 @@ func TestDeathEndsEveryOneSidedCall(t *testing.T) {
 					for died.Load() == nil {
 						time.Sleep(time.Millisecond)
 					}
-					err = x.afterDeath(func() time.Time { return *died.Load() })
+					err = x.afterDeath(func() time.Time { return *died.Load() }, soon(p.Name))
 				}
 				if w.Rank() != dead {
 					told.Done()
