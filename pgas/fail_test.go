@@ -89,7 +89,7 @@ var onNIC = map[string]func(ctx context.Context, th things) error{
 }
 
 // soon is within what time a death is told: a second. Over verbs the tests run in an emulated machine, where a processor does in a second what a
-// real one does in a twentieth, and has other work beside: there it is five, half of what a world has before it counts as hung.
+// real one does in a twentieth, and has other work beside: there it is five, a quarter of what a world has before it counts as hung.
 func soon(path string) time.Duration {
 	if path == "verbs" {
 		return 5 * time.Second
@@ -122,7 +122,7 @@ func TestDeathEndsEveryCall(t *testing.T) {
 
 func dies(t *testing.T, p pgastest.Named, call func(context.Context, things) error, repeat bool, how string) {
 	c := p.Config
-	c.TimeLimit = 10 * time.Second
+	c.TimeLimit = 20 * time.Second
 	var fabric *transporttest.Fabric
 	c.Made = func(f *transporttest.Fabric) { fabric = f }
 	const n = 4

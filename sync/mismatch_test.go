@@ -67,7 +67,7 @@ func TestDifferentCalls(t *testing.T) {
 		for _, path := range pgastest.PathsOf(t) {
 			for _, n := range path.Worlds([]int{2, 3}) {
 				t.Run(name+"/"+path.Name, func(t *testing.T) {
-					path.TimeLimit = 5 * time.Second
+					path.TimeLimit = 20 * time.Second
 					errs := pgastest.Errors(t, n, path.Config, func(ctx context.Context, w *pgas.World) error {
 						if w.Rank() == 0 {
 							return p.a(ctx, w)
