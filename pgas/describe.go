@@ -24,7 +24,7 @@ type Fact struct{ Section, Name, Value, Note string }
 func Describe(ctx context.Context, environ []string, ranks int) []Fact {
 	remote := mem.SizeOf[proto.Remote]()
 	slice := mem.SizeOf[[]byte]()
-	perRank, perPeer := pgsync.Footprint(ranks)
+	perRank, perPeer, long := pgsync.Footprint(ranks)
 	facts := []Fact{{"transports", "shm", "available", "ranks of one node map each other's memory; loads, stores and CPU atomics"}}
 	cfg, err := FromEnvironment(environ)
 	if err != nil {
@@ -41,6 +41,7 @@ func Describe(ctx context.Context, environ []string, ranks int) []Fact {
 	}
 	facts = append(facts, []Fact{
 		{"memory", "per rank, at the start", mem.Text(perRank), fmt.Sprintf("control blocks in a world of %d ranks, in shared memory", ranks)},
+		{"memory", "per team, in long calls", mem.Text(long), "outboxes of long collectives, from the first one on, where all members map each other's memory"},
 		{"memory", "symmetric heap", "on demand", fmt.Sprintf("chunks from %s on, doubling up to what is asked for; nothing to set", mem.Text(symheap.FirstChunk))},
 		{"memory", "per peer", mem.Text(perPeer), "flags and tables; one mapping for each chunk of the heap"},
 		{"memory", "per window", mem.Text(ranks * (remote + slice)), fmt.Sprintf("%d bytes for each member, beside the elements", remote+slice)},

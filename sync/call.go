@@ -25,6 +25,8 @@ type turns struct {
 	opened  bool   // the lane's present barrier is this call's
 	purpose uint64 // of that barrier
 	off     int    // the outbox of the present turn
+	data    int    // where its bytes lie
+	wide    bool   // they do so in the room, see file room.go
 	call    call
 }
 
@@ -147,7 +149,12 @@ func (c call) String() string {
 func (c *turns) box() int { return boxOff(len(c.t.ranks), c.l.number, int(c.l.round&1)) }
 
 // Payload is how many bytes an outbox holds.
-func (c *turns) Payload() int { return boxPayload(len(c.t.ranks)) }
+func (c *turns) Payload() int {
+	if c.wide {
+		return roomBytes
+	}
+	return boxPayload(len(c.t.ranks))
+}
 
 // Slot is how many bytes of each member a Gather can move.
 func (c *turns) Slot() int { return slotBytes(len(c.t.ranks)) }
@@ -160,7 +167,7 @@ func (c *turns) Write(off int, data mem.Range) {
 
 // Box is n bytes from off on of this member's outbox of the coming turn, to be written in place.
 func (c *turns) Box(off, n int) mem.Range {
-	return c.t.local.Slice(c.box()+outboxHeader+off, n)
+	return c.local().Slice(c.coming()+off, n)
 }
 
 // Turn ends the writing half of a turn, in which all members handle n elements, whose atom.TypeCode is elem, in the way that detail says,
@@ -170,9 +177,12 @@ func (c *turns) Turn(ctx context.Context, elem, detail, n, root int) error {
 }
 
 func (c *turns) turn(ctx context.Context, what call, root int, v visitor) error {
-	c.off, c.call = c.box(), what
+	c.off, c.data, c.call = c.box(), c.coming(), what
 	c.t.local.Word64(c.off).Store(uint64(what))
 	c.l.round++
+	if c.wide {
+		c.t.room.turns++
+	}
 	return c.barrier(ctx, turnPurpose(what, root), v)
 }
 
@@ -203,13 +213,13 @@ func (c *turns) Read(member, off int, dst mem.Range) error {
 	if err := c.check(member); err != nil {
 		return err
 	}
-	return c.t.e.Fetch(&c.t.peers[member], c.off+outboxHeader+off, dst)
+	return c.t.e.Fetch(c.peer(member), c.data+off, dst)
 }
 
 // See is Read without a copy where the member is mapped; elsewhere it reads into buf.
 func (c *turns) See(member, off, bytes int, buf mem.Range) (mem.Range, error) {
-	if box := c.t.peers[member].Mapped; box.Bytes != 0 {
-		return box.Slice(c.off+outboxHeader+off, bytes), c.check(member)
+	if box := c.peer(member).Mapped; box.Bytes != 0 {
+		return box.Slice(c.data+off, bytes), c.check(member)
 	}
 	return buf, c.Read(member, off, buf)
 }
@@ -222,7 +232,7 @@ const theirCall = 8
 func (c *turns) fetch(member, from, to, n int) error {
 	t := c.t
 	if c.Mapped(member) {
-		return c.Read(member, from, t.local.Slice(c.off+outboxHeader+to, n))
+		return c.Read(member, from, c.local().Slice(c.data+to, n))
 	}
 	err := t.e.GetRuns(c.op, 2, func(i int) proto.Run {
 		if i == 0 {
@@ -314,7 +324,7 @@ func (c *turns) ReadAll(dst mem.Range, of func(member int) (from, to, bytes int)
 	}
 	return c.t.e.GetRuns(c.op, n, func(i int) proto.Run {
 		from, to, bytes := of(member(i))
-		return proto.Run{To: &c.t.peers[member(i)], Far: c.off + outboxHeader + from, Near: to, Bytes: bytes}
+		return proto.Run{To: c.peer(member(i)), Far: c.data + from, Near: to, Bytes: bytes}
 	}, dst)
 }
 
@@ -322,15 +332,15 @@ func (c *turns) ReadAll(dst mem.Range, of func(member int) (from, to, bytes int)
 // before the turn's barrier, since what was in those outboxes two turns ago has been read by all who have come to the barrier of the last one,
 // and nobody else writes there in such a turn.
 func (c *turns) PushAll(ctx context.Context, src mem.Range, of func(member int) (from, bytes int)) error {
-	n, box := len(c.t.ranks), c.box()+outboxHeader
+	n, box := len(c.t.ranks), c.coming()
 	member := func(i int) int { return (c.t.me + i + 1) % n }
 	err := c.t.e.PutRuns(c.op, n-1, func(i int) proto.Run {
 		from, bytes := of(member(i))
-		return proto.Run{To: &c.t.peers[member(i)], Far: box, Near: from, Bytes: bytes}
+		return proto.Run{To: c.peer(member(i)), Far: box, Near: from, Bytes: bytes}
 	}, src)
 	for i := 0; i < n-1 && err == nil; i++ {
 		if _, bytes := of(member(i)); bytes > 0 {
-			err = c.t.e.FlushContext(ctx, &c.t.peers[member(i)]) // the barrier's flags do not all go the way of the puts
+			err = c.t.e.FlushContext(ctx, c.peer(member(i))) // the barrier's flags do not all go the way of the puts
 		}
 	}
 	return err
@@ -338,7 +348,7 @@ func (c *turns) PushAll(ctx context.Context, src mem.Range, of func(member int) 
 
 // Take copies what member has pushed into this one's outbox in the present turn.
 func (c *turns) Take(member int, dst mem.Range) error {
-	mem.Copy(dst.Data(), c.t.local.Slice(c.off+outboxHeader, dst.Bytes).Data())
+	mem.Copy(dst.Data(), c.local().Slice(c.data, dst.Bytes).Data())
 	c.t.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 	return c.check(member)
 }

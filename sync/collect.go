@@ -66,7 +66,7 @@ func (t *Team) query(op string, bytes int, exact bool) query {
 func plain[T any](t *Team, s []T) []T { return racecheck.Plain(t.races, s) }
 
 // Broadcast copies root's buf to every member's buf, which has the same length everywhere. Collective. For each
-// outbox-full (16 KiB) it takes a barrier; among up to 8 members all read from the root, in larger teams each from one that
+// outbox-full (16 KiB, or 256 KiB where all members map each other's memory and the call is not a started one) it takes a barrier; among up to 8 members all read from the root, in larger teams each from one that
 // has the bytes already, in ceil(log2 n) steps; on a node only one member reads from another node.
 func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	const op = "broadcast"
@@ -80,6 +80,9 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	how := choose(t.query(op, len(buf)*mem.SizeOf[T](), false))
 	buf = plain(t, buf)
 	whole, what := mem.Of(buf), callOf(op, atom.TypeCode[T](), 0, len(buf))
+	if err := c.widen(ctx, what, whole.Bytes); err != nil {
+		return c.End(err)
+	}
 	return c.End(rounds(whole.Bytes, 1, c.Payload(), func(lo, hi int) error {
 		if part := whole.Slice(lo, hi-lo); how == relayed {
 			return c.relay(ctx, what, part, root)
@@ -144,7 +147,7 @@ func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) 
 
 // AllGather concatenates every member's src, in the order of ranks, into every member's dst. All src have the
 // same length, and dst has Size times that; otherwise all members get an error. Collective. Short ones in teams of more than 8
-// take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full (16 KiB) of src. Where members share nodes a
+// take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full of src, as in Broadcast. Where members share nodes a
 // node reads long ones once, each of its members a share.
 func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	const op = "allgather"
@@ -184,6 +187,9 @@ func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m
 		return c.gatherPadded(ctx, what, longest, at, mine, all)
 	case nodal:
 		return c.gatherByNodes(ctx, what, longest, at, mine, all)
+	}
+	if err := c.widen(ctx, what, longest); err != nil {
+		return err
 	}
 	return rounds(longest, 1, c.Payload(), func(lo, hi int) error {
 		some := func(m int) (off, bytes int) { return stretch(at(m), at(m+1), lo, hi) }

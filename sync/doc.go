@@ -31,7 +31,8 @@
 // A team has four lanes; its calls, blocking or started, take them in turn. Each member has two outboxes for each lane in its
 // control block. A turn is: write to one's outbox, barrier, read from the
 // others' outboxes by one-sided gets. The outboxes alternate, so that the barrier of the next turn is also what
-// allows this one to be overwritten; a get needs no buffer and no flow control at the target, on any transport. Where
+// allows this one to be overwritten; a get needs no buffer and no flow control at the target, on any transport. What does not fit takes a turn
+// for each part; where all members map each other's memory, blocking calls make parts of 256 KiB in larger outboxes (file room.go). Where
 // everybody needs a little from everybody (Exchange, and in teams of more than 8 short AllGather and AllReduce), or all
 // something from one (Broadcast there), the reading takes place between the rounds of the barrier, in log2 n steps instead of n.
 // Long reductions are divided: each member combines a part, and all read the parts. Where ranks share nodes and map
@@ -72,5 +73,6 @@
 // # Limits
 //
 // An outbox holds 16 KiB, or 32 bytes for each member of a large team: a member's control block takes 145 KiB for up to 512
-// members and 256 bytes more for each further one. A team has at most 2^20 members on a node and as many nodes.
+// members and 256 bytes more for each further one. A team whose members all map each other's memory takes 512 KiB more on each of them from its first
+// blocking call on whose data does not fit into an outbox, until Team.Free; where a member has not so much, calls go on without. A team has at most 2^20 members on a node and as many nodes.
 package pgsync

@@ -12,11 +12,11 @@ func (t *Team) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := c.exchange(ctx, card)
+	out, err := c.exchange(ctx, callOf("exchange", 0, 0, 0), card)
 	return out, c.End(err)
 }
 
-func (c *turns) exchange(ctx context.Context, card []byte) ([][]byte, error) {
+func (c *turns) exchange(ctx context.Context, what call, card []byte) ([][]byte, error) {
 	const header = 4 // the card's length
 	n := len(c.t.ranks)
 	slot := slotBytes(n)
@@ -26,7 +26,7 @@ func (c *turns) exchange(ctx context.Context, card []byte) ([][]byte, error) {
 	for sent := 0; sent == 0 || sent < longest; sent += slot - header {
 		binary.LittleEndian.PutUint32(mine, uint32(len(card)))
 		copy(mine[header:], card[min(sent, len(card)):])
-		if err := c.gather(ctx, callOf("exchange", 0, 0, 0), everyone, mine, all); err != nil {
+		if err := c.gather(ctx, what, everyone, mine, all); err != nil {
 			return nil, err
 		}
 		for m := range out {

@@ -120,9 +120,9 @@ func (c *core) failure() error {
 	return c.broken
 }
 
-// Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, and how
-// many of them come with each further rank.
-func Footprint(size int) (perRank, perPeer int) {
+// Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, how
+// many of them come with each further rank, and those that a team whose members all map each other takes on each from its first long call on.
+func Footprint(size int) (perRank, perPeer, long int) {
 	perPeer = peers.BlockBytes(1) - peers.BlockBytes(0) + mem.SizeOf[proto.Remote]() + 8
-	return peers.BlockBytes(size) + controlBytes(size), perPeer
+	return peers.BlockBytes(size) + controlBytes(size), perPeer, 2 * roomBytes
 }

@@ -40,8 +40,9 @@ func TestDifferentCalls(t *testing.T) {
 		}
 	}
 	for name, p := range map[string]pair{
-		"lengths":           {all(10), all(11)},
-		"lengths in rounds": {all(100_000), all(10)},
+		"lengths":              {all(10), all(11)},
+		"lengths in rounds":    {all(100_000), all(10)},
+		"lengths of long ones": {all(100_000), all(99_999)},
 		"operations": {all(10), func(ctx context.Context, w *pgas.World) error {
 			v := make([]int32, 10)
 			return pgsync.AllReduce(ctx, w.Team(), v, v, pgsync.Max)
@@ -155,6 +156,12 @@ func TestMismatchIsNamed(t *testing.T) {
 	cast := func(root int) call {
 		return func(ctx context.Context, c calls) error { return pgsync.Broadcast(ctx, c.w.Team(), c.v, root) }
 	}
+	long := func(op pgsync.Op) call {
+		return func(ctx context.Context, c calls) error {
+			v := make([]int32, 100_000)
+			return pgsync.AllReduce(ctx, c.w.Team(), v, v, op)
+		}
+	}
 	paths := pgastest.Paths()
 	end := func(context.Context, calls) error { return nil } // the world is closed then
 	const sum, most, bytes = "allreduce (sum) of 3 elements of int32", "allreduce (max) of 3 elements of int32", "broadcast of 3 elements of int32"
@@ -167,6 +174,9 @@ func TestMismatchIsNamed(t *testing.T) {
 		{fence(0), end, "fence of the team's window 1", "close"},
 		{fence(0), fence(1), "fence of the team's window 1", "fence of the team's window 2"},
 		{reduce(pgsync.Sum), barrier, sum, "barrier"},
+		{long(pgsync.Sum), barrier, "allreduce (sum) of 100000 elements of int32", "barrier"},
+		{long(pgsync.Sum), long(pgsync.Max), "allreduce (sum) of 100000 elements of int32", "allreduce (max) of 100000 elements of int32"},
+		{long(pgsync.Sum), reduce(pgsync.Sum), "allreduce (sum) of 100000 elements of int32", sum},
 		{reduce(pgsync.Sum), reduce(pgsync.Max), sum, most},
 		{reduce(pgsync.Sum), float, sum, "allreduce (sum) of 3 elements of float32"},
 		{cast(0), cast(1), bytes, bytes + " with root 1"},

@@ -62,6 +62,9 @@ func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, o
 	case doubled:
 		return c.End(c.combine(ctx, r.what, root, mem.Of(dst), mem.Of(src), r.fold))
 	}
+	if err := c.widen(ctx, r.what, len(src)*mem.SizeOf[T]()); err != nil {
+		return c.End(err)
+	}
 	return c.End(rounds(len(src), mem.SizeOf[T](), c.Payload(), func(lo, hi int) error {
 		var part []T
 		if want {
@@ -126,11 +129,10 @@ func (r *reduction[T]) segmented(ctx context.Context, dst, src []T) error {
 		return err
 	}
 	lo, hi := segment(len(src), n, c.t.me)
-	sum := make([]T, hi-lo)
+	sum := mem.Slice[T](c.Box(0, (hi-lo)*width))
 	if err := r.combine(sum, lo, c.Everybody()); err != nil {
 		return err
 	}
-	c.Write(0, mem.Of(sum))
 	if err := c.turn(ctx, r.what, r.root, visitor{}); err != nil || !r.want {
 		return err
 	}

@@ -37,22 +37,24 @@ var (
 // Team is an ordered set of ranks. World.Team is the team of all; Split, Sub, Strided and Survivors make others. A team that
 // a started call is given is a view of the one that Start was called on.
 type Team struct {
-	e     *proto.Engine
-	ranks []int // the members' ranks in the world
-	all   []int // the members: 0, 1, …
-	me    int
-	shape shape.Shape
-	heap  *symheap.Heap
-	peers []proto.Remote // the control blocks, by member
-	local mem.Range      // this member's
-	core  *core
-	races *racecheck.Checker // nil: they are not looked for
+	e      *proto.Engine
+	ranks  []int // the members' ranks in the world
+	all    []int // the members: 0, 1, …
+	me     int
+	shape  shape.Shape
+	heap   *symheap.Heap
+	peers  []proto.Remote // the control blocks, by member
+	local  mem.Range      // this member's
+	mapped bool           // all members map each other's: the same on all; false in a view, whose calls keep to their lane
+	core   *core
+	races  *racecheck.Checker // nil: they are not looked for
 
 	lane *lane  // of a view: what its calls go on
 	call uint64 // of a view: the number of the started call
 
 	busy    atomic.Bool // a goroutine of this rank is in a collective
 	cur     turns       // that call; the fields here and below are whose goroutine made busy true
+	room    room
 	pending bool        // cur is a barrier that was left before its end
 	visit   proto.Visit // the collective that this rank is in, for those who look on
 }
@@ -85,7 +87,7 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 		return nil, err
 	}
 	t := &Team{
-		e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local(),
+		e: e, ranks: ranks, me: me, heap: heap, peers: control.Remotes(), local: control.Local(), mapped: control.CPU(),
 		core: &core{running: all}, races: check,
 	}
 	t.core.table = agree.Table{

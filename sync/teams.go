@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -173,5 +174,5 @@ func (t *Team) Free(ctx context.Context) error {
 	if t.core.freed.Swap(true) {
 		return nil
 	}
-	return t.heap.Close()
+	return errors.Join(t.unfurnish(), t.heap.Close())
 }

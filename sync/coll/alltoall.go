@@ -42,6 +42,9 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	if slice := c.InSlices(part, turnsByOwners(t.Size(), part, mine.Bytes, c.Payload())); slice > 0 {
 		return c.End(c.ShuffleParts(ctx, atom.TypeCode[T](), len(src), slice, theirs, mine))
 	}
+	if err := c.Widen(ctx, atom.TypeCode[T](), 0, len(src), mine.Bytes); err != nil {
+		return c.End(err)
+	}
 	if inPairs(t.Size(), part, mine.Bytes, c.Payload()) {
 		at := func(m int) int { return m * part }
 		p := pairs{c: c, elem: atom.TypeCode[T](), n: len(src), from: at, to: at, part: part}
@@ -142,6 +145,9 @@ func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts [
 		if slice := c.InSlices(x.part, turnsByOwners(n, x.part, x.longest, c.Payload())); slice > 0 {
 			return c.End(x.padded(ctx, t, slice, mem.Of(plain(t, dst)), mem.Of(plain(t, src)), from))
 		}
+	}
+	if err := c.Widen(ctx, x.elem, 0, x.longest, x.longest); err != nil {
+		return c.End(err)
 	}
 	if inPairs(t.Size(), x.part, x.longest, c.Payload()) {
 		p := pairs{c: c, elem: x.elem, n: x.longest, part: x.part}

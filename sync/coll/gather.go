@@ -42,6 +42,9 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 	if collected {
 		return c.End(c.GatherParts(ctx, elem, len(src), root, at, mine, all))
 	}
+	if err := c.Widen(ctx, elem, 0, len(src), mine.Bytes); err != nil {
+		return c.End(err)
+	}
 	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
 		c.Write(0, mine.Slice(lo, hi-lo))
 		if err := c.Turn(ctx, elem, 0, len(src), root); err != nil || t.Rank() != root {
@@ -105,6 +108,9 @@ func gatherTurns[T any](ctx context.Context, t *pgsync.Team, c turns, to []T, co
 	}
 	if begin := func(m int) int { return at[m] }; c.Collected(begin) {
 		return c.GatherParts(ctx, elem, longest, root, begin, src, dst)
+	}
+	if err := c.Widen(ctx, elem, 0, longest, longest); err != nil {
+		return err
 	}
 	return rounds(longest, c.Payload(), func(lo, hi int) error {
 		begin, end := overlap(lo, hi, 0, src.Bytes)

@@ -117,3 +117,85 @@ func TestAllToAllVOfFewLongParts(t *testing.T) {
 		return nil
 	}, 5)
 }
+
+// TestLongerThanARoom: what takes several turns where members map each other's memory, and turns move the most.
+func TestLongerThanARoom(t *testing.T) {
+	const k = 70_000 // elements of each member, or for each: 280 KB
+	for _, p := range pgastest.PathsOf(t) {
+		if p.NIC {
+			continue // outboxes are small there
+		}
+		for _, n := range p.Worlds([]int{2, 5}) {
+			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
+				p.TimeLimit = 30 * time.Second
+				pgastest.RunConfig(t, n, p.Config, func(ctx context.Context, w *pgas.World) error {
+					for round := range 2 {
+						if err := errors.Join(scatterOf(ctx, w.Team(), k, round, round%n), longOnes(ctx, w.Team(), k, round)); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
+
+// longOnes are the other collectives of k elements, one behind the other.
+func longOnes(ctx context.Context, t *pgsync.Team, k, round int) error {
+	n, me := t.Size(), t.Rank()
+	part := func(from, to int) []int32 { return tagged(10*round+from, to, k-from-to) }
+	var out, in, counts, want []int32
+	var send, recv, lengths []int
+	for m := range n {
+		out, want = append(out, part(me, m)...), append(want, part(m, me)...)
+		send, recv = append(send, k-me-m), append(recv, k-me-m)
+		lengths = append(lengths, k-m)
+		counts = append(counts, tagged(round, m, k)[:k-m]...)
+	}
+	in = make([]int32, len(want))
+	if err := coll.AllToAllV(ctx, t, in, recv, out, send); err != nil {
+		return err
+	}
+	if err := same("alltoallv", in, want); err != nil {
+		return err
+	}
+	out, want = nil, nil
+	for m := range n {
+		out, want = append(out, tagged(10*round+me, m, k)...), append(want, tagged(10*round+m, me, k)...)
+	}
+	in = make([]int32, len(want))
+	if err := coll.AllToAll(ctx, t, in, out); err != nil {
+		return err
+	}
+	if err := same("alltoall", in, want); err != nil {
+		return err
+	}
+	in = make([]int32, len(counts))
+	if err := coll.AllGatherV(ctx, t, in, lengths, tagged(round, me, k)[:k-me]); err != nil {
+		return err
+	}
+	if err := same("allgatherv", in, counts); err != nil {
+		return err
+	}
+	in = make([]int32, len(counts))
+	if err := coll.GatherV(ctx, t, in, lengths, tagged(round, me, k)[:k-me], round%n); err != nil {
+		return err
+	}
+	if me == round%n {
+		if err := same("gatherv", in, counts); err != nil {
+			return err
+		}
+	}
+	in = make([]int32, k)
+	if err := coll.Scan(ctx, t, in, tagged(round, me, k), pgsync.Xor); err != nil {
+		return err
+	}
+	want = make([]int32, k)
+	for m := range me + 1 {
+		for i, v := range tagged(round, m, k) {
+			want[i] ^= v
+		}
+	}
+	return same("scan", in, want)
+}

@@ -86,6 +86,9 @@ func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst
 			atom.Fold(op, mem.Slice[T](into), mem.Slice[T](from))
 		}))
 	}
+	if err := c.Widen(ctx, atom.ElemOf[T]().Code(), int(op), len(src), len(src)*width); err != nil {
+		return c.End(err)
+	}
 	step := c.Payload() / width
 	if how == segmented {
 		step -= t.Size() // parts are rounded up, and each member keeps one of each

@@ -46,7 +46,11 @@ func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) er
 	if s.c.Collected(s.at) {
 		return s.c.ScatterParts(ctx, s.elem, s.n, s.root, s.at, dst, src)
 	}
-	if whole := s.at(t.Size()); !pushes(t.Size(), whole, s.c.Payload()) {
+	whole := s.at(t.Size())
+	if err := s.c.Widen(ctx, s.elem, 0, s.n, whole); err != nil {
+		return err
+	}
+	if !pushes(t.Size(), whole, s.c.Payload()) {
 		return s.pulled(ctx, t, dst, src, whole)
 	}
 	return s.pushed(ctx, t, dst, src)

@@ -12,6 +12,7 @@ import (
 // turns is a collective call that goes on: what pgsync's Team.Collective returns. See there for what its methods do.
 type turns interface {
 	Payload() int
+	Widen(ctx context.Context, elem, detail, n, bytes int) error
 	Slot() int
 	Write(off int, data mem.Range)
 	Turn(ctx context.Context, elem, detail, n, root int) error

@@ -1,0 +1,12 @@
+package pgsync
+
+// RoomBytes is what a part of a long call has at most where members map each other's memory.
+const RoomBytes = roomBytes
+
+// Barriers is how many barriers this member has begun on the team, those of turns among them.
+func (t *Team) Barriers() (n uint64) {
+	for i := range t.core.lanes {
+		n += t.core.lanes[i].gen
+	}
+	return n
+}
