@@ -94,7 +94,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 
 // cast is a turn in which all read from the root.
 func (c *turns) cast(ctx context.Context, what call, part mem.Range, root int) error {
-	if c.t.me == root {
+	if c.t.me == root && len(c.t.ranks) > 1 {
 		c.Write(0, part)
 	}
 	if err := c.turn(ctx, what, root, visitor{}); err != nil || c.t.me == root {

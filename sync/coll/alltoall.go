@@ -50,9 +50,14 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 		p := pairs{c: c, elem: atom.TypeCode[T](), n: len(src), from: at, to: at, part: part}
 		return c.End(p.run(ctx, t, theirs, mine))
 	}
-	from := t.Rank() * part
+	me, from := t.Rank(), t.Rank()*part
+	mem.Copy(theirs.Slice(from, part).Data(), mine.Slice(from, part).Data())
 	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
-		c.Write(0, mine.Slice(lo, hi-lo))
+		for _, others := range [][2]int{{0, from}, {from + part, mine.Bytes}} {
+			if begin, end := overlap(lo, hi, others[0], others[1]); begin < end {
+				c.Write(begin-lo, mine.Slice(begin, end-begin))
+			}
+		}
 		if err := c.Turn(ctx, atom.TypeCode[T](), 0, len(src), 0); err != nil {
 			return err
 		}
@@ -60,7 +65,12 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 		if begin == end {
 			return nil
 		}
-		return c.ReadAll(theirs, func(m int) (off, to, bytes int) { return begin - lo, m*part + begin - from, end - begin })
+		return c.ReadAll(theirs, func(m int) (off, to, bytes int) {
+			if m == me {
+				return 0, 0, 0
+			}
+			return begin - lo, m*part + begin - from, end - begin
+		})
 	}))
 }
 
