@@ -300,6 +300,23 @@ func TestNewsWhileAnotherPolls(t *testing.T) {
 	}
 }
 
+// TestWakeOutlastsPoller (N6): so it is with all that the NIC is woken for, such as a connection that messages wait for.
+func TestWakeOutlastsPoller(t *testing.T) {
+	w := newWorld(t, 2, transporttest.FabricConfig{}, nil)
+	n, polls := w.n[0], &w.to[0].advances
+	n.Start()
+	for range 20 { // until whoever attends sleeps
+		time.Sleep(time.Millisecond)
+		n.Domain.Wake()
+	}
+	n.poll.Lock()
+	before := polls.Load()
+	n.Domain.Wake()
+	time.Sleep(20 * time.Millisecond)
+	n.poll.Unlock()
+	require.Eventually(t, func() bool { return polls.Load() > before }, patient, time.Millisecond, "nobody looks")
+}
+
 // TestLent (N1): the client is told that a piece has landed, once, when the NIC has done with what was lent to it, also where it goes over
 // a second connection.
 func TestLent(t *testing.T) {

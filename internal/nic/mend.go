@@ -119,9 +119,6 @@ func (n *NIC) News() {
 	n.Domain.Wake()
 }
 
-// untold reports whether there are news that nobody spreads.
-func (n *NIC) untold() bool { return n.news.Load() && !n.spreading.Load() && !n.closed.Load() }
-
 // spread has every other rank told who is gone: only those that were connected to a rank hear of its end from the NIC.
 // The telling posts and may wait, for a connection that is being made for instance, perhaps by the very goroutine whose wait has polled:
 // so it runs beside.

@@ -202,11 +202,19 @@ func (n *NIC) attend() {
 		if err := n.Domain.Wait(n.ctx); err != nil {
 			return
 		}
+		n.outlast()
 		for n.Progress() {
 		}
-		if n.untold() { // somebody else polls, and may have looked for news before there were any
-			n.nap.Wait(n.sched, napWatchful)
-			n.Domain.Wake()
-		}
 	}
+}
+
+// outlast waits until whoever polls now has ended: he may have looked already for what the NIC was woken for. Who begins later finds it.
+func (n *NIC) outlast() {
+	for !n.poll.TryLock() {
+		if n.ctx.Err() != nil {
+			return
+		}
+		n.nap.Wait(n.sched, napWatchful)
+	}
+	n.poll.Unlock()
 }
