@@ -5,7 +5,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -378,4 +381,43 @@ func TestOpenWithout(t *testing.T) {
 	require.True(t, strings.HasPrefix(err.Error(), "verbs: "), err.Error())
 	_, err = Provider{}.Open(t.Context(), transport.Config{Rank: 1, Size: 1})
 	require.ErrorIs(t, err, errConfig)
+}
+
+// TestGhostIsSeen: of who posts to a pair that has ended, and who finds that the device has finished with it, one reports the record.
+func TestGhostIsSeen(t *testing.T) {
+	limit := 2 * time.Second
+	if testing.Short() {
+		limit = 50 * time.Millisecond
+	}
+	var pairs [1000]*pair
+	for began := time.Now(); time.Since(began) < limit; {
+		for i := range pairs {
+			pairs[i] = &pair{d: &domain{}, ring: newRing(1)}
+			pairs[i].qp.Handle = 1
+			pairs[i].verdict.Store(verdictAlive)
+		}
+		var at [2]atomic.Int32
+		through := func(me int, act func(p *pair)) {
+			for i, p := range pairs {
+				at[me].Store(int32(i))
+				for spins := 0; at[1-me].Load() < int32(i); spins++ {
+					if spins > 10_000 {
+						runtime.Gosched()
+					}
+				}
+				act(p)
+			}
+			at[me].Store(int32(len(pairs)))
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { through(0, (*pair).addGhost) })
+		through(1, func(p *pair) {
+			p.drained.Store(true)
+			p.ripen()
+		})
+		wg.Wait()
+		for _, p := range pairs {
+			require.True(t, p.ripe, "nobody reports it")
+		}
+	}
 }

@@ -201,6 +201,13 @@ func (p *pair) ripen() {
 	}
 }
 
+// addGhost appends the record that was written to the next place of a pair that has ended. Whoever makes the pair ripe may look at the ring
+// at this moment: one of the two sees what the other has done, since the tail is stored in sequence here, and not by add.
+func (p *pair) addGhost() {
+	p.tail.Store(p.tail.Load() + 1)
+	p.ripen()
+}
+
 // takeNews reports events and ghosts. The caller holds domain.poll.
 func (d *domain) takeNews(cq []transport.Completion) (k int, err error) {
 	n := &d.news

@@ -114,8 +114,7 @@ func (d *domain) postBatchLocked(ops []transport.Op) (took int, err error) {
 		rec, number := p.next()
 		rec.note(op, bytes)
 		if p.state.Load() == pairEnded {
-			p.add()
-			p.ripen()
+			p.addGhost()
 			continue
 		}
 		p.quiet++
