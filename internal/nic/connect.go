@@ -166,6 +166,9 @@ func (n *NIC) want(rank int) {
 	}
 }
 
+// Connected reports whether the connection with rank works, as far as this rank knows: what is posted now need not wait for it.
+func (n *NIC) Connected(rank int) bool { return n.ends[rank].state.Load() == epUp }
+
 // Pending reports whether anything of this rank is in flight to rank.
 func (n *NIC) Pending(rank int) bool { return n.ends[rank].pending.Load() != 0 }
 

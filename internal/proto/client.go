@@ -1,6 +1,8 @@
 package proto
 
 import (
+	"cmp"
+
 	"gopgas/internal/am"
 	"gopgas/internal/hose"
 	"gopgas/internal/peers"
@@ -78,28 +80,44 @@ func (c client) Advance() (moved bool) {
 // Watchful reports whether there are leases.
 func (c client) Watchful() bool { return c.n.flights.Watchful() }
 
-// Tell writes who is gone into the rank blocks of those who have not seen it themselves.
+// Tell writes who is gone into the rank blocks of those who have not seen it themselves: first of those that are connected, since one that must be
+// connected first may be out of reach, and each teller begins with another.
 func (c client) Tell() {
+	n := c.n
+	size := n.e.Size
+	var later []int
+	for i := 1; i < size; i++ {
+		if r := (n.e.Rank + i) % size; n.Connected(r) {
+			c.tell(r)
+		} else {
+			later = append(later, r)
+		}
+	}
+	for _, r := range later {
+		c.tell(r)
+	}
+}
+
+// tell is Tell of one rank. Whoever cannot be told will find out for itself. Who was lost first goes first: the others may have ended because of
+// that one.
+func (c client) tell(r int) {
 	n, p := c.n, c.n.e.Peers
-	for dead := range n.e.Size {
+	if r >= len(n.e.blocks) || n.e.blocks[r].Mapped.Bytes != 0 {
+		return
+	}
+	to, size := &n.e.blocks[r], n.e.Size
+	began := max(int(p.First())-1, 0)
+	for i := range size {
+		dead := (began + i) % size
 		cause := p.Cause(dead)
-		if cause == 0 {
+		if cause == 0 || p.Cause(r) != 0 {
 			continue
 		}
 		// The cause may have come a moment before the word on who was first. A 0 for that would take what the other rank knows from it,
 		// and it would not look at causes any more.
-		first := p.First()
-		if first == 0 {
-			first = uint64(dead) + 1
-		}
-		for r := range n.e.blocks {
-			to := &n.e.blocks[r]
-			if r == n.e.Rank || to.Mapped.Bytes != 0 || p.Cause(r) != 0 {
-				continue
-			}
-			if n.store64("tell", to, peers.GoneOff(dead), uint64(cause)) == nil {
-				_ = n.store64("tell", to, peers.FirstOff, first) // whoever cannot be told will find out for itself
-			}
+		first := cmp.Or(p.First(), uint64(dead)+1)
+		if n.store64("tell", to, peers.GoneOff(dead), uint64(cause)) == nil {
+			_ = n.store64("tell", to, peers.FirstOff, first)
 		}
 	}
 }

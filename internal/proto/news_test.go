@@ -3,6 +3,7 @@ package proto
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -92,6 +93,57 @@ func TestNewsOfAHalfKnownDeath(t *testing.T) {
 	tm.e[0].TellNodes()
 	require.Eventually(t, func() bool { return peers.Cause(tm.mem[1].Word64(peers.GoneOff(2)).Load()) == peers.Vanished }, 10*time.Second, time.Millisecond, "rank 1 is told")
 	require.Never(t, func() bool { return tm.e[1].Peers.Check(2) == nil }, 100*time.Millisecond, 100*time.Microsecond, "and still knows")
+}
+
+// TestNewsPassBy: a rank that cannot be connected for a while keeps nobody from being told who is connected.
+func TestNewsPassBy(t *testing.T) {
+	h := &hesitant{}
+	tm := newTeamWith(t, 4, 4096, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { h.Domain = d; return h }, func(*Config) {})
+	e := tm.e[0]
+	e.Join(tm.mem[0], tm.of[0])
+	require.NoError(t, e.Put(&tm.of[0][3], 0, filled(64)))
+	h.sched.Store(e.Sched)
+	e.Peers.MarkGone(2, peers.Vanished)
+	e.TellNodes()
+	told := func(rank int) func() bool {
+		return func() bool { return tm.mem[rank].Word64(peers.FirstOff).Load() == 2+1 }
+	}
+	require.Eventually(t, told(3), 10*time.Second, time.Millisecond, "rank 3 is told")
+	require.False(t, told(1)())
+	h.may.Store(true)
+	require.Eventually(t, told(1), 10*time.Second, time.Millisecond, "rank 1 is told in the end")
+}
+
+// addressed is a NIC that writes down where its operations go.
+type addressed struct {
+	transport.Domain
+	mu sync.Mutex
+	at []uint64
+}
+
+func (a *addressed) Post(ops []transport.Op) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range ops {
+		a.at = append(a.at, ops[i].RAddr)
+	}
+	return a.Domain.Post(ops)
+}
+
+// TestNewsInOrder: who was lost first is told first: as long as a rank knows only of another one it blames that.
+func TestNewsInOrder(t *testing.T) {
+	a := &addressed{}
+	tm := newTeam(t, 4, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { a.Domain = d; return a })
+	e := tm.e[0]
+	e.Join(tm.mem[0], tm.of[0])
+	e.Peers.MarkGone(3, peers.Vanished)
+	e.Peers.MarkGone(2, peers.Vanished)
+	e.TellNodes()
+	require.Eventually(t, func() bool { return tm.mem[1].Word64(peers.GoneOff(2)).Load() != 0 }, 10*time.Second, time.Millisecond)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	to := tm.mem[1].Addr()
+	require.Equal(t, []uint64{to + uint64(peers.GoneOff(3)), to + peers.FirstOff, to + uint64(peers.GoneOff(2))}, a.at[:3])
 }
 
 // TestUnreachableSaysWhy: the error of an operation whose rank the NIC cannot reach has what the NIC has met, too.
