@@ -43,11 +43,12 @@
 //     receive buffers of all pairs at once. New pairs wait until old ones are drained.
 //   - W2: records are reported in order; a record is reported once, by Poll, or silently if it was not signalled
 //     and succeeded.
-//   - W3: no queue pair is destroyed before its drain was polled, Close aside.
+//   - W3: no queue pair is destroyed before its drain was polled, Close aside, or was missing at looks for more than half a second. Its slot is
+//     another's when nothing comes of it any more.
 //   - W4: a receive buffer that a failed message has used goes back to the queue. Only one in which message after
 //     message fails is reported, with StatusLocalAccess.
 //   - W5: every operation is reported in the end: a device that forgets one loses the pair after ten seconds, and after thirty where a
-//     message may wait for its peer to post a buffer; later where a long FailureTimeout lets the NIC wait longer (overdue.go).
+//     message may wait for its peer to post a buffer; later where a long FailureTimeout lets the NIC wait longer (overdue.go). A drain that it forgets holds nothing up (W3).
 //   - W6: nothing that came over a link is acted upon before the peer has proved that it knows the secret.
 //
 // # Lock order

@@ -138,6 +138,28 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
+// TestDrainForgotten: what was in flight when a pair ended is reported though the device never reports the pair's last operation.
+func TestDrainForgotten(t *testing.T) {
+	all := ranks(t, 2)
+	a, b := all[0], all[1]
+	ep := a.dial(b)
+	p := a.pairOf(ep)
+	a.domain.post.mu.Lock()
+	p.enter(record{cookie: 9, ep: ep, kind: transport.OpRead, signaled: true, asked: true})
+	a.domain.post.mu.Unlock()
+	a.table.slots[p.slot].Store(nil) // from here on what the device says of the pair is nobody's
+	require.NoError(t, a.Disconnect(ep))
+	require.Equal(t, transport.Completion{Cookie: 9, EP: ep, Kind: transport.OpRead, Status: transport.StatusFlushed}, a.next(10*time.Second))
+	next := a.dial(b)
+	require.Greater(t, next.Incarnation, ep.Incarnation)
+	require.Equal(t, transport.StatusOK, a.do(a.write(next, b.mem.Addr(), b.reg.RKey)).Status)
+	for range 2 * spare { // slots come back
+		require.NoError(t, a.Disconnect(next))
+		next = a.dial(b)
+	}
+	require.NoError(t, a.Close())
+}
+
 // TestNoBuffer: a message for which no buffer comes is reported in the end (Soft-RoCE gives up by itself, after the tries that are for
 // lost packets; others wait until it is overdue), and nobody is called gone for it.
 func TestNoBuffer(t *testing.T) {

@@ -233,13 +233,23 @@ func lastWord(f fault) side.Word {
 	}
 }
 
-// settle has the device finish with the pair and ends its queue pair (W3).
+// A drain is reported within milliseconds. One that is not at so many looks, with such a pause between, is taken for forgotten.
+const (
+	drainLooks = 12
+	drainPause = 50 * time.Millisecond
+)
+
+// settle has the device finish with the pair and ends its queue pair (W3). Where the drain is not reported the end of the queue pair says
+// the same: then the device has finished with it, and nothing more comes of it.
 func (p *pair) settle() {
 	d := p.d
-	for pause := time.Millisecond / 8; !p.drained.Load(); pause = min(2*pause, 50*time.Millisecond) {
+	for pause, looks := time.Millisecond/8, 0; !p.drained.Load() && looks < drainLooks; pause = min(2*pause, drainPause) {
 		d.harvest()
 		if !p.drained.Load() && d.sched.Sleep(d.ctx, pause) != nil {
 			return // Close does it
+		}
+		if pause == drainPause {
+			looks++
 		}
 	}
 	d.life.RLock()
@@ -247,12 +257,25 @@ func (p *pair) settle() {
 	if d.closed.Load() {
 		return
 	}
-	d.table.remove(p)
-	d.table.drop(p) // before the queue pair's end, which takes some devices milliseconds
-	if err := ibv.DestroyQP(p.qp.Handle); err != nil {
-		d.fail(fmt.Errorf("verbs: end queue pair %d: %w", p.qp.Number, err))
+	if !p.drained.Load() {
+		p.destroy()
+		d.harvest() // while the slot is this pair's
+		p.drained.Store(true)
+		d.table.remove(p)
+		d.table.drop(p)
+	} else {
+		d.table.remove(p)
+		d.table.drop(p) // before the queue pair's end, which takes some devices milliseconds
+		p.destroy()
 	}
 	p.ripen()
+}
+
+// destroy ends the queue pair.
+func (p *pair) destroy() {
+	if err := ibv.DestroyQP(p.qp.Handle); err != nil {
+		p.d.fail(fmt.Errorf("verbs: end queue pair %d: %w", p.qp.Number, err))
+	}
 }
 
 // table is a domain's queue pairs.
