@@ -55,7 +55,8 @@ func (d *domain) happened(e ibv.Event) {
 	}
 }
 
-// linked asks the device whether its port has a link. It is for the way of an error: it calls the system.
+// linked asks the device whether its port has a link. It is for the way of an error: it calls the system. The caller keeps the device from being
+// closed: he polls, or Close waits for him. Others ask cut.
 func (d *domain) linked() bool {
 	s, err := ibv.QueryPort(d.nic.Context, d.port.number)
 	return err != nil || s.State == ibv.PortActive

@@ -69,7 +69,14 @@ func (d *domain) mayPass(rank int, err error) bool {
 	if lives, known := d.job.LifeOf(rank); known && !lives {
 		return false
 	}
-	return d.job.Spares(rank, err) || passing(err) || !d.linked()
+	return d.job.Spares(rank, err) || passing(err) || d.cut()
+}
+
+// cut reports whether this rank's port has no link. Whoever connects may ask when the domain has just been closed, and the device with it.
+func (d *domain) cut() bool {
+	d.life.RLock()
+	defer d.life.RUnlock()
+	return !d.closed.Load() && !d.linked()
 }
 
 // passing reports whether err is of the network, or of a queue pair that may be made better, and not the answer of a machine where

@@ -20,3 +20,11 @@ func TestRefusal(t *testing.T) {
 	require.False(t, errors.Is(goneIfCut(side.ErrSecret), transport.ErrPeerGone), "a wrong secret is no death")
 	require.ErrorIs(t, goneIfCut(net.ErrClosed), transport.ErrPeerGone)
 }
+
+// TestRefusedWhileClosing: who connects and fails while the domain is closed does not ask a device that is closed too.
+func TestRefusedWhileClosing(t *testing.T) {
+	d := &domain{} // without a device
+	d.closed.Store(true)
+	require.False(t, d.mayPass(0, errors.New("refused")))
+	require.True(t, d.mayPass(0, errFull), "what needs no device is known all the same")
+}
