@@ -58,6 +58,7 @@ type Config struct {
 	// limit is small against the memory and a core is idle, else leavepinned.
 	Reg string
 	// RegLimit is the part of MaxPinned for transfers and for buckets of exposed memory, in bytes. 0: all but the library's buffers.
+	// Where it is too small for any large transfer all are copied, and rank 0 says so at the start.
 	RegLimit int64
 	// RegThreshold is the size in bytes from which transfers over a NIC are registered instead of copied. 0: what the costs
 	// of registered memory say where they are known, because of Calibration or under the policy predictive, else above 64 KiB.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gopgas/regmgr"
 	"gopgas/transport/auto"
 )
 
@@ -35,6 +36,19 @@ func (c *Config) idleDevice(transport string) string {
 	}
 	return fmt.Sprintf("%s=%s is not used: %s, the transport of this job, has no devices; %s names another: %s", envDevice, c.Device, transport,
 		envTransport, auto.Names())
+}
+
+// tooLittle says that no large transfer fits into RegLimit, which is allowed and seldom meant: all are copied; "" where one does.
+func (c *Config) tooLittle() string {
+	least := max(int64(os.Getpagesize()), regmgr.LeastRegistered)
+	if c.RegThreshold > 0 {
+		least = max(int64(os.Getpagesize()), c.RegThreshold)
+	}
+	if c.RegLimit == 0 || c.RegLimit >= least {
+		return ""
+	}
+	return fmt.Sprintf("%s: found %d, needed %d bytes for the smallest of large transfers: over a NIC all are copied, which is right but slow; "+
+		"to change it: more, such as %s=64M, or 0 for what the machine allows", envRegLimit, c.RegLimit, least, envRegLimit)
 }
 
 // What tests read: names that begin so, and one more.

@@ -1,6 +1,7 @@
 package pgas
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,6 +39,33 @@ func TestIdleDevice(t *testing.T) {
 	require.Empty(t, c.idleDevice("tcp"))
 	require.Empty(t, c.idleDevice(c.transportOn(2, nil)))
 	require.Empty(t, (&Config{}).idleDevice("soft"))
+}
+
+// TestTooLittleToRegister: a limit into which no large transfer fits is told at the start, with what would do.
+func TestTooLittleToRegister(t *testing.T) {
+	for _, limit := range []int64{1, 4096, 16<<10 - 1} {
+		line := (&Config{RegLimit: limit}).tooLittle()
+		require.Contains(t, line, fmt.Sprintf("PGAS_REG_LIMIT: found %d, needed 16384 bytes", limit))
+		require.Contains(t, line, "PGAS_REG_LIMIT=64M")
+	}
+	require.Contains(t, (&Config{RegLimit: 64 << 10, RegThreshold: 1 << 20}).tooLittle(), "needed 1048576")
+	require.Contains(t, (&Config{RegLimit: 100, RegThreshold: 10}).tooLittle(), fmt.Sprintf("needed %d bytes", os.Getpagesize()), "nothing smaller than a page can be registered")
+	for _, c := range []Config{{}, {RegLimit: 16 << 10}, {RegLimit: 64 << 20}, {RegLimit: 8192, RegThreshold: 8192}} {
+		require.Empty(t, c.tooLittle())
+	}
+}
+
+// TestDescribeDoubts: what Init warns of pgasrun info tells, too.
+func TestDescribeDoubts(t *testing.T) {
+	var doubts []string
+	for _, f := range Describe(t.Context(), []string{"PGAS_REG_LIMIT=64", "PGAS_TRANSPROT=tcp"}, 2) {
+		if f.Value == "doubtful" {
+			doubts = append(doubts, f.Note)
+		}
+	}
+	require.Len(t, doubts, 2)
+	require.Contains(t, doubts[0], "is PGAS_TRANSPORT meant?")
+	require.Contains(t, doubts[1], "PGAS_REG_LIMIT: found 64, needed")
 }
 
 // TestFolderForFiles: the ranks' folder is made where its own is there, and nothing is made of a path that was misspelled.

@@ -30,6 +30,11 @@ func Describe(ctx context.Context, environ []string, ranks int) []Fact {
 	if err != nil {
 		facts = append(facts, Fact{"transports", "settings", "unusable", err.Error()})
 	}
+	for _, line := range append(misspelled(environ), cfg.tooLittle()) {
+		if line != "" {
+			facts = append(facts, Fact{"transports", "settings", "doubtful", line})
+		}
+	}
 	for _, n := range auto.NICs() {
 		facts = append(facts, describeNIC(ctx, n, &cfg))
 	}

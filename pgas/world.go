@@ -107,6 +107,7 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	if c == nil {
 		warn(job.Rank(), misspelled(cfg.Environ)...)
 	}
+	warn(job.Rank(), cfg.tooLittle())
 	conn, err := channel(job, cfg.Environ)
 	if err != nil {
 		return nil, err

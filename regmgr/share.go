@@ -1,6 +1,8 @@
 package regmgr
 
 import (
+	"fmt"
+
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -38,7 +40,8 @@ func (m *Manager) KeepPromise() {
 func (m *Manager) Lend(r mem.Range, a transport.Access) (transport.Region, error) {
 	bytes := int64(mem.Pages(r, m.page)) * int64(m.page)
 	if !m.Reserve(bytes, 1) {
-		return transport.Region{}, errLendFull
+		limit, regions := m.budget.Limits()
+		return transport.Region{}, &lendError{bytes: bytes, limit: limit, regions: regions, policy: m.cfg.Policy, used: m.budget.Usage()}
 	}
 	for freed := int64(0); ; {
 		key, err := m.cfg.Registrar.Register(r, a)
@@ -65,10 +68,28 @@ func (m *Manager) Return(key transport.Region, r mem.Range) error {
 	return nil
 }
 
-// errLendFull: everything in the budget is in use.
-var errLendFull error = &transport.LimitError{
-	What: "registering memory for another rank", Found: "a budget that is full of memory in use", Needed: "room",
-	Setting: "PGAS_REG_LIMIT and the limit of locked memory (ulimit -l)",
+// lendError is a loan for which there is no room. Its words are made for who asks: where little may be registered loans are refused often.
+type lendError struct {
+	bytes, limit int64
+	regions      int
+	policy       Policy
+	used         Usage
+}
+
+func (e *lendError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap is the *transport.LimitError that it is.
+func (e *lendError) Unwrap() error {
+	full := &transport.LimitError{
+		What:    fmt.Sprintf("registering %d bytes for another rank", e.bytes),
+		Found:   usageText(e.used) + ", " + limitText(e.limit, e.regions),
+		Needed:  fmt.Sprintf("%d bytes in 1 registration more", e.bytes),
+		Setting: "PGAS_REG_LIMIT and the limit of locked memory (ulimit -l)",
+	}
+	if e.limit > 0 && e.bytes > e.limit {
+		full.Setting = cure(e.policy, errTooLarge, e.bytes)
+	}
+	return full
 }
 
 // Reserve charges the budget for registrations that somebody else makes, and gives idle regions and victims up for it. It

@@ -136,6 +136,20 @@ func TestLendWhereTheNICRefuses(t *testing.T) {
 	require.EqualValues(t, 5*page, m.Stats().Bytes, "as many bytes went as were asked for")
 }
 
+// TestNoRoomForALoan: the error says how much there is of what, and of a loan that no budget of this size could take, which size would do.
+func TestNoRoomForALoan(t *testing.T) {
+	m, _ := lenderOn(t, newNIC(), Config{Bytes: 4 * page})
+	_, err := m.Lend(heap(8), transport.AllAccess)
+	require.ErrorIs(t, err, transport.ErrLimit)
+	require.ErrorContains(t, err, "found 0 bytes in 0 registrations in use, limit 16384 bytes")
+	require.ErrorContains(t, err, "PGAS_REG_LIMIT and PGAS_MAX_PINNED (32768 bytes or more)")
+	h := acquire(t, m, heap(3), 0)
+	_, err = m.Lend(heap(2), transport.AllAccess)
+	require.ErrorContains(t, err, "found 12288 bytes in 1 registrations in use")
+	require.ErrorContains(t, err, "needed 8192 bytes in 1 registration more; to change it: PGAS_REG_LIMIT and the limit")
+	m.Release(h)
+}
+
 // TestManyShare: uses and loans of random sizes by many goroutines. The budget holds at any time, and nothing is lost.
 func TestManyShare(t *testing.T) {
 	n := newNIC()

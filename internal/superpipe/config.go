@@ -121,7 +121,7 @@ func (c *Config) workspace(what string, n int, a transport.Access) (mem.Range, t
 	r := all.Slice(int(-all.Addr()&(Block-1)), n*c.SlotBytes)
 	reg, err := c.NIC.Register(r, a)
 	if err != nil {
-		return r, reg, fmt.Errorf("register %d slots of %d bytes for large transfers %s (fewer or smaller ones are a setting): %w", n, c.SlotBytes, what, err)
+		return r, reg, fmt.Errorf("register %d slots of %d bytes for large transfers %s: %w", n, c.SlotBytes, what, err)
 	}
 	return r, reg, nil
 }
