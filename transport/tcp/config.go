@@ -20,7 +20,7 @@ type Config struct {
 	AcrossNodes bool
 
 	// FailureTimeout is how long a peer may be silent, or a connection take no bytes, before the peer is called
-	// gone; a connection must be made within it too. An idle peer speaks five times as often. 0: 5 s.
+	// gone; a connection must be made within it too, by as many tries as that takes. An idle peer speaks five times as often. 0: 5 s.
 	FailureTimeout time.Duration
 
 	MaxPost    int   // operations of one endpoint in flight; 0: 256, at most 16384

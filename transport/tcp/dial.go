@@ -34,6 +34,7 @@ var (
 	errOld       = errors.New("the rank at that address is a newer one: this address is out of date")
 	errMeet      = errors.New("the peer's own connection is on the way")
 	errFull      = errors.New("the rank at that address has no file descriptor left for a connection")
+	errSilent    = errors.New("no answer")
 )
 
 // jobHash is what tells the domains of one job from those of another.
@@ -90,11 +91,22 @@ func (d *domain) linkOrCall(peer int, a address) (*link, *call) {
 const (
 	againFirst   = time.Millisecond
 	againLongest = 50 * time.Millisecond
+	triesLeast   = 8 // the first try may take one part in so many of the failure timeout
 )
+
+// tryFor is how long each of a peer's places may take to answer a try, where left is left of the failure timeout and share is what a
+// try may take now: a message that was lost, or a peer that was busy, does not cost the whole time. The last try has more than half of it.
+func tryFor(share, left time.Duration, places int) time.Duration {
+	if left < 2*share {
+		share = left
+	}
+	return max(share/time.Duration(places), time.Millisecond)
+}
 
 // run makes the connection, or finds that the peer has made it.
 func (d *domain) run(c *call, peer int) {
-	limit := d.sched.Now() + d.cfg.FailureTimeout
+	begun := d.sched.Now()
+	limit, share := begun+d.cfg.FailureTimeout, d.cfg.FailureTimeout/triesLeast
 	var full time.Duration // when the peer first said that it has no descriptor left
 	for pause := againFirst; ; pause = min(2*pause, againLongest) {
 		old := d.links[peer].Load()
@@ -106,7 +118,8 @@ func (d *domain) run(c *call, peer int) {
 			old.awaitReader() // nothing more is performed on it from now on
 		}
 		var again bool
-		if c.ep, again, c.err = d.dial(c.to, peer); !again || d.stop.Load() {
+		wait := tryFor(share, limit-begun, max(1, len(c.to.places)))
+		if c.ep, again, c.err = d.dial(c.to, peer, wait); !again || d.stop.Load() {
 			break
 		}
 		lives, known := d.job.LifeOf(peer)
@@ -115,6 +128,9 @@ func (d *domain) run(c *call, peer int) {
 			break
 		}
 		now := d.sched.Now()
+		if now-begun >= wait {
+			share *= 2
+		}
 		if errors.Is(c.err, errFull) {
 			if full == 0 {
 				full = now
@@ -124,11 +140,12 @@ func (d *domain) run(c *call, peer int) {
 				break
 			}
 		}
-		if now > limit {
+		if now >= limit {
 			c.err = noConnection(c.err, d.cfg.FailureTimeout, known)
 			break
 		}
 		_ = d.sched.Sleep(d.ctx, pause) // the domain's end is looked at above
+		begun = d.sched.Now()
 	}
 	if d.stop.Load() && c.err != nil {
 		c.err = transport.ErrClosed
@@ -175,10 +192,11 @@ func mayPass(err error) bool {
 	return errors.As(err, &ne) && ne.Timeout()
 }
 
-// dial tries the peer's places one after another. again says that another try may be luckier.
-func (d *domain) dial(to address, peer int) (ep transport.EP, again bool, err error) {
-	dialer := net.Dialer{Timeout: d.cfg.FailureTimeout}
+// dial tries the peer's places one after another, each of which may take wait until it has answered. again says that another try may be luckier.
+func (d *domain) dial(to address, peer int, wait time.Duration) (ep transport.EP, again bool, err error) {
+	dialer := net.Dialer{Timeout: wait}
 	for _, p := range to.places {
+		begun := d.sched.Now()
 		conn, failed := dialer.DialContext(d.ctx, "tcp", p.String())
 		if failed != nil {
 			if short := transport.Shortage(fmt.Sprintf("a connection with rank %d", peer), failed); short != nil {
@@ -195,18 +213,23 @@ func (d *domain) dial(to address, peer int) (ep transport.EP, again bool, err er
 		if !d.beginCall(conn) {
 			return ep, false, transport.ErrClosed
 		}
-		ep, err = d.callOver(conn.(*net.TCPConn), to, peer)
+		ep, err = d.callOver(conn.(*net.TCPConn), to, peer, max(wait-(d.sched.Now()-begun), time.Millisecond))
 		d.grown(conn)
 		if err == nil {
 			return ep, false, nil
 		}
 		_ = conn.Close() // the handshake's error says more
-		switch {
+		switch last := p == to.places[len(to.places)-1]; {
+		case errors.Is(err, errSilent):
+			if again = true; !last {
+				continue
+			}
+			return ep, true, err
 		case errors.Is(err, errMeet), errors.Is(err, errFull):
 			return ep, true, err
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 			return ep, true, err // it closes, or had no room for one more: the next try will tell
-		case errors.Is(err, errNotARank) && p != to.places[len(to.places)-1]:
+		case errors.Is(err, errNotARank) && !last:
 			continue // several machines may use one private address
 		}
 		var ne net.Error
@@ -218,9 +241,10 @@ func (d *domain) dial(to address, peer int) (ep transport.EP, again bool, err er
 	return ep, again, err
 }
 
-// callOver does the dialling side's part of the handshake.
-func (d *domain) callOver(conn *net.TCPConn, to address, peer int) (ep transport.EP, err error) {
-	if err := setDeadline(conn, d.cfg.FailureTimeout); err != nil {
+// callOver does the dialling side's part of the handshake. The peer has so much time for its first answer. A call that ends before that has
+// begun nothing at the peer and can be made again; later the peer may have a link already, whose end would look like a death.
+func (d *domain) callOver(conn *net.TCPConn, to address, peer int, wait time.Duration) (ep transport.EP, err error) {
+	if err := setDeadline(conn, wait); err != nil {
 		return ep, err
 	}
 	s := wire.Session{Secret: d.job.Secret, Hello: wire.Hello{
@@ -233,7 +257,13 @@ func (d *domain) callOver(conn *net.TCPConn, to address, peer int) (ep transport
 		return ep, err
 	}
 	ch, err := readChallenge(conn)
+	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() {
+		return ep, fmt.Errorf("%w within %v (%w)", errSilent, wait.Round(time.Millisecond), err)
+	}
 	if err != nil {
+		return ep, err
+	}
+	if err := setDeadline(conn, d.cfg.FailureTimeout); err != nil {
 		return ep, err
 	}
 	s.Nonce = ch.Nonce

@@ -38,7 +38,8 @@
 // been done then is reported in doubt.
 //
 // A rank that refuses a call is gone too, unless its process is known to live (transport.Config.Lives): then it is called again
-// until the failure timeout is over or its end is known.
+// until the failure timeout is over or its end is known. So is one that does not answer a call: a first message may be lost, and a busy
+// rank late. The first try may take an eighth of that time, later ones longer.
 //
 // # Where it listens
 //

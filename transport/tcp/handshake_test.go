@@ -190,6 +190,65 @@ func TestStrangeServers(t *testing.T) {
 	require.ErrorIs(t, err, errOtherSecret)
 }
 
+// TestTryFor: the tries of a call that is not answered share the failure timeout, and the last has more than half of it.
+func TestTryFor(t *testing.T) {
+	const whole = 8 * time.Second
+	var tries []time.Duration
+	for share, left := whole/triesLeast, whole; left > 0; share *= 2 {
+		wait := tryFor(share, left, 1)
+		tries, left = append(tries, wait), left-wait
+	}
+	require.Equal(t, []time.Duration{1 * time.Second, 2 * time.Second, 5 * time.Second}, tries)
+	require.Equal(t, 2*time.Second, tryFor(6*time.Second, 8*time.Second, 4), "four places share a try")
+	require.Positive(t, tryFor(time.Second, -time.Second, 3))
+}
+
+// TestUnheardCall: a call that the peer does not answer is made again, and one that nobody ever answers fails within the failure timeout
+// with the last try's words.
+func TestUnheardCall(t *testing.T) {
+	cfg := Config{FailureTimeout: 2 * time.Second}
+	a, b := openRank(t, 0, 2, cfg, transport.Config{}), openRank(t, 1, 2, cfg, transport.Config{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() { // the way to rank 1, on which the first call gets lost
+		defer close(done)
+		lost, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer lost.Close()
+		near, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer near.Close()
+		far, err := net.Dial("tcp", b.me.places[0].String())
+		if err != nil {
+			return
+		}
+		defer far.Close()
+		go func() { _, _ = io.Copy(far, near) }()
+		_, _ = io.Copy(near, far)
+	}()
+	to := b.me
+	to.places = []netip.AddrPort{netip.MustParseAddrPort(l.Addr().String())}
+	_, err = a.Connect(t.Context(), 1, to.append(nil))
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	require.NoError(t, l.Close())
+	<-done
+
+	cfg.FailureTimeout = 200 * time.Millisecond
+	c := openRank(t, 0, 2, cfg, transport.Config{})
+	begun := time.Now()
+	_, err = c.Connect(t.Context(), 1, fakeRank(t, nil))
+	require.GreaterOrEqual(t, time.Since(begun), cfg.FailureTimeout)
+	require.ErrorIs(t, err, transport.ErrPeerGone)
+	require.ErrorContains(t, err, "no connection within 200ms (no answer within")
+	require.ErrorContains(t, err, "i/o timeout")
+}
+
 // TestStrangersAndOwnCall: however many strangers call, this rank's own call to another one goes on, and ends as that one answers.
 func TestStrangersAndOwnCall(t *testing.T) {
 	a := openRank(t, 0, 2, Config{FailureTimeout: testPatience}, transport.Config{})
