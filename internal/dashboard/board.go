@@ -71,6 +71,7 @@ func (b *Board) Sampled(rank int, s control.Sample) {
 		}
 	}
 	s.Flows = nil
+	s.Extra = noFall(r.last.Extra, s.Extra)
 	r.last, r.asked = s, b.now()
 	b.history.add(b.now().Sub(b.began), b.sumLocked)
 }

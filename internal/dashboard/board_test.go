@@ -253,6 +253,23 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestCountersDoNotFall: D5. What a rank says may, where it was not read at one moment, and when its NIC is gone.
+func TestCountersDoNotFall(t *testing.T) {
+	b, _ := begun(1)
+	shown := func(extra map[string]float64) string {
+		b.Sampled(0, control.Sample{Extra: extra})
+		return string(b.metrics())
+	}
+	shown(map[string]float64{"reg.hits": 10, "reg.bytes": 4096, "hose.hits": 3})
+	page := shown(map[string]float64{"reg.hits": 9, "reg.bytes": 0})
+	require.Contains(t, page, `pgas_registration_hits_total{rank="0"} 10`)
+	require.Contains(t, page, `pgas_registered_bytes{rank="0"} 0`)
+	page = shown(nil)
+	require.Contains(t, page, `pgas_registration_hits_total{rank="0"} 10`)
+	require.NotContains(t, page, "pgas_registered_bytes")
+	require.Contains(t, shown(map[string]float64{"reg.hits": 11}), `pgas_registration_hits_total{rank="0"} 11`)
+}
+
 func TestMetricsOfAJobThatSaysNothing(t *testing.T) {
 	b, _ := begun(3)
 	got, err := parse(string(b.metrics()))

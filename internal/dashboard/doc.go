@@ -23,6 +23,7 @@
 //     halves its resolution instead of growing.
 //   - D4: a request whose Host header is a foreign name is refused: a page of somebody else's, whose name was made to point to
 //     this machine, learns nothing.
+//   - D5: what Prometheus is told is a counter never falls.
 //
 // # Lock order
 //

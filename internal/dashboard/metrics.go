@@ -58,6 +58,22 @@ func counters() []counter {
 	}
 }
 
+// noFall returns what a rank says now with those of its counters that are less than what it said before, or missing, as they were: some are made
+// of several that were not read at one moment, and who reads metrics takes a counter that falls for a process that began anew.
+func noFall(before, now map[string]float64) map[string]float64 {
+	for _, c := range counters() {
+		v, known := before[c.extra]
+		if !known || c.kind != "counter" || now[c.extra] >= v {
+			continue
+		}
+		if now == nil {
+			now = make(map[string]float64)
+		}
+		now[c.extra] = v
+	}
+	return now
+}
+
 // writer gathers a page of metrics: all values of a family stand together, under its help and type.
 type writer struct {
 	out  bytes.Buffer

@@ -110,7 +110,7 @@ func (n *device) add(r *Remote, off int, v uint64) error {
 	if err := n.reachWord(name, r, off); err != nil {
 		return err
 	}
-	id, err := n.take(name, PathNICAtomic, r.Rank, 8, false)
+	id, err := n.take(name, PathNICAtomic, r, 8, false)
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,7 @@ func (n *device) startPipe(t *journey, user mem.Range, p selector.Protocol) (nic
 	}
 	h, err := n.flights.Begin(t.trip(t.off), mem.Hidden(user), head)
 	if err == nil {
-		n.e.counts.add(PathPipe, t.r.Rank, user.Bytes)
+		n.e.counts.count(PathPipe, t.r, user.Bytes)
 	}
 	return h, err
 }

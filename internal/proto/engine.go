@@ -188,6 +188,7 @@ type Remote struct {
 	keyed    bool // the member has registered it, so that the NIC may touch it
 	room     int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	together bool // the members free it together, after each has flushed the others
+	measured bool // this rank's own, which costs are measured with: no transfer of the program's
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
 	hosed      *hose.Far // not nil: the member's memory is registered in buckets, on demand

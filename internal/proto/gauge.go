@@ -243,7 +243,7 @@ func (n *device) gaugeWith(measure func(prices.Config) (*prices.Prices, error)) 
 		return nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}
 	half := both.Bytes / 2
-	far := Remote{Rank: n.e.Rank, Bytes: half, raddr: both.Slice(half, half).Addr(), rkey: key.RKey, keyed: true, room: half}
+	far := Remote{Rank: n.e.Rank, Bytes: half, raddr: both.Slice(half, half).Addr(), rkey: key.RKey, keyed: true, room: half, measured: true}
 	p, err := measure(prices.Config{
 		Sched: n.e.Sched, NIC: gaugeLane{nic.Lane{N: n.NIC}, n, &far}, Machine: n.machine(), Inline: n.Inline, Rank: n.e.Rank, Memory: both, Key: key,
 	})

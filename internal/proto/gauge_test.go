@@ -96,6 +96,25 @@ func TestMeasuredWithAPeer(t *testing.T) {
 	require.Same(t, now, e.nic().prices(), "once")
 }
 
+// TestMeasuringCountsNothing: what a measurement moves is nobody's transfer, at no time: who reads the counters meanwhile would see them fall.
+func TestMeasuringCountsNothing(t *testing.T) {
+	tm := newTeamWith(t, 2, 4096, transporttest.FabricConfig{}, nil, func(c *Config) { c.CountMapped = true })
+	tm.share()
+	e := tm.e[0]
+	before := e.Stats() // a team's own
+	e.nic().measure()
+	for over := false; !over; time.Sleep(20 * time.Microsecond) {
+		over = e.nic().gauge.over.Load()
+		for p, c := range e.Stats() {
+			require.Equal(t, before[p].Ops, c.Ops, "%v", p)
+			require.Equal(t, before[p].Bytes, c.Bytes, "%v", p)
+		}
+		mapped, nic := e.Flow(0)
+		require.Zero(t, mapped.Ops+nic.Ops)
+	}
+	require.True(t, e.nic().prices().Measured)
+}
+
 // TestCloseEndsMeasuring: nothing of a measurement is at work, or begins, when the NIC is closed, wherever it was.
 func TestCloseEndsMeasuring(t *testing.T) {
 	const n = 256 << 10

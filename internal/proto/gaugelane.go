@@ -103,7 +103,6 @@ func (l gaugeLane) Slotted(get bool, user mem.Range) (err error) {
 	} else {
 		err = n.put(t.name, t.r, t.off, user)
 	}
-	n.e.counts.forget(t.path, t.r.Rank, user.Bytes)
 	if get || err != nil {
 		return err
 	}
@@ -116,7 +115,6 @@ func (l gaugeLane) Piped(get bool, user mem.Range) error {
 	if err != nil {
 		return err
 	}
-	l.n.e.counts.forget(t.path, t.r.Rank, user.Bytes)
 	return l.over(t.name)
 }
 
@@ -142,8 +140,6 @@ func (l gaugeLane) Past(get bool, user mem.Range, cache *regmgr.Manager) error {
 		return err
 	}
 	defer cache.Release(&hold)
-	n.e.counts.add(t.path, t.r.Rank, user.Bytes)
-	n.e.counts.forget(t.path, t.r.Rank, user.Bytes)
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(t.off), RKey: t.r.rkey}
 	op.SGE[0] = transport.SGE{Mem: user, LKey: hold.LKey()}
 	if err := n.Post(t.name, id, op); err != nil {

@@ -19,7 +19,7 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 	if err := n.reach(op, r, off, src.Bytes); err != nil {
 		return err
 	}
-	n.e.counts.add(PathBounce, r.Rank, src.Bytes)
+	n.e.counts.count(PathBounce, r, src.Bytes)
 	whole := src.Bytes
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, n.Slot))
@@ -48,19 +48,19 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 // operation where it is posted from, and look for its end once before they call themselves waiting.
 
 // take takes a piece, and a slot if wanted, for an operation of so many bytes on a path; it waits for them.
-func (n *device) take(op string, p Path, rank, bytes int, slot bool) (int32, error) {
+func (n *device) take(op string, p Path, r *Remote, bytes int, slot bool) (int32, error) {
 	n.Lock()
-	id, ok := n.TryAcquireLocked(rank, slot)
-	if ok {
-		n.e.counts.addLocked(p, rank, bytes)
+	id, ok := n.TryAcquireLocked(r.Rank, slot)
+	if ok && !r.measured {
+		n.e.counts.addLocked(p, r.Rank, bytes)
 	}
 	n.Unlock()
 	if ok {
 		return id, nil
 	}
-	id, err := n.Acquire(op, rank, slot)
+	id, err := n.Acquire(op, r.Rank, slot)
 	if err == nil {
-		n.e.counts.add(p, rank, bytes)
+		n.e.counts.count(p, r, bytes)
 	}
 	return id, err
 }
@@ -70,7 +70,7 @@ func (n *device) putInline(op string, r *Remote, off int, src mem.Range, later b
 	if err := n.reach(op, r, off, src.Bytes); err != nil {
 		return err
 	}
-	id, err := n.take(op, PathInline, r.Rank, src.Bytes, false)
+	id, err := n.take(op, PathInline, r, src.Bytes, false)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (n *device) get(r *Remote, off int, dst mem.Range) error {
 // getSlot is get for what one slot holds. The caller has looked where it comes from and goes.
 func (n *device) getSlot(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
-	id, err := n.take(name, PathBounce, r.Rank, dst.Bytes, dst.Bytes > nic.ScratchBytes)
+	id, err := n.take(name, PathBounce, r, dst.Bytes, dst.Bytes > nic.ScratchBytes)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (n *device) fill(name string, id int32, dst, buf mem.Range) error {
 // getParts is get for what takes several slots.
 func (n *device) getParts(r *Remote, off int, dst mem.Range) (err error) {
 	const name = "get"
-	n.e.counts.add(PathBounce, r.Rank, dst.Bytes)
+	n.e.counts.count(PathBounce, r, dst.Bytes)
 	whole := dst.Bytes
 	var flight [window]nic.Kept
 	var into [window]mem.Range
@@ -250,7 +250,7 @@ func (n *device) load64(r *Remote, off int) (uint64, error) {
 
 // word carries out an operation on one word and returns the 8 bytes that it brings.
 func (n *device) word(name string, kind transport.Kind, r *Remote, off int, a, b uint64) (uint64, error) {
-	id, err := n.take(name, PathNICAtomic, r.Rank, 8, false)
+	id, err := n.take(name, PathNICAtomic, r, 8, false)
 	if err != nil {
 		return 0, err
 	}
