@@ -3,8 +3,10 @@
 package debtest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -26,6 +28,10 @@ func Need(t testing.TB, program string, packages ...string) string {
 // Install installs packages with apt-get. The test fails where that is not possible.
 func Install(t testing.TB, packages ...string) {
 	t.Helper()
+	_, err := exec.LookPath("apt-get")
+	if why := cannot(packages, os.Geteuid(), err == nil); why != "" {
+		t.Fatal(why)
+	}
 	t.Logf("installing %v", packages)
 	install := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
 	out, err := apt(install)
@@ -38,6 +44,19 @@ func Install(t testing.TB, packages ...string) {
 	if err != nil {
 		t.Fatalf("apt-get install %v: %v\n%s", packages, err, out)
 	}
+}
+
+// cannot says why packages cannot be installed by this user on this machine, and what to do; "": they can be.
+func cannot(packages []string, user int, hasApt bool) string {
+	what := fmt.Sprintf("this test needs what the Debian packages %s have, and does not find it here", strings.Join(packages, " "))
+	switch {
+	case !hasApt:
+		return what + "; there is no apt-get: install their like by hand (tools/install-test-deps.sh lists all that the tests need)"
+	case user != 0:
+		return what + "; only root can install them: sudo apt-get install " + strings.Join(packages, " ") +
+			" (sudo sh tools/install-test-deps.sh installs all that the tests need)"
+	}
+	return ""
 }
 
 func apt(args []string) ([]byte, error) {
