@@ -80,10 +80,10 @@ func misspelled(environ []string) []string {
 	return slices.Compact(lines)
 }
 
-// nearest returns the name that is at most three changes of a character away from the one given, of several the nearest; "": none.
+// nearest returns the name that is a few changes of a character away from the one given, at most three and half as many as it has behind
+// PGAS_, of several the nearest; "": none.
 func nearest(name string, known []string) (best string) {
-	const most = 3
-	least := most + 1
+	least := min(3, len(strings.TrimPrefix(name, "PGAS_"))/2) + 1
 	for _, k := range known {
 		if d := changes(name, k); d < least {
 			best, least = k, d

@@ -14,10 +14,12 @@ func TestMisspelled(t *testing.T) {
 		"HOME=/", "PGAS_TRANSPORT=tcp", "PGAS_JOB=x", "PGAS_TEST_ANYTHING=1", "PGAS_REQUIRE=verbs", "PGAS_RANK=0", "XPGAS_STATS=1", "PGAS=1", "PMI_RNAK=1",
 	}))
 	require.Equal(t, []string{
+		"PGAS_FOO is no variable of the library, and is ignored; pgasrun info lists those that there are", // and no misspelled PGAS_JOB
 		"PGAS_NOSUCH is no variable of the library, and is ignored; pgasrun info lists those that there are",
 		"PGAS_TRANSPROT is no variable of the library, and is ignored; is PGAS_TRANSPORT meant?",
 		"PGAS_TREACE is no variable of the library, and is ignored; is PGAS_TRACE meant?",
-	}, misspelled([]string{"PGAS_TRANSPROT=tcp", "PGAS_NOSUCH=1", "PGAS_NOSUCH=2", "PGAS_TREACE="}))
+	}, misspelled([]string{"PGAS_TRANSPROT=tcp", "PGAS_NOSUCH=1", "PGAS_NOSUCH=2", "PGAS_TREACE=", "PGAS_FOO=1"}))
+	require.Equal(t, "PGAS_REG", nearest("PGAS_RG", []string{"PGAS_JOB", "PGAS_REG"}))
 }
 
 func TestChanges(t *testing.T) {

@@ -14,8 +14,8 @@ func (c *Config) nodesFrom(environ []string) error {
 	}
 	for item := range strings.SplitSeq(v, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(item))
-		if err != nil {
-			return fmt.Errorf("%w: %s=%q: want a node for each rank, such as 0,0,1", ErrConfig, envNodes, v)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%w: %s=%q: want a node for each rank, from 0 on, such as 0,0,1", ErrConfig, envNodes, v)
 		}
 		c.Nodes = append(c.Nodes, n)
 	}

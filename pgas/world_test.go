@@ -280,7 +280,8 @@ func TestConfigFromEnvironment(t *testing.T) {
 		{env: []string{"PGAS_LOCAL=", "PGAS_STATS=", "PGAS_TRANSPORT=", "PGAS_START_TIMEOUT=", "PGAS_FAILURE_TIMEOUT="}, want: pgas.Config{StartTimeout: time.Minute}},
 		{env: []string{"PGAS_LOCAL=on", "PGAS_TRANSPORT=shm", "PGAS_START_TIMEOUT=90s"}, want: pgas.Config{Transport: "shm", StartTimeout: 90 * time.Second}},
 		{env: []string{"PGAS_NODES=0, 0,2"}, want: pgas.Config{Nodes: []int{0, 0, 2}, StartTimeout: time.Minute}},
-		{env: []string{"PGAS_NODES=0,,1"}, bad: `PGAS_NODES="0,,1": want a node for each rank, such as 0,0,1`},
+		{env: []string{"PGAS_NODES=0,,1"}, bad: `PGAS_NODES="0,,1": want a node for each rank, from 0 on, such as 0,0,1`},
+		{env: []string{"PGAS_NODES=0,-1"}, bad: `PGAS_NODES="0,-1": want a node for each rank, from 0 on`},
 		{env: []string{"XPGAS_STATS=7", "PGAS_STATSX=7", "PGAS"}, want: pgas.Config{StartTimeout: time.Minute}},
 		{env: []string{"PGAS_TRANSPORT=auto"}, want: pgas.Config{StartTimeout: time.Minute}},
 		{

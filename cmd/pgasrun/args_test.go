@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -54,6 +56,19 @@ func TestOneProgram(t *testing.T) {
 	out, errs, code = call(t, "-n", "1", "--", "echo", "a", ":", "-n", "1", "echo", "b")
 	require.Zero(t, code, errs)
 	require.Equal(t, "a : -n 1 echo b\n", out)
+}
+
+// TestTextsThatCannotBeWritten: who asks for a text and does not get it learns that by the exit code.
+func TestTextsThatCannotBeWritten(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	for _, args := range []string{"--help", "help", "info --help", "--version", "--dry-run true"} {
+		var errs bytes.Buffer
+		code := run(append([]string{"pgasrun"}, strings.Fields(args)...), streams{out: full, err: &errs})
+		require.Equal(t, codeTrouble, code, args)
+		require.Equal(t, "pgasrun: write /dev/full: no space left on device\n", errs.String(), args)
+	}
 }
 
 func TestHelpAndVersion(t *testing.T) {

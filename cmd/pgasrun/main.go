@@ -58,7 +58,11 @@ func main() {
 func run(args []string, s streams) int {
 	err := oneProgram(args)
 	if err == nil {
-		err = newApp(s).Run(plain(args))
+		app, out := newApp(s), &noted{w: s.out}
+		app.Writer = out // for the texts of --help
+		if err = app.Run(plain(args)); err == nil {
+			err = out.failed
+		}
 	}
 	if err == nil {
 		return 0
@@ -77,6 +81,20 @@ func run(args []string, s streams) int {
 		fmt.Fprintln(s.err, "pgasrun:", e.text)
 	}
 	return e.code
+}
+
+// noted is a writer that keeps the first error, for who does not look at it.
+type noted struct {
+	w      io.Writer
+	failed error
+}
+
+func (n *noted) Write(b []byte) (int, error) {
+	k, err := n.w.Write(b)
+	if n.failed == nil {
+		n.failed = err
+	}
+	return k, err
 }
 
 func newApp(s streams) *cli.App {

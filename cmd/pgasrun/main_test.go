@@ -111,7 +111,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"--wdir", plain, "true"}, 2, "is not a folder"},
 		{[]string{"--stats=xml", "true"}, 2, "--stats=xml: wanted --stats, --stats=json or --stats=json:FILE"},
 		{[]string{"--stats=json:", "true"}, 2, "--stats=json:: wanted"},
-		{[]string{"--stats=json:" + dir + "/none/f", "true"}, 2, "no such file or directory"},
+		{[]string{"--stats=json:" + dir + "/none/f", "true"}, 2, "no such file or directory; wanted a file in a folder that is there"},
 		{[]string{"4", "./heat"}, 2, `there is no program "4"; the number of ranks is given by -n: pgasrun -n 4 ./heat`},
 		{[]string{"-n", "2", "4"}, 127, `"4" is in no folder of PATH`},
 		{[]string{"no-such-program"}, 127, `"no-such-program" is in no folder of PATH; wanted the name of a program in PATH, or a path to one`},

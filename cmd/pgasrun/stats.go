@@ -67,7 +67,7 @@ func openStats(f statsFlag, stderr io.Writer) (io.Writer, func() error, error) {
 	}
 	file, err := os.Create(f.file)
 	if err != nil {
-		return nil, nil, usage("--stats=json:%s: %v", f.file, err)
+		return nil, nil, usage("--stats=json:%s: %v; wanted a file in a folder that is there and that you may write to", f.file, err)
 	}
 	closed := false
 	return file, func() error {

@@ -74,7 +74,7 @@ func Read(r io.Reader) (Model, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
-		return Model{}, fmt.Errorf("%w: read: %w; `pgasrun info --calibrate` writes one", ErrModel, err)
+		return Model{}, fmt.Errorf("%w: read: %w; `pgasrun info --calibrate --write FILE` writes one", ErrModel, err)
 	}
 	if err := m.check(); err != nil {
 		return Model{}, fmt.Errorf("%w %q: %w", ErrModel, m.Name, err)

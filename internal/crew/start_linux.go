@@ -47,7 +47,9 @@ func Start(p Plan, streams func(rank int) Streams) (*Crew, error) {
 	c.Reap(func(int) bool { return true })
 	if errors.Is(err, syscall.ENOENT) {
 		err = fmt.Errorf("%w: %w: the interpreter or loader that it names is missing", ErrNotExecutable, err)
-	} else if errors.Is(err, syscall.ENOEXEC) || errors.Is(err, syscall.EACCES) {
+	} else if errors.Is(err, syscall.ENOEXEC) {
+		err = fmt.Errorf("%w: %w: it is no binary for this machine, and no script whose first line names what runs it, such as #!/bin/sh", ErrNotExecutable, err)
+	} else if errors.Is(err, syscall.EACCES) {
 		err = fmt.Errorf("%w: %w", ErrNotExecutable, err)
 	}
 	return nil, fmt.Errorf("start %s: %w", path, err)

@@ -229,7 +229,7 @@ func howEnded(e RankEnd, state pmiserver.State) (how string, failed bool) {
 	case e.Signal != 0:
 		return "was killed by " + unix.SignalName(e.Signal), true
 	case e.Exit == 0 && state == pmiserver.Begun:
-		return "exited with 0 without leaving the job (no PMI finalize)", true
+		return "exited with 0 without leaving the job (no PMI finalize: the program calls World.Close at its end, or leaves that to pgas.Main; an MPI program MPI_Finalize)", true
 	case e.Exit == 0 && state == pmiserver.Garbled:
 		return "exited with 0, but what it wrote to PMI_FD is not PMI-1 (its MPI library is for another launcher, or something else writes to that file)", true
 	case e.Exit == 0 && state == pmiserver.Broken:

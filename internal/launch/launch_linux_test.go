@@ -50,7 +50,7 @@ func TestFirstFailureDecides(t *testing.T) {
 		"abort":             {[]string{program, "abort", "0", "7"}, 7, "rank 0 on " + host + " aborted the job with code 7 after "},
 		"abort's reason":    {[]string{program, "abort", "0", "7"}, 7, " s: out of luck"},
 		"abort with 256":    {[]string{program, "abort", "0", "256"}, 1, "aborted the job with code 1 "},
-		"leaves in between": {[]string{program, "quit", "1"}, 1, "rank 1 on " + host + " exited with 0 without leaving the job"},
+		"leaves in between": {[]string{program, "quit", "1"}, 1, "rank 1 on " + host + " exited with 0 without leaving the job (no PMI finalize: the program calls World.Close"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, Spec{N: 3, Argv: c.argv, Grace: time.Minute})
@@ -202,7 +202,7 @@ func TestWrongSpecs(t *testing.T) {
 		{Spec{N: 1, Argv: []string{plain + "/x"}}, crew.ErrNotFound, "there is no file"},
 		{Spec{N: 1, Argv: []string{dir}}, crew.ErrNotExecutable, "is a folder"},
 		{Spec{N: 1, Argv: []string{plain}}, crew.ErrNotExecutable, "chmod +x"},
-		{Spec{N: 2, Argv: []string{garbage}}, crew.ErrNotExecutable, "exec format error"},
+		{Spec{N: 2, Argv: []string{garbage}}, crew.ErrNotExecutable, "exec format error: it is no binary for this machine, and no script whose first line"},
 		{Spec{N: 2, Argv: []string{orphan}}, crew.ErrNotExecutable, "interpreter"},
 	} {
 		_, err := Run(t.Context(), c.s)

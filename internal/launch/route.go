@@ -80,9 +80,9 @@ func (rt *routes) close() error {
 	for _, f := range rt.files {
 		errs = append(errs, f.Close())
 	}
-	for name, to := range rt.sinks {
+	for _, to := range rt.sinks {
 		if to.o.failed != nil {
-			errs = append(errs, fmt.Errorf("write %s: %w", name, to.o.failed))
+			errs = append(errs, fmt.Errorf("the ranks' output is not complete: %w", to.o.failed)) // which names the file
 		}
 	}
 	return errors.Join(errs...)

@@ -79,6 +79,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, err, "its folder must be there")
 	_, err = Run(t.Context(), Spec{N: 1, Argv: []string{"echo", "hello"}, Output: "/dev/full"})
 	require.ErrorIs(t, err, syscall.ENOSPC, "lost output is told")
+	require.EqualError(t, err, "the ranks' output is not complete: write /dev/full: no space left on device")
 }
 
 func TestRanksAreBound(t *testing.T) {
