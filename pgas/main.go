@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gopgas/internal/peers"
+	pgsync "gopgas/sync"
 )
 
 // errSignal is the cause of Main's context when a signal ended it.
@@ -79,11 +80,7 @@ func unwinding() string {
 
 // failed says what has ended a rank, tells the others and returns the exit code.
 func failed(ctx context.Context, w *World, err error) int {
-	var patience time.Duration
-	if errors.Is(err, ErrPeerGone) {
-		patience = signalTime
-	}
-	err = stopped(ctx, err, patience)
+	err = stopped(ctx, err, patienceFor(err))
 	code := exitCode(err)
 	if errors.Is(err, flag.ErrHelp) {
 		code = 0 // the usage was printed by package flag
@@ -97,6 +94,14 @@ func failed(ctx context.Context, w *World, err error) int {
 // signalTime is how much later than the end of others a rank may see the SIGINT that has ended them: Ctrl-C is for all ranks, but the
 // launcher's word is sometimes faster.
 const signalTime = 50 * time.Millisecond
+
+// patienceFor is how long a rank that failed so waits for a SIGINT that may have ended others: where it failed because of them.
+func patienceFor(err error) time.Duration {
+	if errors.Is(err, ErrPeerGone) || errors.Is(err, pgsync.ErrAbandoned) {
+		return signalTime
+	}
+	return 0
+}
 
 // stopped returns the signal that ended ctx, where err says no more than that it has ended. Where it may say that others have, patience is
 // how long a SIGINT is waited for that has ended them.
