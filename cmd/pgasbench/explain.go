@@ -148,7 +148,7 @@ func (b *bench) explainOne(win *window.Window[byte], x *explained) (float64, int
 	}
 	defer free()
 	if x.get && registers(x.protocol) {
-		x.estimated += probeTime(bufs)
+		x.estimated += probeTime(bufs, x.protocol == selector.Register)
 	}
 	do := func(buf []byte) error {
 		if x.get {

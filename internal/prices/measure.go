@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"gopgas/eager"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/selector"
@@ -33,6 +32,8 @@ type NIC interface {
 	Slotted(get bool, user mem.Range) error
 	Piped(get bool, user mem.Range) error
 	Past(get bool, user mem.Range, cache *regmgr.Manager) error
+	// With is the same NIC, whose such transfers are with other memory of this rank, registered as key says.
+	With(far mem.Range, key transport.Region) NIC
 }
 
 // Config is what Measure measures.
@@ -44,6 +45,7 @@ type Config struct {
 	Rank    int              // this one
 	Memory  mem.Range        // of this rank, in two halves
 	Key     transport.Region // Memory's, registered for everybody's reads and writes
+	Cold    mem.Range        // of this rank, as much as caches hold: what long transfers are tried with; none: Memory
 }
 
 // Memory is another rank's memory that may be read. The zero Memory is none.
@@ -58,7 +60,7 @@ const coldest = 4
 
 // Measure measures what transfers cost between this rank and itself. It takes up to a hundred milliseconds, in which the rank's other
 // goroutines may use the NIC as they like. Every wait of it ends with ctx, or when the NIC is closed. After an error operations may
-// still be at work on Memory: see NIC.Flying.
+// still be at work on Memory and Cold: see NIC.Flying.
 func Measure(ctx context.Context, c Config) (*Prices, error) {
 	own, err := c.model(ctx)
 	if err != nil {
@@ -96,7 +98,7 @@ func (c *Config) model(ctx context.Context) (m *superpipe.Model, err error) {
 	return superpipe.Measure(ctx, superpipe.Bench{
 		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, EP: transport.EP{Index: uint32(c.Rank)},
 		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: far.Addr(), RKey: c.Key.RKey, Longest: near.Bytes / coldest,
-		Cold: eager.MeasureBytes,
+		Cold: c.Cold,
 		Pin: func(r mem.Range) error {
 			var hold regmgr.Hold
 			err := cache.Acquire(&hold, regmgr.Request{Mem: r, Access: transport.LocalWrite})

@@ -146,7 +146,7 @@ func TestPasses(t *testing.T) {
 	}
 	const slow = 3 * time.Second
 	all := attempts(c.spend(50*time.Microsecond, 10*tuneTime, 10*time.Microsecond), c.spend(slow, 3*slow, 2*slow))
-	require.NoError(t, passes(c.Now, all))
+	require.NoError(t, passes(c.Now, all, false))
 	require.Equal(t, []int{0, 1, 0, 1, 0, 1}, order)
 	require.Len(t, all[1].took, tunePasses, "what is slow is tried once in a pass")
 	require.Greater(t, len(all[0].took), 2*int(tuneTime/(10*time.Microsecond))-1)
@@ -162,11 +162,11 @@ func TestPasses(t *testing.T) {
 
 	order = nil
 	all = attempts(c.spend(1))
-	require.NoError(t, passes(c.Now, all))
+	require.NoError(t, passes(c.Now, all, false))
 	require.Len(t, all[0].took, tunePasses*tuneMost, "what takes nothing is not tried for ever")
 
 	fails := errors.New("no")
-	require.ErrorIs(t, passes(c.Now, attempts(func() error { return fails })), fails)
+	require.ErrorIs(t, passes(c.Now, attempts(func() error { return fails }), false), fails)
 }
 
 // cutOff is a NIC that reaches nobody.

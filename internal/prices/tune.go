@@ -19,19 +19,24 @@ const (
 	tunePasses = 3                      // and as many tries at least, however long they take
 	tuneTime   = 250 * time.Microsecond // for the tries of one thing in a pass
 	tuneMost   = 1 << 10                // of them
-	tuneSmall  = 4 << 10                // bytes
+	tuneLeast  = 64                     // bytes
+	tuneSmall  = 4 << 10                // bytes of the next
 	tuneTurns  = 16                     // pieces of memory, by turns
 
-	tunePatience = 8 // times as long as undisturbed
+	tunePatience = 8                // times as long as undisturbed
+	tuneLong     = time.Millisecond // what takes so long is tried once a pass
 )
 
 // attempt is a transfer that is tried.
 type attempt struct {
-	p     selector.Protocol
-	get   bool
-	bytes int
-	make  func(k int) error // try k
-	took  []time.Duration
+	p      selector.Protocol
+	get    bool
+	bytes  int
+	both   bool              // neither end is in a cache
+	before func() error      // what comes before each try; nil: nothing
+	make   func(k int) error // try k
+	after  func() error      // what comes after what was before
+	took   []time.Duration
 }
 
 // tune finds out by how much transfers differ from their costs by the model: what this library's part of each takes, and
@@ -43,24 +48,31 @@ func (c *Config) tune(m *selector.Machine, small bySlot) (err error) {
 	if err != nil {
 		return err
 	}
+	far, err := c.afar()
 	defer func() {
 		if hold != nil {
 			cache.Release(hold)
 		}
-		err = errors.Join(err, cache.Close())
+		err = errors.Join(err, cache.Close(), far.close())
 	}()
+	if err != nil {
+		return err
+	}
 	var all []attempt
 	for _, get := range [...]bool{false, true} {
 		if hold != nil {
-			all = append(all, c.direct(get, cache)...)
+			all = append(all, c.direct(get, cache, far)...)
 		}
-		all = append(all, c.copied(m, selector.Bounce, get)...)
-		all = append(all, c.copied(m, selector.Pipe, get)...)
+		all = append(all, c.copied(m, selector.Bounce, get, far)...)
+		all = append(all, c.copied(m, selector.Pipe, get, far)...)
 	}
-	if err := passes(c.Sched.Now, all); err != nil {
-		return err
+	// What is in a cache comes first: what drives it from there, and keeps the NIC busy for long, would show in all others.
+	for _, cold := range [...]bool{false, true} {
+		if err := passes(c.Sched.Now, all, cold); err != nil {
+			return err
+		}
 	}
-	tuned(m, small, all)
+	c.tuned(m, small, all)
 	return nil
 }
 
@@ -77,16 +89,25 @@ func (c *Config) registered() (cache *regmgr.Manager, hold *regmgr.Hold, err err
 }
 
 // tuned writes down what was tried.
-func tuned(m *selector.Machine, small bySlot, all []attempt) {
+func (c *Config) tuned(m *selector.Machine, small bySlot, all []attempt) {
 	s := m.Selector(0) // which knows the model alone
-	for i, own := range []*[selector.Protocols]selector.More{&m.Puts, &m.Gets} {
+	both := [...]*[selector.Protocols]selector.More{&m.Puts, &m.Gets}
+	for i, own := range both {
 		get := i == 1
-		own[selector.Direct] = onwards(more(s, append([]tried{{small.bytes, small.past[i]}}, of(all, selector.Direct, get)...), selector.Direct, get))
-		own[selector.Register] = own[selector.Direct]
-		own[selector.Bounce] = cut(s, append([]tried{{small.bytes, small.through[i]}}, of(all, selector.Bounce, get)...), selector.Bounce, get, &m.Slotted)
-		own[selector.Pipe] = cut(s, of(all, selector.Pipe, get), selector.Pipe, get, &m.Piped).AtLeast(own[selector.Bounce].At(0))
-		own[selector.Hybrid] = own[selector.Pipe]
-		if !get {
+		own[selector.Direct] = more(s, from(small.bytes, small.past[i], of(all, selector.Direct, get)), selector.Direct, get)
+		own[selector.Bounce] = cut(s, from(small.bytes, small.through[i], of(all, selector.Bounce, get)), selector.Bounce, get, &m.Slotted)
+		own[selector.Pipe] = cut(s, of(all, selector.Pipe, get), selector.Pipe, get, &m.Piped)
+	}
+	bare := *m
+	bare.Puts, bare.Gets = [selector.Protocols]selector.More{}, [selector.Protocols]selector.More{}
+	s = bare.Selector(0) // which knows also what the bytes take of what is cut
+	for i, own := range both {
+		for _, p := range [...]selector.Protocol{selector.Direct, selector.Bounce, selector.Pipe} {
+			own[p] = paced(own[p], s, p, i == 1, c.beyond(), pace(all, p, i == 1))
+		}
+		own[selector.Direct] = onwards(own[selector.Direct])
+		own[selector.Register], own[selector.Hybrid] = own[selector.Direct], own[selector.Pipe]
+		if i == 0 {
 			own[selector.Inline] = own[selector.Bounce]
 		}
 	}
@@ -98,40 +119,109 @@ type tried struct {
 	seconds float64
 }
 
-// of are the results of the attempts by one protocol in one direction: the medians of their tries, since what is estimated is what most transfers take.
+// of are the results of the attempts by one protocol in one direction.
 func of(all []attempt, p selector.Protocol, get bool) (out []tried) {
 	for i := range all {
-		if a := &all[i]; a.p == p && a.get == get {
-			slices.Sort(a.took)
-			out = append(out, tried{a.bytes, a.took[(len(a.took)-1)/2].Seconds()})
+		if a := &all[i]; a.p == p && a.get == get && !a.both && len(a.took) > 0 {
+			out = append(out, tried{a.bytes, a.typical()})
 		}
 	}
 	return out
 }
 
-// copied are transfers by a protocol that copies: of sizes up to a slot, and of several, where they are cut.
-func (c *Config) copied(m *selector.Machine, p selector.Protocol, get bool) (all []attempt) {
+// from is what was tried, of which what takes so long that is measured by itself is a part.
+func from(bytes int, seconds float64, all []tried) []tried {
+	if len(all) > 0 && all[0].bytes <= bytes {
+		return all
+	}
+	return append([]tried{{bytes, seconds}}, all...)
+}
+
+// pace is what a byte takes by a protocol where neither end is in a cache, in seconds; 0: nobody has tried.
+func pace(all []attempt, p selector.Protocol, get bool) float64 {
+	for i := range all {
+		if a := &all[i]; a.p == p && a.get == get && a.both && len(a.took) > 0 {
+			return a.typical() / float64(a.bytes)
+		}
+	}
+	return 0
+}
+
+// typical is what an attempt's tries took, in seconds: their median, since that is what most transfers take. Of those of cold memory it is the lower
+// quartile: they are so few that the median of them may be what a disturbance has made of one.
+func (a *attempt) typical() float64 {
+	slices.Sort(a.took)
+	part := 2
+	if a.isCold() {
+		part = 4
+	}
+	return a.took[(len(a.took)-1)/part].Seconds()
+}
+
+// isCold reports whether its memory is in no cache.
+func (a *attempt) isCold() bool { return a.before != nil }
+
+// warm is how many tries of a pass do not count, at most: before them others were made, for long, and have driven from the caches what
+// a try finds there that comes after one of its own kind. That is the other end of a long one, and all of those that take turns.
+func (a *attempt) warm() int {
+	if a.isCold() {
+		return 1
+	}
+	return tuneTurns
+}
+
+// count is how many tries of a pass count at least, unless they take very long.
+func (a *attempt) count() time.Duration {
+	if a.isCold() {
+		return 2
+	}
+	return 1
+}
+
+// copied are transfers by a protocol that copies: of sizes up to a slot, and of longer ones, where they are cut. The longest says how the bytes of
+// any longer one go on.
+func (c *Config) copied(m *selector.Machine, p selector.Protocol, get bool, far *cold) (all []attempt) {
 	if p == selector.Pipe && m.BulkSlot == 0 {
 		return nil
 	}
 	near := c.near()
-	sizes, long := tuneSizes(min(m.Slot, near.Bytes)), near.Bytes/2 // so long that its bytes say how those of any longer one go on
-	if m.BulkSlot > 0 && long > m.Slot {
+	sizes, long := tuneSizes(min(m.Slot, near.Bytes)), near.Bytes/2
+	cuts := m.BulkSlot > 0 && long > m.Slot
+	if cuts {
+		for n := tuneSmall; n < long; n *= 4 {
+			if n > m.Slot {
+				sizes = append(sizes, n)
+			}
+		}
 		sizes = append(sizes, long)
 	}
 	for _, bytes := range sizes {
-		all = append(all, attempt{p: p, get: get, bytes: bytes, make: func(k int) error { return c.one(p, get, turns(near, k, bytes)) }})
+		if far.finds(bytes) {
+			all = append(all, far.attempt(p, get, bytes, false))
+			continue
+		}
+		all = append(all, attempt{p: p, get: get, bytes: bytes, make: func(k int) error { return one(c.NIC, p, get, turns(near, k, bytes), nil) }})
+	}
+	if n := far.both(); cuts && n > 0 {
+		all = append(all, far.attempt(p, get, n, true))
 	}
 	return all
 }
 
 // direct are transfers of registered memory, of all sizes that there is memory for: where who waits for a transfer lends the NIC a hand it takes
 // another time than the NIC alone.
-func (c *Config) direct(get bool, cache *regmgr.Manager) (all []attempt) {
+func (c *Config) direct(get bool, cache *regmgr.Manager, far *cold) (all []attempt) {
 	near := c.near()
 	for _, bytes := range tuneSizes(min(near.Bytes/2, c.NIC.Caps().MaxMessage)) {
-		do := func(k int) error { return c.NIC.Past(get, turns(near, k, bytes), cache) }
+		if far.finds(bytes) {
+			all = append(all, far.attempt(selector.Direct, get, bytes, false))
+			continue
+		}
+		do := func(k int) error { return one(c.NIC, selector.Direct, get, turns(near, k, bytes), cache) }
 		all = append(all, attempt{p: selector.Direct, get: get, bytes: bytes, make: do})
+	}
+	if n := far.both(); n > 0 {
+		all = append(all, far.attempt(selector.Direct, get, n, true))
 	}
 	return all
 }
@@ -140,6 +230,9 @@ func (c *Config) direct(get bool, cache *regmgr.Manager) (all []attempt) {
 func tuneSizes(most int) (all []int) {
 	for bytes := tuneSmall; bytes <= most; bytes *= 4 {
 		all = append(all, bytes)
+	}
+	if len(all) > 0 {
+		all = append([]int{tuneLeast}, all...) // between them all cost the same, nearly
 	}
 	return all
 }
@@ -209,31 +302,75 @@ func apart(m superpipe.Model, bytes int, get bool) float64 {
 	return min(1/m.Copy(float64(bytes)), 1/m.Net)
 }
 
-// one makes one transfer by a protocol.
-func (c *Config) one(p selector.Protocol, get bool, user mem.Range) error {
-	if p == selector.Pipe {
-		return c.NIC.Piped(get, user)
+// one makes one transfer by a protocol; cache keeps its memory registered if it is direct.
+func one(nic NIC, p selector.Protocol, get bool, user mem.Range, cache *regmgr.Manager) error {
+	switch p {
+	case selector.Direct:
+		return nic.Past(get, user, cache)
+	case selector.Pipe:
+		return nic.Piped(get, user)
+	default:
+		return nic.Slotted(get, user)
 	}
-	return c.NIC.Slotted(get, user)
 }
 
-// passes makes all attempts by turns, some tries of each at a time, and notes what they took. How long those of a pass have taken is reckoned by the
-// quickest, so that being disturbed leaves none of the others out, unless that goes on.
-func passes(now func() time.Duration, all []attempt) error {
+// passes makes all attempts with cold memory, or all others, by turns, some tries of each at a time, and notes what they took. What the NIC has no
+// room for is left out.
+func passes(now func() time.Duration, all []attempt, cold bool) error {
 	for range tunePasses {
 		for i := range all {
-			a := &all[i]
-			first := now()
-			least, begun := time.Duration(1<<63-1), first
-			for n := time.Duration(0); n == 0 || n < tuneMost && n*least < tuneTime && begun-first < tunePatience*tuneTime; n++ {
-				if err := a.make(len(a.took)); err != nil {
-					return err
-				}
-				over := now()
-				a.took = append(a.took, over-begun)
-				least, begun = min(least, over-begun), over
+			if all[i].isCold() != cold {
+				continue
+			}
+			if err := all[i].pass(now); err != nil && !errors.Is(err, transport.ErrLimit) {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// pass makes some tries. How long they have taken is reckoned by the quickest, so that being disturbed leaves none of the others out, unless that goes on.
+func (a *attempt) pass(now func() time.Duration) error {
+	over := now()
+	for first, n := over, a.warm(); n > 0 && over-first < tuneTime; n-- {
+		took, err := a.try(now, &over)
+		if err != nil {
+			return err
+		}
+		if took >= tuneLong { // it counts, since there are few of them
+			a.took = append(a.took, took)
+			return nil
+		}
+	}
+	first, least, all := over, time.Duration(1<<63-1), time.Duration(0)
+	for n := time.Duration(0); n == 0 || n < a.count() && all < tuneLong || n < tuneMost && n*least < tuneTime && over-first < tunePatience*tuneTime; n++ {
+		began := over
+		took, err := a.try(now, &over)
+		if err != nil {
+			return err
+		}
+		a.took = append(a.took, took)
+		least, all = min(least, over-began), all+took
+	}
+	return nil
+}
+
+// try makes one try, and returns how long it took, without what comes before and after; over is when all of it is, and was when it began.
+func (a *attempt) try(now func() time.Duration, over *time.Duration) (took time.Duration, err error) {
+	began := *over
+	if a.before != nil {
+		if err := a.before(); err != nil {
+			return 0, errors.Join(err, a.after())
+		}
+		began = now()
+	}
+	err = a.make(len(a.took))
+	*over = now()
+	took = *over - began
+	if a.after != nil {
+		err = errors.Join(err, a.after())
+		*over = now()
+	}
+	return took, err
 }

@@ -26,7 +26,7 @@ type gauge struct {
 	prices atomic.Pointer[prices.Prices]
 
 	flying atomic.Int64 // operations that the NIC has
-	memory mem.Range    // that they may still use
+	memory [2]mem.Range // that they may still use
 
 	mu     sync.Mutex
 	done   int // operations reported and not yet taken
@@ -129,7 +129,9 @@ func (n *device) measureSelf() {
 		}
 	}
 	defer n.e.leaveTurn()
-	n.measured(n.gaugeWith(func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) }))
+	cold := mem.Of(make([]uint64, eager.MeasureBytes/8))
+	clear(cold.Data())
+	n.measured(n.gaugeWith(cold, func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) }))
 }
 
 // measured begins to decide by prices; err says why there are none, both nil that nothing is measured here.
@@ -195,7 +197,7 @@ func (n *device) measureToward(r *Remote) {
 	g.hurry.Store(false)
 	g.read.Store(int32(r.Rank) + 1)
 	n.Go(func() {
-		p, err := n.gaugeWith(func(c prices.Config) (*prices.Prices, error) {
+		p, err := n.gaugeWith(mem.Range{}, func(c prices.Config) (*prices.Prices, error) {
 			return n.prices().Toward(n.Context(), c, from, g.hurry.Load)
 		})
 		n.e.leaveTurn()
@@ -233,8 +235,8 @@ func (e *Engine) Unread(ctx context.Context, r *Remote) error {
 	return nil
 }
 
-// gaugeWith calls measure with memory that this rank can reach through its NIC.
-func (n *device) gaugeWith(measure func(prices.Config) (*prices.Prices, error)) (*prices.Prices, error) {
+// gaugeWith calls measure with memory that this rank can reach through its NIC, and with some that is in no cache.
+func (n *device) gaugeWith(cold mem.Range, measure func(prices.Config) (*prices.Prices, error)) (*prices.Prices, error) {
 	n.gauge.reset()
 	both := mem.Of(make([]uint64, 2*n.gaugeBytes()/8))
 	clear(both.Data())
@@ -245,10 +247,10 @@ func (n *device) gaugeWith(measure func(prices.Config) (*prices.Prices, error)) 
 	half := both.Bytes / 2
 	far := Remote{Rank: n.e.Rank, Bytes: half, raddr: both.Slice(half, half).Addr(), rkey: key.RKey, keyed: true, room: half, measured: true}
 	p, err := measure(prices.Config{
-		Sched: n.e.Sched, NIC: gaugeLane{nic.Lane{N: n.NIC}, n, &far}, Machine: n.machine(), Inline: n.Inline, Rank: n.e.Rank, Memory: both, Key: key,
+		Sched: n.e.Sched, NIC: gaugeLane{nic.Lane{N: n.NIC}, n, &far}, Machine: n.machine(), Inline: n.Inline, Rank: n.e.Rank, Memory: both, Key: key, Cold: cold,
 	})
 	if n.gauge.flying.Load() != 0 || n.Pending(n.e.Rank) && n.Closed() {
-		n.gauge.memory = both // N1: a wait has ended before the operations did
+		n.gauge.memory = [...]mem.Range{both, cold} // N1: a wait has ended before the operations did
 		if err == nil {
 			err = nic.ErrOwnEnd
 		}

@@ -5,6 +5,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/nic"
+	"gopgas/internal/prices"
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
 	"gopgas/regmgr"
@@ -83,6 +84,11 @@ func (l gaugeLane) Connect(rank int) error {
 
 func (l gaugeLane) Alone() (done func()) {
 	return l.n.NIC.Alone()
+}
+
+func (l gaugeLane) With(far mem.Range, key transport.Region) prices.NIC {
+	l.far = &Remote{Rank: l.far.Rank, Bytes: far.Bytes, raddr: far.Addr(), rkey: key.RKey, keyed: true, room: far.Bytes}
+	return l
 }
 
 func (l gaugeLane) Cut(m superpipe.Model) { l.n.flights.Calibrate(m) }

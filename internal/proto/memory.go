@@ -28,6 +28,6 @@ func (e *Engine) Memory(ranks int) (m Memory) {
 	return Memory{
 		Rings: m.Rings,
 		Slots: n.Slots * n.Slot, Scratch: nic.Pieces * nic.ScratchBytes, Messages: n.MessageBytes(ranks), Pipes: n.flights.Footprint(),
-		Leases: n.flights.Workspace(), Measuring: 3 * n.gaugeBytes(), // both ends, and one of them once more as a transfer registers it
+		Leases: n.flights.Workspace(), Measuring: 4 * n.gaugeBytes(), // both ends, one of them once more as a transfer registers it, and as much that is in no cache
 	}
 }

@@ -57,14 +57,6 @@ func (o More) At(bytes int) float64 {
 	return o[len(o)-1].Seconds
 }
 
-// AtLeast is o with nothing below a bound.
-func (o More) AtLeast(seconds float64) More {
-	for i := range o {
-		o[i].Seconds = max(o[i].Seconds, seconds)
-	}
-	return o
-}
-
 // Tuning is what each byte behind the first chunk of a transfer costs beside what the model says, in seconds: that has copies and the NIC
 // work side by side, and where both are programs on the same cores they do not, for as long as there is something to copy. The zero Tuning is
 // none.

@@ -234,7 +234,6 @@ func TestMoreThanTheModel(t *testing.T) {
 		require.InDelta(t, want, o.At(bytes), 1e-12, bytes)
 	}
 	require.Zero(t, More(nil).At(5))
-	require.Equal(t, More{{Bytes: 100, Seconds: 2}, {Bytes: 300, Seconds: 3}}, o.AtLeast(2))
 
 	m := cluster()
 	plain := m.Selector(0)

@@ -23,7 +23,7 @@ type Bench struct {
 	Local       transport.SGE // four times as long as Longest, so that some of it is in no cache of a core
 	RAddr, RKey uint64        // as many bytes at the other end
 	Longest     int           // transfer to try, bytes; 0: all of Local
-	Cold        int           // bytes to copy long transfers out of, taken for some milliseconds: more than caches hold; less than four times Longest: that
+	Cold        mem.Range     // to copy long transfers out of: more than caches hold; less than four times Longest: as much is taken for some milliseconds
 	Hurry       func() bool   // whether to be content with what has been tried once; nil: no
 
 	// Pin registers memory and gives it back, as the program's transfers have it done; nil: the NIC alone.
@@ -78,8 +78,11 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 		return nil, err
 	}
 	most := coldest * max(Block, longest)
-	cold := mem.Of(make([]uint64, max(most, b.Cold)/8+1))
-	clear(cold.Data())
+	cold := b.Cold
+	if cold.Bytes < most {
+		cold = mem.Of(make([]uint64, most/8+1))
+		clear(cold.Data())
+	}
 	m := &Model{Copy: b.copies(cold, most)}
 	for i, n := range sizes {
 		m.Writes = append(m.Writes, cost.Sample{N: n, Nanos: float64(took[2*i])})
@@ -325,8 +328,8 @@ func (b *Bench) copies(from mem.Range, most int) func(bytes float64) float64 {
 		try(n)
 	}
 	try(most)
-	if most < b.Cold/coldest {
-		try(b.Cold / coldest)
+	if most < b.Cold.Bytes/coldest {
+		try(b.Cold.Bytes / coldest)
 	}
 	took, _ := b.times(what...) // copies do not fail
 	for i, n := range sizes {

@@ -48,7 +48,7 @@ func TestMeasure(t *testing.T) {
 			ds, _ := open(t, 2)
 			closeAll(t, ds)
 			b := bench(t, ds, 256<<10)
-			b.Cold = 8 << 20
+			b.Cold = mem.Of(make([]uint64, 8<<20/8))
 			m, err := Measure(t.Context(), b)
 			require.NoError(t, err)
 			for what, v := range map[string]float64{

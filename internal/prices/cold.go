@@ -1,0 +1,136 @@
+package prices
+
+import (
+	"errors"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/selector"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// Transfers of memory that is in no cache. A large transfer seldom finds its memory there: of buffers that take turns only what the others have left is. And of one
+// that is as long as the caches neither end is there. What copies and NICs then do is done at the pace of main memory, of which neither what is small
+// nor what is tried again and again at one place tells anything.
+const (
+	coldPiece = 2 << 20  // bytes of a transfer neither end of which is in a cache: long enough for its pace
+	coldLeast = 64 << 10 // shorter ones tell no pace
+	coldShare = 2        // so small a part of what caches hold a transfer is that leaves room there for neither end
+)
+
+// cold hands out memory that has not been touched for longest, for one try at a time, and has it registered where that is wanted.
+type cold struct {
+	c     *Config
+	at    int             // of the next piece
+	cache *regmgr.Manager // keeps nothing
+	hold  regmgr.Hold
+	held  bool
+	key   transport.Region
+	keyed bool
+	nic   NIC
+	user  mem.Range
+}
+
+// afar returns the cold memory, none of which is registered.
+func (c *Config) afar() (k *cold, err error) {
+	k = &cold{c: c}
+	k.cache, err = regmgr.New(regmgr.Config{Policy: regmgr.OnDemand, Registrar: c.NIC, Sched: c.Sched, Quiet: true})
+	return k, err
+}
+
+// close gives back what a try that has failed has left.
+func (k *cold) close() error {
+	if k.cache == nil {
+		return nil
+	}
+	return errors.Join(k.back(), k.cache.Close())
+}
+
+// finds reports whether transfers of so many bytes find their memory in no cache, unless it is always the same: as many of them as take
+// turns take as much as caches hold, or a good part of that.
+func (k *cold) finds(bytes int) bool {
+	return k.c.Cold.Bytes >= coldShare*bytes && tuneTurns*bytes >= k.c.Cold.Bytes/coldShare
+}
+
+// both is the length of transfers that are tried between ends neither of which is in a cache; 0: there is no memory for it.
+func (k *cold) both() int {
+	n := min(coldPiece, k.c.near().Bytes/2, k.c.Cold.Bytes/2, k.c.NIC.Caps().MaxMessage)
+	if n < coldLeast {
+		return 0
+	}
+	return n &^ 4095
+}
+
+// beyond is the size of transfers neither end of which finds room in a cache: from there on all have the same pace.
+func (c *Config) beyond() int { return c.Cold.Bytes / coldShare }
+
+// take returns the memory that comes next.
+func (k *cold) take(bytes int) mem.Range {
+	if k.at+bytes > k.c.Cold.Bytes {
+		k.at = 0
+	}
+	r := k.c.Cold.Slice(k.at, bytes)
+	k.at += bytes
+	return r
+}
+
+// attempt is a transfer from or to cold memory, which is registered before if the NIC uses it; and so is the other end if it is to be cold as well.
+func (k *cold) attempt(p selector.Protocol, get bool, bytes int, both bool) attempt {
+	return attempt{
+		p: p, get: get, bytes: bytes, both: both,
+		before: func() error { return k.ready(p, bytes, both) },
+		make:   func(int) error { return one(k.nic, p, get, k.user, k.cache) },
+		after:  k.back,
+	}
+}
+
+// ready takes the memory of a try.
+func (k *cold) ready(p selector.Protocol, bytes int, both bool) error {
+	k.user, k.nic = k.take(bytes), k.c.NIC
+	if p == selector.Direct {
+		if err := k.cache.Acquire(&k.hold, regmgr.Request{Mem: k.user, Access: transport.LocalWrite}); err != nil {
+			return err
+		}
+		k.held = true
+	}
+	if !both {
+		return nil
+	}
+	far := k.take(bytes)
+	key, err := k.c.NIC.Register(far, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
+	if err != nil {
+		return err
+	}
+	k.key, k.keyed = key, true
+	k.nic = k.nic.With(far, key)
+	return nil
+}
+
+// back gives the memory of a try back.
+func (k *cold) back() (err error) {
+	if k.keyed {
+		err = k.c.NIC.Deregister(k.key)
+	}
+	if k.held {
+		k.cache.Release(&k.hold)
+	}
+	k.held, k.keyed = false, false
+	return err
+}
+
+// paced is own which goes on, from transfers on neither end of which finds room in a cache, at the pace of such ones: seconds a byte.
+func paced(own selector.More, s *selector.Selector, p selector.Protocol, get bool, from int, pace float64) selector.More {
+	if len(own) == 0 || own[len(own)-1].Bytes >= from || pace <= 0 {
+		return own
+	}
+	beside := func(bytes int) float64 { return pace*float64(bytes) - s.Cost(p, query(p, get, bytes)) }
+	first := beside(from)
+	each := (beside(2*from) - first) / float64(from)
+	for _, bytes := range []int{from, longest} {
+		own = append(own, struct {
+			Bytes   int
+			Seconds float64
+		}{bytes, first + each*float64(bytes-from)})
+	}
+	return own
+}

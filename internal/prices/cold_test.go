@@ -1,0 +1,167 @@
+package prices
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	"gopgas/internal/selector"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// coldShop is a NIC that knows with what memory transfers are made, and what of it is registered.
+type coldShop struct {
+	NIC
+	t       *testing.T
+	all     mem.Range
+	refuses error // of far ends
+	regs    map[uint64]mem.Range
+	last    uint64
+	far     *mem.Range // nil: the usual
+	made    map[string]int
+}
+
+func (s *coldShop) Caps() transport.Caps { return transport.Caps{MaxMessage: 1 << 30} }
+
+func (s *coldShop) Register(r mem.Range, a transport.Access) (transport.Region, error) {
+	if s.refuses != nil && a&transport.RemoteWrite != 0 {
+		return transport.Region{}, s.refuses
+	}
+	s.last++
+	s.regs[s.last] = r
+	return transport.Region{LKey: s.last, RKey: s.last}, nil
+}
+
+func (s *coldShop) Deregister(r transport.Region) error {
+	require.Contains(s.t, s.regs, r.RKey)
+	delete(s.regs, r.RKey)
+	return nil
+}
+
+func (s *coldShop) With(far mem.Range, key transport.Region) NIC {
+	require.Equal(s.t, far.Addr(), s.regs[key.RKey].Addr())
+	of := *s
+	of.far = &far
+	return &of
+}
+
+func (s *coldShop) trial(what string, user mem.Range) error {
+	require.True(s.t, s.all.Contains(user))
+	if s.far != nil {
+		require.True(s.t, s.all.Contains(*s.far))
+		require.True(s.t, user.Addr()+uint64(user.Bytes) <= s.far.Addr() || s.far.Addr()+uint64(s.far.Bytes) <= user.Addr(), "apart")
+		what += " both"
+	}
+	s.made[what]++
+	return nil
+}
+
+func (s *coldShop) Slotted(_ bool, user mem.Range) error { return s.trial("slotted", user) }
+
+func (s *coldShop) Piped(_ bool, user mem.Range) error { return s.trial("piped", user) }
+
+func (s *coldShop) Past(_ bool, user mem.Range, cache *regmgr.Manager) error {
+	covered, _ := cache.Known(user, transport.LocalWrite)
+	require.True(s.t, covered)
+	return s.trial("past", user)
+}
+
+// TestCold: transfers whose memory finds no room in a cache, with the rest of what takes turns, are tried with memory that others have not touched
+// since; some also with such at the other end. What was registered for that is given back after each, and where the NIC has no room for it only those are left out.
+func TestCold(t *testing.T) {
+	for _, refuses := range []error{nil, transport.ErrLimit} {
+		w := &coldShop{t: t, all: mem.Of(make([]uint64, 4<<20/8)), refuses: refuses, regs: map[uint64]mem.Range{}, made: map[string]int{}}
+		c := Config{Sched: sched.Process(1), NIC: w, Memory: mem.Of(make([]uint64, 2<<20/8)), Cold: w.all}
+		k, err := c.afar()
+		require.NoError(t, err)
+		require.False(t, k.finds(64*kib))
+		require.True(t, k.finds(128*kib))
+		require.Equal(t, 512*kib, k.both())
+		require.Equal(t, 2<<20, c.beyond())
+		var all []attempt
+		for p, what := range map[selector.Protocol]string{selector.Direct: "past", selector.Bounce: "slotted", selector.Pipe: "piped"} {
+			all = append(all, k.attempt(p, false, 256*kib, false), k.attempt(p, false, k.both(), true))
+			require.Zero(t, w.made[what])
+		}
+		require.NoError(t, passes(c.Sched.Now, all, false))
+		require.Empty(t, w.made, "their turn comes later")
+		require.NoError(t, passes(c.Sched.Now, all, true))
+		for _, what := range []string{"past", "slotted", "piped"} {
+			require.Positive(t, w.made[what])
+			require.Equal(t, refuses == nil, w.made[what+" both"] > 0, what)
+		}
+		require.Empty(t, w.regs)
+		for _, a := range all {
+			require.Equal(t, refuses == nil || !a.both, len(a.took) > 0)
+			require.Equal(t, a.both && refuses == nil, pace([]attempt{a}, a.p, a.get) > 0)
+		}
+		require.NoError(t, k.close())
+	}
+	k, err := (&Config{Sched: sched.Process(1), NIC: &coldShop{t: t}, Memory: mem.Of(make([]uint64, 2<<20/8))}).afar()
+	require.NoError(t, err)
+	require.False(t, k.finds(1<<20), "there is none")
+	require.Zero(t, k.both())
+	require.NoError(t, k.close())
+}
+
+// TestColdGivesBack: a try that fails leaves nothing registered.
+func TestColdGivesBack(t *testing.T) {
+	fails := errors.New("no")
+	w := &coldShop{t: t, all: mem.Of(make([]uint64, 4<<20/8)), refuses: fails, regs: map[uint64]mem.Range{}, made: map[string]int{}}
+	c := Config{Sched: sched.Process(1), NIC: w, Memory: mem.Of(make([]uint64, 2<<20/8)), Cold: w.all}
+	k, err := c.afar()
+	require.NoError(t, err)
+	require.ErrorIs(t, passes(c.Sched.Now, []attempt{k.attempt(selector.Direct, true, 64*kib, true)}, true), fails)
+	require.Empty(t, w.regs)
+	require.Empty(t, w.made)
+	require.NoError(t, k.close())
+}
+
+// TestPaced: transfers that find room in no cache cost their bytes by the pace, whatever shorter ones do.
+func TestPaced(t *testing.T) {
+	const pace = 3e-9
+	s := Published(testMachine()).Selector
+	for _, p := range []selector.Protocol{selector.Direct, selector.Bounce, selector.Pipe} {
+		m := s.Machine()
+		m.Puts[p] = paced(selector.More{{Bytes: 1 << 20, Seconds: 1e-4}}, s, p, false, 16<<20, pace)
+		now := m.Selector(0)
+		cost := func(bytes int) float64 { return now.Cost(p, query(p, false, bytes)) }
+		require.InEpsilon(t, s.Cost(p, query(p, false, 1<<20))+1e-4, cost(1<<20), 1e-9)
+		for _, bytes := range []int{16 << 20, 64 << 20, 1 << 30} {
+			require.InEpsilon(t, pace*float64(bytes), cost(bytes), 0.01, "%v of %d bytes", p, bytes)
+		}
+	}
+	own := selector.More{{Bytes: 1 << 20, Seconds: 1e-4}}
+	require.Equal(t, own, paced(own, s, selector.Direct, false, 16<<20, 0), "nobody has tried")
+	require.Equal(t, own, paced(own, s, selector.Direct, false, 1<<20, pace), "that is known")
+	require.Empty(t, paced(nil, s, selector.Direct, false, 1<<20, pace))
+}
+
+// TestWarm: tries of a pass that come first do not count, since what others left in the caches shows in them, unless they take very long.
+func TestWarm(t *testing.T) {
+	var c ticker
+	each := func(f func() error) func(int) error { return func(int) error { return f() } }
+	k := 0
+	resident := attempt{p: selector.Bounce, bytes: 1, make: func(int) error {
+		if k++; k <= tuneTurns {
+			return c.spend(5 * time.Microsecond)()
+		}
+		return c.spend(time.Microsecond)()
+	}}
+	require.NoError(t, resident.pass(c.Now))
+	require.NotContains(t, resident.took, 5*time.Microsecond)
+	cold := attempt{
+		p: selector.Bounce, bytes: 1, make: each(c.spend(9*time.Microsecond, 3*time.Microsecond, 3*time.Microsecond)), before: c.spend(tuneTime),
+		after: c.spend(tuneTime),
+	}
+	require.NoError(t, cold.pass(c.Now))
+	require.Equal(t, []time.Duration{3 * time.Microsecond, 3 * time.Microsecond}, cold.took, "without what comes before and after")
+	long := attempt{p: selector.Bounce, bytes: 1, make: each(c.spend(2 * tuneLong)), before: c.spend(1), after: c.spend(1)}
+	require.NoError(t, long.pass(c.Now))
+	require.Equal(t, []time.Duration{2 * tuneLong}, long.took)
+}
