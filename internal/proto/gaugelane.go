@@ -87,7 +87,7 @@ func (l gaugeLane) Alone() (done func()) {
 }
 
 func (l gaugeLane) With(far mem.Range, key transport.Region) prices.NIC {
-	l.far = &Remote{Rank: l.far.Rank, Bytes: far.Bytes, raddr: far.Addr(), rkey: key.RKey, keyed: true, room: far.Bytes}
+	l.far = &Remote{Rank: l.far.Rank, Bytes: far.Bytes, raddr: far.Addr(), rkey: key.RKey, keyed: true, room: far.Bytes, measured: true}
 	return l
 }
 
