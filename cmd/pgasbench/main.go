@@ -197,7 +197,7 @@ func sweepCommand(kind, usage string, out io.Writer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return measureRanks(s, rows, out)
+			return measureRanks(s, selectRows(rows, s.only), out)
 		},
 	}
 }

@@ -436,6 +436,7 @@ func TestWrongOptions(t *testing.T) {
 		"lat --min 8K":          `--min "8K": want a whole number (pgasbench lat --help shows all options)`,
 		"reg --spikes few":      `--spikes "few": want a number such as 0.04 (pgasbench reg --help shows all options)`,
 		"passive --only barrel": "--only \"barrel\": no row of this command contains that; `pgasbench list` shows those of pgasbench by itself",
+		"lat --only barrel":     "--only \"barrel\": no row of this command contains that",
 		"barrier":               "; the rows that contain it are measured by pgasbench --only barrier",
 	} {
 		var out bytes.Buffer
