@@ -252,7 +252,7 @@ func (l large) helped(e *proto.Engine, m *mover, to int, moves []move) error {
 	return errors.New("no helper has registered the tail of a hybrid")
 }
 
-// asked says whether the usage table was asked of small transfers, if asking pays for any size by what was measured.
+// asked says whether the usage table was asked of small transfers, if asking pays for their size by what was measured.
 func (l large) asked(e *proto.Engine) error {
 	s, ok := e.Bypasses()
 	if !ok {
@@ -262,8 +262,8 @@ func (l large) asked(e *proto.Engine) error {
 	if err != nil {
 		return err
 	}
-	if least, pays := c.Least(true); pays && least <= l.learn && s.Buffers == 0 {
-		return fmt.Errorf("the usage table was not asked, though from %d bytes on that pays: %+v", least, s)
+	if uses, pays := c.Threshold(true, l.learn); pays && s.Buffers == 0 { // of a larger size than the least that pays it may not pay, by measured costs
+		return fmt.Errorf("the usage table was not asked, though %d bytes are to be registered after %d uses: %+v", l.learn, uses, s)
 	}
 	return nil
 }
