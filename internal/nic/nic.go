@@ -125,7 +125,7 @@ func New(c Config) (*NIC, error) {
 		sched: c.Sched, peers: c.Peers, client: c.Client, rank: c.Rank,
 	}
 	if !c.NoInline {
-		n.Inline = min(n.Caps.MaxInline, ScratchBytes)
+		n.Inline = min(n.Caps.MaxInline, n.Caps.MaxMessage, ScratchBytes)
 	}
 	n.Slot, n.Slots = min(SlotBytes, n.Caps.MaxMessage), c.Slots
 	if n.Slots == 0 {

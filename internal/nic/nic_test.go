@@ -298,3 +298,10 @@ func TestNothingAllocates(t *testing.T) {
 		}
 	}))
 }
+
+// TestInlineIsAMessage: what goes inline is no longer than a message, also where the device would take more inline.
+func TestInlineIsAMessage(t *testing.T) {
+	w := newWorld(t, 2, transporttest.FabricConfig{MaxMessage: 64}, nil)
+	require.Greater(t, w.n[0].Caps.MaxInline, 64)
+	require.Equal(t, 64, w.n[0].Inline)
+}
