@@ -178,7 +178,7 @@ func (c *turns) Turn(ctx context.Context, elem, detail, n, root int) error {
 
 func (c *turns) turn(ctx context.Context, what call, root int, v visitor) error {
 	c.off, c.data, c.call = c.box(), c.coming(), what
-	c.t.local.Word64(c.off).Store(uint64(what))
+	mem.Publish(c.t.local.Word64(c.off), uint64(what)) // the barrier's flags come behind it
 	c.l.round++
 	if c.wide {
 		c.t.room.turns++

@@ -66,11 +66,11 @@ type core struct {
 	lanes   [laneCount]lane
 	running *running
 	freed   atomic.Bool
-	table   agree.Table // of survivors, whose goroutine has made Team.busy true
+	broken  atomic.Pointer[error] // why collectives no longer work; nil: they do
+	table   agree.Table           // of survivors, whose goroutine has made Team.busy true
 
 	mu      sync.Mutex // guards the fields below, and lane.tickets; never held while waiting
 	calls   uint64     // begun
-	broken  error      // why collectives no longer work
 	started int        // calls begun by Start that have not ended
 	marks   int        // given out by Mark
 }
@@ -105,19 +105,14 @@ func (c *core) mark() int {
 }
 
 // fail makes the team unusable for collectives because of err, the first time.
-func (c *core) fail(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.broken == nil {
-		c.broken = err
-	}
-}
+func (c *core) fail(err error) { c.broken.CompareAndSwap(nil, &err) }
 
 // failure returns why collectives do not work any more, or nil.
 func (c *core) failure() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.broken
+	if why := c.broken.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, how
