@@ -32,6 +32,7 @@ type endpoint struct {
 	redo    []int32       // flushed pieces to post again; under NIC.mu
 	bad     atomic.Bool   // there is something for a flush to tell: err, or a failure in the table
 	err     error         // the first asynchronous error not yet reported; under NIC.mu
+	why     error         // why the last attempt to connect has failed; under NIC.mu
 }
 
 // States of an endpoint.
@@ -127,16 +128,24 @@ func (n *NIC) dial(rank int, good, bad uint32) error {
 	c, err := n.Domain.Connect(n.ctx, rank, addr)
 	if err != nil {
 		err = n.connectError(rank, err)
-		e.refused.Store(true)
+		n.refuse(e, err)
 		e.state.Store(bad)
 		n.sched.Ring()
 		return err
 	}
-	e.refused.Store(false)
+	n.refuse(e, nil)
 	e.ep.Store(pack(c))
 	e.state.Store(good)
 	n.sched.Ring()
 	return nil
+}
+
+// refuse notes how an attempt to connect has ended.
+func (n *NIC) refuse(e *endpoint, why error) {
+	n.mu.Lock()
+	e.why = why
+	n.mu.Unlock()
+	e.refused.Store(why != nil) // after the reason: what it stops tells that
 }
 
 // connectError says why rank cannot be reached, and spreads the word if it is gone.

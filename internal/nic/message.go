@@ -107,7 +107,7 @@ func (n *NIC) arrived(c *transport.Completion) {
 		return // a request, done; or one that is nobody's, which is the sender's fault
 	}
 	if err != nil && c.Status == transport.StatusFlushed {
-		err = fmt.Errorf("%w: %w", ErrConnectionLost, err) // it was sent before: it may have arrived
+		err = n.brokenError(int(c.EP.Index), err) // it was sent before: it may have arrived
 	}
 	if err != nil && c.Status == transport.StatusOK {
 		err = n.lostError(int(c.EP.Index), err)
@@ -136,6 +136,17 @@ func (n *NIC) again() {
 func (n *NIC) lostError(rank int, err error) error {
 	if gone := n.peers.Check(rank); gone != nil {
 		return gone
+	}
+	return n.brokenError(rank, err)
+}
+
+// brokenError is err, of a request over a connection that has broken, and why there is no other one if that was tried.
+func (n *NIC) brokenError(rank int, err error) error {
+	n.mu.Lock()
+	why := n.ends[rank].why
+	n.mu.Unlock()
+	if why != nil {
+		return fmt.Errorf("%w: %w: %w", ErrConnectionLost, err, why)
 	}
 	return fmt.Errorf("%w: %w", ErrConnectionLost, err)
 }

@@ -171,7 +171,7 @@ func (a *attempt) warm() int {
 }
 
 // count is how many tries of a pass count at least, unless they take very long.
-func (a *attempt) count() time.Duration {
+func (a *attempt) count() int {
 	if a.isCold() {
 		return 2
 	}
@@ -344,7 +344,7 @@ func (a *attempt) pass(now func() time.Duration) error {
 		}
 	}
 	first, least, all := over, time.Duration(1<<63-1), time.Duration(0)
-	for n := time.Duration(0); n == 0 || n < a.count() && all < tuneLong || n < tuneMost && n*least < tuneTime && over-first < tunePatience*tuneTime; n++ {
+	for n := 0; n == 0 || n < a.count() && all < tuneLong || n < tuneMost && time.Duration(n)*least < tuneTime && over-first < tunePatience*tuneTime; n++ {
 		began := over
 		took, err := a.try(now, &over)
 		if err != nil {
