@@ -102,7 +102,7 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 			}
 		}
 		var err error
-		if p.Near && v.heard == nil && len(p.Members) <= mostAtOnce {
+		if v.heard == nil && crowded(p) {
 			err = c.atOnce(ctx, p)
 		} else {
 			err = c.inRounds(ctx, p, v)
@@ -155,6 +155,9 @@ func (c *turns) atOnce(ctx context.Context, p *shape.Phase) error {
 // mostAtOnce is how many members of a node each tell all others.
 const mostAtOnce = 8
 
+// crowded says whether all may tell all in a phase.
+func crowded(p *shape.Phase) bool { return p.Near && len(p.Members) <= mostAtOnce }
+
 const _ = uint(maxRounds - 2*mostAtOnce) // there are flags for them behind those of the powers of two
 
 // flagAt is where on lane l the flag lies that the one dist places before a member sets. Both kinds of a phase have those of the powers of two in common:
@@ -169,8 +172,11 @@ func flagAt(l *lane, p *shape.Phase, dist int) int {
 
 // tell sets the flag of the one dist places after this member in p.
 func (c *turns) tell(p *shape.Phase, dist int) error {
-	to := p.Members[(p.Me+dist)%len(p.Members)]
-	if err := c.t.e.Store64(&c.t.peers[to], flagAt(c.l, p, dist), c.l.gen<<sumBits|c.l.sum); err != nil {
+	to, line := p.Members[(p.Me+dist)%len(p.Members)], flagAt(c.l, p, dist)
+	if c.t.slip.bytes > 0 {
+		c.lay(to, line)
+	}
+	if err := c.t.e.Store64(&c.t.peers[to], line, c.l.gen<<sumBits|c.l.sum); err != nil {
 		return c.t.instead(c.op, err)
 	}
 	return nil

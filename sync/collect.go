@@ -80,6 +80,9 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	how := choose(t.query(op, len(buf)*mem.SizeOf[T](), false))
 	buf = plain(t, buf)
 	whole, what := mem.Of(buf), callOf(op, atom.TypeCode[T](), 0, len(buf))
+	if c.slim(whole.Bytes) {
+		return c.End(c.castSlip(ctx, what, whole, root))
+	}
 	if err := c.widen(ctx, what, whole.Bytes); err != nil {
 		return c.End(err)
 	}
@@ -101,6 +104,18 @@ func (c *turns) cast(ctx context.Context, what call, part mem.Range, root int) e
 		return err
 	}
 	return c.Read(root, 0, part)
+}
+
+// castSlip is cast by slips.
+func (c *turns) castSlip(ctx context.Context, what call, buf mem.Range, root int) error {
+	from := buf
+	if c.t.me != root {
+		from = mem.Range{}
+	}
+	if err := c.hand(ctx, what, root, from, buf.Bytes, 0); err != nil || c.t.me == root {
+		return err
+	}
+	return c.Slip(root, buf)
 }
 
 // relay is a turn in which root's bytes go from outbox to outbox. In the round in which a member hears from the one dist
@@ -165,7 +180,15 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	}
 	dst, src = plain(t, dst), plain(t, src)
 	all, mine, what := mem.Of(dst), mem.Of(src), callOf(op, atom.TypeCode[T](), 0, len(src))
-	return c.End(c.gatherAll(ctx, what, mine.Bytes, func(m int) int { return m * mine.Bytes }, mine, all))
+	if c.slim(mine.Bytes) {
+		return c.End(c.gatherSlips(ctx, what, everyone, mine, all))
+	}
+	return c.End(c.gatherAlike(ctx, what, mine, all))
+}
+
+// gatherAlike is an all-gather of as many bytes of each member.
+func (c *turns) gatherAlike(ctx context.Context, what call, mine, all mem.Range) error {
+	return c.gatherAll(ctx, what, mine.Bytes, func(m int) int { return m * mine.Bytes }, mine, all)
 }
 
 // AllGather gives every member's mine to all, who have member m's from at[m] to at[m+1]. The members agree on elem, n and at.
@@ -180,6 +203,9 @@ func (c *turns) AllGather(ctx context.Context, elem, n int, at []int, mine, all 
 // gatherAll is an all-gather of longest bytes at most of each member, of whom m's begin at at(m), and end where the next one's begin.
 func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m int) int, mine, all mem.Range) error {
 	t := c.t
+	if c.slim(longest) && at(len(t.ranks)) == len(t.ranks)*longest {
+		return c.gatherSlips(ctx, what, everyone, mine, all)
+	}
 	q := t.query("allgather", longest, false)
 	q.smallest = t.smallest()
 	switch choose(q) {

@@ -10,3 +10,6 @@ func (t *Team) Barriers() (n uint64) {
 	}
 	return n
 }
+
+// Slips says whether so few bytes of each member go along with the flags of this team.
+func (t *Team) Slips(bytes int) bool { return (&turns{t: t}).slim(bytes) }

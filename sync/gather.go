@@ -3,6 +3,7 @@ package pgsync
 import (
 	"context"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/shape"
 )
 
@@ -42,6 +43,9 @@ func (c *turns) Circle() int { return circle(&c.t.shape) }
 
 func (c *turns) gather(ctx context.Context, what call, root int, mine, all []byte) error {
 	t, n, s := c.t, len(c.t.ranks), len(mine)
+	if c.slim(s) {
+		return c.gatherSlips(ctx, what, root, mem.Of(mine), mem.Of(all))
+	}
 	slots := c.Box(0, n*s)
 	copy(slots.Data(), mine)
 	v := visitor{heard: func(p *shape.Phase, from, dist int) error {

@@ -56,7 +56,6 @@ type lane struct {
 	sum     uint64           // over the purposes of all barriers up to gen
 	before  uint64           // the same without the last one
 	round   uint64           // rounds of outboxes so far
-	tickets uint64           // given out; under core.mu
 	serving atomic.Uint64    // tickets that are done with the lane
 	board   *racecheck.Board // nil: races are not looked for
 }
@@ -69,8 +68,9 @@ type core struct {
 	broken  atomic.Pointer[error] // why collectives no longer work; nil: they do
 	table   agree.Table           // of survivors, whose goroutine has made Team.busy true
 
-	mu      sync.Mutex // guards the fields below, and lane.tickets; never held while waiting
-	calls   uint64     // begun
+	calls atomic.Uint64 // begun
+
+	mu      sync.Mutex // guards the fields below; never held while waiting
 	started int        // calls begun by Start that have not ended
 	marks   int        // given out by Mark
 }
@@ -87,13 +87,8 @@ type running struct {
 // next numbers a call and gives it its place in the queue of its lane: calls take the lanes in turn, so that all
 // members use the same lane for the same call.
 func (c *core) next() (call uint64, l *lane, ticket uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls++
-	l = &c.lanes[c.calls%laneCount]
-	ticket = l.tickets
-	l.tickets++
-	return c.calls, l, ticket
+	call = c.calls.Add(1)
+	return call, &c.lanes[call%laneCount], (call - 1) / laneCount
 }
 
 // mark gives out the next number.

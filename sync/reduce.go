@@ -55,6 +55,9 @@ func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, o
 	}
 	dst, src = plain(t, dst), plain(t, src)
 	r := reduction[T]{c: c, what: callOf(name, atom.ElemOf[T]().Code(), int(op), len(src)), op: op, root: root, want: want}
+	if c.slim(len(src) * mem.SizeOf[T]()) {
+		return c.End(r.slips(ctx, dst, src))
+	}
 	how := choose(t.query(name, len(src)*mem.SizeOf[T](), exact[T]()))
 	switch how {
 	case gathered:
@@ -96,6 +99,34 @@ type reduction[T Number] struct {
 // fold combines from into another range.
 func (r *reduction[T]) fold(into, from mem.Range) {
 	atom.Fold(r.op, mem.Slice[T](into), mem.Slice[T](from))
+}
+
+// slips has every member hand its elements to all others.
+func (r *reduction[T]) slips(ctx context.Context, dst, src []T) error {
+	c, mine := r.c, mem.Of(src)
+	if err := c.hand(ctx, r.what, r.root, mine, mine.Bytes, 0); err != nil || !r.want {
+		return err
+	}
+	sum, theirs := mem.Of(c.t.slip.sum[:]).Slice(0, mine.Bytes), mem.Of(c.t.slip.theirs[:]).Slice(0, mine.Bytes)
+	for m := range c.t.ranks {
+		from, into := src, theirs
+		if m == 0 {
+			into = sum
+		}
+		if m != c.t.me {
+			if err := c.Slip(m, into); err != nil {
+				return err
+			}
+			from = mem.Slice[T](into)
+		}
+		if m == 0 {
+			copy(mem.Slice[T](sum), from)
+		} else {
+			atom.Fold(r.op, mem.Slice[T](sum), from)
+		}
+	}
+	copy(dst, mem.Slice[T](sum)) // may be src
+	return nil
 }
 
 // gathered has every member get all members' elements and combine them.

@@ -46,15 +46,17 @@ type Team struct {
 	peers  []proto.Remote // the control blocks, by member
 	local  mem.Range      // this member's
 	mapped bool           // all members map each other's: the same on all; false in a view, whose calls keep to their lane
+	slips  bool           // a few bytes go along with flags: the same on all, see file slip.go
 	core   *core
 	races  *racecheck.Checker // nil: they are not looked for
 
 	lane *lane  // of a view: what its calls go on
 	call uint64 // of a view: the number of the started call
 
-	busy    atomic.Bool // a goroutine of this rank is in a collective
-	cur     turns       // that call; the fields here and below are whose goroutine made busy true
+	busy    atomic.Uint32 // 1: a goroutine of this rank is in a collective
+	cur     turns         // that call; the fields here and below are whose goroutine made busy true
 	room    room
+	slip    slip
 	pending bool        // cur is a barrier that was left before its end
 	visit   proto.Visit // the collective that this rank is in, for those who look on
 }
@@ -103,6 +105,7 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 		t.all[m], node[m] = m, e.Nodes[r]
 	}
 	t.shape = shape.Of(node, me, e.Mapper() != nil)
+	t.slips = slippery(&t.shape, t.mapped)
 	heap.SetExchanger(t)
 	return t, nil
 }
@@ -174,20 +177,20 @@ func (t *Team) enter(ctx context.Context, op string) error {
 	if t.core.running.quit.Load() {
 		return transport.NewOpError(op, -1, errLeft)
 	}
-	if !t.busy.CompareAndSwap(false, true) {
+	if !t.busy.CompareAndSwap(0, 1) {
 		sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: -1}, nil)
 		defer sp.End()
-		for !t.busy.CompareAndSwap(false, true) {
+		for !t.busy.CompareAndSwap(0, 1) {
 			if err := sp.Step(); err != nil {
 				return transport.NewOpError(op, -1, err)
 			}
 		}
 	}
-	t.visit = t.e.Enter(ctx, op)
+	t.e.Enter(ctx, op, &t.visit)
 	return nil
 }
 
 func (t *Team) leave() {
 	t.e.Leave(&t.visit)
-	t.busy.Store(false)
+	mem.Publish32(&t.busy, 0)
 }

@@ -360,6 +360,14 @@ func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 	return e.nic().store64("signal", r, off, v)
 }
 
+// StoreWords writes words at off, which must be mapped, for a Store64 behind it to show.
+func (e *Engine) StoreWords(r *Remote, off int, words []uint64) {
+	for i, v := range words {
+		mem.Publish(r.Mapped.Word64(off+8*i), v)
+	}
+	e.note(PathMapped, r.Rank, 8*len(words))
+}
+
 // Abandon closes the NIC at once, so that the peers learn that this rank has ended. Only for a rank that failed.
 func (e *Engine) Abandon() {
 	if e.nic() != nil {

@@ -188,16 +188,17 @@ func (t *Recording) over(v *Visit, bytes int) {
 
 // Enter notes that a collective call begins on this goroutine; Leave, on the same, that it has ended. Without a Recording they
 // do nothing.
-func (e *Engine) Enter(ctx context.Context, op string) Visit {
-	t := e.record
-	if t == nil {
-		return Visit{}
+func (e *Engine) Enter(ctx context.Context, op string, v *Visit) {
+	if t := e.record; t != nil {
+		t.enter(ctx, op, v)
 	}
-	v := Visit{at: t.Clock.Now(), op: op, rank: nobody, kind: timeline.Collective, shown: true}
+}
+
+func (t *Recording) enter(ctx context.Context, op string, v *Visit) {
+	*v = Visit{at: t.Clock.Now(), op: op, rank: nobody, kind: timeline.Collective, shown: true}
 	if t.Marks != nil {
 		v.mark = t.Marks.Within(ctx, op, nobody)
 	}
-	return v
 }
 
 // Leave ends what Enter began.

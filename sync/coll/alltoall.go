@@ -36,29 +36,37 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	dst, src = plain(t, dst), plain(t, src)
 	theirs, mine := mem.Of(dst), mem.Of(src)
 	part := mine.Bytes / t.Size()
+	if c.Slips(part) {
+		return c.End(bySlips(ctx, t, c, atom.TypeCode[T](), len(src), part, theirs, mine))
+	}
+	return c.End(allToAll(ctx, t, c, atom.TypeCode[T](), len(src), part, theirs, mine))
+}
+
+// allToAll moves parts of one length, of a src of n elements.
+func allToAll(ctx context.Context, t *pgsync.Team, c turns, elem, n, part int, theirs, mine mem.Range) error {
 	if inSteps(t.Size(), c.Circle(), part, c.ShuffleBytes()) {
-		return c.End(c.Shuffle(ctx, atom.TypeCode[T](), len(src), theirs, mine))
+		return c.Shuffle(ctx, elem, n, theirs, mine)
 	}
 	if slice := c.InSlices(part, turnsByOwners(t.Size(), part, mine.Bytes, c.Payload())); slice > 0 {
-		return c.End(c.ShuffleParts(ctx, atom.TypeCode[T](), len(src), slice, theirs, mine))
+		return c.ShuffleParts(ctx, elem, n, slice, theirs, mine)
 	}
-	if err := c.Widen(ctx, atom.TypeCode[T](), 0, len(src), mine.Bytes); err != nil {
-		return c.End(err)
+	if err := c.Widen(ctx, elem, 0, n, mine.Bytes); err != nil {
+		return err
 	}
 	if inPairs(t.Size(), part, mine.Bytes, c.Payload()) {
 		at := func(m int) int { return m * part }
-		p := pairs{c: c, elem: atom.TypeCode[T](), n: len(src), from: at, to: at, part: part}
-		return c.End(p.run(ctx, t, theirs, mine))
+		p := pairs{c: c, elem: elem, n: n, from: at, to: at, part: part}
+		return p.run(ctx, t, theirs, mine)
 	}
 	me, from := t.Rank(), t.Rank()*part
 	mem.Copy(theirs.Slice(from, part).Data(), mine.Slice(from, part).Data())
-	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
+	return rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
 		for _, others := range [][2]int{{0, from}, {from + part, mine.Bytes}} {
 			if begin, end := overlap(lo, hi, others[0], others[1]); begin < end {
 				c.Write(begin-lo, mine.Slice(begin, end-begin))
 			}
 		}
-		if err := c.Turn(ctx, atom.TypeCode[T](), 0, len(src), 0); err != nil {
+		if err := c.Turn(ctx, elem, 0, n, 0); err != nil {
 			return err
 		}
 		begin, end := overlap(lo, hi, from, from+part)
@@ -71,7 +79,22 @@ func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 			}
 			return begin - lo, m*part + begin - from, end - begin
 		})
-	}))
+	})
+}
+
+// bySlips has each member hand the others what is for them.
+func bySlips(ctx context.Context, t *pgsync.Team, c turns, elem, n, part int, dst, src mem.Range) error {
+	if err := c.Hand(ctx, elem, 0, n, 0, src, part, part); err != nil {
+		return err
+	}
+	for m := range t.Size() {
+		if to := dst.Slice(m*part, part); m == t.Rank() {
+			mem.Copy(to.Data(), src.Slice(m*part, part).Data())
+		} else if err := c.Slip(m, to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pairs is an all-to-all in which each member reads from another one in each step.

@@ -36,7 +36,7 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 			readers = c.Nodes()
 		}
 	}
-	if inSteps(readers, c.Circle(), mine.Bytes, c.Slot()) {
+	if c.Slips(mine.Bytes) || inSteps(readers, c.Circle(), mine.Bytes, c.Slot()) {
 		return c.End(c.GatherTo(ctx, elem, 0, len(src), root, mine.Data(), all.Data()))
 	}
 	if collected {

@@ -63,6 +63,7 @@ type prefix[T pgsync.Number] struct {
 	n     int // elements of the whole call
 	less  int // of the last members of a prefix
 	other []byte
+	room  [2][2]uint64 // in a turn of slips: what is combined so far, and a member's elements
 }
 
 func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst, src []T, op pgsync.Op, less int) error {
@@ -76,6 +77,9 @@ func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst
 	dst, src = plain(t, dst), plain(t, src)
 	p := &prefix[T]{t: t, c: c, op: op, n: len(src), less: less}
 	width := mem.SizeOf[T]()
+	if c.Slips(len(src) * width) {
+		return c.End(p.slips(ctx, dst, src))
+	}
 	exact := atom.ElemOf[T]().Check(pgsync.And) == nil // integers do
 	how := choose(t.Size(), len(src)*width, c.Slot(), c.PrefixBytes(), exact)
 	switch how {
@@ -99,6 +103,29 @@ func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst
 		}
 		return p.direct(ctx, dst[lo:hi], src[lo:hi])
 	}))
+}
+
+// slips has each member hand its elements to all others.
+func (p *prefix[T]) slips(ctx context.Context, dst, src []T) error {
+	mine := mem.Of(src)
+	err := p.c.Hand(ctx, atom.ElemOf[T]().Code(), int(p.op), p.n, 0, mine, mine.Bytes, 0)
+	members := p.t.Rank() + 1 - p.less
+	if err != nil || members == 0 {
+		return err
+	}
+	sum, theirs := mem.Slice[T](mem.Of(p.room[0][:]))[:p.n], mem.Slice[T](mem.Of(p.room[1][:]))[:p.n]
+	for m := range members {
+		from := src
+		if m != p.t.Rank() {
+			if err := p.c.Slip(m, mem.Of(theirs)); err != nil {
+				return err
+			}
+			from = theirs
+		}
+		p.add(sum, from, m)
+	}
+	copy(dst, sum) // may be src
+	return nil
 }
 
 // gathered combines what a gather has brought.

@@ -47,6 +47,9 @@ func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) er
 		return s.c.ScatterParts(ctx, s.elem, s.n, s.root, s.at, dst, src)
 	}
 	whole := s.at(t.Size())
+	if whole == s.longest*t.Size() && s.c.Slips(s.longest) {
+		return s.bySlips(ctx, t, dst, src)
+	}
 	if err := s.c.Widen(ctx, s.elem, 0, s.n, whole); err != nil {
 		return err
 	}
@@ -54,6 +57,21 @@ func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) er
 		return s.pulled(ctx, t, dst, src, whole)
 	}
 	return s.pushed(ctx, t, dst, src)
+}
+
+// bySlips has root hand out parts of one length.
+func (s *stream) bySlips(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
+	if t.Rank() != s.root {
+		src = mem.Range{}
+	}
+	if err := s.c.Hand(ctx, s.elem, 0, s.n, s.root, src, s.longest, s.longest); err != nil {
+		return err
+	}
+	if t.Rank() != s.root {
+		return s.c.Slip(s.root, dst)
+	}
+	mem.Copy(dst.Data(), src.Slice(s.root*s.longest, s.longest).Data())
+	return nil
 }
 
 // pulled has src go through root's outbox, piece by piece, of which the members read what is theirs.

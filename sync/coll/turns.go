@@ -14,6 +14,9 @@ type turns interface {
 	Payload() int
 	Widen(ctx context.Context, elem, detail, n, bytes int) error
 	Slot() int
+	Slips(bytes int) bool
+	Hand(ctx context.Context, elem, detail, n, root int, from mem.Range, bytes, every int) error
+	Slip(member int, dst mem.Range) error
 	Write(off int, data mem.Range)
 	Turn(ctx context.Context, elem, detail, n, root int) error
 	Gather(ctx context.Context, elem, detail, n int, mine, all []byte) error

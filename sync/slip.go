@@ -1,0 +1,102 @@
+package pgsync
+
+import (
+	"context"
+	"fmt"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/shape"
+)
+
+// Where few members store into each other's memory, a few bytes need no outbox: a slip with them lies in the flag's own cache line, before the flag is set, and
+// comes with it. What an outbox costs beside the flag are two lines more from another core's cache, the word that says which call it is and the bytes, each
+// as long on its way as the flag.
+//
+// A line has two slips, which a lane's turns take in turn, as they do its outboxes: who writes into one of them is two turns further, so whoever it is for has been
+// through the barrier between, and has read it. (The number of the barrier would not do: a started call ends with one for which nobody waits.)
+
+const (
+	slipWords = 2
+	slipBytes = 8 * slipWords // of data
+	slipRoom  = 8 + slipBytes // with the call that they belong to before them
+)
+
+const _ = uint(flagStride - 8 - 2*slipRoom)
+
+// slim says whether a turn in which a member has so many bytes for another goes by slips. All members agree on it.
+func (c *turns) slim(bytes int) bool { return c.t.slips && bytes > 0 && bytes <= slipBytes }
+
+// slippery says whether slips go along with the flags of a team: it meets in one round, in which each member stores into the memory of all others.
+func slippery(s *shape.Shape, mapped bool) bool {
+	return mapped && len(s.Phases) == 1 && crowded(&s.Phases[0]) && len(s.Phases[0].Members) > 1
+}
+
+// slip is what a member hands out in a turn, and the place in which it collects.
+type slip struct {
+	from         mem.Range
+	bytes, every int // what is for member m begins at m*every; of 0 bytes there is nothing
+	sum, theirs  [slipWords]uint64
+}
+
+// Slips is slim for other packages, and Hand and Slip are hand and take.
+func (c *turns) Slips(bytes int) bool { return c.slim(bytes) }
+
+// Hand hands so many bytes of from to each other member, in a turn of slips: the bytes for member m begin at m*every. An empty range hands out nothing.
+func (c *turns) Hand(ctx context.Context, elem, detail, n, root int, from mem.Range, bytes, every int) error {
+	return c.hand(ctx, callOf(c.op, elem, detail, n), root, from, bytes, every)
+}
+
+func (c *turns) hand(ctx context.Context, what call, root int, from mem.Range, bytes, every int) error {
+	if from.Bytes > 0 {
+		c.t.slip.from, c.t.slip.bytes, c.t.slip.every = from, bytes, every
+	}
+	err := c.turn(ctx, what, root, visitor{})
+	c.t.slip.bytes = 0
+	return err
+}
+
+// Slip copies what another member has handed to this one in the present turn.
+func (c *turns) Slip(member int, dst mem.Range) error {
+	n := len(c.t.ranks)
+	at := c.slipAt(flagAt(c.l, &c.t.shape.Phases[0], shape.Behind(c.t.me, member, n)))
+	theirs := c.t.local.Word64(at).Load() ^ c.seal()
+	if call(theirs) != c.call {
+		return c.Mismatch(member, fmt.Sprintf("this rank is in %s, rank %d in another call", c.call, c.t.ranks[member]))
+	}
+	var words [slipWords]uint64
+	for i := range words {
+		words[i] = c.t.local.Word64(at + 8 + 8*i).Load()
+	}
+	copy(dst.Data(), mem.Of(words[:]).Data())
+	return nil
+}
+
+// gatherSlips gives root, or everyone, each member's mine, all of one length.
+func (c *turns) gatherSlips(ctx context.Context, what call, root int, mine, all mem.Range) error {
+	if err := c.hand(ctx, what, max(root, 0), mine, mine.Bytes, 0); err != nil || root != everyone && root != c.t.me {
+		return err
+	}
+	for m := range c.t.ranks {
+		dst := all.Slice(m*mine.Bytes, mine.Bytes)
+		if m == c.t.me {
+			mem.Copy(dst.Data(), mine.Data())
+		} else if err := c.Slip(m, dst); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lay puts what is for member to into the line of the flag that is set next.
+func (c *turns) lay(to, line int) {
+	var words [1 + slipWords]uint64
+	words[0] = uint64(c.call) ^ c.seal()
+	copy(mem.Of(words[1:]).Data(), c.t.slip.from.Slice(to*c.t.slip.every, c.t.slip.bytes).Data())
+	c.t.e.StoreWords(&c.t.peers[to], c.slipAt(line), words[:])
+}
+
+// slipAt is where in a flag's line the slip of the lane's present turn lies.
+func (c *turns) slipAt(line int) int { return line + 8 + int(c.l.round&1)*slipRoom }
+
+// seal makes what an earlier turn of the same call has left in a line another word than this turn's.
+func (c *turns) seal() uint64 { return c.l.gen * sumMul }
