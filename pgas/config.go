@@ -280,6 +280,12 @@ func (c *Config) validate() error {
 	if c.StartTimeout == 0 {
 		c.StartTimeout = time.Minute
 	}
+	if c.StartTimeout < 0 {
+		return fmt.Errorf("%w: %s=%v: want a time such as 90s", ErrConfig, envStart, c.StartTimeout)
+	}
+	if err := c.validNodes(); err != nil {
+		return err
+	}
 	if c.Transport != "" {
 		if err := auto.Known(c.Transport); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrConfig, envTransport, err)
