@@ -116,8 +116,8 @@ type Client interface {
 	// Watchful reports whether the client waits for what the NIC does not report: then somebody looks instead of sleeping. Who makes it
 	// so calls Domain.Wake.
 	Watchful() bool
-	// Tell tells the other ranks who is gone. It runs beside the program.
-	Tell()
+	// Tell tells the other ranks who is gone. It runs beside the program. missed: somebody could not be told, and it is to be called again.
+	Tell() (missed bool)
 }
 
 // New registers the buffers of pieces. The NIC is not polled before Start; until then the Domain remains the caller's to close.
