@@ -47,6 +47,18 @@ func TestDetectionOrder(t *testing.T) {
 		{map[string]string{"PMI_RANK": "1", "PMI_SIZE": "4"}, fromBarePMI},
 		{map[string]string{"PMI_SIZE": "4"}, fromBarePMI},
 		{map[string]string{"PMI_RANK": "0", "PMI_SIZE": "1"}, fromNothing},
+		{map[string]string{"PMI_SIZE": "1"}, fromNothing},
+		{map[string]string{"PMI_RANK": "0"}, fromBarePMI},
+		{map[string]string{"PMI_RANK": "3"}, fromBarePMI},
+		{map[string]string{"PMI_RANK": "x"}, fromBarePMI},
+		{map[string]string{"PMI_RANK": "1", "PMI_SIZE": "1"}, fromBarePMI},
+		{map[string]string{"PMI_RANK": "", "PMI_SIZE": "1"}, fromBarePMI},
+		{map[string]string{"PMI_SIZE": "abc"}, fromBarePMI},
+		{map[string]string{"PMI_SIZE": "0"}, fromBarePMI},
+		{map[string]string{"PMI_SIZE": "-1"}, fromBarePMI},
+		{map[string]string{"PMI_SIZE": ""}, fromBarePMI},
+		{map[string]string{"PMI_ID": "2"}, fromBarePMI},
+		{map[string]string{"PMI_RANK": "x", "PMIX_RANK": "1"}, fromOpenMPI}, // its cure is the better one
 	} {
 		require.Equal(t, c.want, detect(c.env), "%v", c.env)
 	}
@@ -61,6 +73,27 @@ func TestOpenWithoutRendezvousNamesTheCure(t *testing.T) {
 		_, err := Open(t.Context(), env)
 		require.ErrorIs(t, err, ErrNoRendezvous)
 		require.ErrorContains(t, err, "srun --mpi=pmi2")
+	}
+}
+
+// TestOpenNamesAWrongEnvironment: what was found, what is needed and the cure, whatever of PMI's variables is wrong.
+func TestOpenNamesAWrongEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		env  []string
+		text string
+	}{
+		{[]string{"PMI_RANK=x"}, `PMI_RANK="x" without PMI_FD or PMI_PORT`},
+		{[]string{"PMI_RANK=1", "PMI_SIZE=abc"}, `PMI_RANK="1", PMI_SIZE="abc" without`},
+		{[]string{"PMI_FD=zz", "PMI_RANK=0", "PMI_SIZE=1"}, `PMI_FD="zz": wanted a number`},
+		{[]string{"PMI_FD=1000000", "PMI_RANK=x", "PMI_SIZE=1"}, `PMI_RANK="x": wanted a number`},
+		{[]string{"PMI_FD=1000000", "PMI_RANK=0", "PMI_SIZE=0"}, "rank 0 of 0, which cannot be"},
+		{[]string{"PMI_FD=1000000", "PMI_RANK=0", "PMI_SIZE=1"}, "descriptor 1000000"},
+		{[]string{"PMI_PORT=127.0.0.1:1"}, "PMI_ID is not set"},
+	} {
+		_, err := Open(t.Context(), c.env)
+		require.ErrorContains(t, err, c.text, "%v", c.env)
+		require.ErrorContains(t, err, "start ")
+		require.ErrorContains(t, err, "unset PMI_FD, PMI_PORT, PMI_ID, PMI_RANK and PMI_SIZE to run it alone")
 	}
 }
 

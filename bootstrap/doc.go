@@ -24,8 +24,8 @@
 //     name in PGAS_JOB is the one that the server itself gives.
 //  2. OMPI_COMM_WORLD_RANK or PMIX_RANK: Open MPI's mpirun, which serves no PMI-1. An error with the cure.
 //  3. SLURM_STEP_ID with SLURM_STEP_NUM_TASKS above 1: srun without PMI. An error with the cure.
-//  4. PMI_SIZE above 1, and neither PMI_FD nor PMI_PORT: a launcher with a PMI of its own, as Cray's. An error
-//     with the cure: without it each rank would take itself for a job of one.
+//  4. PMI_RANK, PMI_SIZE or PMI_ID, and neither PMI_FD nor PMI_PORT: a launcher with a PMI of its own, as Cray's, or one that is set up
+//     wrong. An error with the cure: without it each rank would take itself for a job of one. PMI_SIZE=1, alone or with PMI_RANK=0, is none.
 //  5. Nothing: a job of one rank.
 //
 // # Invariants

@@ -29,7 +29,6 @@ const (
 func detect(env map[string]string) source {
 	has := func(name string) bool { _, ok := env[name]; return ok }
 	tasks, _ := strconv.Atoi(env["SLURM_STEP_NUM_TASKS"])
-	size, _ := strconv.Atoi(env[pmi.EnvSize])
 	slurmStep := has("SLURM_STEP_ID") && has("SLURM_PROCID") && tasks > 1
 	switch {
 	case has(pmi.EnvFD) || has(pmi.EnvPort):
@@ -40,10 +39,30 @@ func detect(env map[string]string) source {
 		return fromSlurm // srun --mpi=pmix sets PMIX_RANK too, and has the better cure
 	case has("PMIX_RANK"):
 		return fromOpenMPI
-	case size > 1:
+	case !mayBeAlone(env):
 		return fromBarePMI
 	}
 	return fromNothing
+}
+
+// mayBeAlone says whether what there is of PMI's variables, without a way to a launcher, tells of no other ranks: none, or rank 0 of 1. Anything else is what
+// is left of a launcher that means several, or that is set up wrong: each of its ranks would take itself for a job of one.
+func mayBeAlone(env map[string]string) bool {
+	rank, ranked := env[pmi.EnvRank]
+	size, sized := env[pmi.EnvSize]
+	_, named := env[pmi.EnvID]
+	return !named && (!ranked || rank == "0" && sized) && (!sized || size == "1")
+}
+
+// barePMI describes PMI's variables for an error: those that are set.
+func barePMI(env map[string]string) string {
+	var set []string
+	for _, name := range []string{pmi.EnvRank, pmi.EnvSize, pmi.EnvID} {
+		if v, ok := env[name]; ok {
+			set = append(set, fmt.Sprintf("%s=%.40q", name, v))
+		}
+	}
+	return strings.Join(set, ", ")
 }
 
 // Open finds the job that environ, as os.Environ returns it, describes. It speaks with the launcher but waits for no other
@@ -72,8 +91,8 @@ func Open(ctx context.Context, environ []string) (Job, error) {
 		return nil, fmt.Errorf("join the job: started by srun as task %s of %s without PMI: %w; start it with srun --mpi=pmi2, or set "+
 			"SLURM_MPI_TYPE=pmi2 in the environment of srun", env["SLURM_PROCID"], env["SLURM_STEP_NUM_TASKS"], ErrNoRendezvous)
 	case fromBarePMI:
-		return nil, fmt.Errorf("join the job: %s=%q and %s=%s without %s or %s: %w; start it with pgasrun -n N, mpiexec.hydra -n N, or srun --mpi=pmi2, "+
-			"or unset %s to run it alone", pmi.EnvRank, env[pmi.EnvRank], pmi.EnvSize, env[pmi.EnvSize], pmi.EnvFD, pmi.EnvPort, ErrNoRendezvous, pmi.EnvSize)
+		return nil, fmt.Errorf("join the job: %s without %s or %s, by which ranks find their launcher, and not rank 0 of 1: %w; start it with pgasrun -n N, mpiexec.hydra -n N, "+
+			"or srun --mpi=pmi2, or %s", barePMI(env), pmi.EnvFD, pmi.EnvPort, ErrNoRendezvous, pmi.Alone)
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("join the job: %w", context.Cause(ctx))

@@ -166,7 +166,7 @@ func Variables(environ []string) []Variable {
 		{Name: "PMI_FD", Meaning: "the process manager's connection (set by pgasrun, mpiexec.hydra, srun --mpi=pmi2)"},
 		{Name: "PMI_PORT", Meaning: "the same as an address"},
 		{Name: "PMI_RANK", Meaning: "this rank (set by the process manager)"},
-		{Name: "PMI_SIZE", Meaning: "the number of ranks (set by the process manager); above 1 without PMI_FD or PMI_PORT: an error with the cure"},
+		{Name: "PMI_SIZE", Meaning: "the number of ranks (set by the process manager); any of these but rank 0 of 1 without PMI_FD or PMI_PORT: an error with the cure"},
 		{Name: "PMI_ID", Meaning: "where there is PMI_PORT: this rank, as the process manager counts (set by it)"},
 		{Name: "OMPI_COMM_WORLD_RANK", Meaning: "Open MPI's mpirun has started this: an error with the cure, since it serves no PMI-1"},
 		{Name: "PMIX_RANK", Meaning: "another PMIx launcher has: likewise"},
@@ -279,6 +279,12 @@ func configOf(c *Config) (Config, error) {
 func (c *Config) validate() error {
 	if c.StartTimeout == 0 {
 		c.StartTimeout = time.Minute
+	}
+	if c.StartTimeout < 0 {
+		return fmt.Errorf("%w: %s=%v: want a time such as 90s", ErrConfig, envStart, c.StartTimeout)
+	}
+	if err := c.validNodes(); err != nil {
+		return err
 	}
 	if c.Transport != "" {
 		if err := auto.Known(c.Transport); err != nil {

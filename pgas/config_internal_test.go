@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,6 +24,27 @@ func TestMisspelled(t *testing.T) {
 		"PGAS_TREACE is no variable of the library, and is ignored; is PGAS_TRACE meant?",
 	}, misspelled([]string{"PGAS_TRANSPROT=tcp", "PGAS_NOSUCH=1", "PGAS_NOSUCH=2", "PGAS_TREACE=", "PGAS_FOO=1"}))
 	require.Equal(t, "PGAS_REG", nearest("PGAS_RG", []string{"PGAS_JOB", "PGAS_REG"}))
+}
+
+// TestNegativeSettings: what no variable may say is refused of a program's configuration, too.
+func TestNegativeSettings(t *testing.T) {
+	for name, c := range map[string]Config{
+		"PGAS_NODES=0,-1":          {Nodes: []int{0, -1}},
+		"PGAS_START_TIMEOUT=-1s":   {StartTimeout: -time.Second},
+		"PGAS_FAILURE_TIMEOUT=-1s": {FailureTimeout: -time.Second},
+		"PGAS_MAX_PINNED=-1":       {MaxPinned: -1},
+		"PGAS_REG_LIMIT=-1":        {RegLimit: -1},
+		"PGAS_REG_THRESHOLD=-1":    {RegThreshold: -1},
+		"PGAS_EAGER_PERCENT=-1":    {EagerPercent: -1},
+		"PGAS_SOFT_LATENCY=-1s":    {SoftLatency: -time.Second},
+		"PGAS_SOFT_BANDWIDTH=-1":   {SoftBandwidth: -1},
+	} {
+		_, err := configOf(&c)
+		require.ErrorIs(t, err, ErrConfig, name)
+		require.ErrorContains(t, err, name)
+	}
+	_, err := configOf(&Config{Nodes: []int{0, 0, 2}, Leases: -1})
+	require.NoError(t, err)
 }
 
 func TestChanges(t *testing.T) {

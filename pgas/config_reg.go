@@ -51,6 +51,9 @@ func (c *Config) registration() (proto.Registration, error) {
 		return proto.Registration{}, fmt.Errorf("%w: %s=%d, %s=%d: want bytes from 0 on", ErrConfig, envRegLimit, c.RegLimit,
 			envRegLeast, c.RegThreshold)
 	}
+	if c.MaxPinned < 0 {
+		return proto.Registration{}, fmt.Errorf("%w: %s=%d: want bytes from 0 on", ErrConfig, envPinned, c.MaxPinned)
+	}
 	if c.MaxPinned > 0 && c.RegLimit > c.MaxPinned {
 		return proto.Registration{}, fmt.Errorf("%w: %s=%d is to be a part of %s=%d", ErrConfig, envRegLimit, c.RegLimit, envPinned, c.MaxPinned)
 	}

@@ -28,7 +28,7 @@ func (a *Array[T]) Mine() iter.Seq2[int, *T] {
 const prefetchBytes = 64 << 10
 
 // All iterates over the elements [lo, hi) in order, whoever owns them, and fetches ahead. The values are what they
-// were when their piece was fetched. Where a get fails the iteration ends with that error beside a zero value.
+// were when their piece was fetched. Where a get fails, or ctx ends, the iteration ends with that error beside a zero value.
 //
 //	for x, err := range a.All(ctx, 0, a.Len()) {
 func (a *Array[T]) All(ctx context.Context, lo, hi int) iter.Seq2[T, error] {
@@ -47,6 +47,10 @@ func (a *Array[T]) All(ctx context.Context, lo, hi int) iter.Seq2[T, error] {
 		}()
 		pipe[0].start(a, lo, min(step, hi-lo))
 		for at, turn := lo, 0; at < hi; at, turn = at+step, 1-turn {
+			if err := ended(ctx); err != nil { // mapped memory has nothing to wait for
+				yield(zero, err)
+				return
+			}
 			if next := at + step; next < hi {
 				pipe[1-turn].start(a, next, min(step, hi-next))
 			}
@@ -62,6 +66,14 @@ func (a *Array[T]) All(ctx context.Context, lo, hi int) iter.Seq2[T, error] {
 			}
 		}
 	}
+}
+
+// ended returns the cause of a context that has ended; nil is one that never does. Whatever goes on for long without waiting asks it at times.
+func ended(ctx context.Context) error {
+	if ctx == nil {
+		return nil
+	}
+	return context.Cause(ctx)
 }
 
 // piece is a run of elements being fetched.

@@ -2,6 +2,7 @@ package pgas_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -68,6 +69,45 @@ func TestAllFetchesAhead(t *testing.T) {
 		ahead := took(iterated(fetch))
 		t.Logf("a piece takes %v; by turns with as long a computation all take %v, fetched ahead %v", fetch, alone, ahead)
 		require.Less(t, ahead, alone*7/10)
+		return nil
+	})
+}
+
+// TestEndedContext: what goes over many elements ends when its context has ended, also where it never waits.
+func TestEndedContext(t *testing.T) {
+	pgastest.Run(t, 1, func(ctx context.Context, w *pgas.World) error {
+		a, err := pgas.NewArray[int](ctx, w.Team(), 200_000, pgas.Block())
+		require.NoError(t, err)
+		b, err := pgas.NewArray[int](ctx, w.Team(), 200_000, pgas.Cyclic())
+		require.NoError(t, err)
+		cause := errors.New("told to end")
+		calls := 0
+		ending := func() (context.Context, func()) {
+			calls = 0
+			ctx, cancel := context.WithCancelCause(ctx)
+			return ctx, func() {
+				calls++
+				cancel(cause)
+			}
+		}
+
+		short, end := ending()
+		for _, err = range a.All(short, 0, a.Len()) {
+			if err != nil {
+				break
+			}
+			end()
+		}
+		require.ErrorIs(t, err, cause)
+		require.Less(t, calls, a.Len())
+
+		short, end = ending()
+		require.ErrorIs(t, a.Apply(short, func(int, int) int { end(); return 0 }), cause)
+		require.Less(t, calls, a.Len())
+
+		short, end = ending()
+		require.ErrorIs(t, a.Combine(short, a, b, func(int, int) int { end(); return 0 }), cause)
+		require.Less(t, calls, a.Len())
 		return nil
 	})
 }

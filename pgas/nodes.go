@@ -2,6 +2,7 @@ package pgas
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,11 +16,23 @@ func (c *Config) nodesFrom(environ []string) error {
 	for item := range strings.SplitSeq(v, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(item))
 		if err != nil || n < 0 {
-			return fmt.Errorf("%w: %s=%q: want a node for each rank, from 0 on, such as 0,0,1", ErrConfig, envNodes, v)
+			return badNodes(strconv.Quote(v))
 		}
 		c.Nodes = append(c.Nodes, n)
 	}
 	return nil
+}
+
+// validNodes refuses nodes that no variable could name.
+func (c *Config) validNodes() error {
+	if len(c.Nodes) > 0 && slices.Min(c.Nodes) < 0 {
+		return badNodes(c.nodesText())
+	}
+	return nil
+}
+
+func badNodes(found string) error {
+	return fmt.Errorf("%w: %s=%s: want a node for each rank, from 0 on, such as 0,0,1", ErrConfig, envNodes, found)
 }
 
 // nodesText is what nodesFrom reads.

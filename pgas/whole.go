@@ -23,8 +23,15 @@ func (a *Array[T]) Apply(ctx context.Context, f func(i int, v T) T) error {
 	if err := a.Fence(ctx); err != nil {
 		return err
 	}
-	for i, x := range a.Mine() {
-		*x = f(i, *x)
+	local, me := a.Local(), a.Team().Rank()
+	err := a.pieces(ctx, func(lo, n int) error {
+		for disp := lo; disp < lo+n; disp++ {
+			local[disp] = f(a.d.index(me, disp), local[disp])
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return a.Fence(ctx)
 }
@@ -49,7 +56,7 @@ func (a *Array[T]) Combine(ctx context.Context, x, y *Array[T], f func(x, y T) T
 	}
 	local := a.Local()
 	var bufs [2][]T
-	err := a.pieces(func(lo, n int) error {
+	err := a.pieces(ctx, func(lo, n int) error {
 		from, err := x.read(a, lo, n, &bufs[0])
 		if err != nil {
 			return err
@@ -87,7 +94,7 @@ func (a *Array[T]) copyFrom(ctx context.Context, src *Array[T], n int) error {
 		return err
 	}
 	local, me := a.Local(), a.Team().Rank()
-	err := a.pieces(func(lo, k int) error {
+	err := a.pieces(ctx, func(lo, k int) error {
 		// Local elements ascend, so those below n are the first ones.
 		for k > 0 && a.d.index(me, lo+k-1) >= n {
 			k--
@@ -114,9 +121,12 @@ func (a *Array[T]) alike(op string, o *Array[T]) error {
 // wholePiece is how many elements of another array are held at once.
 const wholePiece = 1 << 16
 
-// pieces calls f for pieces of this rank's part.
-func (a *Array[T]) pieces(f func(lo, n int) error) error {
+// pieces calls f for pieces of this rank's part, until ctx ends.
+func (a *Array[T]) pieces(ctx context.Context, f func(lo, n int) error) error {
 	for lo, n := 0, a.localLen(); lo < n; lo += wholePiece {
+		if err := ended(ctx); err != nil {
+			return err
+		}
 		if err := f(lo, min(wholePiece, n-lo)); err != nil {
 			return err
 		}

@@ -367,6 +367,8 @@ func TestPlotsAreRefusedFirst(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	folder := filepath.Join(dir, "folder.svg")
+	require.NoError(t, os.Mkdir(folder, 0o700))
 	require.NoError(t, checkPlot("", 0))
 	require.NoError(t, checkPlot(filepath.Join(dir, "x.svg"), 0))
 	require.NoError(t, checkPlot(filepath.Join(dir, "none", "x.svg"), 1), "another rank, perhaps on another machine")
@@ -374,9 +376,16 @@ func TestPlotsAreRefusedFirst(t *testing.T) {
 		filepath.Join(dir, "none", "x.svg"): "want a file in a folder that is there",
 		filepath.Join(file, "x.svg"):        "is not a folder",
 		filepath.Join(dir, "x.png"):         "want a name that ends in .svg",
+		folder:                              "want a file that you may write to",
 	} {
 		require.ErrorContains(t, checkPlot(name, 0), want)
 	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "old.svg"), []byte("old"), 0o600))
+	require.NoError(t, checkPlot(filepath.Join(dir, "old.svg"), 0))
+	old, err := os.ReadFile(filepath.Join(dir, "old.svg"))
+	require.NoError(t, err)
+	require.Equal(t, "old", string(old))
+	require.NoFileExists(t, filepath.Join(dir, "x.svg"))
 }
 
 func TestMerge(t *testing.T) {

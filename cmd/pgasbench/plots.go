@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,7 +46,24 @@ func checkPlot(file string, rank int) error {
 	case filepath.Ext(file) != ".svg" && filepath.Ext(file) != "":
 		return fmt.Errorf("--plot %s: want a name that ends in .svg, which is what it is", file)
 	}
+	if err := writable(file); err != nil {
+		return fmt.Errorf("--plot: %w; want a file that you may write to", err)
+	}
 	return nil
+}
+
+// writable says why a file could not be written; it leaves all as it was.
+func writable(file string) error {
+	_, missing := os.Lstat(file)
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if missing != nil {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
 }
 
 // unitsOf are the units there are, in the order in which they come.

@@ -100,6 +100,11 @@ func giveFigures(c *cli.Context, out io.Writer, chosen []figures.Figure, o figur
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
+		for _, f := range chosen {
+			if err := writable(filepath.Join(dir, f.Name+".csv")); err != nil {
+				return fmt.Errorf("--out: %w; want a folder that you may write to", err)
+			}
+		}
 	}
 	for _, f := range chosen {
 		began := time.Now()

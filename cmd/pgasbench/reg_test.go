@@ -122,7 +122,11 @@ func TestFigureArguments(t *testing.T) {
 		_, err := regOut(t, strings.Fields(c[0])...)
 		require.ErrorContains(t, err, c[1], c[0])
 	}
-	_, err := regOut(t, "--transport", "wire", "reuse")
+	taken := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(taken, "nas.csv"), 0o700))
+	_, err := regOut(t, "--out", taken, "nas")
+	require.ErrorContains(t, err, "want a folder that you may write to")
+	_, err = regOut(t, "--transport", "wire", "reuse")
 	require.ErrorContains(t, err, "wire")
 	all, err := chosenFigures([]string{"all"})
 	require.NoError(t, err)

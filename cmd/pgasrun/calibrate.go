@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gopgas/internal/cost"
 	"gopgas/internal/mem"
@@ -22,6 +25,11 @@ func calibrate(nic, file string) ([]infoSection, error) {
 	if err != nil {
 		return nil, usage("--calibrate with --nic %s: %v", nic, err)
 	}
+	to, err := openModel(file)
+	if err != nil {
+		return nil, err
+	}
+	defer to.discard()
 	s := sched.Process(1)
 	d, err := p.Open(context.Background(), transport.Config{Size: 1, Job: fmt.Sprintf("calibrate-%d", os.Getpid()), Sched: s})
 	if err != nil {
@@ -34,20 +42,55 @@ func calibrate(nic, file string) ([]infoSection, error) {
 		return nil, fmt.Errorf("measure the costs of the %s NIC: %w", nic, err)
 	}
 	m.Name = nic
-	if file != "" {
-		if err := writeModel(m, file); err != nil {
-			return nil, err
-		}
+	if err := to.write(m); err != nil {
+		return nil, err
 	}
 	return modelInfo(m, took), nil
 }
 
-func writeModel(m cost.Model, file string) error {
-	f, err := os.Create(file)
-	if err != nil {
+// modelFile is the file of --write. The zero one is none.
+type modelFile struct {
+	*os.File
+	fresh bool // it was not there before
+}
+
+// openModel opens the file before anything is measured. What is in it stays until there is something better.
+func openModel(name string) (*modelFile, error) {
+	if name == "" {
+		return &modelFile{}, nil
+	}
+	_, err := os.Stat(name)
+	f := &modelFile{fresh: errors.Is(err, fs.ErrNotExist)}
+	if f.File, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666); err != nil {
+		return nil, usage("--write: %v; wanted a file in a folder that is there and that you may write to", err)
+	}
+	return f, nil
+}
+
+func (f *modelFile) write(m cost.Model) error {
+	if f.File == nil {
+		return nil
+	}
+	err := f.Truncate(0)
+	if errors.Is(err, unix.EINVAL) {
+		err = nil // no plain file but /dev/stdout, say
+	}
+	if err = errors.Join(err, m.Write(f), f.Close()); err != nil {
 		return fmt.Errorf("write the costs: %w", err)
 	}
-	return errors.Join(m.Write(f), f.Close())
+	f.File = nil
+	return nil
+}
+
+// discard ends what write has not ended.
+func (f *modelFile) discard() {
+	if f.File == nil {
+		return
+	}
+	_ = f.Close()
+	if f.fresh {
+		_ = os.Remove(f.Name())
+	}
 }
 
 // modelInfo tells a model: the fits, what they were fitted to with each residual, and the copies.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -229,9 +230,29 @@ func TestCalibrate(t *testing.T) {
 	_, errs, code = call(t, "info", "--calibrate", "--nic", "hamster")
 	require.Equal(t, 2, code)
 	require.Contains(t, errs, "hamster")
-	_, errs, code = call(t, "info", "--write", "/nonexistent/costs.json")
-	require.Equal(t, 1, code)
-	require.Contains(t, errs, "write the costs")
+}
+
+// TestCalibrateRefusesItsFileFirst: before the NIC is opened, which verbs cannot be here, and not after all is measured. What is in the file stays until
+// there is something better, and there is none that was not there.
+func TestCalibrateRefusesItsFileFirst(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{filepath.Join(dir, "none", "costs.json"), dir} {
+		_, errs, code := call(t, "info", "--calibrate", "--nic", "verbs", "--write", file)
+		require.Equal(t, 2, code)
+		require.Contains(t, errs, "--write: open "+file)
+		require.Contains(t, errs, "wanted a file in a folder that is there")
+	}
+	file := filepath.Join(dir, "costs.json")
+	require.NoError(t, os.WriteFile(file, []byte("costs of before, which are longer than those that come\n"), 0o600))
+	for _, fresh := range []bool{false, true} {
+		f, err := openModel(file)
+		require.NoError(t, err)
+		require.Equal(t, fresh, f.fresh)
+		f.discard()
+		_, err = os.Stat(file)
+		require.Equal(t, fresh, errors.Is(err, os.ErrNotExist))
+		_ = os.Remove(file)
+	}
 }
 
 func TestDryRun(t *testing.T) {

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -20,9 +21,7 @@ import (
 )
 
 func main() {
-	pgas.Main(func(ctx context.Context, w *pgas.World) error {
-		return run(ctx, w, os.Args[1:], os.Stdout)
-	})
+	pgas.Main(func(ctx context.Context, w *pgas.World) error { return run(ctx, w, os.Args[1:], os.Stdout) })
 }
 
 // matrix holds this rank's rows: 4 at the element itself, and -1 at some others, which have places in v.
@@ -126,7 +125,7 @@ func solve(ctx context.Context, w *pgas.World, m *matrix, p *pgas.Array[float64]
 		for i := range u {
 			sum[0] += u[i] * v[i]
 		}
-		if err == nil {
+		if err = cmp.Or(err, ctx.Err()); err == nil {
 			err = pgsync.AllReduce(ctx, w.Team(), sum, sum, pgsync.Sum)
 		}
 		return sum[0]

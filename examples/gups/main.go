@@ -21,9 +21,7 @@ import (
 )
 
 func main() {
-	pgas.Main(func(ctx context.Context, w *pgas.World) error {
-		return run(ctx, w, os.Args[1:], os.Stdout)
-	})
+	pgas.Main(func(ctx context.Context, w *pgas.World) error { return run(ctx, w, os.Args[1:], os.Stdout) })
 }
 
 func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error {
@@ -102,7 +100,9 @@ func update(ctx context.Context, w *pgas.World, table *pgas.Array[uint64], views
 	n, mask := 4*table.Len(), uint64(table.Len()-1)
 	lo, hi := n*w.Rank()/w.Size(), n*(w.Rank()+1)/w.Size()
 	for i, r := lo, number(lo+1); i < hi; i, r = i+1, times2(r) {
-		if at := int(r & mask); views != nil {
+		if at := int(r & mask); i%(1<<16) == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		} else if views != nil {
 			owner, disp := table.Owner(at)
 			views[owner].Store(disp, views[owner].Load(disp)^r)
 		} else if _, err := pgas.FetchXor(table, at, r); err != nil {

@@ -59,7 +59,6 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 		return fmt.Errorf("-rows %d -cols %d -steps %d and arguments %q: needed %d rows or more (one for each rank), 3 columns "+
 			"or more, at most %d of both, 0 steps or more, and nothing else", t.rows, t.cols, t.steps, flags.Args(), t.ranks, most)
 	}
-
 	signals, err := pgsync.NewSignals(ctx, w.Team(), 2)
 	if err != nil {
 		return err
@@ -118,11 +117,12 @@ func (t *tube) step(ctx context.Context, s int) error {
 	if err := to.PutSignal(down, 0, next[last*cols:(last+1)*cols], t.above, done); err != nil {
 		return err
 	}
-	if _, err := t.above.WaitUntil(ctx, pgsync.GreaterOrEqual, done); err != nil {
-		return err
+	for _, side := range []pgsync.Signal{t.above, t.below} {
+		if _, err := side.WaitUntil(ctx, pgsync.GreaterOrEqual, done); err != nil {
+			return err
+		}
 	}
-	_, err := t.below.WaitUntil(ctx, pgsync.GreaterOrEqual, done)
-	return err
+	return ctx.Err() // a rank alone has waited for nobody
 }
 
 // exact is the temperature after so many steps: the sum of two waves whose form a step does not change, only the height.

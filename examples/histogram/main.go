@@ -38,7 +38,7 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 	} else if err != nil {
 		return err
 	}
-	add := map[string]func(*pgas.Array[int64], int, int) error{"each": addEach, "local": addLocal}[*how]
+	add := map[string]func(context.Context, *pgas.Array[int64], int, int) error{"each": addEach, "local": addLocal}[*how]
 	if *bins < 1 || *bins > 1<<24 || *values < 0 || *values > 1<<32 || add == nil || flags.NArg() > 0 {
 		return fmt.Errorf("-bins %d -values %d -how %s and arguments %q: needed 1 to %d bins, 0 to %d values, each or local, and nothing else",
 			*bins, *values, *how, flags.Args(), 1<<24, 1<<32)
@@ -48,7 +48,7 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 		return err
 	}
 	start := time.Now()
-	if err := add(hist, w.Rank(), *values); err != nil {
+	if err := add(ctx, hist, w.Rank(), *values); err != nil {
 		return err
 	}
 	if err := hist.Fence(ctx); err != nil {
@@ -66,9 +66,12 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 }
 
 // each calls f with the bins of all values of a rank, which are the same in every run. Low bins are fuller than high ones.
-func each(rank, values, bins int, f func(bin int) error) error {
+func each(ctx context.Context, rank, values, bins int, f func(bin int) error) error {
 	x := uint64(rank+1) * 0x9e3779b97f4a7c15
-	for range values {
+	for i := range values {
+		if i%(1<<16) == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17
@@ -80,16 +83,16 @@ func each(rank, values, bins int, f func(bin int) error) error {
 	return nil
 }
 
-func addEach(hist *pgas.Array[int64], rank, values int) error {
-	return each(rank, values, hist.Len(), func(bin int) error {
+func addEach(ctx context.Context, hist *pgas.Array[int64], rank, values int) error {
+	return each(ctx, rank, values, hist.Len(), func(bin int) error {
 		_, err := pgas.FetchAdd(hist, bin, 1)
 		return err
 	})
 }
 
-func addLocal(hist *pgas.Array[int64], rank, values int) error {
+func addLocal(ctx context.Context, hist *pgas.Array[int64], rank, values int) error {
 	mine := make([]int64, hist.Len())
-	if err := each(rank, values, len(mine), func(bin int) error { mine[bin]++; return nil }); err != nil {
+	if err := each(ctx, rank, values, len(mine), func(bin int) error { mine[bin]++; return nil }); err != nil {
 		return err
 	}
 	ranks := hist.Team().Size()
@@ -108,12 +111,15 @@ func check(ctx context.Context, hist *pgas.Array[int64], ranks, values int) erro
 	lo, hi := hist.Range(hist.Team().Rank())
 	want, wrong := make([]int64, hi-lo), []int64{0}
 	for r := range ranks {
-		_ = each(r, values, hist.Len(), func(bin int) error {
+		err := each(ctx, r, values, hist.Len(), func(bin int) error {
 			if bin >= lo && bin < hi {
 				want[bin-lo]++
 			}
 			return nil
 		})
+		if err != nil {
+			return err
+		}
 	}
 	for i, n := range hist.Local()[:hi-lo] {
 		if n != want[i] {

@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 	pgastest.Run(t, 2, func(ctx context.Context, w *pgas.World) error {
 		hist, err := pgas.NewArray[int64](ctx, w.Team(), 10, pgas.Block())
 		require.NoError(t, err)
-		require.NoError(t, addLocal(hist, w.Rank(), 100))
+		require.NoError(t, addLocal(ctx, hist, w.Rank(), 100))
 		require.NoError(t, hist.Fence(ctx))
 		require.NoError(t, check(ctx, hist, 2, 100))
 		if w.Rank() == 1 {

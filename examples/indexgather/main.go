@@ -55,7 +55,7 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 	}
 	start := time.Now()
 	wrong := []int64{0}
-	if wrong[0], err = read(table, w.Rank(), *reads, *how == "gather"); err != nil {
+	if wrong[0], err = read(ctx, table, w.Rank(), *reads, *how == "gather"); err != nil {
 		return err
 	}
 	if err := pgsync.AllReduce(ctx, w.Team(), wrong, wrong, pgsync.Sum); err != nil {
@@ -76,11 +76,14 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 func valueAt(i int) uint64 { return uint64(i)*0x9e3779b97f4a7c15 + 1 }
 
 // read reads random elements and returns how many were wrong.
-func read(table *pgas.Array[uint64], rank, reads int, gather bool) (wrong int64, err error) {
+func read(ctx context.Context, table *pgas.Array[uint64], rank, reads int, gather bool) (wrong int64, err error) {
 	x := uint64(rank+1) * 0xbf58476d1ce4e5b9
 	at, got := make([]int, batch), make([]uint64, batch)
 	told := time.Now()
 	for done := 0; done < reads; done += len(at) {
+		if ctx.Err() != nil { // reads do not ask
+			return wrong, ctx.Err()
+		}
 		at, got = at[:min(batch, reads-done)], got[:min(batch, reads-done)]
 		for i := range at {
 			x ^= x << 13

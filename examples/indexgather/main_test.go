@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 		}
 		require.NoError(t, table.Fence(ctx))
 		for _, gather := range []bool{false, true} {
-			wrong, err := read(table, w.Rank(), 400, gather)
+			wrong, err := read(ctx, table, w.Rank(), 400, gather)
 			require.NoError(t, err)
 			require.Greater(t, wrong, int64(50))
 			require.Less(t, wrong, int64(200))

@@ -53,7 +53,7 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 	start := time.Now()
 	lo, hi := len(letters)*w.Rank()/w.Size(), len(letters)*(w.Rank()+1)/w.Size() // I count the k-mers that begin here
 	for kmer := range kmers(letters[lo:min(hi+*k-1, len(letters))], *k) {
-		if err := count(table, kmer); err != nil {
+		if err := cmp.Or(ctx.Err(), count(table, kmer)); err != nil {
 			return err
 		}
 		if done++; done%1000000 == 0 && w.Rank() == 0 {

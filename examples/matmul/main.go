@@ -108,7 +108,7 @@ func multiply(ctx context.Context, a, b, c *pgas.Matrix[float64]) error {
 		return err
 	}
 	told := time.Now()
-	for k, turn := 0, 0; k < a.Cols(); k, turn = k+panel, 1-turn {
+	for k, turn := 0, 0; k < a.Cols() && ctx.Err() == nil; k, turn = k+panel, 1-turn {
 		here, n := &parts[turn], min(panel, a.Cols()-k)
 		if k+n < a.Cols() {
 			if err := fetch(&parts[1-turn], k+n); err != nil {
@@ -134,7 +134,7 @@ func multiply(ctx context.Context, a, b, c *pgas.Matrix[float64]) error {
 			fmt.Fprintf(os.Stderr, "matmul: %d of %d\n", k+n, a.Cols())
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // product is element (i, j) of C: the sum of (i+k)(k-j) for k from 0 to n-1.

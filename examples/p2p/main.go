@@ -112,6 +112,9 @@ func (p *pipe) round(ctx context.Context, round uint64) error {
 	}
 	width := p.last - p.first
 	for i := range p.rows {
+		if ctx.Err() != nil { // rank 0 never waits within a round
+			return ctx.Err()
+		}
 		done := round*uint64(p.rows) + uint64(i) + 1
 		if p.rank > 0 {
 			if _, err := p.ready.WaitUntil(ctx, pgsync.GreaterOrEqual, done); err != nil {

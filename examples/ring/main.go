@@ -69,6 +69,9 @@ func goRound(ctx context.Context, w *pgas.World, slot *window.Window[int64], arr
 	token := make([]int64, 1)
 	told := time.Now()
 	for lap := 1; lap <= laps; lap++ {
+		if ctx.Err() != nil { // a rank alone never waits
+			return ctx.Err()
+		}
 		if me == 0 { // rank 0 begins every lap, the others wait for the token
 			token[0]++
 			if err := slot.PutSignal(next, 0, token, arrived, uint64(lap)); err != nil {

@@ -111,7 +111,7 @@ func (b block) step(ctx context.Context, now, next *grid.Array[float64]) error {
 			}
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // loss is what part of its height the wave of exact loses in a step.

@@ -69,6 +69,9 @@ func run(ctx context.Context, w *pgas.World, args []string, out io.Writer) error
 	}
 	start := time.Now()
 	for range *times {
+		if ctx.Err() != nil { // a rank alone never waits
+			return ctx.Err()
+		}
 		if err := t.addTranspose(); err != nil {
 			return err
 		}

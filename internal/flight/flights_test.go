@@ -34,7 +34,7 @@ type rank struct {
 
 func (r *rank) Landed(int32)      {}
 func (r *rank) LetGoLocked(int32) {}
-func (r *rank) Tell()             {}
+func (r *rank) Tell() bool        { return false }
 
 func (r *rank) Handle(q am.Request, out []byte) (int, uint8) {
 	k, bytes, ok := Kind(q.Handler), 0, false

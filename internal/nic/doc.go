@@ -34,7 +34,8 @@
 // then waits until all that was posted on it is reported, connects, and posts again what was flushed, in its order. Who has
 // something to post waits for the end of that. Where nothing was flushed the next operation connects. Messages that were flushed are
 // sent again too, and performed once (package am). A rank that cannot be reached is given up: what was to be posted again, and requests to it, end
-// in errors, and the client ends what else it has under way there. The next operation tries once more, unless the rank is gone.
+// in errors, and the client ends what else it has under way there. The next operation tries once more, unless the rank is gone. Who only waits for a
+// rank, for longer than a second, has a connection made again that ended without a word on the rank's life (seek.go), if the NIC has such.
 //
 // # Invariants
 //

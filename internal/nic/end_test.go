@@ -300,6 +300,20 @@ func TestNewsWhileAnotherPolls(t *testing.T) {
 	}
 }
 
+// TestToldAgain: news that not everybody could be told are told again, as often as it takes, and no more.
+func TestToldAgain(t *testing.T) {
+	w := newWorld(t, 2, transporttest.FabricConfig{}, nil)
+	n, l := w.n[0], w.to[0]
+	var told atomic.Int64
+	l.tell = func() { told.Add(1) }
+	l.missed.Store(1)
+	n.Start()
+	n.News()
+	require.Eventually(t, func() bool { return told.Load() == 2 }, patient, time.Millisecond)
+	time.Sleep(20 * time.Millisecond)
+	require.EqualValues(t, 2, told.Load())
+}
+
 // TestWakeOutlastsPoller (N6): so it is with all that the NIC is woken for, such as a connection that messages wait for.
 func TestWakeOutlastsPoller(t *testing.T) {
 	w := newWorld(t, 2, transporttest.FabricConfig{}, nil)

@@ -105,6 +105,9 @@ func (n *NIC) postAgain(e *endpoint, id int32) error {
 	}
 }
 
+// retellPause is how long news rest that not everybody could be told.
+const retellPause = time.Second
+
 // lost records that rank is gone, and leaves the telling to the next one who polls.
 func (n *NIC) lost(rank int) {
 	if n.peers.MarkGone(rank, peers.Silent) {
@@ -124,10 +127,12 @@ func (n *NIC) News() {
 // so it runs beside.
 func (n *NIC) spread() {
 	n.news.Store(false)
-	n.client.Tell()
+	missed := n.client.Tell()
 	n.spreading.Store(false)
 	if n.news.Load() {
 		n.Domain.Wake() // somebody looks once more
+	} else if missed && n.sched.Sleep(n.ctx, retellPause) == nil {
+		n.News()
 	}
 }
 

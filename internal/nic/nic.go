@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gopgas/internal/am"
 	"gopgas/internal/bounce"
@@ -58,7 +59,8 @@ type NIC struct {
 	nap        sched.Event
 	ctx        context.Context // ends with the NIC's use
 	stop       context.CancelFunc
-	helpers    atomic.Int32 // what runs beside the program: menders, and what Go was given
+	between    time.Duration // two looks of seek; seekPause but in tests
+	helpers    atomic.Int32  // what runs beside the program: menders, and what Go was given
 
 	later later // operations for which nobody waits yet
 
@@ -114,15 +116,15 @@ type Client interface {
 	// Watchful reports whether the client waits for what the NIC does not report: then somebody looks instead of sleeping. Who makes it
 	// so calls Domain.Wake.
 	Watchful() bool
-	// Tell tells the other ranks who is gone. It runs beside the program.
-	Tell()
+	// Tell tells the other ranks who is gone. It runs beside the program. missed: somebody could not be told, and it is to be called again.
+	Tell() (missed bool)
 }
 
 // New registers the buffers of pieces. The NIC is not polled before Start; until then the Domain remains the caller's to close.
 func New(c Config) (*NIC, error) {
 	n := &NIC{
 		Name: c.Name, Domain: c.Domain, Caps: c.Domain.Caps(), ends: make([]endpoint, c.Size),
-		sched: c.Sched, peers: c.Peers, client: c.Client, rank: c.Rank,
+		sched: c.Sched, peers: c.Peers, client: c.Client, rank: c.Rank, between: seekPause,
 	}
 	if !c.NoInline {
 		n.Inline = min(n.Caps.MaxInline, n.Caps.MaxMessage, ScratchBytes)
@@ -171,6 +173,9 @@ func (n *NIC) Footprint() int {
 func (n *NIC) Start() {
 	n.sched.SetProgress(n.Progress)
 	n.sched.Go(n.attend)
+	if d, ok := n.Domain.(rejoiner); ok {
+		n.Go(func() { n.seek(d) })
+	}
 }
 
 // Quit lets nobody poll any more and returns when nobody does: from now on it is no news that the peers' NICs close. All waits end.

@@ -35,6 +35,7 @@ type listener struct {
 	gaveUp   []uint64
 	cause    error // of the last GaveUp
 	advances atomic.Int64
+	missed   atomic.Int64 // so many times Tell says that somebody was missed
 }
 
 func (l *listener) Landed(id int32) {
@@ -89,10 +90,11 @@ func (l *listener) Advance() bool { l.advances.Add(1); return false }
 
 func (l *listener) Watchful() bool { return false }
 
-func (l *listener) Tell() {
+func (l *listener) Tell() bool {
 	if l.tell != nil {
 		l.tell()
 	}
+	return l.missed.Add(-1) >= 0
 }
 
 // world is ranks with some exposed memory each. Nobody attends to their NICs: they make progress when a test polls or waits, so that

@@ -20,6 +20,9 @@ const (
 	EnvID   = "PMI_ID"
 )
 
+// Alone is the end of errors about these variables: what whoever wants no launcher does, so that none of them is left.
+const Alone = "unset " + EnvFD + ", " + EnvPort + ", " + EnvID + ", " + EnvRank + " and " + EnvSize + " to run it alone"
+
 // What pgasrun adds to the protocol.
 const (
 	// EnvJob names the job. Where it equals the name of the key-value space, the launcher is pgasrun; otherwise it is left
@@ -61,7 +64,7 @@ func connectFD(ctx context.Context, text string, lookup func(string) (string, bo
 	conn, err := Adopt(fd)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%d: %w; these variables belong to another process (a parent's?): start this program "+
-			"by the launcher itself, or unset %s and %s to run it alone", EnvFD, fd, err, EnvFD, EnvSize)
+			"by the launcher itself, or %s", EnvFD, fd, err, Alone)
 	}
 	c, err := begin(ctx, NewClient(conn, rank, size))
 	if err == nil {
@@ -78,7 +81,7 @@ func connectPort(ctx context.Context, addr string, lookup func(string) (string, 
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("reach the launcher at %s=%s: %w; start the program by a launcher that runs, or unset %s to run it alone", EnvPort, addr, err, EnvPort)
+		return nil, fmt.Errorf("reach the launcher at %s=%s: %w; start the program by a launcher that runs, or %s", EnvPort, addr, err, Alone)
 	}
 	c := NewClient(conn, 0, 0)
 	if err := c.greet(ctx, id); err != nil {
@@ -147,7 +150,7 @@ func Adopt(fd int) (net.Conn, error) {
 
 func checkRank(rank, size int) error {
 	if size < 1 || rank < 0 || rank >= size {
-		return fmt.Errorf("the launcher says rank %d of %d, which cannot be", rank, size)
+		return fmt.Errorf("the launcher says rank %d of %d, which cannot be; start this program by a launcher that works, or %s", rank, size, Alone)
 	}
 	return nil
 }
@@ -159,11 +162,11 @@ func envNumber(name string, lookup func(string) (string, bool)) (int, error) {
 
 func number(name, v string, set bool) (int, error) {
 	if !set {
-		return 0, fmt.Errorf("%s is not set although other PMI variables are: start this program by the launcher, or unset those to run it alone", name)
+		return 0, fmt.Errorf("%s is not set although other PMI variables are; start this program by a launcher that sets it, or %s", name, Alone)
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s=%s: wanted a number, 0 or more", name, clip(v))
+		return 0, fmt.Errorf("%s=%s: wanted a number, 0 or more; start this program by a launcher that sets it right, or %s", name, clip(v), Alone)
 	}
 	return n, nil
 }

@@ -81,29 +81,31 @@ func (c client) Advance() (moved bool) {
 func (c client) Watchful() bool { return c.n.flights.Watchful() }
 
 // Tell writes who is gone into the rank blocks of those who have not seen it themselves: first of those that are connected, since one that must be
-// connected first may be out of reach, and each teller begins with another.
-func (c client) Tell() {
+// connected first may be out of reach, and each teller begins with another. It reports whether somebody could not be told. (That a put was posted and has come to
+// nothing in the end, over several connections, the next flush says, like of any other.)
+func (c client) Tell() (missed bool) {
 	n := c.n
 	size := n.e.Size
 	var later []int
 	for i := 1; i < size; i++ {
 		if r := (n.e.Rank + i) % size; n.Connected(r) {
-			c.tell(r)
+			missed = !c.tell(r) || missed
 		} else {
 			later = append(later, r)
 		}
 	}
 	for _, r := range later {
-		c.tell(r)
+		missed = !c.tell(r) || missed
 	}
+	return missed
 }
 
-// tell is Tell of one rank. Whoever cannot be told will find out for itself. Who was lost first goes first: the others may have ended because of
-// that one.
-func (c client) tell(r int) {
+// tell is Tell of one rank; it reports whether that one knows, or need not. Who could not be told may be out of reach for now, as one of the two has no descriptor
+// left, and may wait for the dead for ever: nobody else need have heard. Who was lost first goes first: the others may have ended because of that one.
+func (c client) tell(r int) (done bool) {
 	n, p := c.n, c.n.e.Peers
 	if r >= len(n.e.blocks) || n.e.blocks[r].Mapped.Bytes != 0 {
-		return
+		return true
 	}
 	to, size := &n.e.blocks[r], n.e.Size
 	began := max(int(p.First())-1, 0)
@@ -116,8 +118,13 @@ func (c client) tell(r int) {
 		// The cause may have come a moment before the word on who was first. A 0 for that would take what the other rank knows from it,
 		// and it would not look at causes any more.
 		first := cmp.Or(p.First(), uint64(dead)+1)
-		if n.store64("tell", to, peers.GoneOff(dead), uint64(cause)) == nil {
-			_ = n.store64("tell", to, peers.FirstOff, first)
+		err := n.store64("tell", to, peers.GoneOff(dead), uint64(cause))
+		if err == nil {
+			err = n.store64("tell", to, peers.FirstOff, first)
+		}
+		if err != nil {
+			return p.Cause(r) != 0 || n.Closed()
 		}
 	}
+	return true
 }

@@ -114,6 +114,30 @@ func TestNewsPassBy(t *testing.T) {
 	require.Eventually(t, told(1), 10*time.Second, time.Millisecond, "rank 1 is told in the end")
 }
 
+// crowded is a NIC whose first connections to rank 1 find no descriptor left.
+type crowded struct {
+	transport.Domain
+	times atomic.Int32
+}
+
+func (c *crowded) Connect(ctx context.Context, rank int, addr []byte) (transport.EP, error) {
+	if rank == 1 && c.times.Add(1) <= 2 {
+		return transport.EP{}, &transport.LimitError{What: "a connection", Found: "no descriptor", Needed: "1", Setting: "ulimit -n"}
+	}
+	return c.Domain.Connect(ctx, rank, addr)
+}
+
+// TestNewsAgain: who cannot be reached for now is told later. Nobody else need have heard of the death.
+func TestNewsAgain(t *testing.T) {
+	tm := newTeam(t, 3, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { return &crowded{Domain: d} })
+	e := tm.e[0]
+	e.Join(tm.mem[0], tm.of[0])
+	e.Peers.MarkGone(2, peers.Vanished)
+	e.TellNodes()
+	require.Eventually(t, func() bool { return tm.mem[1].Word64(peers.FirstOff).Load() == 2+1 }, 10*time.Second, time.Millisecond, "rank 1 is told")
+	require.Equal(t, peers.Vanished, peers.Cause(tm.mem[1].Word64(peers.GoneOff(2)).Load()))
+}
+
 // addressed is a NIC that writes down where its operations go.
 type addressed struct {
 	transport.Domain

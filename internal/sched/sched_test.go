@@ -170,3 +170,12 @@ func TestFirstParkedWaitAllocatesNothing(t *testing.T) {
 	}
 	require.Zero(t, least)
 }
+
+func TestAwaited(t *testing.T) {
+	s := Goroutine(2)
+	for _, peer := range []int{3, -1} {
+		defer s.Outside(What{Op: "test", Peer: peer})()
+	}
+	require.Equal(t, []int{3, -1}, s.Awaited(0))
+	require.Empty(t, s.Awaited(time.Hour))
+}

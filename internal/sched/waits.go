@@ -87,6 +87,20 @@ func (r *registry) remove(rec *record) {
 	}
 }
 
+// Awaited returns the peers of the waits that have lasted for so long, each as often as it is waited for.
+func (s *Sched) Awaited(least time.Duration) (peers []int) {
+	now := s.Now()
+	r := &s.waits
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rec := range r.records {
+		if now-rec.began >= least {
+			peers = append(peers, rec.what.Peer)
+		}
+	}
+	return peers
+}
+
 func (r *registry) list(now time.Duration) []Wait {
 	r.mu.Lock()
 	defer r.mu.Unlock()

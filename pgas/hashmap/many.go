@@ -13,13 +13,16 @@ import (
 const together = 1024
 
 // AddAll adds vs[i] to the value of keys[i] for all i, as Add does. On return keys and vs may be reused; the sums are there after a Fence. Ending ctx
-// ends the wait; then, and after an error, some of the keys have been added to, and some may be there that have not. Merge is for what may need more
+// ends the call; then, and after an error, some of the keys have been added to, and some may be there that have not. Merge is for what may need more
 // room than there is.
 func (m *Map[V]) AddAll(ctx context.Context, keys []uint64, vs []V) error {
 	if len(keys) != len(vs) {
 		return fmt.Errorf("add all: %w: %d keys and %d values", pgas.ErrRange, len(keys), len(vs))
 	}
 	for len(keys) > 0 {
+		if err := context.Cause(ctx); err != nil { // mapped memory has nothing to wait for
+			return err
+		}
 		n := min(together, len(keys))
 		b := newBatch(m, keys[:n])
 		if err := b.take(ctx); err != nil {

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 
 	"gopgas/transport/verbs/internal/side"
 )
@@ -20,7 +21,7 @@ func (p *pair) deserted() bool {
 	p.peer.mu.Unlock()
 	for began := d.sched.Now(); ; {
 		err := d.knock(d.ctx, at)
-		again := err != nil && d.job.Spares(rank, err) && d.sched.Now()-began < d.patience
+		again := err != nil && (d.job.Spares(rank, err) || errors.Is(err, errCut)) && d.sched.Now()-began < d.patience
 		if !again || d.sched.Sleep(d.ctx, retryPause) != nil {
 			return err != nil && !d.mayPass(rank, err)
 		}
@@ -36,6 +37,8 @@ func (d *domain) knock(ctx context.Context, a side.Address) error {
 	}
 	defer d.dials.forget(conn)
 	defer conn.Close()
-	_, err = d.auth.Greet(conn, &side.Hello{From: d.self, ToRank: a.Rank, ToInstance: a.Instance})
-	return err
+	if _, err = d.auth.Greet(conn, &side.Hello{From: d.self, ToRank: a.Rank, ToInstance: a.Instance}); err != nil {
+		return goneIfCut(err)
+	}
+	return nil
 }

@@ -42,7 +42,7 @@ func TestMayPass(t *testing.T) {
 		require.Equal(t, c.pass, d.mayPass(3, c.err), "%+v", c)
 		require.Equal(t, c.lives, d.alive(3))
 	}
-	for err, want := range map[error]bool{refused: false, cut: false, old: false, down: true, errTrouble: true, os.ErrDeadlineExceeded: true, side.ErrSecret: false} {
+	for err, want := range map[error]bool{refused: false, cut: true, goneIfCut(fmt.Errorf("read: %w", syscall.ECONNRESET)): true, goneIfCut(side.ErrMAC): false, old: false, down: true, errTrouble: true, os.ErrDeadlineExceeded: true, side.ErrSecret: false} {
 		require.Equal(t, want, passing(err), "%v", err)
 	}
 	c := transport.Config{Lives: func(int) (lives, known bool) { return true, true }}

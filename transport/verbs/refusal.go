@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"syscall"
 
@@ -34,10 +35,19 @@ func refusal(w side.Word) error {
 	}
 }
 
-// goneIfCut takes a connection that was cut in the middle of the handshake for the end of the peer.
+// errCut marks a handshake that was cut in its middle. So ends the handshake of who meets a process that ends, or a listener that has no room: the
+// next try tells, since who calls a process that has ended is refused.
+var errCut = errors.New("the handshake was cut")
+
+// goneIfCut takes a connection that was cut in the middle of the handshake for the end of the peer, if no other try goes better.
 func goneIfCut(err error) error {
 	if errors.Is(err, side.ErrSecret) || errors.Is(err, side.ErrMAC) || errors.Is(err, side.ErrFrame) {
 		return err
+	}
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE} {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w: %w: %w", transport.ErrPeerGone, errCut, err)
+		}
 	}
 	return fmt.Errorf("%w: %w", transport.ErrPeerGone, err)
 }
@@ -79,10 +89,10 @@ func (d *domain) cut() bool {
 	return !d.closed.Load() && !d.linked()
 }
 
-// passing reports whether err is of the network, or of a queue pair that may be made better, and not the answer of a machine where
+// passing reports whether err is of the network, of a handshake that was cut, or of a queue pair that may be made better, and not the answer of a machine where
 // nobody listens.
 func passing(err error) bool {
-	for _, e := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, errTrouble, errFull, errRoute} {
+	for _, e := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, errTrouble, errFull, errRoute, errCut} {
 		if errors.Is(err, e) {
 			return true
 		}
