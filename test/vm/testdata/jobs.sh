@@ -99,7 +99,7 @@ else
 		part "alone$flaps" flap $down ./rank.run flow 500
 	done
 	part kmer job 4 --stats ./kmer.run ./genome.fa
-	part churn job 2 ./rank.run churn 500
+	part churn job 2 ./rank.run churn 10000 # some thirty seconds
 	export PGAS_TEST_RANKS=4
 	# An emulated processor is too slow for a million calls, and so long at one that others' allocations are counted; ranks of a
 	# gigabyte each in one process are more than the machine has.
