@@ -175,7 +175,8 @@ func TestFirstParkedWaitAllocatesNothing(t *testing.T) {
 func TestSleep(t *testing.T) {
 	s := Process(2)
 	began := time.Now()
-	require.NoError(t, s.Sleep(nil, 2*time.Millisecond))
+	var none context.Context
+	require.NoError(t, s.Sleep(none, 2*time.Millisecond))
 	require.NoError(t, s.Sleep(t.Context(), 2*time.Millisecond))
 	require.GreaterOrEqual(t, time.Since(began), 4*time.Millisecond)
 	why := errors.New("enough")
