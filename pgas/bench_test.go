@@ -80,11 +80,7 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	nic := 100_000
-	if testing.Short() {
-		nic /= 10
-	}
-	pgastest.Calls(dataPath).AllocateNothingOften(t, nic)
+	pgastest.Calls(dataPath).AllocateNothingOften(t)
 }
 
 func BenchmarkDataPath(b *testing.B) { pgastest.Calls(dataPath).Benchmark(b) }

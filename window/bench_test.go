@@ -136,11 +136,7 @@ func TestMillionCallsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	nic := 100_000
-	if testing.Short() {
-		nic /= 10
-	}
-	pgastest.Calls(timed).AllocateNothingOften(t, nic)
+	pgastest.Calls(timed).AllocateNothingOften(t)
 }
 
 func BenchmarkDataPath(b *testing.B) { pgastest.Calls(timed).Benchmark(b) }

@@ -193,6 +193,10 @@ func TestQuitEndsWaits(t *testing.T) {
 	require.True(t, h.Done())
 	require.False(t, n.Progress())
 	require.ErrorIs(t, n.Connect("put", 0), ErrOwnEnd)
+	broken := n.explain("get", 1, transport.NewOpError("get", 1, ErrConnectionLost))
+	require.ErrorIs(t, broken, transport.ErrClosed, "a peer was quicker to end it than this rank's NIC")
+	require.ErrorIs(t, broken, ErrConnectionLost)
+	require.ErrorContains(t, broken, "get (rank 1)")
 }
 
 // TestKeptPastTheEnd: what waits for a result gives up when the NIC is closed, which may still bring it. So nobody gets that memory.

@@ -124,7 +124,7 @@ func (n *NIC) Idle() bool {
 const newsTime = 100 * time.Millisecond
 
 // explain returns err, the error of op to rank, and for a broken connection its cause if that becomes known soon: the NIC
-// reports what was in flight before, or instead of, the end of the peer.
+// reports what was in flight before, or instead of, the end of the peer. The cause may be this rank's own end.
 func (n *NIC) explain(op string, rank int, err error) error {
 	if !errors.Is(err, ErrConnectionLost) {
 		return err
@@ -144,6 +144,9 @@ func (n *NIC) explain(op string, rank int, err error) error {
 		if sp.Step() != nil {
 			break // no news within the time
 		}
+	}
+	if n.closed.Load() { // peers end what they do for a rank as soon as it says that it leaves, before its NIC is closed
+		return transport.NewOpError(op, rank, fmt.Errorf("%w; %w", ErrOwnEnd, ErrConnectionLost))
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,6 +24,7 @@ type Sched struct {
 	viewer Observer // nil: nobody looks on
 	epoch  time.Time
 	served atomic.Uint32 // of the race detector alone
+	timers sync.Pool     // those that nobody sleeps by: a rank's keepers sleep some times a second as long as it lives
 }
 
 // Observer is told of every wait that went past its spinning phase, when it ends, by the goroutine that waited.
@@ -158,7 +160,7 @@ func (s *Sched) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 	return context.WithTimeout(ctx, d)
 }
 
-// Sleep waits for d or until ctx ends, whose error it returns then. ctx may be nil.
+// Sleep waits for d or until ctx ends, whose cause it returns then. ctx may be nil. One sleep after the other allocates nothing.
 func (s *Sched) Sleep(ctx context.Context, d time.Duration) error {
 	if s.sim != nil {
 		return s.sim.sleep(ctx, d)
@@ -167,8 +169,16 @@ func (s *Sched) Sleep(ctx context.Context, d time.Duration) error {
 		time.Sleep(d)
 		return nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
+	t, ok := s.timers.Get().(*time.Timer)
+	if ok {
+		t.Reset(d)
+	} else {
+		t = time.NewTimer(d)
+	}
+	defer func() {
+		t.Stop() // it fires no more, and what it has sent is gone
+		s.timers.Put(t)
+	}()
 	select {
 	case <-t.C:
 		return nil

@@ -179,3 +179,23 @@ func TestAwaited(t *testing.T) {
 	require.Equal(t, []int{3, -1}, s.Awaited(0))
 	require.Empty(t, s.Awaited(time.Hour))
 }
+
+// TestSleep: it ends in time or with its context, and one after the other allocates nothing.
+func TestSleep(t *testing.T) {
+	s := Process(2)
+	began := time.Now()
+	var none context.Context
+	require.NoError(t, s.Sleep(none, 2*time.Millisecond))
+	require.NoError(t, s.Sleep(t.Context(), 2*time.Millisecond))
+	require.GreaterOrEqual(t, time.Since(began), 4*time.Millisecond)
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() { time.Sleep(time.Millisecond); cancel(why) }()
+	require.ErrorIs(t, s.Sleep(ctx, time.Hour), why)
+	began = time.Now()
+	require.NoError(t, s.Sleep(t.Context(), 5*time.Millisecond), "by the timer of the sleep that was ended")
+	require.GreaterOrEqual(t, time.Since(began), 5*time.Millisecond)
+	if !raceEnabled { // which has pools drop what they hold
+		require.Zero(t, testing.AllocsPerRun(100, func() { require.NoError(t, s.Sleep(t.Context(), time.Microsecond)) }))
+	}
+}

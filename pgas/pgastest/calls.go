@@ -3,8 +3,10 @@ package pgastest
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -21,23 +23,33 @@ type Call struct {
 // Calls makes the calls of one rank of a world of two that are to be counted and timed; it runs on both ranks.
 type Calls func(ctx context.Context, w *pgas.World) ([]Call, error)
 
-// callPaths are the ways that a data-path call can take.
-func callPaths() map[string]Config {
-	return map[string]Config{"mapped": {}, "counted": {Stats: true}, "nic": {NIC: true}}
+// callPaths are the ways that a data-path call can take, those of Paths on which it does other things. PGAS_TEST_PATHS names others.
+func callPaths() []Named {
+	all := []Named{{"mapped", Config{}}, {"counted", Config{Stats: true}}, {"nic", Config{NIC: true}}}
+	return pick(all, os.Getenv(PathsVariable))
+}
+
+// allCallPaths are these, and without -short the NICs that every machine has; not in race builds, in which tcp copies what it sends.
+func allCallPaths() []Named {
+	all := callPaths()
+	if os.Getenv(PathsVariable) == "" && !testing.Short() && !raceEnabled && mayPin() {
+		all = append(all, over("soft"), over("tcp"))
+	}
+	return all
 }
 
 // pair runs f on rank 0 of a world of two on each path.
-func (c Calls) pair(t *testing.T, f func(path string, calls []Call) error) {
+func (c Calls) pair(t *testing.T, f func(path Named, calls []Call) error) {
 	t.Helper()
-	for path, config := range callPaths() {
-		config.TimeLimit = 4 * time.Minute // half a million calls over a NIC, of which a busy machine makes few in a second
-		t.Run(path, func(t *testing.T) {
-			RunConfig(t, 2, config, func(ctx context.Context, w *pgas.World) error {
+	for _, p := range allCallPaths() {
+		p.TimeLimit = 20 * time.Minute // millions of calls over a NIC, of which a busy machine makes few in a second
+		t.Run(p.Name, func(t *testing.T) {
+			RunConfig(t, 2, p.Config, func(ctx context.Context, w *pgas.World) error {
 				calls, err := c(ctx, w)
 				if err != nil || w.Rank() != 0 {
 					return err
 				}
-				if err := f(path, calls); err != nil {
+				if err := f(p, calls); err != nil {
 					t.Error(err) // at once: the other rank may take a while to notice
 					return err
 				}
@@ -50,7 +62,7 @@ func (c Calls) pair(t *testing.T, f func(path string, calls []Call) error) {
 // AllocateNothing fails the test if one of the calls allocates.
 func (c Calls) AllocateNothing(t *testing.T) {
 	t.Helper()
-	c.pair(t, func(_ string, calls []Call) error {
+	c.pair(t, func(_ Named, calls []Call) error {
 		for _, c := range calls {
 			var failed error
 			call := func() {
@@ -62,6 +74,13 @@ func (c Calls) AllocateNothing(t *testing.T) {
 				call()
 			}
 			n := testing.AllocsPerRun(200, call)
+			for range 30 { // what transfers cost is measured once, beside the calls, and that allocates for a moment
+				if n == 0 || failed != nil {
+					break
+				}
+				time.Sleep(100 * time.Millisecond)
+				n = testing.AllocsPerRun(200, call)
+			}
 			if failed != nil {
 				return fmt.Errorf("%s: %w", c.Name, failed)
 			}
@@ -91,14 +110,33 @@ func stock() (restock func()) {
 	return func() { debug.SetGCPercent(percent) }
 }
 
-// AllocateNothingOften sees what an average rounds away: one allocation in many calls, a million on mapped memory and
-// overNIC on a NIC, where each waits for a reply. The race detector allocates; it is not for race builds.
-func (c Calls) AllocateNothingOften(t *testing.T, overNIC int) {
+// callsVariable bounds the calls over a NIC where a machine is too slow for a million.
+const callsVariable = "PGAS_TEST_CALLS"
+
+// often is how many calls are made on a path of which none may allocate: a million. With -short there are fewer on a NIC, where each waits
+// for a reply.
+func (p Named) often() (int, error) {
+	const all, few = 1_000_000, 10_000
+	bound := os.Getenv(callsVariable)
+	switch {
+	case !p.NIC:
+		return all, nil
+	case bound != "":
+		return strconv.Atoi(bound)
+	case testing.Short():
+		return few, nil
+	}
+	return all, nil
+}
+
+// AllocateNothingOften sees what an average rounds away: one allocation in a million calls, or however many PGAS_TEST_CALLS and -short leave.
+// The race detector allocates; it is not for race builds.
+func (c Calls) AllocateNothingOften(t *testing.T) {
 	t.Helper()
-	c.pair(t, func(path string, calls []Call) error {
-		n := 1_000_000
-		if path == "nic" {
-			n = overNIC
+	c.pair(t, func(path Named, calls []Call) error {
+		n, err := path.often()
+		if err != nil {
+			return fmt.Errorf("%s: %w", callsVariable, err)
 		}
 		defer stock()()
 		for range 256 { // as many as a NIC has pieces: what is made once is there
@@ -108,19 +146,18 @@ func (c Calls) AllocateNothingOften(t *testing.T, overNIC int) {
 				}
 			}
 		}
+		// What transfers cost is measured once, beside the calls, when so many have been made that it may pay: in these, where n is a million.
+		if _, err := mallocs(calls, n/4); err != nil {
+			return err
+		}
 		least := ^uint64(0)
-		for range 5 { // the runtime itself, and the waiting rank, allocate now and then
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range n / len(calls) {
-				for _, c := range calls {
-					if err := c.Call(); err != nil {
-						return fmt.Errorf("%s: %w", c.Name, err)
-					}
-				}
+		for range 10 { // the runtime itself, and the waiting rank, allocate now and then: a thread more, say
+			made, err := mallocs(calls, n)
+			if err != nil {
+				return err
 			}
-			runtime.ReadMemStats(&after)
-			if least = min(least, after.Mallocs-before.Mallocs); least == 0 {
+			t.Logf("%s: %d allocations in %d calls", path.Name, made, n)
+			if least = min(least, made); least == 0 {
 				return nil
 			}
 		}
@@ -128,13 +165,26 @@ func (c Calls) AllocateNothingOften(t *testing.T, overNIC int) {
 	})
 }
 
+// mallocs makes n calls, in turn, and returns how many allocations there were meanwhile in the whole process.
+func mallocs(calls []Call, n int) (uint64, error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		if err := calls[i%len(calls)].Call(); err != nil {
+			return 0, fmt.Errorf("%s: %w", calls[i%len(calls)].Name, err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs, nil
+}
+
 // OverPaths runs f on rank 0 of worlds of two, on each path that a call can take; rank 1 makes what f uses too, and
 // waits for the end.
 func OverPaths[V any](b *testing.B, made func(context.Context, *pgas.World) (V, error), f func(b *testing.B, v V)) {
-	for path, config := range callPaths() {
-		config.TimeLimit = time.Hour // benchmarks decide how long they run
-		b.Run(path, func(b *testing.B) {
-			RunConfig(b, 2, config, func(ctx context.Context, w *pgas.World) error {
+	for _, p := range callPaths() {
+		p.TimeLimit = time.Hour // benchmarks decide how long they run
+		b.Run(p.Name, func(b *testing.B) {
+			RunConfig(b, 2, p.Config, func(ctx context.Context, w *pgas.World) error {
 				v, err := made(ctx, w)
 				if err != nil || w.Rank() != 0 {
 					return err

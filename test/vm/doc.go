@@ -21,7 +21,7 @@
 //
 // TestVerbs is the transport by itself; TestJobs is jobs of processes and the suites above it (testdata/jobs.sh). The flag
 // -vm.long adds all tests of the suites, a link that goes down again and again, the race detector, two devices, two machines and jobs
-// across them (testdata/pair.sh), hundreds of windows and all registrations of a device;
+// across them (testdata/pair.sh), ten thousand windows and all registrations of a device;
 // TestPing has small transfers go through slots and past them there and looks at the counters of the library and of the NIC.
 // -vm.numbers measures instead (testdata/numbers.sh), in so many turns and for about as many minutes, and shows what is printed as it comes;
 // -vm.rounds says how often at most each of the programs beside ours runs.

@@ -227,6 +227,7 @@ func (d *domain) Close() error {
 	d.wg.Wait()
 	d.wait.mu.Lock() // nobody sleeps on the channel any more
 	defer d.wait.mu.Unlock()
+	d.wait.forget()
 	d.life.Lock()
 	defer d.life.Unlock()
 	d.poll.mu.Lock()

@@ -16,8 +16,18 @@ import (
 
 // waitSide is what the sleeper uses.
 type waitSide struct {
-	mu    sync.Mutex  // held while one sleeps
-	woken atomic.Bool // Wake was called and no Wait has taken it
+	mu    sync.Mutex      // held while one sleeps
+	woken atomic.Bool     // Wake was called and no Wait has taken it
+	ends  <-chan struct{} // the Done of the ctx whose end ends sleeps; under mu
+	stop  func() bool     // has it end none; under mu
+}
+
+// forget has no ctx end sleeps. Called with mu.
+func (w *waitSide) forget() {
+	if w.stop != nil {
+		w.stop()
+	}
+	w.ends, w.stop = nil, nil
 }
 
 // longAgo as a deadline ends a read that sleeps.
@@ -61,13 +71,13 @@ func (d *domain) Wait(ctx context.Context) error {
 	if err := d.channel.SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("verbs: wait: %w", err)
 	}
-	// From here on Wake ends the sleep; what it has said before is in woken.
+	// From here on Wake ends the sleep, and so does the end of ctx; what they have said before is in woken and in ctx.
 	if d.wait.woken.Swap(false) {
 		return nil
 	}
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, d.kick)
-		defer stop()
+	d.endWith(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if some, err := d.arm(); some || err != nil {
 		return err
@@ -85,6 +95,18 @@ func (d *domain) Wait(ctx context.Context) error {
 		return fmt.Errorf("verbs: wait for the completion channel: %w", err)
 	}
 	return nil
+}
+
+// endWith has the end of ctx end sleeps. It stays so for the next Wait, which has the same ctx as a rule: to begin and end it each time
+// allocates. Called with wait.mu.
+func (d *domain) endWith(ctx context.Context) {
+	if d.wait.ends == ctx.Done() {
+		return
+	}
+	d.wait.forget()
+	if d.wait.ends = ctx.Done(); d.wait.ends != nil {
+		d.wait.stop = context.AfterFunc(ctx, d.kick)
+	}
 }
 
 // arm asks for an event at the next completion, and reports whether there is something to poll already.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -202,62 +201,6 @@ func ping(ctx context.Context, w *pgas.World, n, bytes int) error {
 	return win.Free(ctx)
 }
 
-// churn makes and frees n windows, and looks whether the process holds afterwards what it held before.
-func churn(ctx context.Context, w *pgas.World, n int) error {
-	one := func(i int) error {
-		local := make([]uint64, 512+i%512)
-		win, err := window.Create(ctx, w.Team(), local)
-		if err != nil {
-			return err
-		}
-		next := (w.Rank() + 1) % w.Size()
-		if err := win.Put(next, 0, []uint64{uint64(i + 1)}); err != nil {
-			return err
-		}
-		if err := win.Fence(ctx); err != nil {
-			return err
-		}
-		if local[0] != uint64(i+1) {
-			return fmt.Errorf("window %d holds %d", i, local[0])
-		}
-		return win.Free(ctx)
-	}
-	for i := range 20 { // chunks of the heap, buffers and maps have grown by then
-		if err := one(i); err != nil {
-			return err
-		}
-	}
-	before := held()
-	for i := range n {
-		if err := one(i); err != nil {
-			return fmt.Errorf("window %d: %w", i, err)
-		}
-	}
-	if err := w.Barrier(ctx); err != nil {
-		return err
-	}
-	after := held()
-	if after.fds != before.fds || after.pinned != before.pinned || after.resident > before.resident+32<<10 {
-		return fmt.Errorf("after %d windows this process holds %+v, before %+v", n, after, before)
-	}
-	fmt.Printf("rank %d made %d windows and holds %+v\n", w.Rank(), n, after)
-	return nil
-}
-
-// holding is what a process holds.
-type holding struct{ fds, pinned, resident int } // KiB
-
-func held() (h holding) {
-	fds, _ := os.ReadDir("/proc/self/fd")
-	h.fds = len(fds)
-	text, _ := os.ReadFile("/proc/self/status")
-	for line := range strings.Lines(string(text)) {
-		_, _ = fmt.Sscanf(line, "VmPin: %d kB", &h.pinned)
-		_, _ = fmt.Sscanf(line, "VmRSS: %d kB", &h.resident)
-	}
-	return h
-}
-
 // create makes a window of more bytes than may be registered, which is registered in buckets then, and uses all of it.
 func create(ctx context.Context, w *pgas.World, bytes int) error {
 	local := make([]byte, bytes)
@@ -279,7 +222,8 @@ func create(ctx context.Context, w *pgas.World, bytes int) error {
 	if err := win.Fence(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("rank %d reached all of %d bytes, %d KiB pinned\n", w.Rank(), bytes, held().pinned)
+	pinned, _ := memory()
+	fmt.Printf("rank %d reached all of %d bytes, %d KiB pinned\n", w.Rank(), bytes, pinned)
 	return win.Free(ctx)
 }
 
