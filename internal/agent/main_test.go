@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if flag.Lookup("test.fuzz").Value.String() != "" {
 		os.Exit(code) // whoever fuzzes waits for signals, and does not stop that
 	}
-	for range 500 {
+	for range 3000 {
 		if runtime.NumGoroutine() <= before {
 			break
 		}

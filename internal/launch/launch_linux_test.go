@@ -132,15 +132,20 @@ func TestBrokenConnection(t *testing.T) {
 }
 
 func TestStubbornRanksAreKilledAfterTheGrace(t *testing.T) {
-	r := run(t, Spec{N: 3, Grace: 300 * time.Millisecond, Argv: []string{
+	r := run(t, Spec{N: 3, Grace: 300 * time.Millisecond, Set: []string{"READY=" + t.TempDir()}, Argv: []string{
 		"sh", "-c",
-		`trap "" TERM; [ $PGAS_RANK = 0 ] && sleep 0.1 && exit 3; sleep 100 & wait; sleep 100`,
+		`trap "" TERM
+		if [ $PGAS_RANK = 0 ]; then until [ -e $READY/1 ] && [ -e $READY/2 ]; do sleep 0.01; done; exit 3; fi
+		>$READY/$PGAS_RANK; sleep 100 & wait; sleep 100`,
 	}})
 	require.Equal(t, 3, r.Code)
 	require.Greater(t, r.took, 300*time.Millisecond)
 	require.Less(t, r.took, 30*time.Second)
-	r = run(t, Spec{N: 1, Grace: 200 * time.Millisecond, Timeout: 100 * time.Millisecond}, "immovable") // nor does it print its stacks
-	require.Equal(t, CodeTimeout, r.Code)
+	for limit := 100 * time.Millisecond; !strings.Contains(r.out, "sleeping"); limit *= 2 { // until it has had the time to begin
+		require.Less(t, limit, 30*time.Second)
+		r = run(t, Spec{N: 1, Grace: 200 * time.Millisecond, Timeout: limit}, "immovable") // nor does it print its stacks
+		require.Equal(t, CodeTimeout, r.Code)
+	}
 	require.EqualValues(t, 9, r.Ranks[0].Signal)
 }
 
@@ -270,8 +275,8 @@ func (o *onlooker) sawAll(n int) bool {
 
 func TestWatch(t *testing.T) {
 	o := &onlooker{started: map[int]int{}, seen: map[int]control.Sample{}, ended: map[int]string{}}
-	l := begin(t, Spec{N: 3, Watch: o, WatchEvery: time.Millisecond}, "hang")
-	require.Eventually(t, func() bool { return o.sawAll(3) }, 10*time.Second, time.Millisecond)
+	l := begin(t, Spec{N: 3, Watch: o, WatchEvery: time.Millisecond, Grace: time.Minute}, "hang")
+	require.Eventually(t, func() bool { return o.sawAll(3) }, 30*time.Second, time.Millisecond)
 	l.signals <- syscall.SIGTERM
 	r := l.wait(t)
 	for rank, e := range r.Ranks {

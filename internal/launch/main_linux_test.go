@@ -72,7 +72,7 @@ func (b *buffer) String() string {
 // await returns when the text appears; it fails the test after a while.
 func (b *buffer) await(t *testing.T, text string, times int) {
 	t.Helper()
-	for range 1000 {
+	for range 3000 {
 		if strings.Count(b.String(), text) >= times {
 			return
 		}

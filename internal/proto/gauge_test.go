@@ -2,6 +2,7 @@ package proto
 
 import (
 	"context"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,6 +137,7 @@ func TestCloseEndsMeasuring(t *testing.T) {
 
 // TestMeasuredWhereAllIsRegistered: what the cache keeps of transfers that are over makes room for what is measured with.
 func TestMeasuredWhereAllIsRegistered(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // two collections let go of what lies idle, and the cache were not full
 	const n, most = 512 << 10, 8 << 20
 	tm := newTeamWith(t, 2, n, transporttest.FabricConfig{MaxPinned: most}, nil, forcedBulk(t, "register", n))
 	e, to := tm.e[0], &tm.of[0][1]

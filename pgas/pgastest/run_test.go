@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,18 +93,24 @@ func (f *fakeTB) Fatalf(format string, args ...any) {
 }
 
 func TestHangIsReported(t *testing.T) {
-	tb := &fakeTB{TB: t}
-	ended := make(chan struct{}, 2)
-	pgastest.Errors(tb, 2, pgastest.Config{TimeLimit: 300 * time.Millisecond}, func(ctx context.Context, w *pgas.World) error {
-		defer func() { ended <- struct{}{} }()
-		if w.Rank() == 1 {
-			<-ctx.Done() // never reaches the barrier
-			return ctx.Err()
-		}
-		return w.Barrier(ctx)
-	})
-	require.Contains(t, tb.fatal, "has not ended")
-	require.Contains(t, tb.fatal, "rank 0: barrier (peer 1)")
+	const what = "rank 0: barrier (peer 1)"
+	tb, ended := &fakeTB{TB: t}, make(chan struct{}, 2)
+	for limit, begun := 300*time.Millisecond, 0; begun < 2 || !strings.Contains(tb.fatal, what); limit *= 2 { // until both have had the time to begin
+		require.Less(t, limit, time.Minute, "%d have begun; wanted %q in %s", begun, what, tb.fatal)
+		var now atomic.Int32
+		tb, ended = &fakeTB{TB: t}, make(chan struct{}, 2)
+		pgastest.Errors(tb, 2, pgastest.Config{TimeLimit: limit}, func(ctx context.Context, w *pgas.World) error {
+			now.Add(1)
+			defer func() { ended <- struct{}{} }()
+			if w.Rank() == 1 {
+				<-ctx.Done() // never reaches the barrier
+				return ctx.Err()
+			}
+			return w.Barrier(ctx)
+		})
+		require.Contains(t, tb.fatal, "has not ended")
+		begun = int(now.Load())
+	}
 	require.Contains(t, tb.fatal, "run_test.go:")
 	<-ended
 	<-ended
