@@ -31,7 +31,7 @@
 //
 // Each runs a test on every one of Paths (with -short on some, PathsOf), in worlds of several sizes, and in virtual time; EachReal leaves virtual time out. A
 // Program is a program's own test: its output and its refusals in worlds of all sizes. Calls are the calls of a data path, which are
-// counted for allocations and timed: up to a million on each path, over a NIC of a slow machine as many as PGAS_TEST_CALLS says. Example runs a world in an Example function.
+// counted for allocations and timed: a million in mapped memory, and over NICs as many as PGAS_TEST_CALLS says. Example runs a world in an Example function.
 //
 // # Process ranks
 //
