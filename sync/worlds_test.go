@@ -44,15 +44,21 @@ func TestManyWorlds(t *testing.T) {
 			for range worlds / 4 { // what is made once is there
 				run()
 			}
-			before := resourcesNow(t)
-			for range worlds {
-				run()
+			for try := 1; ; try++ { // what the runtime takes by itself now and then it does not take each time
+				before := resourcesNow(t)
+				for range worlds {
+					run()
+				}
+				after := resourcesNow(t)
+				t.Logf("%d worlds: before %+v, after %+v", worlds, before, after)
+				kept := after.descriptors > before.descriptors+4 ||
+					after.mappings > before.mappings+16+worlds/8 || // a room is one on each of two ranks
+					after.bytes > before.bytes+4<<20+worlds*pgsync.RoomBytes // and four times as many bytes
+				if !kept {
+					return
+				}
+				require.Less(t, try, 5, "%d worlds: before %+v, after %+v", worlds, before, after)
 			}
-			after := resourcesNow(t)
-			t.Logf("%d worlds: before %+v, after %+v", worlds, before, after)
-			require.LessOrEqual(t, after.descriptors, before.descriptors+4)
-			require.LessOrEqual(t, after.mappings, before.mappings+16+worlds/8)             // a room is one on each of two ranks
-			require.LessOrEqual(t, after.bytes, before.bytes+4<<20+worlds*pgsync.RoomBytes) // and four times as many bytes
 		})
 	}
 }
