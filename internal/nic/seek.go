@@ -24,8 +24,9 @@ const seekPause = time.Second
 
 // seek has the domain make connections again with those for whom this rank waits, until the NIC is closed.
 func (n *NIC) seek(d rejoiner) {
+	l := look{named: make([]bool, len(n.ends))}
 	for n.sched.Sleep(n.ctx, n.between) == nil {
-		for _, rank := range sought(n.sched.Awaited(n.between), len(n.ends), n.rank) {
+		for _, rank := range l.at(n) {
 			if n.ctx.Err() != nil {
 				return
 			}
@@ -39,12 +40,25 @@ func (n *NIC) seek(d rejoiner) {
 	}
 }
 
-// sought are the ranks of size, without me, that some wait is for: of those that are awaited a negative one stands for all.
-func sought(awaited []int, size, me int) (ranks []int) {
-	named := make([]bool, size)
+// look is what a look at the waits needs: beside a program that allocates nothing, nothing does.
+type look struct {
+	awaited, ranks []int
+	named          []bool
+}
+
+// at returns the ranks that some wait is for.
+func (l *look) at(n *NIC) []int {
+	l.awaited = n.sched.Awaited(l.awaited[:0], n.between)
+	l.ranks = sought(l.ranks[:0], l.awaited, l.named, n.rank)
+	return l.ranks
+}
+
+// sought appends the ranks, without me, that some wait is for: of those that are awaited a negative one stands for all. named has a place for each rank.
+func sought(ranks, awaited []int, named []bool, me int) []int {
+	clear(named)
 	for _, r := range awaited {
 		switch {
-		case r >= size:
+		case r >= len(named):
 		case r >= 0:
 			named[r] = true
 		default:

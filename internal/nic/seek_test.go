@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
@@ -98,9 +99,21 @@ func TestWhoWaitsForAnybody(t *testing.T) {
 }
 
 func TestSought(t *testing.T) {
-	require.Empty(t, sought(nil, 4, 1))
-	require.Equal(t, []int{0, 3}, sought([]int{3, 1, 0, 3}, 4, 1))
-	require.Equal(t, []int{0, 2, 3}, sought([]int{-1}, 4, 1))
-	require.Equal(t, []int{0, 2, 3}, sought([]int{2, -2}, 4, 1))
-	require.Empty(t, sought([]int{7}, 4, 1))
+	of := func(awaited ...int) []int { return sought(nil, awaited, []bool{true, true, true, true}, 1) }
+	require.Empty(t, of())
+	require.Equal(t, []int{0, 3}, of(3, 1, 0, 3))
+	require.Equal(t, []int{0, 2, 3}, of(-1))
+	require.Equal(t, []int{0, 2, 3}, of(2, -2))
+	require.Empty(t, of(7))
+}
+
+// TestLookAllocatesNothing: it goes on beside programs that allocate nothing.
+func TestLookAllocatesNothing(t *testing.T) {
+	w := newWorld(t, 3, transporttest.FabricConfig{}, nil)
+	n := w.n[0]
+	n.between = 0
+	defer n.sched.Outside(sched.What{Op: "test", Peer: -1})()
+	l := look{named: make([]bool, len(n.ends))}
+	require.Equal(t, []int{1, 2}, l.at(n))
+	require.Zero(t, testing.AllocsPerRun(100, func() { l.at(n) }))
 }

@@ -179,8 +179,8 @@ func TestAwaited(t *testing.T) {
 	for _, peer := range []int{3, -1} {
 		defer s.Outside(What{Op: "test", Peer: peer})()
 	}
-	require.Equal(t, []int{3, -1}, s.Awaited(0))
-	require.Empty(t, s.Awaited(time.Hour))
+	require.Equal(t, []int{3, -1}, s.Awaited(nil, 0))
+	require.Empty(t, s.Awaited(nil, time.Hour))
 }
 
 // TestSleep: it ends in time or with its context, and one after the other allocates nothing.

@@ -87,8 +87,8 @@ func (r *registry) remove(rec *record) {
 	}
 }
 
-// Awaited returns the peers of the waits that have lasted for so long, each as often as it is waited for.
-func (s *Sched) Awaited(least time.Duration) (peers []int) {
+// Awaited appends the peers of the waits that have lasted for so long to peers, each as often as it is waited for.
+func (s *Sched) Awaited(peers []int, least time.Duration) []int {
 	now := s.Now()
 	r := &s.waits
 	r.mu.Lock()

@@ -103,7 +103,7 @@ else
 	export PGAS_TEST_RANKS=4
 	# An emulated processor is too slow for a million calls, and so long at one that others' allocations are counted; ranks of a
 	# gigabyte each in one process are more than the machine has.
-	PGAS_TEST_CALLS=10000 part window ./window.run -test.v -test.skip='^(TestCallsOfAWorldAllocateNothing|TestGigabyte|TestGigabyteOfGoroutines)$'
+	part window ./window.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing|TestGigabyte|TestGigabyteOfGoroutines)$'
 	part sync ./sync.run -test.v -test.skip='^TestLevelsOfRealNodes$' # it wants some ranks to share memory, and PGAS_LOCAL is off
 	limited 8192 gigabyte ./window.run -test.v -test.run='^TestGigabyte$'
 	# All that windows can do where the kernel lets a process register 8 MiB, buffers included, as it does by default on many machines: worlds of
