@@ -45,6 +45,7 @@ func TestSurvivorsClose(t *testing.T) {
 	}{"they go on": {true, -1}, "they do not": {false, -1}, "another one dies": {true, 1}} {
 		for _, p := range pgastest.PathsOf(t) {
 			t.Run(name+"/"+p.Name, func(t *testing.T) {
+				p.TimeLimit = 20 * time.Second
 				var ready, on, made sync.WaitGroup
 				ready.Add(4)
 				on.Add(3)

@@ -18,7 +18,7 @@ func TestAllOfTheDead(t *testing.T) {
 	for round := range 20 {
 		var fabric *transporttest.Fabric
 		over := make(chan struct{})
-		c := pgastest.Config{NIC: true, Made: func(f *transporttest.Fabric) { fabric = f }}
+		c := pgastest.Config{NIC: true, TimeLimit: 10 * time.Second, Made: func(f *transporttest.Fabric) { fabric = f }}
 		errs := pgastest.Errors(t, 2, c, func(ctx context.Context, w *pgas.World) error {
 			a, err := pgas.NewArray[int64](ctx, w.Team(), 2*each, pgas.Block())
 			if err != nil {

@@ -38,9 +38,9 @@ func TestIdleGoMemory(t *testing.T) {
 	regions, _ := n.count()
 	require.Equal(t, 1, regions)
 	m.Collected()
-	require.Eventually(t, func() bool { r, _ := n.count(); return r == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { r, _ := n.count(); return r == 0 }, 10*time.Second, time.Millisecond)
 	require.Equal(t, uint64(1), m.Stats().Collected)
-	require.Eventually(t, func() bool { runtime.GC(); return shadow.Value() == nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { runtime.GC(); return shadow.Value() == nil }, 10*time.Second, time.Millisecond)
 	require.Zero(t, m.Stats().Heap)
 }
 
@@ -49,7 +49,7 @@ func TestWithoutThePin(t *testing.T) {
 	n := newNIC()
 	m := managerOn(t, n, Config{NoPin: true})
 	shadow := useOnce(t, m)
-	require.Eventually(t, func() bool { runtime.GC(); return shadow.Value() == nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { runtime.GC(); return shadow.Value() == nil }, 10*time.Second, time.Millisecond)
 	regions, _ := n.count()
 	require.Equal(t, 1, regions, "the NIC still looks at pages that are somebody else's by now")
 }
@@ -221,7 +221,7 @@ func TestForeignMemory(t *testing.T) {
 	h := acquire(t, m, r.Slice(0, page), 0)
 	ended := make(chan struct{})
 	go func() { life.End(); close(ended) }()
-	require.Eventually(t, func() bool { return len(m.cfg.Sched.Waits()) == 1 }, time.Minute, time.Millisecond, "End waits for the transfer")
+	require.Eventually(t, func() bool { return len(m.cfg.Sched.Waits()) == 1 }, 10*time.Second, time.Millisecond, "End waits for the transfer")
 	m.Release(h)
 	<-ended
 	regions, _ = n.count()
@@ -333,7 +333,7 @@ func TestSpotsForgetTheDead(t *testing.T) {
 			lost = q
 		}
 	}
-	require.Eventually(t, func() bool { runtime.GC(); return m.registerAhead(lost) == errGone }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { runtime.GC(); return m.registerAhead(lost) == errGone }, 10*time.Second, time.Millisecond)
 	m.mu.Lock()
 	m.spots.clean()
 	m.mu.Unlock()

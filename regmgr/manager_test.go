@@ -75,7 +75,7 @@ func TestOneRegistersOthersWait(t *testing.T) {
 			require.NoError(t, m.Acquire(&holds[i], Request{Mem: buf.Slice(i*8, 4*page-100)}))
 		})
 	}
-	require.Eventually(t, func() bool { return begun.Load() > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return begun.Load() > 0 }, 10*time.Second, time.Millisecond)
 	close(gate)
 	wg.Wait()
 	for i := range holds {
@@ -92,7 +92,7 @@ func TestOneRegistersOthersWait(t *testing.T) {
 	for i := range holds {
 		wg.Go(func() { require.NoError(t, m.Acquire(&holds[i], Request{Mem: same})) })
 	}
-	require.Eventually(t, func() bool { return len(m.cfg.Sched.Waits()) == len(holds)-1 }, time.Minute, time.Millisecond,
+	require.Eventually(t, func() bool { return len(m.cfg.Sched.Waits()) == len(holds)-1 }, 10*time.Second, time.Millisecond,
 		"all but one wait")
 	close(gate)
 	wg.Wait()
@@ -114,7 +114,7 @@ func TestLeavingRegionIsWaitedForThenRegistered(t *testing.T) {
 	<-ending
 	got := make(chan *Hold)
 	go func() { got <- acquire(t, m, buf, 0) }()
-	require.Eventually(t, func() bool { return len(m.cfg.Sched.Waits()) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(m.cfg.Sched.Waits()) == 1 }, 10*time.Second, time.Millisecond)
 	n.ending = nil
 	close(gate)
 	h := <-got

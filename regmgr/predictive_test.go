@@ -27,7 +27,7 @@ func TestPredictiveRegistersAhead(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		loop()
-		require.Eventually(t, func() bool { return m.registeredBytes(n) == 0 }, time.Minute, 100*time.Microsecond,
+		require.Eventually(t, func() bool { return m.registeredBytes(n) == 0 }, 10*time.Second, 100*time.Microsecond,
 			"given back between two uses")
 		time.Sleep(30 * time.Millisecond)
 		s := m.Stats()
@@ -68,7 +68,7 @@ func TestPredictiveWithoutReuse(t *testing.T) {
 	for range 20 {
 		buf := heap(16)
 		m.Release(acquire(t, m, buf, 0))
-		require.Eventually(t, func() bool { return m.registeredBytes(n) == 0 }, time.Minute, 100*time.Microsecond)
+		require.Eventually(t, func() bool { return m.registeredBytes(n) == 0 }, 10*time.Second, 100*time.Microsecond)
 	}
 	s := m.Stats()
 	require.EqualValues(t, 20, s.Registrations)
@@ -182,7 +182,7 @@ func TestPredictiveInDisorder(t *testing.T) {
 	wg.Wait()
 	require.Zero(t, wrong.Load(), "%d copies", copies.Load())
 	require.False(t, m.ahead.inFlight())
-	require.Eventually(t, func() bool { return m.mindUses() > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return m.mindUses() > 0 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, m.ahead.helper.Err())
 	runtime.KeepAlive(bufs)
 }

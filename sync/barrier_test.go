@@ -200,6 +200,7 @@ func TestOthersOfAnAbandonedCollective(t *testing.T) {
 func TestAbandonedCollective(t *testing.T) {
 	for _, p := range pgastest.PathsOf(t) {
 		t.Run(p.Name, func(t *testing.T) {
+			p.TimeLimit = 20 * time.Second
 			var gaveUp, told sync.WaitGroup
 			gaveUp.Add(1)
 			told.Add(1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
@@ -23,6 +24,7 @@ func each(t *testing.T, f body, ns ...int) {
 				continue // many ranks on a slow NIC take long and show nothing new
 			}
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
+				p.TimeLimit = 20 * time.Second
 				pgastest.RunConfig(t, n, p.Config, func(ctx context.Context, w *pgas.World) error { return f(ctx, w, t) })
 			})
 		}

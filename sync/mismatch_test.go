@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,6 +68,7 @@ func TestDifferentCalls(t *testing.T) {
 		for _, path := range pgastest.PathsOf(t) {
 			for _, n := range path.Worlds([]int{2, 3}) {
 				t.Run(name+"/"+path.Name, func(t *testing.T) {
+					path.TimeLimit = 20 * time.Second
 					errs := pgastest.Errors(t, n, path.Config, func(ctx context.Context, w *pgas.World) error {
 						if w.Rank() == 0 {
 							return p.a(ctx, w)
@@ -190,6 +192,7 @@ func TestMismatchIsNamed(t *testing.T) {
 	} {
 		for _, path := range paths[:min(3, len(paths))] {
 			t.Run(c.isIn+"/"+c.isAt+"/"+path.Name, func(t *testing.T) {
+				path.TimeLimit = 10 * time.Second
 				errs := pgastest.Errors(t, 2, path.Config, func(ctx context.Context, w *pgas.World) error {
 					made := calls{w: w, v: make([]int32, 3)}
 					for i := range made.windows {

@@ -64,7 +64,7 @@ func (m *meter) left() int {
 // metered runs f in a world of n ranks that map each other's memory, of whom rank refuser, if there is such a one, gets no rooms.
 func metered(t *testing.T, n, refuser int, f func(ctx context.Context, w *pgas.World, m *meter) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	jobs, mappers := bootstrap.InProcess(n), shm.NewGroup(n, shm.Config{What: "symmetric heap"})
 	var wg sync.WaitGroup
@@ -167,6 +167,7 @@ func TestLongCalls(t *testing.T) {
 		}
 		for _, n := range p.Worlds([]int{2, 5}) {
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
+				p.TimeLimit = 30 * time.Second
 				pgastest.RunConfig(t, n, p.Config, f)
 			})
 		}
@@ -231,7 +232,7 @@ func TestRoomRefused(t *testing.T) {
 func TestRoomLeft(t *testing.T) {
 	var gaveUp sync.WaitGroup
 	gaveUp.Add(1)
-	errs := pgastest.Errors(t, 3, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error {
+	errs := pgastest.Errors(t, 3, pgastest.Config{TimeLimit: 10 * time.Second}, func(ctx context.Context, w *pgas.World) error {
 		if w.Rank() == 0 {
 			short, cancel := context.WithTimeout(ctx, time.Millisecond)
 			defer cancel()

@@ -115,6 +115,7 @@ func TestSurvivors(t *testing.T) {
 	for _, p := range pgastest.PathsOf(t) {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
+				p.TimeLimit = 30 * time.Second
 				order := []int{0, n - 1, 2}[:min(n-1, 3)]
 				errDead := errors.New("made up")
 				// Nobody dies before all have left the calls that need it: flags that it has sent die with it.
@@ -192,7 +193,7 @@ func TestSurvivorsOfManyDeaths(t *testing.T) {
 			for i := range 5 {
 				kill[(i*7+int(seed)*5)%n] = 20 + int(seed)*9*(i+1) // all have begun by then
 			}
-			c := pgastest.SimConfig{Ranks: n, RanksPerNode: perNode, Seed: seed}
+			c := pgastest.SimConfig{Ranks: n, RanksPerNode: perNode, Seed: seed, TimeLimit: 30 * time.Second}
 			for r, ops := range kill {
 				c.Faults.Kill = append(c.Faults.Kill, sim.Fault{Rank: r, Op: uint64(ops)})
 			}

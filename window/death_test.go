@@ -21,7 +21,7 @@ func TestDeathShutsTheDirectWay(t *testing.T) {
 	var ready, told sync.WaitGroup
 	ready.Add(4)
 	told.Add(3)
-	errs := pgastest.Errors(t, 4, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error {
+	errs := pgastest.Errors(t, 4, pgastest.Config{TimeLimit: 20 * time.Second}, func(ctx context.Context, w *pgas.World) error {
 		win, err := window.Allocate[int](ctx, w.Team(), 10)
 		require.NoError(t, err)
 		own, err := w.Team().Split(ctx, w.Rank()%2, 0)
@@ -35,7 +35,7 @@ func TestDeathShutsTheDirectWay(t *testing.T) {
 		if w.Rank() == dead {
 			return errors.New("made up")
 		}
-		require.Eventually(t, func() bool { part, flush := window.Direct(win, dead); return !part && !flush }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { part, flush := window.Direct(win, dead); return !part && !flush }, time.Second, time.Millisecond)
 		for _, r := range []int{0, 1, 3} {
 			part, _ := window.Direct(win, r)
 			require.True(t, part, "rank %d lives", r)

@@ -112,7 +112,7 @@ func TestInterruptFromOutside(t *testing.T) {
 			require.Eventually(t, func() bool {
 				dirs, _ := filepath.Glob(filepath.Join(tmp, "pgasrun-*"))
 				return len(dirs) == 0
-			}, time.Minute, time.Millisecond, "the folder of the build is left")
+			}, 5*time.Second, time.Millisecond, "the folder of the build is left")
 		})
 	}
 }
@@ -164,10 +164,10 @@ func TestTerminal(t *testing.T) {
 	var out locked
 	cmd.Stdout = &out
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), `1 read ""`) }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), `1 read ""`) }, 10*time.Second, 5*time.Millisecond)
 	_, err = in.Write([]byte("typed\n\x04"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), `0 read "typed\n"`) }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), `0 read "typed\n"`) }, 10*time.Second, 5*time.Millisecond)
 	require.NoError(t, cmd.Wait())
 
 	cmd = exec.Command("script", "-qec", pgasrun+" -n 2 "+rank+" sleep", "/dev/null")
@@ -176,7 +176,7 @@ func TestTerminal(t *testing.T) {
 	out = locked{}
 	cmd.Stdout = &out
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return strings.Count(out.String(), "sleeping") == 2 }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(out.String(), "sleeping") == 2 }, 10*time.Second, 5*time.Millisecond)
 	_, err = in.Write([]byte{3}) // Ctrl-C
 	require.NoError(t, err)
 	_ = cmd.Wait()

@@ -74,7 +74,7 @@ type now struct {
 
 func (s served) state(t *testing.T) (n now) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"state.json", nil)
 	require.NoError(t, err)

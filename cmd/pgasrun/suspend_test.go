@@ -64,7 +64,7 @@ func TestInterruptOfInfo(t *testing.T) {
 	go func() { ended <- cmd.Wait() }()
 	select {
 	case err = <-ended:
-	case <-time.After(time.Minute):
+	case <-time.After(10 * time.Second):
 		_ = cmd.Process.Kill()
 		t.Fatal("pgasrun info goes on")
 	}

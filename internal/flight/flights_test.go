@@ -107,7 +107,7 @@ func settled(t *testing.T, ranks []*rank) {
 			r.n.Progress()
 			v := r.Levels()
 			return v.Flights+v.Pulls+v.Notes+v.Leased == 0 && v.FreeSlots == Slots && r.n.Idle()
-		}, time.Minute, time.Millisecond, "rank %d: %+v", i, r.Levels())
+		}, 10*time.Second, time.Millisecond, "rank %d: %+v", i, r.Levels())
 		require.Zero(t, r.Levels().Broken)
 	}
 }
@@ -281,7 +281,7 @@ func TestIdleWorkspaceGoes(t *testing.T) {
 		require.True(t, granted)
 		require.NoError(t, h.Wait(t.Context()))
 		settled(t, ranks)
-		require.Eventually(t, func() bool { return far.Levels().Idle }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return far.Levels().Idle }, 10*time.Second, time.Millisecond)
 		require.Positive(t, far.reg.Trim(1))
 		_, ok = far.room.Oldest()
 		require.False(t, ok)

@@ -19,7 +19,7 @@ import (
 
 const (
 	exposed = 4096
-	patient = time.Minute // a condition that does not come true in that time never does
+	patient = 10 * time.Second // a condition that does not come true in that time never does
 )
 
 // listener is a Client that writes down what it is told. Its hooks may be nil.

@@ -31,7 +31,7 @@ func (p *posts) Post(ops []transport.Op) (int, error) {
 func (p *posts) since(t *testing.T, calls, ops, n int64) int64 {
 	t.Helper()
 	if p.ops.Load()-ops != n {
-		require.Eventually(t, func() bool { return p.ops.Load()-ops == n }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return p.ops.Load()-ops == n }, 10*time.Second, time.Millisecond)
 	}
 	return p.calls.Load() - calls
 }
@@ -80,7 +80,7 @@ func smallPutsCrossTogether(t *testing.T, c transporttest.FabricConfig) {
 	require.Eventually(t, func() bool {
 		e.nic().Progress()
 		return tm.mem[1].Word64(8).Load() == 7
-	}, time.Minute, time.Millisecond)
+	}, 5*time.Second, time.Millisecond)
 }
 
 // TestSmallPutsAllocateNothing also when they wait for room.

@@ -68,17 +68,17 @@ func TestNewsWhileConnecting(t *testing.T) {
 	h.sched.Store(e.Sched)
 	put := make(chan error, 1)
 	go func() { put <- e.Put(&tm.of[0][1], 0, filled(64)) }()
-	require.Eventually(t, h.asked.Load, time.Minute, time.Millisecond)
+	require.Eventually(t, h.asked.Load, 10*time.Second, time.Millisecond)
 	h.down.Store(true)
-	require.Eventually(t, func() bool { return e.Peers.Check(2) != nil }, time.Minute, time.Millisecond, "somebody has heard")
+	require.Eventually(t, func() bool { return e.Peers.Check(2) != nil }, 10*time.Second, time.Millisecond, "somebody has heard")
 	h.may.Store(true)
 	select {
 	case err := <-put:
 		require.NoError(t, err)
-	case <-time.After(time.Minute):
+	case <-time.After(10 * time.Second):
 		t.Fatal("the connection waits for itself")
 	}
-	require.Eventually(t, func() bool { return tm.mem[1].Word64(peers.GoneOff(2)).Load() != 0 }, time.Minute, time.Millisecond, "rank 1 is told")
+	require.Eventually(t, func() bool { return tm.mem[1].Word64(peers.GoneOff(2)).Load() != 0 }, 10*time.Second, time.Millisecond, "rank 1 is told")
 }
 
 // TestNewsOfAHalfKnownDeath: a rank that has been told of a death and not yet that it is the first one tells others of it, who know both.
@@ -91,7 +91,7 @@ func TestNewsOfAHalfKnownDeath(t *testing.T) {
 	require.True(t, tm.e[1].Peers.MarkGone(2, peers.Silent))
 	tm.mem[0].Word64(peers.GoneOff(2)).Store(uint64(peers.Vanished))
 	tm.e[0].TellNodes()
-	require.Eventually(t, func() bool { return peers.Cause(tm.mem[1].Word64(peers.GoneOff(2)).Load()) == peers.Vanished }, time.Minute, time.Millisecond, "rank 1 is told")
+	require.Eventually(t, func() bool { return peers.Cause(tm.mem[1].Word64(peers.GoneOff(2)).Load()) == peers.Vanished }, 10*time.Second, time.Millisecond, "rank 1 is told")
 	require.Never(t, func() bool { return tm.e[1].Peers.Check(2) == nil }, 100*time.Millisecond, 100*time.Microsecond, "and still knows")
 }
 
@@ -108,10 +108,10 @@ func TestNewsPassBy(t *testing.T) {
 	told := func(rank int) func() bool {
 		return func() bool { return tm.mem[rank].Word64(peers.FirstOff).Load() == 2+1 }
 	}
-	require.Eventually(t, told(3), time.Minute, time.Millisecond, "rank 3 is told")
+	require.Eventually(t, told(3), 10*time.Second, time.Millisecond, "rank 3 is told")
 	require.False(t, told(1)())
 	h.may.Store(true)
-	require.Eventually(t, told(1), time.Minute, time.Millisecond, "rank 1 is told in the end")
+	require.Eventually(t, told(1), 10*time.Second, time.Millisecond, "rank 1 is told in the end")
 }
 
 // crowded is a NIC whose first connections to rank 1 find no descriptor left.
@@ -163,7 +163,7 @@ func TestNewsInOrder(t *testing.T) {
 	e.Peers.MarkGone(3, peers.Vanished)
 	e.Peers.MarkGone(2, peers.Vanished)
 	e.TellNodes()
-	require.Eventually(t, func() bool { return tm.mem[1].Word64(peers.GoneOff(2)).Load() != 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return tm.mem[1].Word64(peers.GoneOff(2)).Load() != 0 }, 10*time.Second, time.Millisecond)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	to := tm.mem[1].Addr()

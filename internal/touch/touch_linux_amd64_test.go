@@ -280,7 +280,7 @@ func TestClose(t *testing.T) {
 	require.DirExists(t, task)
 	require.NoError(t, w.Close())
 	require.NoError(t, w.Close())
-	require.Eventually(t, func() bool { _, err := os.Stat(task); return err != nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(task); return err != nil }, 10*time.Second, time.Millisecond)
 	require.NoError(t, w.Rearm())
 	stores(s)
 	s[700] = 2

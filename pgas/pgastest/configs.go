@@ -134,7 +134,7 @@ func Main(m *testing.M) int {
 		return code
 	}
 	// A goroutine whose work is done may not have ended yet.
-	for deadline := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<20)
 			fmt.Fprintf(os.Stderr, "%d goroutines are left over:\n%s\n", runtime.NumGoroutine()-before, buf[:runtime.Stack(buf, true)])

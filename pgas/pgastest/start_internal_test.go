@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,14 +35,14 @@ func (j *lastWord) Exchange(ctx context.Context, card []byte) ([][]byte, error) 
 func TestStartFailsOnOneRank(t *testing.T) {
 	worlds := map[string]func(t *testing.T, wrap func(int, bootstrap.Job) bootstrap.Job, f func(context.Context, *pgas.World) error) []error{
 		"simulated": func(t *testing.T, wrap func(int, bootstrap.Job) bootstrap.Job, f func(context.Context, *pgas.World) error) []error {
-			r := SimErrors(t, SimConfig{Ranks: 3, wrap: wrap}, f)
+			r := SimErrors(t, SimConfig{Ranks: 3, wrap: wrap, TimeLimit: 5 * time.Second}, f)
 			require.Nil(t, r.Stuck)
 			return r.Errors
 		},
 	}
 	for _, p := range Paths()[:3] {
 		worlds[p.Name] = func(t *testing.T, wrap func(int, bootstrap.Job) bootstrap.Job, f func(context.Context, *pgas.World) error) []error {
-			p.wrap = wrap
+			p.TimeLimit, p.wrap = 5*time.Second, wrap
 			return Errors(t, 3, p.Config, f)
 		}
 	}

@@ -76,7 +76,7 @@ func TestScattersOneAfterAnother(t *testing.T) {
 
 // TestPushesArriveBeforeTheBarrier: member 3 of 4 never hears from root, 0, itself, and its data may take longer than the word of the others.
 func TestPushesArriveBeforeTheBarrier(t *testing.T) {
-	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{Jitter: 2 * time.Millisecond, Seed: 1}}
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{Jitter: 2 * time.Millisecond, Seed: 1}, TimeLimit: 30 * time.Second}
 	pgastest.RunConfig(t, 4, c, func(ctx context.Context, w *pgas.World) error {
 		for round := range 30 {
 			if err := scatterOf(ctx, w.Team(), 1100, round, 0); err != nil {
@@ -127,6 +127,7 @@ func TestLongerThanARoom(t *testing.T) {
 		}
 		for _, n := range p.Worlds([]int{2, 5}) {
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
+				p.TimeLimit = 30 * time.Second
 				pgastest.RunConfig(t, n, p.Config, func(ctx context.Context, w *pgas.World) error {
 					for round := range 2 {
 						if err := errors.Join(scatterOf(ctx, w.Team(), k, round, round%n), longOnes(ctx, w.Team(), k, round)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
@@ -25,6 +26,7 @@ func everywhere(t *testing.T, f body) {
 				continue // nothing new, and long
 			}
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
+				p.TimeLimit = 30 * time.Second
 				pgastest.RunConfig(t, n, p.Config, f)
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -202,6 +203,7 @@ func TestDisagreements(t *testing.T) {
 					continue
 				}
 				t.Run(name+"/"+p.Name, func(t *testing.T) {
+					p.TimeLimit = 10 * time.Second
 					errs := make([]error, n)
 					pgastest.RunConfig(t, n, p.Config, f(calls, errs))
 					check(t, errs)
@@ -267,6 +269,7 @@ func TestDeathInTheMiddle(t *testing.T) {
 		for _, p := range pgastest.PathsOf(t) {
 			t.Run(name+"/"+p.Name, func(t *testing.T) {
 				const n, dead = 4, 2
+				p.TimeLimit = 15 * time.Second
 				var ready, told sync.WaitGroup
 				ready.Add(n)
 				told.Add(n - 1)

@@ -23,6 +23,7 @@ import (
 func goroutines(t *testing.T, n, words int, f func(ctx context.Context, p *pair) error) {
 	for _, c := range pgastest.Paths() {
 		t.Run(c.Name, func(t *testing.T) {
+			c.TimeLimit = 30 * time.Second
 			pgastest.RunConfig(t, n, c.Config, func(ctx context.Context, w *pgas.World) error {
 				p, err := newPair(ctx, w, words)
 				if err != nil {

@@ -59,6 +59,7 @@ func trace[T comparable](t *testing.T, seed uint64, k kit[T], f fetching[T], ord
 		elems *= 700 // some larger than a slot
 	}
 	name, c := anyConfig(rng)
+	c.TimeLimit = 30 * time.Second
 	ph := plan(k, rng, ranks, elems, phases)
 	got := &answers[T]{of: map[[2]int][]T{}}
 	errs := pgastest.Errors(t, ranks, c, func(ctx context.Context, w *pgas.World) error {

@@ -36,19 +36,19 @@ func requirePassed(t *testing.T, r Result, tests ...string) {
 // a user with limits, then without a device.
 func TestVerbs(t *testing.T) {
 	program := Build(t, verbsPackage)
-	r := Run(t, Machine{Timeout: 8 * time.Minute}, "bash", "-c", `
+	r := Run(t, Machine{Timeout: 4 * time.Minute}, "bash", "-c", `
 		set -e
 		program=$1
-		PGAS_REQUIRE=verbs VERBS_TEST_INTERFACE=nic0 "$program" -test.v -test.timeout=350s
+		PGAS_REQUIRE=verbs VERBS_TEST_INTERFACE=nic0 "$program" -test.v -test.timeout=200s
 		limited() { # limited KIB TESTS
 			ulimit -l "$1"
 			PGAS_REQUIRE=verbs VERBS_TEST_MEMLOCK=$(($1 << 10)) setpriv --reuid=65534 --regid=65534 --clear-groups \
-				"$program" -test.v -test.timeout=60s -test.run="$2"
+				"$program" -test.v -test.timeout=20s -test.run="$2"
 		}
 		(limited 64 '^TestMemlock$')
 		(limited 8192 '^TestMemlock$|^TestConformance$/^Register$')
 		rdma link delete rxe0
-		"$program" -test.v -test.timeout=60s -test.run='^TestOpenWithout$'
+		"$program" -test.v -test.timeout=20s -test.run='^TestOpenWithout$'
 	`, "bash", program)
 	requirePassed(t, r, "TestConformance", "TestKilled", "TestLink", "TestCounters", "TestMemlock", "TestCrossings", "TestTogether", "TestBudget",
 		"TestRefusedByTheDead", "TestExplain", "TestDrainForgotten", "TestRejoin", "TestCutHandshake",

@@ -176,7 +176,7 @@ func TestKill9LeavesNothing(t *testing.T) {
 			require.Contains(t, err.Error(), "proc: ")
 			require.Contains(t, err.Error(), "socket: ")
 			// Two of the three objects, 64 MiB, were the dead process's alone. Others use the machine too.
-			require.Eventually(t, func() bool { return before-shmemKiB(t) >= 32<<10 }, 6*waitFor, tick, "memory is not given back")
+			require.Eventually(t, func() bool { return before-shmemKiB(t) >= 32<<10 }, waitFor, tick, "memory is not given back")
 		})
 	}
 }

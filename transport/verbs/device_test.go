@@ -90,7 +90,7 @@ func (r *rank) do(op transport.Op) transport.Completion {
 	n, err := r.Post([]transport.Op{op})
 	require.NoError(r.t, err)
 	require.Equal(r.t, 1, n)
-	return r.next(time.Minute)
+	return r.next(10 * time.Second)
 }
 
 // TestExplain looks at the words for failures, and at the target's end of a connection that a bad key broke.
@@ -110,7 +110,7 @@ func TestExplain(t *testing.T) {
 	require.Contains(t, why.Error(), "not one that rank 1 has registered")
 
 	// The target's end is broken too, and says so at once instead of after half a second without an answer.
-	require.Eventually(t, func() bool { return b.peers[0].cur.Load().state.Load() == pairEnded }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return b.peers[0].cur.Load().state.Load() == pairEnded }, 5*time.Second, time.Millisecond)
 	c = b.do(b.write(back, a.mem.Addr(), a.reg.RKey))
 	require.Equal(t, transport.StatusFlushed, c.Status)
 	require.ErrorContains(t, b.Explain(c), "rank 0 has ended the connection, or an operation of its own broke it")
@@ -140,12 +140,12 @@ func TestRefusedByTheDead(t *testing.T) {
 			n, err := a.Post([]transport.Op{op, a.write(ep, b.mem.Addr(), b.reg.RKey)})
 			require.NoError(t, err)
 			require.Equal(t, 2, n)
-			require.Equal(t, transport.Completion{EP: ep, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone}, a.next(time.Minute))
-			c := a.next(time.Minute)
+			require.Equal(t, transport.Completion{EP: ep, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone}, a.next(10*time.Second))
+			c := a.next(10 * time.Second)
 			require.Equal(t, transport.StatusPeerGone, c.Status)
 			require.ErrorIs(t, a.Explain(c), transport.ErrPeerGone)
 			require.ErrorContains(t, a.Explain(c), "rank 1 has ended, and its registrations with it")
-			require.Equal(t, transport.StatusFlushed, a.next(time.Minute).Status)
+			require.Equal(t, transport.StatusFlushed, a.next(10*time.Second).Status)
 			_, err = a.Connect(t.Context(), 1, b.Address())
 			require.ErrorIs(t, err, transport.ErrPeerGone)
 		})
@@ -176,8 +176,8 @@ func TestRebuild(t *testing.T) {
 	n, err := a.Post([]transport.Op{a.write(last, b.mem.Addr(), b.reg.RKey)})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	require.Equal(t, transport.Completion{EP: last, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone}, a.next(time.Minute))
-	c = a.next(time.Minute)
+	require.Equal(t, transport.Completion{EP: last, Kind: transport.OpPeerDown, Status: transport.StatusPeerGone}, a.next(5*time.Second))
+	c = a.next(5 * time.Second)
 	require.Equal(t, transport.StatusPeerGone, c.Status)
 	require.ErrorIs(t, a.Explain(c), transport.ErrPeerGone)
 }
@@ -291,7 +291,7 @@ func TestCounters(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { // the kernel reads the counters anew every few milliseconds
 		return counters(t, a.port.device)-before >= 100
-	}, time.Minute, 20*time.Millisecond, "50 writes and 50 acknowledgements, sent and received")
+	}, 5*time.Second, 20*time.Millisecond, "50 writes and 50 acknowledgements, sent and received")
 }
 
 // ip runs the program ip, as root in a virtual machine.
@@ -314,7 +314,7 @@ func TestLink(t *testing.T) {
 	ip(t, "link", "set", nic, "down")
 	defer ip(t, "link", "set", nic, "up")
 	for _, r := range all {
-		c := r.next(time.Minute)
+		c := r.next(10 * time.Second)
 		require.Equal(t, transport.OpPortDown, c.Kind)
 		require.ErrorContains(t, r.Explain(c), "the interface was taken down")
 	}
@@ -326,16 +326,16 @@ func TestLink(t *testing.T) {
 	require.Eventually(t, func() bool {
 		d, err := Provider{}.Open(t.Context(), jobConfig(0, 1))
 		return err == nil && d.Close() == nil
-	}, time.Minute, 20*time.Millisecond)
+	}, 10*time.Second, 20*time.Millisecond)
 	// The old connection may have outlived it; if not, a new one is made.
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(20 * time.Second)
 	for {
 		n, err := a.Post([]transport.Op{a.write(a.dial(b), b.mem.Addr(), b.reg.RKey)})
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
-		c := a.next(time.Minute)
+		c := a.next(10 * time.Second)
 		for c.Cookie != 7 {
-			c = a.next(time.Minute)
+			c = a.next(10 * time.Second)
 		}
 		if c.Status == transport.StatusOK {
 			break
@@ -448,7 +448,7 @@ func TestMany(t *testing.T) {
 			require.NoError(t, r.Close())
 		}
 	}
-	require.Eventually(t, func() bool { return held() <= before }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return held() <= before }, 5*time.Second, 10*time.Millisecond)
 	require.Equal(t, inKernel, resources(t))
 }
 

@@ -128,7 +128,7 @@ func TestForgotten(t *testing.T) {
 		a.domain.post.mu.Lock()
 		p.enter(record{cookie: 9, ep: ep, kind: kind, signaled: true, asked: true})
 		a.domain.post.mu.Unlock()
-		c := a.next(time.Minute)
+		c := a.next(30 * time.Second)
 		require.Equal(t, transport.Completion{Cookie: 9, EP: ep, Kind: kind, Status: transport.StatusFlushed}, c)
 		require.ErrorContains(t, a.Explain(c), words)
 		require.NotErrorIs(t, a.Explain(c), transport.ErrPeerGone)
@@ -149,7 +149,7 @@ func TestDrainForgotten(t *testing.T) {
 	a.domain.post.mu.Unlock()
 	a.table.slots[p.slot].Store(nil) // from here on what the device says of the pair is nobody's
 	require.NoError(t, a.Disconnect(ep))
-	require.Equal(t, transport.Completion{Cookie: 9, EP: ep, Kind: transport.OpRead, Status: transport.StatusFlushed}, a.next(time.Minute))
+	require.Equal(t, transport.Completion{Cookie: 9, EP: ep, Kind: transport.OpRead, Status: transport.StatusFlushed}, a.next(10*time.Second))
 	next := a.dial(b)
 	require.Greater(t, next.Incarnation, ep.Incarnation)
 	require.Equal(t, transport.StatusOK, a.do(a.write(next, b.mem.Addr(), b.reg.RKey)).Status)
@@ -169,7 +169,7 @@ func TestNoBuffer(t *testing.T) {
 	n, err := a.Post([]transport.Op{a.message(ep)})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	c := a.next(time.Minute)
+	c := a.next(30 * time.Second)
 	require.Equal(t, transport.OpSend, c.Kind)
 	require.Equal(t, transport.StatusFlushed, c.Status)
 	require.NotErrorIs(t, a.Explain(c), transport.ErrPeerGone)
@@ -220,7 +220,7 @@ func TestLinkMessages(t *testing.T) {
 		n, err := a.Post([]transport.Op{op, op, op})
 		require.NoError(t, err)
 		through := 0
-		deadline := time.Now().Add(2 * time.Minute)
+		deadline := time.Now().Add(40 * time.Second)
 		for reported := 0; reported < n; {
 			for _, c := range poll(a) {
 				reported++
@@ -255,7 +255,7 @@ func TestLinkMessages(t *testing.T) {
 			}
 		}
 		for _, to := range all {
-			for deadline := time.Now().Add(2 * time.Minute); !round(to); {
+			for deadline := time.Now().Add(30 * time.Second); !round(to); {
 				require.True(t, time.Now().Before(deadline), "nothing gets through to rank %d", to.rank)
 			}
 		}
