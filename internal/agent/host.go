@@ -95,6 +95,9 @@ func Dial(ctx context.Context, c Config) (*Host, error) {
 		}
 	case <-ctx.Done():
 		t.late = time.Since(h.begun)
+		if end, ok := ctx.Deadline(); ok { // the limit that was set, however long this process had no core
+			t.late = max(end.Sub(h.begun), 1)
+		}
 	}
 	if t == (trouble{protocol: Protocol, version: c.Version}) {
 		h.greeted.Store(true)

@@ -177,7 +177,7 @@ func TestHostsThatCannotBeReached(t *testing.T) {
 	_, err = Run(t.Context(), Spec{N: 5, Argv: argv, Hosts: many})
 	require.ErrorContains(t, err, "and 2 hosts more")
 	_, err = Run(t.Context(), Spec{N: 2, Argv: argv, Hosts: []Host{{Ranks: 1}, bad("d", "sleep 1000")}, Reach: 50 * time.Millisecond})
-	require.Regexp(t, `reach host d: no agent answered within [12]?\d\.\d s`, err.Error(), "the limit that was set, not DefaultReach")
+	require.ErrorContains(t, err, "reach host d: no agent answered within 0.")
 	_, err = Run(t.Context(), Spec{N: 4, Argv: []string{"/no/program"}, Hosts: threeHosts()[1:2], Dir: "/"})
 	require.ErrorContains(t, err, "2 ranks on all hosts together: wanted 4")
 	_, err = Run(t.Context(), Spec{N: 2, Argv: []string{"/no/program"}, Hosts: threeHosts()[1:2]})

@@ -25,10 +25,7 @@ func TestTurns(t *testing.T) {
 	before := files()
 	got := s.Turns(time.Millisecond)
 	require.Positive(t, got.Swap)
-	for try := 0; got.Swap >= 10*time.Millisecond; try++ { // others have the core at times
-		require.Less(t, try, 100)
-		got = s.Turns(time.Millisecond)
-	}
+	require.Less(t, got.Swap, 10*time.Millisecond)
 	if a, err := unix.SchedGetAttr(0, 0); err == nil {
 		require.Equal(t, time.Duration(a.Runtime), got.Slice)
 	}
