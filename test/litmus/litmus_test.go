@@ -76,7 +76,6 @@ func everywhere(t *testing.T, fewer int, words func(rounds int) int, f func(ctx 
 
 func procs(t *testing.T, c pgastest.Procs, words int, f func(ctx context.Context, p *pair) error) {
 	t.Helper()
-	c.TimeLimit = 10 * time.Minute // of a hang: a million rounds take seconds, but minutes under the race detector on a busy machine
 	pgastest.RunProcsConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
 		p, err := newPair(ctx, w, words)
 		if err != nil {
