@@ -215,11 +215,7 @@ func TestGathered(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	for r, a := range all {
-		a.am.mu.Lock()
-		require.Len(t, a.am.free, ownRequests, "rank %d", r)
-		a.am.mu.Unlock()
-	}
+	allFree(t, all)
 }
 
 // TestMadeAfterLost: a request to a rank that was given up before, but whose connection was still there to be posted to, ends as well: nobody

@@ -251,11 +251,13 @@ func TestSmallerSinceCut(t *testing.T) {
 	require.NoError(t, h.Fix(2*h.Unit()))
 	bytes, err := h.Cut(p.far, p.addr(0), exposed, exposed)
 	require.NoError(t, err)
-	h.lock.Lock()
-	v, err := h.viewLocked(p.far)
-	require.NoError(t, err)
-	require.NoError(t, h.holder.Fix(v, 0))
-	h.lock.Unlock()
+	func() {
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		v, err := h.viewLocked(p.far)
+		require.NoError(t, err)
+		require.NoError(t, h.holder.Fix(v, 0))
+	}()
 	for range 2 { // a miss, a hit
 		_, direct, carried, err := h.Attach("get", 3, p.far, p.addr(0), bytes, nil, true)
 		require.NoError(t, err)

@@ -149,8 +149,9 @@ func TestPeerGone(t *testing.T) {
 	require.ErrorIs(t, n.peers.Check(1), transport.ErrPeerGone)
 	require.ErrorIs(t, n.WaitUntil("wait", 1, func() bool { return false }), transport.ErrPeerGone)
 	l.mu.Lock()
-	require.ErrorIs(t, l.cause, transport.ErrPeerGone)
+	cause := l.cause
 	l.mu.Unlock()
+	require.ErrorIs(t, cause, transport.ErrPeerGone)
 	w.until(t, func() bool {
 		select {
 		case <-told:

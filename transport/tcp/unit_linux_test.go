@@ -77,12 +77,14 @@ func TestBatches(t *testing.T) {
 	ops[batch-1].Flags = transport.FlagSignaled
 	a.post(t, 1, ops...)
 	l.mu.Lock()
-	far.mu.Lock()
-	require.LessOrEqual(t, out, 2, "system calls for %d puts", batch)
-	require.LessOrEqual(t, back, 3, "system calls for their acknowledgement")
-	require.Positive(t, back)
-	far.mu.Unlock()
+	there := out
 	l.mu.Unlock()
+	far.mu.Lock()
+	acks := back
+	far.mu.Unlock()
+	require.LessOrEqual(t, there, 2, "system calls for %d puts", batch)
+	require.LessOrEqual(t, acks, 3, "system calls for their acknowledgement")
+	require.Positive(t, acks)
 }
 
 // TestLongBatch: long puts that were posted one by one while somebody was sending go out together.
@@ -102,13 +104,15 @@ func TestLongBatch(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	}
-	l.mu.Lock()
-	before := l.next
-	require.True(t, l.fillLocked())
-	require.Equal(t, uint64(puts), l.next-before, "requests in one batch")
-	require.Len(t, l.vector(), callSegs, "pieces of one system call")
-	l.writing = false
-	l.mu.Unlock()
+	func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		before := l.next
+		require.True(t, l.fillLocked())
+		require.Equal(t, uint64(puts), l.next-before, "requests in one batch")
+		require.Len(t, l.vector(), callSegs, "pieces of one system call")
+		l.writing = false
+	}()
 	l.flush()
 	for range puts {
 		c := a.await(t, func(transport.Completion) bool { return true })
