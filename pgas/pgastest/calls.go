@@ -130,7 +130,11 @@ func (p Named) often() (int, error) {
 	case !p.NIC:
 		return all, nil
 	case bound != "":
-		return strconv.Atoi(bound)
+		n, err := strconv.Atoi(bound)
+		if err == nil && n < 1 {
+			err = fmt.Errorf("%d calls would show nothing; give 1 or more", n)
+		}
+		return n, err
 	case testing.Short():
 		return all / 100, nil
 	}
