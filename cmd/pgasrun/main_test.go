@@ -19,8 +19,7 @@ import (
 var pgasrun, rank, traffic, heat string
 
 func TestMain(m *testing.M) {
-	// nohup and some shells let tests begin with HUP ignored, and what they start would ignore it too.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	heedSignals()
 	dir, err := os.MkdirTemp("", "pgasrun-test-")
 	if err != nil {
 		os.Stderr.WriteString(err.Error() + "\n")
@@ -34,6 +33,16 @@ func TestMain(m *testing.M) {
 	}
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// heedSignals has what the tests start take signals that they themselves were told to ignore: HUP by nohup, INT and QUIT by a shell without job
+// control that runs them in the background.
+func heedSignals() {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
 
 // build puts the programs into a folder, all at once: the tool reads the module once, and links on all cores.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,6 +34,11 @@ func TestMain(m *testing.M) {
 		}
 		_, _ = Run(context.Background(), Spec{N: 2, Hosts: hosts, Argv: os.Args[1:], Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Scratch: os.Getenv("LAUNCH_TEST_SCRATCH")})
 		os.Exit(0)
+	}
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) { // as a shell without job control has what it runs in the background do; the ranks here are to take them
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	dir, err := os.MkdirTemp("", "launch-test-")
 	if err == nil {
