@@ -265,16 +265,24 @@ func (l *Learned) Note(t Trial, seconds float64) {
 	a.noted.Store(uint64(math.Float32bits(float32(level)))<<32 | uint64(min(n+1, 1<<31)))
 }
 
-// price returns what is believed of an arm.
+// price returns what is believed of an arm. One transfer by it that took longer than was estimated says nothing yet: the first finds its buffers
+// untouched, or somebody else has the processor, and may take a hundred times as long as the second. If that counted, the arm would lose to
+// whatever is merely noted next, and trials of it would seem too dear to be made.
 func (a *arm) price(p Protocol, q *Query, s *Selector) price {
-	if w := a.noted.Load(); w != 0 {
-		return price{float64(math.Float32frombits(uint32(w >> 32))), uint32(w), 0}
+	w := a.noted.Load()
+	noted := price{float64(math.Float32frombits(uint32(w >> 32))), uint32(w), 0}
+	if noted.noted > 1 {
+		return noted
 	}
 	e := a.estimate.Load()
 	if e == 0 {
 		e = a.estimated(p, *q, s)
 	}
-	return price{seconds: float64(math.Float32frombits(e))}
+	estimate := float64(math.Float32frombits(e))
+	if noted.noted == 1 && noted.seconds < estimate {
+		return noted // nothing takes less by chance
+	}
+	return price{seconds: estimate}
 }
 
 // trialed is what trials of an arm have cost.

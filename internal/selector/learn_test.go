@@ -74,6 +74,33 @@ func TestLearnedFollows(t *testing.T) {
 	require.Equal(t, Register, spend(9000, map[Protocol]float64{Register: 1.2e-3, Bounce: 4e-3, Pipe: 9e-3, Hybrid: 2e-3}))
 }
 
+// TestFirstBadMoment: that the first transfer by what is the cheapest was disturbed costs a few transfers by the second best, not thousands: many
+// programs make no more of a kind.
+func TestFirstBadMoment(t *testing.T) {
+	s := cluster().Selector(0)
+	for _, q := range []Query{{Bytes: 256 << 10, Waited: true, Uses: 1, NoTail: true}, {Bytes: 32 << 10, Uses: 1}, {Bytes: 1 << 20, Get: true, Waited: true, Covered: true}} {
+		for _, run := range []int{1, ShortTrial} { // transfers of one choice
+			var l Learned
+			best := Select(q, s)
+			wrong := 0
+			for i := range 64 {
+				p, trial := l.Choose(q, s, true)
+				took := s.Cost(p, q)
+				switch {
+				case i == 0:
+					require.Equal(t, best, p)
+					took *= 50 // as was seen
+				case p != best:
+					wrong++
+				}
+				l.Note(trial, took)
+				l.Made(trial, run-1)
+			}
+			require.Less(t, wrong, 16, "%+v, %d at once: %v is the cheapest", q, run, best)
+		}
+	}
+}
+
 // TestPick: trials are rare, of what may be cheaper, never of what cannot be, and all together cheap.
 func TestPick(t *testing.T) {
 	inf := s0.Cost(Inline, Query{Get: true})
