@@ -43,6 +43,24 @@ func TestHitNeedsContainment(t *testing.T) {
 	require.Equal(t, int64(6*page), bytes, "whole pages")
 }
 
+// TestHot: what was found last is hot, as far as it is registered with the rights, until it is given back; what was never found is not.
+func TestHot(t *testing.T) {
+	m := managerOn(t, newNIC(), Config{})
+	buf := heap(4)
+	at := buf.Slice(page, 2*page)
+	require.False(t, m.Hot(at, 0))
+	for range 2 { // the second is found
+		m.Release(acquire(t, m, at, 0))
+	}
+	require.True(t, m.Hot(at, transport.LocalWrite))
+	require.True(t, m.Hot(at.Slice(0, page), 0))
+	require.False(t, m.Hot(buf.Slice(page, 3*page), 0), "more than is registered")
+	require.False(t, m.Hot(at, transport.RemoteWrite))
+	require.Zero(t, testing.AllocsPerRun(10, func() { m.Hot(at, 0) }))
+	require.NotZero(t, m.Trim(1))
+	require.False(t, m.Hot(at, 0), "given back")
+}
+
 func TestRegionKeepsToItsOwner(t *testing.T) {
 	n := newNIC()
 	m := managerOn(t, n, Config{})

@@ -22,6 +22,8 @@ type Habits struct {
 	sites    eager.Sites                   // of large puts, where there is no chooser
 	run      Run
 	last     like // put that was asked about and that no flush is thought to follow
+
+	past atomic.Uint64 // small transfers of registered memory that nobody was asked about
 }
 
 // like is what puts have in common that travel alike.
@@ -189,18 +191,21 @@ func (h *Habits) FlushFollows(site uint64, bytes int) (flushed bool, r Run) {
 	return flushed, h.run
 }
 
-// AskedOf is of how many puts of a run that go through slots one is asked about. It is a prime: programs make other numbers of them before a flush, so
+// AskedOf is of how many puts of a run one is asked about. It is a prime: programs make other numbers of them before a flush, so
 // that each of their buffers is asked about at times, whose uses would be forgotten else.
 const AskedOf = 7
 
-// Alike reports whether a put that fits into a slot goes through one, as what trial, as the one before it did: that went to the same rank, from the
-// same call site, with as many bytes, and has not been flushed either. A slot takes any memory, so nothing has to be known of it; and out of the cold
-// asking about a buffer costs a good part of such a put. If so it is noted as FlushFollows does.
-func (h *Habits) Alike(l *selector.Learned, rank int, site uint64, bytes int) (t selector.Trial, alike bool) {
+// Alike reports whether a put that fits into a slot travels as the one before it did, how, and as what trial: that went to the same rank, from the
+// same call site, with as many bytes, and has not been flushed either. A slot takes any memory, so nothing has to be known of it, and what
+// is registered is there to be used; and out of the cold asking about a buffer costs a good part of such a put. If so it is noted as FlushFollows does.
+func (h *Habits) Alike(l *selector.Learned, rank int, site uint64, bytes int, registered bool) (p selector.Protocol, t selector.Trial, alike bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.last != (like{site, bytes}) || !h.run.alike(l, rank) {
-		return t, false
+	if h.last != (like{site, bytes}) {
+		return p, t, false
+	}
+	if p, alike = h.run.alike(l, rank, registered); !alike {
+		return p, t, false
 	}
 	if h.chooser != nil {
 		h.chooser.Large(site)
@@ -208,12 +213,36 @@ func (h *Habits) Alike(l *selector.Learned, rank int, site uint64, bytes int) (t
 		h.sites.Put(site)
 	}
 	h.await(true)
-	return h.run.trial, true
+	return p, h.run.trial, true
 }
 
-// alike reports whether a put to rank, of whose kind l is learned, may travel through a slot unasked since those of the run do.
-func (r *Run) alike(l *selector.Learned, rank int) bool {
-	return r.puts > 0 && r.puts%AskedOf != 0 && r.rank == rank && r.noted == l && r.trial.By(selector.Bounce)
+// alike reports whether a put to rank, of whose kind l is learned, may travel unasked since those of the run do, and how: through a slot, or from where
+// it lies, which must be registered.
+func (r *Run) alike(l *selector.Learned, rank int, registered bool) (selector.Protocol, bool) {
+	if r.puts == 0 || r.puts%AskedOf == 0 || r.rank != rank || r.noted != l {
+		return selector.None, false
+	}
+	if r.trial.By(selector.Bounce) {
+		return selector.Bounce, true
+	}
+	return selector.Direct, registered && r.trial.By(selector.Direct)
+}
+
+// Pays reports whether small transfers of so many bytes for whose end somebody waits are better made from, or into, memory that is registered
+// than through a slot. It takes no lock.
+func (h *Habits) Pays(get bool, bytes int) bool {
+	c := h.quick.Load()
+	if c == nil {
+		return false // somebody measures
+	}
+	_, pays := c.Threshold(get, bytes)
+	return pays
+}
+
+// Past notes a small transfer that is no put whose flush would be news, of memory that was known to be registered, so that nobody was asked about it.
+func (h *Habits) Past() {
+	h.Other()
+	h.past.Add(1)
 }
 
 // Frequent counts a use of memory by a put whose completion is waited for, and reports whether it is to go past the slots.
@@ -271,5 +300,7 @@ func (h *Habits) Stats() (s eager.Stats, ok bool) {
 	if h.chooser == nil {
 		return s, false
 	}
-	return h.chooser.Stats(), true
+	s = h.chooser.Stats()
+	s.Bypass += h.past.Load()
+	return s, true
 }

@@ -325,8 +325,8 @@ func TestAlike(t *testing.T) {
 	for _, chooser := range []*eager.Chooser{nil, chooserOf(t)} {
 		var h Habits
 		alike := func(l *selector.Learned, rank int, site uint64, bytes int) bool {
-			trial, yes := h.Alike(l, rank, site, bytes)
-			require.Equal(t, yes, trial == bounced)
+			way, trial, yes := h.Alike(l, rank, site, bytes, false)
+			require.Equal(t, yes, trial == bounced && way == selector.Bounce)
 			return yes
 		}
 		first := func(trial selector.Trial) {
@@ -374,6 +374,46 @@ func TestAlike(t *testing.T) {
 		require.True(t, follows)
 		h.Put(l, bounced, 1, 0)
 		require.False(t, alike(l, 1, 5, bytes), "who waits is asked")
-		require.Zero(t, testing.AllocsPerRun(10, func() { h.Alike(l, 1, 5, bytes) }))
+		require.Zero(t, testing.AllocsPerRun(10, func() { h.Alike(l, 1, 5, bytes, true) }))
 	}
+}
+
+// TestAlikeFromWhereItLies: puts of registered memory travel as those before them do that went from where they lay; what is not registered is asked about.
+func TestAlikeFromWhereItLies(t *testing.T) {
+	const bytes = 16 * kib
+	p := Published(testMachine())
+	l := p.Learned(Far)
+	way, direct := l.Choose(selector.Query{Bytes: bytes, Waited: true, Covered: true}, p.Selector, true)
+	require.Equal(t, selector.Direct, way)
+	var h Habits
+	h.Begin(nil)
+	h.FlushFollows(5, bytes)
+	h.Put(l, direct, 1, 0)
+	_, _, yes := h.Alike(l, 1, 5, bytes, false)
+	require.False(t, yes, "it would have to be registered")
+	for range AskedOf - 1 {
+		way, trial, yes := h.Alike(l, 1, 5, bytes, true)
+		require.True(t, yes)
+		require.Equal(t, selector.Direct, way)
+		require.Equal(t, direct, trial)
+		h.Put(l, direct, 1, 0)
+	}
+	_, _, yes = h.Alike(l, 1, 5, bytes, true)
+	require.False(t, yes, "it is asked about again")
+}
+
+// TestPays: of what small transfers past the slots save nothing is known before somebody has measured; then it goes by their size.
+func TestPays(t *testing.T) {
+	var h Habits
+	require.False(t, h.Pays(true, 4096))
+	c := chooserOf(t)
+	h.Begin(c)
+	least, ok := c.Least(true)
+	require.True(t, ok)
+	require.False(t, h.Pays(true, least-64))
+	require.True(t, h.Pays(true, least))
+	h.Past()
+	s, _ := h.Stats()
+	require.EqualValues(t, 1, s.Bypass)
+	require.Zero(t, testing.AllocsPerRun(10, func() { h.Pays(false, 4096) }))
 }

@@ -117,7 +117,7 @@ func (n *device) chooseAny(t *journey, waited bool, user mem.Range) selector.Pro
 	switch {
 	case user.Bytes >= n.direct.least || user.Bytes >= leastLearned && !get && !waited && n.learns():
 		return n.chooseLarge(t, waited, user)
-	case n.bypasses(t.r, get, waited, user):
+	case n.bypasses(t, waited, user):
 		t.path = PathBypass
 		return selector.Direct
 	default:
@@ -176,8 +176,11 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 	var site callsite.Stack
 	callsite.Here(&site, framesBelow)
 	at := site.Hash()
-	if !large && n.alike(t, at, user.Bytes) {
-		return selector.Bounce
+	hot := !large && reg.Hot(user, t.rights())
+	if !large {
+		if p, ok := n.alike(t, at, user.Bytes, hot); ok {
+			return p
+		}
 	}
 	var last prices.Run
 	if !waited {
@@ -190,7 +193,7 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 			if sure, stands = n.unasked(t, covered, kind, user.Bytes); sure {
 				return selector.Direct
 			}
-		case !large && n.small.habits.Frequent(user):
+		case hot && n.small.habits.Pays(false, user.Bytes), !large && n.small.habits.Frequent(user):
 			t.path = PathBypass
 			return selector.Direct
 		case !large:
@@ -204,11 +207,14 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 	if foreseen := reg.Returns(at, user, covered, stands); stays {
 		q.Uses = foreseen
 	}
-	origin := mem.OriginOf(user)
-	if origin == mem.Unknown && !q.Covered {
-		return selector.Bounce // it may lie on a stack: it is neither registered nor looked at later
+	q.NoPipe, q.NoTail = !n.flights.Pipes(), true // of what is registered, which lies on no stack, nothing is left to a hybrid
+	if !q.Covered {
+		origin := mem.OriginOf(user)
+		if origin == mem.Unknown {
+			return selector.Bounce // it may lie on a stack: it is neither registered nor looked at later
+		}
+		q.NoTail = !stays || origin != mem.Heap // whose owner might unmap it meanwhile
 	}
-	q.NoPipe, q.NoTail = !n.mayPipe(user), !stays || origin != mem.Heap // whose owner might unmap it meanwhile
 	if t.r.hosed != nil {
 		moves, stretch := n.moves(t, user.Bytes)
 		q.Moves, q.NoPipe = uint8(moves), q.NoPipe || stretch == 0
@@ -230,16 +236,17 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 	return selector.Bounce
 }
 
-// alike reports whether a put that fits into a slot, and for which nobody waits, goes through one as those before it do, without being asked about.
-func (n *device) alike(t *journey, site uint64, bytes int) (yes bool) {
+// alike reports whether a put that fits into a slot, and for which nobody waits, travels as those before it do, without being asked about, and how.
+// registered says whether its memory is.
+func (n *device) alike(t *journey, site uint64, bytes int, registered bool) (p selector.Protocol, yes bool) {
 	if t.r.hosed != nil || !t.blocking {
-		return false
+		return p, false
 	}
-	t.trial, yes = n.small.habits.Alike(n.learned(t.r), t.r.Rank, site, bytes)
+	p, t.trial, yes = n.small.habits.Alike(n.learned(t.r), t.r.Rank, site, bytes, registered)
 	if yes && t.trial.Wanted() {
 		t.begun = n.e.Sched.Now()
 	}
-	return yes
+	return p, yes
 }
 
 // cheapest selects by what is estimated and what was learned. last are puts that may not be over.

@@ -106,13 +106,25 @@ func (n *device) flushTook(r prices.Run, begun time.Duration) {
 }
 
 // bypasses reports whether a small transfer is to use the caller's memory, registered, instead of a slot.
-func (n *device) bypasses(r *Remote, get, waited bool, user mem.Range) bool {
+func (n *device) bypasses(t *journey, waited bool, user mem.Range) bool {
+	get := t.kind == transport.OpRead
 	least := &n.small.least[leastPut]
 	if get {
 		least = &n.small.least[leastGet]
 	}
 	forced, asked := n.asked(get, user, least)
-	return forced || asked && n.small.habits.Bypasses(get, waited, user, framesBelow)
+	return forced || asked && (n.surely(t, waited || get, user) || n.small.habits.Bypasses(get, waited, user, framesBelow))
+}
+
+// surely reports whether a small transfer uses the caller's memory without its uses being counted, since that is registered already. The table of uses
+// is large, and what it tells of a buffer has mostly left the caches by its next use: a tenth of what 32 KiB take. Of fewer bytes a registration
+// that others have made says too little: what they would save is as little as what a transfer past the slots touches more out of the cold.
+func (n *device) surely(t *journey, waited bool, user mem.Range) bool {
+	if !waited || user.Bytes < leastLearned || t.r.hosed != nil || !n.direct.reg.Hot(user, t.rights()) || !n.small.habits.Pays(t.kind == transport.OpRead, user.Bytes) {
+		return false
+	}
+	n.small.habits.Past()
+	return true
 }
 
 // gathers is bypasses for the payload of messages that the target's CPU works on: the NIC is to take it from the caller's memory. waited

@@ -272,6 +272,8 @@ func TestPutsThroughSlotsAreAlike(t *testing.T) {
 	require.EqualValues(t, 1, asked(1), "the first of a run")
 	buckets := *to
 	buckets.hosed = hose.Bare(to.Rank)
-	require.False(t, n.alike(&journey{kind: transport.OpWrite, r: &buckets, blocking: true}, 1, bytes))
-	require.False(t, n.alike(&journey{kind: transport.OpWrite, r: to}, 1, bytes), "whose handle somebody has")
+	_, alike := n.alike(&journey{kind: transport.OpWrite, r: &buckets, blocking: true}, 1, bytes, true)
+	require.False(t, alike)
+	_, alike = n.alike(&journey{kind: transport.OpWrite, r: to}, 1, bytes, true)
+	require.False(t, alike, "whose handle somebody has")
 }
