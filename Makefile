@@ -1,16 +1,16 @@
-export GOFLAGS := $(shell go env GOFLAGS) -gcflags=all=-dwarf=false# a fifth less to compile; no test needs it but one, which asks for it
+export GOFLAGS := $(shell go env GOFLAGS) -gcflags=all=-dwarf=false '-toolexec=env GOGC=400'# a third less to compile: no debuggers' data, which but one test needs and asks for, and less garbage collected
 TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business
-LONG := ./window ./sync ./pgas ./transport/transporttest ./test/model# begin first, so that no core is idle at the end
-HOST = $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
+LONG := ./transport/tcp ./sync/coll ./transport/soft ./test/model ./transport/transporttest ./test/litmus ./test/failure# begin early, those that wait among those that compute, so that no core is idle at the end
+HOST = ./pgas ./window ./sync $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
 OURS = $$(go list $(HOST) | grep -v -e examples$$)# and there, built without the detector: the examples' own tests run them with it
 .PHONY: help deps test check machines static bench figures fmt
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
 deps: ; $(STEP) 'test dependencies' tools/install-test-deps.sh # Debian packages the tests need; does nothing if they are there
 test: deps ## build everything and run all tests, with few rounds and worlds (at most 5 minutes)
-	go test -p 3 -short -vet=off -count=1 -timeout 12m ./pgas ./window ./sync ./test/vm ./transport/tcp ./test/failure ./...
+	go test -p 3 -short -vet=off -count=1 -timeout 12m ./pgas ./window ./sync ./test/vm $(LONG) ./...
 check: deps ## everything else that must hold before a merge (at most 25 minutes)
 	@$(MAKE) --no-print-directory -j2 -Oline machines static
 	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -p 3 -race -short -vet=off -count=1 -timeout 12m $(OURS)
