@@ -56,7 +56,11 @@ func (m *Matrix[T]) Apply(ctx context.Context, f func(i, j int, v T) T) error {
 	if err := m.Fence(ctx); err != nil {
 		return err
 	}
+	look := lookout{ctx: ctx}
 	for at, x := range m.Mine() {
+		if err := look.next(1); err != nil {
+			return err
+		}
 		*x = f(at[0], at[1], *x)
 	}
 	return m.Fence(ctx)
@@ -66,13 +70,29 @@ func (m *Matrix[T]) Apply(ctx context.Context, f func(i, j int, v T) T) error {
 // are not copied. Collective; it is a Fence of both before and after.
 func (m *Matrix[T]) CopyFrom(ctx context.Context, src *Matrix[T]) error {
 	return m.from(ctx, "copy", src, src.rd.n, src.cd.n, func() error {
-		b := m.mine()
-		b.RowStep, b.ColStep = 1, 1
-		if b.Rows == 0 || b.Cols == 0 {
-			return nil
-		}
-		return src.get(b, m.w.Local(), m.place(0, 0), m.stride)
+		return m.fetch(ctx, src, m.mine())
 	})
+}
+
+// copyPiece is how many elements are copied before ctx is looked at again, about.
+const copyPiece = 1 << 20
+
+// fetch gets what src has in area b, which begins where this rank's block does and is no larger, some rows at a time.
+func (m *Matrix[T]) fetch(ctx context.Context, src *Matrix[T], b Area) error {
+	if b.Rows <= 0 || b.Cols <= 0 {
+		return nil
+	}
+	step := max(1, copyPiece/b.Cols)
+	for lo := 0; lo < b.Rows; lo += step {
+		if err := ended(ctx); err != nil {
+			return err
+		}
+		some := Area{Row: b.Row + lo, Col: b.Col, Rows: min(step, b.Rows-lo), Cols: b.Cols, RowStep: 1, ColStep: 1}
+		if err := src.get(some, m.w.Local(), m.place(lo, 0), m.stride); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // transposePiece is how many elements of another matrix are held at once, about.
@@ -89,6 +109,9 @@ func (m *Matrix[T]) Transpose(ctx context.Context, src *Matrix[T]) error {
 		step := max(1, transposePiece/b.Rows) // columns of m, rows of src
 		buf := make([]T, min(step, b.Cols)*b.Rows)
 		for lo := 0; lo < b.Cols; lo += step {
+			if err := ended(ctx); err != nil {
+				return err
+			}
 			n := min(step, b.Cols-lo)
 			from := Area{Row: b.Col + lo, Col: b.Row, Rows: n, Cols: b.Rows, RowStep: 1, ColStep: 1}
 			if err := src.get(from, buf, 0, b.Rows); err != nil {

@@ -76,6 +76,22 @@ func ended(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// lookout asks a context once in so many elements whether it has ended. The zero left asks at once.
+type lookout struct {
+	ctx  context.Context
+	left int
+}
+
+// next is called before n elements, and returns the cause of a context that is found to have ended.
+func (l *lookout) next(n int) error {
+	if l.left > 0 {
+		l.left -= n
+		return nil
+	}
+	l.left = wholePiece - n
+	return ended(l.ctx)
+}
+
 // piece is a run of elements being fetched.
 type piece[T any] struct {
 	buf     []T

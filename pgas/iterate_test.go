@@ -108,6 +108,16 @@ func TestEndedContext(t *testing.T) {
 		short, end = ending()
 		require.ErrorIs(t, a.Combine(short, a, b, func(int, int) int { end(); return 0 }), cause)
 		require.Less(t, calls, a.Len())
+
+		m, err := pgas.NewMatrix[int](ctx, w.Team(), 400, 500, pgas.Grid{})
+		require.NoError(t, err)
+		short, end = ending()
+		require.ErrorIs(t, m.Apply(short, func(int, int, int) int { end(); return 0 }), cause)
+		require.Less(t, calls, 400*500)
+
+		short, end = ending()
+		require.ErrorIs(t, m.Combine(short, m, m, func(int, int) int { end(); return 0 }), cause)
+		require.Less(t, calls, 400*500)
 		return nil
 	})
 }

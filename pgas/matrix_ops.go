@@ -87,6 +87,9 @@ func (m *Matrix[T]) Combine(ctx context.Context, x, y *Matrix[T], f func(x, y T)
 		step := max(1, wholePiece/b.Cols)
 		var bufs [2][]T
 		for lo := 0; lo < b.Rows; lo += step {
+			if err := ended(ctx); err != nil {
+				return err
+			}
 			n := min(step, b.Rows-lo)
 			from, err := x.rowsOf(m, b, lo, n, &bufs[0])
 			if err != nil {
@@ -139,11 +142,8 @@ func (m *Matrix[T]) Resize(ctx context.Context, rows, cols int, g Grid) error {
 	}
 	keep := b.mine()
 	keep.Rows, keep.Cols = min(keep.Rows, m.rd.n-keep.Row), min(keep.Cols, m.cd.n-keep.Col)
-	if keep.Rows > 0 && keep.Cols > 0 {
-		keep.RowStep, keep.ColStep = 1, 1
-		if err := m.get(keep, b.w.Local(), b.place(0, 0), b.stride); err != nil {
-			return err
-		}
+	if err := b.fetch(ctx, m, keep); err != nil {
+		return err
 	}
 	if err := b.Fence(ctx); err != nil {
 		return err

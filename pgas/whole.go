@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
@@ -214,9 +215,15 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 		}
 		to.Value = combine(kind, op, to.Value, v)
 	}
+	look := lookout{ctx: ctx}
 	for piece := range x.Owned() {
-		for _, v := range piece {
-			add(&mine[0], v)
+		for some := range slices.Chunk(piece, wholePiece) {
+			if err := look.next(len(some)); err != nil {
+				return 0, err
+			}
+			for _, v := range some {
+				add(&mine[0], v)
+			}
 		}
 	}
 	all := make([]partial, x.Team().Size())

@@ -31,6 +31,11 @@ func (t *Team) Meet(ctx context.Context, op string, which int) error {
 
 // meet is a barrier that all members make for the same purpose.
 func (t *Team) meet(ctx context.Context, op string, purpose call) error {
+	if len(t.ranks) == 1 {
+		if err := ended(ctx, op); err != nil {
+			return err
+		}
+	}
 	if err := t.enter(ctx, op); err != nil {
 		return err
 	}

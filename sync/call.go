@@ -35,6 +35,11 @@ func (t *Team) Collective(ctx context.Context, op string) (*turns, error) { retu
 
 // begin opens a data collective; end closes it.
 func (t *Team) begin(ctx context.Context, op string) (*turns, error) {
+	if len(t.ranks) == 1 {
+		if err := ended(ctx, op); err != nil {
+			return nil, err
+		}
+	}
 	if err := t.enter(ctx, op); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,8 @@
 //
 // # What blocks
 //
-// Collectives, locks, events and Signal.WaitUntil wait for other ranks and take a context. Ending the context ends
+// Collectives, locks, events and Signal.WaitUntil wait for other ranks and take a context. A member that is alone in its team waits for nobody: its
+// collectives, but for those that give memory back, look at the context when they begin. Ending the context ends
 // the wait, not the operation: the next collective of the team goes on with a barrier that was left; a data collective
 // that was abandoned leaves the team unusable for collectives: they say so, and those that other members are in end with
 // ErrAbandoned, which names who left. A member that is gone ends

@@ -190,6 +190,20 @@ func (t *Team) enter(ctx context.Context, op string) error {
 	return nil
 }
 
+// ended is the error of a lone member's call whose context has ended: he waits for nobody, and it is waits that find out. What gives memory back
+// goes on all the same: it is what is left to do then, and needs nobody either. Callers of enter ask before it, where it costs those that are
+// not alone a comparison and no more.
+func ended(ctx context.Context, op string) error {
+	if ctx == nil || op == "free" {
+		return nil
+	}
+	err := context.Cause(ctx)
+	if err == nil {
+		return nil
+	}
+	return transport.NewOpError(op, -1, err)
+}
+
 func (t *Team) leave() {
 	t.e.Leave(&t.visit)
 	mem.Publish32(&t.busy, 0)

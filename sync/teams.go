@@ -160,14 +160,14 @@ func (t *Team) Free(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := t.Barrier(ctx); err != nil {
+	if err := t.meet(ctx, "free", 0); err != nil {
 		return err
 	}
 	if t.races != nil {
 		for i := range t.core.lanes {
 			t.core.lanes[i].board = nil // the others may still be reading them
 		}
-		if err := t.Barrier(ctx); err != nil {
+		if err := t.meet(ctx, "free", 0); err != nil {
 			return err
 		}
 	}

@@ -156,6 +156,9 @@ func (w *Window[T]) Start(ctx context.Context, targets []int) error {
 	if err := w.group(op, targets); err != nil {
 		return err
 	}
+	if err := ended(ctx); err != nil {
+		return transport.NewOpError(op, -1, err)
+	}
 	own := append([]int(nil), targets...)
 	if err := p.enter(func(s epoch) (epoch, error) { return s.start(own) }); err != nil {
 		return transport.NewOpError(op, -1, err)
@@ -166,6 +169,15 @@ func (w *Window[T]) Start(ctx context.Context, targets []int) error {
 		return err
 	}
 	return nil
+}
+
+// ended returns the cause of a context that has ended, for what begins: where nothing has to be waited for nobody else would look. nil is one that
+// never does.
+func ended(ctx context.Context) error {
+	if ctx == nil {
+		return nil
+	}
+	return context.Cause(ctx)
 }
 
 // await waits until each of members has told this rank once more, and only then counts that and makes the transition

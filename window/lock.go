@@ -62,7 +62,7 @@ func (kind LockKind) release(me int) uint64 {
 // Lock opens an access epoch to target: it waits for the target's lock, which keeps out the exclusive locks of others,
 // and their shared ones if kind is LockExclusive. It does not keep out those that do not lock. Unlock ends the epoch.
 // The lock is this rank's, whichever goroutine took it. A lock whose holder is gone is lost: waiting for it is an error
-// that wraps transport.ErrPeerGone.
+// that wraps transport.ErrPeerGone. Where ctx has ended no lock is taken, a free one neither; so it is with LockAll and Start.
 func (w *Window[T]) Lock(ctx context.Context, target int, kind LockKind) error {
 	const op = "lock"
 	p, err := w.epochs(op)
@@ -74,6 +74,9 @@ func (w *Window[T]) Lock(ctx context.Context, target int, kind LockKind) error {
 	}
 	if kind > LockExclusive {
 		return transport.NewOpError(op, w.remotes[target].Rank, fmt.Errorf("%w: lock of kind %d", ErrEpoch, kind))
+	}
+	if err := ended(ctx); err != nil {
+		return transport.NewOpError(op, w.remotes[target].Rank, err)
 	}
 	if err := p.enter(func(s epoch) (epoch, error) { return s.lock(target) }); err != nil {
 		return transport.NewOpError(op, w.remotes[target].Rank, err)
@@ -129,6 +132,9 @@ func (w *Window[T]) LockAll(ctx context.Context) error {
 	p, err := w.epochs(op)
 	if err != nil {
 		return err
+	}
+	if err := ended(ctx); err != nil {
+		return transport.NewOpError(op, -1, err)
 	}
 	if err := p.enter(epoch.lockAll); err != nil {
 		return transport.NewOpError(op, -1, err)

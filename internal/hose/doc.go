@@ -61,6 +61,12 @@
 //
 // # Limits
 //
+// Two buckets of one size never share a page. The same pages are registered, and charged, twice where two origins have chosen buckets of
+// different sizes for them, since each has one key for all of its bucket; and where the owner's own transfer crosses the end of buckets that
+// others hold, or began before they did. Neither can be spared simply. The first would have an origin use several keys for what it takes for one
+// bucket, or lose the size that pays for it. For the second package regmgr has the reasons (its section on exposed memory). The charge is what the
+// NIC has, so the limit is kept; and the second registration is idle after its use, so it is the first to go when somebody needs the room.
+//
 // Buckets have at least 32 KiB, and more where the NIC has too few registrations for that. The predictor
 // is told of foresight.MostTargets buckets at a time.
 package hose

@@ -121,6 +121,32 @@ func TestOwnUseBesideBuckets(t *testing.T) {
 	p.end(t)
 }
 
+// TestOwnUseAcrossHeldBuckets: a transfer of the owner's across the end of two buckets that a peer holds has these pages registered once more, and they
+// are charged once more: what is charged is what the NIC has. It goes when room is needed, and they stay.
+func TestOwnUseAcrossHeldBuckets(t *testing.T) {
+	p := newPair(t)
+	reg, nic := p.regs[1], p.nic[1]
+	require.NoError(t, p.set[0].Fix(unit))
+	at, page := p.alone(), os.Getpagesize()
+	p.attach(t, at)
+	p.attach(t, at+unit)
+	has := func(bytes, n int) {
+		t.Helper()
+		registered, many := nic.registered()
+		require.Equal(t, [2]int{bytes, n}, [2]int{registered, many})
+		require.EqualValues(t, bytes, reg.Stats().Bytes)
+	}
+	has(2*unit, 2)
+	h := p.own(t, at+unit-page, 2*page)
+	has(2*unit+2*page, 3)
+	reg.Release(h)
+	has(2*unit+2*page, 3)
+	require.EqualValues(t, 2*page, reg.Trim(1))
+	has(2*unit, 2)
+	p.leave(t)
+	p.end(t)
+}
+
 // TestTogether: by hand, with 4 us for a registration and 0.1 ns a byte.
 func TestTogether(t *testing.T) {
 	c := firehose.Costs{Register: 4000, RegisterByte: 0.1}

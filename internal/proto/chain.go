@@ -13,7 +13,8 @@ type chain struct {
 	nic.Chain
 	n    *device
 	name string
-	lot  lot // of runs that are looked at
+	lot  lot   // of runs that are looked at
+	asks reads // of what no bucket that is held reaches
 }
 
 // chains keeps chains that are not in use, so that a call allocates none.

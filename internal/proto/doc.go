@@ -66,7 +66,8 @@
 // a while.
 //
 // A transfer of many runs that goes this way is cut into lots: runs to one member, as many as one lease carries and one message tells the
-// layout of. A lot is one flight, gathered from the runs at one end and scattered to them at the other. Too little for that goes run by run.
+// layout of. A lot is one flight, gathered from the runs at one end and scattered to them at the other. Too little for that goes run by
+// run: the writes return when they are copied, and the reads, by message or through buckets that are asked for, are under way together, too.
 //
 // # Life of a connection
 //

@@ -11,7 +11,7 @@ import (
 // fetch asks for the buckets of the runs of a transfer from number first on, as many as may be asked for together, and returns the
 // number of the first that was not asked for. What the chain holds is posted before: it may be waited for.
 func (c *chain) fetch(base mem.Range, count, first int, run func(int) Run) (next int, err error) {
-	if err := c.Flush(base); err != nil {
+	if err := c.Chain.Flush(base); err != nil { // what is asked for ends without anybody
 		return first, err
 	}
 	r := run(first)
@@ -29,7 +29,7 @@ func (c *chain) fetch(base mem.Range, count, first int, run func(int) Run) (next
 }
 
 // hosed adds the operations of a run on memory that is registered in buckets: those whose bucket is held go out with the
-// chain, one-sided; for any other the chain is posted first, then it is asked for. base is where a get's bytes go, and near
+// chain, one-sided; for any other the chain is posted first, then it is asked for, reads several at once. base is where a get's bytes go, and near
 // is its place there; a put has none and src instead.
 func (c *chain) hosed(r *Remote, off int, src, base mem.Range, near, bytes int) error {
 	n := c.n
@@ -61,17 +61,25 @@ func (c *chain) hosed(r *Remote, off int, src, base mem.Range, near, bytes int) 
 	return nil
 }
 
-// one carries out a part by itself, after what the chain holds.
+// one carries out a part by itself, after what the chain holds; or it begins to read it, which goes on beside other such reads.
 func (c *chain) one(r *Remote, off int, src, base mem.Range, near, bytes int) error {
-	if err := c.Flush(base); err != nil {
+	if err := c.Chain.Flush(base); err != nil {
 		return err
 	}
 	t, user := journey{name: c.name, kind: transport.OpRead, r: r, off: off, path: PathDirect}, base
+	at := near
 	if near == nic.Nowhere {
-		t.kind, user, near = transport.OpWrite, src, 0
+		t.kind, user, at = transport.OpWrite, src, 0
 	}
-	user = user.Slice(near, bytes)
-	if c.n.choose(&t, true, user) == selector.Direct {
+	user = user.Slice(at, bytes)
+	p := c.n.choose(&t, true, user)
+	if p != selector.Direct && t.kind == transport.OpRead && bytes <= c.n.Slot {
+		return c.ask(r, off, base, near, bytes)
+	}
+	if err := c.land(base, 0); err != nil {
+		return err
+	}
+	if p == selector.Direct {
 		return c.n.whole(&t, user, c.n.planFor(t, bytes))
 	}
 	return c.n.copied(&t, 0, user)

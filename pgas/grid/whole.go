@@ -106,13 +106,23 @@ func (a *Array[T]) Fill(ctx context.Context, v T) error {
 	return a.Apply(ctx, func([]int, T) T { return v })
 }
 
+// appliedBetween is how many elements are set before ctx is looked at again.
+const appliedBetween = 1 << 16
+
 // Apply sets every element to f of its index and its value; each member does so for its own, in any order. The index is f's until it returns.
 // Collective; it is a Fence before and after.
 func (a *Array[T]) Apply(ctx context.Context, f func(at []int, v T) T) error {
 	if err := a.Fence(ctx); err != nil {
 		return err
 	}
+	n := 0
 	for at, x := range a.Mine() {
+		if n%appliedBetween == 0 { // nothing here waits, which is what would find out
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+		}
+		n++
 		*x = f(at, *x)
 	}
 	return a.Fence(ctx)

@@ -336,3 +336,17 @@ func TestFillReduceAtomics(t *testing.T) {
 		return a.Fence(ctx)
 	})
 }
+
+// TestApplyEnds: Apply ends with its context also on a rank alone, which waits for nobody.
+func TestApplyEnds(t *testing.T) {
+	pgastest.Run(t, 1, func(ctx context.Context, w *pgas.World) error {
+		a, err := grid.New[int](ctx, w.Team(), []int{400, 500}, grid.Config{})
+		require.NoError(t, err)
+		cause, calls := errors.New("told to end"), 0
+		short, end := context.WithCancelCause(ctx)
+		require.ErrorIs(t, a.Apply(short, func([]int, int) int { calls++; end(cause); return 0 }), cause)
+		require.Less(t, calls, 400*500)
+		require.ErrorIs(t, a.Fill(short, 1), cause)
+		return a.Free(short)
+	})
+}

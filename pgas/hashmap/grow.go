@@ -54,6 +54,9 @@ func (m *Map[V]) grow(ctx context.Context, capacity int) error {
 func (m *Map[V]) moveTo(ctx context.Context, next *Map[V]) error {
 	keys, values := make([]uint64, 0, together), make([]V, 0, together)
 	send := func() error {
+		if err := context.Cause(ctx); err != nil { // mapped memory has nothing to wait for
+			return err
+		}
 		b := newBatch(next, keys)
 		if err := b.take(ctx); err != nil {
 			return err

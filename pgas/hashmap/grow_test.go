@@ -313,3 +313,51 @@ func TestPlacesOfDeletedKeys(t *testing.T) {
 		return m.Free(ctx)
 	})
 }
+
+// asking is a context that counts how often it is asked whether it has ended, and ends at the last time.
+type asking struct {
+	context.Context
+	times, last *int
+}
+
+func (a asking) Err() error {
+	if *a.times++; *a.times < *a.last {
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestGrowEnds: Grow asks its context at times while it moves keys, on a rank alone too, and leaves the map as it was.
+func TestGrowEnds(t *testing.T) {
+	pgastest.Run(t, 1, func(ctx context.Context, w *pgas.World) error {
+		const n = 5000
+		keys, ones := make([]uint64, n), make([]int64, n)
+		for i := range keys {
+			keys[i], ones[i] = uint64(i), int64(i)
+		}
+		m, err := hashmap.New[int64](ctx, w.Team(), n)
+		require.NoError(t, err)
+		looks := func() int {
+			times, last := 0, math.MaxInt
+			require.NoError(t, m.Grow(asking{ctx, &times, &last}, n))
+			return times
+		}
+		few := looks()
+		require.NoError(t, m.AddAll(ctx, keys, ones))
+		many := looks()
+		require.GreaterOrEqual(t, many, few+n/1024, "once in 1024 keys")
+		for last, err := 1, context.Canceled; err != nil; last++ {
+			times, sum := 0, int64(0)
+			if err = m.Grow(asking{ctx, &times, &last}, n); err != nil {
+				require.ErrorIs(t, err, context.Canceled, "at look %d of %d", last, many)
+			} else {
+				require.Greater(t, last, many-few, "only the old memory is given back after the context's end")
+			}
+			for _, v := range m.Mine() {
+				sum += v
+			}
+			require.EqualValues(t, n*(n-1)/2, sum)
+		}
+		return m.Free(ctx)
+	})
+}
