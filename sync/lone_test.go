@@ -13,11 +13,10 @@ import (
 	"gopgas/sync/coll"
 )
 
-// TestLoneEnds: a member that is alone waits for nobody, and learns from its calls all the same that their context has ended; nothing has begun
-// then, so the team is whole. What gives memory back goes on. It is so in a world of one and in a team of one.
-func TestLoneEnds(t *testing.T) {
+// callsOfEach are the collectives, on memory of the caller's own.
+func callsOfEach() map[string]func(ctx context.Context, t *pgsync.Team) error {
 	one, all, mine := []int{1}, []int{0}, []int{1}
-	calls := map[string]func(ctx context.Context, t *pgsync.Team) error{
+	return map[string]func(ctx context.Context, t *pgsync.Team) error{
 		"barrier":   func(ctx context.Context, t *pgsync.Team) error { return t.Barrier(ctx) },
 		"meet":      func(ctx context.Context, t *pgsync.Team) error { return t.Meet(ctx, "fence", 1) },
 		"exchange":  func(ctx context.Context, t *pgsync.Team) error { _, err := t.Exchange(ctx, nil); return err },
@@ -52,6 +51,11 @@ func TestLoneEnds(t *testing.T) {
 			return err
 		},
 	}
+}
+
+// TestLoneEnds: a member that is alone waits for nobody, and learns from its calls all the same that their context has ended; nothing has begun
+// then, so the team is whole. What gives memory back goes on. It is so in a world of one and in a team of one.
+func TestLoneEnds(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		pgastest.Run(t, n, func(ctx context.Context, w *pgas.World) error {
 			team, err := w.Team().Split(ctx, w.Rank(), 0)
@@ -65,7 +69,7 @@ func TestLoneEnds(t *testing.T) {
 			cause := errors.New("told to end")
 			ended, end := context.WithCancelCause(ctx)
 			end(cause)
-			for name, call := range calls {
+			for name, call := range callsOfEach() {
 				require.ErrorIs(t, call(ended, team), cause, name)
 				require.NoError(t, call(ctx, team), name)
 			}
