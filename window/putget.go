@@ -171,7 +171,7 @@ func (w *Window[T]) Flush(target int) error {
 }
 
 func (w *core) flush(target int) error {
-	if err := w.check("flush", target, 0, 0); err != nil {
+	if err := w.checkTarget("flush", target); err != nil {
 		return err
 	}
 	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
@@ -184,7 +184,7 @@ func (w *core) flush(target int) error {
 // FlushContext is Flush with a limit: when ctx ends first it returns ctx's cause, and what is under way goes on; a later flush
 // waits for it. It is to Put what Handle.Wait is to PutNB.
 func (w *Window[T]) FlushContext(ctx context.Context, target int) error {
-	if err := w.check("flush", target, 0, 0); err != nil {
+	if err := w.checkTarget("flush", target); err != nil {
 		return err
 	}
 	if err := w.e.FlushContext(ctx, &w.remotes[target]); err != nil {
@@ -232,7 +232,7 @@ func (w *Window[T]) Order(target int) error {
 }
 
 func (w *core) order(target int) error {
-	if err := w.check("order", target, 0, 0); err != nil {
+	if err := w.checkTarget("order", target); err != nil {
 		return err
 	}
 	w.team.RaceCheck().Ordered(w.remotes[target].Rank)
@@ -295,7 +295,7 @@ func (w *Window[T]) PutSignalAdd(target, disp int, src []T, sig pgsync.Signal, v
 // FlushLocal returns when no transfer between this rank and target that was begun before uses this rank's memory:
 // sources may be reused, and the destinations of GetNB hold their data. It says nothing about the target's memory.
 func (w *Window[T]) FlushLocal(target int) error {
-	if err := w.check("flush-local", target, 0, 0); err != nil {
+	if err := w.checkTarget("flush-local", target); err != nil {
 		return err
 	}
 	w.team.RaceCheck().FlushedLocal(w.remotes[target].Rank)
