@@ -47,14 +47,6 @@ func (w *Window[T]) lose() {
 
 // gone returns the error of an operation on target's part when its owner is gone. To an empty part nothing can be done.
 func (w *core) gone(op string, target int) error {
-	if !w.e.Peers.AnyGone() {
-		return nil
-	}
-	return w.lost(op, target)
-}
-
-// lost is gone where some rank is.
-func (w *core) lost(op string, target int) error {
 	if r := &w.remotes[target]; r.Bytes != 0 {
 		return w.e.Gone(op, r.Rank)
 	}

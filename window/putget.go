@@ -34,8 +34,10 @@ func (w *Window[T]) put(op string, target, disp int, src []T) error {
 	if err := w.check(op, target, disp, len(src)); err != nil || len(src) == 0 {
 		return err
 	}
-	if err := w.gone(op, target); err != nil {
-		return err
+	if w.e.Peers.AnyGone() {
+		if err := w.gone(op, target); err != nil {
+			return err
+		}
 	}
 	if w.race != nil {
 		w.race.Put(op, target, disp, len(src), w.near(mem.Of(src)), false)
@@ -67,8 +69,10 @@ func (w *Window[T]) get(target, disp int, dst []T) error {
 	if err := w.check(op, target, disp, len(dst)); err != nil || len(dst) == 0 {
 		return err
 	}
-	if err := w.gone(op, target); err != nil {
-		return err
+	if w.e.Peers.AnyGone() {
+		if err := w.gone(op, target); err != nil {
+			return err
+		}
 	}
 	if w.race != nil {
 		w.race.Get(op, target, disp, len(dst), w.near(mem.Of(dst)), false)
@@ -175,7 +179,7 @@ func (w *core) flush(target int) error {
 		return err
 	}
 	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
-	if err := w.e.Flush(&w.remotes[target]); err != nil {
+	if err := w.e.Flush(&w.remotes[target]); err != nil || !w.e.Peers.AnyGone() {
 		return err
 	}
 	return w.gone("flush", target)

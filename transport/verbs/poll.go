@@ -14,9 +14,18 @@ import (
 type pollSide struct {
 	mu    sync.Mutex
 	done  [ibv.Batch]ibv.Done
-	fresh []ibv.Done             // of done: taken by Post and not yet digested; older than what the completion queue holds
+	fresh [2]int                 // from which to which of done Post has taken them, not yet digested; they are older than what the device has
 	ready []transport.Completion // harvested and not yet polled
 	from  int                    // of ready
+}
+
+func (s *pollSide) anyFresh() bool { return s.fresh[0] < s.fresh[1] }
+
+// takeFresh is what is to be digested next of what Post has taken, at most so many.
+func (s *pollSide) takeFresh(most int) []ibv.Done {
+	from := s.fresh[0]
+	s.fresh[0] = min(s.fresh[1], from+most)
+	return s.done[from:s.fresh[0]]
 }
 
 // news is what there is to report that did not come from the completion queue.
@@ -55,10 +64,8 @@ func (d *domain) pollLocked(cq []transport.Completion) (n int, err error) {
 	if err != nil {
 		return n, err
 	}
-	for n < len(cq) && len(d.poll.fresh) > 0 {
-		some := d.poll.fresh[:min(len(d.poll.fresh), len(cq)-n)]
-		d.poll.fresh = d.poll.fresh[len(some):]
-		if k := d.digestLocked(some, cq[n:]); k > 0 {
+	for n < len(cq) && d.poll.anyFresh() {
+		if k := d.digestLocked(d.poll.takeFresh(len(cq)-n), cq[n:]); k > 0 {
 			return n + k, nil // there may be more: who has got something comes again
 		}
 	}
@@ -95,8 +102,8 @@ func (d *domain) harvest() {
 
 func (d *domain) harvestLocked() {
 	var out [ibv.Batch]transport.Completion
-	n := d.digestLocked(d.poll.fresh, out[:])
-	d.poll.ready, d.poll.fresh = append(d.poll.ready, out[:n]...), nil
+	n := d.digestLocked(d.poll.takeFresh(len(out)), out[:])
+	d.poll.ready = append(d.poll.ready, out[:n]...)
 	for {
 		k, err := ibv.Poll(&d.nic, d.poll.done[:])
 		if err != nil {

@@ -181,10 +181,10 @@ func (d *domain) enterLocked(op *transport.Op, w *ibv.Send) (took int, p *pair, 
 // they are digested by whoever polls next.
 func (d *domain) crossLocked(batch int, look bool) {
 	var refused int
-	if look && len(d.poll.fresh) == 0 && !invariants.Sometimes(30) { // as where the NIC takes its time
+	if look && !d.poll.anyFresh() && !invariants.Sometimes(30) { // as where the NIC takes its time
 		var took int
 		refused, took = ibv.PostPoll(d.post.ops[:batch], &d.nic, d.poll.done[:])
-		d.poll.fresh = d.poll.done[:took]
+		d.poll.fresh = [2]int{0, took}
 	} else {
 		refused = ibv.Post(d.post.ops[:batch])
 	}
