@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 
 	"gopgas/pgas"
@@ -41,6 +42,7 @@ func BenchmarkBrief(b *testing.B) {
 	}
 }
 
+// each says, too, how often an operation calls into C; what this process does beside is counted with it.
 func each(b *testing.B, do func() error) error {
 	for range 40 {
 		if err := do(); err != nil {
@@ -48,10 +50,12 @@ func each(b *testing.B, do func() error) error {
 		}
 	}
 	b.ReportAllocs()
+	before := runtime.NumCgoCall()
 	for b.Loop() {
 		if err := do(); err != nil {
 			return err
 		}
 	}
+	b.ReportMetric(float64(runtime.NumCgoCall()-before)/float64(b.N), "crossings/op")
 	return nil
 }
