@@ -10,7 +10,7 @@ import (
 
 // blocks verifies an indexed transfer before anything moves, and returns the number of elements for each displacement.
 func (w *core) blocks(op string, target int, disps []int, near int) (block int, err error) {
-	if err := w.check(op, target, 0, 0); err != nil {
+	if err := w.checkTarget(op, target); err != nil {
 		return 0, err
 	}
 	if len(disps) == 0 && near == 0 {

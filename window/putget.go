@@ -34,8 +34,10 @@ func (w *Window[T]) put(op string, target, disp int, src []T) error {
 	if err := w.check(op, target, disp, len(src)); err != nil || len(src) == 0 {
 		return err
 	}
-	if err := w.gone(op, target); err != nil {
-		return err
+	if w.e.Peers.AnyGone() {
+		if err := w.gone(op, target); err != nil {
+			return err
+		}
 	}
 	if w.race != nil {
 		w.race.Put(op, target, disp, len(src), w.near(mem.Of(src)), false)
@@ -67,8 +69,10 @@ func (w *Window[T]) get(target, disp int, dst []T) error {
 	if err := w.check(op, target, disp, len(dst)); err != nil || len(dst) == 0 {
 		return err
 	}
-	if err := w.gone(op, target); err != nil {
-		return err
+	if w.e.Peers.AnyGone() {
+		if err := w.gone(op, target); err != nil {
+			return err
+		}
 	}
 	if w.race != nil {
 		w.race.Get(op, target, disp, len(dst), w.near(mem.Of(dst)), false)
@@ -171,11 +175,11 @@ func (w *Window[T]) Flush(target int) error {
 }
 
 func (w *core) flush(target int) error {
-	if err := w.check("flush", target, 0, 0); err != nil {
+	if err := w.checkTarget("flush", target); err != nil {
 		return err
 	}
 	w.team.RaceCheck().Flushed(w.remotes[target].Rank)
-	if err := w.e.Flush(&w.remotes[target]); err != nil {
+	if err := w.e.Flush(&w.remotes[target]); err != nil || !w.e.Peers.AnyGone() {
 		return err
 	}
 	return w.gone("flush", target)
@@ -184,7 +188,7 @@ func (w *core) flush(target int) error {
 // FlushContext is Flush with a limit: when ctx ends first it returns ctx's cause, and what is under way goes on; a later flush
 // waits for it. It is to Put what Handle.Wait is to PutNB.
 func (w *Window[T]) FlushContext(ctx context.Context, target int) error {
-	if err := w.check("flush", target, 0, 0); err != nil {
+	if err := w.checkTarget("flush", target); err != nil {
 		return err
 	}
 	if err := w.e.FlushContext(ctx, &w.remotes[target]); err != nil {
@@ -232,7 +236,7 @@ func (w *Window[T]) Order(target int) error {
 }
 
 func (w *core) order(target int) error {
-	if err := w.check("order", target, 0, 0); err != nil {
+	if err := w.checkTarget("order", target); err != nil {
 		return err
 	}
 	w.team.RaceCheck().Ordered(w.remotes[target].Rank)
@@ -295,7 +299,7 @@ func (w *Window[T]) PutSignalAdd(target, disp int, src []T, sig pgsync.Signal, v
 // FlushLocal returns when no transfer between this rank and target that was begun before uses this rank's memory:
 // sources may be reused, and the destinations of GetNB hold their data. It says nothing about the target's memory.
 func (w *Window[T]) FlushLocal(target int) error {
-	if err := w.check("flush-local", target, 0, 0); err != nil {
+	if err := w.checkTarget("flush-local", target); err != nil {
 		return err
 	}
 	w.team.RaceCheck().FlushedLocal(w.remotes[target].Rank)

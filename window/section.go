@@ -51,7 +51,7 @@ func reach(rows, cols, stride, step int) (lo, hi int, ok bool) {
 // section verifies a strided transfer before anything moves; near is the length of the caller's slice. It returns
 // whether there is anything to move.
 func (w *core) section(op string, target, disp, near int, s Section) (some bool, err error) {
-	if err := w.check(op, target, 0, 0); err != nil {
+	if err := w.checkTarget(op, target); err != nil {
 		return false, err
 	}
 	r := &w.remotes[target]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	mathbits "math/bits"
 	"reflect"
 	"sync/atomic"
 
@@ -268,6 +269,25 @@ func span(disp, n int) string {
 
 // check verifies an access before anything moves.
 func (w *core) check(op string, target, disp, n int) error {
+	if uint(target) < uint(len(w.remotes)) && !w.freed && !w.strict() && disp|n >= 0 {
+		// No division, which takes longer than all the rest.
+		if high, bytes := mathbits.Mul64(uint64(disp)+uint64(n), uint64(w.elem.Bytes)); high == 0 && bytes <= uint64(w.remotes[target].Bytes) {
+			return nil
+		}
+	}
+	return w.checked(op, target, disp, n)
+}
+
+// checkTarget is check for what is about no elements.
+func (w *core) checkTarget(op string, target int) error {
+	if uint(target) < uint(len(w.remotes)) && !w.freed && !w.strict() {
+		return nil
+	}
+	return w.checked(op, target, 0, 0)
+}
+
+// checked is check where there is something to say, or to enter.
+func (w *core) checked(op string, target, disp, n int) error {
 	if w.freed {
 		return transport.NewOpError(op, target, fmt.Errorf("window: %w", transport.ErrClosed))
 	}

@@ -46,17 +46,24 @@ func (s *sender) Move(rank int, m *firehose.Move) (bool, error) {
 
 // Progress goes on with what could not be done at once. It is called by the poller, which waits for nothing.
 func (h *Set) Progress() {
+	if h.server.Late() {
+		h.answerLate()
+	}
+	if h.work.Load() {
+		h.send()
+	}
+}
+
+// answerLate answers what the server has kept for later and can do now.
+func (h *Set) answerLate() {
 	for {
 		var r firehose.Reply
 		rank, m, ok := h.server.Resume(&r)
 		if !ok {
-			break
+			return
 		}
 		b := h.finish(&m, &r, nil)
 		h.tell(rank, Answer, b)
-	}
-	if h.work.Load() {
-		h.send()
 	}
 }
 

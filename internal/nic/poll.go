@@ -96,6 +96,10 @@ func (n *NIC) finish(c *transport.Completion) {
 		n.mu.Unlock()
 		return
 	}
+	if c.Status == transport.StatusOK && p.Dst.Bytes == 0 && !p.Tied && !p.Piped && !p.Adds {
+		n.done(id, e)
+		return
+	}
 	if c.Status == transport.StatusOK && p.Dst.Bytes != 0 {
 		// The destination is the NIC's until the transfer's generation grows, below.
 		from, _ := n.Buffer(id, p.Dst.Bytes)
@@ -107,6 +111,18 @@ func (n *NIC) finish(c *transport.Completion) {
 		err = n.statusError(p.Rank, c)
 	}
 	n.settle(id, e, err)
+}
+
+// done is settle, in one piece, for an operation that went well and of which nobody is to be told but who waits for it.
+func (n *NIC) done(id int32, e *endpoint) {
+	n.client.Landed(id)
+	n.mu.Lock()
+	if _, tell, _ := n.table.Settle(id, nil); tell { // another part of its transfer has failed
+		e.bad.Store(true)
+	}
+	e.endedLocked()
+	e.leaveLocked()
+	n.mu.Unlock()
 }
 
 // settle ends a piece. It leaves the endpoint, unless that is nil: then the piece has.

@@ -269,10 +269,20 @@ func (n *device) word(name string, kind transport.Kind, r *Remote, off int, a, b
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
 func (n *device) flush(ctx context.Context, rank int) error {
 	if n.small.habits.Awaiting() {
-		if puts := n.small.habits.Flush(rank); puts.Wanted() {
-			defer n.flushTook(puts, n.e.Sched.Now())
-		}
+		return n.flushNoted(ctx, rank)
 	}
+	return n.flushAll(ctx, rank)
+}
+
+// flushNoted is flush where some puts before it were noted: what they and it have cost may be wanted.
+func (n *device) flushNoted(ctx context.Context, rank int) error {
+	if puts := n.small.habits.Flush(rank); puts.Wanted() {
+		defer n.flushTook(puts, n.e.Sched.Now())
+	}
+	return n.flushAll(ctx, rank)
+}
+
+func (n *device) flushAll(ctx context.Context, rank int) error {
 	if err := n.unread(ctx, rank); err != nil {
 		return err
 	}

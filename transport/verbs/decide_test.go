@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/mem"
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
 	"gopgas/transport/verbs/internal/side"
@@ -357,6 +358,30 @@ func TestRing(t *testing.T) {
 	require.False(t, r.full())
 }
 
+// TestFresh: what Post has taken is reported by Poll as what it takes itself is, in order, however little there is room for.
+func TestFresh(t *testing.T) {
+	d := &domain{}
+	d.table.init(1)
+	p := &pair{d: d, peer: &peer{}, ring: newRing(8)}
+	d.table.slots[0].Store(p)
+	for cookie, signaled := range []bool{false, true, false, true, true} {
+		n := p.enter(record{cookie: uint64(cookie), kind: transport.OpWrite, signaled: signaled, asked: true})
+		d.poll.done[cookie] = ibv.Done{ID: uint64(n), Status: ibv.StatusOK}
+	}
+	d.poll.fresh = [2]int{0, 5}
+	var got []uint64
+	for _, room := range []int{1, 1, 64} {
+		cq := make([]transport.Completion, room)
+		n, err := d.Poll(cq)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		got = append(got, cq[0].Cookie)
+	}
+	require.Equal(t, []uint64{1, 3, 4}, got)
+	require.False(t, d.poll.anyFresh())
+	require.Equal(t, p.tail.Load(), p.head.Load(), "all records are done")
+}
+
 func TestCheck(t *testing.T) {
 	c := transport.Caps{MaxSGE: 4, MaxMessage: 1 << 20, MaxInline: 64}
 	op := transport.Op{Kind: transport.OpFetchAdd}
@@ -365,6 +390,20 @@ func TestCheck(t *testing.T) {
 	op.Kind = transport.OpSend
 	_, err = check(&op, &c)
 	require.ErrorIs(t, err, errNoSends)
+	sized := func(kind transport.Kind, flags uint8, bytes int) error {
+		op := transport.Op{Kind: kind, Flags: flags, NSGE: 1, SGE: [4]transport.SGE{{Mem: mem.Range{Bytes: bytes}}}}
+		n, err := check(&op, &c)
+		if err == nil {
+			require.EqualValues(t, bytes, n)
+		}
+		return err
+	}
+	require.NoError(t, sized(transport.OpWrite, transport.FlagInline, 64))
+	require.ErrorIs(t, sized(transport.OpWrite, transport.FlagInline, 65), errInline)
+	require.NoError(t, sized(transport.OpWrite, 0, 1<<20))
+	require.ErrorIs(t, sized(transport.OpWrite, 0, 1<<20+1), errLength)
+	require.ErrorIs(t, sized(transport.OpRead, 0, -1), errLength)
+	require.ErrorIs(t, sized(transport.OpRead, transport.FlagInline, 8), errInline)
 	require.Zero(t, key32(1<<32|5), "a key that does not fit is cut to one that may exist")
 	require.Equal(t, uint32(5), key32(5))
 }

@@ -35,8 +35,10 @@
 //
 // Post checks what the NIC would not survive (a misaligned atomic never completes on some devices), writes a record
 // into the pair's ring and hands up to 64 operations for any pairs over in one crossing into C. Operations that are
-// not signalled are signalled all the same once in a quarter of the ring, so that polling makes room. Poll takes up
-// to 64 completions in one crossing and finds each one's record; records before it are done too.
+// not signalled are signalled all the same once in a quarter of the ring, so that polling makes room. If nobody polls
+// at that moment the same crossing takes the completions that there are (fresh), so that who waits for what a device does
+// at once crosses once and not twice. Poll digests those first; else it takes up to 64 completions in one crossing. Each one's
+// record is found, and records before it are done too.
 //
 // # Invariants
 //
@@ -51,6 +53,7 @@
 //   - W5: every operation is reported in the end: a device that forgets one loses the pair after ten seconds, and after thirty where a
 //     message may wait for its peer to post a buffer; later where a long FailureTimeout lets the NIC wait longer (overdue.go). A drain that it forgets holds nothing up (W3).
 //   - W6: nothing that came over a link is acted upon before the peer has proved that it knows the secret.
+//   - W7: completions are digested in the order in which the device has made them: Post takes none while fresh ones are left, and Poll none.
 //
 // # Lock order
 //

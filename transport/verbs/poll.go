@@ -14,8 +14,18 @@ import (
 type pollSide struct {
 	mu    sync.Mutex
 	done  [ibv.Batch]ibv.Done
+	fresh [2]int                 // from which to which of done Post has taken them, not yet digested; they are older than what the device has
 	ready []transport.Completion // harvested and not yet polled
 	from  int                    // of ready
+}
+
+func (s *pollSide) anyFresh() bool { return s.fresh[0] < s.fresh[1] }
+
+// takeFresh is what is to be digested next of what Post has taken, at most so many.
+func (s *pollSide) takeFresh(most int) []ibv.Done {
+	from := s.fresh[0]
+	s.fresh[0] = min(s.fresh[1], from+most)
+	return s.done[from:s.fresh[0]]
 }
 
 // news is what there is to report that did not come from the completion queue.
@@ -28,10 +38,15 @@ type news struct {
 	count  atomic.Int32           // of all these
 }
 
-// Poll reports completions, up to 64 in one crossing. It allocates nothing and never waits for the NIC.
+// Poll reports completions, up to 64 in one crossing, or in none if Post has taken some. It allocates nothing and never waits for the NIC.
 func (d *domain) Poll(cq []transport.Completion) (n int, err error) {
 	d.poll.mu.Lock()
-	defer d.poll.mu.Unlock()
+	n, err = d.pollLocked(cq)
+	d.poll.mu.Unlock()
+	return n, err
+}
+
+func (d *domain) pollLocked(cq []transport.Completion) (n int, err error) {
 	if d.closed.Load() {
 		return 0, transport.ErrClosed
 	}
@@ -46,10 +61,23 @@ func (d *domain) Poll(cq []transport.Completion) (n int, err error) {
 		k, err = d.takeNews(cq[n:])
 		n += k
 	}
-	for n < len(cq) && err == nil {
+	if err != nil {
+		return n, err
+	}
+	for n < len(cq) && d.poll.anyFresh() {
+		if k := d.digestLocked(d.poll.takeFresh(len(cq)-n), cq[n:]); k > 0 {
+			return n + k, nil // there may be more: who has got something comes again
+		}
+	}
+	return d.takeLocked(cq, n)
+}
+
+// takeLocked takes completions from the device, for the room behind the first n of cq.
+func (d *domain) takeLocked(cq []transport.Completion, n int) (int, error) {
+	for n < len(cq) {
 		room := min(len(cq)-n, ibv.Batch)
-		var k int
-		if k, err = ibv.Poll(&d.nic, d.poll.done[:room]); err != nil {
+		k, err := ibv.Poll(&d.nic, d.poll.done[:room])
+		if err != nil {
 			return n, fmt.Errorf("verbs: poll: %w", err)
 		}
 		if k > 0 {
@@ -59,7 +87,7 @@ func (d *domain) Poll(cq []transport.Completion) (n int, err error) {
 			break
 		}
 	}
-	return n, err
+	return n, nil
 }
 
 // harvest takes what the completion queue holds, so that the device has room and pairs are seen to be drained; Poll
@@ -74,13 +102,15 @@ func (d *domain) harvest() {
 
 func (d *domain) harvestLocked() {
 	var out [ibv.Batch]transport.Completion
+	n := d.digestLocked(d.poll.takeFresh(len(out)), out[:])
+	d.poll.ready = append(d.poll.ready, out[:n]...)
 	for {
 		k, err := ibv.Poll(&d.nic, d.poll.done[:])
 		if err != nil {
 			d.fail(fmt.Errorf("verbs: poll: %w", err))
 			return
 		}
-		n := d.digestLocked(d.poll.done[:k], out[:])
+		n = d.digestLocked(d.poll.done[:k], out[:])
 		d.poll.ready = append(d.poll.ready, out[:n]...)
 		if k < len(d.poll.done) {
 			return
@@ -113,7 +143,16 @@ func (d *domain) digestLocked(done []ibv.Done, out []transport.Completion) (n in
 			p.failed, p.device, p.vendor = true, w.Status, w.Vendor
 			p.fail()
 		default:
-			n += p.succeed(w, out[n:])
+			// The records up to this one are done, and the last is reported, if it was signalled.
+			i := uint32(w.ID)
+			if rec := p.at(i); rec.signaled {
+				out[n] = transport.Completion{Cookie: rec.cookie, EP: rec.ep, Kind: rec.kind, Bytes: rec.bytes}
+				n++
+			}
+			mem.Publish32(&p.head, i+1) // from here on the record is a poster's
+			if p.peer.suspect.Load() {
+				p.peer.suspect.Store(false)
+			}
 		}
 	}
 	return n
@@ -127,21 +166,6 @@ func (p *pair) skipQuiet() {
 		i++
 	}
 	p.head.Store(i)
-}
-
-// succeed takes the records up to a completion's from the ring and reports the last, if it was signalled.
-func (p *pair) succeed(w *ibv.Done, out []transport.Completion) int {
-	i := uint32(w.ID)
-	rec, reported := p.at(i), 0
-	if rec.signaled {
-		out[0] = transport.Completion{Cookie: rec.cookie, EP: rec.ep, Kind: rec.kind, Bytes: rec.bytes}
-		reported = 1
-	}
-	mem.Publish32(&p.head, i+1) // from here on the record is a poster's
-	if p.peer.suspect.Load() {
-		p.peer.suspect.Store(false)
-	}
-	return reported
 }
 
 // fail ends the pair for the failure of the record at its head.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"gopgas/internal/invariants"
 	"gopgas/transport"
 	"gopgas/transport/verbs/internal/ibv"
 )
@@ -37,6 +38,19 @@ var opcodes = [...]uint8{
 
 // check refuses what can be seen to be wrong from the operation alone, and returns its length.
 func check(op *transport.Op, c *transport.Caps) (uint32, error) {
+	if inline := op.Flags&transport.FlagInline != 0; op.NSGE == 1 && (op.Kind == transport.OpWrite || op.Kind == transport.OpRead && !inline) {
+		n, most := op.SGE[0].Mem.Bytes, c.MaxMessage
+		if inline {
+			most = c.MaxInline
+		}
+		if uint(n) <= uint(most) { // as nearly all are
+			return uint32(n), nil
+		}
+	}
+	return checkAll(op, c)
+}
+
+func checkAll(op *transport.Op, c *transport.Caps) (uint32, error) {
 	if op.Kind < transport.OpWrite || op.Kind > transport.OpCompareSwap {
 		return 0, errKind
 	}
@@ -72,68 +86,111 @@ func check(op *transport.Op, c *transport.Caps) (uint32, error) {
 	return uint32(total), nil
 }
 
-// Post hands ops over, up to 64 in one crossing. It takes one lock, allocates nothing, and does not wait for the NIC;
-// on a device made of software the transfer itself may run in it.
+// Post hands ops over, up to 64 in one crossing, and takes what is done by then in the same: a Poll that follows finds that here.
+// It takes two locks, allocates nothing, and does not wait for the NIC, or for who polls; on a device made of software the transfer itself
+// may run in it.
 func (d *domain) Post(ops []transport.Op) (n int, err error) {
+	look := d.poll.mu.TryLock() // else somebody looks anyway
 	d.post.mu.Lock()
-	defer d.post.mu.Unlock()
 	if d.closed.Load() {
-		return 0, transport.ErrClosed
+		err = transport.ErrClosed
+	} else {
+		n, err = d.postLocked(ops, look)
 	}
-	for n < len(ops) && err == nil {
-		var took int
-		took, err = d.postBatchLocked(ops[n:])
-		if took == 0 {
-			break
-		}
-		n += took
+	d.post.mu.Unlock()
+	if look {
+		d.poll.mu.Unlock()
 	}
 	runtime.KeepAlive(ops)
 	return n, err
 }
 
+// postLocked posts as much as there is room for. look says that the caller holds domain.poll, too.
+func (d *domain) postLocked(ops []transport.Op, look bool) (n int, err error) {
+	if len(ops) == 1 { // as most are, and those for which somebody waits
+		took, p, err := d.enterLocked(&ops[0], &d.post.ops[0])
+		if p != nil {
+			d.post.to[0] = p
+			d.crossLocked(1, look)
+		}
+		return took, err
+	}
+	for n < len(ops) && err == nil {
+		var took int
+		took, err = d.postBatchLocked(ops[n:], look)
+		if took == 0 {
+			break
+		}
+		n += took
+	}
+	return n, err
+}
+
 // postBatchLocked takes a beginning of ops: all it has room for, in one crossing at most.
-func (d *domain) postBatchLocked(ops []transport.Op) (took int, err error) {
+func (d *domain) postBatchLocked(ops []transport.Op, look bool) (took int, err error) {
 	batch := 0
 	for took < len(ops) && batch < ibv.Batch {
-		op := &ops[took]
-		bytes, wrong := check(op, &d.caps)
-		if wrong != nil {
-			err = wrong
-			break
-		}
-		p := d.pairOf(op.EP)
-		if p == nil {
-			err = errEndpoint
-			break
-		}
-		if p.full() {
+		k, p, wrong := d.enterLocked(&ops[took], &d.post.ops[batch])
+		if err = wrong; k == 0 {
 			break
 		}
 		took++
-		rec, number := p.next()
-		rec.note(op, bytes)
-		if p.state.Load() == pairEnded {
-			p.addGhost()
-			continue
+		if p != nil {
+			d.post.to[batch] = p
+			batch++
 		}
-		p.quiet++
-		rec.asked = rec.signaled || p.quiet >= p.limit/4
-		w := &d.post.ops[batch]
-		w.QP, w.ID = p.qp.Handle, uint64(p.slot)<<32|uint64(number)
-		fill(w, op)
-		if rec.asked {
-			w.Flags |= ibv.FlagSignaled
-			p.quiet = 0
-		}
-		p.add()
-		d.post.to[batch] = p
-		batch++
 	}
-	if batch > 0 && ibv.Post(d.post.ops[:batch]) > 0 {
-		d.refusedLocked(batch)
+	if batch > 0 {
+		d.crossLocked(batch, look)
 	}
 	return took, err
+}
+
+// enterLocked enters an operation in the ring of its pair, which it returns, and writes it to w for the device. It takes 0 operations
+// where there is no room, or something is wrong; of a pair that has ended it is taken, and no work of the device's.
+func (d *domain) enterLocked(op *transport.Op, w *ibv.Send) (took int, p *pair, err error) {
+	bytes, err := check(op, &d.caps)
+	if err != nil {
+		return 0, nil, err
+	}
+	if p = d.pairOf(op.EP); p == nil {
+		return 0, nil, errEndpoint
+	}
+	if p.full() {
+		return 0, nil, nil
+	}
+	rec, number := p.next()
+	rec.note(op, bytes)
+	if p.state.Load() == pairEnded {
+		p.addGhost()
+		return 1, nil, nil
+	}
+	p.quiet++
+	rec.asked = rec.signaled || p.quiet >= p.limit/4
+	w.QP, w.ID = p.qp.Handle, uint64(p.slot)<<32|uint64(number)
+	fill(w, op)
+	if rec.asked {
+		w.Flags |= ibv.FlagSignaled
+		p.quiet = 0
+	}
+	p.add()
+	return 1, p, nil
+}
+
+// crossLocked hands a batch to the device. If it may look for completions, and none are left from before, it takes those that there are:
+// they are digested by whoever polls next.
+func (d *domain) crossLocked(batch int, look bool) {
+	var refused int
+	if look && !d.poll.anyFresh() && !invariants.Sometimes(30) { // as where the NIC takes its time
+		var took int
+		refused, took = ibv.PostPoll(d.post.ops[:batch], &d.nic, d.poll.done[:])
+		d.poll.fresh = [2]int{0, took}
+	} else {
+		refused = ibv.Post(d.post.ops[:batch])
+	}
+	if refused > 0 {
+		d.refusedLocked(batch)
+	}
 }
 
 // note writes down what is to be known of an operation until it is reported.
@@ -148,17 +205,19 @@ func (r *record) note(op *transport.Op, bytes uint32) {
 	}
 }
 
+// flagsOf are the device's words for flags; FlagSignaled is not among them.
+var flagsOf = [8]uint8{
+	transport.FlagInline: ibv.FlagInline, transport.FlagInline | transport.FlagSignaled: ibv.FlagInline,
+	transport.FlagFence: ibv.FlagFence, transport.FlagFence | transport.FlagSignaled: ibv.FlagFence,
+	transport.FlagInline | transport.FlagFence:                          ibv.FlagInline | ibv.FlagFence,
+	transport.FlagInline | transport.FlagFence | transport.FlagSignaled: ibv.FlagInline | ibv.FlagFence,
+}
+
 // fill writes an operation in the device's words. Pieces of no bytes are left out: some devices take zero for 2 GiB.
 func fill(w *ibv.Send, op *transport.Op) {
 	w.RAddr, w.RKey, w.Imm = op.RAddr, key32(op.RKey), op.Imm
 	w.Arg0, w.Arg1 = op.Arg0, op.Arg1
-	w.Op, w.Flags, w.NSGE = opcodes[op.Kind], 0, 0
-	if op.Flags&transport.FlagInline != 0 {
-		w.Flags |= ibv.FlagInline
-	}
-	if op.Flags&transport.FlagFence != 0 {
-		w.Flags |= ibv.FlagFence
-	}
+	w.Op, w.Flags, w.NSGE = opcodes[op.Kind], flagsOf[op.Flags&7], 0
 	for i := range op.SGE[:op.NSGE] {
 		if s := &op.SGE[i]; s.Mem.Bytes > 0 {
 			w.SGE[w.NSGE] = ibv.SGE{Addr: s.Mem.Addr(), Bytes: uint32(s.Mem.Bytes), LKey: key32(s.LKey)}

@@ -116,13 +116,13 @@ func (d *domain) arm() (bool, error) {
 	if d.closed.Load() {
 		return true, nil
 	}
-	if len(d.poll.ready) == 0 && d.news.count.Load() == 0 {
+	if len(d.poll.ready) == 0 && !d.poll.anyFresh() && d.news.count.Load() == 0 {
 		if err := ibv.Arm(&d.nic); err != nil {
 			return false, fmt.Errorf("verbs: arm the completion queue: %w", err)
 		}
 		d.harvestLocked()
 	}
-	return len(d.poll.ready) > 0 || d.news.count.Load() > 0, nil
+	return len(d.poll.ready) > 0 || d.poll.anyFresh() || d.news.count.Load() > 0, nil
 }
 
 // sleep waits in Go's poller until take has got something.

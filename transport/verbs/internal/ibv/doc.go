@@ -16,7 +16,7 @@
 //
 // Post hands up to Batch operations for any queue pairs over in one crossing; the C side links those of each queue
 // pair into one chain and rings one doorbell per queue pair. Poll brings up to Batch completions back in one
-// crossing. A crossing allocates nothing: the C functions neither keep nor return pointers (noescape) and never
+// crossing, and PostPoll does both in one. A crossing allocates nothing: the C functions neither keep nor return pointers (noescape) and never
 // call Go (nocallback).
 //
 // # Invariants

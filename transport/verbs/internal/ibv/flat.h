@@ -60,7 +60,7 @@ struct flat_event {
 	uint32_t type, unused;
 };
 
-enum { FLAT_BATCH = 64 }; // the most that flat_post, flat_post_recv and flat_poll take at once
+enum { FLAT_BATCH = 64 }; // the most that flat_post, flat_post_recv and flat_poll take at once; so flat_post_poll
 
 int flat_load(char *why, int bytes);
 int flat_devices(char *names, int bytes);
@@ -78,6 +78,7 @@ int flat_qp_connect(uint64_t qp, const struct flat_path *path);
 int flat_qp_error(uint64_t qp);
 int flat_qp_destroy(uint64_t qp);
 int flat_post(struct flat_send *ops, int n);
+int flat_post_poll(struct flat_send *ops, int n, uint64_t cq, struct flat_done *out, int most, int *took);
 int flat_post_recv(uint64_t srq, struct flat_recv *bufs, int n);
 int flat_poll(uint64_t cq, struct flat_done *out, int most);
 int flat_arm(uint64_t cq);

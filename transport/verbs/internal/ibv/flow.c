@@ -17,6 +17,7 @@ enum { OP_COMPARE_SWAP = 5, OP_FETCH_ADD = 6 };
 
 static void fill(struct abi_send_wr *w, struct flat_send *op)
 {
+	op->error = 0;
 	w->wr_id = op->id;
 	w->next = NULL;
 	w->sg_list = (struct abi_sge *)op->sge;
@@ -35,17 +36,29 @@ static void fill(struct abi_send_wr *w, struct flat_send *op)
 	}
 }
 
-// flat_post posts up to FLAT_BATCH operations to any queue pairs: one chain for each queue pair, which keeps its
-// operations in order. It returns how many were refused, each with its error; a refused one is followed by no other
-// of its queue pair.
-int flat_post(struct flat_send *ops, int n)
+// post_chain hands a chain of operations of one queue pair over and returns how many were refused, each with its error.
+static int post_chain(struct abi_qp *qp, struct abi_send_wr *first, struct abi_send_wr *all, struct flat_send *ops)
+{
+	struct abi_send_wr *bad = NULL;
+	int refused = 0;
+	int rc = ((post_send_function)qp->context->ops[ABI_OP_POST_SEND])(qp, first, &bad);
+	if (rc == 0)
+		return 0;
+	for (; bad; bad = bad->next) {
+		ops[bad - all].error = rc < 0 ? -rc : rc;
+		refused++;
+	}
+	return refused;
+}
+
+// post_many makes one chain for each queue pair.
+static int post_many(struct flat_send *ops, int n)
 {
 	struct abi_send_wr w[FLAT_BATCH];
 	int first[FLAT_BATCH], last[FLAT_BATCH], chains = 0, latest = 0, refused = 0;
 
 	for (int i = 0; i < n; i++) {
 		fill(&w[i], &ops[i]);
-		ops[i].error = 0;
 		int k = latest;
 		if (chains == 0 || ops[first[k]].qp != ops[i].qp)
 			for (k = 0; k < chains && ops[first[k]].qp != ops[i].qp; k++)
@@ -57,17 +70,30 @@ int flat_post(struct flat_send *ops, int n)
 		last[k] = i;
 		latest = k;
 	}
-	for (int k = 0; k < chains; k++) {
-		struct abi_qp *qp = OBJECT(abi_qp, ops[first[k]].qp);
-		struct abi_send_wr *bad = NULL;
-		int rc = ((post_send_function)qp->context->ops[ABI_OP_POST_SEND])(qp, &w[first[k]], &bad);
-		if (rc == 0)
-			continue;
-		for (; bad; bad = bad->next) {
-			ops[bad - w].error = rc < 0 ? -rc : rc;
-			refused++;
-		}
-	}
+	for (int k = 0; k < chains; k++)
+		refused += post_chain(OBJECT(abi_qp, ops[first[k]].qp), &w[first[k]], w, ops);
+	return refused;
+}
+
+// flat_post posts up to FLAT_BATCH operations to any queue pairs: one chain for each queue pair, which keeps its
+// operations in order. It returns how many were refused, each with its error; a refused one is followed by no other
+// of its queue pair.
+int flat_post(struct flat_send *ops, int n)
+{
+	struct abi_send_wr one;
+
+	if (n != 1)
+		return post_many(ops, n);
+	fill(&one, ops);
+	return post_chain(OBJECT(abi_qp, ops->qp), &one, &one, ops);
+}
+
+// flat_post_poll is flat_post and then flat_poll, whose result it stores: a NIC that takes what is short at once has
+// its completion ready, and who looks for it need not come here a second time.
+int flat_post_poll(struct flat_send *ops, int n, uint64_t cq, struct flat_done *out, int most, int *took)
+{
+	int refused = flat_post(ops, n);
+	*took = flat_poll(cq, out, most);
 	return refused;
 }
 

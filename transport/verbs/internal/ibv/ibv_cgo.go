@@ -16,6 +16,7 @@ package ibv
 #cgo noescape flat_qp_create
 #cgo noescape flat_qp_connect
 #cgo noescape flat_post
+#cgo noescape flat_post_poll
 #cgo noescape flat_post_recv
 #cgo noescape flat_poll
 #cgo noescape flat_take_async
@@ -32,6 +33,7 @@ package ibv
 #cgo nocallback flat_qp_create
 #cgo nocallback flat_qp_connect
 #cgo nocallback flat_post
+#cgo nocallback flat_post_poll
 #cgo nocallback flat_post_recv
 #cgo nocallback flat_poll
 #cgo nocallback flat_take_async
@@ -149,6 +151,14 @@ func DestroyQP(handle uint64) error { return check(C.flat_qp_destroy(C.uint64_t(
 // have Error set, and no operation behind a refused one of the same queue pair was posted. It allocates nothing.
 func Post(ops []Send) (refused int) {
 	return int(C.flat_post((*C.struct_flat_send)(unsafe.Pointer(unsafe.SliceData(ops))), C.int(len(ops))))
+}
+
+// PostPoll is Post and then Poll, in one crossing. What is wrong with the polling the next Poll says.
+func PostPoll(ops []Send, n *NIC, out []Done) (refused, took int) {
+	var k C.int
+	refused = int(C.flat_post_poll((*C.struct_flat_send)(unsafe.Pointer(unsafe.SliceData(ops))), C.int(len(ops)), C.uint64_t(n.CQ),
+		(*C.struct_flat_done)(unsafe.Pointer(unsafe.SliceData(out))), C.int(min(len(out), Batch)), &k))
+	return refused, int(max(0, k))
 }
 
 // PostRecv adds up to Batch receive buffers and returns how many were taken.
