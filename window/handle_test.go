@@ -82,7 +82,7 @@ func TestContextEndsTheWaitOnly(t *testing.T) {
 			return err
 		}
 		ended := 0
-		for range 5 {
+		for i := 0; i < 5 || ended == 0; i++ { // with a jitter of 60 ms some wait of 1 ms ends early; if none ever does the world's limit ends this
 			dst := make([]int64, 100)
 			h, err := win.GetNB(1-w.Rank(), 0, dst)
 			if err != nil {
@@ -104,7 +104,6 @@ func TestContextEndsTheWaitOnly(t *testing.T) {
 			require.True(t, h.Done())
 			require.EqualValues(t, 99, dst[99])
 		}
-		require.Positive(t, ended, "with a jitter of 60 ms some wait of 1 ms ends early")
 		return win.Free(ctx)
 	})
 }
