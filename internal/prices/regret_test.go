@@ -35,7 +35,7 @@ func TestRegret(t *testing.T) {
 				p := Published(testMachine())
 				truth, best := map[selector.Protocol]float64{}, 1.0
 				for _, e := range p.Estimates(c.q) { // what the model says, or up to three times that, or half of it
-					truth[e.Protocol] = e.Seconds * (0.5 + 2.5*rng.Float64())
+					truth[e.Protocol] = p.Selector.Lasting(e.Protocol, c.q) * (0.5 + 2.5*rng.Float64())
 				}
 				for _, way := range waysOf(c.q) {
 					best = min(best, truth[way])
@@ -72,7 +72,7 @@ func playTransfers(p *Prices, q selector.Query, run, count int, truth map[select
 	for i := range count {
 		var last Run
 		if run > 0 {
-			_, last = h.FlushFollows(7, 32<<10)
+			_, _, last = h.FlushFollows(7, 32<<10)
 		}
 		way, trial, again := last.Again(l, 1, q)
 		if !again {

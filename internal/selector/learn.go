@@ -101,7 +101,7 @@ const (
 	settled    = 4    // choices of a kind before anything is
 	pause      = 4    // choices from one trial to the next
 	trials     = 4    // until what was noted is believed
-	hope       = 0.75 // of its estimate is what it is hoped to cost
+	hope       = 0.65 // of its estimate is what it is hoped to cost
 	againPause = 16   // choices from one trial of something that is believed to the next
 	often      = 16   // uses from which on a registration is not lost if it was a trial
 	doubtPause = 16   // choices from one trial of what seems far off by an estimate alone to the next
@@ -110,8 +110,10 @@ const (
 	noteEach   = 8
 	young      = 16 // choices of a kind that are short
 
-	// What all trials of one protocol may cost beyond the cheapest, in transfers by that: so much at first, and so many times the root of
-	// the transfers so far. The three of them take 4 % of 1000 transfers at most, 1 % of 10000, and 0.1 % of a million, beside what is a surprise once.
+	// What all trials of one protocol may cost beyond the cheapest, in transfers by that: so many times the transfers so far, and of many so much and
+	// so many times their root. The three of them take 3 % of 100 transfers at most, 4 % of 1000, 1 % of 10000, and 0.1 % of a million, beside what is a
+	// surprise once.
+	early = 0.01
 	stake = 4
 	share = 0.3
 )
@@ -210,27 +212,26 @@ func pick(prices *[arms]price, best int, n uint32, made, each float64) int {
 	if !mayTry(n) {
 		return best
 	}
-	least, may := prices[best].seconds, stake+share*math.Sqrt(made)
+	least, may := prices[best].seconds, min(early*made, stake+share*math.Sqrt(made))
+	tried := best
 	for i, p := range prices {
 		if i == best || math.IsInf(p.seconds, 1) || p.spent+p.regret(least, each) > may {
 			continue
 		}
 		turn := n%againPause == uint32(i)*pause
-		switch {
-		case p.noted == 0 && p.seconds*hope < least, 0 < p.noted && p.noted < trials, p.noted >= trials && turn:
-			return i
-		case p.noted == 0 && n > doubtPause && n%doubtPause == 0 && p.seconds*doubt < least:
-			return i
+		hoped := p.noted == 0 && (p.seconds*hope < least || n > doubtPause && n%doubtPause == 0 && p.seconds*doubt < least)
+		if (hoped || 0 < p.noted && p.noted < trials || p.noted >= trials && turn) && (tried == best || p.seconds < prices[tried].seconds) {
+			tried = i
 		}
 	}
-	return best
+	return tried
 }
 
 // regret is by how much a trial of so many transfers is dearer than the cheapest, in transfers by that. What was noted only a few times
 // may have been noted in bad moments, the first of something more than that, so that only half of it is believed.
 func (p *price) regret(least, each float64) float64 {
 	seconds := p.seconds
-	if 0 < p.noted && p.noted < trials {
+	if p.noted == 1 {
 		seconds /= 2
 	}
 	return each * max(0, seconds/least-1)
@@ -291,9 +292,24 @@ func (a *arm) trialed() float64 { return float64(math.Float32frombits(a.spent.Lo
 // estimated computes an arm's estimate.
 func (a *arm) estimated(p Protocol, q Query, s *Selector) uint32 {
 	q.Covered, q.Moves = p == Direct, 0
-	e := math.Float32bits(float32(s.Cost(p, q)))
+	e := math.Float32bits(float32(s.Lasting(p, q)))
 	a.estimate.Store(e)
 	return e
+}
+
+// Lasting estimates what each of many such transfers takes, the flush behind them included, which is what Learned is told: of puts that nobody waits
+// for it is no less than what is left of one that is waited for when the copy that comes first, and the way there, are behind the transfers before it.
+func (s *Selector) Lasting(p Protocol, q Query) float64 {
+	c := s.Cost(p, q)
+	if q.Get || q.Waited || math.IsInf(c, 1) {
+		return c
+	}
+	q.Waited = true
+	hidden := 0.0
+	if p == Bounce || p == Pipe || p == Hybrid {
+		hidden = s.m.Model.CopyTime(float64(q.Bytes-s.Later(p, q))) + s.m.Model.Latency
+	}
+	return max(c, s.Cost(p, q)-hidden)
 }
 
 // moving returns by how much longer a transfer by the protocol takes if firehoses have to move first, as far as is estimated: copies hide
