@@ -230,6 +230,16 @@ func (e *Chooser) Used(get bool, addr uint64, bytes int) (frequent bool) {
 	return (get || bytes > e.c.Limits.Inline) && e.used(e.side(get), addr, bytes)
 }
 
+// UsedOf is Used by a put, for who asks about one use of so many only: it counts for all of them, but a buffer that is used once is not frequent.
+func (e *Chooser) UsedOf(of int, addr uint64, bytes int) (frequent bool) {
+	s := e.side(false)
+	if e.table == nil || bytes > e.c.Limits.Slot || bytes <= e.c.Limits.Inline || bytes < s.n.least {
+		return false
+	}
+	n := s.n.of(bytes)
+	return n != never && e.table.Use(addr, max(min(n, 2), n/uint32(of)))
+}
+
 // UsedSent is Used for the payload of a message.
 func (e *Chooser) UsedSent(addr uint64, bytes int) (frequent bool) {
 	return bytes > e.c.Limits.Inline && e.used(&e.sides[sends], addr, bytes)

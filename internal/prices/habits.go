@@ -22,6 +22,7 @@ type Habits struct {
 	sites    eager.Sites                   // of large puts, where there is no chooser
 	run      Run
 	last     like // put that was asked about and that no flush is thought to follow
+	once     once // puts that a flush follows, of buffers that are not frequent
 
 	past atomic.Uint64 // small transfers of registered memory that nobody was asked about
 }
@@ -30,6 +31,12 @@ type Habits struct {
 type like struct {
 	site  uint64
 	bytes int
+}
+
+// once is puts of one call site and length whose buffers are not used often, or not yet.
+type once struct {
+	like
+	unasked int // how many more go through slots without being asked about
 }
 
 // Run is puts of one kind to one rank that no flush has followed yet. A put that returns early costs its flush the more, so what
@@ -172,8 +179,9 @@ func (h *Habits) await(flush bool) {
 }
 
 // FlushFollows predicts whether a flush follows a put of so many bytes for which nobody waits, by its call site: any number that tells those
-// apart. It also returns the run of puts that the last one belongs to.
-func (h *Habits) FlushFollows(site uint64, bytes int) (flushed bool, r Run) {
+// apart. It also returns the run of puts that the last one belongs to; slotted says that its like went through slots, waited for, and that this one
+// may do so unasked.
+func (h *Habits) FlushFollows(site uint64, bytes int) (flushed, slotted bool, r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -185,13 +193,17 @@ func (h *Habits) FlushFollows(site uint64, bytes int) (flushed bool, r Run) {
 		h.await(true)
 	}
 	h.last = like{}
-	if !flushed {
+	switch {
+	case !flushed:
 		h.last = like{site, bytes}
+	case h.once.unasked > 0 && h.once.like == like{site, bytes}:
+		h.once.unasked--
+		slotted = true
 	}
-	return flushed, h.run
+	return flushed, slotted, h.run
 }
 
-// AskedOf is of how many puts of a run one is asked about. It is a prime: programs make other numbers of them before a flush, so
+// AskedOf is of how many puts of a run one is asked about, and of how many of one call site from buffers that are not used often. It is a prime: programs make other numbers of them before a flush, so
 // that each of their buffers is asked about at times, whose uses would be forgotten else.
 const AskedOf = 7
 
@@ -245,11 +257,24 @@ func (h *Habits) Past() {
 	h.past.Add(1)
 }
 
-// Frequent counts a use of memory by a put whose completion is waited for, and reports whether it is to go past the slots.
-func (h *Habits) Frequent(user mem.Range) bool {
+// Frequent counts a use of memory by a put whose completion is waited for, and reports whether it is to go past the slots. Where it is not, those that
+// follow from the same call site, with as many bytes, go through slots unasked but for one in AskedOf, whose use counts for them: out of the cold to
+// count a use is a tenth of what 32 KiB take.
+func (h *Habits) Frequent(site uint64, user mem.Range) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.chooser != nil && h.chooser.Used(false, user.Addr(), user.Bytes)
+	if h.chooser == nil {
+		return false
+	}
+	of, this := 1, like{site, user.Bytes}
+	if h.once.like == this {
+		of = AskedOf
+	}
+	if h.chooser.UsedOf(of, user.Addr(), user.Bytes) {
+		return true
+	}
+	h.once = once{this, AskedOf - 1}
+	return false
 }
 
 // Flush notes a flush of a rank: a put that it follows at once was one to wait for. It returns the run that ends.

@@ -136,7 +136,7 @@ func TestAgain(t *testing.T) {
 	var h Habits
 	h.Begin(chooserOf(t))
 	h.Put(p.Learned(Far), trial, 1, time.Second)
-	_, last := h.FlushFollows(0, 32<<10)
+	_, _, last := h.FlushFollows(0, 32<<10)
 	same, t1, again := last.Again(p.Learned(Far), 1, q)
 	require.True(t, again)
 	require.Equal(t, first, same)
@@ -157,8 +157,8 @@ func TestHabitsBeforeCosts(t *testing.T) {
 	user := mem.Of(make([]byte, 8192))
 	for range 100 {
 		require.False(t, h.Bypasses(false, true, user, 0))
-		require.False(t, h.Frequent(user))
-		follows, r := h.FlushFollows(0, 32<<10)
+		require.False(t, h.Frequent(0, user))
+		follows, _, r := h.FlushFollows(0, 32<<10)
 		require.False(t, follows)
 		require.Zero(t, r)
 		h.Other()
@@ -187,12 +187,12 @@ func TestFlushFollowsWithoutCosts(t *testing.T) {
 		var h Habits
 		h.Begin(c)
 		for i := range 10 {
-			follows, _ := h.FlushFollows(0, 32<<10)
+			follows, _, _ := h.FlushFollows(0, 32<<10)
 			require.Equal(t, i > 0, follows, "put %d", i)
 			h.Flush(1)
 		}
 		for i := range 10 {
-			follows, _ := h.FlushFollows(1, 32<<10)
+			follows, _, _ := h.FlushFollows(1, 32<<10)
 			require.False(t, follows, "put %d", i)
 			h.Other()
 		}
@@ -359,7 +359,7 @@ func TestAlike(t *testing.T) {
 		require.False(t, alike(l, 1, 5, bytes), "the run is over")
 
 		for range 50 { // two puts, and a flush behind the second only
-			follows, _ := h.FlushFollows(5, bytes)
+			follows, _, _ := h.FlushFollows(5, bytes)
 			require.False(t, follows, "what is like it counts as from the same call site")
 			h.Put(l, bounced, 1, 0)
 			require.True(t, alike(l, 1, 5, bytes))
@@ -370,7 +370,7 @@ func TestAlike(t *testing.T) {
 			h.FlushFollows(5, bytes)
 			h.Flush(1)
 		}
-		follows, _ := h.FlushFollows(5, bytes)
+		follows, _, _ := h.FlushFollows(5, bytes)
 		require.True(t, follows)
 		h.Put(l, bounced, 1, 0)
 		require.False(t, alike(l, 1, 5, bytes), "who waits is asked")
@@ -400,6 +400,55 @@ func TestAlikeFromWhereItLies(t *testing.T) {
 	}
 	_, _, yes = h.Alike(l, 1, 5, bytes, true)
 	require.False(t, yes, "it is asked about again")
+}
+
+// TestUnasked: puts from one call site, each with its flush, of buffers that are used once go through slots unasked but for one in some; one that is used
+// again and again is found out all the same, after about as many uses.
+func TestUnasked(t *testing.T) {
+	const bytes = 16 * kib
+	all := make([]byte, 4096*bytes)
+	put := func(h *Habits, site uint64, user mem.Range) (asked, past bool) {
+		follows, slotted, _ := h.FlushFollows(site, user.Bytes)
+		if follows && !slotted {
+			asked, past = true, h.Frequent(site, user)
+		}
+		h.Flush(1)
+		return asked, past
+	}
+	var h Habits
+	h.Begin(chooserOf(t))
+	asked := 0
+	for i := range 4096 {
+		yes, past := put(&h, 1, mem.Of(all[i*bytes:][:bytes]))
+		require.False(t, past)
+		if yes {
+			asked++
+		}
+	}
+	require.InDelta(t, 4096/AskedOf, asked, 2)
+	s, _ := h.Stats()
+	require.Equal(t, asked, s.Buffers)
+	yes, _ := put(&h, 1, mem.Of(all[:bytes-8]))
+	require.True(t, yes, "another size")
+	put(&h, 2, mem.Of(all[:bytes]))
+	put(&h, 2, mem.Of(all[:bytes]))
+	yes, _ = put(&h, 2, mem.Of(all[:bytes]))
+	require.False(t, yes)
+	yes, _ = put(&h, 1, mem.Of(all[:bytes]))
+	require.True(t, yes, "another call site")
+
+	threshold, ok := chooserOf(t).Threshold(false, bytes)
+	require.True(t, ok)
+	for _, buffers := range []int{1, 4, 6} {
+		var h Habits
+		h.Begin(chooserOf(t))
+		uses, past := 0, false
+		for ; !past; uses++ {
+			require.Less(t, uses, buffers*(threshold+2*AskedOf), "%d buffers", buffers)
+			_, past = put(&h, 1, mem.Of(all[uses%buffers*bytes:][:bytes]))
+		}
+		require.GreaterOrEqual(t, uses, buffers*min(threshold, AskedOf), "%d buffers", buffers)
+	}
 }
 
 // TestPays: of what small transfers past the slots save nothing is known before somebody has measured; then it goes by their size.

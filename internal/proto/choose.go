@@ -176,24 +176,25 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 	var site callsite.Stack
 	callsite.Here(&site, framesBelow)
 	at := site.Hash()
-	hot := !large && reg.Hot(user, t.rights())
-	if !large {
-		if p, ok := n.alike(t, at, user.Bytes, hot); ok {
+	if !large && n.small.habits.Awaiting() { // else there is none that it could be like
+		if p, ok := n.alike(t, at, user.Bytes, reg.Hot(user, t.rights())); ok {
 			return p
 		}
 	}
 	var last prices.Run
 	if !waited {
-		var follows bool
-		follows, last = n.small.habits.FlushFollows(at, user.Bytes)
+		var follows, slotted bool
+		follows, slotted, last = n.small.habits.FlushFollows(at, user.Bytes)
 		switch q.Waited = q.Waited || follows; {
 		case !follows:
+		case slotted && !large:
+			return selector.Bounce
 		case large && stands == 1: // of what is waited for something else may be sure
 			kind = prices.PutWaited
 			if sure, stands = n.unasked(t, covered, kind, user.Bytes); sure {
 				return selector.Direct
 			}
-		case hot && n.small.habits.Pays(false, user.Bytes), !large && n.small.habits.Frequent(user):
+		case !large && (reg.Hot(user, t.rights()) && n.small.habits.Pays(false, user.Bytes) || n.small.habits.Frequent(at, user)):
 			t.path = PathBypass
 			return selector.Direct
 		case !large:

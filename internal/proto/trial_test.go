@@ -182,7 +182,7 @@ func TestShortTrialEnds(t *testing.T) {
 		src := filled(bytes)
 		begun = time.Now()
 		require.NoError(t, e.Put(to, 0, src))
-		_, last := n.small.habits.FlushFollows(0, 32<<10)
+		_, _, last := n.small.habits.FlushFollows(0, 32<<10)
 		_, _, again := last.Again(n.learned(to), to.Rank, selector.Query{Bytes: bytes, Uses: 1})
 		require.Equal(t, i < selector.ShortTrial-1, again, "put %d", i)
 	}
