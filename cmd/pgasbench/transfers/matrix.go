@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 
 	"gopgas/cmd/pgasbench/figures"
@@ -68,9 +67,9 @@ func matrix(ctx context.Context, o *figures.Options) (*figures.Result, error) {
 			"a policy that cannot carry a size leaves it to bounce slots: direct and pipes take them all",
 		},
 	}}
-	for rep := range o.Reps {
+	for m.rep = range o.Reps {
 		for _, nic := range matrixNICs {
-			say(o, "%s, repeat %d of %d", nic, rep+1, o.Reps)
+			say(o, "%s, repeat %d of %d", nic, m.rep+1, o.Reps)
 			if err := m.nic(nic); err != nil {
 				return nil, fmt.Errorf("%s: %w", nic, err)
 			}
@@ -90,6 +89,7 @@ type matrixRun struct {
 	ctx   context.Context
 	o     *figures.Options
 	sizes []int
+	rep   int                  // who comes first differs by it: of the largest fresh buffers there is but one turn
 	cells map[cell][][]float64 // seconds of operations, by policy
 	res   *figures.Result
 }
@@ -156,7 +156,7 @@ func (m *matrixRun) cell(benches []*bench, libs []*window.Window[byte], c cell) 
 			bufs[i] = append(bufs[i], b)
 		}
 	}
-	runtime.GC()
+	debug.FreeOSMemory() // what earlier cells used is not given back while others are measured
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	all := m.cells[c]
 	if all == nil {
@@ -175,7 +175,7 @@ func (m *matrixRun) cell(benches []*bench, libs []*window.Window[byte], c cell) 
 	for round := range rounds {
 		for k := 0; k < count; k += turn {
 			for j := range benches {
-				i := paired.Turn(len(benches), round+k/turn, j)
+				i := paired.Turn(len(benches), m.rep+round+k/turn, j)
 				ts, err := benches[i].turn(c.op, bufs[i][k:min(k+turn, count)], warm, batch)
 				if err != nil {
 					return fmt.Errorf("%s: %w", benches[i].name, err)
