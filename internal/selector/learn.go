@@ -298,16 +298,17 @@ func (a *arm) estimated(p Protocol, q Query, s *Selector) uint32 {
 }
 
 // Lasting estimates what each of many such transfers takes, the flush behind them included, which is what Learned is told: of puts that nobody waits
-// for it is no less than what is left of one that is waited for when the copy that comes first, and the way there, are behind the transfers before it.
+// for it is no less than what one takes that is waited for, but for what is behind the transfers before it: the way there and, unless the NIC is a program,
+// which needs the same cores and caches, the copy that comes first.
 func (s *Selector) Lasting(p Protocol, q Query) float64 {
 	c := s.Cost(p, q)
 	if q.Get || q.Waited || math.IsInf(c, 1) {
 		return c
 	}
 	q.Waited = true
-	hidden := 0.0
-	if p == Bounce || p == Pipe || p == Hybrid {
-		hidden = s.m.Model.CopyTime(float64(q.Bytes-s.Later(p, q))) + s.m.Model.Latency
+	hidden := s.m.Model.Latency
+	if !s.m.Caps.Busy && (p == Bounce || p == Pipe || p == Hybrid) {
+		hidden += s.m.Model.CopyTime(float64(q.Bytes - s.Later(p, q)))
 	}
 	return max(c, s.Cost(p, q)-hidden)
 }

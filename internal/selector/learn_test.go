@@ -1,6 +1,7 @@
 package selector
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -97,6 +98,35 @@ func TestFirstBadMoment(t *testing.T) {
 				l.Made(trial, run-1)
 			}
 			require.Less(t, wrong, 16, "%+v, %d at once: %v is the cheapest", q, run, best)
+		}
+	}
+}
+
+// TestLasting: what puts take that nobody waits for is what is noted of them, so that no way seems cheap for what its flush waits for: where the NIC is a
+// program no less than what a put takes that is waited for, but for its way there.
+func TestLasting(t *testing.T) {
+	m := cluster()
+	for _, m.Caps.Busy = range []bool{false, true} {
+		s := m.Selector(0)
+		for _, p := range []Protocol{Bounce, Pipe, Register, Direct} {
+			for n := 1 << 10; n <= 16<<20; n *= 4 {
+				q := Query{Bytes: n, Uses: 1, Covered: p == Direct}
+				w := q
+				w.Waited = true
+				least, most := s.Cost(p, q), s.Cost(p, w)
+				if math.IsInf(least, 1) {
+					continue
+				}
+				got := s.Lasting(p, q)
+				require.GreaterOrEqual(t, got, least, "%v of %d", p, n)
+				require.LessOrEqual(t, got, max(least, most), "%v of %d", p, n)
+				if m.Caps.Busy || p == Register || p == Direct {
+					require.GreaterOrEqual(t, got, most-m.Model.Latency, "%v of %d", p, n)
+				}
+				require.Equal(t, most, s.Lasting(p, w))
+				q.Get = true
+				require.Equal(t, s.Cost(p, q), s.Lasting(p, q))
+			}
 		}
 	}
 }
