@@ -14,8 +14,11 @@ type Elem struct {
 }
 
 // ElemOf describes T.
-func ElemOf[T any]() Elem {
-	t := reflect.TypeFor[T]()
+func ElemOf[T any]() Elem { return ElemFor((*T)(nil)) }
+
+// ElemFor describes the type that of points to.
+func ElemFor(of any) Elem {
+	t := reflect.TypeOf(of).Elem()
 	return Elem{Kind: t.Kind(), Bytes: int(t.Size())}
 }
 
@@ -52,13 +55,15 @@ func (t Elem) Code() int {
 const composite = 1 << 15
 
 // TypeCode tells element types apart, in 16 bits: those of one number by Elem.Code, whatever their name, others by a hash of their name and size.
-func TypeCode[T any]() int {
-	t := reflect.TypeFor[T]()
+func TypeCode[T any]() int { return typeCode((*T)(nil)) }
+
+func typeCode(of any) int {
+	t := reflect.TypeOf(of).Elem()
 	if t.Kind() == reflect.Struct || t.Kind() == reflect.Array {
 		const mul = 0x9e3779b97f4a7c15
 		return composite | int((xxhash.Sum64String(t.String())+uint64(t.Size()))*mul>>49)
 	}
-	return ElemOf[T]().Code()
+	return ElemFor(of).Code()
 }
 
 // NameOf is the name of the type that has the code. Of a struct or an array there is no more than the code itself.
