@@ -58,7 +58,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 		return err
 	}
 	dst, src = t.races.PlainRange(dst), t.races.PlainRange(src)
-	r := reduction{c: c, what: callOf(name, elem.Code(), int(op), n), elem: elem, exact: elem.Check(And) == nil, op: op, root: root, want: want}
+	r := reduction{c: c, what: callOf(name, elem.Code(), int(op), n), elem: elem, exact: elem.Exact(), op: op, root: root, want: want}
 	if c.slim(src.Bytes) {
 		return c.End(r.slips(ctx, dst, src))
 	}

@@ -25,6 +25,9 @@ func ElemFor(of any) Elem {
 // Word64 describes the words that flags, locks and counters are made of.
 func Word64() Elem { return Elem{reflect.Uint64, 8} }
 
+// Exact reports whether elements of a type that has arithmetic combine to the same bits in any order: integers do.
+func (t Elem) Exact() bool { return t.Kind != reflect.Float32 && t.Kind != reflect.Float64 }
+
 // Check returns an error unless op is defined for the type.
 func (t Elem) Check(op Op) error {
 	isInt := t.Kind >= reflect.Int && t.Kind <= reflect.Uintptr
