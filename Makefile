@@ -1,4 +1,4 @@
-export GOFLAGS := $(shell go env GOFLAGS) -gcflags=all=-dwarf=false '-toolexec=env GOGC=400'# a third less to compile: no debuggers' data, which but one test needs and asks for, and less garbage collected
+export GOFLAGS := $(shell go env GOFLAGS) -gcflags=all=-dwarf=false '-toolexec=env GOGC=off GOMEMLIMIT=1GiB'# a third less to compile: no debuggers' data, which but one test needs and asks for, and garbage collected only where a compiler holds a GiB
 TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business

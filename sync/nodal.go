@@ -3,7 +3,6 @@ package pgsync
 import (
 	"context"
 
-	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 )
 
@@ -11,12 +10,12 @@ import (
 // member has one stretch of the elements in its outbox, and in the next one it reads another stretch from all that have some of it.
 
 // nodal combines within the nodes and between them, and spreads the result in the nodes.
-func (r *reduction[T]) nodal(ctx context.Context, dst, src []T) error {
-	t, n := r.c.t, len(src)
+func (r *reduction) nodal(ctx context.Context, dst, src mem.Range) error {
+	t, n := r.c.t, src.Bytes/r.elem.Bytes
 	place := places(t.shape.Nodes)
 	home := len(t.shape.Nodes[t.shape.Mine])
 	lo, hi := segment(n, home, place[t.me].at)
-	share := make([]T, hi-lo)
+	share := r.room(hi - lo)
 	if err := r.show(ctx, src); err != nil {
 		return err
 	}
@@ -35,13 +34,13 @@ func (r *reduction[T]) nodal(ctx context.Context, dst, src []T) error {
 }
 
 // result makes share this member's share of what its node needs of the result, from element lo of n on. All have shown their elements.
-func (r *reduction[T]) result(ctx context.Context, share []T, lo, n int, place []place) error {
+func (r *reduction) result(ctx context.Context, share mem.Range, lo, n int, place []place) error {
 	c, t := r.c, r.c.t
-	hi := lo + len(share)
+	hi := lo + share.Bytes/r.elem.Bytes
 	a, b := segment(n, len(t.ranks), t.me) // what this member combines for all nodes
-	part := make([]T, b-a)
+	part := r.room(b - a)
 	var err error
-	if exact[T]() {
+	if r.exact {
 		if err := r.combine(share, lo, t.shape.Nodes[t.shape.Mine]); err != nil {
 			return err
 		}
@@ -65,33 +64,33 @@ func (r *reduction[T]) result(ctx context.Context, share []T, lo, n int, place [
 }
 
 // show has others see elements, in a turn.
-func (r *reduction[T]) show(ctx context.Context, elements []T) error {
-	r.c.Write(0, mem.Of(elements))
+func (r *reduction) show(ctx context.Context, elements mem.Range) error {
+	r.c.Write(0, elements)
 	return r.c.turn(ctx, r.what, r.root, visitor{})
 }
 
 // between combines the elements [lo, hi) of what the nodes have, each in the outboxes of its members, into sum.
-func (r *reduction[T]) between(sum []T, lo, hi, n int, place []place) error {
+func (r *reduction) between(sum mem.Range, lo, hi, n int, place []place) error {
 	nodes := r.c.t.shape.Nodes
-	rows := make([]T, len(nodes)*(hi-lo))
+	rows := r.room(len(nodes) * (hi - lo))
 	err := r.pull(rows, lo, hi, func(m int) (lo, hi int) {
 		return segment(n, len(nodes[place[m].node]), place[m].at)
 	}, func(m int) int { return place[m].node * (hi - lo) })
 	if err != nil || hi == lo {
 		return err
 	}
-	copy(sum, rows)
+	copy(sum.Data(), rows.Data())
 	for i := 1; i < len(nodes); i++ {
-		atom.Fold(r.op, sum, rows[i*(hi-lo):(i+1)*(hi-lo)])
+		r.fold(sum, rows.Slice(i*sum.Bytes, sum.Bytes))
 	}
 	return nil
 }
 
 // pull reads the elements [lo, hi) from the outboxes of all that have some of them; of says which a member has. What comes from a member goes to
 // dst, from element row of it on.
-func (r *reduction[T]) pull(dst []T, lo, hi int, of func(m int) (lo, hi int), row func(m int) int) error {
-	width := mem.SizeOf[T]()
-	return r.c.ReadAll(mem.Of(dst), func(m int) (from, to, bytes int) {
+func (r *reduction) pull(dst mem.Range, lo, hi int, of func(m int) (lo, hi int), row func(m int) int) error {
+	width := r.elem.Bytes
+	return r.c.ReadAll(dst, func(m int) (from, to, bytes int) {
 		a, b := of(m)
 		begin, end := max(a, lo), min(b, hi)
 		if begin >= end {

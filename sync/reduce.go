@@ -45,51 +45,55 @@ func (t *Team) CheckReduction(name string, kind atom.Elem, op Op, dst, src int, 
 }
 
 func reduce[T Number](ctx context.Context, t *Team, name string, dst, src []T, op Op, root int) error {
-	want := root == everyone || root == t.me
-	if err := t.CheckReduction(name, atom.ElemOf[T](), op, len(dst), len(src), want); err != nil {
+	return t.reduce(ctx, name, atom.ElemOf[T](), mem.Of(dst), mem.Of(src), op, root)
+}
+
+func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src mem.Range, op Op, root int) error {
+	want, n := root == everyone || root == t.me, src.Bytes/elem.Bytes
+	if err := t.CheckReduction(name, elem, op, dst.Bytes/elem.Bytes, n, want); err != nil {
 		return t.Refuse(ctx, name, err)
 	}
 	c, err := t.begin(ctx, name)
 	if err != nil {
 		return err
 	}
-	dst, src = plain(t, dst), plain(t, src)
-	r := reduction[T]{c: c, what: callOf(name, atom.ElemOf[T]().Code(), int(op), len(src)), op: op, root: root, want: want}
-	if c.slim(len(src) * mem.SizeOf[T]()) {
+	dst, src = t.races.PlainRange(dst), t.races.PlainRange(src)
+	r := reduction{c: c, what: callOf(name, elem.Code(), int(op), n), elem: elem, exact: elem.Exact(), op: op, root: root, want: want}
+	if c.slim(src.Bytes) {
 		return c.End(r.slips(ctx, dst, src))
 	}
-	how := choose(t.query(name, len(src)*mem.SizeOf[T](), exact[T]()))
+	how := choose(t.query(name, src.Bytes, r.exact))
 	switch how {
 	case gathered:
 		return c.End(r.gathered(ctx, dst, src))
 	case doubled:
-		return c.End(c.combine(ctx, r.what, root, mem.Of(dst), mem.Of(src), r.fold))
+		return c.End(c.combine(ctx, r.what, root, dst, src, r.fold))
 	}
-	if err := c.widen(ctx, r.what, len(src)*mem.SizeOf[T]()); err != nil {
+	if err := c.widen(ctx, r.what, src.Bytes); err != nil {
 		return c.End(err)
 	}
-	return c.End(rounds(len(src), mem.SizeOf[T](), c.Payload(), func(lo, hi int) error {
-		var part []T
+	return c.End(rounds(n, elem.Bytes, c.Payload(), func(lo, hi int) error {
+		lo, bytes := lo*elem.Bytes, (hi-lo)*elem.Bytes
+		var part mem.Range
 		if want {
-			part = dst[lo:hi]
+			part = dst.Slice(lo, bytes)
 		}
 		switch how {
 		case segmented:
-			return r.segmented(ctx, part, src[lo:hi])
+			return r.segmented(ctx, part, src.Slice(lo, bytes))
 		case nodal:
-			return r.nodal(ctx, part, src[lo:hi])
+			return r.nodal(ctx, part, src.Slice(lo, bytes))
 		}
-		return r.direct(ctx, part, src[lo:hi])
+		return r.direct(ctx, part, src.Slice(lo, bytes))
 	}))
 }
 
-// exact reports whether elements combine to the same bits in any order: integers do, whose quotients have no fraction.
-func exact[T Number]() bool { return T(1)/T(2) == 0 }
-
-// reduction is a Reduce or AllReduce while it goes on.
-type reduction[T Number] struct {
+// reduction is a Reduce or AllReduce while it goes on. It knows elements by what describes them, so that it is compiled once for all types.
+type reduction struct {
 	c      *turns
 	what   call
+	elem   atom.Elem
+	exact  bool // elements combine to the same bits in any order: integers do
 	op     Op
 	root   int
 	want   bool   // the result here
@@ -97,17 +101,21 @@ type reduction[T Number] struct {
 }
 
 // fold combines from into another range.
-func (r *reduction[T]) fold(into, from mem.Range) {
-	atom.Fold(r.op, mem.Slice[T](into), mem.Slice[T](from))
+func (r *reduction) fold(into, from mem.Range) { atom.FoldRange(r.op, r.elem, into, from) }
+
+// room is memory for n elements.
+func (r *reduction) room(n int) mem.Range {
+	bytes := n * r.elem.Bytes
+	return mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
 }
 
 // slips has every member hand its elements to all others.
-func (r *reduction[T]) slips(ctx context.Context, dst, src []T) error {
-	c, mine := r.c, mem.Of(src)
-	if err := c.hand(ctx, r.what, r.root, mine, mine.Bytes, 0); err != nil || !r.want {
+func (r *reduction) slips(ctx context.Context, dst, src mem.Range) error {
+	c := r.c
+	if err := c.hand(ctx, r.what, r.root, src, src.Bytes, 0); err != nil || !r.want {
 		return err
 	}
-	sum, theirs := mem.Of(c.t.slip.sum[:]).Slice(0, mine.Bytes), mem.Of(c.t.slip.theirs[:]).Slice(0, mine.Bytes)
+	sum, theirs := mem.Of(c.t.slip.sum[:]).Slice(0, src.Bytes), mem.Of(c.t.slip.theirs[:]).Slice(0, src.Bytes)
 	for m := range c.t.ranks {
 		from, into := src, theirs
 		if m == 0 {
@@ -117,35 +125,34 @@ func (r *reduction[T]) slips(ctx context.Context, dst, src []T) error {
 			if err := c.Slip(m, into); err != nil {
 				return err
 			}
-			from = mem.Slice[T](into)
+			from = into
 		}
 		if m == 0 {
-			copy(mem.Slice[T](sum), from)
+			copy(sum.Data(), from.Data())
 		} else {
-			atom.Fold(r.op, mem.Slice[T](sum), from)
+			r.fold(sum, from)
 		}
 	}
-	copy(dst, mem.Slice[T](sum)) // may be src
+	copy(dst.Data(), sum.Data()) // may be src
 	return nil
 }
 
 // gathered has every member get all members' elements and combine them.
-func (r *reduction[T]) gathered(ctx context.Context, dst, src []T) error {
-	n := len(src)
-	all := make([]T, n*r.c.t.Size())
-	if err := r.c.gather(ctx, r.what, everyone, mem.Of(src).Data(), mem.Of(all).Data()); err != nil {
+func (r *reduction) gathered(ctx context.Context, dst, src mem.Range) error {
+	all := r.room(src.Bytes / r.elem.Bytes * r.c.t.Size())
+	if err := r.c.gather(ctx, r.what, everyone, src.Data(), all.Data()); err != nil {
 		return err
 	}
-	copy(dst, all[:n])
+	copy(dst.Data(), all.Slice(0, src.Bytes).Data())
 	for m := 1; m < r.c.t.Size(); m++ {
-		atom.Fold(r.op, dst, all[m*n:(m+1)*n])
+		r.fold(dst, all.Slice(m*src.Bytes, src.Bytes))
 	}
 	return nil
 }
 
 // direct has whoever wants the result read everybody's elements and combine them.
-func (r *reduction[T]) direct(ctx context.Context, dst, src []T) error {
-	r.c.Write(0, mem.Of(src))
+func (r *reduction) direct(ctx context.Context, dst, src mem.Range) error {
+	r.c.Write(0, src)
 	if err := r.c.turn(ctx, r.what, r.root, visitor{}); err != nil || !r.want {
 		return err
 	}
@@ -153,22 +160,21 @@ func (r *reduction[T]) direct(ctx context.Context, dst, src []T) error {
 }
 
 // segmented has each member combine a part, and whoever wants the result read the parts.
-func (r *reduction[T]) segmented(ctx context.Context, dst, src []T) error {
-	c, n, width := r.c, r.c.t.Size(), mem.SizeOf[T]()
-	c.Write(0, mem.Of(src))
+func (r *reduction) segmented(ctx context.Context, dst, src mem.Range) error {
+	c, n, width := r.c, r.c.t.Size(), r.elem.Bytes
+	c.Write(0, src)
 	if err := c.turn(ctx, r.what, r.root, visitor{}); err != nil {
 		return err
 	}
-	lo, hi := segment(len(src), n, c.t.me)
-	sum := mem.Slice[T](c.Box(0, (hi-lo)*width))
-	if err := r.combine(sum, lo, c.Everybody()); err != nil {
+	lo, hi := segment(src.Bytes/width, n, c.t.me)
+	if err := r.combine(c.Box(0, (hi-lo)*width), lo, c.Everybody()); err != nil {
 		return err
 	}
 	if err := c.turn(ctx, r.what, r.root, visitor{}); err != nil || !r.want {
 		return err
 	}
-	return c.ReadAll(mem.Of(dst), func(m int) (from, to, bytes int) {
-		lo, hi := segment(len(src), n, m)
+	return c.ReadAll(dst, func(m int) (from, to, bytes int) {
+		lo, hi := segment(src.Bytes/width, n, m)
 		return 0, lo * width, (hi - lo) * width
 	})
 }
@@ -177,16 +183,16 @@ func (r *reduction[T]) segmented(ctx context.Context, dst, src []T) error {
 func segment(n, many, m int) (lo, hi int) { return n * m / many, n * (m + 1) / many }
 
 // combine makes dst the combination of what the outboxes of the members of hold from element lo on, in their order.
-func (r *reduction[T]) combine(dst []T, lo int, of []int) error {
-	if len(dst) == 0 {
+func (r *reduction) combine(dst mem.Range, lo int, of []int) error {
+	if dst.Bytes == 0 {
 		return nil
 	}
-	off, bytes, some := lo*mem.SizeOf[T](), len(dst)*mem.SizeOf[T](), false
-	return r.c.SeeEach(off, bytes, of, &r.others, func(_ int, theirs mem.Range) {
+	some := false
+	return r.c.SeeEach(lo*r.elem.Bytes, dst.Bytes, of, &r.others, func(_ int, theirs mem.Range) {
 		if some {
-			atom.Fold(r.op, dst, mem.Slice[T](theirs))
+			r.fold(dst, theirs)
 		} else {
-			copy(dst, mem.Slice[T](theirs))
+			copy(dst.Data(), theirs.Data())
 		}
 		some = true
 	})

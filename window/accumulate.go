@@ -15,13 +15,13 @@ import (
 // Accumulate combines src into target's elements from disp on, each element atomically, the whole not. It is
 // ordered and flushed like a Put, and returns when src may be reused.
 func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op) error {
-	if w.cpu && uint(target) < uint(len(w.parts)) && op < atom.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 {
+	if w.c.cpu && uint(target) < uint(len(w.parts)) && op < atom.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 {
 		if p, n := w.parts[target].direct(); uint(disp) < n && uint(len(src)) <= n-uint(disp) && accumulates[T](op) {
 			accumulate(p.s[disp:disp+len(src)], src, op)
 			return nil
 		}
 	}
-	return w.accumulate(target, disp, w.near(mem.Of(src)), len(src), op)
+	return w.c.accumulate(target, disp, mem.Of(src), len(src), op)
 }
 
 // accumulates reports whether op is defined for T.
@@ -146,6 +146,7 @@ func (w *core) accumulate(target, disp int, src mem.Range, n int, op Op) error {
 	if err := w.gone("accumulate", target); err != nil {
 		return err
 	}
+	src = w.near(src)
 	if w.race != nil {
 		return w.checkedUpdate("accumulate", op, target, disp, src, mem.Range{}, racecheck.ByFlush)
 	}
@@ -155,24 +156,28 @@ func (w *core) accumulate(target, disp int, src mem.Range, n int, op Op) error {
 // GetAccumulate combines src into target's elements from disp on, each element atomically, the whole not, and stores
 // what they were in old, which is as long as src and may be src itself. It returns when old is there.
 func GetAccumulate[T pgsync.Number](w *Window[T], target, disp int, src, old []T, op Op) error {
+	return w.c.getAccumulate(target, disp, len(src), len(old), mem.Of(src), mem.Of(old), op)
+}
+
+func (w *core) getAccumulate(target, disp, n, room int, src, old mem.Range, op Op) error {
 	const name = "get-accumulate"
-	if err := w.check(name, target, disp, len(src)); err != nil {
+	if err := w.check(name, target, disp, n); err != nil {
 		return err
 	}
 	r := &w.remotes[target]
-	if len(old) != len(src) {
-		return transport.NewOpError(name, r.Rank, fmt.Errorf("%w: %d elements, and room for %d old ones", ErrRange, len(src), len(old)))
+	if room != n {
+		return transport.NewOpError(name, r.Rank, fmt.Errorf("%w: %d elements, and room for %d old ones", ErrRange, n, room))
 	}
-	if err := w.accumulable(op); err != nil || len(src) == 0 {
+	if err := w.accumulable(op); err != nil || n == 0 {
 		return transport.NewOpError(name, r.Rank, err)
 	}
 	if err := w.gone(name, target); err != nil {
 		return err
 	}
 	if w.race != nil {
-		return w.checkedUpdate(name, op, target, disp, w.near(mem.Of(src)), w.near(mem.Of(old)), racecheck.AtReturn)
+		return w.checkedUpdate(name, op, target, disp, w.near(src), w.near(old), racecheck.AtReturn)
 	}
-	return w.e.GetAccumulate(op, w.elem, r, disp*w.elem.Bytes, w.near(mem.Of(src)), w.near(mem.Of(old)))
+	return w.e.GetAccumulate(op, w.elem, r, disp*w.elem.Bytes, w.near(src), w.near(old))
 }
 
 // accumulable returns an error unless op is one of Accumulate's for the element type.

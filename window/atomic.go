@@ -11,8 +11,8 @@ import (
 type Op = pgsync.Op
 
 // cell returns the target's element if it is mapped and atomics are the CPU's, else nil.
-func (w *Window[T]) cell(target, disp int) *T {
-	if w.cpu && uint(target) < uint(len(w.parts)) {
+func cell[T any](w *Window[T], target, disp int) *T {
+	if w.c.cpu && uint(target) < uint(len(w.parts)) {
 		if p, n := w.parts[target].direct(); uint(disp) < n {
 			return p.at(disp)
 		}
@@ -56,7 +56,7 @@ func isFloat[T Word]() bool { return T(1)/T(2) != 0 }
 // FetchAdd adds v to target's element disp and returns the old value. Integers wrap around. For floating-point
 // numbers the sum depends on the order of the adds.
 func FetchAdd[T Word](w *Window[T], target, disp int, v T) (T, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := cell(w, target, disp); p != nil {
 		if !isFloat[T]() {
 			if unsafe.Sizeof(v) == 8 {
 				return fromBits[T](addOld64(p64(p), bits(v))), nil
@@ -70,23 +70,23 @@ func FetchAdd[T Word](w *Window[T], target, disp int, v T) (T, error) {
 			}
 		}
 	}
-	u, err := w.atomic(atom.Sum, target, disp, bits(v), 0)
+	u, err := w.c.atomic(atom.Sum, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }
 
 // Swap sets target's element disp to v and returns the old value.
 func Swap[T Word](w *Window[T], target, disp int, v T) (T, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := cell(w, target, disp); p != nil {
 		return swap(p, v), nil
 	}
-	u, err := w.atomic(atom.Replace, target, disp, bits(v), 0)
+	u, err := w.c.atomic(atom.Replace, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }
 
 // CompareSwap sets target's element disp to v if it is old, and returns what it was: the swap took place if and
 // only if that is old. Floating-point numbers are compared by their bits, so NaN equals itself and -0 is not 0.
 func CompareSwap[T Word](w *Window[T], target, disp int, old, v T) (T, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := cell(w, target, disp); p != nil {
 		for {
 			if compareSwap(p, old, v) {
 				return old, nil
@@ -96,33 +96,33 @@ func CompareSwap[T Word](w *Window[T], target, disp int, old, v T) (T, error) {
 			}
 		}
 	}
-	u, err := w.atomic(atom.CompareSwap, target, disp, bits(old), bits(v))
+	u, err := w.c.atomic(atom.CompareSwap, target, disp, bits(old), bits(v))
 	return fromBits[T](u), err
 }
 
 // FetchAnd combines target's element disp with v by and, and returns the old value.
 func FetchAnd[T Bits](w *Window[T], target, disp int, v T) (T, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := cell(w, target, disp); p != nil {
 		return fetchAnd(p, v), nil
 	}
-	u, err := w.atomic(atom.And, target, disp, bits(v), 0)
+	u, err := w.c.atomic(atom.And, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }
 
 // FetchOr combines target's element disp with v by or, and returns the old value.
 func FetchOr[T Bits](w *Window[T], target, disp int, v T) (T, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := cell(w, target, disp); p != nil {
 		return fetchOr(p, v), nil
 	}
-	u, err := w.atomic(atom.Or, target, disp, bits(v), 0)
+	u, err := w.c.atomic(atom.Or, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }
 
 // FetchXor combines target's element disp with v by exclusive or, and returns the old value.
 func FetchXor[T Bits](w *Window[T], target, disp int, v T) (T, error) {
-	if p := w.cell(target, disp); p != nil {
+	if p := cell(w, target, disp); p != nil {
 		return fetchXor(p, v), nil
 	}
-	u, err := w.atomic(atom.Xor, target, disp, bits(v), 0)
+	u, err := w.c.atomic(atom.Xor, target, disp, bits(v), 0)
 	return fromBits[T](u), err
 }

@@ -42,7 +42,7 @@ type Ref struct {
 // NewDynamic makes a dynamic window. Collective; T is the same everywhere. It opens the NIC if there is one.
 func NewDynamic[T any](ctx context.Context, t *pgsync.Team) (*Dynamic[T], error) {
 	const op = "new dynamic"
-	if err := agree[T](ctx, t, op, 0, Config{}); err != nil {
+	if err := agree(ctx, t, op, (*T)(nil), 0, Config{}); err != nil {
 		return nil, err
 	}
 	d := &Dynamic[T]{team: t, mine: make(map[uint64]*attached)}
@@ -165,20 +165,20 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 	if err != nil {
 		return nil, transport.NewOpError(op, rank, err)
 	}
-	w := &Window[T]{core: core{
+	w := &Window[T]{c: core{
 		team: d.team, e: e, elem: atom.ElemOf[T](), remotes: make([]proto.Remote, d.team.Size()),
 		xp: xp, cpu: xp.CPU, reached: true,
 	}}
-	for m := range w.remotes {
-		w.remotes[m].Rank = d.team.WorldRank(m)
+	for m := range w.c.remotes {
+		w.c.remotes[m].Rank = d.team.WorldRank(m)
 	}
-	w.remotes[r.Member] = xp.Of[0]
-	if w.remotes[r.Member].Bytes != r.Len*w.elem.Bytes {
+	w.c.remotes[r.Member] = xp.Of[0]
+	if w.c.remotes[r.Member].Bytes != r.Len*w.c.elem.Bytes {
 		return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: %d bytes are not %d elements", ErrRange, xp.Of[0].Bytes, r.Len))
 	}
 	if own != nil {
-		w.local, w.race = own.xp.Local, own.race
-	} else if err := d.reachCheck(&w.core, r); err != nil {
+		w.c.local, w.c.race = own.xp.Local, own.race
+	} else if err := d.reachCheck(&w.c, r); err != nil {
 		return nil, transport.NewOpError(op, rank, errors.Join(err, xp.Free()))
 	}
 	w.open()

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
@@ -64,7 +63,7 @@ func (d *Dynamic[T]) check(a *attached, id uint64, n int) error {
 	if err != nil {
 		return errors.Join(err, shadow.Free())
 	}
-	name := fmt.Sprintf("the memory of %s attached at %s", reflect.TypeFor[T](), sched.Caller())
+	name := fmt.Sprintf("the memory of %s attached at %s", elemType((*T)(nil)), sched.Caller())
 	name = name[:min(len(name), placeBytes-placeName-1)]
 	a.shadow, a.way = shadow, way
 	a.race = check.Attached(way.Of[0], d.ranks(), d.team.Rank(), n, d.team.Rank(), mem.SizeOf[T](), a.xp.Local, name)

@@ -17,17 +17,17 @@ import (
 // travel together: up to 250 of 8 bytes in a message to each owner, or 64 NIC atomics in a crossing. at is called more than once
 // for each i and always answers the same. (Tables that many ranks update at random places: histograms, GUPS.)
 func ScatterAccumulate[T pgsync.Number](w *Window[T], at func(i int) (target, disp int), src []T, op Op) error {
-	if op < atom.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 && accumulates[T](op) && w.cells(at, len(src)) {
+	if op < atom.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 && accumulates[T](op) && cells(w, at, len(src)) {
 		var b [batch]*T
 		for from := 0; from < len(src); from += batch {
 			part := src[from:min(from+batch, len(src))]
-			for i, p := range w.ahead(&b, at, from, len(part)) {
+			for i, p := range ahead(w, &b, at, from, len(part)) {
 				accumulate(unsafe.Slice(p, 1), part[i:i+1], op)
 			}
 		}
 		return nil
 	}
-	return w.accumulateAt("scatter-accumulate", at, mem.Of(src), mem.Range{}, op)
+	return w.c.accumulateAt("scatter-accumulate", at, mem.Of(src), mem.Range{}, op)
 }
 
 // GatherAccumulate is ScatterAccumulate that also stores what the elements were in old, which is as long as src and may be src
@@ -37,25 +37,25 @@ func GatherAccumulate[T pgsync.Number](w *Window[T], at func(i int) (target, dis
 	if len(old) != len(src) {
 		return transport.NewOpError(name, -1, fmt.Errorf("%w: %d elements, and room for %d old ones", ErrRange, len(src), len(old)))
 	}
-	if op == atom.Sum && unsafe.Sizeof(*new(T)) >= 4 && w.cells(at, len(src)) {
+	if op == atom.Sum && unsafe.Sizeof(*new(T)) >= 4 && cells(w, at, len(src)) {
 		var b [batch]*T
 		for from := 0; from < len(src); from += batch {
 			to := min(from+batch, len(src))
-			for i, p := range w.ahead(&b, at, from, to-from) {
+			for i, p := range ahead(w, &b, at, from, to-from) {
 				old[from+i] = addOld(p, src[from+i])
 			}
 		}
 		return nil
 	}
-	return w.accumulateAt(name, at, mem.Of(src), mem.Of(old), op)
+	return w.c.accumulateAt(name, at, mem.Of(src), mem.Of(old), op)
 }
 
 // batch is how many mapped elements are asked for before the first of them is updated. A core brings some tens of lines at a time.
 const batch = 64
 
 // cells reports whether all elements are mapped and the window's atomics are the CPU's.
-func (w *Window[T]) cells(at func(i int) (target, disp int), count int) bool {
-	if !w.cpu {
+func cells[T any](w *Window[T], at func(i int) (target, disp int), count int) bool {
+	if !w.c.cpu {
 		return false
 	}
 	for i := range count {
@@ -73,7 +73,7 @@ func (w *Window[T]) cells(at func(i int) (target, disp int), count int) bool {
 // ahead returns the n elements from the first on, and has them brought into the cache. A processor begins no more than some hundreds
 // of instructions after one that waits for memory, and with an atomic one nothing that needs a register from memory: updates of words
 // that are in no cache would wait one after the other.
-func (w *Window[T]) ahead(b *[batch]*T, at func(i int) (target, disp int), first, n int) []*T {
+func ahead[T any](w *Window[T], b *[batch]*T, at func(i int) (target, disp int), first, n int) []*T {
 	for i := range b[:n] {
 		target, disp := at(first + i)
 		b[i] = &w.parts[target].s[disp]

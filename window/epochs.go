@@ -105,7 +105,9 @@ func (w *core) group(op string, members []int) error {
 
 // Post opens an exposure epoch: the members of origins may Start one to this rank, and see in it what this rank has
 // stored before. It does not wait. Wait or TryWait ends it.
-func (w *Window[T]) Post(origins []int) error {
+func (w *Window[T]) Post(origins []int) error { return w.c.post(origins) }
+
+func (w *core) post(origins []int) error {
 	const op = "post"
 	p, err := w.epochs(op)
 	if err != nil {
@@ -147,7 +149,9 @@ func (p *epochs) heard(member int, n uint64, which int) bool {
 }
 
 // Start opens an access epoch to targets; it waits until each of them has Posted one to this rank. Complete ends it.
-func (w *Window[T]) Start(ctx context.Context, targets []int) error {
+func (w *Window[T]) Start(ctx context.Context, targets []int) error { return w.c.start(ctx, targets) }
+
+func (w *core) start(ctx context.Context, targets []int) error {
 	const op = "start"
 	p, err := w.epochs(op)
 	if err != nil {
@@ -235,7 +239,9 @@ func (m *memberWatch) Interrupted() error {
 }
 
 // Complete ends the access epoch that Start opened, flushes it, and tells its targets.
-func (w *Window[T]) Complete() error {
+func (w *Window[T]) Complete() error { return w.c.complete() }
+
+func (w *core) complete() error {
 	const op = "complete"
 	p, err := w.epochs(op)
 	if err != nil {
@@ -260,7 +266,9 @@ func (w *Window[T]) Complete() error {
 
 // Wait ends the exposure epoch that Post opened: it waits until every origin has Completed, and what they have moved is
 // visible. When ctx ends first the epoch stays open.
-func (w *Window[T]) Wait(ctx context.Context) error {
+func (w *Window[T]) Wait(ctx context.Context) error { return w.c.wait(ctx) }
+
+func (w *core) wait(ctx context.Context) error {
 	const op = "wait"
 	p, err := w.epochs(op)
 	if err != nil {
@@ -274,7 +282,9 @@ func (w *Window[T]) Wait(ctx context.Context) error {
 }
 
 // TryWait is Wait that does not wait: it reports whether the exposure epoch has ended.
-func (w *Window[T]) TryWait() (ended bool, err error) {
+func (w *Window[T]) TryWait() (ended bool, err error) { return w.c.tryWait() }
+
+func (w *core) tryWait() (ended bool, err error) {
 	const op = "wait"
 	p, err := w.epochs(op)
 	if err != nil {
@@ -289,7 +299,7 @@ func (w *Window[T]) TryWait() (ended bool, err error) {
 			return false, (&memberWatch{w.e, p.ctl[m].Rank}).Interrupted()
 		}
 	}
-	return true, w.Wait(context.Background())
+	return true, w.wait(context.Background())
 }
 
 // exposure returns the group of the exposure epoch that is open.
@@ -310,10 +320,5 @@ func opError(op string, err error) error {
 
 // FenceEnd is a Fence after which no epoch is open: the last of a sequence of fences. Collective.
 func (w *Window[T]) FenceEnd(ctx context.Context) error {
-	if w.ep != nil {
-		if err := w.ep.enter(epoch.fenceEnd); err != nil {
-			return transport.NewOpError("fence", -1, err)
-		}
-	}
-	return w.meet(ctx, "fence")
+	return w.c.fence(ctx, epoch.fenceEnd)
 }

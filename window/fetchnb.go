@@ -21,58 +21,58 @@ import (
 
 // FetchAddNB begins a FetchAdd.
 func FetchAddNB[T Word](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if w.cell(target, disp) != nil && old != nil {
+	if cell(w, target, disp) != nil && old != nil {
 		was, err := FetchAdd(w, target, disp, v)
 		*old = was
 		return Handle{}, err
 	}
-	return w.atomicNB(atom.Sum, target, disp, bits(v), 0, word(old))
+	return w.c.atomicNB(atom.Sum, target, disp, bits(v), 0, word(old))
 }
 
 // SwapNB begins a Swap.
 func SwapNB[T Word](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if p := w.cell(target, disp); p != nil && old != nil {
+	if p := cell(w, target, disp); p != nil && old != nil {
 		*old = swap(p, v)
 		return Handle{}, nil
 	}
-	return w.atomicNB(atom.Replace, target, disp, bits(v), 0, word(old))
+	return w.c.atomicNB(atom.Replace, target, disp, bits(v), 0, word(old))
 }
 
 // CompareSwapNB begins a CompareSwap, of expect and v: the swap took place if and only if *old is expect then.
 func CompareSwapNB[T Word](w *Window[T], target, disp int, expect, v T, old *T) (Handle, error) {
-	if w.cell(target, disp) != nil && old != nil {
+	if cell(w, target, disp) != nil && old != nil {
 		was, err := CompareSwap(w, target, disp, expect, v)
 		*old = was
 		return Handle{}, err
 	}
-	return w.atomicNB(atom.CompareSwap, target, disp, bits(expect), bits(v), word(old))
+	return w.c.atomicNB(atom.CompareSwap, target, disp, bits(expect), bits(v), word(old))
 }
 
 // FetchAndNB begins a FetchAnd.
 func FetchAndNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if p := w.cell(target, disp); p != nil && old != nil {
+	if p := cell(w, target, disp); p != nil && old != nil {
 		*old = fetchAnd(p, v)
 		return Handle{}, nil
 	}
-	return w.atomicNB(atom.And, target, disp, bits(v), 0, word(old))
+	return w.c.atomicNB(atom.And, target, disp, bits(v), 0, word(old))
 }
 
 // FetchOrNB begins a FetchOr.
 func FetchOrNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if p := w.cell(target, disp); p != nil && old != nil {
+	if p := cell(w, target, disp); p != nil && old != nil {
 		*old = fetchOr(p, v)
 		return Handle{}, nil
 	}
-	return w.atomicNB(atom.Or, target, disp, bits(v), 0, word(old))
+	return w.c.atomicNB(atom.Or, target, disp, bits(v), 0, word(old))
 }
 
 // FetchXorNB begins a FetchXor.
 func FetchXorNB[T Bits](w *Window[T], target, disp int, v T, old *T) (Handle, error) {
-	if p := w.cell(target, disp); p != nil && old != nil {
+	if p := cell(w, target, disp); p != nil && old != nil {
 		*old = fetchXor(p, v)
 		return Handle{}, nil
 	}
-	return w.atomicNB(atom.Xor, target, disp, bits(v), 0, word(old))
+	return w.c.atomicNB(atom.Xor, target, disp, bits(v), 0, word(old))
 }
 
 // word is the memory of *p; none if p is nil.

@@ -53,19 +53,19 @@ func (w *Window[T]) GetSectionNB(target, disp int, dst []T, s Section) (Handles,
 // PutSectionsNB begins a PutSections. src belongs to the library until the handles are done; what is short is copied on the way, so
 // that there is none for it. It may wait for room on the NIC, and allocates a handle for each long row.
 func (w *Window[T]) PutSectionsNB(src []T, pieces []Piece) (Handles, error) {
-	if w.direct.Load() != 0 {
+	if w.c.direct.Load() != 0 {
 		return nil, w.PutSections(src, pieces)
 	}
-	return w.beginSections(true, "put-sections", w.near(mem.Of(src)), pieces)
+	return w.c.beginSections(true, "put-sections", mem.Of(src), pieces)
 }
 
 // GetSectionsNB begins a GetSections. dst belongs to the library until the handles are done. It may wait for room on the NIC, and
 // allocates a handle for each long row and each stretch of short ones from one target. On an error nothing is under way.
 func (w *Window[T]) GetSectionsNB(dst []T, pieces []Piece) (Handles, error) {
-	if w.direct.Load() != 0 {
+	if w.c.direct.Load() != 0 {
 		return nil, w.GetSections(dst, pieces)
 	}
-	return w.beginSections(false, "get-sections", w.near(mem.Of(dst)), pieces)
+	return w.c.beginSections(false, "get-sections", mem.Of(dst), pieces)
 }
 
 // beginSections begins the transfers of pieces, of which near is the caller's end.
@@ -77,6 +77,7 @@ func (w *core) beginSections(put bool, op string, near mem.Range, pieces []Piece
 	if err := w.gonePieces(op, pieces); err != nil {
 		return nil, err
 	}
+	near = w.near(near)
 	c := cursor{pieces: pieces}
 	run := func(i int) proto.Run { return c.run(w, i) }
 	switch {

@@ -34,11 +34,11 @@ func (w *core) blocks(op string, target int, disps []int, near int) (block int, 
 // (MPI: an indexed-block type; ARMCI: PutV.)
 func (w *Window[T]) PutIndexed(target int, disps []int, src []T) error {
 	const op = "put-indexed"
-	block, err := w.blocks(op, target, disps, len(src))
+	block, err := w.c.blocks(op, target, disps, len(src))
 	if err != nil || block == 0 {
 		return err
 	}
-	if p := w.mapped(target); p != nil {
+	if p := mapped(w, target); p != nil {
 		for i, d := range disps {
 			switch {
 			case block == 1:
@@ -51,24 +51,18 @@ func (w *Window[T]) PutIndexed(target int, disps []int, src []T) error {
 		}
 		return nil
 	}
-	if err := w.gone(op, target); err != nil {
-		return err
-	}
-	if w.race != nil {
-		w.checkRuns(true, op, len(disps), w.shares(target, disps, block), w.near(mem.Of(src)))
-	}
-	return w.e.PutRuns(op, len(disps), w.shares(target, disps, block), w.near(mem.Of(src)))
+	return w.c.moveShares(true, op, target, disps, block, mem.Of(src))
 }
 
 // GetIndexed copies pieces of target's part, an equal share of dst from each of disps, to dst in order, and returns
 // when they are there.
 func (w *Window[T]) GetIndexed(target int, disps []int, dst []T) error {
 	const op = "get-indexed"
-	block, err := w.blocks(op, target, disps, len(dst))
+	block, err := w.c.blocks(op, target, disps, len(dst))
 	if err != nil || block == 0 {
 		return err
 	}
-	if p := w.mapped(target); p != nil {
+	if p := mapped(w, target); p != nil {
 		for i, d := range disps {
 			switch {
 			case block == 1:
@@ -81,28 +75,25 @@ func (w *Window[T]) GetIndexed(target int, disps []int, dst []T) error {
 		}
 		return nil
 	}
+	return w.c.moveShares(false, op, target, disps, block, mem.Of(dst))
+}
+
+// moveShares asks the engine for the pieces of an indexed transfer.
+func (w *core) moveShares(put bool, op string, target int, disps []int, block int, near mem.Range) error {
 	if err := w.gone(op, target); err != nil {
 		return err
 	}
-	if w.race != nil {
-		w.checkRuns(false, op, len(disps), w.shares(target, disps, block), w.near(mem.Of(dst)))
-	}
-	return w.e.GetRuns(op, len(disps), w.shares(target, disps, block), w.near(mem.Of(dst)))
-}
-
-// shares are the pieces of an indexed transfer.
-func (w *core) shares(target int, disps []int, block int) func(i int) proto.Run {
 	r, size := &w.remotes[target], w.elem.Bytes
-	return func(i int) proto.Run {
+	return w.moveRuns(put, op, len(disps), func(i int) proto.Run {
 		return proto.Run{To: r, Far: disps[i] * size, Near: i * block * size, Bytes: block * size}
-	}
+	}, near)
 }
 
 // Scatter puts element i of src to the target and displacement that at(i) returns, for as many targets as there are.
 // It completes like a Put. at is called more than once for each i and always answers the same.
 func (w *Window[T]) Scatter(src []T, at func(i int) (target, disp int)) error {
 	const op = "scatter"
-	direct, err := w.places(op, len(src), at)
+	direct, err := w.c.places(op, len(src), at)
 	if err != nil {
 		return err
 	}
@@ -113,17 +104,14 @@ func (w *Window[T]) Scatter(src []T, at func(i int) (target, disp int)) error {
 		}
 		return nil
 	}
-	if w.race != nil {
-		w.checkRuns(true, op, len(src), w.spread(at), w.near(mem.Of(src)))
-	}
-	return w.e.PutRuns(op, len(src), w.spread(at), w.near(mem.Of(src)))
+	return w.c.moveSpread(true, op, len(src), at, mem.Of(src))
 }
 
 // Gather gets element i of dst from the target and displacement that at(i) returns, for as many targets as there are,
 // and returns when all are there. Otherwise as Scatter.
 func (w *Window[T]) Gather(dst []T, at func(i int) (target, disp int)) error {
 	const op = "gather"
-	direct, err := w.places(op, len(dst), at)
+	direct, err := w.c.places(op, len(dst), at)
 	if err != nil {
 		return err
 	}
@@ -134,10 +122,7 @@ func (w *Window[T]) Gather(dst []T, at func(i int) (target, disp int)) error {
 		}
 		return nil
 	}
-	if w.race != nil {
-		w.checkRuns(false, op, len(dst), w.spread(at), w.near(mem.Of(dst)))
-	}
-	return w.e.GetRuns(op, len(dst), w.spread(at), w.near(mem.Of(dst)))
+	return w.c.moveSpread(false, op, len(dst), at, mem.Of(dst))
 }
 
 // places verifies all places before anything moves, and reports whether all parts are used directly. Else nobody that they are with is gone.
@@ -168,11 +153,11 @@ func (w *core) goneAt(op string, n int, at func(i int) (target, disp int)) error
 	return nil
 }
 
-// spread are the pieces of a scatter or gather.
-func (w *core) spread(at func(i int) (target, disp int)) func(i int) proto.Run {
+// moveSpread asks the engine for the pieces of a scatter or gather.
+func (w *core) moveSpread(put bool, op string, n int, at func(i int) (target, disp int), near mem.Range) error {
 	size := w.elem.Bytes
-	return func(i int) proto.Run {
+	return w.moveRuns(put, op, n, func(i int) proto.Run {
 		target, disp := at(i)
 		return proto.Run{To: &w.remotes[target], Far: disp * size, Near: i * size, Bytes: size}
-	}
+	}, near)
 }

@@ -64,6 +64,10 @@ func (kind LockKind) release(me int) uint64 {
 // The lock is this rank's, whichever goroutine took it. A lock whose holder is gone is lost: waiting for it is an error
 // that wraps transport.ErrPeerGone. Where ctx has ended no lock is taken, a free one neither; so it is with LockAll and Start.
 func (w *Window[T]) Lock(ctx context.Context, target int, kind LockKind) error {
+	return w.c.lock(ctx, target, kind)
+}
+
+func (w *core) lock(ctx context.Context, target int, kind LockKind) error {
 	const op = "lock"
 	p, err := w.epochs(op)
 	if err != nil {
@@ -93,7 +97,9 @@ func (w *Window[T]) Lock(ctx context.Context, target int, kind LockKind) error {
 }
 
 // Unlock ends the epoch that Lock of target opened: what this rank has moved is visible there, and then the lock free.
-func (w *Window[T]) Unlock(target int) error {
+func (w *Window[T]) Unlock(target int) error { return w.c.unlock(target) }
+
+func (w *core) unlock(target int) error {
 	const op = "unlock"
 	p, err := w.epochs(op)
 	if err != nil {
@@ -127,7 +133,9 @@ func (w *Window[T]) Unlock(target int) error {
 
 // LockAll opens an access epoch to all members, by a shared lock of each. While it waits for one it holds none.
 // UnlockAll ends it.
-func (w *Window[T]) LockAll(ctx context.Context) error {
+func (w *Window[T]) LockAll(ctx context.Context) error { return w.c.lockAll(ctx) }
+
+func (w *core) lockAll(ctx context.Context) error {
 	const op = "lock-all"
 	p, err := w.epochs(op)
 	if err != nil {
@@ -178,7 +186,9 @@ func (w *core) lockEach(ctx context.Context) error {
 }
 
 // UnlockAll ends the epoch that LockAll opened: what this rank has moved is visible, and the locks are free.
-func (w *Window[T]) UnlockAll() error {
+func (w *Window[T]) UnlockAll() error { return w.c.unlockAll() }
+
+func (w *core) unlockAll() error {
 	const op = "unlock-all"
 	p, err := w.epochs(op)
 	if err != nil {

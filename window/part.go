@@ -38,9 +38,9 @@ func (p *part[T]) shut() {
 // words that calls load atomically, and nothing else of the window that changes.
 func (w *Window[T]) lose() {
 	for m := range w.parts {
-		if w.gone("", m) != nil {
+		if w.c.gone("", m) != nil {
 			w.parts[m].usable.Store(0)
-			w.direct.Store(0)
+			w.c.direct.Store(0)
 		}
 	}
 }

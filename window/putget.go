@@ -27,11 +27,12 @@ func (w *Window[T]) Put(target, disp int, src []T) error {
 			return nil
 		}
 	}
-	return w.put("put", target, disp, src)
+	return w.c.put("put", target, disp, len(src), mem.Of(src))
 }
 
-func (w *Window[T]) put(op string, target, disp int, src []T) error {
-	if err := w.check(op, target, disp, len(src)); err != nil || len(src) == 0 {
+// put asks the engine for n elements.
+func (w *core) put(op string, target, disp, n int, src mem.Range) error {
+	if err := w.check(op, target, disp, n); err != nil || n == 0 {
 		return err
 	}
 	if w.e.Peers.AnyGone() {
@@ -39,10 +40,11 @@ func (w *Window[T]) put(op string, target, disp int, src []T) error {
 			return err
 		}
 	}
+	src = w.near(src)
 	if w.race != nil {
-		w.race.Put(op, target, disp, len(src), w.near(mem.Of(src)), false)
+		w.race.Put(op, target, disp, n, src, false)
 	}
-	return w.e.Put(&w.remotes[target], disp*w.elem.Bytes, w.near(mem.Of(src)))
+	return w.e.Put(&w.remotes[target], disp*w.elem.Bytes, src)
 }
 
 // Get copies the elements of target's part from disp on to dst and returns when they are there.
@@ -61,12 +63,12 @@ func (w *Window[T]) Get(target, disp int, dst []T) error {
 			return nil
 		}
 	}
-	return w.get(target, disp, dst)
+	return w.c.get(target, disp, len(dst), mem.Of(dst))
 }
 
-func (w *Window[T]) get(target, disp int, dst []T) error {
+func (w *core) get(target, disp, n int, dst mem.Range) error {
 	const op = "get"
-	if err := w.check(op, target, disp, len(dst)); err != nil || len(dst) == 0 {
+	if err := w.check(op, target, disp, n); err != nil || n == 0 {
 		return err
 	}
 	if w.e.Peers.AnyGone() {
@@ -74,10 +76,11 @@ func (w *Window[T]) get(target, disp int, dst []T) error {
 			return err
 		}
 	}
+	dst = w.near(dst)
 	if w.race != nil {
-		w.race.Get(op, target, disp, len(dst), w.near(mem.Of(dst)), false)
+		w.race.Get(op, target, disp, n, dst, false)
 	}
-	return w.e.Get(&w.remotes[target], disp*w.elem.Bytes, w.near(mem.Of(dst)))
+	return w.e.Get(&w.remotes[target], disp*w.elem.Bytes, dst)
 }
 
 // Handle is a transfer in flight. The zero Handle is done. Handles are plain values, which any goroutine may use; dropping one loses
@@ -111,20 +114,17 @@ func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
 			return Handle{}, nil
 		}
 	}
-	return w.putNB(target, disp, src)
+	return w.c.putNB(target, disp, len(src), mem.Of(src))
 }
 
-func (w *Window[T]) putNB(target, disp int, src []T) (Handle, error) {
-	if err := w.check("put", target, disp, len(src)); err != nil || len(src) == 0 {
+func (w *core) putNB(target, disp, n int, src mem.Range) (Handle, error) {
+	if err := w.check("put", target, disp, n); err != nil || n == 0 {
 		return Handle{}, err
 	}
 	if err := w.gone("put", target); err != nil {
 		return Handle{}, err
 	}
-	return w.startPut(target, disp, w.near(mem.Of(src)))
-}
-
-func (w *core) startPut(target, disp int, src mem.Range) (Handle, error) {
+	src = w.near(src)
 	if w.race != nil {
 		return w.checkedNB(true, target, disp, src)
 	}
@@ -143,16 +143,17 @@ func (w *Window[T]) GetNB(target, disp int, dst []T) (Handle, error) {
 			return Handle{}, nil
 		}
 	}
-	if err := w.check("get", target, disp, len(dst)); err != nil || len(dst) == 0 {
+	return w.c.getNB(target, disp, len(dst), mem.Of(dst))
+}
+
+func (w *core) getNB(target, disp, n int, dst mem.Range) (Handle, error) {
+	if err := w.check("get", target, disp, n); err != nil || n == 0 {
 		return Handle{}, err
 	}
 	if err := w.gone("get", target); err != nil {
 		return Handle{}, err
 	}
-	return w.startGet(target, disp, w.near(mem.Of(dst)))
-}
-
-func (w *core) startGet(target, disp int, dst mem.Range) (Handle, error) {
+	dst = w.near(dst)
 	if w.race != nil {
 		return w.checkedNB(false, target, disp, dst)
 	}
@@ -167,11 +168,11 @@ func (w *core) startGet(target, disp int, dst mem.Range) (Handle, error) {
 //
 //go:noinline
 func (w *Window[T]) Flush(target int) error {
-	if uint(target) < uint(w.direct.Load()) {
+	if uint(target) < uint(w.c.direct.Load()) {
 		fullFence()
 		return nil
 	}
-	return w.flush(target)
+	return w.c.flush(target)
 }
 
 func (w *core) flush(target int) error {
@@ -188,6 +189,10 @@ func (w *core) flush(target int) error {
 // FlushContext is Flush with a limit: when ctx ends first it returns ctx's cause, and what is under way goes on; a later flush
 // waits for it. It is to Put what Handle.Wait is to PutNB.
 func (w *Window[T]) FlushContext(ctx context.Context, target int) error {
+	return w.c.flushContext(ctx, target)
+}
+
+func (w *core) flushContext(ctx context.Context, target int) error {
 	if err := w.checkTarget("flush", target); err != nil {
 		return err
 	}
@@ -200,10 +205,14 @@ func (w *Window[T]) FlushContext(ctx context.Context, target int) error {
 
 // FlushAll is Flush for every target that has a part.
 func (w *Window[T]) FlushAll() error {
-	if w.direct.Load() != 0 {
+	if w.c.direct.Load() != 0 {
 		fullFence()
 		return nil
 	}
+	return w.c.flushEach()
+}
+
+func (w *core) flushEach() error {
 	const op = "flush"
 	if err := w.flushAll(context.Background(), op); err != nil {
 		return err
@@ -228,11 +237,11 @@ func (w *core) flushAll(ctx context.Context, op string) error {
 // Order makes earlier puts to target visible there before later ones; it does not wait where the transport keeps
 // the order of puts. It is what OpenSHMEM calls a fence.
 func (w *Window[T]) Order(target int) error {
-	if uint(target) < uint(w.direct.Load()) {
+	if uint(target) < uint(w.c.direct.Load()) {
 		storeFence()
 		return nil
 	}
-	return w.order(target)
+	return w.c.order(target)
 }
 
 func (w *core) order(target int) error {
@@ -247,12 +256,18 @@ func (w *core) order(target int) error {
 // a fence in the sense of MPI and a barrier; what OpenSHMEM calls a fence is Order. It meets only fences of the same window: a
 // member that is in another one's, or in a barrier, makes all get pgsync.ErrMismatch.
 func (w *Window[T]) Fence(ctx context.Context) error {
+	return w.c.fence(ctx, epoch.fence)
+}
+
+// fence is a fence that makes the transition f of the epochs.
+func (w *core) fence(ctx context.Context, f func(epoch) (epoch, error)) error {
+	const op = "fence"
 	if w.ep != nil {
-		if err := w.ep.enter(epoch.fence); err != nil {
-			return transport.NewOpError("fence", -1, err)
+		if err := w.ep.enter(f); err != nil {
+			return transport.NewOpError(op, -1, err)
 		}
 	}
-	return w.meet(ctx, "fence")
+	return w.meet(ctx, op)
 }
 
 // meet flushes everything and waits for all members, who must do the same with the same window.
@@ -268,13 +283,7 @@ func (w *core) meet(ctx context.Context, op string) error {
 // PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait.
 // The signal belongs to a set of the window's team.
 func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
-	if err := w.check("put-signal", target, disp, len(src)); err != nil {
-		return err
-	}
-	if err := sig.Check(target); err != nil {
-		return err
-	}
-	if err := w.put("put-signal", target, disp, src); err != nil {
+	if err := w.c.putBefore(target, disp, len(src), mem.Of(src), sig); err != nil {
 		return err
 	}
 	return sig.Set(target, v)
@@ -283,22 +292,29 @@ func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v ui
 // PutSignalAdd is PutSignal that adds v to the target's signal instead of setting it, so that several ranks can count
 // on one signal.
 func (w *Window[T]) PutSignalAdd(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
-	const op = "put-signal"
-	if err := w.check(op, target, disp, len(src)); err != nil {
-		return err
-	}
-	if err := sig.Check(target); err != nil {
-		return err
-	}
-	if err := w.put(op, target, disp, src); err != nil {
+	if err := w.c.putBefore(target, disp, len(src), mem.Of(src), sig); err != nil {
 		return err
 	}
 	return sig.Add(target, v)
 }
 
+// putBefore is the put before a signal, which begins only where the signal can follow.
+func (w *core) putBefore(target, disp, n int, src mem.Range, sig pgsync.Signal) error {
+	const op = "put-signal"
+	if err := w.check(op, target, disp, n); err != nil {
+		return err
+	}
+	if err := sig.Check(target); err != nil {
+		return err
+	}
+	return w.put(op, target, disp, n, src)
+}
+
 // FlushLocal returns when no transfer between this rank and target that was begun before uses this rank's memory:
 // sources may be reused, and the destinations of GetNB hold their data. It says nothing about the target's memory.
-func (w *Window[T]) FlushLocal(target int) error {
+func (w *Window[T]) FlushLocal(target int) error { return w.c.flushLocal(target) }
+
+func (w *core) flushLocal(target int) error {
 	if err := w.checkTarget("flush-local", target); err != nil {
 		return err
 	}
@@ -310,8 +326,13 @@ func (w *Window[T]) FlushLocal(target int) error {
 // is not mapped here, and while races are looked for. Unlike a View it says nothing about atomics. It must not be used
 // after Free.
 func (w *Window[T]) Shared(target int) (part []T, ok bool) {
-	if w.freed || w.strict() || w.race != nil || target < 0 || target >= len(w.remotes) || w.remotes[target].Mapped.Bytes == 0 {
-		return nil, false
+	r := w.c.shared(target)
+	return mem.Slice[T](r), r.Bytes != 0
+}
+
+func (w *core) shared(target int) mem.Range {
+	if w.freed || w.strict() || w.race != nil || target < 0 || target >= len(w.remotes) {
+		return mem.Range{}
 	}
-	return mem.Slice[T](w.remotes[target].Mapped), true
+	return w.remotes[target].Mapped
 }

@@ -150,18 +150,18 @@ func (w *core) checkedUpdate(name string, op Op, target, disp int, src, old mem.
 // as ordinary memory, of whose use the library sees the beginning at best. Where nothing is checked it does nothing, at the price of a
 // comparison.
 func (w *Window[T]) CheckRead(lo, hi int) error {
-	if w.race == nil {
+	if w.c.race == nil {
 		return nil
 	}
-	return w.declare("read", racecheck.Read, lo, hi)
+	return w.c.declare("read", racecheck.Read, lo, hi)
 }
 
 // CheckWrite is CheckRead for elements that the program writes.
 func (w *Window[T]) CheckWrite(lo, hi int) error {
-	if w.race == nil {
+	if w.c.race == nil {
 		return nil
 	}
-	return w.declare("write", racecheck.Write, lo, hi)
+	return w.c.declare("write", racecheck.Write, lo, hi)
 }
 
 // Reading returns elements [lo, hi) of Local, to be read until this rank's next synchronisation, and tells the race check so, as
@@ -174,10 +174,10 @@ func (w *Window[T]) Writing(lo, hi int) ([]T, error) {
 }
 
 func (w *Window[T]) using(op string, kind racecheck.Kind, lo, hi int) ([]T, error) {
-	if err := w.declare(op, kind, lo, hi); err != nil {
+	if err := w.c.declare(op, kind, lo, hi); err != nil {
 		return nil, err
 	}
-	return mem.Slice[T](w.local)[lo:hi:hi], nil // not shown: this use is known
+	return mem.Slice[T](w.c.local)[lo:hi:hi], nil // not shown: this use is known
 }
 
 // declare checks an access to this rank's own part that the program has told of.

@@ -98,7 +98,7 @@ func (w *core) run(target, disp, near int, s Section, i int) proto.Run {
 }
 
 // mapped returns target's part if it is used directly.
-func (w *Window[T]) mapped(target int) []T {
+func mapped[T any](w *Window[T], target int) []T {
 	if uint(target) < uint(len(w.parts)) {
 		if p, n := w.parts[target].direct(); n != 0 {
 			return p.s
@@ -131,41 +131,47 @@ func move[T any](rows, cols int, dst []T, at, stride, step int, src []T, from, f
 // Through a NIC the rows go out in chains of many at once. (MPI: a vector or subarray type; OpenSHMEM: ibput.)
 func (w *Window[T]) PutSection(target, disp int, src []T, s Section) error {
 	const op = "put-section"
-	if some, err := w.section(op, target, disp, len(src), s); err != nil || !some {
+	if some, err := w.c.section(op, target, disp, len(src), s); err != nil || !some {
 		return err
 	}
-	if p := w.mapped(target); p != nil {
+	if p := mapped(w, target); p != nil {
 		move(s.Rows, s.Cols, p, disp, s.Stride, s.Step, src, 0, s.NearStride, s.NearStep)
 		return nil
 	}
-	if err := w.gone(op, target); err != nil {
-		return err
-	}
-	run := func(i int) proto.Run { return w.run(target, disp, 0, s, i) }
-	if w.race != nil {
-		w.checkRuns(true, op, s.runs(), run, w.near(mem.Of(src)))
-	}
-	return w.e.PutRuns(op, s.runs(), run, w.near(mem.Of(src)))
+	return w.c.moveSection(true, op, target, disp, mem.Of(src), s)
 }
 
 // GetSection copies a section of target's part, whose first element is disp, to dst, and returns when it is there.
 func (w *Window[T]) GetSection(target, disp int, dst []T, s Section) error {
 	const op = "get-section"
-	if some, err := w.section(op, target, disp, len(dst), s); err != nil || !some {
+	if some, err := w.c.section(op, target, disp, len(dst), s); err != nil || !some {
 		return err
 	}
-	if p := w.mapped(target); p != nil {
+	if p := mapped(w, target); p != nil {
 		move(s.Rows, s.Cols, dst, 0, s.NearStride, s.NearStep, p, disp, s.Stride, s.Step)
 		return nil
 	}
+	return w.c.moveSection(false, op, target, disp, mem.Of(dst), s)
+}
+
+// moveSection asks the engine.
+func (w *core) moveSection(put bool, op string, target, disp int, near mem.Range, s Section) error {
 	if err := w.gone(op, target); err != nil {
 		return err
 	}
-	run := func(i int) proto.Run { return w.run(target, disp, 0, s, i) }
+	return w.moveRuns(put, op, s.runs(), func(i int) proto.Run { return w.run(target, disp, 0, s, i) }, near)
+}
+
+// moveRuns asks the engine for a transfer of many pieces.
+func (w *core) moveRuns(put bool, op string, count int, run func(i int) proto.Run, near mem.Range) error {
+	near = w.near(near)
 	if w.race != nil {
-		w.checkRuns(false, op, s.runs(), run, w.near(mem.Of(dst)))
+		w.checkRuns(put, op, count, run, near)
 	}
-	return w.e.GetRuns(op, s.runs(), run, w.near(mem.Of(dst)))
+	if put {
+		return w.e.PutRuns(op, count, run, near)
+	}
+	return w.e.GetRuns(op, count, run, near)
 }
 
 // Piece is a section of one member's part in a transfer that has several: its first element is Disp there, and Near in
@@ -178,49 +184,42 @@ type Piece struct {
 // PutSections is PutSection for several pieces of src, to one target or to many, which go out in chains together.
 func (w *Window[T]) PutSections(src []T, pieces []Piece) error {
 	const op = "put-sections"
-	count, err := w.pieces(op, len(src), pieces)
+	count, err := w.c.pieces(op, len(src), pieces)
 	if err != nil || count == 0 {
 		return err
 	}
-	if w.direct.Load() != 0 {
+	if w.c.direct.Load() != 0 {
 		for _, p := range pieces {
 			move(p.Rows, p.Cols, w.parts[p.Target].s, p.Disp, p.Stride, p.Step, src, p.Near, p.NearStride, p.NearStep)
 		}
 		return nil
 	}
-	if err := w.gonePieces(op, pieces); err != nil {
-		return err
-	}
-	if w.race != nil {
-		c := cursor{pieces: pieces}
-		w.checkRuns(true, op, count, func(i int) proto.Run { return c.run(&w.core, i) }, w.near(mem.Of(src)))
-	}
-	c := cursor{pieces: pieces}
-	return w.e.PutRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, w.near(mem.Of(src)))
+	return w.c.movePieces(true, op, count, pieces, mem.Of(src))
 }
 
 // GetSections is GetSection for several pieces of dst, from one target or from many; all are under way together.
 func (w *Window[T]) GetSections(dst []T, pieces []Piece) error {
 	const op = "get-sections"
-	count, err := w.pieces(op, len(dst), pieces)
+	count, err := w.c.pieces(op, len(dst), pieces)
 	if err != nil || count == 0 {
 		return err
 	}
-	if w.direct.Load() != 0 {
+	if w.c.direct.Load() != 0 {
 		for _, p := range pieces {
 			move(p.Rows, p.Cols, dst, p.Near, p.NearStride, p.NearStep, w.parts[p.Target].s, p.Disp, p.Stride, p.Step)
 		}
 		return nil
 	}
+	return w.c.movePieces(false, op, count, pieces, mem.Of(dst))
+}
+
+// movePieces asks the engine.
+func (w *core) movePieces(put bool, op string, count int, pieces []Piece, near mem.Range) error {
 	if err := w.gonePieces(op, pieces); err != nil {
 		return err
 	}
-	if w.race != nil {
-		c := cursor{pieces: pieces}
-		w.checkRuns(false, op, count, func(i int) proto.Run { return c.run(&w.core, i) }, w.near(mem.Of(dst)))
-	}
 	c := cursor{pieces: pieces}
-	return w.e.GetRuns(op, count, func(i int) proto.Run { return c.run(&w.core, i) }, w.near(mem.Of(dst)))
+	return w.moveRuns(put, op, count, func(i int) proto.Run { return c.run(w, i) }, near)
 }
 
 // pieces verifies all pieces before anything moves and returns how many runs they have together.

@@ -1,30 +1,31 @@
 package window
 
-import (
-	"fmt"
-	"reflect"
-)
+import "fmt"
 
 // What objects are in a few words: fmt prints these for them. None of them asks another rank.
 
 // String says what the window's elements are, and how many this rank and all members have.
 func (w *Window[T]) String() string {
-	s := fmt.Sprintf("window of %v", reflect.TypeFor[T]())
+	return w.c.describe((*T)(nil))
+}
+
+func (w *core) describe(of any) string {
+	s := fmt.Sprintf("window of %v", elemType(of))
 	if w.freed {
 		return s + ", freed"
 	}
 	all := 0
 	for m := range w.remotes {
-		all += w.Len(m)
+		all += w.size(m)
 	}
-	return fmt.Sprintf("%s, %d of %d elements on this rank, member %d of %d", s, w.Len(w.team.Rank()), all, w.team.Rank(), w.team.Size())
+	return fmt.Sprintf("%s, %d of %d elements on this rank, member %d of %d", s, w.size(w.team.Rank()), all, w.team.Rank(), w.team.Size())
 }
 
 // String says what can be attached, and how much this rank has.
 func (d *Dynamic[T]) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := fmt.Sprintf("dynamic window of %v", reflect.TypeFor[T]())
+	s := fmt.Sprintf("dynamic window of %v", elemType((*T)(nil)))
 	if d.freed {
 		return s + ", freed"
 	}
@@ -50,7 +51,11 @@ func viewed[T any](what string, p *part[T]) string {
 	if p != nil {
 		n = len(p.s)
 	}
-	return fmt.Sprintf("%s of %d %v", what, n, reflect.TypeFor[T]())
+	return counted(what, n, (*T)(nil))
+}
+
+func counted(what string, n int, of any) string {
+	return fmt.Sprintf("%s of %d %v", what, n, elemType(of))
 }
 
 // String returns the kind of lock.

@@ -11,7 +11,7 @@ type View[T any] struct{ p *part[T] }
 // View returns target's part; ok is false where it is not mapped here, where the window's atomics are not the CPU's,
 // and while operations are being counted or races looked for.
 func (w *Window[T]) View(target int) (v View[T], ok bool) {
-	if !w.cpu || uint(target) >= uint(len(w.parts)) || len(w.parts[target].s) == 0 {
+	if !w.c.cpu || uint(target) >= uint(len(w.parts)) || len(w.parts[target].s) == 0 {
 		return View[T]{new(part[T])}, false
 	}
 	return View[T]{&w.parts[target]}, true

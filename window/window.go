@@ -34,10 +34,11 @@ var (
 // Allocate or Create.
 type Window[T any] struct {
 	parts []part[T] // by member
-	core
+	c     core
 }
 
-// core is what does not depend on the element type.
+// core is what does not depend on the element type. Every package that names a Window compiles all its methods for each type of elements: what
+// a method does without T is therefore a method of core, which is compiled once.
 type core struct {
 	team    *pgsync.Team
 	e       *proto.Engine
@@ -67,36 +68,59 @@ func Allocate[T any](ctx context.Context, t *pgsync.Team, n int) (*Window[T], er
 
 // AllocateConfig is Allocate with settings, which are the same everywhere.
 func AllocateConfig[T any](ctx context.Context, t *pgsync.Team, n int, c Config) (*Window[T], error) {
-	const op = "allocate"
-	if err := agree[T](ctx, t, op, n, c); err != nil {
+	w := new(Window[T])
+	if err := w.c.allocate(ctx, t, (*T)(nil), n, c); err != nil {
 		return nil, err
 	}
-	w := &Window[T]{core: core{team: t, e: t.Engine(), elem: atom.ElemOf[T](), mark: t.Mark()}}
+	w.open()
+	return w, w.c.ready(ctx)
+}
+
+func (w *core) allocate(ctx context.Context, t *pgsync.Team, of any, n int, c Config) error {
+	const op = "allocate"
+	if err := agree(ctx, t, op, of, n, c); err != nil {
+		return err
+	}
+	w.begin(t, of)
 	if n == 0 {
 		w.remotes = make([]proto.Remote, t.Size())
 		for m := range w.remotes {
 			w.remotes[m].Rank = t.WorldRank(m)
 		}
-		w.parts = make([]part[T], t.Size())
 		w.cpu = true
-		if err := w.openEpochs(ctx, c); err != nil || w.ep == nil {
-			return w, transport.NewOpError(op, -1, err)
-		}
-		return w, t.Barrier(ctx)
+		return transport.NewOpError(op, -1, w.openEpochs(ctx, c))
 	}
-	block, err := t.Heap().Alloc(ctx, n*mem.SizeOf[T]())
+	block, err := t.Heap().Alloc(ctx, n*w.elem.Bytes)
 	if err != nil {
-		return nil, transport.NewOpError(op, -1, err)
+		return transport.NewOpError(op, -1, err)
 	}
 	w.block, w.remotes, w.local, w.cpu = block, block.Remotes(), block.Local(), block.CPU()
+	return transport.NewOpError(op, -1, w.openChecks(ctx, c, n, of))
+}
+
+// elemType is the element type of a window of T, of which core is shown a nil *T: who hears of a method with a reflect.Type in it compiles what
+// comes with that.
+func elemType(of any) reflect.Type { return reflect.TypeOf(of).Elem() }
+
+// begin fills in what is known before there is memory.
+func (w *core) begin(t *pgsync.Team, of any) {
+	w.team, w.e, w.elem, w.mark = t, t.Engine(), atom.ElemFor(of), t.Mark()
+}
+
+// openChecks opens what looks at accesses, in parts of up to n elements.
+func (w *core) openChecks(ctx context.Context, c Config, n int, of any) error {
 	if err := w.openEpochs(ctx, c); err != nil {
-		return nil, transport.NewOpError(op, -1, err)
+		return err
 	}
-	if err := w.openRaceCheck(ctx, n, reflect.TypeFor[T]().String()); err != nil {
-		return nil, transport.NewOpError(op, -1, err)
+	return w.openRaceCheck(ctx, n, elemType(of).String())
+}
+
+// ready waits for the others where they may use at once what is made: nobody uses a control block that another member has yet to clear.
+func (w *core) ready(ctx context.Context) error {
+	if w.block == nil && w.ep == nil && w.race == nil {
+		return nil
 	}
-	w.open()
-	return w, t.Barrier(ctx)
+	return w.team.Barrier(ctx)
 }
 
 // Create makes a window over a slice that each member has already; the lengths may differ. The slice must not be
@@ -108,42 +132,39 @@ func Create[T any](ctx context.Context, t *pgsync.Team, local []T) (*Window[T], 
 
 // CreateConfig is Create with settings, which are the same everywhere.
 func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Config) (*Window[T], error) {
-	const op = "create"
-	if err := agree[T](ctx, t, op, 0, c); err != nil {
+	w := new(Window[T])
+	if err := w.c.create(ctx, t, (*T)(nil), mem.Of(local), c); err != nil {
 		return nil, err
+	}
+	w.open()
+	return w, w.c.ready(ctx)
+}
+
+func (w *core) create(ctx context.Context, t *pgsync.Team, of any, local mem.Range, c Config) error {
+	const op = "create"
+	if err := agree(ctx, t, op, of, 0, c); err != nil {
+		return err
 	}
 	ranks := make([]int, t.Size())
 	for m := range ranks {
 		ranks[m] = t.WorldRank(m)
 	}
-	xp, err := t.Engine().Expose(ctx, t, ranks, mem.Of(racecheck.Plain(t.RaceCheck(), local)))
+	xp, err := t.Engine().Expose(ctx, t, ranks, t.RaceCheck().PlainRange(local))
 	if err != nil {
-		return nil, transport.NewOpError(op, -1, err)
+		return transport.NewOpError(op, -1, err)
 	}
-	w := &Window[T]{core: core{
-		team: t, e: t.Engine(), elem: atom.ElemOf[T](), mark: t.Mark(),
-		xp: xp, remotes: xp.Of, local: xp.Local, cpu: xp.CPU,
-	}}
-	if err := w.openEpochs(ctx, c); err != nil {
-		return nil, transport.NewOpError(op, -1, err)
-	}
-	if err := w.openRaceCheck(ctx, w.longest(), reflect.TypeFor[T]().String()); err != nil {
-		return nil, transport.NewOpError(op, -1, err)
-	}
-	w.open()
-	if w.ep == nil && w.race == nil {
-		return w, nil
-	}
-	return w, t.Barrier(ctx) // nobody uses a control block that another member has yet to clear
+	w.begin(t, of)
+	w.xp, w.remotes, w.local, w.cpu = xp, xp.Of, xp.Local, xp.CPU
+	return transport.NewOpError(op, -1, w.openChecks(ctx, c, w.longest(), of))
 }
 
 // agree checks the element type and, with all members, that they make the same window.
-func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, c Config) error {
-	bad := mem.CheckElem[T]()
-	if size := mem.SizeOf[T](); bad == nil && (n < 0 || n > 1<<47/size) {
+func agree(ctx context.Context, t *pgsync.Team, op string, of any, n int, c Config) error {
+	typ := elemType(of)
+	bad := mem.CheckFor(of)
+	if size := int(typ.Size()); bad == nil && (n < 0 || n > 1<<47/size) {
 		bad = fmt.Errorf("%w: %d elements of %d bytes, needed from 0 to %d, which is all that addresses reach", ErrRange, n, size, 1<<47/size)
 	}
-	typ := reflect.TypeFor[T]()
 	mine := card{n: uint64(n), made: xxhash.Sum64String(fmt.Sprint(op, typ, typ.Size())), refused: bad != nil, config: c}.bytes()
 	cards, err := t.Exchange(ctx, mine)
 	if err != nil {
@@ -174,24 +195,36 @@ func agree[T any](ctx context.Context, t *pgsync.Team, op string, n int, c Confi
 
 // open fills the table of parts.
 func (w *Window[T]) open() {
+	w.parts = make([]part[T], len(w.c.remotes))
+	if w.c.uses() {
+		for m := range w.parts {
+			w.parts[m].open(mem.Slice[T](w.c.remotes[m].Mapped))
+		}
+	}
+	w.c.watch(w.shut, w.lose)
+}
+
+// uses reports whether parts that are mapped are used directly.
+func (w *core) uses() bool { return !w.e.CountsMapped() && !w.strict() && w.race == nil }
+
+// watch completes open: it has the window shut at the world's end, and calls lose at deaths.
+func (w *core) watch(shut, lose func()) {
+	if w.block == nil && w.xp == nil {
+		return // there is no memory
+	}
 	w.shown = w.race.Shown(w.local)
-	w.parts = make([]part[T], len(w.remotes))
-	direct := !w.e.CountsMapped() && !w.strict() && w.race == nil
-	use := direct
+	direct := w.uses() && w.cpu // else a flush is for the NIC's atomics, too
 	for m := range w.remotes {
-		r := &w.remotes[m]
-		if r.Mapped.Bytes != 0 && use {
-			w.parts[m].open(mem.Slice[T](r.Mapped))
-		} else if r.Bytes != 0 {
+		if r := &w.remotes[m]; r.Bytes != 0 && r.Mapped.Bytes == 0 {
 			direct = false
 		}
 	}
-	if direct && w.cpu { // else a flush is for the NIC's atomics, too
-		w.direct.Store(uintptr(len(w.parts)))
+	if direct {
+		w.direct.Store(uintptr(len(w.remotes)))
 	}
-	end, deaths := w.e.AtEnd(w.shut), w.e.AtDeath(w.lose)
+	end, deaths := w.e.AtEnd(shut), w.e.AtDeath(lose)
 	w.forget = func() { end(); deaths() }
-	w.lose() // who has died before is told to nobody any more
+	lose() // who has died before is told to nobody any more
 }
 
 // shut ends all use of the window's memory (W2).
@@ -199,6 +232,10 @@ func (w *Window[T]) shut() {
 	for m := range w.parts {
 		w.parts[m].shut()
 	}
+	w.c.shut()
+}
+
+func (w *core) shut() {
 	w.direct.Store(0)
 	w.freed, w.local, w.shown = true, mem.Range{}, mem.Range{}
 }
@@ -209,7 +246,9 @@ func (w *core) strict() bool { return w.ep != nil && w.ep.strict }
 // Free ends the window: it waits until all members have called it and gives the memory back. Collective. If ctx ends while another
 // member still holds buckets of this rank's part, because it has stopped, the part stays registered and is not given back; the
 // error says whose buckets they are.
-func (w *Window[T]) Free(ctx context.Context) error {
+func (w *Window[T]) Free(ctx context.Context) error { return w.c.free(ctx, w.shut) }
+
+func (w *core) free(ctx context.Context, shut func()) error {
 	const op = "free"
 	if w.freed {
 		return transport.NewOpError(op, -1, transport.ErrClosed)
@@ -226,7 +265,7 @@ func (w *Window[T]) Free(ctx context.Context) error {
 	} else if err := w.meet(ctx, op); err != nil {
 		return err
 	}
-	w.shut()
+	shut()
 	if w.forget != nil {
 		w.forget()
 	}
@@ -245,14 +284,16 @@ func (w *Window[T]) Free(ctx context.Context) error {
 }
 
 // Team returns the window's team.
-func (w *Window[T]) Team() *pgsync.Team { return w.team }
+func (w *Window[T]) Team() *pgsync.Team { return w.c.team }
 
 // Local returns this rank's part: ordinary memory, to be used like any slice between synchronisations. It must
 // not be used after Free.
-func (w *Window[T]) Local() []T { return mem.Slice[T](w.shown) }
+func (w *Window[T]) Local() []T { return mem.Slice[T](w.c.shown) }
 
 // Len returns how many elements the target's part has; 0 if there is no such target.
-func (w *Window[T]) Len(target int) int {
+func (w *Window[T]) Len(target int) int { return w.c.size(target) }
+
+func (w *core) size(target int) int {
 	if target < 0 || target >= len(w.remotes) {
 		return 0
 	}

@@ -14,13 +14,19 @@ type Elem struct {
 }
 
 // ElemOf describes T.
-func ElemOf[T any]() Elem {
-	t := reflect.TypeFor[T]()
+func ElemOf[T any]() Elem { return ElemFor((*T)(nil)) }
+
+// ElemFor describes the type that of points to.
+func ElemFor(of any) Elem {
+	t := reflect.TypeOf(of).Elem()
 	return Elem{Kind: t.Kind(), Bytes: int(t.Size())}
 }
 
 // Word64 describes the words that flags, locks and counters are made of.
 func Word64() Elem { return Elem{reflect.Uint64, 8} }
+
+// Exact reports whether elements of a type that has arithmetic combine to the same bits in any order: integers do.
+func (t Elem) Exact() bool { return t.Kind != reflect.Float32 && t.Kind != reflect.Float64 }
 
 // Check returns an error unless op is defined for the type.
 func (t Elem) Check(op Op) error {
@@ -52,13 +58,15 @@ func (t Elem) Code() int {
 const composite = 1 << 15
 
 // TypeCode tells element types apart, in 16 bits: those of one number by Elem.Code, whatever their name, others by a hash of their name and size.
-func TypeCode[T any]() int {
-	t := reflect.TypeFor[T]()
+func TypeCode[T any]() int { return typeCode((*T)(nil)) }
+
+func typeCode(of any) int {
+	t := reflect.TypeOf(of).Elem()
 	if t.Kind() == reflect.Struct || t.Kind() == reflect.Array {
 		const mul = 0x9e3779b97f4a7c15
 		return composite | int((xxhash.Sum64String(t.String())+uint64(t.Size()))*mul>>49)
 	}
-	return ElemOf[T]().Code()
+	return ElemFor(of).Code()
 }
 
 // NameOf is the name of the type that has the code. Of a struct or an array there is no more than the code itself.

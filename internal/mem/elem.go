@@ -11,8 +11,11 @@ var ErrElem = errors.New("element type cannot live in shared memory")
 
 // CheckElem returns an error unless T has a size of at least one byte and holds no pointers: no pointer,
 // slice, string, map, channel, function or interface at any depth.
-func CheckElem[T any]() error {
-	t := reflect.TypeFor[T]()
+func CheckElem[T any]() error { return CheckFor((*T)(nil)) }
+
+// CheckFor is CheckElem of the type that of points to.
+func CheckFor(of any) error {
+	t := reflect.TypeOf(of).Elem()
 	if t.Size() == 0 {
 		return fmt.Errorf("%w: %s has no size", ErrElem, t)
 	}

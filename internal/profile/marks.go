@@ -16,7 +16,7 @@ var ErrWhat = errors.New("want labels, regions, or both")
 // Marks makes marks. Make one with Parse. Any goroutine may call Begin.
 type Marks struct {
 	labels, regions bool
-	known           sync.Map // of names, by call
+	names           func(call) *names
 }
 
 // call is what is marked; target -1: no rank in particular.
@@ -37,11 +37,11 @@ func Parse(what string) (*Marks, error) {
 	case "":
 		return nil, nil
 	case "labels":
-		return &Marks{labels: true}, nil
+		return &Marks{labels: true, names: keeping()}, nil
 	case "regions":
-		return &Marks{regions: true}, nil
+		return &Marks{regions: true, names: keeping()}, nil
 	case "both":
-		return &Marks{labels: true, regions: true}, nil
+		return &Marks{labels: true, regions: true, names: keeping()}, nil
 	}
 	return nil, fmt.Errorf("%w, found %q", ErrWhat, what)
 }
@@ -93,16 +93,21 @@ func (k Mark) End() {
 	}
 }
 
-func (m *Marks) names(c call) *names {
-	if n, ok := m.known.Load(c); ok {
-		return n.(*names)
+// keeping returns a function that makes the names of a call and keeps them. The map is its own, and not a field of Marks: whoever imports a type
+// that has a sync.Map in it compiles the generic type that that is made of.
+func keeping() func(call) *names {
+	var known sync.Map // of names, by call
+	return func(c call) *names {
+		if n, ok := known.Load(c); ok {
+			return n.(*names)
+		}
+		n := &names{labels: pprof.WithLabels(context.Background(), set(c)), region: "pgas " + c.op}
+		if c.target >= 0 {
+			n.region += " " + strconv.Itoa(c.target)
+		}
+		kept, _ := known.LoadOrStore(c, n)
+		return kept.(*names)
 	}
-	n := &names{labels: pprof.WithLabels(context.Background(), set(c)), region: "pgas " + c.op}
-	if c.target >= 0 {
-		n.region += " " + strconv.Itoa(c.target)
-	}
-	kept, _ := m.known.LoadOrStore(c, n)
-	return kept.(*names)
 }
 
 func set(c call) pprof.LabelSet {

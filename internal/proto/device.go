@@ -29,8 +29,13 @@ type device struct {
 	exposed errand.Memories // what handlers may touch
 }
 
-func newDevice(e *Engine, d transport.Domain) (*device, error) {
-	n := &device{e: e}
+// opened is a device that has no methods. What an atomic.Pointer points at has its methods compiled by every package that hears of the Engine,
+// and a device has all those of a NIC.
+type opened struct{ device device }
+
+func newDevice(e *Engine, d transport.Domain) (*opened, error) {
+	o := &opened{device: device{e: e}}
+	n := &o.device
 	var err error
 	n.NIC, err = nic.New(nic.Config{
 		Rank: e.Rank, Size: e.Size, Name: e.config.NICName, Domain: d, Sched: e.Sched, Peers: e.Peers, Slots: e.config.Slots,
@@ -51,7 +56,7 @@ func newDevice(e *Engine, d transport.Domain) (*device, error) {
 	n.shareRoom()
 	n.prepareSmall(e.config.Eager)
 	n.Start()
-	return n, nil
+	return o, nil
 }
 
 func (n *device) close() error {

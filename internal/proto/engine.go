@@ -26,7 +26,7 @@ type Engine struct {
 	Nodes      []int // the node of each rank, numbered from 0
 
 	mapper transport.Mapper       // nil: no memory is mapped
-	device atomic.Pointer[device] // nil: all peers are mapped
+	device atomic.Pointer[opened] // nil: all peers are mapped
 	config Config
 
 	chains  chains // of operations on their way to the NIC together
@@ -97,11 +97,11 @@ func (e *Engine) openNIC(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the %s NIC: %w", e.config.NICName, err)
 	}
-	n, err := newDevice(e, d)
+	o, err := newDevice(e, d)
 	if err != nil {
 		return errors.Join(fmt.Errorf("set up the %s NIC: %w", e.config.NICName, err), d.Close())
 	}
-	e.device.Store(n)
+	e.device.Store(o)
 	return nil
 }
 
@@ -122,7 +122,13 @@ func (e *Engine) leave(m *sync.Mutex) {
 	e.Sched.Ring()
 }
 
-func (e *Engine) nic() *device { return e.device.Load() }
+func (e *Engine) nic() *device {
+	o := e.device.Load()
+	if o == nil {
+		return nil
+	}
+	return &o.device
+}
 
 // NIC returns the name of the NIC in use, or "".
 func (e *Engine) NIC() string {

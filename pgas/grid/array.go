@@ -46,7 +46,7 @@ func (a *Array[T]) Free(ctx context.Context) error { return a.w.Free(ctx) }
 
 // String says how large the array is, and how it is cut.
 func (a *Array[T]) String() string {
-	s := fmt.Sprintf("array of %v %v, in %v blocks", a.Shape(), reflect.TypeFor[T](), a.Parts())
+	s := fmt.Sprintf("array of %v %v, in %v blocks", a.Shape(), typeName((*T)(nil)), a.Parts())
 	if a.ghost != (dims{}) {
 		s += fmt.Sprintf(" with ghost cells of width %v", a.ghost[:a.n])
 		if a.faces {
@@ -55,6 +55,12 @@ func (a *Array[T]) String() string {
 	}
 	return s
 }
+
+// typeName is the name of the type that of points to.
+func typeName(of any) string { return reflect.TypeOf(of).Elem().String() }
+
+// elemBytes is the size of what of points to.
+func elemBytes(of any) int { return int(reflect.TypeOf(of).Elem().Size()) }
 
 // Shape returns how many elements there are in each dimension. It allocates, as the other calls do that return slices of numbers.
 func (a *Array[T]) Shape() []int { return slices.Clone(a.shape[:a.n]) }

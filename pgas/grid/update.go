@@ -2,7 +2,6 @@ package grid
 
 import (
 	"fmt"
-	"reflect"
 
 	"gopgas/pgas"
 	pgsync "gopgas/sync"
@@ -37,7 +36,7 @@ func accumulate[T pgsync.Number](op string, a *Array[T], b Box, src []T, o pgsyn
 		k, _ := runs(&w.piece)
 		count += k
 	}
-	if len(src)/count*int(reflect.TypeFor[T]().Size()) < shortRun {
+	if len(src)/count*elemBytes((*T)(nil)) < shortRun {
 		return window.ScatterAccumulate(a.w, func(i int) (int, int) {
 			var at dims
 			for d := range a.n {
