@@ -23,8 +23,8 @@
 //
 // What many puts cost that are flushed together is told with their flush: a Trial goes on from put to put (Again), its cost is
 // noted once, and when a kind's cheapest has been seen often enough only some are timed. Trials of what seems dearer are short (ShortTrial),
-// and have a stake: what those of one protocol were believed to cost beyond the cheapest is no more than one in a hundred of the transfers so far, and of
-// many grows no faster than their root.
+// and have a stake: what those of one protocol were believed to cost beyond the cheapest is, but for a first one, no more than
+// one in a hundred of the transfers so far, and of many grows no faster than their root.
 //
 // # Invariants
 //

@@ -110,9 +110,9 @@ const (
 	noteEach   = 8
 	young      = 16 // choices of a kind that are short
 
-	// What all trials of one protocol may cost beyond the cheapest, in transfers by that: so many times the transfers so far, and of many so much and
-	// so many times their root. The three of them take 3 % of 100 transfers at most, 4 % of 1000, 1 % of 10000, and 0.1 % of a million, beside what is a
-	// surprise once.
+	// What all trials of one protocol may cost beyond the cheapest, in transfers by that: so much and so many times the root of the transfers so far, for
+	// the first one of what is hoped for; of what was tried before, or is thought to be far off, no more than so many times the transfers so far either.
+	// The three of them take 3 % of 100 transfers at most, 4 % of 1000, 1 % of 10000, and 0.1 % of a million, beside what is a surprise once.
 	early = 0.01
 	stake = 4
 	share = 0.3
@@ -212,15 +212,20 @@ func pick(prices *[arms]price, best int, n uint32, made, each float64) int {
 	if !mayTry(n) {
 		return best
 	}
-	least, may := prices[best].seconds, min(early*made, stake+share*math.Sqrt(made))
+	least, most := prices[best].seconds, stake+share*math.Sqrt(made)
 	tried := best
 	for i, p := range prices {
+		hoped := p.noted == 0 && p.seconds*hope < least
+		may := most
+		if !hoped {
+			may = min(most, early*made)
+		}
 		if i == best || math.IsInf(p.seconds, 1) || p.spent+p.regret(least, each) > may {
 			continue
 		}
+		doubted := p.noted == 0 && n > doubtPause && n%doubtPause == 0 && p.seconds*doubt < least
 		turn := n%againPause == uint32(i)*pause
-		hoped := p.noted == 0 && (p.seconds*hope < least || n > doubtPause && n%doubtPause == 0 && p.seconds*doubt < least)
-		if (hoped || 0 < p.noted && p.noted < trials || p.noted >= trials && turn) && (tried == best || p.seconds < prices[tried].seconds) {
+		if (hoped || doubted || 0 < p.noted && p.noted < trials || p.noted >= trials && turn) && (tried == best || p.seconds < prices[tried].seconds) {
 			tried = i
 		}
 	}

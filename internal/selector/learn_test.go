@@ -144,11 +144,12 @@ func TestPick(t *testing.T) {
 		want int
 	}{
 		{"the cheapest", price{3, 0, 0}, 1, 0, 1, 1},
-		{"what is hoped of", price{3, 0, 0}, 6 * pause, 0, 1, 0},
-		{"not each time", price{3, 0, 0}, 6*pause + 1, 0, 1, 1},
-		{"not before there were as many as make up for it", price{3, 0, 0}, 4 * pause, 0, 1, 1},
-		{"sooner if it is nearly as cheap", price{2.6, 0, 0}, 2 * pause, 0, 1, 0},
-		{"not what is far off", price{9, 0, 0}, 6 * pause, 0, 1, 1},
+		{"what is hoped of", price{3, 0, 0}, 2 * pause, 0, 1, 0},
+		{"not each time", price{3, 0, 0}, 2*pause + 1, 0, 1, 1},
+		{"not what is far off", price{9, 0, 0}, 2 * pause, 0, 1, 1},
+		{"a second time not before there were as many as make up for it", price{6, 1, 0}, 4 * pause, 0, 1, 1},
+		{"but then", price{6, 1, 0}, 6 * pause, 0, 1, 0},
+		{"sooner if it is nearly as cheap", price{2.6, 2, 0}, 2 * pause, 0, 1, 0},
 		{"but after some time", price{9, 0, 0}, 20 * doubtPause, 0, 1, 0},
 		{"again, at times", price{3, trials, 0}, 2 * againPause, 0, 1, 0},
 		{"not soon", price{3, trials, 0}, 2*againPause + pause, 0, 1, 1},
