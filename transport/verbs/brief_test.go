@@ -11,8 +11,8 @@ import (
 	"gopgas/window"
 )
 
-// BenchmarkBrief is one short operation of a window between two ranks of this process, and the same by the flat functions alone:
-// what TestPaired compares, for who counts instructions (tools/instructions.sh).
+// BenchmarkBrief is one short operation of a window between two ranks of this process, the same by the domain's Post and Poll, and by the flat
+// functions alone: what TestPaired compares, and in between, for who counts instructions (tools/instructions.sh).
 func BenchmarkBrief(b *testing.B) {
 	if _, err := verbs.Find(""); err != nil {
 		b.Skip(err)
@@ -32,6 +32,12 @@ func BenchmarkBrief(b *testing.B) {
 				}
 				return win.Free(ctx)
 			})
+		})
+		b.Run(r.name+"/domain", func(b *testing.B) {
+			flat := verbs.NewFlat(b, 64)
+			if err := each(b, func() error { return flat.Through(r.kind, r.bytes) }); err != nil {
+				b.Fatal(err)
+			}
 		})
 		b.Run(r.name+"/flat", func(b *testing.B) {
 			flat := verbs.NewFlat(b, 64)
