@@ -107,15 +107,17 @@ func TestFilesOfOtherHosts(t *testing.T) {
 		require.Equal(t, strconv.Itoa(rank)+"\n", string(b))
 		require.Len(t, r.Ranks[rank].Clock.Readings, []int{0, 2, 2, 2}[rank])
 	}
-	// A host that is lost leaves nothing; the others' files are there. It is lost when a line has come, that is, when all ranks have been started.
-	lost, in := t.TempDir(), t.TempDir()+"/in"
+	// A host that is lost leaves nothing; the others' files are there. It is lost when a line has come, that is, when all ranks have been started, and
+	// the others have written theirs.
+	lost, written, in := t.TempDir(), t.TempDir(), t.TempDir()+"/in"
 	require.NoError(t, os.WriteFile(in, []byte("now\n"), 0o600))
 	line, err := os.Open(in)
 	require.NoError(t, err)
 	t.Cleanup(func() { line.Close() })
 	r = run(t, Spec{
 		N: 4, Hosts: threeHosts(), Folder: lost, FolderEnv: "LEFT", Stdin: line, StdinTo: 3,
-		Argv: []string{"sh", "-c", "echo x >$LEFT/of.$PGAS_RANK; [ $PGAS_RANK != 3 ] || { read line && kill -9 $PPID; }"},
+		Argv: []string{"sh", "-c", `echo x >$LEFT/of.$PGAS_RANK; >$0/$PGAS_RANK; [ $PGAS_RANK != 3 ] || {
+			until [ -e $0/0 ] && [ -e $0/1 ] && [ -e $0/2 ]; do sleep 0.01; done; read line && kill -9 $PPID; }`, written},
 	})
 	require.Equal(t, CodeLost, r.Code, r.err)
 	require.Contains(t, r.err, "host c: collect what its ranks have written")
