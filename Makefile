@@ -1,7 +1,6 @@
 export GOFLAGS := $(shell go env GOFLAGS) -gcflags=all=-dwarf=false '-toolexec=env GOGC=off GOMEMLIMIT=1GiB'# a third less to compile: no debuggers' data, which but one test needs and asks for, and garbage collected only where a compiler holds a GiB
 TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
-CHECKS := all,-ST1000,-ST1020,-ST1021,-ST1022# comments are internal/lint's business
 LONG := ./transport/tcp ./sync/coll ./transport/soft ./test/model ./transport/transporttest ./test/litmus ./test/failure# begin early, those that wait among those that compute, so that no core is idle at the end
 HOST = ./pgas ./window ./sync $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
 OURS = $$(go list $(HOST) | grep -v -e examples$$)# and there, built without the detector: the examples' own tests run them with it
@@ -25,10 +24,11 @@ static:
 	$(STEP) 'go vet, invariants' env CGO_ENABLED=0 go vet -tags invariants ./... # compiles for the tests with them
 	$(STEP) 'go vet, darwin' env GOOS=darwin go vet ./...
 	$(STEP) 'arm64: vet, emulated tests' tools/arm64.sh
-	$(STEP) 'staticcheck' $(TOOL) staticcheck -checks $(CHECKS) ./...
+	$(STEP) 'staticcheck' $(TOOL) staticcheck -checks all,-ST1000,-ST1020,-ST1021,-ST1022 ./... # comments are internal/lint's business
 	$(STEP) 'gcassert' tools/gcassert.sh
 	$(STEP) 'internal/lint' go test -count=1 ./internal/lint
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
+	$(STEP) 'compile, race detector' sh -c "go list -race -test -export $(OURS) >/dev/null" # while the machines go on: its tests are next
 	$(STEP) 'benchmarks, once' go test -vet=off -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs dirname | sort -u)
 bench: ## our table beside the peers' (test/peers/run.sh), then all Go benchmarks ten times (raw: bin/bench.txt)
 	@mkdir -p bin && OUT=bin test/peers/run.sh >bin/peers.md && cat bin/peers.md
