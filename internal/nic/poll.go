@@ -8,7 +8,6 @@ import (
 	"gopgas/internal/am"
 	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
-	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -200,11 +199,11 @@ const (
 // of the way: a NIC that must say when it has something is slower.
 func (n *NIC) attend() {
 	defer n.unattended.Store(true)
-	seen, idle, long := n.waits.Load(), napWatchful, sched.NewNaps()
+	seen, idle := n.waits.Load(), napWatchful
 	for n.ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
 			seen = n.waits.Load()
-			n.rest(long, nap)
+			n.rest(nap)
 		}
 		if n.client.Watchful() && !n.closed.Load() { // the NIC says nothing of what is waited for
 			if n.Progress() {

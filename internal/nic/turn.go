@@ -36,10 +36,10 @@ func (n *NIC) breathe() {
 
 // rest is a nap of who attends. A long one has no turn: who keeps it asleep in the kernel, and goes on with it, never gives it up. Short ones
 // are too short for the runtime's timers.
-func (n *NIC) rest(long sched.Naps, nap time.Duration) {
+func (n *NIC) rest(nap time.Duration) {
 	if nap < napLongest || n.sched.Virtual() || n.ctx.Err() != nil {
 		n.nap.Wait(n.sched, nap)
 		return
 	}
-	long.Sleep(n.ctx, nap) // who attends looks by himself whether the NIC is in use still
+	_ = n.sched.Sleep(n.ctx, nap) // who attends looks by himself whether the NIC is in use still
 }
