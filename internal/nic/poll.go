@@ -203,7 +203,7 @@ func (n *NIC) attend() {
 	for n.ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
 			seen = n.waits.Load()
-			n.rest(nap)
+			n.nap.Wait(n.sched, nap)
 		}
 		if n.client.Watchful() && !n.closed.Load() { // the NIC says nothing of what is waited for
 			if n.Progress() {
