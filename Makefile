@@ -28,7 +28,7 @@ static:
 	$(STEP) 'gcassert' tools/gcassert.sh
 	$(STEP) 'internal/lint' go test -count=1 ./internal/lint
 	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
-	$(STEP) 'compile, race detector' sh -c "go list -race -test -export $(OURS) >/dev/null" # while the machines go on: its tests are next
+	$(STEP) 'compile, race detector' go list -race -test -export $(OURS) # while the machines go on: its tests are next
 	$(STEP) 'benchmarks, once' go test -vet=off -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs dirname | sort -u)
 bench: ## our table beside the peers' (test/peers/run.sh), then all Go benchmarks ten times (raw: bin/bench.txt)
 	@mkdir -p bin && OUT=bin test/peers/run.sh >bin/peers.md && cat bin/peers.md
