@@ -167,12 +167,12 @@ func TestRegistrationIsRefused(t *testing.T) {
 			return err
 		}
 		require.Equal(t, data, back)
+		if err := win.Fence(ctx); err != nil { // the peer has asked too
+			return err
+		}
 		origin, served := w.Team().Engine().Firehoses()
 		require.Positive(t, origin.Refusals)
 		require.Positive(t, served.RegisterErrors)
-		if err := win.Fence(ctx); err != nil {
-			return err
-		}
 		for _, o := range others {
 			if err := o.Free(ctx); err != nil {
 				return err
