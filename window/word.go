@@ -89,11 +89,12 @@ func fetchOr[T Bits](p *T, v T) T {
 	return T(atomic.OrUint32(p32(p), uint32(v)))
 }
 
+// fetchXor has the conversions of p64 and p32 in it: in as many steps fewer it is inlined in a method that is inlined.
 func fetchXor[T Bits](p *T, v T) T {
 	if unsafe.Sizeof(v) == 8 {
-		return T(xorOld64(p64(p), uint64(v)))
+		return T(xorOld64((*uint64)(unsafe.Pointer(p)), uint64(v)))
 	}
-	return T(xorOld32(p32(p), uint32(v)))
+	return T(xorOld32((*uint32)(unsafe.Pointer(p)), uint32(v)))
 }
 
 func addOld64(p *uint64, d uint64) uint64 { return atomic.AddUint64(p, d) - d }

@@ -142,13 +142,13 @@ func (t *gupsTable) verify(rank, size, updates int) error {
 // update and loaded after it, and such a load waits until the locked instruction between them is done, so that no two updates overlap.
 
 func gupsView(t *gupsTable, stream *gupsStream, n int) error {
-	s := *stream
+	s, atoms, mask, part, shift := *stream, t.atoms, t.mask, t.part, t.shift
 	for i := range n {
 		s = s.next()
-		v := uint64(s)
-		rank, disp := t.place(v)
-		t.atoms[rank].FetchXor(disp, v)
-		if i%gupsBatch == gupsBatch-1 {
+		word := uint64(s) & mask
+		//gcassert:inline
+		atoms[word>>(shift%64)].FetchXor(int(word&part), uint64(s))
+		if uint(i)%gupsBatch == gupsBatch-1 {
 			if err := t.win.FlushAll(); err != nil {
 				return err
 			}

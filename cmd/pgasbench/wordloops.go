@@ -5,8 +5,8 @@ import (
 	"gopgas/window"
 )
 
-// The loops of the 8-byte rows. Each stands alone, so that what inlines in a user's loop inlines here; the value
-// stored is the number of the operation, from 1.
+// The loops of the 8-byte rows. Each stands alone, so that what inlines in a user's loop inlines here, which is checked where it
+// counts; the value stored is the number of the operation, from 1. Remainders are of unsigned numbers, as a compiler of C has them.
 
 func viewOrderSame(e *words, base uint64, n int) (uint64, error) {
 	v := e.view
@@ -30,6 +30,7 @@ func viewFlushSame(e *words, base uint64, n int) (uint64, error) {
 func atomicStoreSame(e *words, base uint64, n int) (uint64, error) {
 	a := e.atom
 	for i := range n {
+		//gcassert:inline
 		a.Store(hotWord, base+uint64(i)+1)
 	}
 	return 0, nil
@@ -52,7 +53,8 @@ func putFlushSame(e *words, base uint64, n int) (uint64, error) {
 func viewOrderTable(e *words, base uint64, n int) (uint64, error) {
 	v, disp := e.view, e.disp
 	for i := range n {
-		v.Store(disp[i%tableWords], base+uint64(i)+1)
+		//gcassert:inline
+		v.Store(disp[uint(i)%tableWords], base+uint64(i)+1)
 		v.Order()
 	}
 	v.Flush()
@@ -62,7 +64,8 @@ func viewOrderTable(e *words, base uint64, n int) (uint64, error) {
 func viewFlushTable(e *words, base uint64, n int) (uint64, error) {
 	v, disp := e.view, e.disp
 	for i := range n {
-		v.Store(disp[i%tableWords], base+uint64(i)+1)
+		//gcassert:inline
+		v.Store(disp[uint(i)%tableWords], base+uint64(i)+1)
 		v.Flush()
 	}
 	return 0, nil
@@ -72,7 +75,7 @@ func putOrderTable(e *words, base uint64, n int) (uint64, error) {
 	win, peer, disp, one := e.win, e.peer, e.disp, make([]uint64, 1)
 	for i := range n {
 		one[0] = base + uint64(i) + 1
-		if err := win.Put(peer, disp[i%tableWords], one); err != nil {
+		if err := win.Put(peer, disp[uint(i)%tableWords], one); err != nil {
 			return 0, err
 		}
 		if err := win.Order(peer); err != nil {
@@ -86,7 +89,7 @@ func putFlushTable(e *words, base uint64, n int) (uint64, error) {
 	win, peer, disp, one := e.win, e.peer, e.disp, make([]uint64, 1)
 	for i := range n {
 		one[0] = base + uint64(i) + 1
-		if err := win.Put(peer, disp[i%tableWords], one); err != nil {
+		if err := win.Put(peer, disp[uint(i)%tableWords], one); err != nil {
 			return 0, err
 		}
 		if err := win.Flush(peer); err != nil {
@@ -97,9 +100,12 @@ func putFlushTable(e *words, base uint64, n int) (uint64, error) {
 }
 
 func viewLoad(e *words, _ uint64, n int) (sum uint64, err error) {
-	v, disp := e.view, e.disp
-	for i := range n {
-		sum += v.Load(disp[i%tableWords])
+	v := e.view
+	for ; n > 0; n -= tableWords {
+		for _, d := range e.disp[:min(n, tableWords)] {
+			//gcassert:inline
+			sum += v.Load(d)
+		}
 	}
 	return sum, nil
 }
@@ -107,7 +113,7 @@ func viewLoad(e *words, _ uint64, n int) (sum uint64, err error) {
 func windowGet(e *words, _ uint64, n int) (sum uint64, err error) {
 	one := make([]uint64, 1)
 	for i := range n {
-		if err := e.win.Get(e.peer, e.disp[i%tableWords], one); err != nil {
+		if err := e.win.Get(e.peer, e.disp[uint(i)%tableWords], one); err != nil {
 			return 0, err
 		}
 		sum += one[0]
@@ -118,6 +124,7 @@ func windowGet(e *words, _ uint64, n int) (sum uint64, err error) {
 func atomicFetchAdd(e *words, _ uint64, n int) (sum uint64, err error) {
 	a := e.atom
 	for range n {
+		//gcassert:inline
 		sum += a.FetchAdd(hotWord, 1)
 	}
 	return sum, nil
@@ -137,6 +144,7 @@ func windowFetchAdd(e *words, _ uint64, n int) (sum uint64, err error) {
 func atomicCompareSwap(e *words, base uint64, n int) (uint64, error) {
 	a := e.atom
 	for i := range n {
+		//gcassert:inline
 		if !a.CompareSwap(hotWord, base+uint64(i), base+uint64(i)+1) {
 			return 0, errLost
 		}
@@ -201,8 +209,9 @@ func (e *words) fill(base uint64) []uint64 {
 func viewBatch(e *words, base uint64, n int) (uint64, error) {
 	v, disp, src := e.view, e.disp, (*[flushEvery]uint64)(e.fill(base))
 	for i := range n {
-		v.Store(disp[i%tableWords], src[i%flushEvery])
-		if i%flushEvery == flushEvery-1 {
+		//gcassert:inline
+		v.Store(disp[uint(i)%tableWords], src[uint(i)%flushEvery])
+		if uint(i)%flushEvery == flushEvery-1 {
 			v.Flush()
 		}
 	}
@@ -212,8 +221,8 @@ func viewBatch(e *words, base uint64, n int) (uint64, error) {
 func putBatch(e *words, base uint64, n int) (uint64, error) {
 	src := e.fill(base)
 	for i := range n {
-		k := i % flushEvery
-		if err := e.win.Put(e.peer, e.disp[i%tableWords], src[k:k+1]); err != nil {
+		k := int(uint(i) % flushEvery)
+		if err := e.win.Put(e.peer, e.disp[uint(i)%tableWords], src[k:k+1]); err != nil {
 			return 0, err
 		}
 		if k == flushEvery-1 {
@@ -228,8 +237,8 @@ func putBatch(e *words, base uint64, n int) (uint64, error) {
 func putNBBatch(e *words, base uint64, n int) (uint64, error) {
 	src := e.fill(base)
 	for i := range n {
-		k := i % flushEvery
-		if _, err := e.win.PutNB(e.peer, e.disp[i%tableWords], src[k:k+1]); err != nil {
+		k := int(uint(i) % flushEvery)
+		if _, err := e.win.PutNB(e.peer, e.disp[uint(i)%tableWords], src[k:k+1]); err != nil {
 			return 0, err
 		}
 		if k == flushEvery-1 {

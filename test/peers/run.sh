@@ -2,8 +2,8 @@
 # run.sh [PEER...]   measures this library and its peers by turns with the same loops, and prints one markdown table.
 #
 # Peers: raw (plain C, a flush is a full fence), order (plain C, ordered stores), ompi (Open MPI, shared window), mpich, oshmem
-# (Open MPI's OpenSHMEM).
-# All by default. Two processes, one on each of two cores. What Debian packages is installed where it is absent.
+# (Open MPI's OpenSHMEM); gasnet (GASNet-EX, smp conduit) and gasnet-blocking, which no package has: GASNET=PREFIX says where one is installed.
+# All of packages by default. Two processes, one on each of two cores. What Debian packages is installed where it is absent.
 # Last comes how long a job takes from the start of its launcher to its end: the least program there is, of MPI, and examples/hello of this
 # library, which does more, as 2 and as 8 processes. ONLY=hello measures that alone.
 #   RANKS=2         more than there are cores share them; ONLY=barrier and ONLY=coll_ are what makes sense then
@@ -52,8 +52,15 @@ compile() { # compile PEER
 	order) need gcc gcc libc6-dev && gcc -O3 -march=native -DORDER -o "$build/order" "$here/c/raw.c" ;;
 	ompi) need mpicc.openmpi openmpi-bin libopenmpi-dev gcc && mpicc.openmpi -O3 -o "$build/ompi" "$here/c/mpi.c" && mpicc.openmpi -O3 -o "$build/hello.ompi" "$here/c/hello.c" ;;
 	mpich) need mpicc.mpich mpich libmpich-dev gcc && mpicc.mpich -O3 -o "$build/mpich" "$here/c/mpi.c" && mpicc.mpich -O3 -o "$build/hello.mpich" "$here/c/hello.c" ;;
+	gasnet | gasnet-blocking) # what it was built with says how to build with it
+		need make make && need gcc gcc libc6-dev
+		make -s -f - <<-END || { echo "$1 needs GASNET=PREFIX, an installation of GASNet-EX with its smp conduit" >&2 && exit 2; }
+			include ${GASNET:-GASNET}/include/smp-conduit/smp-seq.mak
+			all: ; \$(GASNET_CC) \$(GASNET_CPPFLAGS) \$(GASNET_CFLAGS) $([ "$1" = gasnet ] || echo -DBLOCKING) $here/c/gasnet.c -o $build/$1 \$(GASNET_LDFLAGS) \$(GASNET_LIBS)
+		END
+		;;
 	oshmem) need oshcc openmpi-bin libopenmpi-dev gcc && oshcc -O3 -o "$build/oshmem" "$here/c/shmem.c" ;;
-	*) echo "unknown peer $1; there are: raw order ompi mpich oshmem" >&2 && exit 2 ;;
+	*) echo "unknown peer $1; there are: raw order ompi mpich oshmem gasnet gasnet-blocking" >&2 && exit 2 ;;
 	esac
 }
 
@@ -69,6 +76,8 @@ measure() { # measure PEER
 	oshmem) # its programs end without shmem_finalize, which oshrun takes for a failure
 		{ oshrun -n "$RANKS" "${binding[@]}" -x SHMEM_SYMMETRIC_SIZE=256M "$build/oshmem" 2>"$build/oshmem.err" || true; } | tee "$build/oshmem.csv"
 		[ -n "$ONLY" ] || grep -q '^hotput_1M_flush' "$build/oshmem.csv" || { cat "$build/oshmem.err" >&2 && exit 1; } ;;
+	gasnet*) # by default it reduces in pieces of 16 bytes
+		GASNET_PSHM_NODES=$RANKS GASNET_MAX_SEGSIZE=256M GASNET_COLL_P2P_EAGER_MIN=65536 "$build/$1" ;;
 	ours) "${launch[@]}" -n "$RANKS" "$build/pgasbench" --csv --only "$ONLY" --reps "$REPS" --target-time "${TARGET_MS}ms" \
 		--updates "$UPDATES" --barriers "$BARRIERS" ;;
 	esac

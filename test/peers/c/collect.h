@@ -70,7 +70,7 @@ static void collect(long barriers)
 	} sizes[] = {{"8", 8}, {"8K", 8 << 10}, {"1M", 1 << 20}};
 	static const char *names[] = {"allreduce", "broadcast", "allgather", "alltoall"};
 	char row[32];
-	for (int c = 0; c < 4; c++)
+	for (int c = 0; c < PEER_COLLECTIVES; c++)
 		for (int i = 0; i < 3; i++) {
 			snprintf(row, sizeof row, "coll_%s_%s", names[c], sizes[i].suffix);
 			collect_row((enum call)c, row, names[c], sizes[i].bytes, barriers);

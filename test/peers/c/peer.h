@@ -15,8 +15,8 @@
  *   uint64_t  peer_compare_swap(int target, size_t at, uint64_t old, uint64_t v)
  *   void      peer_xor(int target, size_t at, const uint64_t *v)              complete after a flush
  *
- * A library of collectives defines PEER_COLLECTIVES and these; n is what each process gives, to each other one in an exchange of all
- * with all. round counts the calls from 0:
+ * A library of collectives defines PEER_COLLECTIVES, which is how many of the four below it has, the first ones, and all of these; n is
+ * what each process gives, to each other one in an exchange of all with all. round counts the calls from 0:
  *
  *   double   *peer_room(size_t n)                      zeroed memory that collectives can use, the same on all processes; never freed
  *   void      peer_allreduce(double *dst, const double *src, size_t n, long round)

@@ -32,7 +32,7 @@ static inline void peer_xor(int t, size_t at, const uint64_t *v) { shmem_uint64_
 
 /* OpenSHMEM 1.4, section 9.9: a pSync array may be used again when all have left the call; calls by turns in three of them, each of which waits for
  * every other process at least every other call, see to that. */
-#define PEER_COLLECTIVES
+#define PEER_COLLECTIVES 4
 #define TURNS 3
 static long sync_words[TURNS][SHMEM_ALLTOALL_SYNC_SIZE + SHMEM_REDUCE_SYNC_SIZE + SHMEM_BCAST_SYNC_SIZE + SHMEM_COLLECT_SYNC_SIZE];
 static double work[TURNS][(1 << 17) / 2 + SHMEM_REDUCE_MIN_WRKDATA_SIZE + 1];
