@@ -10,7 +10,7 @@ reg() { bin/pgasbench reg --out "$dir" "$@"; }
 reg --reps 3 reuse noreuse overhead costs impossible
 reg --reps 2 seats
 reg latency
-reg --spikes 0.06 recorded
+reg --spikes 0.04 recorded
 
 for pinned in 24M 512M; do
 	PGAS_TRANSPORT=soft PGAS_LOCAL=off PGAS_MAX_PINNED=$pinned bin/pgasrun -n 2 bin/pgasbench sets --span 134217728 --csv \
