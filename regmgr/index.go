@@ -118,7 +118,15 @@ func (m *Manager) Hot(r mem.Range, a transport.Access) bool {
 // Destination returns an error that wraps ErrReadOnly if r cannot be written, for who copies into it without registering it. It
 // asks the kernel about memory that is not Go's, which takes some microseconds.
 func (m *Manager) Destination(r mem.Range) error {
-	if mem.OriginOf(r) == mem.Foreign && !writable(r, m.page) {
+	if mem.OriginOf(r) != mem.Foreign {
+		return nil
+	}
+	return m.foreign(r)
+}
+
+// foreign is Destination of memory that is not Go's.
+func (m *Manager) foreign(r mem.Range) error {
+	if !writable(r, m.page) {
 		return fmt.Errorf("%d bytes at %#x: %w; give a destination that this process may write", r.Bytes, r.Addr(), ErrReadOnly)
 	}
 	return nil

@@ -8,6 +8,11 @@ import (
 	"gopgas/regmgr"
 )
 
+// Resting reports whether there is nothing for Advance to do.
+func (s *Flights) Resting() bool {
+	return s.live.Load() == 0 && !s.work.Load() && (s.target == nil || !s.target.Busy() && s.pulling.Load() == 0)
+}
+
 // Advance moves all flights along, and ends those that are over. It is called by the poller.
 func (s *Flights) Advance() (moved bool) {
 	if s.target != nil && (s.target.Busy() || s.pulling.Load() != 0) {

@@ -16,8 +16,7 @@ const ScratchBytes = 256
 // Table is what is in flight. It is used after Init, and not copied.
 type Table struct {
 	pieces []Piece
-	ops    []transport.Op // by piece, so that posting allocates nothing
-	free   []int32        // pieces
+	free   []int32 // pieces
 
 	transfers []transfer
 	closed    []int32 // transfers that are free
@@ -52,7 +51,15 @@ type Piece struct {
 
 	over atomic.Uint64 // of one that is Awaited: 1 when it has ended
 	err  error         // how, then
+
+	op [1]transport.Op // here, so that posting allocates nothing
 }
+
+// Op is the place of the piece's operation: see Table.Op.
+func (p *Piece) Op() []transport.Op { return p.op[:] }
+
+// Plain reports whether nobody but who waits for it is to learn that the piece has ended well, and what it brings stays in its buffer.
+func (p *Piece) Plain() bool { return p.Dst.Bytes == 0 && !p.Tied && !p.Piped && !p.Adds }
 
 // Over reports whether a piece that is Awaited has ended.
 func (p *Piece) Over() bool { return p.over.Load() != 0 }
@@ -71,7 +78,7 @@ type Config struct {
 
 // Init gives the table room for c.Pieces pieces and as many transfers. Nothing in it allocates afterwards, but for failures.
 func (t *Table) Init(c Config) {
-	t.pieces, t.ops, t.transfers = make([]Piece, c.Pieces), make([]transport.Op, c.Pieces), make([]transfer, c.Pieces)
+	t.pieces, t.transfers = make([]Piece, c.Pieces), make([]transfer, c.Pieces)
 	t.failed = make(map[ticket]failure)
 	t.pool, t.poolKey, t.scratch, t.scratchKey = c.Pool, c.PoolKey, c.Scratch, c.ScratchKey
 	for i := c.Pieces - 1; i >= 0; i-- {
@@ -85,7 +92,29 @@ func (t *Table) Init(c Config) {
 func (t *Table) Piece(id int32) *Piece { return &t.pieces[id] }
 
 // Op is the place of piece id's operation, which stays until it is done: it may have to be posted again.
-func (t *Table) Op(id int32) []transport.Op { return t.ops[id : id+1 : id+1] }
+func (t *Table) Op(id int32) []transport.Op { return t.pieces[id].op[:] }
+
+// Lay writes the operation of piece id, between so many bytes of its buffer and the target's memory, to its place: all but what whoever posts it knows.
+func (t *Table) Lay(id int32, kind transport.Kind, flags uint8, bytes int, raddr, rkey uint64) *transport.Op {
+	p := &t.pieces[id]
+	op := p.Lay(kind, flags, raddr, rkey)
+	op.SGE[0].Mem, op.SGE[0].LKey = t.Buffer(id, bytes)
+	return op
+}
+
+// Lay is Table.Lay but for this rank's memory.
+func (p *Piece) Lay(kind transport.Kind, flags uint8, raddr, rkey uint64) *transport.Op {
+	op := &p.op[0]
+	op.Kind, op.Flags, op.NSGE, op.Imm = kind, flags, 1, 0
+	op.RAddr, op.RKey, op.Arg0, op.Arg1 = raddr, rkey, 0, 0
+	return op
+}
+
+// Scratch has op lie between the first bytes of the scratch memory of a piece that has no slot: ScratchBytes at most.
+func (t *Table) Scratch(p *Piece, op *transport.Op, bytes int) {
+	s := &op.SGE[0]
+	s.Mem.Base, s.Mem.Bytes, s.LKey = p.scratch.Base, bytes, t.scratchKey
+}
 
 // Buffer is the NIC memory of piece id for so many bytes, and its key: its slot, or its scratch memory.
 func (t *Table) Buffer(id int32, bytes int) (mem.Range, uint64) {
@@ -114,19 +143,28 @@ func (t *Table) Capacity(id int32) int {
 
 // TryAcquire takes a piece for an operation to rank, with a slot if wanted; ok is false where there is none. Under the lock.
 func (t *Table) TryAcquire(rank int, slot bool) (id int32, ok bool) {
-	if len(t.free) == 0 {
+	if !slot || len(t.free) == 0 {
+		return t.TryTake(rank)
+	}
+	s, ok := t.pool.Take()
+	if !ok {
 		return 0, false
 	}
-	s := int32(-1)
-	if slot {
-		if s, ok = t.pool.Take(); !ok {
-			return 0, false
-		}
+	id, _ = t.TryTake(rank)
+	t.pieces[id].slot = s
+	return id, true
+}
+
+// TryTake is TryAcquire without a slot.
+func (t *Table) TryTake(rank int) (id int32, ok bool) {
+	last := len(t.free) - 1
+	if last < 0 {
+		return 0, false
 	}
-	id = t.free[len(t.free)-1]
-	t.free = t.free[:len(t.free)-1]
+	id = t.free[last]
+	t.free = t.free[:last]
 	p := &t.pieces[id]
-	p.Rank, p.slot, p.transfer = rank, s, none // all else is as Free has left it
+	p.Rank, p.slot, p.transfer = rank, -1, none // all else is as Free has left it
 	return id, true
 }
 
@@ -168,18 +206,47 @@ func (t *Table) Free(id int32) {
 		invariants.Check(!p.Tied, "a piece is freed that is still tied")
 		invariants.Mangle(t.scratch.Slice(int(id)*ScratchBytes, ScratchBytes).Data())
 	}
+	if p.Awaited {
+		p.Awaited = false
+		if p.err != nil {
+			p.err = nil
+		}
+		mem.Publish(&p.over, 0)
+	}
+	if p.slot >= 0 || p.Dst.Base != nil || p.fetch {
+		t.strip(p)
+	}
+	t.put(p, id)
+}
+
+// put is Free for a piece that has nothing to be stripped of.
+func (t *Table) put(p *Piece, id int32) {
+	p.Tries, p.Keep, p.Piped, p.Adds = 0, false, false, false
+	t.free = append(t.free, id)
+}
+
+// strip takes from a piece what few have.
+func (t *Table) strip(p *Piece) {
 	if p.slot >= 0 {
 		t.pool.Give(p.slot)
 	}
 	if p.fetch {
 		t.fetching.Add(-1)
 	}
-	if p.Awaited {
-		p.Awaited, p.err = false, nil
-		mem.Publish(&p.over, 0)
+	p.Dst, p.slot, p.fetch = mem.Range{}, -1, false
+}
+
+// Well is Settle for a piece that is Plain, and has ended well.
+func (t *Table) Well(p *Piece, id int32) (tell bool) {
+	switch {
+	case p.Awaited:
+		mem.Publish(&p.over, 1) // from here on it is its waiter's
+	case !invariants.Enabled && p.transfer == none && !p.Keep && p.slot < 0 && p.Dst.Base == nil:
+		t.put(p, id)
+	default:
+		_, tell, _ = t.Settle(id, nil)
 	}
-	p.Dst, p.slot, p.Keep, p.Tries, p.Piped, p.Adds, p.fetch = mem.Range{}, -1, false, 0, false, false, false
-	t.free = append(t.free, id)
+	return tell
 }
 
 // Settle ends a piece of rank that the NIC has reported, or will not. If tell is set its transfer is over, and the next flush of

@@ -9,6 +9,18 @@ func Copy(dst, src []byte) int {
 	return copy(dst, src)
 }
 
+// CopyRange is Copy of src to dst, which is as long. A word takes two instructions.
+func CopyRange(dst, src Range) {
+	if dst.Bytes == 8 && src.Bytes == 8 {
+		*(*[8]byte)(dst.Base) = *(*[8]byte)(src.Base)
+		return
+	}
+	copyRange(dst, src)
+}
+
+//go:noinline
+func copyRange(dst, src Range) { Copy(dst.Data(), src.Data()) }
+
 // way is how bytes are copied.
 type way int
 

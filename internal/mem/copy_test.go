@@ -62,6 +62,16 @@ func TestCopyIsTheBuiltins(t *testing.T) {
 	}
 }
 
+func TestCopyRange(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 8, 9, 600, 5000} {
+		room := noise(2*n + 2)
+		want := append(slices.Clone(room[:n+1]), room[1:n+1]...)
+		want = append(want, room[2*n+1:]...)
+		CopyRange(Of(room[n+1:2*n+1]), Of(room[1:n+1]))
+		require.Equal(t, want, room, "%d bytes, on no boundary", n)
+	}
+}
+
 func TestCopyOverlapping(t *testing.T) {
 	for _, n := range []int{100, least, least + 1, 3000, fromString, fromString + 9, piece + fromString + 1} {
 		room := noise(2*n + 128)

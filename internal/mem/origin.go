@@ -34,7 +34,10 @@ func OriginOf(r Range) Origin {
 	}
 	first, last := uintptr(r.Base), uintptr(r.Base)+uintptr(r.Bytes-1)
 	object, _, _ := findObject(first, 0, 0)
-	end, _, _ := findObject(last, 0, 0)
+	end := object
+	if first>>3 != last>>3 { // no object begins or ends within an aligned word
+		end, _, _ = findObject(last, 0, 0)
+	}
 	switch {
 	case object != end || last < first:
 		return Unknown

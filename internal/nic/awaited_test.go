@@ -177,3 +177,40 @@ func TestLay(t *testing.T) {
 	}, *laid)
 	n.Abandon(id)
 }
+
+// TestTryLay: what is taken, counted and laid at once is as what is acquired and laid, and where that cannot be nothing is.
+func TestTryLay(t *testing.T) {
+	w := newWorld(t, 2, transporttest.FabricConfig{}, nil)
+	n := w.n[0]
+	var tally Tally
+	id, ok := n.TryAcquire(1, false)
+	require.True(t, ok)
+	laid, _ := n.Lay(id, transport.OpFetchAdd, transport.FlagFence, 8, 64, 7)
+	want := *laid
+	n.Abandon(id)
+	op, again, ok := n.TryLay(&tally, 1, transport.OpFetchAdd, transport.FlagFence, 8, 64, 7)
+	require.True(t, ok)
+	require.Equal(t, id, again, "the piece last freed")
+	require.Same(t, &n.table.Op(id)[0], op)
+	require.Equal(t, want, *op)
+	require.True(t, n.Pending(1))
+	require.Equal(t, [2]uint64{1, 8}, [2]uint64{tally.Ops.Load(), tally.Bytes.Load()})
+	n.Abandon(id)
+	require.False(t, n.Pending(1))
+
+	_, _, ok = n.TryLay(nil, 1, transport.OpRead, 0, 8, 64, 7)
+	require.False(t, ok, "no tally")
+	_, _, ok = n.TryLay(&tally, 1, transport.OpRead, 0, ScratchBytes+1, 64, 7)
+	require.False(t, ok, "too long")
+	for range Pieces {
+		_, _, ok = n.TryLay(&tally, 1, transport.OpRead, 0, ScratchBytes, 64, 7)
+		require.True(t, ok)
+	}
+	_, _, ok = n.TryLay(&tally, 1, transport.OpRead, 0, 8, 64, 7)
+	require.False(t, ok, "no piece")
+	require.EqualValues(t, Pieces+1, tally.Ops.Load())
+	for id := range Pieces {
+		n.Abandon(int32(id))
+	}
+	require.True(t, n.Idle())
+}

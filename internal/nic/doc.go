@@ -16,7 +16,7 @@
 // # Life of an operation
 //
 // Its owner takes a piece (Acquire), and a transfer of it if somebody is to wait for it by itself (Begin and Join, BeginOne,
-// Keep); he fills the piece's Buffer, or lends memory of his own, and calls Post, or PostLaid for what Lay has written. That waits for the
+// Keep); he fills the piece's Buffer, or lends memory of his own, and calls Post, or PostLaid for what Lay, or TryLay that takes the piece too, has written. That waits for the
 // connection and for room. Who waits for nothing else needs no transfer (Awaited, Await). From
 // there on the piece is the poller's. When the NIC reports it what it brings is copied to where JoinInto says, the client lets go of
 // what it has lent (Landed), the piece is free, and its transfer, if that was its last part, over. What has no transfer leaves its

@@ -35,7 +35,12 @@ func (n *NIC) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 
 // TryAcquireLocked is TryAcquire for who holds Lock.
 func (n *NIC) TryAcquireLocked(rank int, slot bool) (id int32, ok bool) {
-	if id, ok = n.table.TryAcquire(rank, slot); ok {
+	if slot {
+		id, ok = n.table.TryAcquire(rank, true)
+	} else {
+		id, ok = n.table.TryTake(rank)
+	}
+	if ok {
 		n.ends[rank].beganLocked()
 	}
 	return id, ok
@@ -161,6 +166,6 @@ func (n *NIC) Give(id int32) {
 		return
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.table.Free(id)
+	n.mu.Unlock()
 }

@@ -30,6 +30,11 @@ func (n *NIC) Progress() bool {
 	if n.HeldBack() > 0 {
 		n.push()
 	}
+	return n.progress()
+}
+
+// progress is Progress of a NIC that is not closed, but for what is held back.
+func (n *NIC) progress() bool {
 	if !n.poll.TryLock() {
 		return false
 	}
@@ -67,6 +72,26 @@ func (n *NIC) Progress() bool {
 
 // finish handles one completion.
 func (n *NIC) finish(c *transport.Completion) {
+	if c.Status == transport.StatusOK && c.Kind < transport.OpRecv && c.Cookie < Pieces { // as nearly all are
+		id := int32(c.Cookie)
+		if p := n.table.Piece(id); p.Plain() { // then this is settle, in one piece
+			e := &n.ends[p.Rank]
+			n.client.Landed(id)
+			n.mu.Lock()
+			if n.table.Well(p, id) { // another part of its transfer has failed
+				e.bad.Store(true)
+			}
+			e.endedLocked()
+			e.leaveLocked()
+			n.mu.Unlock()
+			return
+		}
+	}
+	n.finishAny(c)
+}
+
+// finishAny is finish for whatever there is.
+func (n *NIC) finishAny(c *transport.Completion) {
 	switch {
 	case c.Kind == transport.OpPeerDown:
 		if c.EP.Index < uint32(len(n.ends)) {
@@ -96,10 +121,6 @@ func (n *NIC) finish(c *transport.Completion) {
 		n.mu.Unlock()
 		return
 	}
-	if c.Status == transport.StatusOK && p.Dst.Bytes == 0 && !p.Tied && !p.Piped && !p.Adds {
-		n.done(id, e)
-		return
-	}
 	if c.Status == transport.StatusOK && p.Dst.Bytes != 0 {
 		// The destination is the NIC's until the transfer's generation grows, below.
 		from, _ := n.Buffer(id, p.Dst.Bytes)
@@ -111,18 +132,6 @@ func (n *NIC) finish(c *transport.Completion) {
 		err = n.statusError(p.Rank, c)
 	}
 	n.settle(id, e, err)
-}
-
-// done is settle, in one piece, for an operation that went well and of which nobody is to be told but who waits for it.
-func (n *NIC) done(id int32, e *endpoint) {
-	n.client.Landed(id)
-	n.mu.Lock()
-	if _, tell, _ := n.table.Settle(id, nil); tell { // another part of its transfer has failed
-		e.bad.Store(true)
-	}
-	e.endedLocked()
-	e.leaveLocked()
-	n.mu.Unlock()
 }
 
 // settle ends a piece. It leaves the endpoint, unless that is nil: then the piece has.

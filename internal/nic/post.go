@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/inflight"
 	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -20,56 +21,75 @@ func (n *NIC) Post(name string, id int32, op transport.Op) error {
 // returns both: the caller fills the buffer, and adds what else the operation needs. It is for what is posted by PostLaid, or
 // PostLaidLater: an operation is larger than all that most of them need, so it is written once and copied nowhere.
 func (n *NIC) Lay(id int32, kind transport.Kind, flags uint8, bytes int, raddr, rkey uint64) (op *transport.Op, buf mem.Range) {
-	op = &n.table.Op(id)[0]
-	op.Kind, op.Flags, op.NSGE, op.Imm = kind, flags, 1, 0
-	op.SGE[0].Mem, op.SGE[0].LKey = n.table.Buffer(id, bytes)
-	op.RAddr, op.RKey, op.Arg0, op.Arg1 = raddr, rkey, 0, 0
+	op = n.table.Lay(id, kind, flags, bytes, raddr, rkey)
 	return op, op.SGE[0].Mem
+}
+
+// Tally is operations and their bytes, for who holds a lock while he adds: what is stored takes less than what is added at once.
+type Tally struct{ Ops, Bytes atomic.Uint64 }
+
+// Add counts an operation of so many bytes.
+func (t *Tally) Add(bytes int) {
+	mem.Publish(&t.Ops, t.Ops.Load()+1)
+	mem.Publish(&t.Bytes, t.Bytes.Load()+uint64(bytes))
+}
+
+// TryLay is TryAcquire, without a slot, and then Lay, for an operation to rank that it counts in tally, under the lock. ok is false, and nothing has
+// been done, where there is no tally, no piece, or its buffer is too short.
+func (n *NIC) TryLay(tally *Tally, rank int, kind transport.Kind, flags uint8, bytes int, raddr, rkey uint64) (op *transport.Op, id int32, ok bool) {
+	if tally == nil || uint(bytes) > ScratchBytes {
+		return nil, 0, false
+	}
+	n.mu.Lock()
+	if id, ok = n.table.TryTake(rank); ok {
+		n.ends[rank].beganLocked()
+		tally.Add(bytes)
+		p := n.table.Piece(id)
+		op = p.Lay(kind, flags, raddr, rkey)
+		n.table.Scratch(p, op, bytes)
+	}
+	n.mu.Unlock()
+	return op, id, ok
 }
 
 // PostLaid is Post for an operation that Lay has written.
 func (n *NIC) PostLaid(name string, id int32) error {
-	e, err := n.address(name, id)
-	if err != nil {
+	p := n.table.Piece(id)
+	e := &n.ends[p.Rank]
+	if seq := e.entered.Add(1); e.state.Load() == epUp {
+		e.address(p, id, seq)
+	} else if err := n.reenter(name, id, e); err != nil {
 		return err
 	}
-	if n.HeldBack() > 0 { // what was put before goes before
-		return n.postAfter(name, id, e)
+	if n.HeldBack() > 0 && !n.push() { // what was put before goes before
+		return n.insist(name, id, e, nil)
 	}
-	if k, err := n.Domain.Post(n.table.Op(id)); k != 1 {
+	if k, err := n.Domain.Post(p.Op()); k != 1 {
 		return n.insist(name, id, e, err)
 	}
 	return nil
 }
 
-// address enters the endpoint of piece id's operation, and writes it there. On an error the piece has been freed.
-func (n *NIC) address(name string, id int32) (*endpoint, error) {
-	p, op := n.table.Piece(id), &n.table.Op(id)[0]
-	e := &n.ends[p.Rank]
-	seq, ok := n.tryEnter(e)
-	if !ok {
-		var err error
-		if e, seq, err = n.enter(name, p.Rank); err != nil {
-			n.Abandon(id)
-			return nil, err
-		}
-	}
+// address writes the operation of piece id, which has entered as number seq, to where it is posted from.
+func (e *endpoint) address(p *inflight.Piece, id int32, seq uint64) {
 	p.Seq = seq
+	op := &p.Op()[0]
 	op.Cookie, op.EP = uint64(id), e.now()
 	op.Flags |= transport.FlagSignaled
-	return e, nil
 }
 
-// postAfter posts piece id's operation behind what is held back.
-func (n *NIC) postAfter(name string, id int32, e *endpoint) error {
-	var err error
-	if n.push() {
-		var k int
-		if k, err = n.Domain.Post(n.table.Op(id)); k == 1 {
-			return nil
-		}
+// reenter is address for piece id's operation, which has entered its endpoint in vain: it leaves that, and waits until it may enter. On an error the
+// piece has been freed.
+func (n *NIC) reenter(name string, id int32, e *endpoint) error {
+	n.leave(e)
+	p := n.table.Piece(id)
+	_, seq, err := n.enter(name, p.Rank)
+	if err != nil {
+		n.Abandon(id)
+		return err
 	}
-	return n.insist(name, id, e, err)
+	e.address(p, id, seq)
+	return nil
 }
 
 // insist posts piece id's operation as soon as the NIC takes it, unless it has refused it for good.
@@ -147,15 +167,18 @@ type later struct {
 // PostLaidLater leaves the operation of piece id, which Lay has written, to the next post of anything, or the next step of any wait; it
 // waits for the connection, and while there is no room. On an error the piece has been freed.
 func (n *NIC) PostLaidLater(name string, id int32) error {
-	e, err := n.address(name, id)
-	if err != nil {
+	p := n.table.Piece(id)
+	e := &n.ends[p.Rank]
+	if seq := e.entered.Add(1); e.state.Load() == epUp {
+		e.address(p, id, seq)
+	} else if err := n.reenter(name, id, e); err != nil {
 		return err
 	}
-	op := &n.table.Op(id)[0]
+	op := &p.Op()[0]
 	if n.later.add(op) {
 		return nil
 	}
-	err = n.WaitUntil(name, n.table.Piece(id).Rank, func() bool { n.push(); return n.later.add(op) })
+	err := n.WaitUntil(name, p.Rank, func() bool { n.push(); return n.later.add(op) })
 	if err != nil {
 		n.leave(e)
 		n.Abandon(id)
@@ -169,14 +192,14 @@ func (n *NIC) HeldBack() int { return int(n.later.count.Load()) }
 // add appends an operation, or says that there is no room.
 func (l *later) add(op *transport.Op) bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.len == len(l.ops) {
-		return false
+	k := l.len
+	if k < len(l.ops) {
+		l.ops[k] = *op
+		l.len = k + 1
+		l.count.Store(int32(k + 1))
 	}
-	l.ops[l.len] = *op
-	l.len++
-	l.count.Store(int32(l.len))
-	return true
+	l.mu.Unlock()
+	return k < len(l.ops)
 }
 
 // push hands the operations that are held to the NIC, and reports whether it took all.

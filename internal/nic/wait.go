@@ -67,7 +67,7 @@ func (n *NIC) look() (vain bool) {
 		return false
 	}
 	n.begun()
-	vain = !n.Progress()
+	vain = n.closed.Load() || !n.progress()
 	n.sched.Seen()
 	return vain
 }
@@ -89,7 +89,7 @@ func (n *NIC) Flush(ctx context.Context, rank int) error {
 	if e.pending.Load() != 0 {
 		vain := n.look()
 		if e.pending.Load() != 0 {
-			if err := n.waitWatched(ctx, "flush", rank, vain, func() bool { return e.pending.Load() == 0 }); err != nil {
+			if err := n.drain(ctx, rank, vain); err != nil {
 				return err
 			}
 		}
@@ -97,6 +97,18 @@ func (n *NIC) Flush(ctx context.Context, rank int) error {
 	if !e.bad.Load() {
 		return nil
 	}
+	return n.tell(rank)
+}
+
+// drain waits until nothing of this rank is in flight to rank.
+func (n *NIC) drain(ctx context.Context, rank int, vain bool) error {
+	e := &n.ends[rank]
+	return n.waitWatched(ctx, "flush", rank, vain, func() bool { return e.pending.Load() == 0 })
+}
+
+// tell returns the first error to rank that nobody was told of.
+func (n *NIC) tell(rank int) error {
+	e := &n.ends[rank]
 	n.mu.Lock()
 	err := e.err
 	if err == nil {

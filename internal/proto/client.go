@@ -74,7 +74,7 @@ func (c client) Advance() (moved bool) {
 	if c.n.hoses != nil {
 		c.n.hoses.Progress()
 	}
-	return c.n.flights.Advance()
+	return !c.n.flights.Resting() && c.n.flights.Advance()
 }
 
 // Watchful reports whether there are leases.

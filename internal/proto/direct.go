@@ -100,6 +100,11 @@ func (n *device) putUser(r *Remote, off int, src mem.Range) error {
 		n.small.habits.Other()
 		return n.putInline(nic.OpPut, r, off, src, false)
 	}
+	return n.putChosen(r, off, src)
+}
+
+// putChosen is putUser where there is something to choose.
+func (n *device) putChosen(r *Remote, off int, src mem.Range) error {
 	t := journey{name: nic.OpPut, kind: transport.OpWrite, r: r, off: off, path: PathDirect, blocking: true}
 	var err error
 	switch p := n.choose(&t, false, src); p {
@@ -122,6 +127,11 @@ func (n *device) getUser(r *Remote, off int, dst mem.Range) error {
 		n.small.habits.Other()
 		return n.get(r, off, dst)
 	}
+	return n.getChosen(r, off, dst)
+}
+
+// getChosen is getUser where there is something to choose.
+func (n *device) getChosen(r *Remote, off int, dst mem.Range) error {
 	t := journey{name: "get", kind: transport.OpRead, r: r, off: off, path: PathDirect, blocking: true}
 	var err error
 	switch p := n.choose(&t, true, dst); p {

@@ -204,7 +204,11 @@ type Remote struct {
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
 // return; the bytes are visible at the target after a Flush.
 func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
-	if e.record == nil {
+	switch {
+	case e.record != nil:
+	case r.Mapped.Bytes == 0:
+		return e.nic().putUser(r, off, src)
+	default:
 		return e.put(r, off, src)
 	}
 	event, mark := e.record.begin(trace.Put, r, off, src)
@@ -225,7 +229,11 @@ func (e *Engine) put(r *Remote, off int, src mem.Range) error {
 
 // Get copies from byte off of the member's memory to dst and returns when it is there.
 func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
-	if e.record == nil {
+	switch {
+	case e.record != nil:
+	case r.Mapped.Bytes == 0:
+		return e.nic().getUser(r, off, dst)
+	default:
 		return e.get(r, off, dst)
 	}
 	event, mark := e.record.begin(trace.Get, r, off, dst)
@@ -309,8 +317,12 @@ func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 			return nil
 		} // else accumulates to it are on their way, or what goes to other memory of that rank, which is not mapped
 	}
-	if e.record == nil {
-		return n.flush(ctx, r.Rank)
+	switch {
+	case e.record != nil:
+	case n.isNoted(r.Rank):
+		return n.flushNoted(ctx, r.Rank)
+	default:
+		return n.Flush(ctx, r.Rank)
 	}
 	v := e.record.visit(timeline.Transfer, "flush", r.Rank)
 	err := n.flush(ctx, r.Rank)

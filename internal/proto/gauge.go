@@ -213,11 +213,14 @@ func (n *device) measureToward(r *Remote) {
 
 // unread returns when nothing of a rank's memory is read on behalf of nobody, which is soon: who has flushed may have it freed.
 func (n *device) unread(ctx context.Context, rank int) error {
-	if n.gauge.read.Load() != int32(rank)+1 {
+	if !n.isRead(rank) {
 		return nil
 	}
 	return n.awaitRead(ctx, rank)
 }
+
+// isRead reports whether something is.
+func (n *device) isRead(rank int) bool { return n.gauge.read.Load() == int32(rank)+1 }
 
 // awaitRead is unread where something is.
 func (n *device) awaitRead(ctx context.Context, rank int) error {

@@ -65,17 +65,31 @@ func (n *device) take(op string, p Path, r *Remote, bytes int, slot bool) (int32
 	return id, err
 }
 
+// takeLaid takes a piece for an operation between so many bytes of its buffer and byte off of the member's memory, and lays it, where TryLay has not.
+func (n *device) takeLaid(name string, p Path, r *Remote, kind transport.Kind, flags uint8, off, bytes int) (op *transport.Op, id int32, err error) {
+	id, err = n.take(name, p, r, bytes, bytes > nic.ScratchBytes)
+	if err != nil {
+		return nil, 0, err
+	}
+	op, _ = n.Lay(id, kind, flags, bytes, r.raddr+uint64(off), r.rkey)
+	return op, id, nil
+}
+
 // putInline is put for what goes inline; it may be held back if the caller will flush or wait.
 func (n *device) putInline(op string, r *Remote, off int, src mem.Range, later bool) error {
-	if err := n.reach(op, r, off, src.Bytes); err != nil {
-		return err
+	if !n.reaches(r, off, src.Bytes) {
+		if err := n.unreachable(op, r, off, src.Bytes); err != nil {
+			return err
+		}
 	}
-	id, err := n.take(op, PathInline, r, src.Bytes, false)
-	if err != nil {
-		return err
+	at, id, ok := n.TryLay(n.e.counts.tally(PathInline, r), r.Rank, transport.OpWrite, transport.FlagInline, src.Bytes, r.raddr+uint64(off), r.rkey)
+	if !ok {
+		var err error
+		if at, id, err = n.takeLaid(op, PathInline, r, transport.OpWrite, transport.FlagInline, off, src.Bytes); err != nil {
+			return err
+		}
 	}
-	_, buf := n.Lay(id, transport.OpWrite, transport.FlagInline, src.Bytes, r.raddr+uint64(off), r.rkey)
-	mem.Copy(buf.Data(), src.Data())
+	mem.CopyRange(at.SGE[0].Mem, src)
 	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 	if later {
 		return n.PostLaidLater(op, id)
@@ -115,8 +129,10 @@ func (n *device) get(r *Remote, off int, dst mem.Range) error {
 	if r.hosed != nil {
 		return n.hosedGet(name, r, off, dst)
 	}
-	if err = n.reach(name, r, off, dst.Bytes); err != nil {
-		return err
+	if !n.reaches(r, off, dst.Bytes) {
+		if err = n.unreachable(name, r, off, dst.Bytes); err != nil {
+			return err
+		}
 	}
 	if 0 < dst.Bytes && dst.Bytes <= n.Slot {
 		return n.getSlot(r, off, dst)
@@ -127,12 +143,14 @@ func (n *device) get(r *Remote, off int, dst mem.Range) error {
 // getSlot is get for what one slot holds. The caller has looked where it comes from and goes.
 func (n *device) getSlot(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
-	id, err := n.take(name, PathBounce, r, dst.Bytes, dst.Bytes > nic.ScratchBytes)
-	if err != nil {
-		return err
+	at, id, ok := n.TryLay(n.e.counts.tally(PathBounce, r), r.Rank, transport.OpRead, 0, dst.Bytes, r.raddr+uint64(off), r.rkey)
+	if !ok {
+		var err error
+		if at, id, err = n.takeLaid(name, PathBounce, r, transport.OpRead, 0, off, dst.Bytes); err != nil {
+			return err
+		}
 	}
-	_, buf := n.Lay(id, transport.OpRead, 0, dst.Bytes, r.raddr+uint64(off), r.rkey)
-	return n.fill(name, id, dst, buf)
+	return n.fill(name, id, dst, at.SGE[0].Mem)
 }
 
 // fill posts what piece id has to read, waits for it, and copies it from the piece's buffer.
@@ -143,7 +161,7 @@ func (n *device) fill(name string, id int32, dst, buf mem.Range) error {
 	}
 	err := n.Await(name, id)
 	if err == nil {
-		mem.Copy(dst.Data(), buf.Data())
+		mem.CopyRange(dst, buf)
 		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 	}
 	n.Give(id)
@@ -250,39 +268,43 @@ func (n *device) load64(r *Remote, off int) (uint64, error) {
 
 // word carries out an operation on one word and returns the 8 bytes that it brings.
 func (n *device) word(name string, kind transport.Kind, r *Remote, off int, a, b uint64) (uint64, error) {
-	id, err := n.take(name, PathNICAtomic, r, 8, false)
-	if err != nil {
-		return 0, err
+	op, id, ok := n.TryLay(n.e.counts.tally(PathNICAtomic, r), r.Rank, kind, 0, 8, r.raddr+uint64(off), r.rkey)
+	if !ok {
+		var err error
+		if op, id, err = n.takeLaid(name, PathNICAtomic, r, kind, 0, off, 8); err != nil {
+			return 0, err
+		}
 	}
-	op, buf := n.Lay(id, kind, 0, 8, r.raddr+uint64(off), r.rkey)
 	op.Arg0, op.Arg1 = a, b
 	n.Awaited(id)
 	if err := n.PostLaid(name, id); err != nil {
 		return 0, err
 	}
-	err = n.Await(name, id)
-	old := buf.Word64(0).Load()
+	err := n.Await(name, id)
+	old := op.SGE[0].Mem.Word64(0).Load()
 	n.Give(id)
 	return old, err
 }
 
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
 func (n *device) flush(ctx context.Context, rank int) error {
-	if n.small.habits.Awaiting() {
+	if n.isNoted(rank) {
 		return n.flushNoted(ctx, rank)
 	}
-	return n.flushAll(ctx, rank)
+	return n.Flush(ctx, rank)
 }
 
-// flushNoted is flush where some puts before it were noted: what they and it have cost may be wanted.
+// isNoted reports whether a flush is more than the NIC's: some puts before it were noted, whose cost and its own may be wanted, or the rank's
+// memory is read for nobody.
+func (n *device) isNoted(rank int) bool { return n.small.habits.Awaiting() || n.isRead(rank) }
+
+// flushNoted is flush where isNoted says so.
 func (n *device) flushNoted(ctx context.Context, rank int) error {
-	if puts := n.small.habits.Flush(rank); puts.Wanted() {
-		defer n.flushTook(puts, n.e.Sched.Now())
+	if n.small.habits.Awaiting() {
+		if puts := n.small.habits.Flush(rank); puts.Wanted() {
+			defer n.flushTook(puts, n.e.Sched.Now())
+		}
 	}
-	return n.flushAll(ctx, rank)
-}
-
-func (n *device) flushAll(ctx context.Context, rank int) error {
 	if err := n.unread(ctx, rank); err != nil {
 		return err
 	}

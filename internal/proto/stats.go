@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"gopgas/firehose"
-	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 )
 
 // Path is how an operation travelled.
@@ -40,8 +40,8 @@ type Count struct{ Ops, Bytes, Waits uint64 }
 // counters are a rank's totals, by path and, where that was asked for, by target.
 type counters struct {
 	paths  [numPaths]struct{ ops, bytes, waits atomic.Uint64 }
-	locked [numPaths]struct{ ops, bytes atomic.Uint64 } // what is counted under the NIC's lock: stored, which takes less than adding
-	flows  []flow                                       // by rank; nil: not counted
+	locked [numPaths]nic.Tally // what is counted under the NIC's lock
+	flows  []flow              // by rank; nil: not counted
 }
 
 // flow is what this rank has moved to and from one other: with the CPU, and with the NIC.
@@ -57,12 +57,18 @@ func (c *counters) add(p Path, rank, bytes int) {
 
 // addLocked is add for who holds the NIC's lock.
 func (c *counters) addLocked(p Path, rank, bytes int) {
-	k := &c.locked[p]
-	mem.Publish(&k.ops, k.ops.Load()+1)
-	mem.Publish(&k.bytes, k.bytes.Load()+uint64(bytes))
+	c.locked[p].Add(bytes)
 	if c.flows != nil {
 		c.flow(p, rank, bytes)
 	}
+}
+
+// tally is where a transfer with r's memory on a path is counted under the NIC's lock; nil where that would not be all, or too much.
+func (c *counters) tally(p Path, r *Remote) *nic.Tally {
+	if c.flows != nil || r.measured {
+		return nil
+	}
+	return &c.locked[p]
 }
 
 func (c *counters) flow(p Path, rank, bytes int) {
@@ -93,7 +99,7 @@ func (e *Engine) Stats() map[Path]Count {
 		if n := e.nic(); p == PathBounce && n != nil {
 			waits += n.Slept()
 		}
-		if n := (Count{c.ops.Load() + l.ops.Load(), c.bytes.Load() + l.bytes.Load(), waits}); n != (Count{}) {
+		if n := (Count{c.ops.Load() + l.Ops.Load(), c.bytes.Load() + l.Bytes.Load(), waits}); n != (Count{}) {
 			out[p] = n
 		}
 	}

@@ -26,14 +26,19 @@ func (s *Sched) NewBell(rings, sleepers *atomic.Uint32) Bell {
 
 // Ring wakes all who sleep. The caller has made their condition true with a sequentially consistent store.
 func (b Bell) Ring() {
+	if b.sim != nil || b.sleepers.Load() != 0 {
+		b.ring()
+	}
+}
+
+// ring is Ring where somebody may hear it.
+func (b Bell) ring() {
 	if b.sim != nil {
 		b.sim.ringBell(b)
 		return
 	}
-	if b.sleepers.Load() != 0 {
-		b.rings.Add(1)
-		futexWake(b.rings)
-	}
+	b.rings.Add(1)
+	futexWake(b.rings)
 }
 
 // Arm announces a sleeper and returns the count to wait on. Each Arm is followed by one Disarm.

@@ -146,11 +146,22 @@ func (b *board) withdraw(slot int) { b.word(b.entryOff(slot)).Store(0) }
 // allows reports whether the key table allows the access. The caller's hazard names the slot, so what the table
 // says stays true until the hazard is taken back.
 func (b *board) allows(slot int, addr, rkey uint64, n int, need uint64) bool {
-	off := b.entryOff(slot)
-	if rkey == 0 || b.word(off).Load() != rkey || b.word(off+24).Load()&need != need {
+	return b.keys()[slot].allows(addr, rkey, n, need)
+}
+
+// keyEntry is an entry of the key table: rkey, address, bytes, access.
+type keyEntry [entryBytes / 8]atomic.Uint64
+
+// keys is the key table.
+func (b *board) keys() []keyEntry {
+	return mem.Slice[keyEntry](b.mem.Slice(b.entryOff(0), entryBytes*b.regions))
+}
+
+func (e *keyEntry) allows(addr, rkey uint64, n int, need uint64) bool {
+	if rkey == 0 || e[0].Load() != rkey || e[3].Load()&need != need {
 		return false
 	}
-	at, bytes := addr-b.word(off+8).Load(), b.word(off+16).Load()
+	at, bytes := addr-e[1].Load(), e[2].Load()
 	return at <= bytes && uint64(n) <= bytes-at
 }
 

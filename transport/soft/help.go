@@ -3,6 +3,7 @@ package soft
 import (
 	"time"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/softnic"
 	"gopgas/transport"
@@ -39,6 +40,9 @@ func (e *engine) let() {
 	}
 	e.held.Store(0)
 }
+
+// letSoon is let for who has left nothing undone that he rings for: it need not be seen before what he does next.
+func (e *engine) letSoon() { mem.Publish32(&e.held, 0) }
 
 // turn is a round of the engine's own thread, if there may be something to do and nobody else does it.
 func (e *engine) turn() (worked bool, next int64) {

@@ -46,8 +46,8 @@ func (e *engine) move(s *seat, p *peer, op *slot, total int) transport.Status {
 		pieces = e.cut(pieces, s.offset, n)
 	}
 	err := e.copy(p, op.Kind, op.RAddr+uint64(s.offset), pieces, n)
-	mem.StoreFence() // what the next operation writes is not seen before this
-	p.hazard.Store(0)
+	mem.StoreFence()         // what the next operation writes is not seen before this
+	mem.Publish(p.hazard, 0) // nothing that follows need wait for its being seen
 	switch {
 	case err == nil:
 		s.offset += n
@@ -66,7 +66,7 @@ func (e *engine) move(s *seat, p *peer, op *slot, total int) transport.Status {
 func (p *peer) begin(addr, rkey uint64, n int, need transport.Access) bool {
 	slot := softnic.Slot(rkey) & (p.board.regions - 1)
 	p.hazard.Store(uint64(slot) + 1)
-	if !p.gone() && p.board.allows(slot, addr, rkey, n, uint64(need)) {
+	if !p.gone() && p.keys[slot].allows(addr, rkey, n, uint64(need)) {
 		return true
 	}
 	p.hazard.Store(0)

@@ -111,7 +111,9 @@ type peer struct {
 	bell   sched.Bell
 	hazard *atomic.Uint64 // in the peer's board: which of its slots this rank's engine is inside
 	link   *atomic.Uint64
-	life   *lifeline // nil for peers of this process
+	keys   []keyEntry     // of the peer's board
+	state  *atomic.Uint64 // likewise
+	life   *lifeline      // nil for peers of this process
 
 	introduced atomic.Bool // the peer has answered
 	dead       atomic.Bool // its process has ended
@@ -123,7 +125,7 @@ type peer struct {
 }
 
 // gone reports whether the peer performs nothing any more.
-func (p *peer) gone() bool { return p.dead.Load() || p.board.state().Load() >= boardClosing }
+func (p *peer) gone() bool { return p.dead.Load() || p.state.Load() >= boardClosing }
 
 // silent reports whether requests that the peer has not answered will never be.
 func (p *peer) silent() bool { return p.dead.Load() || p.board.state().Load() == boardDrained }
@@ -269,6 +271,7 @@ func (p *peer) wire(d *domain) {
 	me := d.job.Rank
 	p.bell = p.board.bell()
 	p.hazard = p.board.hazard(me)
+	p.keys, p.state = p.board.keys(), p.board.state()
 	p.link = p.board.link(me)
 	if me < p.rank {
 		p.link = d.board.link(p.rank)

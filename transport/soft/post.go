@@ -16,7 +16,7 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 	now, held := 0, d.brief(ops) && d.engine.hold()
 	if held {
 		if now = d.engine.straight(ops); now == len(ops) {
-			d.engine.let()
+			d.engine.letSoon()
 			return now, nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
@@ -86,7 +87,7 @@ func (q *completions) pop(out []transport.Completion) (n, recvs int) {
 		if e.s != nil {
 			e.s.inflight.Add(-1)
 		}
-		r.head.Store(head + 1)
+		mem.Publish(&r.head, head+1)
 	}
 	return n, recvs
 }
