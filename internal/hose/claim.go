@@ -65,7 +65,8 @@ func (h *Set) claimLocked(v *firehose.View, at uint64, n int) int {
 const mostMoves = 4
 
 // Moves returns how many moves a transfer of n bytes at address addr of far would wait for now, counted up to some, and how many of its
-// bytes the first claim is on. Both are 0 where there are no buckets.
+// bytes a claim is on: the second where that is longer, for the first may begin shortly before a bucket's end. Both are 0 where there are
+// no buckets.
 func (h *Set) Moves(far *Far, addr uint64, n int) (moves, stretch int) {
 	if far.bare {
 		return 0, 0
@@ -83,7 +84,9 @@ func (h *Set) Moves(far *Far, addr uint64, n int) (moves, stretch int) {
 			break
 		}
 		if stretch == 0 {
-			stretch = h.claimLocked(v, at, n)
+			if stretch = h.claimLocked(v, at, n); stretch < n {
+				stretch = max(stretch, h.claimLocked(v, at+uint64(stretch), n-stretch))
+			}
 		}
 		if !h.holder.Held(v, at+uint64(done), uint64(k)) {
 			moves++

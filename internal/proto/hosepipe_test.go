@@ -76,6 +76,20 @@ func TestPipesIntoBuckets(t *testing.T) {
 	}
 }
 
+// TestPipeBeginsAtTheEndOfABucket: where in a bucket a transfer begins does not keep it out of a pipe.
+func TestPipeBeginsAtTheEndOfABucket(t *testing.T) {
+	const n = 1 << 20 // more than what is asked for at once, which is little more than one of the largest buckets
+	tm := newTeamWith(t, 3, pipedBytes, transporttest.FabricConfig{MaxPinned: 8 << 20}, nil, forcedBulk(t, "superpipe", 1000))
+	rng := rand.New(rand.NewPCG(3, 4))
+	const times, apart, before = 16, 32 << 10, 100 // before an end of the smallest buckets each, so that one is before an end of the largest
+	for i := range times {
+		require.NoError(t, tm.all(t, 0, 1, (i+1)*apart-before, n, i%2 == 1, rng))
+	}
+	require.EqualValues(t, 2*times*n, tm.e[0].Stats()[PathPipe].Bytes)
+	require.Empty(t, tm.e[0].Otherwise())
+	tm.freeAll(t)
+}
+
 // TestPipesShareBuckets: several goroutines of all ranks move more at once than may be held, and have more pipes than slots. All come to
 // their end, and nobody gets another's bytes.
 func TestPipesShareBuckets(t *testing.T) {
