@@ -47,8 +47,8 @@ func Paths() []Named {
 	return pick(all, os.Getenv(PathsVariable))
 }
 
-// PathsOf returns those of Paths on which this test runs. With -short these are mapped memory, the good NIC, and every third one of
-// the others, by the test's name, so that a package of some tests still runs over every path. Race builds leave out the nodes over a real NIC,
+// PathsOf returns those of Paths on which this test runs. With -short these are mapped memory and every fourth one of the
+// others, by the test's name, so that a package of some tests still runs over every path. Race builds leave out the nodes over a real NIC,
 // and PGAS_TEST_PATHS none.
 func PathsOf(t testing.TB) []Named {
 	t.Helper()
@@ -59,15 +59,15 @@ func PathsOf(t testing.TB) []Named {
 	case raceEnabled:
 		return slices.DeleteFunc(all, func(p Named) bool { return strings.HasPrefix(p.Name, onNodes) })
 	}
-	return everyThird(all, t.Name())
+	return everyFourth(all, t.Name())
 }
 
-func everyThird(all []Named, test string) (some []Named) {
+func everyFourth(all []Named, test string) (some []Named) {
 	test, _, _ = strings.Cut(test, "/")
 	turn := crc32.ChecksumIEEE([]byte(test))
 	for _, p := range all {
-		if p.Name != "mapped" && p.Name != "nic-good" {
-			if turn++; turn%3 != 0 {
+		if p.Name != "mapped" {
+			if turn++; turn%4 != 0 {
 				continue
 			}
 		}
