@@ -5,7 +5,6 @@ import (
 
 	"gopgas/bootstrap"
 	"gopgas/internal/control"
-	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/transport"
 )
@@ -172,13 +171,9 @@ func (w *World) nextNeighbour(rank int) int {
 		if r == w.Rank() {
 			return -1
 		}
-		if w.engine.Nodes[r] != w.engine.Nodes[w.Rank()] || w.engine.Peers.Check(r) != nil {
-			continue
+		if w.engine.Nodes[r] == w.engine.Nodes[w.Rank()] && !w.engine.Peers.Ended(r) {
+			return r
 		}
-		if s, ok := w.engine.Peers.StateOf(r); ok && s == peers.Left {
-			continue
-		}
-		return r
 	}
 	return -1
 }
@@ -187,10 +182,7 @@ func (w *World) nextNeighbour(rank int) int {
 // kernel, of a process on this node; and the launcher, which would have told of its end. Of a rank that is a goroutine of this process
 // nobody can tell.
 func (w *World) lives(rank int, launcherTells bool) (lives, known bool) {
-	if w.engine.Peers.Check(rank) != nil {
-		return false, true
-	}
-	if s, ok := w.engine.Peers.StateOf(rank); ok && s == peers.Left {
+	if w.engine.Peers.Ended(rank) {
 		return false, true
 	}
 	me := w.Rank()

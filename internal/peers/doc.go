@@ -29,7 +29,8 @@
 //
 // # Lock order
 //
-// There are no locks. Join and Part are for who sets the world up and ends it: nobody else uses the table meanwhile.
+// One lock keeps Ended and StateOf, which a NIC's goroutines call at any time, out of Join and Part; nothing is waited for under it. Join and
+// Part are for who sets the world up and ends it: nobody else uses the table meanwhile.
 //
 // # Limits
 //

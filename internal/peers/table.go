@@ -3,6 +3,7 @@ package peers
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"gopgas/internal/mem"
@@ -16,6 +17,7 @@ type Table struct {
 	block  atomic.Pointer[mem.Range]
 	first  atomic.Pointer[atomic.Uint64] // the word of block that says who was lost first: all that is asked as long as nobody is
 	watch  []watch
+	shared sync.RWMutex             // held by who reads the others' blocks at any time, and by Join and Part
 	mapped func(rank int) mem.Range // the rank blocks, empty where they are not mapped; set by Join
 	bells  []sched.Bell             // of the ranks whose block is mapped; zero elsewhere
 	story  []atomic.Pointer[string] // what a launcher told of a rank's end, in better words than a Cause has
@@ -34,6 +36,8 @@ func New(size int) *Table {
 // Join moves the table into this rank's block in shared memory, and makes its waits sleep on the block's bell. mapped
 // returns the rank blocks by rank; an empty one is not mapped.
 func (p *Table) Join(s *sched.Sched, local mem.Range, mapped func(rank int) mem.Range) {
+	p.shared.Lock()
+	defer p.shared.Unlock()
 	p.mapped = mapped
 	for r := range p.bells {
 		if m := mapped(r); m.Bytes != 0 {
@@ -66,8 +70,10 @@ func bellOf(s *sched.Sched, block mem.Range) sched.Bell {
 // Leave announces that this rank needs nobody any more.
 func (p *Table) Leave() { p.block.Load().Word64(blockState).Store(uint64(Left)) }
 
-// Part moves the table out of shared memory, which is about to be unmapped. Nobody else uses the table meanwhile.
+// Part moves the table out of shared memory, which is about to be unmapped. Nobody else uses the table meanwhile, but for Ended and StateOf.
 func (p *Table) Part() {
+	p.shared.Lock()
+	defer p.shared.Unlock()
 	block := mem.Of(make([]uint64, BlockBytes(len(p.watch))/8))
 	old := p.block.Load()
 	for off := 0; off < block.Bytes; off += 8 { // word by word: a peer whose NIC still works may be telling news
@@ -78,8 +84,22 @@ func (p *Table) Part() {
 	clear(p.bells)
 }
 
-// StateOf reads the state of a rank whose block is mapped; ok is false for others.
+// StateOf reads the state of a rank whose block is mapped; ok is false for others, and for all after Part.
 func (p *Table) StateOf(rank int) (s State, ok bool) {
+	p.shared.RLock()
+	defer p.shared.RUnlock()
+	return p.stateOf(rank)
+}
+
+// Ended reports whether rank is gone, or is known to have left. A NIC that still makes connections asks while the world closes, too.
+func (p *Table) Ended(rank int) bool {
+	p.shared.RLock()
+	defer p.shared.RUnlock()
+	s, ok := p.stateOf(rank)
+	return ok && s == Left || p.Check(rank) != nil
+}
+
+func (p *Table) stateOf(rank int) (s State, ok bool) {
 	if p.mapped == nil || rank >= len(p.bells) {
 		return 0, false
 	}

@@ -132,3 +132,33 @@ func TestParted(t *testing.T) {
 	require.EqualValues(t, 2+1, all[1].First())
 	require.Equal(t, Vanished, all[1].Cause(0))
 }
+
+// TestEndedWhileParting: a NIC's goroutine may ask who has ended until the NIC is closed, which is after the table's last look at what is
+// shared.
+func TestEndedWhileParting(t *testing.T) {
+	for range 100 {
+		all := family(3)
+		all[0].MarkGone(2, Silent)
+		all[1].Leave()
+		require.True(t, all[0].Ended(1))
+		var wg sync.WaitGroup
+		begun := make(chan struct{})
+		wg.Go(func() {
+			for i := range 100 {
+				if i == 1 {
+					close(begun)
+				}
+				all[0].Ended(1)
+				all[0].StateOf(1)
+				if !all[0].Ended(2) || all[0].Ended(0) {
+					t.Error("what is known of a death changes as the table parts")
+				}
+			}
+		})
+		<-begun
+		all[0].Part()
+		wg.Wait()
+		require.False(t, all[0].Ended(1), "nobody can tell any more")
+		require.True(t, all[0].Ended(2))
+	}
+}
