@@ -112,7 +112,8 @@ func TestVerbsJobs(t *testing.T) {
 
 func testJobs(t *testing.T, length string, limit time.Duration) {
 	dir := jobPrograms(t, length)
-	r := Run(t, Machine{Timeout: limit}, "bash", filepath.Join(dir, "jobs.sh"), length, dir, strconv.Itoa(int(limit.Seconds())-40))
+	memory := map[string]int{"long": 4096}[length] // two ranks of a gigabyte each, and what else it has read and written
+	r := Run(t, Machine{Timeout: limit, Memory: memory}, "bash", filepath.Join(dir, "jobs.sh"), length, dir, strconv.Itoa(int(limit.Seconds())-40))
 	all := parts(t, r.Stdout)
 	t.Log(seconds(all))
 	well := func(name string, words ...string) {

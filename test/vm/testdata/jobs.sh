@@ -104,7 +104,8 @@ else
 	# An emulated processor is too slow for a million calls, and so long at one that others' allocations are counted; ranks of a
 	# gigabyte each in one process are more than the machine has.
 	part window ./window.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing|TestGigabyte|TestGigabyteOfGoroutines)$'
-	part sync ./sync.run -test.v -test.skip='^TestLevelsOfRealNodes$' # it wants some ranks to share memory, and PGAS_LOCAL is off
+	# All tests with fewer rounds: in full they take eight times as long here. That one wants some ranks to share memory, and PGAS_LOCAL is off.
+	part sync ./sync.run -test.v -test.short -test.skip='^TestLevelsOfRealNodes$'
 	limited 8192 gigabyte ./window.run -test.v -test.run='^TestGigabyte$'
 	# All that windows can do where the kernel lets a process register 8 MiB, buffers included, as it does by default on many machines: worlds of
 	# two or three are one process here, whose ranks have a part each.
