@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 	"unsafe"
@@ -20,7 +22,9 @@ import (
 // TestForeseenBuffersAreRegistered: a buffer is registered at its first use if those that were first used at the same line have
 // come back, and is copied if they have not. Costs are a paper's here, and the same each time.
 func TestForeseenBuffersAreRegistered(t *testing.T) {
-	const n, buffers = 200_000, 8 // so few that a helper does not register the tail meanwhile
+	const n, buffers = 200_000, 8                    // so few that a helper does not register the tail meanwhile
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // else memory of one line might come back at the other
+	runtime.GC()                                     // ends one that is under way
 	pgastest.RunSim(t, pgastest.SimConfig{Ranks: 2}, func(ctx context.Context, w *pgas.World) error {
 		win, err := window.Allocate[byte](ctx, w.Team(), n)
 		if err != nil {
