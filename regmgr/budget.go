@@ -16,6 +16,10 @@ type Budget struct {
 	now        func() time.Duration
 	use        Usage
 
+	// Of what the cache has charged, what is not registered yet, and may never be: somebody else may be faster, or the NIC refuse.
+	pendingBytes   int64
+	pendingRegions int
+
 	// What others than the cache have charged, and what is kept for them whether they have or not: the cache has the
 	// rest, so that what it refers to never stands in the way of a promise.
 	lentBytes, promisedBytes     int64
@@ -35,7 +39,7 @@ type Usage struct {
 	Bytes   int64 // now
 	Regions int   // registrations now
 	// PeakBytes and PeakRegions are the most so far, and AverageBytes is over time, from the beginning until now: of the cache, without
-	// what is lent.
+	// what is lent. The most is of what was registered, not of what room was kept for.
 	PeakBytes    int64
 	AverageBytes float64
 	PeakRegions  int
@@ -87,7 +91,8 @@ const (
 	fullOwn         // the cache has all that it may have: it must give something up itself
 )
 
-// take charges bytes and regions for the cache, all or nothing. R6, R8.
+// take charges bytes and regions for the cache that are about to be registered, all or nothing: stand is called when they are, and withdraw
+// if they are not after all. R6, R8.
 func (b *Budget) take(bytes int64, regions int) verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +103,29 @@ func (b *Budget) take(bytes int64, regions int) verdict {
 		return fullAll
 	}
 	b.chargeLocked(bytes, regions)
+	b.pendingBytes += bytes
+	b.pendingRegions += regions
 	return granted
+}
+
+// stand notes that what was taken is registered.
+func (b *Budget) stand(bytes int64, regions int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pendingBytes -= bytes
+	b.pendingRegions -= regions
+	b.use.PeakBytes = max(b.use.PeakBytes, b.use.Bytes-b.lentBytes-b.pendingBytes)
+	b.use.PeakRegions = max(b.use.PeakRegions, b.use.Regions-b.lentRegions-b.pendingRegions)
+	b.checkLocked()
+}
+
+// withdraw takes back what take did.
+func (b *Budget) withdraw(bytes int64, regions int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pendingBytes -= bytes
+	b.pendingRegions -= regions
+	b.chargeLocked(-bytes, -regions)
 }
 
 // mayHaveLocked reports whether the cache may have so much more, whether there is room or not.
@@ -138,7 +165,7 @@ func (b *Budget) lend(bytes int64, regions int) bool {
 	return true
 }
 
-// give takes a charge back; unlend that of others.
+// give takes a charge back that stands; unlend that of others.
 func (b *Budget) give(bytes int64, regions int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,14 +210,13 @@ func (b *Budget) chargeLocked(bytes int64, regions int) {
 	b.passLocked()
 	b.use.Bytes += bytes
 	b.use.Regions += regions
-	b.use.PeakBytes = max(b.use.PeakBytes, b.use.Bytes-b.lentBytes)
-	b.use.PeakRegions = max(b.use.PeakRegions, b.use.Regions-b.lentRegions)
 	b.checkLocked()
 }
 
 // checkLocked has nobody give back what he did not take.
 func (b *Budget) checkLocked() {
 	invariants.Check(b.lentBytes >= 0 && b.lentRegions >= 0, "others give back more registered memory than they had")
+	invariants.Check(b.pendingBytes >= 0 && b.pendingRegions >= 0, "more is registered than room was taken for")
 	invariants.Check(b.jointBytes >= 0 && b.jointRegions >= 0, "the cache lets go of more of others' registered memory than it used")
 	invariants.Check(b.use.Bytes >= b.lentBytes && b.use.Regions >= b.lentRegions, "the cache gives back more registered memory than it had")
 }

@@ -80,6 +80,13 @@ func TestBudget(t *testing.T) {
 	require.Equal(t, granted, b.take(40, 1))
 	require.Equal(t, granted, b.take(0, 1))
 	require.Equal(t, fullOwn, b.take(0, 1), "regions")
+	require.Zero(t, b.Usage().PeakBytes, "nothing is registered yet")
+	b.stand(60, 1)
+	b.withdraw(40, 1) // somebody else was faster
+	require.Equal(t, [2]int64{60, 60}, [2]int64{b.Usage().Bytes, b.Usage().PeakBytes})
+	require.Equal(t, granted, b.take(40, 1))
+	b.stand(40, 1)
+	b.stand(0, 1)
 	now += 30
 	b.give(90, 2)
 	now += 60

@@ -82,7 +82,7 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 		return nil, false, m.noRoom(r, why, q.ahead)
 	}
 	if again, err = m.enter(r, q.ahead); again || err != nil {
-		m.budget.give(bytes, 1)
+		m.budget.withdraw(bytes, 1)
 		return nil, again, err
 	}
 	if r.origin == mem.Heap && !m.cfg.NoPin {
@@ -100,6 +100,7 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 			return nil, false, m.noRoom(r, err, q.ahead)
 		}
 	}
+	m.budget.stand(bytes, 1)
 	m.counts.registrations.Add(1)
 	if q.ahead {
 		m.counts.ahead.Add(1)
@@ -220,9 +221,12 @@ func (m *Manager) forget(r *Region) {
 	m.idle.remove(r)
 	m.heapLocked(r, -bytes)
 	m.mu.Unlock()
-	if r.bucket != nil {
+	switch {
+	case r.bucket != nil:
 		m.budget.part(bytes, 1)
-	} else {
+	case r.state() == registering:
+		m.budget.withdraw(bytes, 1)
+	default:
 		m.budget.give(bytes, 1)
 	}
 }
