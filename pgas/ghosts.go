@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"gopgas/internal/sched"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/window"
@@ -84,7 +85,7 @@ func (m *Matrix[T]) fetch(ctx context.Context, src *Matrix[T], b Area) error {
 	}
 	step := max(1, copyPiece/b.Cols)
 	for lo := 0; lo < b.Rows; lo += step {
-		if err := ended(ctx); err != nil {
+		if err := sched.Ended(ctx); err != nil {
 			return err
 		}
 		some := Area{Row: b.Row + lo, Col: b.Col, Rows: min(step, b.Rows-lo), Cols: b.Cols, RowStep: 1, ColStep: 1}
@@ -109,7 +110,7 @@ func (m *Matrix[T]) Transpose(ctx context.Context, src *Matrix[T]) error {
 		step := max(1, transposePiece/b.Rows) // columns of m, rows of src
 		buf := make([]T, min(step, b.Cols)*b.Rows)
 		for lo := 0; lo < b.Cols; lo += step {
-			if err := ended(ctx); err != nil {
+			if err := sched.Ended(ctx); err != nil {
 				return err
 			}
 			n := min(step, b.Cols-lo)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"gopgas/internal/sched"
 	"gopgas/window"
 )
 
@@ -47,7 +48,7 @@ func (a *Array[T]) All(ctx context.Context, lo, hi int) iter.Seq2[T, error] {
 		}()
 		pipe[0].start(a, lo, min(step, hi-lo))
 		for at, turn := lo, 0; at < hi; at, turn = at+step, 1-turn {
-			if err := ended(ctx); err != nil { // mapped memory has nothing to wait for
+			if err := sched.Ended(ctx); err != nil { // mapped memory has nothing to wait for
 				yield(zero, err)
 				return
 			}
@@ -68,14 +69,6 @@ func (a *Array[T]) All(ctx context.Context, lo, hi int) iter.Seq2[T, error] {
 	}
 }
 
-// ended returns the cause of a context that has ended; nil is one that never does. Whatever goes on for long without waiting asks it at times.
-func ended(ctx context.Context) error {
-	if ctx == nil {
-		return nil
-	}
-	return context.Cause(ctx)
-}
-
 // lookout asks a context once in so many elements whether it has ended. The zero left asks at once.
 type lookout struct {
 	ctx  context.Context
@@ -89,7 +82,7 @@ func (l *lookout) next(n int) error {
 		return nil
 	}
 	l.left = wholePiece - n
-	return ended(l.ctx)
+	return sched.Ended(l.ctx)
 }
 
 // piece is a run of elements being fetched.

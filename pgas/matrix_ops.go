@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/window"
@@ -87,7 +88,7 @@ func (m *Matrix[T]) Combine(ctx context.Context, x, y *Matrix[T], f func(x, y T)
 		step := max(1, wholePiece/b.Cols)
 		var bufs [2][]T
 		for lo := 0; lo < b.Rows; lo += step {
-			if err := ended(ctx); err != nil {
+			if err := sched.Ended(ctx); err != nil {
 				return err
 			}
 			n := min(step, b.Rows-lo)

@@ -8,6 +8,7 @@ import (
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/window"
@@ -125,7 +126,7 @@ const wholePiece = 1 << 16
 // pieces calls f for pieces of this rank's part, until ctx ends.
 func (a *Array[T]) pieces(ctx context.Context, f func(lo, n int) error) error {
 	for lo, n := 0, a.localLen(); lo < n; lo += wholePiece {
-		if err := ended(ctx); err != nil {
+		if err := sched.Ended(ctx); err != nil {
 			return err
 		}
 		if err := f(lo, min(wholePiece, n-lo)); err != nil {

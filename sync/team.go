@@ -194,11 +194,8 @@ func (t *Team) enter(ctx context.Context, op string) error {
 // goes on all the same: it is what is left to do then, and needs nobody either. Callers of enter ask before it, where it costs those that are
 // not alone a comparison and no more.
 func ended(ctx context.Context, op string) error {
-	if ctx == nil || op == "free" {
-		return nil
-	}
-	err := context.Cause(ctx)
-	if err == nil {
+	err := sched.Ended(ctx)
+	if err == nil || op == "free" {
 		return nil
 	}
 	return transport.NewOpError(op, -1, err)

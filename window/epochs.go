@@ -160,7 +160,7 @@ func (w *core) start(ctx context.Context, targets []int) error {
 	if err := w.group(op, targets); err != nil {
 		return err
 	}
-	if err := ended(ctx); err != nil {
+	if err := sched.Ended(ctx); err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
 	own := append([]int(nil), targets...)
@@ -173,15 +173,6 @@ func (w *core) start(ctx context.Context, targets []int) error {
 		return err
 	}
 	return nil
-}
-
-// ended returns the cause of a context that has ended, for what begins: where nothing has to be waited for nobody else would look. nil is one that
-// never does.
-func ended(ctx context.Context) error {
-	if ctx == nil {
-		return nil
-	}
-	return context.Cause(ctx)
 }
 
 // await waits until each of members has told this rank once more, and only then counts that and makes the transition

@@ -79,7 +79,7 @@ func (w *core) lock(ctx context.Context, target int, kind LockKind) error {
 	if kind > LockExclusive {
 		return transport.NewOpError(op, w.remotes[target].Rank, fmt.Errorf("%w: lock of kind %d", ErrEpoch, kind))
 	}
-	if err := ended(ctx); err != nil {
+	if err := sched.Ended(ctx); err != nil {
 		return transport.NewOpError(op, w.remotes[target].Rank, err)
 	}
 	if err := p.enter(func(s epoch) (epoch, error) { return s.lock(target) }); err != nil {
@@ -141,7 +141,7 @@ func (w *core) lockAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := ended(ctx); err != nil {
+	if err := sched.Ended(ctx); err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
 	if err := p.enter(epoch.lockAll); err != nil {

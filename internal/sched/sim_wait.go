@@ -43,7 +43,7 @@ func (sp *Spin) virtual() error {
 		c.standAside()
 		return m.stuck
 	}
-	if err := ended(sp.ctx); err != nil {
+	if err := Ended(sp.ctx); err != nil {
 		return err
 	}
 	if sp.watch != nil {
@@ -76,7 +76,7 @@ func (r *simRank) sleep(ctx context.Context, d time.Duration) error {
 	r.ring()
 	end := m.Now() + d
 	for m.now < end {
-		if err := ended(ctx); err != nil {
+		if err := Ended(ctx); err != nil {
 			return err
 		}
 		if m.stuck != nil {
@@ -88,7 +88,7 @@ func (r *simRank) sleep(ctx context.Context, d time.Duration) error {
 		}
 		c.park()
 	}
-	return ended(ctx)
+	return Ended(ctx)
 }
 
 // waitFor parks until cond holds, which it reports, or for limit. cond changes nothing.
@@ -139,7 +139,7 @@ func (r *simRank) waitUntil(ctx context.Context, cond func() bool) error {
 	m.acted()
 	r.ring()
 	for !cond() {
-		if err := ended(ctx); err != nil {
+		if err := Ended(ctx); err != nil {
 			return err
 		}
 		if m.stuck != nil {
@@ -149,7 +149,7 @@ func (r *simRank) waitUntil(ctx context.Context, cond func() bool) error {
 			c.until(c.local)
 			continue
 		}
-		r.waiting, c.when = append(r.waiting, c), func() bool { return cond() || ended(ctx) != nil }
+		r.waiting, c.when = append(r.waiting, c), func() bool { return cond() || Ended(ctx) != nil }
 		c.park()
 		c.when = nil
 	}

@@ -97,7 +97,7 @@ func (sp *Spin) slow() error {
 			return sp.lastWords(err)
 		}
 	}
-	if err := ended(sp.ctx); err != nil {
+	if err := Ended(sp.ctx); err != nil {
 		return err
 	}
 	if help := sp.s.help.Load(); help != nil && (*help)() {
@@ -135,17 +135,13 @@ func (sp *Spin) Moved() {
 	sp.moved, sp.park = sp.s.Now(), parkFirst
 }
 
-// ended returns the cause of a context that has ended. ctx may be nil.
-func ended(ctx context.Context) error {
-	if ctx == nil {
+// Ended returns the cause of a context that has ended; nil is one that never does. Waits ask it, and what goes on for long or begins
+// without having to wait.
+func Ended(ctx context.Context) error {
+	if ctx == nil || ctx.Err() == nil {
 		return nil
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	default:
-		return nil
-	}
+	return context.Cause(ctx)
 }
 
 // lastWords returns nil for a while after the watch was interrupted: a rank that is gone may have done all that this
