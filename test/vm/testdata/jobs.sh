@@ -113,7 +113,7 @@ else
 		-test.skip='^(TestMillionCallsAllocateNothing|TestCallsOfAWorldAllocateNothing|TestGigabyte|TestGigabyteOfGoroutines)$'
 	# A superuser's memory is not limited, and churn makes windows: parts above do these two. The others want PGAS_LOCAL or
 	# PGAS_TRANSPORT for themselves, and part auto is about what they are about; the million calls go over no real NIC.
-	part pgas ./pgas.run -test.v -test.skip='^(TestMillionCallsAllocateNothing|TestLittleLockedMemory|TestTenThousandWindows|TestNamedTransport|TestNodes|TestNearTransportBetweenNodes)$'
+	part pgas ./pgas.run -test.v -test.short -test.skip='^(TestMillionCallsAllocateNothing|TestLittleLockedMemory|TestTenThousandWindows|TestNamedTransport|TestNodes|TestNearTransportBetweenNodes)$'
 	for eager in bounce bypass; do
 		PGAS_EAGER=$eager part $eager counted job 2 --stats=json ./rank.run ping 200 4096
 	done
