@@ -83,7 +83,7 @@ func TestPaired(t *testing.T) {
 			return err
 		}
 		if w.Rank() == 0 {
-			if err := measure(flat, win, turns); err != nil {
+			if err := measure(flat, win, turns, w.Team().Engine().Measured); err != nil {
 				return err
 			}
 		}
@@ -92,12 +92,18 @@ func TestPaired(t *testing.T) {
 }
 
 // measure prints a row of the table as soon as it has been measured, so that who ends it in between has the others.
-func measure(flat *verbs.Flat, win *window.Window[uint64], turns int) error {
+// What is large comes behind settle.
+func measure(flat *verbs.Flat, win *window.Window[uint64], turns int, measured func() bool) error {
 	fmt.Println("| us: median (min–max) | ours | C loop | C loop again | ours − C | again − C | ours / C [95 %] | again / C [95 %] | aim for ours − C | |")
 	fmt.Println("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
 	buf := make([]uint64, 1<<17)
-	for _, r := range rows {
+	for i, r := range rows {
 		ours := func() error { return r.ours(win, buf[:r.bytes/8]) }
+		if i > 0 && large(r) && !large(rows[i-1]) {
+			if err := settle(win, buf, measured); err != nil {
+				return err
+			}
+		}
 		alone := func() error { return flat.Do(r.kind, r.bytes) }
 		got, err := byTurns(turns, r.each, alone, ours)
 		if err != nil {
@@ -117,6 +123,28 @@ func measure(flat *verbs.Flat, win *window.Window[uint64], turns int) error {
 	}
 	fmt.Printf("| 64 puts of 8 B by PutNB, flushed together | %d crossings into C, %.2f allocations | | | | | | | 2 and 0 | %s |\n", calls, allocs, met)
 	return err
+}
+
+func large(r row) bool { return r.bytes > 8 }
+
+// settle makes large transfers until the world has measured what they cost, which takes a core beside them, and some more until it has learned how
+// its own go: the flat functions have nothing of the kind. It prints how many, and what the first ones took.
+func settle(win *window.Window[uint64], buf []uint64, measured func() bool) error {
+	for _, r := range slices.Backward(rows) { // the largest first, of which the costs are measured with the peer, too
+		if !large(r) {
+			continue
+		}
+		var took []float64
+		for k := 0; k < 100 || !measured() && k < 1000; k++ {
+			us, err := sample(1, func() error { return r.ours(win, buf[:r.bytes/8]) })
+			if err != nil {
+				return err
+			}
+			took = append(took, us)
+		}
+		fmt.Printf("# before: %d of %s, the first 20 in us %s\n", len(took), r.name, spread(took[:20]))
+	}
+	return nil
 }
 
 // byTurns returns, for each turn, the microseconds of one of ours, of the flat loop and of the flat loop again.
