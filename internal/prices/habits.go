@@ -15,8 +15,8 @@ import (
 // seen nothing, and predicts nothing before Begin. Any goroutine may use it at any time; nothing in it waits or allocates.
 type Habits struct {
 	awaiting atomic.Bool // the last operation was a put that the chooser knows
+	begun    atomic.Bool // Begin was called
 	mu       sync.Mutex
-	begun    bool                          // Begin was called
 	chooser  *eager.Chooser                // nil: the costs are not measured yet, or nothing small is worth it
 	quick    atomic.Pointer[eager.Chooser] // the same, for who does not hold mu
 	sites    eager.Sites                   // of large puts, where there is no chooser
@@ -81,9 +81,13 @@ func (r *Run) Again(l *selector.Learned, rank int, q selector.Query) (p selector
 func (h *Habits) Begin(c *eager.Chooser) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.chooser, h.begun = c, true
+	h.chooser = c
 	h.quick.Store(c)
+	h.begun.Store(true)
 }
+
+// Begun reports whether Begin was called: before that nothing of what puts cost is noted.
+func (h *Habits) Begun() bool { return h.begun.Load() }
 
 // Put notes a put that is over, for when its flush is. l is where its price goes, t its trial, and took how long it took if that was
 // asked for. Where that ends a short trial Put returns the run: if it is Wanted the caller waits for the
@@ -91,7 +95,7 @@ func (h *Habits) Begin(c *eager.Chooser) {
 func (h *Habits) Put(l *selector.Learned, t selector.Trial, rank int, took time.Duration) (ended Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.begun {
+	if !h.begun.Load() {
 		return ended // flushes are not looked at yet
 	}
 	if !h.run.trial.Alike(t) || h.run.rank != rank || h.run.noted != l || h.run.puts == 0 {
@@ -188,7 +192,7 @@ func (h *Habits) FlushFollows(site uint64, bytes int) (flushed, slotted bool, r 
 	case h.chooser != nil:
 		flushed = h.chooser.Large(site)
 		h.await(true)
-	case h.begun:
+	case h.begun.Load():
 		flushed = h.sites.Put(site)
 		h.await(true)
 	}

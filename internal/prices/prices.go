@@ -37,7 +37,7 @@ func Published(m selector.Machine) *Prices {
 			return 5.2e9
 		},
 	}, assumedLookup)
-	return New(m.Selector(0))
+	return New(m.Selector(0)).sureByCosts()
 }
 
 // costing is a machine with a model of its costs, and those of a lookup in the registration cache.

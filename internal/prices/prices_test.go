@@ -33,6 +33,17 @@ func TestEdge(t *testing.T) {
 	}
 }
 
+// TestSureUnmeasured: before anything is measured, too, what is registered at both ends goes direct where somebody waits for it; of puts that nobody
+// waits for, which a copy would end early, that is not sure.
+func TestSureUnmeasured(t *testing.T) {
+	p := Published(testMachine())
+	for _, bytes := range []int{64 * kib, 1 << 20, 16 << 20} {
+		require.True(t, p.Surely(Get, bytes), bytes)
+		require.True(t, p.Surely(PutWaited, bytes), bytes)
+	}
+	require.False(t, p.Surely(Put, 64*kib))
+}
+
 // TestRows: a table has a line for each case, and says what carries the least and the largest transfer.
 func TestRows(t *testing.T) {
 	rows := Published(testMachine()).Rows()

@@ -18,9 +18,9 @@ const (
 	kinds
 )
 
-// sure is of what sizes transfers of memory that is registered at both ends go direct without being asked about: by what was measured any
-// other way takes far longer, and out of the cold asking costs more than what it could win. Some are asked about all the same; where what transfers
-// have really cost speaks against it, it is sure no longer.
+// sure is of what sizes transfers of memory that is registered at both ends go direct without being asked about: nothing that was measured says that
+// another way, which copies besides, takes less, and out of the cold asking costs more than what it could win. Some are asked about all the same; where
+// what transfers have really cost speaks against it, it is sure no longer.
 type sure struct {
 	sizes  [kinds]selector.Sure
 	doubts [kinds]atomic.Uint32 // answers one after the other that were not to go direct
@@ -33,6 +33,11 @@ const mostDoubts = 3
 func From(m selector.Machine, small [3]eager.Costs) *Prices {
 	p := New(m.Selector(0))
 	p.Small, p.Measured = small, true
+	return p.sureByCosts()
+}
+
+// sureByCosts makes prices, which are new, sure of what their costs say.
+func (p *Prices) sureByCosts() *Prices {
 	p.sure = &sure{sizes: [kinds]selector.Sure{
 		Get:       p.Selector.Surely(selector.Query{Get: true}),
 		PutWaited: p.Selector.Surely(selector.Query{Waited: true}),

@@ -159,7 +159,7 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 
 // chooseByCosts is chooseLarge where nothing is forced.
 func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector.Protocol {
-	b, reg := &n.bulk, n.direct.reg
+	reg := n.direct.reg
 	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
 	if user.Bytes > flight.Fold*n.flights.SlotBytes() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
@@ -220,10 +220,7 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		moves, stretch := n.moves(t, user.Bytes)
 		q.Moves, q.NoPipe = uint8(moves), q.NoPipe || stretch == 0
 	}
-	if b.chosen.Load() < enough && b.chosen.Add(1) == enough {
-		n.measure()
-	}
-	n.measureToward(t.r)
+	n.occasion(t.r)
 	p := n.cheapest(t, q, &last)
 	if stands > 1 {
 		n.prices().Asked(kind, p == selector.Direct)
@@ -258,11 +255,12 @@ func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p sel
 	}
 	again := false
 	learned := now.Learned(n.e.kindOf(t.r))
-	if t.blocking {
+	noted := t.blocking && (q.Get || n.small.habits.Begun())
+	if noted {
 		p, t.trial, again = last.Again(learned, t.r.Rank, q)
 	}
 	if !again {
-		p, t.trial = learned.Choose(q, now.Selector, t.blocking)
+		p, t.trial = learned.Choose(q, now.Selector, noted)
 	}
 	if t.trial.Wanted() {
 		t.begun = n.e.Sched.Now()

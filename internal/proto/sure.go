@@ -9,17 +9,26 @@ import (
 // not forgotten. It is a prime: programs use their buffers by turns of other numbers.
 const toldOf = 7
 
-// unasked reports whether a transfer goes direct without being asked about, since both ends are registered and every other way takes far longer. Else
+// unasked reports whether a transfer goes direct without being asked about, since both ends are registered and no other way, which
+// copies besides, is thought to take less. Else
 // stands says for how many such transfers asking about this one stands: 1, or more where it is one that would otherwise have gone unasked.
 func (n *device) unasked(t *journey, covered bool, k prices.Kind, bytes int) (sure bool, stands uint8) {
 	switch {
 	case !covered || t.r.hosed != nil || !n.prices().Surely(k, bytes):
 		return false, 1
 	case n.direct.sure.Add(1)%toldOf != 0:
-		n.measureToward(t.r) // it is an occasion like others
+		n.occasion(t.r)
 		return true, 0
 	}
 	return false, toldOf
+}
+
+// occasion counts a large transfer, of which some have what they cost measured, and what they cost to a member.
+func (n *device) occasion(r *Remote) {
+	if b := &n.bulk; b.chosen.Load() < enough && b.chosen.Add(1) == enough {
+		n.measure()
+	}
+	n.measureToward(r)
 }
 
 // transferOf is which kind of transfer a query is to those that go direct for sure.

@@ -108,6 +108,28 @@ func chooses(t *testing.T, n *device, to *Remote, user mem.Range, barred func(se
 	}
 }
 
+// TestNothingIsTriedInVain: before the costs are known what a put has cost is noted nowhere, so none is made in a way that seems dearer, to learn what
+// that takes.
+func TestNothingIsTriedInVain(t *testing.T) {
+	e, to, _ := pair(t, 1<<20, Registration{}, transporttest.FabricConfig{})
+	n, user := e.nic(), filled(1<<20)
+	n.gauge.begun.Store(true) // nobody measures
+	tried := func(kind transport.Kind) (k int) {
+		for range 40 {
+			j := journey{name: "test", kind: kind, r: to, path: PathDirect, blocking: true}
+			n.choose(&j, kind == transport.OpRead, user)
+			if j.trial.Wanted() {
+				k++
+			}
+		}
+		return k
+	}
+	require.Zero(t, tried(transport.OpWrite))
+	require.Positive(t, tried(transport.OpRead))
+	n.small.habits.Begin(nil)
+	require.Positive(t, tried(transport.OpWrite))
+}
+
 // TestRefusedIsNoTrial: a transfer whose memory was to be registered and is copied for want of room tells nothing about
 // registered memory.
 func TestRefusedIsNoTrial(t *testing.T) {

@@ -19,7 +19,8 @@
 // several moves take hides behind the transfers of those before.
 //
 // Learned stands before Select for large transfers: by kind of transfer it keeps what each protocol has cost, in place of its
-// estimate, and has one that may be cheaper than is believed tried at times.
+// estimate, and has one that may be cheaper than is believed tried at times. Of what is registered at both ends and waited for no other way than
+// Direct is thought to be the cheaper, since it copies besides, before it was seen to be (Surely says of what that need not even be asked).
 //
 // What many puts cost that are flushed together is told with their flush: a Trial goes on from put to put (Again), its cost is
 // noted once, and when a kind's cheapest has been seen often enough only some are timed. Trials of what seems dearer are short (ShortTrial),

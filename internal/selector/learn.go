@@ -139,6 +139,13 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 			prices[i].seconds += k.arms[i].moving(p, q, s)
 		}
 	}
+	if q.Covered && (q.Get || q.Waited) { // the others copy besides: they may be seen to take less, and are not thought to
+		for i := range prices {
+			if i > 0 && prices[i].noted == 0 {
+				prices[i].seconds = max(prices[i].seconds, prices[0].seconds)
+			}
+		}
+	}
 	if known && !q.Covered { // the registration is no part of what registered transfers cost, but its share is to be paid
 		prices[0].seconds += s.m.Model.Register(float64(q.Bytes)) / float64(q.Uses)
 		if q.Uses < often {

@@ -75,6 +75,33 @@ func TestLearnedFollows(t *testing.T) {
 	require.Equal(t, Register, spend(9000, map[Protocol]float64{Register: 1.2e-3, Bounce: 4e-3, Pipe: 9e-3, Hybrid: 2e-3}))
 }
 
+// TestCopiesAreNotThoughtFaster: what is registered at both ends and waited for goes direct, however long that is estimated to take, until another way
+// was seen to take less.
+func TestCopiesAreNotThoughtFaster(t *testing.T) {
+	m := cluster()
+	m.Gets[Direct] = More{{1, 1}} // a second, measured in a bad moment
+	m.Puts[Direct] = More{{1, 1}}
+	s := m.Selector(0)
+	for _, q := range []Query{{Bytes: 1 << 20, Get: true, Covered: true}, {Bytes: 1 << 20, Waited: true, Covered: true}} {
+		require.NotEqual(t, Direct, Select(q, s))
+		for _, faster := range []Protocol{Direct, Bounce, Pipe} {
+			var l Learned
+			p, _ := l.Choose(q, s, false)
+			require.Equal(t, Direct, p)
+			for range 400 {
+				p, trial := l.Choose(q, s, true)
+				took := 1e-3
+				if p == faster {
+					took /= 2
+				}
+				l.Note(trial, took)
+			}
+			p, _ = l.Choose(q, s, false)
+			require.Equal(t, faster, p)
+		}
+	}
+}
+
 // TestFirstBadMoment: that the first transfer by what is the cheapest was disturbed costs a few transfers by the second best, not thousands: many
 // programs make no more of a kind.
 func TestFirstBadMoment(t *testing.T) {

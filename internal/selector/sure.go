@@ -8,27 +8,26 @@ type Sure uint64
 // Has reports whether a size in bytes is one of them; nothing at all is not.
 func (s Sure) Has(bytes int) bool { return s<<1>>bits.Len(uint(bytes))&1 != 0 }
 
-// Sizes that are looked at, as powers of two, and how many times as long another way must take.
+// Sizes of which estimates are looked at, as powers of two.
 const (
 	sureLeast = 10 // 1 KiB
 	sureMost  = 26 // 64 MiB
-	sureMore  = 1.25
 )
 
-// Surely returns for which sizes transfers like q go direct, if their memory is registered at both ends, whatever may still be learned: any other
-// protocol is estimated to take far longer, by more than estimates are wrong. It takes some tens of microseconds.
+// Surely returns for which sizes transfers like q go direct, if their memory is registered at both ends, whatever is estimated: all of those that
+// somebody waits for to their end, since any other protocol moves the same bytes over the same wire and copies them besides. A put that nobody waits for
+// must be estimated to return no later than by any other; that takes some tens of microseconds.
 func (s *Selector) Surely(q Query) (sizes Sure) {
-	q.Covered = true
-	more := sureMore
-	if !q.Get && !q.Waited {
-		more = 1 // what the wire takes comes on top of any other way, and is waited for later
+	if q.Get || q.Waited {
+		return ^Sure(0)
 	}
+	q.Covered = true
 	below := false
 	for c := sureLeast; c <= sureMost; c++ {
 		q.Bytes = 1 << c
 		direct, rest := s.Cost(Direct, q), true
 		for p := Inline; p < Protocols; p++ {
-			rest = rest && (p == Direct || s.Cost(p, q) >= more*direct)
+			rest = rest && (p == Direct || s.Cost(p, q) >= direct)
 		}
 		if below && rest {
 			sizes |= 1 << (c - 1)
