@@ -8,6 +8,7 @@ import (
 	"gopgas/internal/am"
 	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -208,11 +209,11 @@ const (
 // of the way: a NIC that must say when it has something is slower.
 func (n *NIC) attend() {
 	defer n.unattended.Store(true)
-	seen, idle := n.waits.Load(), napWatchful
+	seen, idle, long := n.waits.Load(), napWatchful, sched.NewNaps()
 	for n.ctx.Err() == nil {
 		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
 			seen = n.waits.Load()
-			n.nap.Wait(n.sched, nap)
+			n.rest(long, nap)
 		}
 		if n.client.Watchful() && !n.closed.Load() { // the NIC says nothing of what is waited for
 			if n.Progress() {

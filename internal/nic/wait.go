@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -55,9 +54,6 @@ func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, look
 	}
 	return nil
 }
-
-// begun tells whoever attends that somebody has begun to poll: see attend.
-func (n *NIC) begun() { mem.Publish(&n.waits, n.waits.Load()+1) }
 
 // look polls once for who is about to wait: of what is done by then he need not wait, and not tell others that he does. It reports
 // whether that was in vain. It does not look where it would first have to post what is held back: that may take long, and whoever attends

@@ -128,6 +128,10 @@ func Pause() { pause() }
 // that serve memory on their own.
 func Yield() { yieldProcessor() }
 
+// GiveTurn lets other goroutines run before the caller goes on, as the runtime has him do every 10 ms otherwise. It is for who polls
+// for long and is never seen to wait.
+func GiveTurn() { runtime.Gosched() }
+
 // Now returns nanoseconds since the rank began; it never goes back.
 func (s *Sched) Now() time.Duration {
 	if s.sim != nil {

@@ -202,3 +202,19 @@ func TestSleep(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(100, func() { require.NoError(t, s.Sleep(t.Context(), time.Microsecond)) }))
 	}
 }
+
+// TestNaps: they end in time or with their context, and allocate nothing.
+func TestNaps(t *testing.T) {
+	n := NewNaps()
+	ctx, cancel := context.WithCancel(t.Context())
+	began := time.Now()
+	n.Sleep(ctx, 2*time.Millisecond)
+	n.Sleep(ctx, 2*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(began), 4*time.Millisecond)
+	require.Zero(t, testing.AllocsPerRun(100, func() { n.Sleep(ctx, time.Microsecond) }))
+	go func() { time.Sleep(time.Millisecond); cancel() }()
+	n.Sleep(ctx, time.Hour)
+	began = time.Now()
+	n.Sleep(t.Context(), 5*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(began), 5*time.Millisecond, "by the timer of the nap that was ended")
+}

@@ -1,0 +1,63 @@
+package nic
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/transport/transporttest"
+)
+
+// TestPollerGivesItsTurnUp: another goroutine that is ready has run when who polls goes on, though all there is is one turn.
+func TestPollerGivesItsTurnUp(t *testing.T) {
+	n := newWorld(t, 2, transporttest.FabricConfig{}, nil).n[0]
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const rounds = 20
+	let := 0
+	for range rounds {
+		var ran atomic.Bool
+		before, began := n.breathed.Load(), n.sched.Now()
+		go ran.Store(true)
+		for n.breathed.Load() == before {
+			require.Less(t, n.sched.Now()-began, patient, "never")
+			n.begun()
+		}
+		require.GreaterOrEqual(t, time.Duration(n.breathed.Load()-before), turnLasts, "too early")
+		if ran.Load() {
+			let++
+		}
+	}
+	require.Greater(t, let, rounds*3/4) // the runtime looks elsewhere first once in 61 times
+}
+
+// TestAttendingHasNoTurn: who keeps out of the way of one who polls is not asleep in the kernel with a turn to run Go code.
+func TestAttendingHasNoTurn(t *testing.T) {
+	n := newWorld(t, 2, transporttest.FabricConfig{}, nil).n[0]
+	inKernel := func() (often int) {
+		s := []metrics.Sample{{Name: "/sched/goroutines/not-in-go:goroutines"}}
+		for range 50 {
+			time.Sleep(500 * time.Microsecond)
+			metrics.Read(s)
+			require.Equal(t, metrics.KindUint64, s[0].Value.Kind())
+			often += int(s[0].Value.Uint64())
+		}
+		return often
+	}
+	before := inKernel() // others of this process
+	done := n.Alone()
+	var wg sync.WaitGroup
+	wg.Go(n.attend)
+	time.Sleep(10 * time.Millisecond) // its first naps are short
+	during := inKernel()
+	done()
+	n.stop()
+	n.nap.Set()
+	n.Domain.Wake()
+	wg.Wait()
+	require.Less(t, during-before, 25, "of 50 looks; before: %d", before)
+}
