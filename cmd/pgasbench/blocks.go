@@ -11,9 +11,17 @@ import (
 
 // The operations on blocks.
 const (
-	opPut = "put"
-	opGet = "get"
+	opPut   = "put"
+	opGet   = "get"
+	opPutNB = "putnb"
+	opGetNB = "getnb"
 )
+
+// blockOps are the operations that --op names, and their calls.
+var blockOps = map[string]string{opPut: "Put", opGet: "Get", opPutNB: "PutNB", opGetNB: "GetNB"}
+
+// isGet reports whether what an operation moves comes from the peer.
+func isGet(op string) bool { return op == opGet || op == opGetNB }
 
 // blockSizes are the sizes of the bandwidth rows, and how many operations there are between two flushes.
 var blockSizes = [...]struct{ bytes, window int }{{64, 64}, {4 << 10, 64}, {64 << 10, 64}, {1 << 20, 16}, {16 << 20, 4}}
@@ -32,7 +40,7 @@ func blockRow(op string, size, inWindow int, hot bool) row {
 	if hot {
 		name, title = "hot"+name, fmt.Sprintf("%s %s, one hot buffer", op, sizeName(size))
 	}
-	api := fmt.Sprintf("Window.%s, Flush per %d", map[string]string{opPut: "Put", opGet: "Get"}[op], inWindow)
+	api := fmt.Sprintf("Window.%s, Flush per %d", blockOps[op], inWindow)
 	return row{name: name, title: title, api: api, unit: unitBytes, measure: measureBlocks(op, size, inWindow, hot)}
 }
 
@@ -62,7 +70,7 @@ func measureBlocks(op string, size, inWindow int, hot bool) func(context.Context
 			e.priv = make([]byte, e.end())
 			sink = e.priv
 		}
-		if op == opPut {
+		if !isGet(op) {
 			source, sink = e.priv, win.Local()
 		}
 		clear(sink) // touches every page
@@ -70,16 +78,16 @@ func measureBlocks(op string, size, inWindow int, hot bool) func(context.Context
 		if err := win.Fence(ctx); err != nil {
 			return 0, nil, err
 		}
-		loop := e.put
-		if op == opGet {
-			loop = e.get
-		}
-		n, values, err := b.alone(ctx, r, inWindow, size, loop)
+		n, values, err := b.alone(ctx, r, inWindow, size, e.loop(op))
 		if err != nil {
 			return 0, nil, err
 		}
 		var wrong error
-		if at := map[string]int{opPut: b.peer, opGet: 0}[op]; b.w.Rank() == at {
+		at := b.peer
+		if isGet(op) {
+			at = 0
+		}
+		if b.w.Rank() == at {
 			wrong = checkPattern(sink[:e.end()], 1)
 		}
 		if err := b.agree(ctx, wrong); err != nil {
@@ -96,6 +104,12 @@ func (e *blocks) end() int {
 		end = max(end, o+e.size)
 	}
 	return end
+}
+
+// loop returns what does n operations, and flushes behind each window of them. Each has a loop of its own, since a call through a
+// variable would be a good part of 64 bytes.
+func (e *blocks) loop(op string) func(n int) error {
+	return map[string]func(n int) error{opPut: e.put, opGet: e.get, opPutNB: e.putNB, opGetNB: e.getNB}[op]
 }
 
 func (e *blocks) put(n int) error {
@@ -126,6 +140,34 @@ func (e *blocks) get(n int) error {
 	return nil
 }
 
+func (e *blocks) putNB(n int) error {
+	for done := 0; done < n; done += len(e.offs) {
+		for _, o := range e.offs {
+			if _, err := e.win.PutNB(e.peer, o, e.priv[o:o+e.size]); err != nil {
+				return err
+			}
+		}
+		if err := e.win.Flush(e.peer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *blocks) getNB(n int) error {
+	for done := 0; done < n; done += len(e.offs) {
+		for _, o := range e.offs {
+			if _, err := e.win.GetNB(e.peer, o, e.priv[o:o+e.size]); err != nil {
+				return err
+			}
+		}
+		if err := e.win.Flush(e.peer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // pattern is byte i of what is moved: it has no short period, so a block in a wrong place is seen.
 func pattern(i int, seed byte) byte { return byte(i) ^ byte(i>>8)*7 ^ byte(i>>16)*31 ^ seed }
 
@@ -144,11 +186,11 @@ func checkPattern(p []byte, seed byte) error {
 	return nil
 }
 
-// sweepRows are the rows of one operation over sizes that double, or grow by 5 %.
-func sweepRows(kind, op string, least, most, span int, fine bool) ([]row, error) {
+// sweepRows are the rows of one operation over sizes that double, or grow by 5 %. hot: all are of one buffer.
+func sweepRows(kind, op string, least, most, span int, fine, hot bool) ([]row, error) {
 	switch {
-	case op != opPut && op != opGet:
-		return nil, fmt.Errorf("--op %q: want put or get", op)
+	case blockOps[op] == "":
+		return nil, fmt.Errorf("--op %q: want one of: put, get, putnb, getnb", op)
 	case least < 1 || most < least:
 		return nil, fmt.Errorf("--min %d, --max %d: want 1 <= min <= max", least, most)
 	case most > 1<<30:
@@ -161,7 +203,7 @@ func sweepRows(kind, op string, least, most, span int, fine bool) ([]row, error)
 	var rows []row
 	for _, size := range figures.Sizes(least, most, fine) {
 		w := max(1, min(inWindow, 1<<(bits.Len(uint(max(1, span/size)))-1)))
-		r := blockRow(op, size, w, false)
+		r := blockRow(op, size, w, hot)
 		r.name, r.unit, r.bytes = kind+"_"+op+"_"+sizeName(size), unit, size
 		rows = append(rows, r)
 	}

@@ -187,13 +187,14 @@ func sweepCommand(kind, usage string, out io.Writer) *cli.Command {
 	return &cli.Command{
 		Name: kind, Usage: usage,
 		Flags: append(flags(),
-			&cli.StringFlag{Name: "op", Value: "put", Usage: "put or get"},
+			&cli.StringFlag{Name: "op", Value: "put", Usage: "put, get, putnb or getnb; the last two without a wait before the flush"},
 			&cli.IntFlag{Name: "min", Value: 8, Usage: "smallest size in `BYTES`; sizes double from there"},
 			&cli.IntFlag{Name: "max", Value: 4 << 20, Usage: "largest size in `BYTES`"},
+			&cli.BoolFlag{Name: "hot", Usage: "all operations are of one buffer, as those of perftest and ucx_perftest"},
 			&cli.BoolFlag{Name: "fine", Usage: "sizes grow by 5 % instead of doubling"}),
 		Action: func(c *cli.Context) error {
 			s := settingsOf(c)
-			rows, err := sweepRows(kind, c.String("op"), c.Int("min"), c.Int("max"), s.bytes, c.Bool("fine"))
+			rows, err := sweepRows(kind, c.String("op"), c.Int("min"), c.Int("max"), s.bytes, c.Bool("fine"), c.Bool("hot"))
 			if err != nil {
 				return err
 			}

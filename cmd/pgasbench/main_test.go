@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -203,7 +204,7 @@ func TestWrongResultFails(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
-	rows, err := sweepRows("bw", opGet, 8, 256, 1<<20, false)
+	rows, err := sweepRows("bw", opGet, 8, 256, 1<<20, false, false)
 	require.NoError(t, err)
 	require.Len(t, rows, 6)
 	b, errs := measured(t, 2, pgastest.Config{}, rows)
@@ -215,14 +216,26 @@ func TestSweep(t *testing.T) {
 	picture, err := os.ReadFile(b.set.plot)
 	require.NoError(t, err)
 	require.Contains(t, string(picture), ">Window.Get<")
-	fine, err := sweepRows("bw", opGet, 1000, 1200, 1<<20, true)
+	for op := range blockOps { // each checks what has arrived
+		for _, hot := range []bool{false, true} {
+			rows, err := sweepRows("rate", op, 3000, 3000, 1<<20, false, hot)
+			require.NoError(t, err)
+			for _, nic := range []bool{false, true} {
+				b, errs := measured(t, 2, pgastest.Config{NIC: nic}, rows)
+				require.NoError(t, errors.Join(errs...))
+				require.Equal(t, "rate_"+op+"_3000", b.results[0].Row)
+				require.Equal(t, hot, strings.Contains(b.results[0].Title, "one hot buffer"))
+			}
+		}
+	}
+	fine, err := sweepRows("bw", opGet, 1000, 1200, 1<<20, true, false)
 	require.NoError(t, err)
 	require.Len(t, fine, 4, "1000, 1050, 1102, 1157")
 	for _, c := range []struct {
 		op       string
 		min, max int
-	}{{"copy", 8, 64}, {opPut, 0, 64}, {opPut, 64, 8}, {opPut, 8, 1 << 40}} {
-		_, err := sweepRows("lat", c.op, c.min, c.max, 1<<20, false)
+	}{{"copy", 8, 64}, {opPut, 0, 64}, {"putNB", 8, 64}, {opPut, 64, 8}, {opPut, 8, 1 << 40}} {
+		_, err := sweepRows("lat", c.op, c.min, c.max, 1<<20, false, false)
 		require.Error(t, err)
 	}
 }
