@@ -299,6 +299,21 @@ func (h *Habits) Flush(rank int) (r Run) {
 // Awaiting reports whether a flush, or another operation, is news. It is asked often.
 func (h *Habits) Awaiting() bool { return h.awaiting.Load() }
 
+// Unasked notes a transfer that is to go direct without being asked about, as Other does, and reports whether it may: a put to a rank does as the run
+// there that is by another way, since it would wait for that one's puts, which nobody would reckon to them.
+func (h *Habits) Unasked(put bool, rank int) bool {
+	if !h.awaiting.Load() {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if put && h.run.puts > 0 && h.run.rank == rank && !h.run.trial.By(selector.Direct) {
+		return false
+	}
+	h.otherLocked()
+	return true
+}
+
 // Other notes an operation that is none of those that are asked about.
 func (h *Habits) Other() {
 	if h.awaiting.Load() {
@@ -309,6 +324,10 @@ func (h *Habits) Other() {
 func (h *Habits) other() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.otherLocked()
+}
+
+func (h *Habits) otherLocked() {
 	if h.chooser != nil {
 		h.chooser.Other()
 	} else {

@@ -165,11 +165,10 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
 	var covered, stays, sure bool
-	large, stands, kind := user.Bytes >= n.direct.least, uint8(1), transferOf(q)
+	large, stands, asked := user.Bytes >= n.direct.least, uint8(1), q // as what it is asked about
 	if large {
 		covered, stays = reg.Known(user, t.rights())
-		if sure, stands = n.unasked(t, covered, kind, user.Bytes); sure {
-			n.small.habits.Other()
+		if sure, stands = n.unasked(t, covered, asked); sure {
 			return selector.Direct
 		}
 	}
@@ -190,8 +189,8 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		case slotted && !large:
 			return selector.Bounce
 		case large && stands == 1: // of what is waited for something else may be sure
-			kind = prices.PutWaited
-			if sure, stands = n.unasked(t, covered, kind, user.Bytes); sure {
+			asked.Waited = true
+			if sure, stands = n.unasked(t, covered, asked); sure {
 				return selector.Direct
 			}
 		case !large && (reg.Hot(user, t.rights()) && n.small.habits.Pays(false, user.Bytes) || n.small.habits.Frequent(at, user)):
@@ -224,9 +223,9 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		n.measure()
 	}
 	n.measureToward(t.r)
-	p := n.cheapest(t, q, &last)
-	if stands > 1 {
-		n.prices().Asked(kind, p == selector.Direct)
+	p, again := n.cheapest(t, q, &last)
+	if stands > 1 && !again {
+		n.prices().Asked(transferOf(asked), user.Bytes, p == selector.Direct)
 	}
 	switch p {
 	case selector.Direct, selector.Register:
@@ -250,13 +249,12 @@ func (n *device) alike(t *journey, site uint64, bytes int, registered bool) (p s
 	return p, yes
 }
 
-// cheapest selects by what is estimated and what was learned. last are puts that may not be over.
-func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p selector.Protocol) {
+// cheapest selects by what is estimated and what was learned. last are puts that may not be over, as one of which it travels if again.
+func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p selector.Protocol, again bool) {
 	now := n.prices()
 	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
-		return selector.Select(q, now.Selector)
+		return selector.Select(q, now.Selector), false
 	}
-	again := false
 	learned := now.Learned(n.e.kindOf(t.r))
 	if t.blocking {
 		p, t.trial, again = last.Again(learned, t.r.Rank, q)
@@ -267,7 +265,7 @@ func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p sel
 	if t.trial.Wanted() {
 		t.begun = n.e.Sched.Now()
 	}
-	return p
+	return p, again
 }
 
 // learned is where what transfers with a member cost is learned.

@@ -19,7 +19,8 @@
 // several moves take hides behind the transfers of those before.
 //
 // Learned stands before Select for large transfers: by kind of transfer it keeps what each protocol has cost, in place of its
-// estimate, and has one that may be cheaper than is believed tried at times.
+// estimate, and has one that may be cheaper than is believed tried at times. Where direct is far the cheapest that is said (Sure, and Surely by the
+// estimates alone), so that not each transfer need be asked about.
 //
 // What many puts cost that are flushed together is told with their flush: a Trial goes on from put to put (Again), its cost is
 // noted once, and when a kind's cheapest has been seen often enough only some are timed. Trials of what seems dearer are short (ShortTrial),

@@ -16,19 +16,16 @@ const (
 )
 
 // Surely returns for which sizes transfers like q go direct, if their memory is registered at both ends, whatever may still be learned: any other
-// protocol is estimated to take far longer, by more than estimates are wrong. It takes some tens of microseconds.
+// protocol is estimated to take far longer, by more than estimates are wrong. To a put that nobody waits for belongs its part of the flush. It takes some
+// tens of microseconds.
 func (s *Selector) Surely(q Query) (sizes Sure) {
 	q.Covered = true
-	more := sureMore
-	if !q.Get && !q.Waited {
-		more = 1 // what the wire takes comes on top of any other way, and is waited for later
-	}
 	below := false
 	for c := sureLeast; c <= sureMost; c++ {
 		q.Bytes = 1 << c
-		direct, rest := s.Cost(Direct, q), true
+		direct, rest := s.Lasting(Direct, q), true
 		for p := Inline; p < Protocols; p++ {
-			rest = rest && (p == Direct || s.Cost(p, q) >= more*direct)
+			rest = rest && (p == Direct || s.Lasting(p, q) >= sureMore*direct)
 		}
 		if below && rest {
 			sizes |= 1 << (c - 1)
@@ -36,4 +33,22 @@ func (s *Selector) Surely(q Query) (sizes Sure) {
 		below = rest
 	}
 	return sizes
+}
+
+// Sure reports whether transfers like q, of memory that is registered at both ends, go direct by what has been learned: that has been noted often enough to
+// be believed, and whatever else can carry them was noted to take far longer, or is estimated to.
+func (l *Learned) Sure(q Query) bool { return l.kinds[kindOf(&q, true)].sure.Load() }
+
+// isSure is what Sure says of such prices, of memory that is known: the first of them is that of going direct.
+func isSure(prices *[arms]price, best int) bool {
+	direct := &prices[0]
+	if best != 0 || direct.noted < trials {
+		return false
+	}
+	for _, p := range prices[1:] {
+		if p.seconds < sureMore*direct.seconds {
+			return false
+		}
+	}
+	return true
 }
