@@ -114,8 +114,14 @@ func (n *device) chooseAny(t *journey, waited bool, user mem.Range) selector.Pro
 		}
 		return p
 	}
+	middling := user.Bytes >= leastLearned && !get && !waited
+	if middling && user.Bytes < n.direct.least {
+		if p := n.goesOn(t, user); p != selector.None {
+			return p
+		}
+	}
 	switch {
-	case user.Bytes >= n.direct.least || user.Bytes >= leastLearned && !get && !waited && n.learns():
+	case user.Bytes >= n.direct.least || middling && n.learns():
 		return n.chooseLarge(t, waited, user)
 	case n.bypasses(t, waited, user):
 		t.path = PathBypass
@@ -133,6 +139,22 @@ const leastLearned = 16 << 10
 func (n *device) learns() bool {
 	return n.bulk.how.kind == bulkAuto && n.small.how.Mode == eager.Auto && n.direct.reg.Policy() == regmgr.LeavePinned &&
 		!n.e.Sched.Virtual() && n.prices().Measured
+}
+
+// goesOn is how a put that fits into a slot, and behind which a flush is thought to follow, goes without being asked about, as those before it did: through
+// a slot, or from where it lies, which must be registered; None: it is asked about, as it is where the one before is under way still.
+func (n *device) goesOn(t *journey, user mem.Range) selector.Protocol {
+	p := n.small.habits.GoesOn(user.Bytes)
+	switch {
+	case p == selector.None, t.r.hosed != nil, !t.blocking, n.Pending(t.r.Rank):
+		return selector.None
+	case p == selector.Direct && !n.direct.reg.Hot(user, t.rights()), !n.small.habits.GoneOn(p, user.Bytes):
+		return selector.None
+	}
+	if p == selector.Direct {
+		t.path = PathBypass
+	}
+	return p
 }
 
 // chooseLarge is choose for what is not small, and for smaller transfers of which the costs are learned.
@@ -194,6 +216,7 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 				return selector.Direct
 			}
 		case !large && (reg.Hot(user, t.rights()) && n.small.habits.Pays(false, user.Bytes) || n.small.habits.Frequent(at, user)):
+			n.small.habits.GoOn(selector.Direct, user.Bytes)
 			t.path = PathBypass
 			return selector.Direct
 		case !large:
@@ -242,11 +265,7 @@ func (n *device) alike(t *journey, site uint64, bytes int, registered bool) (p s
 	if t.r.hosed != nil || !t.blocking {
 		return p, false
 	}
-	p, t.trial, yes = n.small.habits.Alike(n.learned(t.r), t.r.Rank, site, bytes, registered)
-	if yes && t.trial.Wanted() {
-		t.begun = n.e.Sched.Now()
-	}
-	return p, yes
+	return n.small.habits.Alike(n.learned(t.r), t.r.Rank, site, bytes, registered)
 }
 
 // cheapest selects by what is estimated and what was learned. last are puts that may not be over, as one of which it travels if again.
