@@ -14,15 +14,16 @@ import (
 // Habits is what has been seen of how the program uses its buffers, and of the flushes behind its puts. The zero Habits has
 // seen nothing, and predicts nothing before Begin. Any goroutine may use it at any time; nothing in it waits or allocates.
 type Habits struct {
-	awaiting atomic.Bool // the last operation was a put that the chooser knows
-	begun    atomic.Bool // Begin was called
+	awaiting atomic.Bool            // the last operation was a put that the chooser knows
+	begun    atomic.Bool            // Begin was called
+	repeats  [repeats]atomic.Uint64 // repeat, by size: how puts that a flush follows go on
 	mu       sync.Mutex
 	chooser  *eager.Chooser                // nil: the costs are not measured yet, or nothing small is worth it
 	quick    atomic.Pointer[eager.Chooser] // the same, for who does not hold mu
 	sites    eager.Sites                   // of large puts, where there is no chooser
 	run      Run
 	last     like // put that was asked about and that no flush is thought to follow
-	once     once // puts that a flush follows, of buffers that are not frequent
+	once     like // puts that a flush follows, of buffers that are not frequent
 
 	past atomic.Uint64 // small transfers of registered memory that nobody was asked about
 }
@@ -33,12 +34,6 @@ type like struct {
 	bytes int
 }
 
-// once is puts of one call site and length whose buffers are not used often, or not yet.
-type once struct {
-	like
-	unasked int // how many more go through slots without being asked about
-}
-
 // Run is puts of one kind to one rank that no flush has followed yet. A put that returns early costs its flush the more, so what
 // is noted is the time of all of them and of the flush, by their number. The zero Run is none.
 type Run struct {
@@ -46,7 +41,8 @@ type Run struct {
 	trial selector.Trial
 	rank  int
 	puts  int
-	took  time.Duration // by the puts
+	timed int           // of them, those that were asked about: the others, each like one of these, are not worth looking at the clock for
+	took  time.Duration // by the timed ones
 	mixed bool          // others came before that are not over either
 }
 
@@ -58,8 +54,11 @@ func (r *Run) Wanted() bool { return r.trial.Wanted() && !r.mixed }
 
 // Flushed notes what the puts of a run and the flush behind them, which took so long, have cost.
 func (r *Run) Flushed(took time.Duration) {
-	r.noted.Note(r.trial, (r.took+took).Seconds()/float64(r.puts))
+	r.noted.Note(r.trial, r.each()+took.Seconds()/float64(r.puts))
 }
+
+// each is how long a put of the run has taken, in seconds, without the flush.
+func (r *Run) each() float64 { return r.took.Seconds() / float64(r.timed) }
 
 // Again reports whether a put to rank, of whose kind l is learned, is to travel like the run that it follows, as what trial, and how.
 func (r *Run) Again(l *selector.Learned, rank int, q selector.Query) (p selector.Protocol, t selector.Trial, again bool) {
@@ -106,13 +105,14 @@ func (h *Habits) Put(l *selector.Learned, t selector.Trial, rank int, took time.
 		h.run.trial = t // not all of it was timed
 	}
 	h.run.puts++
+	h.run.timed++
 	h.run.took += took
 	switch {
 	case t.Short() && h.run.puts == selector.ShortTrial:
 		return h.endRun()
 	case h.run.puts == longestRun:
 		if r := h.endRun(); r.Wanted() {
-			l.Note(t, r.took.Seconds()/longestRun)
+			l.Note(t, r.each())
 		}
 	}
 	return ended
@@ -200,9 +200,8 @@ func (h *Habits) FlushFollows(site uint64, bytes int) (flushed, slotted bool, r 
 	switch {
 	case !flushed:
 		h.last = like{site, bytes}
-	case h.once.unasked > 0 && h.once.like == like{site, bytes}:
-		h.once.unasked--
-		slotted = true
+	case h.once == like{site, bytes}:
+		slotted = h.repeat(selector.Bounce, bytes)
 	}
 	return flushed, slotted, h.run
 }
@@ -211,25 +210,26 @@ func (h *Habits) FlushFollows(site uint64, bytes int) (flushed, slotted bool, r 
 // that each of their buffers is asked about at times, whose uses would be forgotten else.
 const AskedOf = 7
 
-// Alike reports whether a put that fits into a slot travels as the one before it did, how, and as what trial: that went to the same rank, from the
-// same call site, with as many bytes, and has not been flushed either. A slot takes any memory, so nothing has to be known of it, and what
-// is registered is there to be used; and out of the cold asking about a buffer costs a good part of such a put. If so it is noted as FlushFollows does.
-func (h *Habits) Alike(l *selector.Learned, rank int, site uint64, bytes int, registered bool) (p selector.Protocol, t selector.Trial, alike bool) {
+// Alike reports whether a put that fits into a slot travels as the one before it did, and how: that went to the same rank, from the
+// same call site, with as many bytes, and has not been flushed either. It is one of its run then. A slot takes any memory, so nothing has to be known of it, and what
+// is registered is there to be used; and out of the cold asking about a buffer costs a good part of such a put. If so it is noted as FlushFollows and Put do.
+func (h *Habits) Alike(l *selector.Learned, rank int, site uint64, bytes int, registered bool) (p selector.Protocol, alike bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last != (like{site, bytes}) {
-		return p, t, false
+		return p, false
 	}
 	if p, alike = h.run.alike(l, rank, registered); !alike {
-		return p, t, false
+		return p, false
 	}
+	h.run.puts++
 	if h.chooser != nil {
 		h.chooser.Large(site)
 	} else {
 		h.sites.Put(site)
 	}
 	h.await(true)
-	return p, h.run.trial, true
+	return p, true
 }
 
 // alike reports whether a put to rank, of whose kind l is learned, may travel unasked since those of the run do, and how: through a slot, or from where
@@ -237,6 +237,9 @@ func (h *Habits) Alike(l *selector.Learned, rank int, site uint64, bytes int, re
 func (r *Run) alike(l *selector.Learned, rank int, registered bool) (selector.Protocol, bool) {
 	if r.puts == 0 || r.puts%AskedOf == 0 || r.rank != rank || r.noted != l {
 		return selector.None, false
+	}
+	if r.puts+1 == longestRun || r.puts+1 == selector.ShortTrial && r.trial.Short() {
+		return selector.None, false // it ends the run
 	}
 	if r.trial.By(selector.Bounce) {
 		return selector.Bounce, true
@@ -271,13 +274,14 @@ func (h *Habits) Frequent(site uint64, user mem.Range) bool {
 		return false
 	}
 	of, this := 1, like{site, user.Bytes}
-	if h.once.like == this {
+	if h.once == this {
 		of = AskedOf
 	}
 	if h.chooser.UsedOf(of, user.Addr(), user.Bytes) {
 		return true
 	}
-	h.once = once{this, AskedOf - 1}
+	h.once = this
+	h.GoOn(selector.Bounce, user.Bytes)
 	return false
 }
 
@@ -303,6 +307,21 @@ func (h *Habits) Flush(rank int) (r Run) {
 // Awaiting reports whether a flush, or another operation, is news. It is asked often.
 func (h *Habits) Awaiting() bool { return h.awaiting.Load() }
 
+// Unasked notes a transfer that is to go direct without being asked about, as Other does, and reports whether it may: a put to a rank does as the run
+// there that is by another way, since it would wait for that one's puts, which nobody would reckon to them.
+func (h *Habits) Unasked(put bool, rank int) bool {
+	if !h.awaiting.Load() {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if put && h.run.puts > 0 && h.run.rank == rank && !h.run.trial.By(selector.Direct) {
+		return false
+	}
+	h.otherLocked()
+	return true
+}
+
 // Other notes an operation that is none of those that are asked about.
 func (h *Habits) Other() {
 	if h.awaiting.Load() {
@@ -313,6 +332,10 @@ func (h *Habits) Other() {
 func (h *Habits) other() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.otherLocked()
+}
+
+func (h *Habits) otherLocked() {
 	if h.chooser != nil {
 		h.chooser.Other()
 	} else {

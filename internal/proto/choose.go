@@ -114,8 +114,14 @@ func (n *device) chooseAny(t *journey, waited bool, user mem.Range) selector.Pro
 		}
 		return p
 	}
+	middling := user.Bytes >= leastLearned && !get && !waited
+	if middling && user.Bytes < n.direct.least {
+		if p := n.goesOn(t, user); p != selector.None {
+			return p
+		}
+	}
 	switch {
-	case user.Bytes >= n.direct.least || user.Bytes >= leastLearned && !get && !waited && n.learns():
+	case user.Bytes >= n.direct.least || middling && n.learns():
 		return n.chooseLarge(t, waited, user)
 	case n.bypasses(t, waited, user):
 		t.path = PathBypass
@@ -133,6 +139,22 @@ const leastLearned = 16 << 10
 func (n *device) learns() bool {
 	return n.bulk.how.kind == bulkAuto && n.small.how.Mode == eager.Auto && n.direct.reg.Policy() == regmgr.LeavePinned &&
 		!n.e.Sched.Virtual() && n.prices().Measured
+}
+
+// goesOn is how a put that fits into a slot, and behind which a flush is thought to follow, goes without being asked about, as those before it did: through
+// a slot, or from where it lies, which must be registered; None: it is asked about, as it is where the one before is under way still.
+func (n *device) goesOn(t *journey, user mem.Range) selector.Protocol {
+	p := n.small.habits.GoesOn(user.Bytes)
+	switch {
+	case p == selector.None, t.r.hosed != nil, !t.blocking, n.Pending(t.r.Rank):
+		return selector.None
+	case p == selector.Direct && !n.direct.reg.Hot(user, t.rights()), !n.small.habits.GoneOn(p, user.Bytes):
+		return selector.None
+	}
+	if p == selector.Direct {
+		t.path = PathBypass
+	}
+	return p
 }
 
 // chooseLarge is choose for what is not small, and for smaller transfers of which the costs are learned.
@@ -165,11 +187,10 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
 	var covered, stays, sure bool
-	large, stands, kind := user.Bytes >= n.direct.least, uint8(1), transferOf(q)
+	large, stands, asked := user.Bytes >= n.direct.least, uint8(1), q // as what it is asked about
 	if large {
 		covered, stays = reg.Known(user, t.rights())
-		if sure, stands = n.unasked(t, covered, kind, user.Bytes); sure {
-			n.small.habits.Other()
+		if sure, stands = n.unasked(t, covered, asked); sure {
 			return selector.Direct
 		}
 	}
@@ -190,11 +211,12 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		case slotted && !large:
 			return selector.Bounce
 		case large && stands == 1: // of what is waited for something else may be sure
-			kind = prices.PutWaited
-			if sure, stands = n.unasked(t, covered, kind, user.Bytes); sure {
+			asked.Waited = true
+			if sure, stands = n.unasked(t, covered, asked); sure {
 				return selector.Direct
 			}
 		case !large && (reg.Hot(user, t.rights()) && n.small.habits.Pays(false, user.Bytes) || n.small.habits.Frequent(at, user)):
+			n.small.habits.GoOn(selector.Direct, user.Bytes)
 			t.path = PathBypass
 			return selector.Direct
 		case !large:
@@ -221,9 +243,9 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		q.Moves, q.NoPipe = uint8(moves), q.NoPipe || stretch == 0
 	}
 	n.occasion(t.r)
-	p := n.cheapest(t, q, &last)
-	if stands > 1 {
-		n.prices().Asked(kind, p == selector.Direct)
+	p, again := n.cheapest(t, q, &last)
+	if stands > 1 && !again {
+		n.prices().Asked(transferOf(asked), user.Bytes, p == selector.Direct)
 	}
 	switch p {
 	case selector.Direct, selector.Register:
@@ -240,20 +262,15 @@ func (n *device) alike(t *journey, site uint64, bytes int, registered bool) (p s
 	if t.r.hosed != nil || !t.blocking {
 		return p, false
 	}
-	p, t.trial, yes = n.small.habits.Alike(n.learned(t.r), t.r.Rank, site, bytes, registered)
-	if yes && t.trial.Wanted() {
-		t.begun = n.e.Sched.Now()
-	}
-	return p, yes
+	return n.small.habits.Alike(n.learned(t.r), t.r.Rank, site, bytes, registered)
 }
 
-// cheapest selects by what is estimated and what was learned. last are puts that may not be over.
-func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p selector.Protocol) {
+// cheapest selects by what is estimated and what was learned. last are puts that may not be over, as one of which it travels if again.
+func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p selector.Protocol, again bool) {
 	now := n.prices()
 	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
-		return selector.Select(q, now.Selector)
+		return selector.Select(q, now.Selector), false
 	}
-	again := false
 	learned := now.Learned(n.e.kindOf(t.r))
 	noted := t.blocking && (q.Get || n.small.habits.Begun())
 	if noted {
@@ -265,7 +282,7 @@ func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p sel
 	if t.trial.Wanted() {
 		t.begun = n.e.Sched.Now()
 	}
-	return p
+	return p, again
 }
 
 // learned is where what transfers with a member cost is learned.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/eager"
+	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/internal/prices"
 	"gopgas/internal/selector"
@@ -120,4 +121,44 @@ func TestRegisteredPutsAreAlike(t *testing.T) {
 	require.EqualValues(t, prices.AskedOf, e.Stats()[PathDirect].Ops)
 	require.NoError(t, e.Flush(to))
 	require.Equal(t, user.Data(), target.Data())
+}
+
+// TestFlushedPutsGoOn: of puts with a flush behind each, from where they lie, one in some is asked about; the others go as it did, but for those of memory
+// that is not registered, behind one that is under way, or to buckets.
+func TestFlushedPutsGoOn(t *testing.T) {
+	const bytes, rounds = 2 * leastLearned, 10
+	e, to, target := pair(t, bytes, Registration{}, transporttest.FabricConfig{})
+	n := e.nic()
+	believe(n, func(*selector.Machine) {})
+	decided(t, n)
+	user := filled(bytes)
+	register(t, n, user)
+	goneOn := 0
+	for i := range rounds*prices.AskedOf + 2 { // but for the first, of which nobody knows that a flush follows
+		if n.small.habits.GoesOn(bytes) != selector.None {
+			goneOn++
+		}
+		user.Data()[i] ^= 1
+		require.NoError(t, e.Put(to, 0, user))
+		require.NoError(t, e.Flush(to))
+		require.Equal(t, user.Data(), target.Data())
+	}
+	require.Equal(t, rounds*(prices.AskedOf-1), goneOn)
+	require.EqualValues(t, rounds*prices.AskedOf+1, e.Stats()[PathBypass].Ops)
+	require.Equal(t, selector.Direct, n.small.habits.GoesOn(bytes), "the last one was asked about")
+	journeyTo := func(r *Remote, blocking bool) *journey {
+		return &journey{name: "test", kind: transport.OpWrite, r: r, path: PathDirect, blocking: blocking}
+	}
+	buckets := *to
+	buckets.hosed = hose.Bare(to.Rank)
+	require.Equal(t, selector.None, n.goesOn(journeyTo(&buckets, true), user))
+	require.Equal(t, selector.None, n.goesOn(journeyTo(to, false), user), "whose handle somebody has")
+	require.Equal(t, selector.None, n.goesOn(journeyTo(to, true), memoryOf(bytes, 3)), "it is not registered")
+	j := journeyTo(to, true)
+	require.Equal(t, selector.Direct, n.goesOn(j, user))
+	require.Equal(t, PathBypass, j.path)
+	for range prices.AskedOf - 2 {
+		require.True(t, n.small.habits.GoneOn(selector.Direct, bytes))
+	}
+	require.Equal(t, selector.None, n.goesOn(j, user), "it is to be asked about")
 }

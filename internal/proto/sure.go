@@ -5,18 +5,22 @@ import (
 	"gopgas/internal/selector"
 )
 
-// toldOf is of how many transfers that go direct for sure one is asked about like others, so that what their buffers and call sites are used for is
-// not forgotten. It is a prime: programs use their buffers by turns of other numbers.
-const toldOf = 7
+// Of toldOf transfers that go direct for sure one is asked about like others, so that what their buffers and call sites are used for is not forgotten:
+// as many together as a short trial has, since what was tried for some puts of a run only would tell nothing. The number of all from one such spell to the
+// next is a prime: programs use their buffers by turns of other numbers.
+const (
+	toldOf    = 7
+	toldEvery = toldOf*selector.ShortTrial + 1
+)
 
-// unasked reports whether a transfer goes direct without being asked about, since both ends are registered and no other way, which
-// copies besides, is thought to take less. Else
-// stands says for how many such transfers asking about this one stands: 1, or more where it is one that would otherwise have gone unasked.
-func (n *device) unasked(t *journey, covered bool, k prices.Kind, bytes int) (sure bool, stands uint8) {
+// unasked reports whether a transfer goes direct without being asked about, since both ends are registered and no other way is thought to take less, or
+// has been seen to. Else stands says for how many such transfers asking about this one stands: 1, or more where it is one that would otherwise have gone
+// unasked.
+func (n *device) unasked(t *journey, covered bool, q selector.Query) (sure bool, stands uint8) {
 	switch {
-	case !covered || t.r.hosed != nil || !n.prices().Surely(k, bytes):
+	case !covered || t.r.hosed != nil || !n.prices().Surely(transferOf(q), q.Bytes) && !n.learned(t.r).Sure(q):
 		return false, 1
-	case n.direct.sure.Add(1)%toldOf != 0:
+	case n.direct.sure.Add(1)%toldEvery >= selector.ShortTrial && n.small.habits.Unasked(!q.Get, t.r.Rank):
 		n.occasion(t.r)
 		return true, 0
 	}

@@ -216,7 +216,7 @@ func TestShortTrialEnds(t *testing.T) {
 // TestSureGoDirectUnasked: what is registered at both ends goes direct without being asked about where any other way is estimated to take far longer,
 // but for one in seven, until those say otherwise; buckets, and memory that is not registered, are asked about each time.
 func TestSureGoDirectUnasked(t *testing.T) {
-	const bytes, transfers = 1 << 20, 70 * toldOf
+	const bytes, transfers = 1 << 20, 5 * toldEvery
 	e, to, _ := pair(t, bytes, Registration{}, transporttest.FabricConfig{})
 	n := e.nic()
 	n.gauge.begun.Store(true)

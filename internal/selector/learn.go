@@ -21,6 +21,7 @@ const (
 type kind struct {
 	seen atomic.Uint32 // choices that were made for it
 	more atomic.Uint32 // transfers, beside one for each choice
+	sure atomic.Bool   // what Sure says
 	arms [arms]arm
 }
 
@@ -168,6 +169,9 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 	n, i, quiet := uint32(0), best, true
 	if note {
 		n = k.seen.Add(1)
+		if q.Covered && mayTry(n) {
+			k.sure.Store(isSure(&prices, best))
+		}
 		i = k.pick(&prices, best, n)
 		quiet = i == best && n > noteAll && n%noteEach != 0
 	}

@@ -1,0 +1,64 @@
+package proto
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/prices"
+	"gopgas/internal/selector"
+	"gopgas/regmgr"
+	"gopgas/transport"
+	"gopgas/transport/transporttest"
+)
+
+// TestTrialsAmongSurePuts: of puts that go direct for sure one in seven is asked about, as many together as a short trial has. No put goes direct behind
+// a trial of another way before that is over, and however many puts a trial has it is one: they are sure as before.
+func TestTrialsAmongSurePuts(t *testing.T) {
+	const bytes, batch, batches = 256 << 10, 10, 20 * toldEvery
+	e, to, _ := pair(t, bytes, Registration{}, transporttest.FabricConfig{})
+	n := e.nic()
+	n.gauge.begun.Store(true)
+	m := n.prices().Selector.Machine()
+	m.Model.Copy = func(float64) float64 { return 8e8 } // less than half of the network's rate
+	n.gauge.prices.Store(prices.From(m, n.prices().Small))
+	n.small.habits.Begin(nil)
+	require.True(t, n.prices().Surely(prices.Put, bytes))
+	user := filled(bytes)
+	var h regmgr.Hold
+	require.NoError(t, n.direct.reg.Acquire(&h, regmgr.Request{Mem: user}))
+	defer n.direct.reg.Release(&h)
+
+	asked, tried := 0, 0
+	for range batches {
+		another := false // way was tried for the last put, and the trial is not over
+		for range batch {
+			j := journey{name: "test", kind: transport.OpWrite, r: to, path: PathDirect, blocking: true}
+			p := n.choose(&j, false, user)
+			if j.trial == (selector.Trial{}) {
+				require.Equal(t, selector.Direct, p)
+				require.False(t, another, "it would wait for those before it")
+				continue
+			}
+			asked++
+			took := 100 * time.Microsecond
+			if another = p != selector.Direct; another {
+				took *= 2
+				tried++
+			}
+			if r := n.small.habits.Put(n.learned(to), j.trial, to.Rank, took); r.Wanted() {
+				r.Flushed(0)
+				another = false
+			}
+		}
+		if r := n.small.habits.Flush(to.Rank); r.Wanted() {
+			r.Flushed(0)
+		}
+	}
+	require.InDelta(t, batches*batch/toldOf, asked, 0.05*batches*batch/toldOf+float64(tried), "those behind a trial are asked about, too")
+	require.Greater(t, tried, 3*batch)
+	require.Less(t, tried, asked/10)
+	require.True(t, n.prices().Surely(prices.Put, bytes))
+	require.True(t, n.learned(to).Sure(selector.Query{Bytes: bytes}), "it was learned")
+}
