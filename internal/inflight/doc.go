@@ -9,9 +9,10 @@
 //   - Transfer: what a handle is for: one piece, or several, or something else that ends by PartDone, as a pipe. By number.
 //   - Generation: of a transfer's number; it grows when the transfer is over. A handle is a number and a generation.
 //   - Part: what a transfer waits for the end of. While pieces are being added one part keeps it open that is none.
+//   - Mark: what few pieces have and who ends them must look after, a bit each. These are:
 //   - Kept: a piece whose result its waiter takes from the buffer. Piped: one that somebody has his own name for (Inner).
 //   - Awaited: a kept piece without a transfer, for who waits for nothing else as soon as he has posted it: it says itself that it is over.
-//   - Tied: a piece with something more of its owner's that ends with it, under the lock.
+//   - Lent: a piece to which its owner has lent something that he gets back when it ends. Tied: the same, under the lock.
 //   - Told: a transfer whose failure a flush tells if nobody has waited for its handle.
 //   - Lock: the owner's. What needs it says so.
 //

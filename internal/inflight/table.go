@@ -31,35 +31,66 @@ type Table struct {
 }
 
 // Piece is one operation. From TryAcquire to Free it is one's who has its number: first the caller's, then, from its posting to
-// its completion, the poller's, and with Keep after that the waiter's.
+// its completion, the poller's, and when it is Kept after that the waiter's.
 type Piece struct {
-	Rank    int
-	Seq     uint64    // among the operations to its rank
-	Dst     mem.Range // what it brings is copied there when it is done; empty: nothing is
-	Inner   uint64    // the name by which who has had it Piped knows it
-	Tries   int8      // how often it was posted again
-	Keep    bool      // the waiter takes the result from its buffer and frees it
-	Awaited bool      // the same, and it has no transfer: who has posted it waits for nothing else
-	Tied    bool      // its owner lets go of something under the lock when it ends
-	Piped   bool      // it is a pipe's, or a measurement's
-	Adds    bool      // it is an atomic for whose result nobody waits
+	op [1]transport.Op // here, so that posting allocates nothing
 
-	fetch    bool // a non-blocking atomic
+	marks    Marks
+	Tries    int8 // how often it was posted again
 	slot     int32
 	transfer int32
+	Rank     int
+	Seq      uint64    // among the operations to its rank
+	Dst      mem.Range // what it brings is copied there when it is done: see Into
+	Inner    uint64    // the name by which who has had it Piped knows it
 	scratch  mem.Range // its own
 
 	over atomic.Uint64 // of one that is Awaited: 1 when it has ended
 	err  error         // how, then
+}
 
-	op [1]transport.Op // here, so that posting allocates nothing
+// Marks are what few pieces have, a bit each: that a piece has none of it one look tells.
+type Marks uint16
+
+// The marks of a piece.
+const (
+	Kept    Marks = 1 << iota // the waiter takes the result from its buffer and frees it
+	Awaited                   // the same, and it has no transfer: who has posted it waits for nothing else
+	Lent                      // its owner gives something back when it ends
+	Tied                      // its owner lets go of something under the lock when it ends
+	Piped                     // it is a pipe's, or a measurement's
+	Adds                      // it is an atomic for whose result nobody waits
+
+	brings  // it has a Dst
+	fetches // it is a non-blocking atomic
+	slotted // it has a slot
+	joined  // it is a part of a transfer
+)
+
+// Mark adds to a piece's marks.
+func (p *Piece) Mark(m Marks) { p.marks |= m }
+
+// Unmark takes marks from a piece, and reports whether it had one of them.
+func (p *Piece) Unmark(m Marks) (had bool) {
+	had = p.marks&m != 0
+	p.marks &^= m
+	return had
+}
+
+// Has reports whether a piece has any of these marks.
+func (p *Piece) Has(m Marks) bool { return p.marks&m != 0 }
+
+// Into has what the piece brings be copied to dst when it is done.
+func (p *Piece) Into(dst mem.Range) {
+	p.Dst = dst
+	p.Mark(brings)
 }
 
 // Op is the place of the piece's operation: see Table.Op.
 func (p *Piece) Op() []transport.Op { return p.op[:] }
 
 // Plain reports whether nobody but who waits for it is to learn that the piece has ended well, and what it brings stays in its buffer.
-func (p *Piece) Plain() bool { return p.Dst.Bytes == 0 && !p.Tied && !p.Piped && !p.Adds }
+func (p *Piece) Plain() bool { return !p.Has(Lent | Tied | Piped | Adds | brings) }
 
 // Over reports whether a piece that is Awaited has ended.
 func (p *Piece) Over() bool { return p.over.Load() != 0 }
@@ -119,7 +150,7 @@ func (t *Table) Scratch(p *Piece, op *transport.Op, bytes int) {
 // Buffer is the NIC memory of piece id for so many bytes, and its key: its slot, or its scratch memory.
 func (t *Table) Buffer(id int32, bytes int) (mem.Range, uint64) {
 	p := &t.pieces[id]
-	if p.slot < 0 && uint(bytes) <= ScratchBytes {
+	if !p.Has(slotted) && uint(bytes) <= ScratchBytes {
 		return mem.Range{Base: p.scratch.Base, Bytes: bytes}, t.scratchKey
 	}
 	return t.slotOf(p, bytes)
@@ -127,7 +158,7 @@ func (t *Table) Buffer(id int32, bytes int) (mem.Range, uint64) {
 
 // slotOf is Buffer for a piece with a slot.
 func (t *Table) slotOf(p *Piece, bytes int) (mem.Range, uint64) {
-	if p.slot < 0 {
+	if !p.Has(slotted) {
 		return p.scratch.Slice(0, bytes), t.scratchKey // which panics
 	}
 	return t.pool.Range(p.slot).Slice(0, bytes), t.poolKey
@@ -135,7 +166,7 @@ func (t *Table) slotOf(p *Piece, bytes int) (mem.Range, uint64) {
 
 // Capacity is the size of piece id's buffer.
 func (t *Table) Capacity(id int32) int {
-	if t.pieces[id].slot >= 0 {
+	if t.pieces[id].Has(slotted) {
 		return t.pool.SlotBytes()
 	}
 	return ScratchBytes
@@ -151,7 +182,9 @@ func (t *Table) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 		return 0, false
 	}
 	id, _ = t.TryTake(rank)
-	t.pieces[id].slot = s
+	p := &t.pieces[id]
+	p.slot = s
+	p.Mark(slotted)
 	return id, true
 }
 
@@ -163,19 +196,8 @@ func (t *Table) TryTake(rank int) (id int32, ok bool) {
 	}
 	id = t.free[last]
 	t.free = t.free[:last]
-	p := &t.pieces[id]
-	p.Rank, p.slot, p.transfer = rank, -1, none // all else is as Free has left it
+	t.pieces[id].Rank = rank // all else is as Free has left it
 	return id, true
-}
-
-// none is the transfer of a piece that belongs to none.
-const none = -1
-
-// Untie reports whether piece id is tied, and unties it: whoever asks lets go of what it was tied to.
-func (t *Table) Untie(id int32) (had bool) {
-	p := &t.pieces[id]
-	had, p.Tied = p.Tied, false
-	return had
 }
 
 // Next is the piece that TryAcquire takes next, if there is one. Under the lock.
@@ -188,7 +210,9 @@ func (t *Table) Next() (id int32, ok bool) {
 
 // Fetches has what piece id brings be the old value of a non-blocking atomic, for dst, and reports whether it is the only one in flight.
 func (t *Table) Fetches(id int32, dst mem.Range) (only bool) {
-	t.pieces[id].Dst, t.pieces[id].fetch = dst, true
+	p := &t.pieces[id]
+	p.Into(dst)
+	p.Mark(fetches)
 	return t.fetching.Add(1) == 1
 }
 
@@ -196,53 +220,48 @@ func (t *Table) Fetches(id int32, dst mem.Range) (only bool) {
 func (t *Table) Fetching() int { return int(t.fetching.Load()) }
 
 // Fetched reports whether piece id is a non-blocking atomic.
-func (t *Table) Fetched(id int32) bool { return t.pieces[id].fetch }
+func (t *Table) Fetched(id int32) bool { return t.pieces[id].Has(fetches) }
 
 // Free gives a piece and its slot back. Under the lock.
 func (t *Table) Free(id int32) {
 	p := &t.pieces[id]
 	if invariants.Enabled {
 		invariants.Check(!slices.Contains(t.free, id), "a piece is freed twice") // F1
-		invariants.Check(!p.Tied, "a piece is freed that is still tied")
+		invariants.Check(!p.Has(Tied|Lent), "a piece is freed that is still tied, or has something lent")
 		invariants.Mangle(t.scratch.Slice(int(id)*ScratchBytes, ScratchBytes).Data())
 	}
-	if p.Awaited {
-		p.Awaited = false
-		if p.err != nil {
-			p.err = nil
-		}
-		mem.Publish(&p.over, 0)
-	}
-	if p.slot >= 0 || p.Dst.Base != nil || p.fetch {
+	if p.marks != 0 {
 		t.strip(p)
 	}
-	t.put(p, id)
-}
-
-// put is Free for a piece that has nothing to be stripped of.
-func (t *Table) put(p *Piece, id int32) {
-	p.Tries, p.Keep, p.Piped, p.Adds = 0, false, false, false
+	p.Tries = 0
 	t.free = append(t.free, id)
 }
 
-// strip takes from a piece what few have.
+// strip takes from a piece what its marks say that it has, and the marks.
 func (t *Table) strip(p *Piece) {
-	if p.slot >= 0 {
+	if p.Has(Awaited) {
+		p.err = nil
+		mem.Publish(&p.over, 0)
+	}
+	if p.Has(slotted) {
 		t.pool.Give(p.slot)
 	}
-	if p.fetch {
+	if p.Has(fetches) {
 		t.fetching.Add(-1)
 	}
-	p.Dst, p.slot, p.fetch = mem.Range{}, -1, false
+	if p.Has(brings) {
+		p.Dst = mem.Range{}
+	}
+	p.marks = 0
 }
 
 // Well is Settle for a piece that is Plain, and has ended well.
 func (t *Table) Well(p *Piece, id int32) (tell bool) {
 	switch {
-	case p.Awaited:
+	case p.marks == Awaited:
 		mem.Publish(&p.over, 1) // from here on it is its waiter's
-	case !invariants.Enabled && p.transfer == none && !p.Keep && p.slot < 0 && p.Dst.Base == nil:
-		t.put(p, id)
+	case p.marks == 0:
+		t.Free(id)
 	default:
 		_, tell, _ = t.Settle(id, nil)
 	}
@@ -255,17 +274,17 @@ func (t *Table) Well(p *Piece, id int32) (tell bool) {
 func (t *Table) Settle(id int32, err error) (rank int, tell, loose bool) {
 	p := &t.pieces[id]
 	rank = p.Rank
-	if p.Awaited {
+	if p.Has(Awaited) {
 		p.err = err
 		mem.Publish(&p.over, 1) // last: from here on it is its waiter's
 		return rank, false, false
 	}
-	if p.transfer != none {
+	if p.Has(joined) {
 		_, tell = t.PartDone(p.transfer, err) // with the same rank
 	} else {
-		loose = err != nil && !p.Piped
+		loose = err != nil && !p.Has(Piped)
 	}
-	if !p.Keep {
+	if !p.Has(Kept) {
 		t.Free(id)
 	}
 	return rank, tell, loose

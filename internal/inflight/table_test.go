@@ -104,7 +104,11 @@ func TestEnds(t *testing.T) {
 			tb := newTable()
 			id, _ := tb.TryAcquire(3, false)
 			p := tb.Piece(id)
-			p.Keep, p.Piped = c.keep, c.piped
+			for m, has := range map[Marks]bool{Kept: c.keep, Piped: c.piped} {
+				if has {
+					p.Mark(m)
+				}
+			}
 			var h int32
 			var gen uint32
 			if c.own {
@@ -330,7 +334,7 @@ func TestAwaited(t *testing.T) {
 		id, ok := tb.TryAcquire(3, false)
 		require.True(t, ok)
 		p := tb.Piece(id)
-		p.Awaited = true
+		p.Mark(Awaited)
 		require.False(t, p.Over())
 		rank, tell, loose := tb.Settle(id, err)
 		require.Equal(t, 3, rank)
@@ -350,7 +354,7 @@ func TestAwaited(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, id, again)
 		require.False(t, p.Over())
-		require.False(t, p.Awaited)
+		require.False(t, p.Has(Awaited))
 		require.NoError(t, p.Err())
 		_, _, loose = tb.Settle(id, failed)
 		require.True(t, loose, "now it is nobody's")

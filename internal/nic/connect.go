@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 	"gopgas/internal/peers"
 	"gopgas/transport"
@@ -192,14 +193,13 @@ func (n *NIC) Add(id int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := n.table.Piece(id)
-	p.Adds = true
+	p.Mark(inflight.Adds)
 	n.ends[p.Rank].adding++
 }
 
 // addedLocked ends what Add has begun, for a piece that ends; any other it leaves alone.
 func (n *NIC) addedLocked(id int32) {
-	if p := n.table.Piece(id); p.Adds {
-		p.Adds = false
+	if p := n.table.Piece(id); p.Unmark(inflight.Adds) {
 		n.ends[p.Rank].adding--
 	}
 }

@@ -353,6 +353,7 @@ func TestLent(t *testing.T) {
 		k, err := n.Keep("ask", 1, true, true)
 		require.NoError(t, err)
 		before := l.ends[k.ID]
+		n.Lend(k.ID)
 		require.NoError(t, n.AskLent("ask", k.ID, echo, [4]uint64{}, transport.SGE{Mem: mine, LKey: key.LKey}))
 		if round == 5 {
 			b.cut(t, 1, nil)

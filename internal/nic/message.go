@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gopgas/internal/am"
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -160,7 +161,7 @@ func (n *NIC) answered(id int32, r *am.Reply, err error) {
 	if err == nil && n.table.Fetched(id) && len(r.Payload) == 8 {
 		p.Dst.SetBits(binary.LittleEndian.Uint64(r.Payload))
 	}
-	if err == nil && p.Keep {
+	if err == nil && p.Has(inflight.Kept) {
 		// A reply that does not fit was not made by this program; what fits is as wrong as the rest.
 		buf, _ := n.Buffer(id, min(len(r.Payload), n.table.Capacity(id)))
 		copy(buf.Data(), r.Payload)

@@ -90,7 +90,7 @@ type Config struct {
 type Client interface {
 	// How a piece ends. Whoever waits for it learns of its end afterwards.
 
-	// Landed says that the NIC has nothing to do with piece id any more: what its operation used may be given back.
+	// Landed says that the NIC has nothing to do with piece id any more: what its operation was lent may be given back. See NIC.Lend.
 	Landed(id int32)
 	// LetGoLocked is Landed under the NIC's lock, for a piece that was tied: see NIC.Tie.
 	LetGoLocked(id int32)

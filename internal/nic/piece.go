@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -57,19 +58,30 @@ func (n *NIC) NextLocked(transfer bool) (id int32, ok bool) {
 
 // Abandon frees a piece that was not posted. A transfer that it is a part of is told by PartDone.
 func (n *NIC) Abandon(id int32) {
-	n.client.Landed(id)
+	n.landed(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.addedLocked(id)
-	n.ends[n.table.Piece(id).Rank].endedLocked()
-	if n.table.Untie(id) {
+	p := n.table.Piece(id)
+	n.ends[p.Rank].endedLocked()
+	if p.Unmark(inflight.Tied) {
 		n.client.LetGoLocked(id)
 	}
 	n.table.Free(id)
 }
 
+// Lend has Client.Landed called when piece id ends, once. The piece is the caller's.
+func (n *NIC) Lend(id int32) { n.table.Piece(id).Mark(inflight.Lent) }
+
+// landed tells the client of the end of a piece to which he has lent something.
+func (n *NIC) landed(id int32) {
+	if n.table.Piece(id).Unmark(inflight.Lent) {
+		n.client.Landed(id)
+	}
+}
+
 // Tie has Client.LetGoLocked called when piece id ends, once. The piece is the caller's.
-func (n *NIC) Tie(id int32) { n.table.Piece(id).Tied = true }
+func (n *NIC) Tie(id int32) { n.table.Piece(id).Mark(inflight.Tied) }
 
 // Buffer is the NIC memory of piece id for so many bytes, and its key. It belongs to who has the piece.
 func (n *NIC) Buffer(id int32, bytes int) (mem.Range, uint64) { return n.table.Buffer(id, bytes) }
@@ -107,14 +119,14 @@ func (n *NIC) tryKeep(name string, rank int, slot bool) (k Kept, ok bool) {
 // TryKeepLocked is Keep for who holds Lock: it does not wait.
 func (n *NIC) TryKeepLocked(name string, rank int, slot bool) (k Kept, ok bool) {
 	if k.Handle, k.ID, ok = n.TryBeginOneLocked(name, rank, slot); ok {
-		n.table.Piece(k.ID).Keep = true
+		n.table.Piece(k.ID).Mark(inflight.Kept)
 	}
 	return k, ok
 }
 
 // Awaited makes piece id, which is the caller's, one that he waits for with Await as soon as he has posted it, and then gives back. It
 // needs no transfer.
-func (n *NIC) Awaited(id int32) { n.table.Piece(id).Awaited = true }
+func (n *NIC) Awaited(id int32) { n.table.Piece(id).Mark(inflight.Awaited) }
 
 // Await returns when piece id, which is Awaited, has ended, with its error. Its result is in its buffer then.
 func (n *NIC) Await(name string, id int32) error {

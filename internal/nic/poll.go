@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gopgas/internal/am"
+	"gopgas/internal/inflight"
 	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -76,7 +77,6 @@ func (n *NIC) finish(c *transport.Completion) {
 		id := int32(c.Cookie)
 		if p := n.table.Piece(id); p.Plain() { // then this is settle, in one piece
 			e := &n.ends[p.Rank]
-			n.client.Landed(id)
 			n.mu.Lock()
 			if n.table.Well(p, id) { // another part of its transfer has failed
 				e.bad.Store(true)
@@ -136,7 +136,7 @@ func (n *NIC) finishAny(c *transport.Completion) {
 
 // settle ends a piece. It leaves the endpoint, unless that is nil: then the piece has.
 func (n *NIC) settle(id int32, leaves *endpoint, err error) {
-	n.client.Landed(id) // before whoever then learns of the end unmaps its memory
+	n.landed(id) // before whoever then learns of the end unmaps its memory
 	n.mu.Lock()
 	inner, piped := n.settleLocked(id, err)
 	if leaves != nil && !piped {
@@ -154,12 +154,12 @@ func (n *NIC) settle(id int32, leaves *endpoint, err error) {
 
 // settleLocked is settle but for what the client is told without the lock.
 func (n *NIC) settleLocked(id int32, err error) (inner uint64, piped bool) {
-	if n.table.Untie(id) {
+	p := n.table.Piece(id)
+	if p.Unmark(inflight.Tied) {
 		n.client.LetGoLocked(id)
 	}
 	n.addedLocked(id)
-	p := n.table.Piece(id)
-	inner, piped = p.Inner, p.Piped
+	inner, piped = p.Inner, p.Has(inflight.Piped)
 	rank, tell, loose := n.table.Settle(id, err)
 	e := &n.ends[rank]
 	if loose {

@@ -142,7 +142,8 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 		return false, nil
 	}
 	p, ops := n.table.Piece(id), n.table.Op(id)
-	p.Piped, p.Inner, p.Seq = true, op.Cookie, seq
+	p.Inner, p.Seq = op.Cookie, seq
+	p.Mark(inflight.Piped)
 	ops[0] = *op
 	ops[0].Cookie, ops[0].EP = uint64(id), e.now()
 	k, err := n.Domain.Post(ops)

@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 )
 
@@ -51,7 +52,7 @@ func (n *NIC) JoinInto(h Handle, id int32, dst mem.Range) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.table.Join(h.id, id)
-	n.table.Piece(id).Dst = dst
+	n.table.Piece(id).Into(dst)
 }
 
 // joinKept is Join for a piece that its waiter gives back.
@@ -59,7 +60,7 @@ func (n *NIC) joinKept(h Handle, id int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.table.Join(h.id, id)
-	n.table.Piece(id).Keep = true
+	n.table.Piece(id).Mark(inflight.Kept)
 }
 
 // BeginOne opens a transfer of one piece, and takes the piece, without a slot; it waits for both at once.

@@ -125,5 +125,6 @@ func (n *device) askHeld(op string, rank int, id int32, kind errand.Kind, args e
 		n.Abandon(id)
 		return transport.NewOpError(op, rank, err)
 	}
+	n.Lend(id)
 	return n.AskLent(op, id, uint8(kind), args, transport.SGE{Mem: own, LKey: hold.LKey()})
 }

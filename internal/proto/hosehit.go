@@ -114,7 +114,7 @@ func (n *device) hosedStartHit(t journey, off int, user mem.Range, all *regmgr.H
 	if !ok {
 		return Handle{}, false, nil
 	}
-	n.direct.holds[id] = *all // the poller's from here on, or Abandon's
+	n.lend(id, *all)
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(off), RKey: key}
 	op.SGE[0] = transport.SGE{Mem: mem.Hidden(user), LKey: all.LKey()}
 	n.e.counts.add(t.path, t.r.Rank, user.Bytes)
