@@ -20,7 +20,8 @@
 //
 // TryAcquire takes it. Its owner fills its buffer, writes its operation to Op, adds it to a transfer (Sole, Join) if anybody waits
 // for it, and posts it. From there on it is the poller's, who calls Settle when the NIC has reported it, or posts it once more
-// from Op where a connection broke. Settle frees it, but for one that is kept or awaited: its waiter does that (Free). One that was never
+// from Op where a connection broke. Settle frees it, but for one that is kept or awaited: its waiter does that (Free). Most pieces have no marks, or are
+// only awaited, and end well: these the poller ends without the lock, by GiveBack or End. One that was never
 // posted is freed and its part of the transfer ended by who has acquired it.
 //
 // # Life of a transfer
@@ -40,7 +41,8 @@
 //
 // # Lock order
 //
-// There are no locks. Over and Failed may be asked by anybody; Piece and what it says, Op, Buffer and Capacity by whose the piece is; all else
+// There are no locks. Over and Failed may be asked by anybody; Piece and what it says, Op, Buffer and Capacity by whose the piece is; GiveBack and End are
+// the poller's, of whom there is one at a time; all else
 // under the owner's lock, which is the NIC path's.
 //
 // # Limits

@@ -1,7 +1,6 @@
 package inflight
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"gopgas/internal/bounce"
@@ -13,10 +12,19 @@ import (
 // ScratchBytes is the memory of a piece without a slot: for the result of an atomic, and for small payloads.
 const ScratchBytes = 256
 
+// MostPieces is how many pieces a table has at most.
+const MostPieces = 256
+
 // Table is what is in flight. It is used after Init, and not copied.
 type Table struct {
-	pieces []Piece
-	free   []int32 // pieces
+	pieces *[MostPieces]Piece
+	free   []uint8 // pieces
+
+	// What the poller gives back without the lock: he writes at the tail, and who has the lock takes at the head. There is always room, since a
+	// piece is in it once.
+	back [MostPieces]uint8
+	tail atomic.Uint32
+	head uint32
 
 	transfers []transfer
 	closed    []int32 // transfers that are free
@@ -47,7 +55,12 @@ type Piece struct {
 
 	over atomic.Uint64 // of one that is Awaited: 1 when it has ended
 	err  error         // how, then
+
+	taken bool // it is somebody's; kept where invariants are checked
 }
+
+// none is the number of no piece.
+const none = int32(-1)
 
 // Marks are what few pieces have, a bit each: that a piece has none of it one look tells.
 type Marks uint16
@@ -87,20 +100,29 @@ func (p *Piece) Into(dst mem.Range) {
 }
 
 // Op is the place of the piece's operation: see Table.Op.
-func (p *Piece) Op() []transport.Op { return p.op[:] }
+func (p *Piece) Op() *[1]transport.Op { return &p.op }
 
 // Plain reports whether nobody but who waits for it is to learn that the piece has ended well, and what it brings stays in its buffer.
 func (p *Piece) Plain() bool { return !p.Has(Lent | Tied | Piped | Adds | brings) }
 
+// Bare reports whether a piece is Plain, nobody waits for it, and it has no slot either.
+func (p *Piece) Bare() bool { return p.marks == 0 }
+
+// Sought reports whether a piece is Plain and Awaited.
+func (p *Piece) Sought() bool { return p.marks&^slotted == Awaited }
+
 // Over reports whether a piece that is Awaited has ended.
 func (p *Piece) Over() bool { return p.over.Load() != 0 }
+
+// End says that a piece that is Awaited has ended: from here on it is its waiter's.
+func (p *Piece) End() { mem.Publish(&p.over, 1) }
 
 // Err is how a piece that is Awaited, and over, has ended.
 func (p *Piece) Err() error { return p.err }
 
 // Config is what a Table is made of.
 type Config struct {
-	Pieces     int
+	Pieces     int // MostPieces at most
 	Pool       *bounce.Pool
 	PoolKey    uint64
 	Scratch    mem.Range // ScratchBytes for each piece
@@ -109,12 +131,12 @@ type Config struct {
 
 // Init gives the table room for c.Pieces pieces and as many transfers. Nothing in it allocates afterwards, but for failures.
 func (t *Table) Init(c Config) {
-	t.pieces, t.transfers = make([]Piece, c.Pieces), make([]transfer, c.Pieces)
+	t.pieces, t.transfers = new([MostPieces]Piece), make([]transfer, c.Pieces)
 	t.failed = make(map[ticket]failure)
 	t.pool, t.poolKey, t.scratch, t.scratchKey = c.Pool, c.PoolKey, c.Scratch, c.ScratchKey
 	for i := c.Pieces - 1; i >= 0; i-- {
 		t.pieces[i].scratch = c.Scratch.Slice(i*ScratchBytes, ScratchBytes)
-		t.free = append(t.free, int32(i))
+		t.free = append(t.free, uint8(i))
 		t.closed = append(t.closed, int32(i))
 	}
 }
@@ -141,9 +163,9 @@ func (p *Piece) Lay(kind transport.Kind, flags uint8, raddr, rkey uint64) *trans
 	return op
 }
 
-// Scratch has op lie between the first bytes of the scratch memory of a piece that has no slot: ScratchBytes at most.
-func (t *Table) Scratch(p *Piece, op *transport.Op, bytes int) {
-	s := &op.SGE[0]
+// Scratch has the operation of a piece that has no slot lie between the first bytes of its scratch memory: ScratchBytes at most.
+func (t *Table) Scratch(p *Piece, bytes int) {
+	s := &p.op[0].SGE[0]
 	s.Mem.Base, s.Mem.Bytes, s.LKey = p.scratch.Base, bytes, t.scratchKey
 }
 
@@ -174,14 +196,17 @@ func (t *Table) Capacity(id int32) int {
 
 // TryAcquire takes a piece for an operation to rank, with a slot if wanted; ok is false where there is none. Under the lock.
 func (t *Table) TryAcquire(rank int, slot bool) (id int32, ok bool) {
-	if !slot || len(t.free) == 0 {
+	if !slot {
 		return t.TryTake(rank)
 	}
 	s, ok := t.pool.Take()
 	if !ok {
-		return 0, false
+		return none, false
 	}
-	id, _ = t.TryTake(rank)
+	if id, ok = t.TryTake(rank); !ok {
+		t.pool.Give(s)
+		return none, false
+	}
 	p := &t.pieces[id]
 	p.slot = s
 	p.Mark(slotted)
@@ -190,22 +215,32 @@ func (t *Table) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 
 // TryTake is TryAcquire without a slot.
 func (t *Table) TryTake(rank int) (id int32, ok bool) {
-	last := len(t.free) - 1
-	if last < 0 {
-		return 0, false
+	p, id := t.Take()
+	if p == nil {
+		return none, false
 	}
-	id = t.free[last]
-	t.free = t.free[:last]
-	t.pieces[id].Rank = rank // all else is as Free has left it
+	p.Rank = rank
 	return id, true
 }
 
-// Next is the piece that TryAcquire takes next, if there is one. Under the lock.
-func (t *Table) Next() (id int32, ok bool) {
-	if len(t.free) == 0 {
-		return 0, false
+// Take takes a piece, or nil, for an operation to the rank that the caller sets. What the poller gave back goes first: mostly that is one at a time,
+// and in the caches still. Under the lock.
+func (t *Table) Take() (p *Piece, id int32) {
+	var k uint8
+	if t.head != t.tail.Load() {
+		k = t.back[uint8(t.head)]
+		t.head++
+	} else if last := len(t.free) - 1; last >= 0 {
+		k = t.free[last]
+		t.free = t.free[:last]
+	} else {
+		return nil, none
 	}
-	return t.free[len(t.free)-1], true
+	p = &t.pieces[k]
+	if invariants.Enabled {
+		p.enter()
+	}
+	return p, int32(k) // all that is not said here is as Free has left it
 }
 
 // Fetches has what piece id brings be the old value of a non-blocking atomic, for dst, and reports whether it is the only one in flight.
@@ -226,15 +261,38 @@ func (t *Table) Fetched(id int32) bool { return t.pieces[id].Has(fetches) }
 func (t *Table) Free(id int32) {
 	p := &t.pieces[id]
 	if invariants.Enabled {
-		invariants.Check(!slices.Contains(t.free, id), "a piece is freed twice") // F1
-		invariants.Check(!p.Has(Tied|Lent), "a piece is freed that is still tied, or has something lent")
-		invariants.Mangle(t.scratch.Slice(int(id)*ScratchBytes, ScratchBytes).Data())
+		p.leave()
 	}
 	if p.marks != 0 {
 		t.strip(p)
 	}
 	p.Tries = 0
-	t.free = append(t.free, id)
+	t.free = append(t.free, uint8(id))
+}
+
+// GiveBack is Free for who polls, and needs no lock for it: a piece that is Bare, and has ended well.
+func (t *Table) GiveBack(p *Piece, id int32) {
+	if invariants.Enabled {
+		p.leave()
+	}
+	p.Tries = 0
+	tail := t.tail.Load()
+	t.back[uint8(tail)] = uint8(id)
+	mem.Publish32(&t.tail, tail+1)
+}
+
+// enter is what is checked of a piece that is somebody's from here on.
+func (p *Piece) enter() {
+	invariants.Check(!p.taken, "a piece is taken twice") // F1
+	p.taken = true
+}
+
+// leave is what is checked of a piece that nobody has from here on.
+func (p *Piece) leave() {
+	invariants.Check(p.taken, "a piece is freed twice") // F1
+	invariants.Check(!p.Has(Tied|Lent), "a piece is freed that is still tied, or has something lent")
+	p.taken = false
+	invariants.Mangle(p.scratch.Data())
 }
 
 // strip takes from a piece what its marks say that it has, and the marks.
@@ -255,19 +313,6 @@ func (t *Table) strip(p *Piece) {
 	p.marks = 0
 }
 
-// Well is Settle for a piece that is Plain, and has ended well.
-func (t *Table) Well(p *Piece, id int32) (tell bool) {
-	switch {
-	case p.marks == Awaited:
-		mem.Publish(&p.over, 1) // from here on it is its waiter's
-	case p.marks == 0:
-		t.Free(id)
-	default:
-		_, tell, _ = t.Settle(id, nil)
-	}
-	return tell
-}
-
 // Settle ends a piece of rank that the NIC has reported, or will not. If tell is set its transfer is over, and the next flush of
 // rank has a failure to tell of: see Untold. If loose is set err is nobody's: no handle is for it, and no pipe. What is kept stays its
 // waiter's; any other piece is free. Under the lock.
@@ -276,7 +321,7 @@ func (t *Table) Settle(id int32, err error) (rank int, tell, loose bool) {
 	rank = p.Rank
 	if p.Has(Awaited) {
 		p.err = err
-		mem.Publish(&p.over, 1) // last: from here on it is its waiter's
+		p.End() // last
 		return rank, false, false
 	}
 	if p.Has(joined) {

@@ -32,7 +32,7 @@ const redialPause = time.Millisecond
 // spreads news, which would need the endpoint.
 func (n *NIC) mend(rank int) {
 	e := &n.ends[rank]
-	for !e.empty() {
+	for !n.empty(e) {
 		if n.closed.Load() {
 			return
 		}
@@ -89,7 +89,9 @@ func (n *NIC) postAgain(e *endpoint, id int32) error {
 	n.table.Piece(id).Tries++
 	op := n.table.Op(id)
 	op[0].EP = e.now()
-	e.entered.Add(1) // it keeps its Seq
+	n.mu.Lock()
+	e.entered++ // it keeps its Seq
+	n.mu.Unlock()
 	for {
 		k, err := n.Domain.Post(op)
 		if k == 1 {

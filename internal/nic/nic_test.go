@@ -161,7 +161,7 @@ func TestRoom(t *testing.T) {
 	_, ok := n.TryAcquire(1, false)
 	require.False(t, ok)
 	n.Lock()
-	_, ok = n.NextLocked(false)
+	_, _, ok = n.TryBeginOneLocked("get", 1, false)
 	n.Unlock()
 	require.False(t, ok)
 	for k := range 2 {

@@ -36,24 +36,10 @@ func (n *NIC) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 
 // TryAcquireLocked is TryAcquire for who holds Lock.
 func (n *NIC) TryAcquireLocked(rank int, slot bool) (id int32, ok bool) {
-	if slot {
-		id, ok = n.table.TryAcquire(rank, true)
-	} else {
-		id, ok = n.table.TryTake(rank)
-	}
-	if ok {
+	if id, ok = n.table.TryAcquire(rank, slot); ok {
 		n.ends[rank].beganLocked()
 	}
 	return id, ok
-}
-
-// NextLocked is the piece that the next TryAcquireLocked or TryBeginOneLocked takes; ok is false where there is none, or, if a transfer
-// is wanted, none of these.
-func (n *NIC) NextLocked(transfer bool) (id int32, ok bool) {
-	if transfer && !n.table.Vacant() {
-		return 0, false
-	}
-	return n.table.Next()
 }
 
 // Abandon frees a piece that was not posted. A transfer that it is a part of is told by PartDone.
@@ -61,6 +47,11 @@ func (n *NIC) Abandon(id int32) {
 	n.landed(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.AbandonLocked(id)
+}
+
+// AbandonLocked is Abandon for who holds Lock, of a piece to which nothing is lent.
+func (n *NIC) AbandonLocked(id int32) {
 	n.addedLocked(id)
 	p := n.table.Piece(id)
 	n.ends[p.Rank].endedLocked()

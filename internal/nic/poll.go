@@ -75,19 +75,34 @@ func (n *NIC) progress() bool {
 func (n *NIC) finish(c *transport.Completion) {
 	if c.Status == transport.StatusOK && c.Kind < transport.OpRecv && c.Cookie < Pieces { // as nearly all are
 		id := int32(c.Cookie)
-		if p := n.table.Piece(id); p.Plain() { // then this is settle, in one piece
-			e := &n.ends[p.Rank]
-			n.mu.Lock()
-			if n.table.Well(p, id) { // another part of its transfer has failed
-				e.bad.Store(true)
-			}
-			e.endedLocked()
-			e.leaveLocked()
-			n.mu.Unlock()
+		p := n.table.Piece(id)
+		switch e := &n.ends[p.Rank]; {
+		case p.Bare():
+			n.table.GiveBack(p, id) // from here on it may be somebody else's
+			e.report()
+			return
+		case p.Sought():
+			e.report()
+			p.End() // likewise
+			return
+		case p.Plain():
+			n.finishPlain(p, id)
 			return
 		}
 	}
 	n.finishAny(c)
+}
+
+// finishPlain is settle of a piece that is Plain, and has ended well.
+func (n *NIC) finishPlain(p *inflight.Piece, id int32) {
+	e := &n.ends[p.Rank]
+	n.mu.Lock()
+	if _, tell, _ := n.table.Settle(id, nil); tell { // another part of its transfer has failed
+		e.bad.Store(true)
+	}
+	e.endedLocked()
+	e.leaveLocked()
+	n.mu.Unlock()
 }
 
 // finishAny is finish for whatever there is.

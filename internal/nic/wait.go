@@ -86,9 +86,9 @@ func (n *NIC) Slept() uint64 { return n.slept.Load() }
 // with ctx: what is in flight goes on.
 func (n *NIC) Flush(ctx context.Context, rank int) error {
 	e := &n.ends[rank]
-	if e.pending.Load() != 0 {
+	if e.pending() != 0 {
 		vain := n.look()
-		if e.pending.Load() != 0 {
+		if e.pending() != 0 {
 			if err := n.drain(ctx, rank, vain); err != nil {
 				return err
 			}
@@ -103,7 +103,7 @@ func (n *NIC) Flush(ctx context.Context, rank int) error {
 // drain waits until nothing of this rank is in flight to rank.
 func (n *NIC) drain(ctx context.Context, rank int, vain bool) error {
 	e := &n.ends[rank]
-	return n.waitWatched(ctx, "flush", rank, vain, func() bool { return e.pending.Load() == 0 })
+	return n.waitWatched(ctx, "flush", rank, vain, func() bool { return e.pending() == 0 })
 }
 
 // tell returns the first error to rank that nobody was told of.
@@ -125,7 +125,7 @@ func (n *NIC) Idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for r := range n.ends {
-		if e := &n.ends[r]; e.pending.Load() != 0 || e.begun.Load() != 0 || e.asked.Load() != 0 || e.err != nil {
+		if e := &n.ends[r]; e.pending() != 0 || e.begun.Load() != 0 || e.asked.Load() != 0 || e.err != nil {
 			return false
 		}
 	}

@@ -66,13 +66,13 @@ func (n *device) take(op string, p Path, r *Remote, bytes int, slot bool) (int32
 }
 
 // takeLaid takes a piece for an operation between so many bytes of its buffer and byte off of the member's memory, and lays it, where TryLay has not.
-func (n *device) takeLaid(name string, p Path, r *Remote, kind transport.Kind, flags uint8, off, bytes int) (op *transport.Op, id int32, err error) {
-	id, err = n.take(name, p, r, bytes, bytes > nic.ScratchBytes)
+func (n *device) takeLaid(name string, p Path, r *Remote, kind transport.Kind, flags uint8, off, bytes int) (*nic.Laid, error) {
+	id, err := n.take(name, p, r, bytes, bytes > nic.ScratchBytes)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	op, _ = n.Lay(id, kind, flags, bytes, r.raddr+uint64(off), r.rkey)
-	return op, id, nil
+	n.Lay(id, kind, flags, bytes, r.raddr+uint64(off), r.rkey)
+	return n.Enter(name, id)
 }
 
 // putInline is put for what goes inline; it may be held back if the caller will flush or wait.
@@ -82,19 +82,19 @@ func (n *device) putInline(op string, r *Remote, off int, src mem.Range, later b
 			return err
 		}
 	}
-	at, id, ok := n.TryLay(n.e.counts.tally(PathInline, r), r.Rank, transport.OpWrite, transport.FlagInline, src.Bytes, r.raddr+uint64(off), r.rkey)
-	if !ok {
+	at := n.TryLay(n.e.counts.tally(PathInline, r), r.Rank, transport.OpWrite, transport.FlagInline, src.Bytes, r.raddr+uint64(off), r.rkey)
+	if at == nil {
 		var err error
-		if at, id, err = n.takeLaid(op, PathInline, r, transport.OpWrite, transport.FlagInline, off, src.Bytes); err != nil {
+		if at, err = n.takeLaid(op, PathInline, r, transport.OpWrite, transport.FlagInline, off, src.Bytes); err != nil {
 			return err
 		}
 	}
-	mem.CopyRange(at.SGE[0].Mem, src)
+	mem.CopyRange(at[0].SGE[0].Mem, src)
 	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 	if later {
-		return n.PostLaidLater(op, id)
+		return n.SendLater(op, at)
 	}
-	return n.PostLaid(op, id)
+	return n.Send(op, at)
 }
 
 // putLater is put for a caller who will flush or wait: a small put may be held back. src may be reused on return.
@@ -143,28 +143,22 @@ func (n *device) get(r *Remote, off int, dst mem.Range) error {
 // getSlot is get for what one slot holds. The caller has looked where it comes from and goes.
 func (n *device) getSlot(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
-	at, id, ok := n.TryLay(n.e.counts.tally(PathBounce, r), r.Rank, transport.OpRead, 0, dst.Bytes, r.raddr+uint64(off), r.rkey)
-	if !ok {
+	op := n.TryLay(n.e.counts.tally(PathBounce, r), r.Rank, transport.OpRead, 0, dst.Bytes, r.raddr+uint64(off), r.rkey)
+	if op == nil {
 		var err error
-		if at, id, err = n.takeLaid(name, PathBounce, r, transport.OpRead, 0, off, dst.Bytes); err != nil {
+		if op, err = n.takeLaid(name, PathBounce, r, transport.OpRead, 0, off, dst.Bytes); err != nil {
 			return err
 		}
 	}
-	return n.fill(name, id, dst, at.SGE[0].Mem)
+	return n.fill(name, op, dst)
 }
 
-// fill posts what piece id has to read, waits for it, and copies it from the piece's buffer.
-func (n *device) fill(name string, id int32, dst, buf mem.Range) error {
-	n.Awaited(id)
-	if err := n.PostLaid(name, id); err != nil {
-		return err
-	}
-	err := n.Await(name, id)
+// fill has a read carried out, and dst filled by it.
+func (n *device) fill(name string, op *nic.Laid, dst mem.Range) error {
+	err := n.Carry(name, op, dst)
 	if err == nil {
-		mem.CopyRange(dst, buf)
 		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 	}
-	n.Give(id)
 	return err
 }
 
@@ -268,22 +262,17 @@ func (n *device) load64(r *Remote, off int) (uint64, error) {
 
 // word carries out an operation on one word and returns the 8 bytes that it brings.
 func (n *device) word(name string, kind transport.Kind, r *Remote, off int, a, b uint64) (uint64, error) {
-	op, id, ok := n.TryLay(n.e.counts.tally(PathNICAtomic, r), r.Rank, kind, 0, 8, r.raddr+uint64(off), r.rkey)
-	if !ok {
+	op := n.TryLay(n.e.counts.tally(PathNICAtomic, r), r.Rank, kind, 0, 8, r.raddr+uint64(off), r.rkey)
+	if op == nil {
 		var err error
-		if op, id, err = n.takeLaid(name, PathNICAtomic, r, kind, 0, off, 8); err != nil {
+		if op, err = n.takeLaid(name, PathNICAtomic, r, kind, 0, off, 8); err != nil {
 			return 0, err
 		}
 	}
-	op.Arg0, op.Arg1 = a, b
-	n.Awaited(id)
-	if err := n.PostLaid(name, id); err != nil {
-		return 0, err
-	}
-	err := n.Await(name, id)
-	old := op.SGE[0].Mem.Word64(0).Load()
-	n.Give(id)
-	return old, err
+	op[0].Arg0, op[0].Arg1 = a, b
+	var old [1]uint64
+	err := n.Carry(name, op, mem.Of(old[:]))
+	return old[0], err
 }
 
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
