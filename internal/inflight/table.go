@@ -270,6 +270,17 @@ func (t *Table) Free(id int32) {
 	t.free = append(t.free, uint8(id))
 }
 
+// FreeSought is Free for a piece that is Sought, and has ended well.
+func (t *Table) FreeSought(p *Piece, id int32) {
+	if p.Has(slotted) || invariants.Enabled {
+		t.Free(id)
+		return
+	}
+	mem.Publish(&p.over, 0)
+	p.marks, p.Tries = 0, 0
+	t.free = append(t.free, uint8(id))
+}
+
 // GiveBack is Free for who polls, and needs no lock for it: a piece that is Bare, and has ended well.
 func (t *Table) GiveBack(p *Piece, id int32) {
 	if invariants.Enabled {

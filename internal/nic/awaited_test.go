@@ -54,7 +54,7 @@ func TestAwaited(t *testing.T) {
 	for r := range w.to[0].ends {
 		require.LessOrEqual(t, w.to[0].letGo[r], 0)
 	}
-	require.True(t, n.empty(&n.ends[1]))
+	require.True(t, n.empty(n.ends[1]))
 	n.closed.Store(true)
 	_, err = w.await(1, 8, 0)
 	require.ErrorIs(t, err, transport.ErrClosed)
@@ -118,9 +118,9 @@ func TestEmptyEnds(t *testing.T) {
 	}
 	wg.Wait()
 	require.NoError(t, n.Flush(t.Context(), 1))
-	w.until(t, func() bool { return n.empty(&n.ends[1]) })
+	w.until(t, func() bool { return n.empty(n.ends[1]) })
 	require.True(t, n.Idle())
-	e := &n.ends[1]
+	e := n.ends[1]
 	require.Equal(t, e.entered, e.left+e.reported.Load())
 	require.Equal(t, e.began.Load(), e.ended.Load()+e.reported.Load())
 }
@@ -184,7 +184,7 @@ func TestLay(t *testing.T) {
 func TestTryLay(t *testing.T) {
 	w := newWorld(t, 2, transporttest.FabricConfig{}, nil)
 	n := w.n[0]
-	e := &n.ends[1]
+	e := n.ends[1]
 	var tally Tally
 	try := func(bytes int) *Laid {
 		return n.TryLay(&tally, 1, transport.OpFetchAdd, transport.FlagFence, bytes, 64, 7)

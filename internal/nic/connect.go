@@ -80,7 +80,7 @@ func (n *NIC) Connect(op string, rank int) error {
 // enter returns rank's endpoint for one operation, which its completion, or leave, ends, and the operation's number among those to
 // that rank. It connects on first use, and waits while the connection is being made.
 func (n *NIC) enter(op string, rank int) (e *endpoint, seq uint64, err error) {
-	e = &n.ends[rank]
+	e = n.ends[rank]
 	for {
 		if seq, ok := n.tryEnter(e); ok {
 			return e, seq, nil
@@ -146,7 +146,7 @@ func (e *endpoint) pending() uint64 {
 
 // dial connects with rank and sets its endpoint's state by the outcome. The caller has made it epConnecting or epBroken.
 func (n *NIC) dial(rank int, good, bad uint32) error {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	n.mu.Lock()
 	addr := e.addr
 	n.mu.Unlock()
@@ -193,7 +193,7 @@ func (n *NIC) connectError(rank int, err error) error {
 
 // want has a connection made for what waits for one without a goroutine of its own.
 func (n *NIC) want(rank int) {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	e.wanted.Store(true)
 	if e.state.CompareAndSwap(epNone, epBroken) {
 		n.Go(func() { n.mend(rank) })
@@ -208,7 +208,7 @@ func (n *NIC) Pending(rank int) bool { return n.ends[rank].pending() != 0 }
 
 // Ordered reports whether what is posted to rank now arrives after all that went before.
 func (n *NIC) Ordered(rank int) bool {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	return n.Caps.OrderedWrites && e.asked.Load() == 0 && e.begun.Load() == 0
 }
 
@@ -233,13 +233,13 @@ func (n *NIC) addedLocked(id int32) {
 func (n *NIC) OnlyAdds(rank int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	return n.Caps.OrderedWrites && e.pending() == e.adding
 }
 
 // Began counts something against rank that is more than pieces: until Ended flushes wait for it, and nothing is ordered behind it.
 func (n *NIC) Began(rank int) {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	n.mu.Lock()
 	e.beganLocked()
 	n.mu.Unlock()
@@ -248,7 +248,7 @@ func (n *NIC) Began(rank int) {
 
 // Ended ends what Began has counted. An error is the next flush's to tell.
 func (n *NIC) Ended(rank int, err error) {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	e.begun.Add(-1)
 	n.mu.Lock()
 	defer n.mu.Unlock()

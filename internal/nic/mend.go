@@ -15,7 +15,7 @@ import (
 
 // broke notes that an operation on ep has ended in an error, which breaks the connection.
 func (n *NIC) broke(ep transport.EP) {
-	e := &n.ends[ep.Index]
+	e := n.ends[ep.Index]
 	e.failed.Store(pack(ep))
 	if e.ep.Load() == pack(ep) && e.state.CompareAndSwap(epUp, epBroken) {
 		n.Go(func() { n.mend(int(ep.Index)) })
@@ -31,7 +31,7 @@ const redialPause = time.Millisecond
 // mend takes a broken endpoint over until it works again or is found to be of no use. It polls for itself and never
 // spreads news, which would need the endpoint.
 func (n *NIC) mend(rank int) {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	for !n.empty(e) {
 		if n.closed.Load() {
 			return
@@ -122,6 +122,13 @@ func (n *NIC) lost(rank int) {
 func (n *NIC) News() {
 	n.news.Store(true)
 	n.Domain.Wake()
+}
+
+// spreadSoon has the news spread, unless that goes on already.
+func (n *NIC) spreadSoon() {
+	if !n.closed.Load() && !n.spreading.Swap(true) {
+		n.Go(n.spread)
+	}
 }
 
 // spread has every other rank told who is gone: only those that were connected to a rank hear of its end from the NIC.

@@ -122,13 +122,19 @@ func (n *NIC) Awaited(id int32) { n.table.Piece(id).Mark(inflight.Awaited) }
 // Await returns when piece id, which is Awaited, has ended, with its error. Its result is in its buffer then.
 func (n *NIC) Await(name string, id int32) error {
 	p := n.table.Piece(id)
+	vain := !p.Over() && n.look()
+	if p.Over() && p.Err() == nil {
+		return nil
+	}
+	return n.await(name, p, vain)
+}
+
+// await is Await for who may have looked in vain already, or has found an error.
+func (n *NIC) await(name string, p *inflight.Piece, vain bool) error {
 	if !p.Over() {
-		vain := n.look()
-		if !p.Over() {
-			// No watch: while the NIC has it, the piece is not its waiter's to give back.
-			if err := n.wait(context.Background(), sched.What{Op: name, Peer: p.Rank}, nil, vain, p.Over); err != nil {
-				return err
-			}
+		// No watch: while the NIC has it, the piece is not its waiter's to give back.
+		if err := n.wait(context.Background(), sched.What{Op: name, Peer: p.Rank}, nil, vain, p.Over); err != nil {
+			return err
 		}
 	}
 	if p.Err() == nil {

@@ -3,6 +3,7 @@ package nic
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"gopgas/internal/am"
@@ -25,77 +26,86 @@ var (
 // Progress hands out completions and moves along what waits for them if nobody else does so; it reports whether there was
 // anything to do. It waits for nothing.
 func (n *NIC) Progress() bool {
-	if n.closed.Load() {
-		return false
-	}
-	if n.HeldBack() > 0 {
+	if n.HeldBack() > 0 && !n.closed.Load() {
 		n.push()
 	}
-	return n.progress()
+	return !n.inVain(false)
 }
 
-// progress is Progress of a NIC that is not closed, but for what is held back.
-func (n *NIC) progress() bool {
-	if !n.poll.TryLock() {
-		return false
+// inVain is Progress but for what is held back, and reports whether there was nothing to do. Who begins to wait does not look where he would
+// first have to post what is held back: that may take long, and whoever attends is to know of it.
+func (n *NIC) inVain(begins bool) bool {
+	if begins {
+		if n.HeldBack() > 0 {
+			return false
+		}
+		n.begun()
+	}
+	if n.closed.Load() || !n.poll.take() {
+		return true
 	}
 	cq := n.cq[:]
-	if !n.sched.Virtual() && invariants.Sometimes(10) {
+	if invariants.Sometimes(10) && !n.sched.Virtual() {
 		cq = cq[:1] // the others are polled another time
 	}
-	k, err := n.Domain.Poll(cq)
+	moved, err := n.Domain.Poll(cq)
 	if err != nil {
 		n.closed.Store(true)
 	}
-	for i := range n.cq[:k] {
-		n.finish(&n.cq[i])
-	}
-	n.sched.Served() // messages were handled
-	if n.am != nil {
-		if n.am.Holds() {
-			n.again()
+	for i := range n.cq[:moved] {
+		c := &n.cq[i]
+		if c.Status != transport.StatusOK || c.Kind >= transport.OpRecv || c.Cookie >= Pieces { // as few are
+			n.finish(c)
+			continue
 		}
-		_ = n.am.Flush()
-	}
-	moved := n.client.Advance()
-	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
-		n.Go(n.spread) // while the poller's place is taken: Quit looks for helpers when it has it
-	}
-	n.poll.Unlock()
-	if n.closed.Load() {
-		n.sched.Ring() // Quit waits for the lock
-	}
-	if k > 0 || moved {
-		n.sched.Ring() // others of this rank may sleep for one of these
-	}
-	return (k > 0 || moved) && err == nil
-}
-
-// finish handles one completion.
-func (n *NIC) finish(c *transport.Completion) {
-	if c.Status == transport.StatusOK && c.Kind < transport.OpRecv && c.Cookie < Pieces { // as nearly all are
 		id := int32(c.Cookie)
 		p := n.table.Piece(id)
-		switch e := &n.ends[p.Rank]; {
+		switch e := n.ends[p.Rank]; {
 		case p.Bare():
 			n.table.GiveBack(p, id) // from here on it may be somebody else's
 			e.report()
-			return
 		case p.Sought():
 			e.report()
 			p.End() // likewise
-			return
 		case p.Plain():
 			n.finishPlain(p, id)
-			return
+		default:
+			n.finish(c)
 		}
 	}
-	n.finishAny(c)
+	n.sched.Served() // messages were handled
+	if messages := n.am; messages != nil {
+		if messages.Holds() {
+			n.again()
+		}
+		_ = messages.Flush()
+	}
+	if n.client.Advance() {
+		moved++
+	}
+	if n.news.Load() {
+		n.spreadSoon() // while the poller's place is taken: Quit looks for helpers when it has it
+	}
+	n.poll.leave()
+	if moved > 0 || n.closed.Load() { // others of this rank may sleep for one of these, and Quit waits for the place
+		if n.sched.Heard() {
+			n.sched.Ring()
+		}
+	}
+	return moved == 0
 }
+
+// place is the one place at which completions are taken. Nobody waits for it.
+type place struct{ taken atomic.Uint32 }
+
+func (p *place) take() bool { return p.taken.Load() == 0 && p.taken.CompareAndSwap(0, 1) }
+
+// leave is an exchange: what the poller has made true is seen before he looks whether somebody sleeps for it.
+func (p *place) leave() { p.taken.Store(0) }
 
 // finishPlain is settle of a piece that is Plain, and has ended well.
 func (n *NIC) finishPlain(p *inflight.Piece, id int32) {
-	e := &n.ends[p.Rank]
+	e := n.ends[p.Rank]
 	n.mu.Lock()
 	if _, tell, _ := n.table.Settle(id, nil); tell { // another part of its transfer has failed
 		e.bad.Store(true)
@@ -105,8 +115,8 @@ func (n *NIC) finishPlain(p *inflight.Piece, id int32) {
 	n.mu.Unlock()
 }
 
-// finishAny is finish for whatever there is.
-func (n *NIC) finishAny(c *transport.Completion) {
+// finish handles one completion, whatever it is.
+func (n *NIC) finish(c *transport.Completion) {
 	switch {
 	case c.Kind == transport.OpPeerDown:
 		if c.EP.Index < uint32(len(n.ends)) {
@@ -128,7 +138,7 @@ func (n *NIC) finishAny(c *transport.Completion) {
 	}
 	id := int32(c.Cookie)
 	p := n.table.Piece(id)
-	e := &n.ends[p.Rank] // it is left last: then the connection's end has been noted, and what is to be posted again
+	e := n.ends[p.Rank] // it is left last: then the connection's end has been noted, and what is to be posted again
 	if c.Status == transport.StatusFlushed && p.Tries < am.MostTries && n.peers.Check(p.Rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
@@ -176,7 +186,7 @@ func (n *NIC) settleLocked(id int32, err error) (inner uint64, piped bool) {
 	n.addedLocked(id)
 	inner, piped = p.Inner, p.Has(inflight.Piped)
 	rank, tell, loose := n.table.Settle(id, err)
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	if loose {
 		e.blameLocked(err)
 	}
@@ -250,11 +260,11 @@ func (n *NIC) attend() {
 
 // outlast waits until whoever polls now has ended: he may have looked already for what the NIC was woken for. Who begins later finds it.
 func (n *NIC) outlast() {
-	for !n.poll.TryLock() {
+	for !n.poll.take() {
 		if n.ctx.Err() != nil {
 			return
 		}
 		n.nap.Wait(n.sched, napWatchful)
 	}
-	n.poll.Unlock()
+	n.poll.leave()
 }

@@ -52,16 +52,18 @@ func (n *NIC) Enter(name string, id int32) (*Laid, error) {
 		n.Abandon(id)
 		return nil, err
 	}
+	p.Op()[0].Flags |= transport.FlagSignaled
 	return e.address(p, id, seq), nil
 }
 
 // EnterLocked is Enter for who holds Lock, if there is a connection; else it returns nil.
 func (n *NIC) EnterLocked(id int32) *Laid {
 	p := n.table.Piece(id)
-	e := &n.ends[p.Rank]
+	e := n.ends[p.Rank]
 	if e.state.Load() != epUp {
 		return nil
 	}
+	p.Op()[0].Flags |= transport.FlagSignaled
 	return e.addressLocked(p, id)
 }
 
@@ -76,7 +78,6 @@ func (e *endpoint) address(p *inflight.Piece, id int32, seq uint64) *Laid {
 	p.Seq = seq
 	op := (*Laid)(p.Op())
 	op[0].Cookie, op[0].EP = uint64(id), e.now()
-	op[0].Flags |= transport.FlagSignaled
 	return op
 }
 
@@ -92,14 +93,14 @@ func (n *NIC) TryLay(tally *Tally, rank int, kind transport.Kind, flags uint8, b
 	if tally == nil || uint(bytes) > ScratchBytes {
 		return nil
 	}
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	n.mu.Lock()
 	if e.state.Load() == epUp {
 		if p, id := n.table.Take(); p != nil {
 			p.Rank = rank
 			e.beganLocked()
 			tally.Add(bytes)
-			p.Lay(kind, flags, raddr, rkey)
+			p.Lay(kind, flags|transport.FlagSignaled, raddr, rkey)
 			n.table.Scratch(p, bytes)
 			op = e.addressLocked(p, id)
 		}
@@ -122,16 +123,22 @@ func (n *NIC) Send(name string, op *Laid) error {
 // Carry is Send for an operation that brings something, which it waits for and copies to dst, which is as long. The piece is free then.
 func (n *NIC) Carry(name string, op *Laid, dst mem.Range) error {
 	id := int32(op[0].Cookie)
-	n.Awaited(id)
+	p := n.table.Piece(id)
+	p.Mark(inflight.Awaited)
 	if err := n.Send(name, op); err != nil {
 		return err
 	}
-	err := n.Await(name, id)
-	if err == nil {
-		mem.CopyRange(dst, op[0].SGE[0].Mem)
+	if vain := n.look(); !p.Over() || p.Err() != nil {
+		if err := n.await(name, p, vain); err != nil {
+			n.Give(id)
+			return err
+		}
 	}
-	n.Give(id)
-	return err
+	mem.CopyRange(dst, mem.Range{Base: op[0].SGE[0].Mem.Base, Bytes: dst.Bytes})
+	n.mu.Lock()
+	n.table.FreeSought(p, id)
+	n.mu.Unlock()
+	return nil
 }
 
 // insist posts an operation as soon as the NIC takes it, unless it has refused it for good.
@@ -160,7 +167,7 @@ func (n *NIC) insist(name string, op *Laid, refused error) error {
 
 // giveUpLaid ends what has entered and was not posted.
 func (n *NIC) giveUpLaid(op *Laid) {
-	n.leave(&n.ends[op[0].EP.Index])
+	n.leave(n.ends[op[0].EP.Index])
 	n.Abandon(int32(op[0].Cookie))
 }
 
@@ -174,7 +181,7 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 	if err := n.peers.Check(rank); err != nil {
 		return false, err
 	}
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	n.mu.Lock()
 	seq, entered := e.tryEnterLocked()
 	id, ok := int32(0), false
@@ -210,9 +217,9 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 // later holds operations for which nobody waits yet, in order, so that many of them cross into the NIC together. They
 // go before anything else that this rank posts, and with the next step of any wait.
 type later struct {
-	count   atomic.Int32 // len, for who does not hold mu
-	pushing atomic.Bool  // the first of ops are being posted
-	mu      sync.Mutex   // not held while the NIC is called, which may let time pass
+	count   atomic.Uint64 // len, for who does not hold mu; written under it
+	pushing atomic.Bool   // the first of ops are being posted
+	mu      sync.Mutex    // not held while the NIC is called, which may let time pass
 	ops     [Batch]transport.Op
 	len     int
 }
@@ -249,7 +256,7 @@ func (l *later) add(op *transport.Op) bool {
 	if k < len(l.ops) {
 		l.ops[k] = *op
 		l.len = k + 1
-		l.count.Store(int32(k + 1))
+		mem.Publish(&l.count, uint64(k+1))
 	}
 	l.mu.Unlock()
 	return k < len(l.ops)
@@ -277,13 +284,13 @@ func (n *NIC) push() bool {
 	done, err := n.Domain.Post(l.ops[:k]) // add touches only what is behind them
 	if err != nil && done < k {
 		id := int32(l.ops[done].Cookie)
-		n.settle(id, &n.ends[n.table.Piece(id).Rank], err)
+		n.settle(id, n.ends[n.table.Piece(id).Rank], err)
 		done++
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.len = copy(l.ops[:], l.ops[done:l.len])
-	l.count.Store(int32(l.len))
+	mem.Publish(&l.count, uint64(l.len))
 	return l.len == 0
 }
 

@@ -22,7 +22,7 @@ func (n *device) single(t *journey, at int, part mem.Range) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	hold := &n.direct.holds[id] // P2: the poller's from Lend on, or Abandon's
+	hold := &n.holds[id] // P2: the poller's from Lend on, or Abandon's
 	if err := n.direct.reg.Acquire(hold, regmgr.Request{Mem: part, Access: t.rights()}); err != nil {
 		n.Abandon(id)
 		n.PartDone(h, nil)
@@ -45,7 +45,7 @@ func (n *device) single(t *journey, at int, part mem.Range) (Handle, error) {
 
 // lend makes a hold that of piece id: the poller's from here on, or Abandon's.
 func (n *device) lend(id int32, hold regmgr.Hold) {
-	n.direct.holds[id] = hold
+	n.holds[id] = hold
 	n.Lend(id)
 }
 

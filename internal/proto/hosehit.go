@@ -91,7 +91,10 @@ func (n *device) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hits
 	if laid == nil {
 		return hits, err
 	}
-	return true, n.fill(op, laid, dst)
+	if err = n.Carry(op, laid, dst); err == nil {
+		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
+	}
+	return true, err
 }
 
 // hosedStartHit is hosedStart where one operation on a bucket that is held will do. all is its operation's then; if hit is

@@ -14,7 +14,7 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 		return n.hosedPut(op, r, off, src)
 	}
 	if 0 < src.Bytes && src.Bytes <= n.Inline {
-		return n.putInline(op, r, off, src, false)
+		return n.putInline(op, r, off, src)
 	}
 	if err := n.reach(op, r, off, src.Bytes); err != nil {
 		return err
@@ -75,26 +75,32 @@ func (n *device) takeLaid(name string, p Path, r *Remote, kind transport.Kind, f
 	return n.Enter(name, id)
 }
 
-// putInline is put for what goes inline; it may be held back if the caller will flush or wait.
-func (n *device) putInline(op string, r *Remote, off int, src mem.Range, later bool) error {
+// putInline is put for what goes inline.
+func (n *device) putInline(op string, r *Remote, off int, src mem.Range) error {
+	laid, err := n.layInline(op, r, off, src)
+	if err != nil {
+		return err
+	}
+	return n.Send(op, laid)
+}
+
+// layInline lays the operation that puts src inline.
+func (n *device) layInline(op string, r *Remote, off int, src mem.Range) (*nic.Laid, error) {
 	if !n.reaches(r, off, src.Bytes) {
 		if err := n.unreachable(op, r, off, src.Bytes); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	at := n.TryLay(n.e.counts.tally(PathInline, r), r.Rank, transport.OpWrite, transport.FlagInline, src.Bytes, r.raddr+uint64(off), r.rkey)
 	if at == nil {
 		var err error
 		if at, err = n.takeLaid(op, PathInline, r, transport.OpWrite, transport.FlagInline, off, src.Bytes); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	mem.CopyRange(at[0].SGE[0].Mem, src)
+	mem.CopyRange(mem.Range{Base: at[0].SGE[0].Mem.Base, Bytes: src.Bytes}, src)
 	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
-	if later {
-		return n.SendLater(op, at)
-	}
-	return n.Send(op, at)
+	return at, nil
 }
 
 // putLater is put for a caller who will flush or wait: a small put may be held back. src may be reused on return.
@@ -107,7 +113,11 @@ func (n *device) putLater(op string, r *Remote, off int, src mem.Range) error {
 	if src.Bytes > n.Inline || r.hosed != nil {
 		return n.put(op, r, off, src)
 	}
-	return n.putInline(op, r, off, src, true)
+	laid, err := n.layInline(op, r, off, src)
+	if err != nil {
+		return err
+	}
+	return n.SendLater(op, laid)
 }
 
 // store64 sends one word.
@@ -122,15 +132,16 @@ const window = 8
 // get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
 func (n *device) get(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
-	err := n.destination(name, r.Rank, dst)
-	if err != nil {
-		return err
+	if mem.OriginOf(dst) == mem.Foreign {
+		if err := n.destination(name, r.Rank, dst); err != nil {
+			return err
+		}
 	}
 	if r.hosed != nil {
 		return n.hosedGet(name, r, off, dst)
 	}
 	if !n.reaches(r, off, dst.Bytes) {
-		if err = n.unreachable(name, r, off, dst.Bytes); err != nil {
+		if err := n.unreachable(name, r, off, dst.Bytes); err != nil {
 			return err
 		}
 	}
@@ -150,11 +161,6 @@ func (n *device) getSlot(r *Remote, off int, dst mem.Range) error {
 			return err
 		}
 	}
-	return n.fill(name, op, dst)
-}
-
-// fill has a read carried out, and dst filled by it.
-func (n *device) fill(name string, op *nic.Laid, dst mem.Range) error {
 	err := n.Carry(name, op, dst)
 	if err == nil {
 		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
