@@ -9,9 +9,10 @@
 //   - Transfer: what a handle is for: one piece, or several, or something else that ends by PartDone, as a pipe. By number.
 //   - Generation: of a transfer's number; it grows when the transfer is over. A handle is a number and a generation.
 //   - Part: what a transfer waits for the end of. While pieces are being added one part keeps it open that is none.
+//   - Mark: what few pieces have and who ends them must look after, a bit each. These are:
 //   - Kept: a piece whose result its waiter takes from the buffer. Piped: one that somebody has his own name for (Inner).
 //   - Awaited: a kept piece without a transfer, for who waits for nothing else as soon as he has posted it: it says itself that it is over.
-//   - Tied: a piece with something more of its owner's that ends with it, under the lock.
+//   - Lent: a piece to which its owner has lent something that he gets back when it ends. Tied: the same, under the lock.
 //   - Told: a transfer whose failure a flush tells if nobody has waited for its handle.
 //   - Lock: the owner's. What needs it says so.
 //
@@ -19,7 +20,8 @@
 //
 // TryAcquire takes it. Its owner fills its buffer, writes its operation to Op, adds it to a transfer (Sole, Join) if anybody waits
 // for it, and posts it. From there on it is the poller's, who calls Settle when the NIC has reported it, or posts it once more
-// from Op where a connection broke. Settle frees it, but for one that is kept or awaited: its waiter does that (Free). One that was never
+// from Op where a connection broke. Settle frees it, but for one that is kept or awaited: its waiter does that (Free). Most pieces have no marks, or are
+// only awaited, and end well: these the poller ends without the lock, by GiveBack or End. One that was never
 // posted is freed and its part of the transfer ended by who has acquired it.
 //
 // # Life of a transfer
@@ -39,7 +41,8 @@
 //
 // # Lock order
 //
-// There are no locks. Over and Failed may be asked by anybody; Piece and what it says, Op, Buffer and Capacity by whose the piece is; all else
+// There are no locks. Over and Failed may be asked by anybody; Piece and what it says, Op, Buffer and Capacity by whose the piece is; GiveBack and End are
+// the poller's, of whom there is one at a time; all else
 // under the owner's lock, which is the NIC path's.
 //
 // # Limits

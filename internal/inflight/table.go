@@ -1,7 +1,6 @@
 package inflight
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"gopgas/internal/bounce"
@@ -13,10 +12,19 @@ import (
 // ScratchBytes is the memory of a piece without a slot: for the result of an atomic, and for small payloads.
 const ScratchBytes = 256
 
+// MostPieces is how many pieces a table has at most.
+const MostPieces = 256
+
 // Table is what is in flight. It is used after Init, and not copied.
 type Table struct {
-	pieces []Piece
-	free   []int32 // pieces
+	pieces *[MostPieces]Piece
+	free   []uint8 // pieces
+
+	// What the poller gives back without the lock: he writes at the tail, and who has the lock takes at the head. There is always room, since a
+	// piece is in it once.
+	back [MostPieces]uint8
+	tail atomic.Uint32
+	head uint32
 
 	transfers []transfer
 	closed    []int32 // transfers that are free
@@ -31,45 +39,90 @@ type Table struct {
 }
 
 // Piece is one operation. From TryAcquire to Free it is one's who has its number: first the caller's, then, from its posting to
-// its completion, the poller's, and with Keep after that the waiter's.
+// its completion, the poller's, and when it is Kept after that the waiter's.
 type Piece struct {
-	Rank    int
-	Seq     uint64    // among the operations to its rank
-	Dst     mem.Range // what it brings is copied there when it is done; empty: nothing is
-	Inner   uint64    // the name by which who has had it Piped knows it
-	Tries   int8      // how often it was posted again
-	Keep    bool      // the waiter takes the result from its buffer and frees it
-	Awaited bool      // the same, and it has no transfer: who has posted it waits for nothing else
-	Tied    bool      // its owner lets go of something under the lock when it ends
-	Piped   bool      // it is a pipe's, or a measurement's
-	Adds    bool      // it is an atomic for whose result nobody waits
+	op [1]transport.Op // here, so that posting allocates nothing
 
-	fetch    bool // a non-blocking atomic
+	marks    Marks
+	Tries    int8 // how often it was posted again
 	slot     int32
 	transfer int32
+	Rank     int
+	Seq      uint64    // among the operations to its rank
+	Dst      mem.Range // what it brings is copied there when it is done: see Into
+	Inner    uint64    // the name by which who has had it Piped knows it
 	scratch  mem.Range // its own
 
 	over atomic.Uint64 // of one that is Awaited: 1 when it has ended
 	err  error         // how, then
 
-	op [1]transport.Op // here, so that posting allocates nothing
+	taken bool // it is somebody's; kept where invariants are checked
+}
+
+// none is the number of no piece.
+const none = int32(-1)
+
+// Marks are what few pieces have, a bit each: that a piece has none of it one look tells.
+type Marks uint16
+
+// The marks of a piece.
+const (
+	Kept    Marks = 1 << iota // the waiter takes the result from its buffer and frees it
+	Awaited                   // the same, and it has no transfer: who has posted it waits for nothing else
+	Lent                      // its owner gives something back when it ends
+	Tied                      // its owner lets go of something under the lock when it ends
+	Piped                     // it is a pipe's, or a measurement's
+	Adds                      // it is an atomic for whose result nobody waits
+
+	brings  // it has a Dst
+	fetches // it is a non-blocking atomic
+	slotted // it has a slot
+	joined  // it is a part of a transfer
+)
+
+// Mark adds to a piece's marks.
+func (p *Piece) Mark(m Marks) { p.marks |= m }
+
+// Unmark takes marks from a piece, and reports whether it had one of them.
+func (p *Piece) Unmark(m Marks) (had bool) {
+	had = p.marks&m != 0
+	p.marks &^= m
+	return had
+}
+
+// Has reports whether a piece has any of these marks.
+func (p *Piece) Has(m Marks) bool { return p.marks&m != 0 }
+
+// Into has what the piece brings be copied to dst when it is done.
+func (p *Piece) Into(dst mem.Range) {
+	p.Dst = dst
+	p.Mark(brings)
 }
 
 // Op is the place of the piece's operation: see Table.Op.
-func (p *Piece) Op() []transport.Op { return p.op[:] }
+func (p *Piece) Op() *[1]transport.Op { return &p.op }
 
 // Plain reports whether nobody but who waits for it is to learn that the piece has ended well, and what it brings stays in its buffer.
-func (p *Piece) Plain() bool { return p.Dst.Bytes == 0 && !p.Tied && !p.Piped && !p.Adds }
+func (p *Piece) Plain() bool { return !p.Has(Lent | Tied | Piped | Adds | brings) }
+
+// Bare reports whether a piece is Plain, nobody waits for it, and it has no slot either.
+func (p *Piece) Bare() bool { return p.marks == 0 }
+
+// Sought reports whether a piece is Plain and Awaited.
+func (p *Piece) Sought() bool { return p.marks&^slotted == Awaited }
 
 // Over reports whether a piece that is Awaited has ended.
 func (p *Piece) Over() bool { return p.over.Load() != 0 }
+
+// End says that a piece that is Awaited has ended: from here on it is its waiter's.
+func (p *Piece) End() { mem.Publish(&p.over, 1) }
 
 // Err is how a piece that is Awaited, and over, has ended.
 func (p *Piece) Err() error { return p.err }
 
 // Config is what a Table is made of.
 type Config struct {
-	Pieces     int
+	Pieces     int // MostPieces at most
 	Pool       *bounce.Pool
 	PoolKey    uint64
 	Scratch    mem.Range // ScratchBytes for each piece
@@ -78,12 +131,12 @@ type Config struct {
 
 // Init gives the table room for c.Pieces pieces and as many transfers. Nothing in it allocates afterwards, but for failures.
 func (t *Table) Init(c Config) {
-	t.pieces, t.transfers = make([]Piece, c.Pieces), make([]transfer, c.Pieces)
+	t.pieces, t.transfers = new([MostPieces]Piece), make([]transfer, c.Pieces)
 	t.failed = make(map[ticket]failure)
 	t.pool, t.poolKey, t.scratch, t.scratchKey = c.Pool, c.PoolKey, c.Scratch, c.ScratchKey
 	for i := c.Pieces - 1; i >= 0; i-- {
 		t.pieces[i].scratch = c.Scratch.Slice(i*ScratchBytes, ScratchBytes)
-		t.free = append(t.free, int32(i))
+		t.free = append(t.free, uint8(i))
 		t.closed = append(t.closed, int32(i))
 	}
 }
@@ -110,16 +163,16 @@ func (p *Piece) Lay(kind transport.Kind, flags uint8, raddr, rkey uint64) *trans
 	return op
 }
 
-// Scratch has op lie between the first bytes of the scratch memory of a piece that has no slot: ScratchBytes at most.
-func (t *Table) Scratch(p *Piece, op *transport.Op, bytes int) {
-	s := &op.SGE[0]
+// Scratch has the operation of a piece that has no slot lie between the first bytes of its scratch memory: ScratchBytes at most.
+func (t *Table) Scratch(p *Piece, bytes int) {
+	s := &p.op[0].SGE[0]
 	s.Mem.Base, s.Mem.Bytes, s.LKey = p.scratch.Base, bytes, t.scratchKey
 }
 
 // Buffer is the NIC memory of piece id for so many bytes, and its key: its slot, or its scratch memory.
 func (t *Table) Buffer(id int32, bytes int) (mem.Range, uint64) {
 	p := &t.pieces[id]
-	if p.slot < 0 && uint(bytes) <= ScratchBytes {
+	if !p.Has(slotted) && uint(bytes) <= ScratchBytes {
 		return mem.Range{Base: p.scratch.Base, Bytes: bytes}, t.scratchKey
 	}
 	return t.slotOf(p, bytes)
@@ -127,7 +180,7 @@ func (t *Table) Buffer(id int32, bytes int) (mem.Range, uint64) {
 
 // slotOf is Buffer for a piece with a slot.
 func (t *Table) slotOf(p *Piece, bytes int) (mem.Range, uint64) {
-	if p.slot < 0 {
+	if !p.Has(slotted) {
 		return p.scratch.Slice(0, bytes), t.scratchKey // which panics
 	}
 	return t.pool.Range(p.slot).Slice(0, bytes), t.poolKey
@@ -135,7 +188,7 @@ func (t *Table) slotOf(p *Piece, bytes int) (mem.Range, uint64) {
 
 // Capacity is the size of piece id's buffer.
 func (t *Table) Capacity(id int32) int {
-	if t.pieces[id].slot >= 0 {
+	if t.pieces[id].Has(slotted) {
 		return t.pool.SlotBytes()
 	}
 	return ScratchBytes
@@ -143,52 +196,58 @@ func (t *Table) Capacity(id int32) int {
 
 // TryAcquire takes a piece for an operation to rank, with a slot if wanted; ok is false where there is none. Under the lock.
 func (t *Table) TryAcquire(rank int, slot bool) (id int32, ok bool) {
-	if !slot || len(t.free) == 0 {
+	if !slot {
 		return t.TryTake(rank)
 	}
 	s, ok := t.pool.Take()
 	if !ok {
-		return 0, false
+		return none, false
 	}
-	id, _ = t.TryTake(rank)
-	t.pieces[id].slot = s
+	if id, ok = t.TryTake(rank); !ok {
+		t.pool.Give(s)
+		return none, false
+	}
+	p := &t.pieces[id]
+	p.slot = s
+	p.Mark(slotted)
 	return id, true
 }
 
 // TryTake is TryAcquire without a slot.
 func (t *Table) TryTake(rank int) (id int32, ok bool) {
-	last := len(t.free) - 1
-	if last < 0 {
-		return 0, false
+	p, id := t.Take()
+	if p == nil {
+		return none, false
 	}
-	id = t.free[last]
-	t.free = t.free[:last]
-	p := &t.pieces[id]
-	p.Rank, p.slot, p.transfer = rank, -1, none // all else is as Free has left it
+	p.Rank = rank
 	return id, true
 }
 
-// none is the transfer of a piece that belongs to none.
-const none = -1
-
-// Untie reports whether piece id is tied, and unties it: whoever asks lets go of what it was tied to.
-func (t *Table) Untie(id int32) (had bool) {
-	p := &t.pieces[id]
-	had, p.Tied = p.Tied, false
-	return had
-}
-
-// Next is the piece that TryAcquire takes next, if there is one. Under the lock.
-func (t *Table) Next() (id int32, ok bool) {
-	if len(t.free) == 0 {
-		return 0, false
+// Take takes a piece, or nil, for an operation to the rank that the caller sets. What the poller gave back goes first: mostly that is one at a time,
+// and in the caches still. Under the lock.
+func (t *Table) Take() (p *Piece, id int32) {
+	var k uint8
+	if t.head != t.tail.Load() {
+		k = t.back[uint8(t.head)]
+		t.head++
+	} else if last := len(t.free) - 1; last >= 0 {
+		k = t.free[last]
+		t.free = t.free[:last]
+	} else {
+		return nil, none
 	}
-	return t.free[len(t.free)-1], true
+	p = &t.pieces[k]
+	if invariants.Enabled {
+		p.enter()
+	}
+	return p, int32(k) // all that is not said here is as Free has left it
 }
 
 // Fetches has what piece id brings be the old value of a non-blocking atomic, for dst, and reports whether it is the only one in flight.
 func (t *Table) Fetches(id int32, dst mem.Range) (only bool) {
-	t.pieces[id].Dst, t.pieces[id].fetch = dst, true
+	p := &t.pieces[id]
+	p.Into(dst)
+	p.Mark(fetches)
 	return t.fetching.Add(1) == 1
 }
 
@@ -196,57 +255,73 @@ func (t *Table) Fetches(id int32, dst mem.Range) (only bool) {
 func (t *Table) Fetching() int { return int(t.fetching.Load()) }
 
 // Fetched reports whether piece id is a non-blocking atomic.
-func (t *Table) Fetched(id int32) bool { return t.pieces[id].fetch }
+func (t *Table) Fetched(id int32) bool { return t.pieces[id].Has(fetches) }
 
 // Free gives a piece and its slot back. Under the lock.
 func (t *Table) Free(id int32) {
 	p := &t.pieces[id]
 	if invariants.Enabled {
-		invariants.Check(!slices.Contains(t.free, id), "a piece is freed twice") // F1
-		invariants.Check(!p.Tied, "a piece is freed that is still tied")
-		invariants.Mangle(t.scratch.Slice(int(id)*ScratchBytes, ScratchBytes).Data())
+		p.leave()
 	}
-	if p.Awaited {
-		p.Awaited = false
-		if p.err != nil {
-			p.err = nil
-		}
-		mem.Publish(&p.over, 0)
-	}
-	if p.slot >= 0 || p.Dst.Base != nil || p.fetch {
+	if p.marks != 0 {
 		t.strip(p)
 	}
-	t.put(p, id)
+	p.Tries = 0
+	t.free = append(t.free, uint8(id))
 }
 
-// put is Free for a piece that has nothing to be stripped of.
-func (t *Table) put(p *Piece, id int32) {
-	p.Tries, p.Keep, p.Piped, p.Adds = 0, false, false, false
-	t.free = append(t.free, id)
+// FreeSought is Free for a piece that is Sought, and has ended well.
+func (t *Table) FreeSought(p *Piece, id int32) {
+	if p.Has(slotted) || invariants.Enabled {
+		t.Free(id)
+		return
+	}
+	mem.Publish(&p.over, 0)
+	p.marks, p.Tries = 0, 0
+	t.free = append(t.free, uint8(id))
 }
 
-// strip takes from a piece what few have.
+// GiveBack is Free for who polls, and needs no lock for it: a piece that is Bare, and has ended well.
+func (t *Table) GiveBack(p *Piece, id int32) {
+	if invariants.Enabled {
+		p.leave()
+	}
+	p.Tries = 0
+	tail := t.tail.Load()
+	t.back[uint8(tail)] = uint8(id)
+	mem.Publish32(&t.tail, tail+1)
+}
+
+// enter is what is checked of a piece that is somebody's from here on.
+func (p *Piece) enter() {
+	invariants.Check(!p.taken, "a piece is taken twice") // F1
+	p.taken = true
+}
+
+// leave is what is checked of a piece that nobody has from here on.
+func (p *Piece) leave() {
+	invariants.Check(p.taken, "a piece is freed twice") // F1
+	invariants.Check(!p.Has(Tied|Lent), "a piece is freed that is still tied, or has something lent")
+	p.taken = false
+	invariants.Mangle(p.scratch.Data())
+}
+
+// strip takes from a piece what its marks say that it has, and the marks.
 func (t *Table) strip(p *Piece) {
-	if p.slot >= 0 {
+	if p.Has(Awaited) {
+		p.err = nil
+		mem.Publish(&p.over, 0)
+	}
+	if p.Has(slotted) {
 		t.pool.Give(p.slot)
 	}
-	if p.fetch {
+	if p.Has(fetches) {
 		t.fetching.Add(-1)
 	}
-	p.Dst, p.slot, p.fetch = mem.Range{}, -1, false
-}
-
-// Well is Settle for a piece that is Plain, and has ended well.
-func (t *Table) Well(p *Piece, id int32) (tell bool) {
-	switch {
-	case p.Awaited:
-		mem.Publish(&p.over, 1) // from here on it is its waiter's
-	case !invariants.Enabled && p.transfer == none && !p.Keep && p.slot < 0 && p.Dst.Base == nil:
-		t.put(p, id)
-	default:
-		_, tell, _ = t.Settle(id, nil)
+	if p.Has(brings) {
+		p.Dst = mem.Range{}
 	}
-	return tell
+	p.marks = 0
 }
 
 // Settle ends a piece of rank that the NIC has reported, or will not. If tell is set its transfer is over, and the next flush of
@@ -255,17 +330,17 @@ func (t *Table) Well(p *Piece, id int32) (tell bool) {
 func (t *Table) Settle(id int32, err error) (rank int, tell, loose bool) {
 	p := &t.pieces[id]
 	rank = p.Rank
-	if p.Awaited {
+	if p.Has(Awaited) {
 		p.err = err
-		mem.Publish(&p.over, 1) // last: from here on it is its waiter's
+		p.End() // last
 		return rank, false, false
 	}
-	if p.transfer != none {
+	if p.Has(joined) {
 		_, tell = t.PartDone(p.transfer, err) // with the same rank
 	} else {
-		loose = err != nil && !p.Piped
+		loose = err != nil && !p.Has(Piped)
 	}
-	if !p.Keep {
+	if !p.Has(Kept) {
 		t.Free(id)
 	}
 	return rank, tell, loose

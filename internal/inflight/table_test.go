@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -36,11 +37,8 @@ func TestPieces(t *testing.T) {
 	for round := range 3 {
 		var ids []int32
 		for i := range testPieces {
-			next, some := tb.Next()
-			require.True(t, some)
 			id, ok := tb.TryAcquire(i, i < testSlots)
 			require.True(t, ok)
-			require.Equal(t, next, id)
 			require.Equal(t, i, tb.Piece(id).Rank)
 			require.False(t, tb.Fetched(id))
 			if i == testSlots-1 {
@@ -51,8 +49,6 @@ func TestPieces(t *testing.T) {
 		}
 		_, ok := tb.TryAcquire(0, false)
 		require.False(t, ok)
-		_, some := tb.Next()
-		require.False(t, some)
 		for i, id := range ids {
 			want, key := ScratchBytes, uint64(8)
 			if i < testSlots {
@@ -76,6 +72,69 @@ func TestPieces(t *testing.T) {
 			tb.Free(id)
 		}
 	}
+}
+
+// TestGivenBack: what the poller gives back without the lock, while others take and free pieces under it, is somebody's once (F1): each of them marks what he
+// has. It is what is taken next.
+func TestGivenBack(t *testing.T) {
+	tb := newTable()
+	id, ok := tb.TryTake(0)
+	require.True(t, ok)
+	tb.GiveBack(tb.Piece(id), id)
+	again, ok := tb.TryTake(1)
+	require.True(t, ok)
+	require.Equal(t, id, again)
+	tb.Free(again)
+
+	const rounds = 20000
+	var mu sync.Mutex
+	var owner [testPieces]int
+	posted := make(chan int32, testPieces)
+	var takers, poller sync.WaitGroup
+	poller.Go(func() {
+		for id := range posted {
+			owner[id] = 0
+			tb.GiveBack(tb.Piece(id), id)
+		}
+	})
+	for who := 1; who <= 3; who++ {
+		takers.Go(func() {
+			for i := 0; i < rounds; {
+				mu.Lock()
+				id, ok := tb.TryTake(who)
+				mu.Unlock()
+				if !ok {
+					runtime.Gosched()
+					continue
+				}
+				i++
+				if owner[id] != 0 || !tb.Piece(id).Bare() {
+					t.Errorf("piece %d is %d's, and now %d's", id, owner[id], who)
+				}
+				owner[id] = who
+				if i%3 != 0 {
+					posted <- id
+					continue
+				}
+				owner[id] = 0
+				mu.Lock()
+				tb.Free(id)
+				mu.Unlock()
+			}
+		})
+	}
+	takers.Wait()
+	close(posted)
+	poller.Wait()
+	seen := make(map[int32]bool)
+	for range testPieces {
+		id, ok := tb.TryTake(0)
+		require.True(t, ok)
+		seen[id] = true
+	}
+	require.Len(t, seen, testPieces, "none is lost")
+	_, ok = tb.TryTake(0)
+	require.False(t, ok)
 }
 
 // TestEnds: what the end of a piece leaves to whom.
@@ -104,7 +163,11 @@ func TestEnds(t *testing.T) {
 			tb := newTable()
 			id, _ := tb.TryAcquire(3, false)
 			p := tb.Piece(id)
-			p.Keep, p.Piped = c.keep, c.piped
+			for m, has := range map[Marks]bool{Kept: c.keep, Piped: c.piped} {
+				if has {
+					p.Mark(m)
+				}
+			}
 			var h int32
 			var gen uint32
 			if c.own {
@@ -117,7 +180,7 @@ func TestEnds(t *testing.T) {
 			require.Equal(t, c.tell, tell)
 			require.Equal(t, c.loose, loose)
 			require.Equal(t, c.own && c.err != nil, tb.Failed())
-			next, _ := tb.Next()
+			next, _ := tb.TryTake(3)
 			require.Equal(t, c.keep, next != id, "what is kept is not free")
 			if !c.own {
 				return
@@ -330,7 +393,7 @@ func TestAwaited(t *testing.T) {
 		id, ok := tb.TryAcquire(3, false)
 		require.True(t, ok)
 		p := tb.Piece(id)
-		p.Awaited = true
+		p.Mark(Awaited)
 		require.False(t, p.Over())
 		rank, tell, loose := tb.Settle(id, err)
 		require.Equal(t, 3, rank)
@@ -350,7 +413,7 @@ func TestAwaited(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, id, again)
 		require.False(t, p.Over())
-		require.False(t, p.Awaited)
+		require.False(t, p.Has(Awaited))
 		require.NoError(t, p.Err())
 		_, _, loose = tb.Settle(id, failed)
 		require.True(t, loose, "now it is nobody's")

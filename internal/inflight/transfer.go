@@ -47,12 +47,16 @@ func (t *Table) TryBegin(op string, rank int, told bool) (id int32, gen uint32, 
 func (t *Table) Vacant() bool { return len(t.closed) > 0 }
 
 // Sole makes a piece the one part of the transfer that TryBegin has opened it with. Under the lock.
-func (t *Table) Sole(id, piece int32) { t.pieces[piece].transfer = id }
+func (t *Table) Sole(id, piece int32) {
+	p := &t.pieces[piece]
+	p.transfer = id
+	p.Mark(joined)
+}
 
 // Join adds a piece to the parts of a transfer that is still open. Under the lock.
 func (t *Table) Join(id, piece int32) {
 	t.transfers[id].left++
-	t.pieces[piece].transfer = id
+	t.Sole(id, piece)
 }
 
 // PartDone counts one part of a transfer as done. The first error of a part is the transfer's. If tell is set the next flush of

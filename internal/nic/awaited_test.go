@@ -54,7 +54,7 @@ func TestAwaited(t *testing.T) {
 	for r := range w.to[0].ends {
 		require.LessOrEqual(t, w.to[0].letGo[r], 0)
 	}
-	require.True(t, n.ends[1].empty())
+	require.True(t, n.empty(n.ends[1]))
 	n.closed.Store(true)
 	_, err = w.await(1, 8, 0)
 	require.ErrorIs(t, err, transport.ErrClosed)
@@ -118,9 +118,11 @@ func TestEmptyEnds(t *testing.T) {
 	}
 	wg.Wait()
 	require.NoError(t, n.Flush(t.Context(), 1))
-	w.until(t, n.ends[1].empty)
+	w.until(t, func() bool { return n.empty(n.ends[1]) })
 	require.True(t, n.Idle())
-	require.Equal(t, n.ends[1].entered.Load(), n.ends[1].left.Load())
+	e := n.ends[1]
+	require.Equal(t, e.entered, e.left+e.reported.Load())
+	require.Equal(t, e.began.Load(), e.ended.Load()+e.reported.Load())
 }
 
 // watched is a NIC that says when something is posted.
@@ -178,39 +180,53 @@ func TestLay(t *testing.T) {
 	n.Abandon(id)
 }
 
-// TestTryLay: what is taken, counted and laid at once is as what is acquired and laid, and where that cannot be nothing is.
+// TestTryLay: what is taken, counted, laid and has entered at once is as what is acquired, laid and enters, and where that cannot be nothing is.
 func TestTryLay(t *testing.T) {
 	w := newWorld(t, 2, transporttest.FabricConfig{}, nil)
 	n := w.n[0]
+	e := n.ends[1]
 	var tally Tally
+	try := func(bytes int) *Laid {
+		return n.TryLay(&tally, 1, transport.OpFetchAdd, transport.FlagFence, bytes, 64, 7)
+	}
+	require.Nil(t, try(8), "no connection")
+	require.True(t, n.Idle())
 	id, ok := n.TryAcquire(1, false)
 	require.True(t, ok)
-	laid, _ := n.Lay(id, transport.OpFetchAdd, transport.FlagFence, 8, 64, 7)
-	want := *laid
-	n.Abandon(id)
-	op, again, ok := n.TryLay(&tally, 1, transport.OpFetchAdd, transport.FlagFence, 8, 64, 7)
-	require.True(t, ok)
-	require.Equal(t, id, again, "the piece last freed")
-	require.Same(t, &n.table.Op(id)[0], op)
+	n.Lay(id, transport.OpFetchAdd, transport.FlagFence, 8, 64, 7)
+	laid, err := n.Enter("add", id)
+	require.NoError(t, err)
+	want, seq := *laid, n.table.Piece(id).Seq
+	require.EqualValues(t, id, want[0].Cookie)
+	require.Equal(t, uint32(1), want[0].EP.Index)
+	require.Equal(t, transport.FlagFence|transport.FlagSignaled, want[0].Flags)
+	n.giveUpLaid(laid)
+	op := try(8)
+	require.NotNil(t, op)
+	require.Same(t, laid, op, "the piece last freed")
 	require.Equal(t, want, *op)
+	require.Equal(t, seq+1, n.table.Piece(id).Seq)
 	require.True(t, n.Pending(1))
+	require.False(t, n.empty(e))
 	require.Equal(t, [2]uint64{1, 8}, [2]uint64{tally.Ops.Load(), tally.Bytes.Load()})
-	n.Abandon(id)
+	n.giveUpLaid(op)
 	require.False(t, n.Pending(1))
+	require.True(t, n.empty(e))
 
-	_, _, ok = n.TryLay(nil, 1, transport.OpRead, 0, 8, 64, 7)
-	require.False(t, ok, "no tally")
-	_, _, ok = n.TryLay(&tally, 1, transport.OpRead, 0, ScratchBytes+1, 64, 7)
-	require.False(t, ok, "too long")
+	require.Nil(t, n.TryLay(nil, 1, transport.OpRead, 0, 8, 64, 7), "no tally")
+	require.Nil(t, try(ScratchBytes+1), "too long")
+	all := make(map[*Laid]bool)
 	for range Pieces {
-		_, _, ok = n.TryLay(&tally, 1, transport.OpRead, 0, ScratchBytes, 64, 7)
-		require.True(t, ok)
+		op := try(ScratchBytes)
+		require.NotNil(t, op)
+		all[op] = true
 	}
-	_, _, ok = n.TryLay(&tally, 1, transport.OpRead, 0, 8, 64, 7)
-	require.False(t, ok, "no piece")
+	require.Len(t, all, Pieces)
+	require.Nil(t, try(8), "no piece")
 	require.EqualValues(t, Pieces+1, tally.Ops.Load())
-	for id := range Pieces {
-		n.Abandon(int32(id))
+	for op := range all {
+		n.giveUpLaid(op)
 	}
 	require.True(t, n.Idle())
+	require.True(t, n.empty(e))
 }

@@ -155,7 +155,7 @@ func (c *Chain) post() (posted int, err error) {
 		// A connection that must be waited for is only waited for with no other one held: its mender may need that.
 		end := posted
 		for end < c.len {
-			seq, ok := c.n.tryEnter(&c.n.ends[c.rank[end]])
+			seq, ok := c.n.tryEnter(c.n.ends[c.rank[end]])
 			if !ok {
 				break
 			}
@@ -177,7 +177,7 @@ func (c *Chain) post() (posted int, err error) {
 
 // prepare completes operation k, which has entered its endpoint as number seq.
 func (c *Chain) prepare(k int, seq uint64) {
-	n, e, id := c.n, &c.n.ends[c.rank[k]], c.ids[k]
+	n, e, id := c.n, c.n.ends[c.rank[k]], c.ids[k]
 	c.ops[k].EP = e.now()
 	n.table.Op(id)[0] = c.ops[k]
 	n.table.Piece(id).Seq = seq
@@ -208,7 +208,7 @@ func (c *Chain) postTo(posted, end int) (int, error) {
 		err = transport.NewOpError(c.name, c.rank[posted], refused)
 	}
 	for k := posted; k < end; k++ {
-		n.leave(&n.ends[c.rank[k]])
+		n.leave(n.ends[c.rank[k]])
 	}
 	return posted, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 	"gopgas/internal/peers"
 	"gopgas/transport"
@@ -12,25 +13,31 @@ import (
 
 // endpoint is the way to one rank.
 //
-// The end of a connection must be exact, since what was flushed by it goes before anything newer: whoever posts first counts itself in
-// entered and then looks at state, and the mender first changes state and then waits until as many have left. What is counted under the
-// lock that is held anyway is stored and not added: an exchange takes longer than all the rest.
+// The end of a connection must be exact, since what was flushed by it goes before anything newer: whoever posts looks at state and counts
+// itself in entered, both under the lock, and the mender first changes state and then waits, looking under the lock, until as many have left.
+// So he sees everybody who has found the connection up.
+//
+// Each count has one writer at a time, so it is stored and not added: an exchange takes longer than all the rest. What ends a piece that
+// nobody has anything to do with is the poller's alone, who needs no lock to count it in reported: it has left, and ended.
 type endpoint struct {
-	state  atomic.Uint32
-	ep     atomic.Uint64 // the newest incarnation, packed; what is posted goes there in epUp only
-	failed atomic.Uint64 // the incarnation that last reported an error, packed
-	addr   []byte        // under NIC.mu
+	state atomic.Uint32
+	bad   atomic.Bool   // there is something for a flush to tell: err, or a failure in the table
+	ep    atomic.Uint64 // the newest incarnation, packed; what is posted goes there in epUp only
 
-	entered atomic.Uint64 // operations that the NIC was given, or is being given; the newest one's Seq
-	left    atomic.Uint64 // of these, those that it has reported or has not taken; written under NIC.mu
-	pending atomic.Uint64 // pieces in flight, and what Began has counted; written under NIC.mu
-	adding  uint64        // of the pieces, those that Add marks; under NIC.mu
+	entered  uint64        // operations that the NIC was given, or is being given; the newest one's Seq; under NIC.mu
+	left     uint64        // of these, those that it has reported or has not taken, without those in reported; under NIC.mu
+	began    atomic.Uint64 // pieces taken, and what Began has counted; written under NIC.mu
+	ended    atomic.Uint64 // of these, those that are over, without those in reported; written under NIC.mu
+	reported atomic.Uint64 // operations that have left and pieces that are over, both at once; the poller's
+
+	failed  atomic.Uint64 // the incarnation that last reported an error, packed
+	addr    []byte        // under NIC.mu
+	adding  uint64        // of the pieces in flight, those that Add marks; under NIC.mu
 	asked   atomic.Int64  // of these, requests that the target's CPU performs
 	begun   atomic.Int64  // of these, what Began has counted
 	refused atomic.Bool   // the last attempt to connect has failed
 	wanted  atomic.Bool   // a message waits for the connection
 	redo    []int32       // flushed pieces to post again; under NIC.mu
-	bad     atomic.Bool   // there is something for a flush to tell: err, or a failure in the table
 	err     error         // the first asynchronous error not yet reported; under NIC.mu
 	why     error         // why the last attempt to connect has failed; under NIC.mu
 }
@@ -73,7 +80,7 @@ func (n *NIC) Connect(op string, rank int) error {
 // enter returns rank's endpoint for one operation, which its completion, or leave, ends, and the operation's number among those to
 // that rank. It connects on first use, and waits while the connection is being made.
 func (n *NIC) enter(op string, rank int) (e *endpoint, seq uint64, err error) {
-	e = &n.ends[rank]
+	e = n.ends[rank]
 	for {
 		if seq, ok := n.tryEnter(e); ok {
 			return e, seq, nil
@@ -93,11 +100,18 @@ func (n *NIC) enter(op string, rank int) (e *endpoint, seq uint64, err error) {
 
 // tryEnter is enter without the waiting.
 func (n *NIC) tryEnter(e *endpoint) (seq uint64, ok bool) {
-	seq = e.entered.Add(1)
-	if ok = e.state.Load() == epUp; !ok {
-		n.leave(e)
-	}
+	n.mu.Lock()
+	seq, ok = e.tryEnterLocked()
+	n.mu.Unlock()
 	return seq, ok
+}
+
+func (e *endpoint) tryEnterLocked() (seq uint64, ok bool) {
+	if e.state.Load() != epUp {
+		return 0, false
+	}
+	e.entered++
+	return e.entered, true
 }
 
 // leave ends what enter has begun, for what the NIC has not taken.
@@ -107,21 +121,32 @@ func (n *NIC) leave(e *endpoint) {
 	n.mu.Unlock()
 }
 
-func (e *endpoint) leaveLocked() { mem.Publish(&e.left, e.left.Load()+1) }
+func (e *endpoint) leaveLocked() { e.left++ }
 
-// empty reports whether all that has entered has left. Left is asked first: then nobody was inside when entered was.
-func (e *endpoint) empty() bool {
-	left := e.left.Load()
-	return e.entered.Load() == left
+// empty reports whether all that has entered rank's endpoint has left.
+func (n *NIC) empty(e *endpoint) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return e.entered == e.left+e.reported.Load()
 }
 
-func (e *endpoint) beganLocked() { mem.Publish(&e.pending, e.pending.Load()+1) }
+func (e *endpoint) beganLocked() { mem.Publish(&e.began, e.began.Load()+1) }
 
-func (e *endpoint) endedLocked() { mem.Publish(&e.pending, e.pending.Load()-1) }
+func (e *endpoint) endedLocked() { mem.Publish(&e.ended, e.ended.Load()+1) }
+
+// report is leaveLocked and endedLocked for who polls, and needs no lock for it.
+func (e *endpoint) report() { mem.Publish(&e.reported, e.reported.Load()+1) }
+
+// pending is how much is in flight: pieces, and what Began has counted. What is over is asked first: then nothing was in flight if as much has
+// begun, though it was asked later.
+func (e *endpoint) pending() uint64 {
+	over := e.ended.Load() + e.reported.Load()
+	return e.began.Load() - over
+}
 
 // dial connects with rank and sets its endpoint's state by the outcome. The caller has made it epConnecting or epBroken.
 func (n *NIC) dial(rank int, good, bad uint32) error {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	n.mu.Lock()
 	addr := e.addr
 	n.mu.Unlock()
@@ -168,7 +193,7 @@ func (n *NIC) connectError(rank int, err error) error {
 
 // want has a connection made for what waits for one without a goroutine of its own.
 func (n *NIC) want(rank int) {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	e.wanted.Store(true)
 	if e.state.CompareAndSwap(epNone, epBroken) {
 		n.Go(func() { n.mend(rank) })
@@ -179,11 +204,11 @@ func (n *NIC) want(rank int) {
 func (n *NIC) Connected(rank int) bool { return n.ends[rank].state.Load() == epUp }
 
 // Pending reports whether anything of this rank is in flight to rank.
-func (n *NIC) Pending(rank int) bool { return n.ends[rank].pending.Load() != 0 }
+func (n *NIC) Pending(rank int) bool { return n.ends[rank].pending() != 0 }
 
 // Ordered reports whether what is posted to rank now arrives after all that went before.
 func (n *NIC) Ordered(rank int) bool {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	return n.Caps.OrderedWrites && e.asked.Load() == 0 && e.begun.Load() == 0
 }
 
@@ -192,14 +217,13 @@ func (n *NIC) Add(id int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := n.table.Piece(id)
-	p.Adds = true
+	p.Mark(inflight.Adds)
 	n.ends[p.Rank].adding++
 }
 
 // addedLocked ends what Add has begun, for a piece that ends; any other it leaves alone.
 func (n *NIC) addedLocked(id int32) {
-	if p := n.table.Piece(id); p.Adds {
-		p.Adds = false
+	if p := n.table.Piece(id); p.Unmark(inflight.Adds) {
 		n.ends[p.Rank].adding--
 	}
 }
@@ -209,13 +233,13 @@ func (n *NIC) addedLocked(id int32) {
 func (n *NIC) OnlyAdds(rank int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e := &n.ends[rank]
-	return n.Caps.OrderedWrites && e.pending.Load() == e.adding
+	e := n.ends[rank]
+	return n.Caps.OrderedWrites && e.pending() == e.adding
 }
 
 // Began counts something against rank that is more than pieces: until Ended flushes wait for it, and nothing is ordered behind it.
 func (n *NIC) Began(rank int) {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	n.mu.Lock()
 	e.beganLocked()
 	n.mu.Unlock()
@@ -224,7 +248,7 @@ func (n *NIC) Began(rank int) {
 
 // Ended ends what Began has counted. An error is the next flush's to tell.
 func (n *NIC) Ended(rank int, err error) {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	e.begun.Add(-1)
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,10 +16,11 @@
 // # Life of an operation
 //
 // Its owner takes a piece (Acquire), and a transfer of it if somebody is to wait for it by itself (Begin and Join, BeginOne,
-// Keep); he fills the piece's Buffer, or lends memory of his own, and calls Post, or PostLaid for what Lay, or TryLay that takes the piece too, has written. That waits for the
-// connection and for room. Who waits for nothing else needs no transfer (Awaited, Await). From
+// Keep); he fills the piece's Buffer, or lends memory of his own (Lend, if something ends with that), and calls Post, or PostLaid for what Lay has written. That waits for the
+// connection and for room. Who waits for nothing else needs no transfer (Awaited, Await). A short operation is taken, entered and written in
+// one passage through the lock (TryLay), posted by Send, and one that brings something waited for by Carry. From
 // there on the piece is the poller's. When the NIC reports it what it brings is copied to where JoinInto says, the client lets go of
-// what it has lent (Landed), the piece is free, and its transfer, if that was its last part, over. What has no transfer leaves its
+// what he has lent (Landed), the piece is free, and its transfer, if that was its last part, over. What has no transfer leaves its
 // error to Flush.
 //
 // Operations for which nobody waits (PostLaidLater) are held back until there are Batch of them or the rank does anything else with the
@@ -40,7 +41,7 @@
 // # Invariants
 //
 //   - N1: a piece's buffer, and what its operation was lent, belong to the NIC until its completion was polled, whoever has stopped
-//     waiting. The client is told of the end of each piece once, before anybody who waits for it can learn of it.
+//     waiting. The client is told of the end of each piece to which he has lent something once, before anybody who waits for it can learn of it.
 //   - N2: an asynchronous error is reported once, by the first Flush of its target that follows; that of a put or a fetching atomic
 //     with a handle by whoever asks first, the handle or the Flush.
 //   - N3: a rank known to be gone ends every wait that names it within one slow step of the waiter; Quit ends all.
@@ -55,7 +56,7 @@
 //
 // # Lock order
 //
-//	poll           (at most one poller; try-lock only)
+//	poll           (at most one poller; try-lock only; what the poller alone counts, and the pieces that he gives back, need no other)
 //	  later.pushing  (try-lock only)
 //	    later.mu       (not held while the NIC is called)
 //	  mu             (Lock: the table, addresses, errors, what is to be posted again; never held across a wait, a post or a registration)

@@ -294,10 +294,10 @@ func TestNewsWhileAnotherPolls(t *testing.T) {
 	n, told := w.n[0], make(chan struct{})
 	w.to[0].tell = func() { close(told) }
 	n.Start()
-	n.poll.Lock()
+	require.Eventually(t, n.poll.take, patient, time.Millisecond)
 	n.News()
 	time.Sleep(20 * time.Millisecond) // it tries to poll
-	n.poll.Unlock()
+	n.poll.leave()
 	select {
 	case <-told:
 	case <-time.After(patient):
@@ -328,11 +328,11 @@ func TestWakeOutlastsPoller(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		n.Domain.Wake()
 	}
-	n.poll.Lock()
+	require.Eventually(t, n.poll.take, patient, time.Millisecond)
 	before := polls.Load()
 	n.Domain.Wake()
 	time.Sleep(20 * time.Millisecond)
-	n.poll.Unlock()
+	n.poll.leave()
 	require.Eventually(t, func() bool { return polls.Load() > before }, patient, time.Millisecond, "nobody looks")
 }
 
@@ -353,6 +353,7 @@ func TestLent(t *testing.T) {
 		k, err := n.Keep("ask", 1, true, true)
 		require.NoError(t, err)
 		before := l.ends[k.ID]
+		n.Lend(k.ID)
 		require.NoError(t, n.AskLent("ask", k.ID, echo, [4]uint64{}, transport.SGE{Mem: mine, LKey: key.LKey}))
 		if round == 5 {
 			b.cut(t, 1, nil)

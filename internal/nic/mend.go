@@ -15,7 +15,7 @@ import (
 
 // broke notes that an operation on ep has ended in an error, which breaks the connection.
 func (n *NIC) broke(ep transport.EP) {
-	e := &n.ends[ep.Index]
+	e := n.ends[ep.Index]
 	e.failed.Store(pack(ep))
 	if e.ep.Load() == pack(ep) && e.state.CompareAndSwap(epUp, epBroken) {
 		n.Go(func() { n.mend(int(ep.Index)) })
@@ -31,8 +31,8 @@ const redialPause = time.Millisecond
 // mend takes a broken endpoint over until it works again or is found to be of no use. It polls for itself and never
 // spreads news, which would need the endpoint.
 func (n *NIC) mend(rank int) {
-	e := &n.ends[rank]
-	for !e.empty() {
+	e := n.ends[rank]
+	for !n.empty(e) {
 		if n.closed.Load() {
 			return
 		}
@@ -89,7 +89,9 @@ func (n *NIC) postAgain(e *endpoint, id int32) error {
 	n.table.Piece(id).Tries++
 	op := n.table.Op(id)
 	op[0].EP = e.now()
-	e.entered.Add(1) // it keeps its Seq
+	n.mu.Lock()
+	e.entered++ // it keeps its Seq
+	n.mu.Unlock()
 	for {
 		k, err := n.Domain.Post(op)
 		if k == 1 {
@@ -120,6 +122,13 @@ func (n *NIC) lost(rank int) {
 func (n *NIC) News() {
 	n.news.Store(true)
 	n.Domain.Wake()
+}
+
+// spreadSoon has the news spread, unless that goes on already.
+func (n *NIC) spreadSoon() {
+	if !n.closed.Load() && !n.spreading.Swap(true) {
+		n.Go(n.spread)
+	}
 }
 
 // spread has every other rank told who is gone: only those that were connected to a rank hear of its end from the NIC.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gopgas/internal/am"
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -46,7 +47,7 @@ func (n *NIC) AskLent(name string, id int32, handler uint8, args [4]uint64, payl
 // ask sends a request with one of two payloads; the first one may lie on a stack.
 func (n *NIC) ask(name string, id int32, handler uint8, args [4]uint64, payload mem.Range, lent transport.SGE) error {
 	rank := n.table.Piece(id).Rank
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	e.asked.Add(1)
 	var sent bool
 	var refused, err error
@@ -84,7 +85,7 @@ func (n *NIC) ask(name string, id int32, handler uint8, args [4]uint64, payload 
 // TryAsk sends a request of the client's own if there are a connection and a credit now; it waits for nothing, but has a connection
 // made. What becomes of it Client.Answered is told, or GaveUp, with cookie, which is FirstCookie at least.
 func (n *NIC) TryAsk(rank int, handler uint8, args [4]uint64, payload []byte, cookie uint64) (sent bool, err error) {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	if _, ok := n.tryEnter(e); !ok {
 		n.want(rank)
 		return false, nil
@@ -160,7 +161,7 @@ func (n *NIC) answered(id int32, r *am.Reply, err error) {
 	if err == nil && n.table.Fetched(id) && len(r.Payload) == 8 {
 		p.Dst.SetBits(binary.LittleEndian.Uint64(r.Payload))
 	}
-	if err == nil && p.Keep {
+	if err == nil && p.Has(inflight.Kept) {
 		// A reply that does not fit was not made by this program; what fits is as wrong as the rest.
 		buf, _ := n.Buffer(id, min(len(r.Payload), n.table.Capacity(id)))
 		copy(buf.Data(), r.Payload)
@@ -174,7 +175,7 @@ func (n *NIC) holds() bool { return n.am != nil && n.am.Holds() }
 
 // route tells active messages how a rank can be reached now, and has a connection made where there is none.
 func (n *NIC) route(rank int) (transport.EP, am.Route) {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	switch {
 	case e.refused.Load() || n.peers.Check(rank) != nil:
 		return transport.EP{}, am.Gone

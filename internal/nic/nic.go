@@ -46,10 +46,9 @@ type NIC struct {
 	rank   int
 	am     *am.AM // nil: there are no messages
 
-	poll sync.Mutex // held by the poller, try-lock only
-	cq   [pollBatch]transport.Completion
+	poll place // the poller's
 
-	ends []endpoint // by rank
+	ends []*endpoint // by rank
 
 	pollers    atomic.Int32  // goroutines that poll while they wait
 	waits      atomic.Uint64 // that have begun to poll, roughly: nobody counts exactly at the price of an exchange
@@ -63,14 +62,16 @@ type NIC struct {
 	between    time.Duration // two looks of seek; seekPause but in tests
 	helpers    atomic.Int32  // what runs beside the program: menders, and what Go was given
 
-	later later // operations for which nobody waits yet
-
 	news      atomic.Bool // a rank was lost since spread last ran
 	spreading atomic.Bool
 
 	mu        sync.Mutex
 	table     inflight.Table // of pieces and transfers; under mu
 	footprint int            // of the buffers of pieces, bytes
+
+	// Long ones last: what most operations look at lies close together.
+	later later // operations for which nobody waits yet
+	cq    [pollBatch]transport.Completion
 }
 
 // Config is what a NIC is made of.
@@ -91,7 +92,7 @@ type Config struct {
 type Client interface {
 	// How a piece ends. Whoever waits for it learns of its end afterwards.
 
-	// Landed says that the NIC has nothing to do with piece id any more: what its operation used may be given back.
+	// Landed says that the NIC has nothing to do with piece id any more: what its operation was lent may be given back. See NIC.Lend.
 	Landed(id int32)
 	// LetGoLocked is Landed under the NIC's lock, for a piece that was tied: see NIC.Tie.
 	LetGoLocked(id int32)
@@ -124,8 +125,12 @@ type Client interface {
 // New registers the buffers of pieces. The NIC is not polled before Start; until then the Domain remains the caller's to close.
 func New(c Config) (*NIC, error) {
 	n := &NIC{
-		Name: c.Name, Domain: c.Domain, Caps: c.Domain.Caps(), ends: make([]endpoint, c.Size),
+		Name: c.Name, Domain: c.Domain, Caps: c.Domain.Caps(), ends: make([]*endpoint, c.Size),
 		sched: c.Sched, peers: c.Peers, client: c.Client, rank: c.Rank, between: seekPause,
+	}
+	ends := make([]endpoint, c.Size)
+	for r := range ends {
+		n.ends[r] = &ends[r]
 	}
 	if !c.NoInline {
 		n.Inline = min(n.Caps.MaxInline, n.Caps.MaxMessage, ScratchBytes)
@@ -188,13 +193,13 @@ func (n *NIC) Quit() {
 	n.Domain.Wake()
 	sp := n.sched.Begin(context.Background(), sched.What{Op: "close", Peer: -1}, nil)
 	defer sp.End()
-	for !n.unattended.Load() || !n.poll.TryLock() { // a poller may be at work still, and start a mender
+	for !n.unattended.Load() || !n.poll.take() { // a poller may be at work still, and start a mender
 		_ = sp.Step() // without a deadline and a watch there is no error but that of a simulated world, whose helpers end
 	}
 	for n.helpers.Load() != 0 {
 		_ = sp.Step()
 	}
-	n.poll.Unlock()
+	n.poll.leave()
 }
 
 // Closed reports whether this rank's NIC is closed or has failed: nothing completes any more.

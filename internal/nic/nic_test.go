@@ -35,6 +35,7 @@ func TestLifeOfAPiece(t *testing.T) {
 			early := true
 			l.landed = func(int32) { early = early && !n.table.Over(h.id, h.gen) }
 			n.Tie(id)
+			n.Lend(id)
 			op := w.write(1, 0)
 			w.fill(id, &op, 7)
 			require.True(t, n.Pending(1))
@@ -53,6 +54,7 @@ func TestLifeOfAPiece(t *testing.T) {
 			require.Equal(t, id, again, "the piece is free")
 			n.Abandon(again)
 			require.Equal(t, 1, l.letGo[id], "it was tied to nothing more")
+			require.Equal(t, 1, l.ends[id], "nothing more was lent to it")
 		})
 	}
 }
@@ -159,7 +161,7 @@ func TestRoom(t *testing.T) {
 	_, ok := n.TryAcquire(1, false)
 	require.False(t, ok)
 	n.Lock()
-	_, ok = n.NextLocked(false)
+	_, _, ok = n.TryBeginOneLocked("get", 1, false)
 	n.Unlock()
 	require.False(t, ok)
 	for k := range 2 {
@@ -254,6 +256,7 @@ func TestChain(t *testing.T) {
 	require.NoError(t, err)
 	op, id := c.Last()
 	require.Equal(t, w.mem[1].Addr(), op.RAddr)
+	n.Lend(id)
 	c.Drop()
 	require.Equal(t, 1, w.to[0].ends[id])
 	require.NoError(t, c.Flush(mem.Range{}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -35,41 +36,43 @@ func (n *NIC) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 
 // TryAcquireLocked is TryAcquire for who holds Lock.
 func (n *NIC) TryAcquireLocked(rank int, slot bool) (id int32, ok bool) {
-	if slot {
-		id, ok = n.table.TryAcquire(rank, true)
-	} else {
-		id, ok = n.table.TryTake(rank)
-	}
-	if ok {
+	if id, ok = n.table.TryAcquire(rank, slot); ok {
 		n.ends[rank].beganLocked()
 	}
 	return id, ok
 }
 
-// NextLocked is the piece that the next TryAcquireLocked or TryBeginOneLocked takes; ok is false where there is none, or, if a transfer
-// is wanted, none of these.
-func (n *NIC) NextLocked(transfer bool) (id int32, ok bool) {
-	if transfer && !n.table.Vacant() {
-		return 0, false
-	}
-	return n.table.Next()
-}
-
 // Abandon frees a piece that was not posted. A transfer that it is a part of is told by PartDone.
 func (n *NIC) Abandon(id int32) {
-	n.client.Landed(id)
+	n.landed(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.AbandonLocked(id)
+}
+
+// AbandonLocked is Abandon for who holds Lock, of a piece to which nothing is lent.
+func (n *NIC) AbandonLocked(id int32) {
 	n.addedLocked(id)
-	n.ends[n.table.Piece(id).Rank].endedLocked()
-	if n.table.Untie(id) {
+	p := n.table.Piece(id)
+	n.ends[p.Rank].endedLocked()
+	if p.Unmark(inflight.Tied) {
 		n.client.LetGoLocked(id)
 	}
 	n.table.Free(id)
 }
 
+// Lend has Client.Landed called when piece id ends, once. The piece is the caller's.
+func (n *NIC) Lend(id int32) { n.table.Piece(id).Mark(inflight.Lent) }
+
+// landed tells the client of the end of a piece to which he has lent something.
+func (n *NIC) landed(id int32) {
+	if n.table.Piece(id).Unmark(inflight.Lent) {
+		n.client.Landed(id)
+	}
+}
+
 // Tie has Client.LetGoLocked called when piece id ends, once. The piece is the caller's.
-func (n *NIC) Tie(id int32) { n.table.Piece(id).Tied = true }
+func (n *NIC) Tie(id int32) { n.table.Piece(id).Mark(inflight.Tied) }
 
 // Buffer is the NIC memory of piece id for so many bytes, and its key. It belongs to who has the piece.
 func (n *NIC) Buffer(id int32, bytes int) (mem.Range, uint64) { return n.table.Buffer(id, bytes) }
@@ -107,25 +110,31 @@ func (n *NIC) tryKeep(name string, rank int, slot bool) (k Kept, ok bool) {
 // TryKeepLocked is Keep for who holds Lock: it does not wait.
 func (n *NIC) TryKeepLocked(name string, rank int, slot bool) (k Kept, ok bool) {
 	if k.Handle, k.ID, ok = n.TryBeginOneLocked(name, rank, slot); ok {
-		n.table.Piece(k.ID).Keep = true
+		n.table.Piece(k.ID).Mark(inflight.Kept)
 	}
 	return k, ok
 }
 
 // Awaited makes piece id, which is the caller's, one that he waits for with Await as soon as he has posted it, and then gives back. It
 // needs no transfer.
-func (n *NIC) Awaited(id int32) { n.table.Piece(id).Awaited = true }
+func (n *NIC) Awaited(id int32) { n.table.Piece(id).Mark(inflight.Awaited) }
 
 // Await returns when piece id, which is Awaited, has ended, with its error. Its result is in its buffer then.
 func (n *NIC) Await(name string, id int32) error {
 	p := n.table.Piece(id)
+	vain := !p.Over() && n.look()
+	if p.Over() && p.Err() == nil {
+		return nil
+	}
+	return n.await(name, p, vain)
+}
+
+// await is Await for who may have looked in vain already, or has found an error.
+func (n *NIC) await(name string, p *inflight.Piece, vain bool) error {
 	if !p.Over() {
-		vain := n.look()
-		if !p.Over() {
-			// No watch: while the NIC has it, the piece is not its waiter's to give back.
-			if err := n.wait(context.Background(), sched.What{Op: name, Peer: p.Rank}, nil, vain, p.Over); err != nil {
-				return err
-			}
+		// No watch: while the NIC has it, the piece is not its waiter's to give back.
+		if err := n.wait(context.Background(), sched.What{Op: name, Peer: p.Rank}, nil, vain, p.Over); err != nil {
+			return err
 		}
 	}
 	if p.Err() == nil {

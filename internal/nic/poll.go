@@ -3,9 +3,11 @@ package nic
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"gopgas/internal/am"
+	"gopgas/internal/inflight"
 	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
@@ -25,74 +27,97 @@ var (
 // Progress hands out completions and moves along what waits for them if nobody else does so; it reports whether there was
 // anything to do. It waits for nothing.
 func (n *NIC) Progress() bool {
-	if n.closed.Load() {
-		return false
-	}
-	if n.HeldBack() > 0 {
+	if n.HeldBack() > 0 && !n.closed.Load() {
 		n.push()
 	}
-	return n.progress()
+	return !n.inVain(false)
 }
 
-// progress is Progress of a NIC that is not closed, but for what is held back.
-func (n *NIC) progress() bool {
-	if !n.poll.TryLock() {
-		return false
+// inVain is Progress but for what is held back, and reports whether there was nothing to do. Who begins to wait does not look where he would
+// first have to post what is held back: that may take long, and whoever attends is to know of it.
+func (n *NIC) inVain(begins bool) bool {
+	if begins {
+		if n.HeldBack() > 0 {
+			return false
+		}
+		n.begun()
+	}
+	if n.closed.Load() || !n.poll.take() {
+		return true
 	}
 	cq := n.cq[:]
-	if !n.sched.Virtual() && invariants.Sometimes(10) {
+	if invariants.Sometimes(10) && !n.sched.Virtual() {
 		cq = cq[:1] // the others are polled another time
 	}
-	k, err := n.Domain.Poll(cq)
+	moved, err := n.Domain.Poll(cq)
 	if err != nil {
 		n.closed.Store(true)
 	}
-	for i := range n.cq[:k] {
-		n.finish(&n.cq[i])
+	for i := range n.cq[:moved] {
+		c := &n.cq[i]
+		if c.Status != transport.StatusOK || c.Kind >= transport.OpRecv || c.Cookie >= Pieces { // as few are
+			n.finish(c)
+			continue
+		}
+		id := int32(c.Cookie)
+		p := n.table.Piece(id)
+		switch e := n.ends[p.Rank]; {
+		case p.Bare():
+			n.table.GiveBack(p, id) // from here on it may be somebody else's
+			e.report()
+		case p.Sought():
+			e.report()
+			p.End() // likewise
+		case p.Plain():
+			n.finishPlain(p, id)
+		default:
+			n.finish(c)
+		}
 	}
 	n.sched.Served() // messages were handled
-	if n.am != nil {
-		if n.am.Holds() {
+	if messages := n.am; messages != nil {
+		if messages.Holds() {
 			n.again()
 		}
-		_ = n.am.Flush()
+		_ = messages.Flush()
 	}
-	moved := n.client.Advance()
-	if n.news.Load() && !n.closed.Load() && !n.spreading.Swap(true) {
-		n.Go(n.spread) // while the poller's place is taken: Quit looks for helpers when it has it
+	if n.client.Advance() {
+		moved++
 	}
-	n.poll.Unlock()
-	if n.closed.Load() {
-		n.sched.Ring() // Quit waits for the lock
+	if n.news.Load() {
+		n.spreadSoon() // while the poller's place is taken: Quit looks for helpers when it has it
 	}
-	if k > 0 || moved {
-		n.sched.Ring() // others of this rank may sleep for one of these
-	}
-	return (k > 0 || moved) && err == nil
-}
-
-// finish handles one completion.
-func (n *NIC) finish(c *transport.Completion) {
-	if c.Status == transport.StatusOK && c.Kind < transport.OpRecv && c.Cookie < Pieces { // as nearly all are
-		id := int32(c.Cookie)
-		if p := n.table.Piece(id); p.Plain() { // then this is settle, in one piece
-			e := &n.ends[p.Rank]
-			n.client.Landed(id)
-			n.mu.Lock()
-			if n.table.Well(p, id) { // another part of its transfer has failed
-				e.bad.Store(true)
-			}
-			e.endedLocked()
-			e.leaveLocked()
-			n.mu.Unlock()
-			return
+	n.poll.leave()
+	if moved > 0 || n.closed.Load() { // others of this rank may sleep for one of these, and Quit waits for the place
+		if n.sched.Heard() {
+			n.sched.Ring()
 		}
 	}
-	n.finishAny(c)
+	return moved == 0
 }
 
-// finishAny is finish for whatever there is.
-func (n *NIC) finishAny(c *transport.Completion) {
+// place is the one place at which completions are taken. Nobody waits for it.
+type place struct{ taken atomic.Uint32 }
+
+func (p *place) take() bool { return p.taken.Load() == 0 && p.taken.CompareAndSwap(0, 1) }
+
+// leave is an exchange: what the poller has made true is seen before he looks whether somebody sleeps for it.
+func (p *place) leave() { p.taken.Store(0) }
+
+// finishPlain is settle of a piece that is Plain, and has ended well.
+func (n *NIC) finishPlain(p *inflight.Piece, id int32) {
+	e := n.ends[p.Rank]
+	n.mu.Lock()
+	if _, tell, _ := n.table.Settle(id, nil); tell { // another part of its transfer has failed
+		e.bad.Store(true)
+	}
+	e.endedLocked()
+	e.leaveLocked()
+	n.mu.Unlock()
+}
+
+// finish handles one completion, whatever it is.
+func (n *NIC) finish(c *transport.Completion) {
 	switch {
 	case c.Kind == transport.OpPeerDown:
 		if c.EP.Index < uint32(len(n.ends)) {
@@ -114,7 +139,7 @@ func (n *NIC) finishAny(c *transport.Completion) {
 	}
 	id := int32(c.Cookie)
 	p := n.table.Piece(id)
-	e := &n.ends[p.Rank] // it is left last: then the connection's end has been noted, and what is to be posted again
+	e := n.ends[p.Rank] // it is left last: then the connection's end has been noted, and what is to be posted again
 	if c.Status == transport.StatusFlushed && p.Tries < am.MostTries && n.peers.Check(p.Rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
@@ -137,7 +162,7 @@ func (n *NIC) finishAny(c *transport.Completion) {
 
 // settle ends a piece. It leaves the endpoint, unless that is nil: then the piece has.
 func (n *NIC) settle(id int32, leaves *endpoint, err error) {
-	n.client.Landed(id) // before whoever then learns of the end unmaps its memory
+	n.landed(id) // before whoever then learns of the end unmaps its memory
 	n.mu.Lock()
 	inner, piped := n.settleLocked(id, err)
 	if leaves != nil && !piped {
@@ -155,14 +180,14 @@ func (n *NIC) settle(id int32, leaves *endpoint, err error) {
 
 // settleLocked is settle but for what the client is told without the lock.
 func (n *NIC) settleLocked(id int32, err error) (inner uint64, piped bool) {
-	if n.table.Untie(id) {
+	p := n.table.Piece(id)
+	if p.Unmark(inflight.Tied) {
 		n.client.LetGoLocked(id)
 	}
 	n.addedLocked(id)
-	p := n.table.Piece(id)
-	inner, piped = p.Inner, p.Piped
+	inner, piped = p.Inner, p.Has(inflight.Piped)
 	rank, tell, loose := n.table.Settle(id, err)
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	if loose {
 		e.blameLocked(err)
 	}
@@ -236,11 +261,11 @@ func (n *NIC) attend() {
 
 // outlast waits until whoever polls now has ended: he may have looked already for what the NIC was woken for. Who begins later finds it.
 func (n *NIC) outlast() {
-	for !n.poll.TryLock() {
+	for !n.poll.take() {
 		if n.ctx.Err() != nil {
 			return
 		}
 		n.nap.Wait(n.sched, napWatchful)
 	}
-	n.poll.Unlock()
+	n.poll.leave()
 }

@@ -34,74 +34,123 @@ func (t *Tally) Add(bytes int) {
 	mem.Publish(&t.Bytes, t.Bytes.Load()+uint64(bytes))
 }
 
-// TryLay is TryAcquire, without a slot, and then Lay, for an operation to rank that it counts in tally, under the lock. ok is false, and nothing has
-// been done, where there is no tally, no piece, or its buffer is too short.
-func (n *NIC) TryLay(tally *Tally, rank int, kind transport.Kind, flags uint8, bytes int, raddr, rkey uint64) (op *transport.Op, id int32, ok bool) {
-	if tally == nil || uint(bytes) > ScratchBytes {
-		return nil, 0, false
-	}
-	n.mu.Lock()
-	if id, ok = n.table.TryTake(rank); ok {
-		n.ends[rank].beganLocked()
-		tally.Add(bytes)
-		p := n.table.Piece(id)
-		op = p.Lay(kind, flags, raddr, rkey)
-		n.table.Scratch(p, op, bytes)
-	}
-	n.mu.Unlock()
-	return op, id, ok
-}
-
 // PostLaid is Post for an operation that Lay has written.
 func (n *NIC) PostLaid(name string, id int32) error {
-	p := n.table.Piece(id)
-	e := &n.ends[p.Rank]
-	if seq := e.entered.Add(1); e.state.Load() == epUp {
-		e.address(p, id, seq)
-	} else if err := n.reenter(name, id, e); err != nil {
+	op, err := n.Enter(name, id)
+	if err != nil {
 		return err
 	}
-	if n.HeldBack() > 0 && !n.push() { // what was put before goes before
-		return n.insist(name, id, e, nil)
-	}
-	if k, err := n.Domain.Post(p.Op()); k != 1 {
-		return n.insist(name, id, e, err)
-	}
-	return nil
+	return n.Send(name, op)
 }
 
-// address writes the operation of piece id, which has entered as number seq, to where it is posted from.
-func (e *endpoint) address(p *inflight.Piece, id int32, seq uint64) {
-	p.Seq = seq
-	op := &p.Op()[0]
-	op.Cookie, op.EP = uint64(id), e.now()
-	op.Flags |= transport.FlagSignaled
-}
-
-// reenter is address for piece id's operation, which has entered its endpoint in vain: it leaves that, and waits until it may enter. On an error the
-// piece has been freed.
-func (n *NIC) reenter(name string, id int32, e *endpoint) error {
-	n.leave(e)
+// Enter has the operation of piece id, which Lay has written, enter its endpoint, which it waits for, and completes it. On an error the piece
+// has been freed.
+func (n *NIC) Enter(name string, id int32) (*Laid, error) {
 	p := n.table.Piece(id)
-	_, seq, err := n.enter(name, p.Rank)
+	e, seq, err := n.enter(name, p.Rank)
 	if err != nil {
 		n.Abandon(id)
-		return err
+		return nil, err
 	}
-	e.address(p, id, seq)
+	p.Op()[0].Flags |= transport.FlagSignaled
+	return e.address(p, id, seq), nil
+}
+
+// EnterLocked is Enter for who holds Lock, if there is a connection; else it returns nil.
+func (n *NIC) EnterLocked(id int32) *Laid {
+	p := n.table.Piece(id)
+	e := n.ends[p.Rank]
+	if e.state.Load() != epUp {
+		return nil
+	}
+	p.Op()[0].Flags |= transport.FlagSignaled
+	return e.addressLocked(p, id)
+}
+
+// addressLocked has the operation of piece id, which has been laid, enter its endpoint, which is up, and completes it.
+func (e *endpoint) addressLocked(p *inflight.Piece, id int32) *Laid {
+	e.entered++
+	return e.address(p, id, e.entered)
+}
+
+// address completes the operation of piece id, which has been laid, and has entered its endpoint.
+func (e *endpoint) address(p *inflight.Piece, id int32, seq uint64) *Laid {
+	p.Seq = seq
+	op := (*Laid)(p.Op())
+	op[0].Cookie, op[0].EP = uint64(id), e.now()
+	return op
+}
+
+// Laid is an operation that is complete, and has entered its endpoint, at the place from which it is posted. Its Cookie is its piece.
+type Laid [1]transport.Op
+
+// TryLay is TryAcquire, without a slot, and then Lay, for an operation to rank, and all else that can be done at once before it is posted, by
+// Send, SendLater or Carry: it is counted in tally, and has entered. The caller fills its buffer, which is op[0].SGE[0].Mem. It returns nil, and has done
+// nothing, where there is no tally, no piece or no connection, or the buffer is too short.
+//
+// Of a short operation that somebody waits for what it costs beyond the NIC is what the program sees. So this is one passage through the lock.
+func (n *NIC) TryLay(tally *Tally, rank int, kind transport.Kind, flags uint8, bytes int, raddr, rkey uint64) (op *Laid) {
+	if tally == nil || uint(bytes) > ScratchBytes {
+		return nil
+	}
+	e := n.ends[rank]
+	n.mu.Lock()
+	if e.state.Load() == epUp {
+		if p, id := n.table.Take(); p != nil {
+			p.Rank = rank
+			e.beganLocked()
+			tally.Add(bytes)
+			p.Lay(kind, flags|transport.FlagSignaled, raddr, rkey)
+			n.table.Scratch(p, bytes)
+			op = e.addressLocked(p, id)
+		}
+	}
+	n.mu.Unlock()
+	return op
+}
+
+// Send posts an operation that TryLay has laid. On an error its piece has been freed.
+func (n *NIC) Send(name string, op *Laid) error {
+	if n.HeldBack() > 0 && !n.push() { // what was put before goes before
+		return n.insist(name, op, nil)
+	}
+	if k, err := n.Domain.Post(op[:]); k != 1 {
+		return n.insist(name, op, err)
+	}
 	return nil
 }
 
-// insist posts piece id's operation as soon as the NIC takes it, unless it has refused it for good.
-func (n *NIC) insist(name string, id int32, e *endpoint, refused error) error {
-	rank, posted := n.table.Piece(id).Rank, false
+// Carry is Send for an operation that brings something, which it waits for and copies to dst, which is as long. The piece is free then.
+func (n *NIC) Carry(name string, op *Laid, dst mem.Range) error {
+	id := int32(op[0].Cookie)
+	p := n.table.Piece(id)
+	p.Mark(inflight.Awaited)
+	if err := n.Send(name, op); err != nil {
+		return err
+	}
+	if vain := n.look(); !p.Over() || p.Err() != nil {
+		if err := n.await(name, p, vain); err != nil {
+			n.Give(id)
+			return err
+		}
+	}
+	mem.CopyRange(dst, mem.Range{Base: op[0].SGE[0].Mem.Base, Bytes: dst.Bytes})
+	n.mu.Lock()
+	n.table.FreeSought(p, id)
+	n.mu.Unlock()
+	return nil
+}
+
+// insist posts an operation as soon as the NIC takes it, unless it has refused it for good.
+func (n *NIC) insist(name string, op *Laid, refused error) error {
+	rank, posted := int(op[0].EP.Index), false
 	err := transport.NewOpError(name, rank, refused)
 	if err == nil {
 		err = n.WaitUntil(name, rank, func() bool {
 			if !n.push() {
 				return false
 			}
-			k, err := n.Domain.Post(n.table.Op(id))
+			k, err := n.Domain.Post(op[:])
 			posted, refused = k == 1, err
 			return posted || err != nil
 		})
@@ -112,9 +161,14 @@ func (n *NIC) insist(name string, id int32, e *endpoint, refused error) error {
 	if err == nil {
 		err = transport.NewOpError(name, rank, refused)
 	}
-	n.leave(e)
-	n.Abandon(id)
+	n.giveUpLaid(op)
 	return err
+}
+
+// giveUpLaid ends what has entered and was not posted.
+func (n *NIC) giveUpLaid(op *Laid) {
+	n.leave(n.ends[op[0].EP.Index])
+	n.Abandon(int32(op[0].Cookie))
 }
 
 // TryPost hands one operation to the NIC, from and to memory of the caller's, if that can be done now; it waits for nothing. op.EP.Index
@@ -127,13 +181,18 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 	if err := n.peers.Check(rank); err != nil {
 		return false, err
 	}
-	e := &n.ends[rank]
-	seq, ok := n.tryEnter(e)
-	if !ok {
+	e := n.ends[rank]
+	n.mu.Lock()
+	seq, entered := e.tryEnterLocked()
+	id, ok := int32(0), false
+	if entered {
+		id, ok = n.TryAcquireLocked(rank, false)
+	}
+	n.mu.Unlock()
+	if !entered {
 		n.want(rank)
 		return false, nil
 	}
-	id, ok := n.TryAcquire(rank, false)
 	if !ok || !n.push() {
 		n.leave(e)
 		if ok {
@@ -142,7 +201,8 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 		return false, nil
 	}
 	p, ops := n.table.Piece(id), n.table.Op(id)
-	p.Piped, p.Inner, p.Seq = true, op.Cookie, seq
+	p.Inner, p.Seq = op.Cookie, seq
+	p.Mark(inflight.Piped)
 	ops[0] = *op
 	ops[0].Cookie, ops[0].EP = uint64(id), e.now()
 	k, err := n.Domain.Post(ops)
@@ -157,9 +217,9 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 // later holds operations for which nobody waits yet, in order, so that many of them cross into the NIC together. They
 // go before anything else that this rank posts, and with the next step of any wait.
 type later struct {
-	count   atomic.Int32 // len, for who does not hold mu
-	pushing atomic.Bool  // the first of ops are being posted
-	mu      sync.Mutex   // not held while the NIC is called, which may let time pass
+	count   atomic.Uint64 // len, for who does not hold mu; written under it
+	pushing atomic.Bool   // the first of ops are being posted
+	mu      sync.Mutex    // not held while the NIC is called, which may let time pass
 	ops     [Batch]transport.Op
 	len     int
 }
@@ -167,21 +227,21 @@ type later struct {
 // PostLaidLater leaves the operation of piece id, which Lay has written, to the next post of anything, or the next step of any wait; it
 // waits for the connection, and while there is no room. On an error the piece has been freed.
 func (n *NIC) PostLaidLater(name string, id int32) error {
-	p := n.table.Piece(id)
-	e := &n.ends[p.Rank]
-	if seq := e.entered.Add(1); e.state.Load() == epUp {
-		e.address(p, id, seq)
-	} else if err := n.reenter(name, id, e); err != nil {
+	op, err := n.Enter(name, id)
+	if err != nil {
 		return err
 	}
-	op := &p.Op()[0]
-	if n.later.add(op) {
+	return n.SendLater(name, op)
+}
+
+// SendLater is PostLaidLater for an operation that TryLay has laid.
+func (n *NIC) SendLater(name string, op *Laid) error {
+	if n.later.add(&op[0]) {
 		return nil
 	}
-	err := n.WaitUntil(name, p.Rank, func() bool { n.push(); return n.later.add(op) })
+	err := n.WaitUntil(name, int(op[0].EP.Index), func() bool { n.push(); return n.later.add(&op[0]) })
 	if err != nil {
-		n.leave(e)
-		n.Abandon(id)
+		n.giveUpLaid(op)
 	}
 	return err
 }
@@ -196,7 +256,7 @@ func (l *later) add(op *transport.Op) bool {
 	if k < len(l.ops) {
 		l.ops[k] = *op
 		l.len = k + 1
-		l.count.Store(int32(k + 1))
+		mem.Publish(&l.count, uint64(k+1))
 	}
 	l.mu.Unlock()
 	return k < len(l.ops)
@@ -224,13 +284,13 @@ func (n *NIC) push() bool {
 	done, err := n.Domain.Post(l.ops[:k]) // add touches only what is behind them
 	if err != nil && done < k {
 		id := int32(l.ops[done].Cookie)
-		n.settle(id, &n.ends[n.table.Piece(id).Rank], err)
+		n.settle(id, n.ends[n.table.Piece(id).Rank], err)
 		done++
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.len = copy(l.ops[:], l.ops[done:l.len])
-	l.count.Store(int32(l.len))
+	mem.Publish(&l.count, uint64(l.len))
 	return l.len == 0
 }
 

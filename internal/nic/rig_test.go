@@ -152,13 +152,14 @@ func (w *world) fill(id int32, op *transport.Op, v uint64) {
 	op.SGE[0] = transport.SGE{Mem: buf, LKey: key}
 }
 
-// put writes v to a word of rank's memory by a piece of its own.
+// put writes v to a word of rank's memory by a piece of its own, to which something is lent.
 func (w *world) put(t *testing.T, rank, at int, v uint64) int32 {
 	t.Helper()
 	id, err := w.n[0].Acquire("put", rank, false)
 	require.NoError(t, err)
 	op := w.write(rank, at)
 	w.fill(id, &op, v)
+	w.n[0].Lend(id)
 	require.NoError(t, w.n[0].Post("put", id, op))
 	return id
 }

@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
 )
 
@@ -34,6 +35,11 @@ func (n *NIC) TryBegin(op string, rank int) (h Handle, ok bool) {
 func (n *NIC) PartDone(h Handle, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.PartDoneLocked(h, err)
+}
+
+// PartDoneLocked is PartDone for who holds Lock.
+func (n *NIC) PartDoneLocked(h Handle, err error) {
 	if rank, tell := n.table.PartDone(h.id, err); tell {
 		n.ends[rank].bad.Store(true) // N2: nobody may wait for the handle
 	}
@@ -51,7 +57,7 @@ func (n *NIC) JoinInto(h Handle, id int32, dst mem.Range) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.table.Join(h.id, id)
-	n.table.Piece(id).Dst = dst
+	n.table.Piece(id).Into(dst)
 }
 
 // joinKept is Join for a piece that its waiter gives back.
@@ -59,7 +65,7 @@ func (n *NIC) joinKept(h Handle, id int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.table.Join(h.id, id)
-	n.table.Piece(id).Keep = true
+	n.table.Piece(id).Mark(inflight.Kept)
 }
 
 // BeginOne opens a transfer of one piece, and takes the piece, without a slot; it waits for both at once.
@@ -101,15 +107,15 @@ func (n *NIC) BeginFetch(name string, rank int, old mem.Range) (h Handle, id int
 	try := func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if _, ok := n.table.Next(); !ok {
+		if !n.table.Vacant() {
 			return false
 		}
-		t, gen, ok := n.table.TryBegin(name, rank, true)
-		if !ok {
+		var ok bool
+		if id, ok = n.TryAcquireLocked(rank, false); !ok {
 			return false
 		}
+		t, gen, _ := n.table.TryBegin(name, rank, true)
 		h = Handle{n: n, id: t, gen: gen}
-		id, _ = n.TryAcquireLocked(rank, false)
 		n.table.Sole(t, id)
 		only = n.table.Fetches(id, old)
 		return true

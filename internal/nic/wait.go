@@ -56,14 +56,11 @@ func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, look
 }
 
 // look polls once for who is about to wait: of what is done by then he need not wait, and not tell others that he does. It reports
-// whether that was in vain. It does not look where it would first have to post what is held back: that may take long, and whoever attends
-// is to know of it.
+// whether that was in vain.
+//
+//gcassert:inline
 func (n *NIC) look() (vain bool) {
-	if n.HeldBack() > 0 {
-		return false
-	}
-	n.begun()
-	vain = n.closed.Load() || !n.progress()
+	vain = n.inVain(true)
 	n.sched.Seen()
 	return vain
 }
@@ -81,10 +78,10 @@ func (n *NIC) Slept() uint64 { return n.slept.Load() }
 // Flush waits until nothing of this rank is in flight to rank, and returns the first error that nobody was told of. It ends early
 // with ctx: what is in flight goes on.
 func (n *NIC) Flush(ctx context.Context, rank int) error {
-	e := &n.ends[rank]
-	if e.pending.Load() != 0 {
+	e := n.ends[rank]
+	if e.pending() != 0 {
 		vain := n.look()
-		if e.pending.Load() != 0 {
+		if e.pending() != 0 {
 			if err := n.drain(ctx, rank, vain); err != nil {
 				return err
 			}
@@ -98,13 +95,13 @@ func (n *NIC) Flush(ctx context.Context, rank int) error {
 
 // drain waits until nothing of this rank is in flight to rank.
 func (n *NIC) drain(ctx context.Context, rank int, vain bool) error {
-	e := &n.ends[rank]
-	return n.waitWatched(ctx, "flush", rank, vain, func() bool { return e.pending.Load() == 0 })
+	e := n.ends[rank]
+	return n.waitWatched(ctx, "flush", rank, vain, func() bool { return e.pending() == 0 })
 }
 
 // tell returns the first error to rank that nobody was told of.
 func (n *NIC) tell(rank int) error {
-	e := &n.ends[rank]
+	e := n.ends[rank]
 	n.mu.Lock()
 	err := e.err
 	if err == nil {
@@ -121,7 +118,7 @@ func (n *NIC) Idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for r := range n.ends {
-		if e := &n.ends[r]; e.pending.Load() != 0 || e.begun.Load() != 0 || e.asked.Load() != 0 || e.err != nil {
+		if e := n.ends[r]; e.pending() != 0 || e.begun.Load() != 0 || e.asked.Load() != 0 || e.err != nil {
 			return false
 		}
 	}

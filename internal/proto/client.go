@@ -14,7 +14,7 @@ type client struct{ n *device }
 
 // Landed gives back what keeps the memory of a piece registered.
 func (c client) Landed(id int32) {
-	if h := &c.n.direct.holds[id]; h.Region() != nil {
+	if h := &c.n.holds[id]; h.Region() != nil {
 		c.n.direct.reg.Release(h)
 	}
 }
@@ -74,7 +74,10 @@ func (c client) Advance() (moved bool) {
 	if c.n.hoses != nil {
 		c.n.hoses.Progress()
 	}
-	return !c.n.flights.Resting() && c.n.flights.Advance()
+	if c.n.flights.Resting() {
+		return false
+	}
+	return c.n.flights.Advance()
 }
 
 // Watchful reports whether there are leases.

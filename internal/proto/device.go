@@ -9,6 +9,7 @@ import (
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
 	"gopgas/internal/nic"
+	"gopgas/regmgr"
 	"gopgas/transport"
 )
 
@@ -27,6 +28,8 @@ type device struct {
 	hoses   *hose.Set       // nil: the NIC has no limit, or cannot do without whole registrations
 	bares   atomic.Uint32   // memory attached so far that is not registered
 	exposed errand.Memories // what handlers may touch
+
+	holds [nic.Pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight
 }
 
 // opened is a device that has no methods. What an atomic.Pointer points at has its methods compiled by every package that hears of the Engine,

@@ -35,10 +35,9 @@ type Prediction struct{ Window, Age, Periods int }
 // direct is the part of a NIC's transfers that go from and to the user's memory without a copy.
 type direct struct {
 	reg   *regmgr.Manager
-	costs cost.Model              // what the policy was told; zero: nothing
-	least int                     // bytes from which transfers are large
-	sure  atomic.Uint32           // transfers that went direct for sure
-	holds [nic.Pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight
+	costs cost.Model    // what the policy was told; zero: nothing
+	least int           // bytes from which transfers are large
+	sure  atomic.Uint32 // transfers that went direct for sure
 }
 
 // prepareDirect makes the cache of registrations.
@@ -98,7 +97,7 @@ func (n *device) costs(r Registration) (cost.Model, error) {
 func (n *device) putUser(r *Remote, off int, src mem.Range) error {
 	if n.isPlain(leastPut, r, src.Bytes) {
 		n.small.habits.Other()
-		return n.putInline(nic.OpPut, r, off, src, false)
+		return n.putInline(nic.OpPut, r, off, src)
 	}
 	return n.putChosen(r, off, src)
 }
@@ -308,7 +307,11 @@ func (e *Engine) putNB(r *Remote, off int, src mem.Range) (Handle, error) {
 	n := e.nic()
 	if n.isPlain(leastPut, r, src.Bytes) {
 		n.small.habits.Other()
-		return Handle{}, n.putInline(nic.OpPut, r, off, src, true)
+		laid, err := n.layInline(nic.OpPut, r, off, src)
+		if err != nil {
+			return Handle{}, err
+		}
+		return Handle{}, n.SendLater(nic.OpPut, laid)
 	}
 	h, begun, err := n.startUser(journey{name: nic.OpPut, kind: transport.OpWrite, r: r, off: off, path: PathDirect}, src)
 	if begun || err != nil {

@@ -22,7 +22,7 @@ func (n *device) single(t *journey, at int, part mem.Range) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	hold := &n.direct.holds[id] // P2: the poller's once the operation is posted, or Abandon's
+	hold := &n.holds[id] // P2: the poller's from Lend on, or Abandon's
 	if err := n.direct.reg.Acquire(hold, regmgr.Request{Mem: part, Access: t.rights()}); err != nil {
 		n.Abandon(id)
 		n.PartDone(h, nil)
@@ -31,6 +31,7 @@ func (n *device) single(t *journey, at int, part mem.Range) (Handle, error) {
 		}
 		return Handle{}, err
 	}
+	n.Lend(id)
 	n.e.counts.add(t.path, t.r.Rank, part.Bytes)
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(t.off+at), RKey: t.r.rkey}
 	// It is registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
@@ -40,6 +41,12 @@ func (n *device) single(t *journey, at int, part mem.Range) (Handle, error) {
 		return h, err
 	}
 	return h, nil
+}
+
+// lend makes a hold that of piece id: the poller's from here on, or Abandon's.
+func (n *device) lend(id int32, hold regmgr.Hold) {
+	n.holds[id] = hold
+	n.Lend(id)
 }
 
 // isSingle reports whether a transfer of so many bytes is for single.
@@ -108,7 +115,7 @@ func (n *device) postHeld(t journey, h Handle, id int32, hold regmgr.Hold, part 
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(off), RKey: key}
 	op.SGE[0] = transport.SGE{Mem: part, LKey: hold.LKey()}
 	n.Join(h, id)
-	n.direct.holds[id] = hold // the poller's from here on, or Abandon's
+	n.lend(id, hold)
 	err := n.Post(t.name, id, op)
 	if err != nil {
 		n.PartDone(h, nil)

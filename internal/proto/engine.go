@@ -204,13 +204,25 @@ type Remote struct {
 // Put copies src to byte off of the member's memory. The caller has checked the bounds. src may be reused on
 // return; the bytes are visible at the target after a Flush.
 func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
-	switch {
+	switch n := e.nic(); {
 	case e.record != nil:
-	case r.Mapped.Bytes == 0:
-		return e.nic().putUser(r, off, src)
-	default:
+		return e.putRecorded(r, off, src)
+	case r.Mapped.Bytes != 0:
 		return e.put(r, off, src)
+	case n.isPlain(leastPut, r, src.Bytes):
+		n.small.habits.Other()
+		laid, err := n.layInline(nic.OpPut, r, off, src)
+		if err != nil {
+			return err
+		}
+		return n.Send(nic.OpPut, laid)
+	default:
+		return n.putChosen(r, off, src)
 	}
+}
+
+// putRecorded is Put that is taken down.
+func (e *Engine) putRecorded(r *Remote, off int, src mem.Range) error {
 	event, mark := e.record.begin(trace.Put, r, off, src)
 	err := e.put(r, off, src)
 	e.record.end(&event, mark)
@@ -229,13 +241,21 @@ func (e *Engine) put(r *Remote, off int, src mem.Range) error {
 
 // Get copies from byte off of the member's memory to dst and returns when it is there.
 func (e *Engine) Get(r *Remote, off int, dst mem.Range) error {
-	switch {
+	switch n := e.nic(); {
 	case e.record != nil:
-	case r.Mapped.Bytes == 0:
-		return e.nic().getUser(r, off, dst)
-	default:
+		return e.getRecorded(r, off, dst)
+	case r.Mapped.Bytes != 0:
 		return e.get(r, off, dst)
+	case n.isPlain(leastGet, r, dst.Bytes):
+		n.small.habits.Other()
+		return n.get(r, off, dst)
+	default:
+		return n.getChosen(r, off, dst)
 	}
+}
+
+// getRecorded is Get that is taken down.
+func (e *Engine) getRecorded(r *Remote, off int, dst mem.Range) error {
 	event, mark := e.record.begin(trace.Get, r, off, dst)
 	err := e.get(r, off, dst)
 	e.record.end(&event, mark)
@@ -319,11 +339,17 @@ func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	}
 	switch {
 	case e.record != nil:
+		return e.flushRecorded(ctx, r)
 	case n.isNoted(r.Rank):
 		return n.flushNoted(ctx, r.Rank)
 	default:
 		return n.Flush(ctx, r.Rank)
 	}
+}
+
+// flushRecorded is FlushContext that is taken down.
+func (e *Engine) flushRecorded(ctx context.Context, r *Remote) error {
+	n := e.nic()
 	v := e.record.visit(timeline.Transfer, "flush", r.Rank)
 	err := n.flush(ctx, r.Rank)
 	e.record.over(&v, 0)

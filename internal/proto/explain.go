@@ -65,6 +65,7 @@ func (e *Engine) SmallCosts(get bool) eager.Costs {
 func (e *Engine) Force(p selector.Protocol) {
 	if n := e.nic(); n != nil {
 		n.forced.Store(uint32(p))
+		n.preparePlain()
 	}
 }
 

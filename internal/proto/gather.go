@@ -118,12 +118,13 @@ func (n *device) holdPayload(op string, r *Remote, src mem.Range, all *regmgr.Ho
 // an error the piece is free again.
 func (n *device) askHeld(op string, rank int, id int32, kind errand.Kind, args errand.Args, part mem.Range, all *regmgr.Hold, last bool) error {
 	own := mem.Hidden(part) // it is registered, so it is on no stack
-	hold := &n.direct.holds[id]
+	hold := &n.holds[id]
 	if last {
 		*hold, *all = *all, regmgr.Hold{}
 	} else if err := n.direct.reg.Acquire(hold, regmgr.Request{Mem: own, Of: all}); err != nil {
 		n.Abandon(id)
 		return transport.NewOpError(op, rank, err)
 	}
+	n.Lend(id)
 	return n.AskLent(op, id, uint8(kind), args, transport.SGE{Mem: own, LKey: hold.LKey()})
 }

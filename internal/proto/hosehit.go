@@ -10,111 +10,113 @@ import (
 // An operation on one bucket that is held takes what it needs under one lock: it costs what it does on memory that is
 // registered as a whole, and the look-up. Whatever else it would have to do or to wait for, the longer way does.
 
-// aimLocked takes a firehose on the bucket that bytes at off of r lie in, if it is held, for the piece that is taken next. With transfer
-// there must be one of these for it, too.
-func (n *device) aimLocked(r *Remote, off, bytes int, transfer bool) (next int32, key uint64, ok bool) {
-	next, ok = n.NextLocked(transfer)
-	if !ok || r.Rank == n.e.Rank {
-		return 0, 0, false
-	}
-	key, ok = n.hoses.TryLocked(next, r.hosed, r.raddr+uint64(off), bytes)
-	return next, key, ok
-}
-
-// hitLocked follows aimLocked, and the taking of the piece: where that was not to be had for want of a slot the firehose is let go of.
-func (n *device) hitLocked(next int32, taken bool, r *Remote, read bool) bool {
-	if !taken {
-		n.hoses.ReleaseLocked(next)
-		return false
-	}
-	n.Tie(next)
-	n.hoses.NoteLocked(next, r.hosed, read)
-	return true
-}
-
-// hold gets a firehose for piece id where that takes no wait.
-func (n *device) hold(id int32, r *Remote, off, bytes int, read bool) (key uint64, ok bool) {
-	n.Lock()
-	defer n.Unlock()
-	addr := r.raddr + uint64(off)
-	if key, ok = n.hoses.TryLocked(id, r.hosed, addr, bytes); ok {
+// aimLocked has piece id hold a firehose on the bucket that bytes at off of r lie in, if that is held.
+func (n *device) aimLocked(id int32, r *Remote, off, bytes int, read bool) (key uint64, ok bool) {
+	if key, ok = n.hoses.TryLocked(id, r.hosed, r.raddr+uint64(off), bytes); ok {
 		n.Tie(id)
 		n.hoses.NoteLocked(id, r.hosed, read)
 	}
 	return key, ok
 }
 
-// hosedPutHit is hosedPut where one operation on a bucket that is held will do. What goes inline and may stay here, since the caller will
-// flush or wait, is left to the next post. hit is false where nothing has begun.
-func (n *device) hosedPutHit(op string, r *Remote, off int, src mem.Range, later bool) (hit bool, err error) {
-	if src.Bytes > n.Slot || src.Bytes == 0 || n.reach(op, r, off, src.Bytes) != nil {
-		return false, nil
+// hold gets a firehose for piece id where that takes no wait.
+func (n *device) hold(id int32, r *Remote, off, bytes int, read bool) (key uint64, ok bool) {
+	n.Lock()
+	defer n.Unlock()
+	if key, ok = n.hoses.TryLocked(id, r.hosed, r.raddr+uint64(off), bytes); ok {
+		n.Tie(id)
+		n.hoses.NoteLocked(id, r.hosed, read)
 	}
-	path, flags := PathBounce, uint8(0)
-	if src.Bytes <= n.Inline {
-		path, flags = PathInline, transport.FlagInline
+	return key, ok
+}
+
+// hit is an operation on one bucket that is held, between memory of this rank's and the target's.
+type hit struct {
+	op    string
+	path  Path
+	kind  transport.Kind
+	flags uint8
+	slot  bool // its piece has one
+}
+
+// layHit takes a piece, and a firehose for it, and lays the operation. ok is false where nothing has begun.
+func (n *device) layHit(h hit, r *Remote, off, bytes int) (laid *nic.Laid, ok bool, err error) {
+	if bytes > n.Slot || bytes == 0 || r.Rank == n.e.Rank || n.reach(h.op, r, off, bytes) != nil {
+		return nil, false, nil
 	}
 	n.Lock()
-	id, key, ok := n.aimLocked(r, off, src.Bytes, false)
+	id, ok := n.TryAcquireLocked(r.Rank, h.slot)
 	if ok {
-		_, ok = n.TryAcquireLocked(r.Rank, path == PathBounce)
-		ok = n.hitLocked(id, ok, r, false)
-	}
-	if ok {
-		n.e.counts.addLocked(path, r.Rank, src.Bytes)
+		var key uint64
+		if key, ok = n.hoses.TryLocked(id, r.hosed, r.raddr+uint64(off), bytes); ok {
+			n.Tie(id)
+			n.hoses.NoteLocked(id, r.hosed, h.kind == transport.OpRead) // from here: who foresees the next use counts the frames to the transfer
+			n.e.counts.addLocked(h.path, r.Rank, bytes)
+			n.Lay(id, h.kind, h.flags, bytes, r.raddr+uint64(off), key)
+			laid = n.EnterLocked(id)
+		} else {
+			n.AbandonLocked(id)
+		}
 	}
 	n.Unlock()
-	if !ok {
-		return false, nil
+	if ok && laid == nil {
+		laid, err = n.Enter(h.op, id)
 	}
-	_, buf := n.Lay(id, transport.OpWrite, flags, src.Bytes, r.raddr+uint64(off), key)
-	mem.Copy(buf.Data(), src.Data())
+	return laid, ok, err
+}
+
+// hosedPutHit is hosedPut where one operation on a bucket that is held will do. What goes inline and may stay here, since the caller will
+// flush or wait, is left to the next post. hits is false where nothing has begun.
+func (n *device) hosedPutHit(op string, r *Remote, off int, src mem.Range, later bool) (hits bool, err error) {
+	h := hit{op: op, path: PathBounce, kind: transport.OpWrite, slot: true}
+	if src.Bytes <= n.Inline {
+		h.path, h.flags, h.slot = PathInline, transport.FlagInline, false
+	}
+	laid, hits, err := n.layHit(h, r, off, src.Bytes)
+	if laid == nil {
+		return hits, err
+	}
+	mem.Copy(laid[0].SGE[0].Mem.Data(), src.Data())
 	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
-	if later && path == PathInline {
-		return true, n.PostLaidLater(op, id)
+	if later && h.path == PathInline {
+		return true, n.SendLater(op, laid)
 	}
-	return true, n.PostLaid(op, id)
+	return true, n.Send(op, laid)
 }
 
 // hosedGetHit is hosedPutHit's inverse.
-func (n *device) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hit bool, err error) {
-	if dst.Bytes > n.Slot || dst.Bytes == 0 || n.reach(op, r, off, dst.Bytes) != nil {
-		return false, nil
+func (n *device) hosedGetHit(op string, r *Remote, off int, dst mem.Range) (hits bool, err error) {
+	h := hit{op: op, path: PathBounce, kind: transport.OpRead, slot: dst.Bytes > nic.ScratchBytes}
+	laid, hits, err := n.layHit(h, r, off, dst.Bytes)
+	if laid == nil {
+		return hits, err
 	}
-	n.Lock()
-	id, key, ok := n.aimLocked(r, off, dst.Bytes, false)
-	if ok {
-		_, ok = n.TryAcquireLocked(r.Rank, dst.Bytes > nic.ScratchBytes)
-		ok = n.hitLocked(id, ok, r, true)
+	if err = n.Carry(op, laid, dst); err == nil {
+		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 	}
-	if ok {
-		n.e.counts.addLocked(PathBounce, r.Rank, dst.Bytes)
-	}
-	n.Unlock()
-	if !ok {
-		return false, nil
-	}
-	_, buf := n.Lay(id, transport.OpRead, 0, dst.Bytes, r.raddr+uint64(off), key)
-	return true, n.fill(op, id, dst, buf)
+	return true, err
 }
 
 // hosedStartHit is hosedStart where one operation on a bucket that is held will do. all is its operation's then; if hit is
 // false nothing has begun.
 func (n *device) hosedStartHit(t journey, off int, user mem.Range, all *regmgr.Hold) (h Handle, hit bool, err error) {
-	if user.Bytes > n.Caps.MaxMessage {
+	if user.Bytes > n.Caps.MaxMessage || t.r.Rank == n.e.Rank {
 		return h, false, nil
 	}
 	n.Lock()
-	id, key, ok := n.aimLocked(t.r, off, user.Bytes, true)
+	h, id, ok := n.TryBeginOneLocked(t.name, t.r.Rank, false)
+	var key uint64
 	if ok {
-		h, _, ok = n.TryBeginOneLocked(t.name, t.r.Rank, false)
-		ok = n.hitLocked(id, ok, t.r, t.kind == transport.OpRead)
+		if key, ok = n.aimLocked(id, t.r, off, user.Bytes, t.kind == transport.OpRead); !ok {
+			n.AbandonLocked(id)
+			n.PartDoneLocked(h, nil)
+		}
 	}
 	n.Unlock()
 	if !ok {
 		return Handle{}, false, nil
 	}
-	n.direct.holds[id] = *all // the poller's from here on, or Abandon's
+	n.lend(id, *all)
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(off), RKey: key}
 	op.SGE[0] = transport.SGE{Mem: mem.Hidden(user), LKey: all.LKey()}
 	n.e.counts.add(t.path, t.r.Rank, user.Bytes)

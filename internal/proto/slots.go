@@ -14,7 +14,7 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 		return n.hosedPut(op, r, off, src)
 	}
 	if 0 < src.Bytes && src.Bytes <= n.Inline {
-		return n.putInline(op, r, off, src, false)
+		return n.putInline(op, r, off, src)
 	}
 	if err := n.reach(op, r, off, src.Bytes); err != nil {
 		return err
@@ -66,35 +66,41 @@ func (n *device) take(op string, p Path, r *Remote, bytes int, slot bool) (int32
 }
 
 // takeLaid takes a piece for an operation between so many bytes of its buffer and byte off of the member's memory, and lays it, where TryLay has not.
-func (n *device) takeLaid(name string, p Path, r *Remote, kind transport.Kind, flags uint8, off, bytes int) (op *transport.Op, id int32, err error) {
-	id, err = n.take(name, p, r, bytes, bytes > nic.ScratchBytes)
+func (n *device) takeLaid(name string, p Path, r *Remote, kind transport.Kind, flags uint8, off, bytes int) (*nic.Laid, error) {
+	id, err := n.take(name, p, r, bytes, bytes > nic.ScratchBytes)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	op, _ = n.Lay(id, kind, flags, bytes, r.raddr+uint64(off), r.rkey)
-	return op, id, nil
+	n.Lay(id, kind, flags, bytes, r.raddr+uint64(off), r.rkey)
+	return n.Enter(name, id)
 }
 
-// putInline is put for what goes inline; it may be held back if the caller will flush or wait.
-func (n *device) putInline(op string, r *Remote, off int, src mem.Range, later bool) error {
+// putInline is put for what goes inline.
+func (n *device) putInline(op string, r *Remote, off int, src mem.Range) error {
+	laid, err := n.layInline(op, r, off, src)
+	if err != nil {
+		return err
+	}
+	return n.Send(op, laid)
+}
+
+// layInline lays the operation that puts src inline.
+func (n *device) layInline(op string, r *Remote, off int, src mem.Range) (*nic.Laid, error) {
 	if !n.reaches(r, off, src.Bytes) {
 		if err := n.unreachable(op, r, off, src.Bytes); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	at, id, ok := n.TryLay(n.e.counts.tally(PathInline, r), r.Rank, transport.OpWrite, transport.FlagInline, src.Bytes, r.raddr+uint64(off), r.rkey)
-	if !ok {
+	at := n.TryLay(n.e.counts.tally(PathInline, r), r.Rank, transport.OpWrite, transport.FlagInline, src.Bytes, r.raddr+uint64(off), r.rkey)
+	if at == nil {
 		var err error
-		if at, id, err = n.takeLaid(op, PathInline, r, transport.OpWrite, transport.FlagInline, off, src.Bytes); err != nil {
-			return err
+		if at, err = n.takeLaid(op, PathInline, r, transport.OpWrite, transport.FlagInline, off, src.Bytes); err != nil {
+			return nil, err
 		}
 	}
-	mem.CopyRange(at.SGE[0].Mem, src)
+	mem.CopyRange(mem.Range{Base: at[0].SGE[0].Mem.Base, Bytes: src.Bytes}, src)
 	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
-	if later {
-		return n.PostLaidLater(op, id)
-	}
-	return n.PostLaid(op, id)
+	return at, nil
 }
 
 // putLater is put for a caller who will flush or wait: a small put may be held back. src may be reused on return.
@@ -107,7 +113,11 @@ func (n *device) putLater(op string, r *Remote, off int, src mem.Range) error {
 	if src.Bytes > n.Inline || r.hosed != nil {
 		return n.put(op, r, off, src)
 	}
-	return n.putInline(op, r, off, src, true)
+	laid, err := n.layInline(op, r, off, src)
+	if err != nil {
+		return err
+	}
+	return n.SendLater(op, laid)
 }
 
 // store64 sends one word.
@@ -122,15 +132,16 @@ const window = 8
 // get reads dst.Bytes; dst is written by the caller's goroutine only and not kept.
 func (n *device) get(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
-	err := n.destination(name, r.Rank, dst)
-	if err != nil {
-		return err
+	if mem.OriginOf(dst) == mem.Foreign {
+		if err := n.destination(name, r.Rank, dst); err != nil {
+			return err
+		}
 	}
 	if r.hosed != nil {
 		return n.hosedGet(name, r, off, dst)
 	}
 	if !n.reaches(r, off, dst.Bytes) {
-		if err = n.unreachable(name, r, off, dst.Bytes); err != nil {
+		if err := n.unreachable(name, r, off, dst.Bytes); err != nil {
 			return err
 		}
 	}
@@ -143,28 +154,17 @@ func (n *device) get(r *Remote, off int, dst mem.Range) error {
 // getSlot is get for what one slot holds. The caller has looked where it comes from and goes.
 func (n *device) getSlot(r *Remote, off int, dst mem.Range) error {
 	const name = "get"
-	at, id, ok := n.TryLay(n.e.counts.tally(PathBounce, r), r.Rank, transport.OpRead, 0, dst.Bytes, r.raddr+uint64(off), r.rkey)
-	if !ok {
+	op := n.TryLay(n.e.counts.tally(PathBounce, r), r.Rank, transport.OpRead, 0, dst.Bytes, r.raddr+uint64(off), r.rkey)
+	if op == nil {
 		var err error
-		if at, id, err = n.takeLaid(name, PathBounce, r, transport.OpRead, 0, off, dst.Bytes); err != nil {
+		if op, err = n.takeLaid(name, PathBounce, r, transport.OpRead, 0, off, dst.Bytes); err != nil {
 			return err
 		}
 	}
-	return n.fill(name, id, dst, at.SGE[0].Mem)
-}
-
-// fill posts what piece id has to read, waits for it, and copies it from the piece's buffer.
-func (n *device) fill(name string, id int32, dst, buf mem.Range) error {
-	n.Awaited(id)
-	if err := n.PostLaid(name, id); err != nil {
-		return err
-	}
-	err := n.Await(name, id)
+	err := n.Carry(name, op, dst)
 	if err == nil {
-		mem.CopyRange(dst, buf)
 		n.e.Sched.ChargeCopy(dst.Bytes, dst.Bytes)
 	}
-	n.Give(id)
 	return err
 }
 
@@ -268,22 +268,17 @@ func (n *device) load64(r *Remote, off int) (uint64, error) {
 
 // word carries out an operation on one word and returns the 8 bytes that it brings.
 func (n *device) word(name string, kind transport.Kind, r *Remote, off int, a, b uint64) (uint64, error) {
-	op, id, ok := n.TryLay(n.e.counts.tally(PathNICAtomic, r), r.Rank, kind, 0, 8, r.raddr+uint64(off), r.rkey)
-	if !ok {
+	op := n.TryLay(n.e.counts.tally(PathNICAtomic, r), r.Rank, kind, 0, 8, r.raddr+uint64(off), r.rkey)
+	if op == nil {
 		var err error
-		if op, id, err = n.takeLaid(name, PathNICAtomic, r, kind, 0, off, 8); err != nil {
+		if op, err = n.takeLaid(name, PathNICAtomic, r, kind, 0, off, 8); err != nil {
 			return 0, err
 		}
 	}
-	op.Arg0, op.Arg1 = a, b
-	n.Awaited(id)
-	if err := n.PostLaid(name, id); err != nil {
-		return 0, err
-	}
-	err := n.Await(name, id)
-	old := op.SGE[0].Mem.Word64(0).Load()
-	n.Give(id)
-	return old, err
+	op[0].Arg0, op[0].Arg1 = a, b
+	var old [1]uint64
+	err := n.Carry(name, op, mem.Of(old[:]))
+	return old[0], err
 }
 
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.

@@ -24,7 +24,7 @@ type Eager struct {
 type small struct {
 	how    Eager
 	least  [3]atomic.Int64 // bytes from which puts, gets, and the payloads of messages are asked about
-	plain  [2]int          // bytes up to which puts go inline and gets through scratch memory, whatever is asked or known
+	plain  [2]atomic.Int64 // bytes up to which puts go inline and gets through scratch memory, whatever is asked or known
 	asked  atomic.Int64    // bytes, before the costs were measured
 	habits prices.Habits
 }
@@ -83,14 +83,22 @@ func (n *device) prepareSmall(how Eager) {
 	for i := range s.least {
 		s.least[i].Store(least)
 	}
-	if how.Mode != eager.OnlyBypass {
-		s.plain = [2]int{leastPut: min(n.Inline, n.direct.least-1), leastGet: min(leastAsked, nic.ScratchBytes, n.Slot, n.direct.least) - 1}
+	n.preparePlain()
+}
+
+// preparePlain decides what is plain, which depends on what is forced.
+func (n *device) preparePlain() {
+	put, get := min(n.Inline, n.direct.least-1), min(leastAsked, nic.ScratchBytes, n.Slot, n.direct.least)-1
+	if n.small.how.Mode == eager.OnlyBypass || selector.Protocol(n.forced.Load()) != selector.None {
+		put, get = 0, 0
 	}
+	n.small.plain[leastPut].Store(int64(put))
+	n.small.plain[leastGet].Store(int64(get))
 }
 
 // isPlain reports whether nothing has to be chosen for a put or get of so many bytes, as which says.
 func (n *device) isPlain(which int, r *Remote, bytes int) bool {
-	return uint(bytes-1) < uint(n.small.plain[which]) && r.hosed == nil && selector.Protocol(n.forced.Load()) == selector.None
+	return uint64(bytes-1) < uint64(n.small.plain[which].Load()) && r.hosed == nil
 }
 
 // Places of least and plain.

@@ -100,12 +100,15 @@ func (s *Sched) DropBell() { s.bell.Store(&s.own) }
 func (s *Sched) Ring() {
 	if s.sim != nil {
 		s.sim.ring()
-		return
-	}
-	if b := s.bell.Load(); b.sleepers.Load() != 0 {
-		b.Ring()
+	} else if s.Heard() {
+		s.bell.Load().ring()
 	}
 }
+
+// Heard reports whether Ring may wake anybody, for whom a call in vain is too much.
+//
+//gcassert:inline
+func (s *Sched) Heard() bool { return s.sim != nil || s.bell.Load().sleepers.Load() != 0 }
 
 // Go runs f beside the caller.
 func (s *Sched) Go(f func()) {
