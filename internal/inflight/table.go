@@ -102,13 +102,14 @@ func (p *Piece) Into(dst mem.Range) {
 // Op is the place of the piece's operation: see Table.Op.
 func (p *Piece) Op() *[1]transport.Op { return &p.op }
 
-// Plain reports whether nobody but who waits for it is to learn that the piece has ended well, and what it brings stays in its buffer.
-func (p *Piece) Plain() bool { return !p.Has(Lent | Tied | Piped | Adds | brings) }
+// Plain reports whether nobody but who waits for it, or has lent it something, is to learn that the piece has ended well, and what it brings stays
+// in its buffer.
+func (p *Piece) Plain() bool { return !p.Has(Tied | Piped | Adds | brings) }
 
-// Bare reports whether a piece is Plain, nobody waits for it, and it has no slot either.
+// Bare reports whether a piece is Plain, nobody waits for it, and it has nothing lent and no slot either.
 func (p *Piece) Bare() bool { return p.marks == 0 }
 
-// Sought reports whether a piece is Plain and Awaited.
+// Sought reports whether a piece is Plain and Awaited, and has nothing lent.
 func (p *Piece) Sought() bool { return p.marks&^slotted == Awaited }
 
 // Over reports whether a piece that is Awaited has ended.

@@ -107,6 +107,7 @@ func (p *place) leave() { p.taken.Store(0) }
 // finishPlain is settle of a piece that is Plain, and has ended well.
 func (n *NIC) finishPlain(p *inflight.Piece, id int32) {
 	e := n.ends[p.Rank]
+	n.landed(id)
 	n.mu.Lock()
 	if _, tell, _ := n.table.Settle(id, nil); tell { // another part of its transfer has failed
 		e.bad.Store(true)

@@ -46,6 +46,12 @@ func (n *NIC) PostLaid(name string, id int32) error {
 // Enter has the operation of piece id, which Lay has written, enter its endpoint, which it waits for, and completes it. On an error the piece
 // has been freed.
 func (n *NIC) Enter(name string, id int32) (*Laid, error) {
+	n.mu.Lock()
+	op := n.EnterLocked(id)
+	n.mu.Unlock()
+	if op != nil {
+		return op, nil
+	}
 	p := n.table.Piece(id)
 	e, seq, err := n.enter(name, p.Rank)
 	if err != nil {
@@ -107,6 +113,27 @@ func (n *NIC) TryLay(tally *Tally, rank int, kind transport.Kind, flags uint8, b
 	}
 	n.mu.Unlock()
 	return op
+}
+
+// AcquireLaid is Acquire, Lay and Enter, in one passage through the lock if none of them has to wait. On an error it holds nothing.
+func (n *NIC) AcquireLaid(name string, rank int, slot bool, kind transport.Kind, flags uint8, bytes int, raddr, rkey uint64) (op *Laid, err error) {
+	n.mu.Lock()
+	id, ok := n.TryAcquireLocked(rank, slot)
+	if ok {
+		n.Lay(id, kind, flags, bytes, raddr, rkey)
+		op = n.EnterLocked(id)
+	}
+	n.mu.Unlock()
+	if op != nil {
+		return op, nil
+	}
+	if !ok {
+		if id, err = n.Acquire(name, rank, slot); err != nil {
+			return nil, err
+		}
+		n.Lay(id, kind, flags, bytes, raddr, rkey)
+	}
+	return n.Enter(name, id)
 }
 
 // Send posts an operation that TryLay has laid. On an error its piece has been freed.

@@ -23,18 +23,17 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 	whole := src.Bytes
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, n.Slot))
-		id, err := n.Acquire(op, r.Rank, part.Bytes > n.Inline)
+		slot, flags := part.Bytes > n.Inline, uint8(0)
+		if !slot {
+			flags = transport.FlagInline
+		}
+		laid, err := n.AcquireLaid(op, r.Rank, slot, transport.OpWrite, flags, part.Bytes, r.raddr+uint64(off), r.rkey)
 		if err != nil {
 			return err
 		}
-		flags := uint8(0)
-		if part.Bytes <= n.Inline {
-			flags = transport.FlagInline
-		}
-		_, buf := n.Lay(id, transport.OpWrite, flags, part.Bytes, r.raddr+uint64(off), r.rkey)
-		mem.Copy(buf.Data(), part.Data())
+		mem.Copy(laid[0].SGE[0].Mem.Data(), part.Data())
 		n.e.Sched.ChargeCopy(part.Bytes, whole)
-		if err := n.PostLaid(op, id); err != nil {
+		if err := n.Send(op, laid); err != nil {
 			return err
 		}
 		src = src.Slice(part.Bytes, src.Bytes-part.Bytes)
