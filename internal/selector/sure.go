@@ -16,9 +16,9 @@ const (
 )
 
 // Surely returns for which sizes transfers like q go direct, if their memory is registered at both ends, whatever is estimated: all of those that
-// somebody waits for to their end, since any other protocol moves the same bytes over the same wire and copies them besides. For a put that nobody waits
-// for any other protocol must be estimated to take far longer, its part of the flush included, by more than estimates are wrong; that takes some tens of
-// microseconds.
+// somebody waits for to their end, since any other protocol moves the same bytes over the same wire and copies them besides. A put that nobody waits for
+// must be estimated to return no later than by any other, and any other to take far longer with its part of the flush, by more than estimates are wrong:
+// what returns early has its wire beside that of those behind it, which is learned and not estimated. That takes some tens of microseconds.
 func (s *Selector) Surely(q Query) (sizes Sure) {
 	if q.Get || q.Waited {
 		return ^Sure(1<<sureLeast - 1)
@@ -27,9 +27,9 @@ func (s *Selector) Surely(q Query) (sizes Sure) {
 	below := false
 	for c := sureLeast; c <= sureMost; c++ {
 		q.Bytes = 1 << c
-		direct, rest := s.Lasting(Direct, q), true
+		direct, lasting, rest := s.Cost(Direct, q), s.Lasting(Direct, q), true
 		for p := Inline; p < Protocols; p++ {
-			rest = rest && (p == Direct || s.Lasting(p, q) >= sureMore*direct)
+			rest = rest && (p == Direct || s.Cost(p, q) >= direct && s.Lasting(p, q) >= sureMore*lasting)
 		}
 		if below && rest {
 			sizes |= 1 << (c - 1)

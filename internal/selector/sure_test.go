@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSure: it is sure of all that somebody waits for; of puts that nobody waits for where no other way comes near, with their part of the flush, by the
-// costs at any size up to the next power of two; of none that is still to be registered.
+// TestSure: it is sure of all that somebody waits for; of puts that nobody waits for where by no other way they return earlier, nor come near with their
+// part of the flush, by the costs at any size up to the next power of two; of none that is still to be registered.
 func TestSure(t *testing.T) {
 	s := slowCopies().Selector(0)
 	for n := 1 << sureLeast; n < 1<<40; n += n / 3 {
@@ -23,6 +23,7 @@ func TestSure(t *testing.T) {
 		seen++
 		for p := Inline; p < Protocols; p++ {
 			if p != Direct {
+				require.Greater(t, s.Cost(p, q), 0.9*s.Cost(Direct, q), "%+v by %v", q, p)
 				require.Greater(t, s.Lasting(p, q), 0.9*sureMore*s.Lasting(Direct, q), "%+v by %v", q, p)
 			}
 		}
@@ -37,7 +38,12 @@ func TestSure(t *testing.T) {
 		require.False(t, Sure(1<<k).Has(2<<k))
 	}
 	require.False(t, Sure(1<<63-1).Has(0))
-	m := cluster()
+	m := cluster() // copies return earlier than the wire is done: what a run of them takes is seen, and not known beforehand
+	m.Model.Net = 1e9
+	m.Slotted.Put = 10 / m.Model.Net
+	require.Greater(t, m.Selector(0).Lasting(Bounce, Query{Bytes: 256 << 10, Covered: true}), 2*m.Selector(0).Lasting(Direct, Query{Bytes: 256 << 10, Covered: true}))
+	require.False(t, m.Selector(0).Surely(Query{}).Has(256<<10))
+	m = cluster()
 	m.Model.Copy = func(float64) float64 { return 1e15 } // copies are free, and go beside
 	require.Zero(t, m.Selector(0).Surely(Query{})&(1<<16-1), "nothing is sure where nothing differs")
 }
