@@ -57,7 +57,7 @@ perftest_lat() { # perftest_lat ROW TOOL ARGUMENT...: the mean of what is waited
 ucx() { # ucx ROW TEST WAY BYTES TIMES DEPTH
 	tool ucx_perftest -d rxe0:1 -x rc_verbs -t "$2" -D "$3" -s "$4" -n "$5" -w 5 -O "$6" | awk '/^Final/ && $9 > 0 { print 1e6 / $9 }' | result "$1" UCX
 }
-VERBS_TEST_PAIRED=$turns "$programs/verbs.run" -test.v -test.run='^TestPaired$' | grep --line-buffered '^|'
+VERBS_TEST_PAIRED=$turns "$programs/verbs.run" -test.v -test.run='^TestPaired$' | grep --line-buffered '^[|#]'
 longest=0
 for round in $(seq "$rounds"); do
 	began=$SECONDS
