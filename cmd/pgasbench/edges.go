@@ -50,7 +50,7 @@ func edgeRows(op string, compute time.Duration) ([]row, error) {
 		rows = append(rows, row{
 			name: "edge_" + op + "_" + e.name, unit: unitNanos, two: true, bytes: 1, // as measured
 			title: fmt.Sprintf("%s %s, round as many buckets as %s", op, sizeName(setPut), e.name),
-			api:   map[string]string{opPut: "Window.Put", opGet: "Window.Get"}[op] + ", Flush each",
+			api:   "Window." + blockOps[op] + ", Flush each",
 			measure: func(ctx context.Context, b *bench, r *row) (int, []float64, error) {
 				return measureEdge(ctx, b, r, op, e, compute)
 			},

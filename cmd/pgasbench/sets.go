@@ -25,7 +25,7 @@ func setRows(op string, span int, fine bool) ([]row, error) {
 		rows = append(rows, row{
 			name: "set_" + op + "_" + sizeName(set), unit: unitNanos, bytes: set, two: true,
 			title: fmt.Sprintf("%s %s, round a working set of %s", op, sizeName(setPut), sizeName(set)),
-			api:   map[string]string{opPut: "Window.Put", opGet: "Window.Get"}[op] + ", Flush each",
+			api:   "Window." + blockOps[op] + ", Flush each",
 			measure: func(ctx context.Context, b *bench, r *row) (int, []float64, error) {
 				return measureSet(ctx, b, r, op, set)
 			},

@@ -19,7 +19,7 @@ func (n *device) aimLocked(id int32, r *Remote, off, bytes int, read bool) (key 
 	return key, ok
 }
 
-// hold gets a firehose for piece id where that takes no wait.
+// hold is aimLocked for who does not hold Lock. It does not call that: who foresees the next use counts the frames to the transfer.
 func (n *device) hold(id int32, r *Remote, off, bytes int, read bool) (key uint64, ok bool) {
 	n.Lock()
 	defer n.Unlock()

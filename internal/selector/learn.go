@@ -141,8 +141,8 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		}
 	}
 	if q.Covered && (q.Get || q.Waited) { // the others copy besides: they may be seen to take less, and are not thought to
-		for i := range prices {
-			if i > 0 && prices[i].noted == 0 {
+		for i := 1; i < arms; i++ {
+			if prices[i].noted == 0 {
 				prices[i].seconds = max(prices[i].seconds, prices[0].seconds)
 			}
 		}
