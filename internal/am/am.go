@@ -290,6 +290,17 @@ func (a *AM) serve() error {
 	return first
 }
 
+// Quiet reports whether no message of this rank is under way, none waits to be sent, and no request waits to be served: what comes next is a
+// peer's. The poller asks.
+func (a *AM) Quiet() bool {
+	if len(a.freeRep) < a.nReply || len(a.held) > 0 { // who waits to be served, or to be sent, has no reply buffer, or has one
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.free) == len(a.slots)
+}
+
 // Spent gives the NIC the receive buffer again that a write with immediate of somebody else's has used up.
 func (a *AM) Spent(c *transport.Completion) error { return a.post(int(c.Cookie - a.base)) }
 

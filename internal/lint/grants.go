@@ -27,6 +27,7 @@ var grants = []grant{
 	{"clock", "internal/pmi:client.go", "a socket between launcher and rank: deadlines are wall-clock times"},
 	{"clock", "internal/sched", "it is the clock"},
 	{"clock", "transport/verbs/internal/side:auth.go transport/verbs:connect.go", "sockets beside the data path: deadlines are wall-clock times"},
+	{"clock", "transport/verbs:wait.go", "the limit of a sleep in the runtime's poller: deadlines are wall-clock times"},
 	{"clock", "transport/tcp:keep.go", "the deadline of a handshake, over a socket: deadlines are wall-clock times"},
 	{"clock", "transport/transporttest", "limits the time a provider under test may take"},
 

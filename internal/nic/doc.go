@@ -8,6 +8,7 @@
 //   - Handle: a transfer, for who waits for it.
 //   - Client: who has the NIC's operations carried out. What a method cannot return him he is told.
 //   - Poller: whoever has the one place at which completions are taken: a goroutine that waits, or else the one that attends.
+//   - To doze: to sleep, of who attends, for what peers send alone, since the NIC is used again and again by who polls.
 //   - Held back: an operation for which nobody waits yet, that goes with the next that is posted.
 //   - Mender: who makes a broken connection anew. It has the endpoint for itself meanwhile.
 //   - Flushed: what the NIC gives back undone since its connection broke. To flush: to wait until nothing is in flight to a rank.
@@ -52,6 +53,8 @@
 //   - N5: what is held back goes before anything that is posted after it.
 //   - N6: when a poller lets go, all that is waited for is something that the NIC will report, so everybody may sleep, unless the client
 //     is Watchful.
+//   - N8: who attends and dozes (doze.go) is wakened by what peers send, not by the ends of this rank's operations: whatever goes on only if he
+//     learns of such an end keeps him from it, or wakes him, but for what may be late by napDozing.
 //   - N7: no operation allocates that goes well, but for a wait that has to step.
 //
 // # Lock order

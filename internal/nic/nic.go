@@ -43,8 +43,11 @@ type NIC struct {
 	sched  *sched.Sched
 	peers  *peers.Table
 	client Client
-	rank   int
-	am     *am.AM // nil: there are no messages
+
+	solicited solicited // the Domain, if it is one, and time is real
+
+	rank int
+	am   *am.AM // nil: there are no messages
 
 	poll place // the poller's
 
@@ -55,6 +58,8 @@ type NIC struct {
 	breathed   atomic.Int64  // when who polls last gave his turn up, nanoseconds
 	slept      atomic.Uint64 // waits that went past their spinning
 	unattended atomic.Bool   // attend has ended
+	dozing     atomic.Bool   // attend sleeps for what peers send, or is about to
+	piped      atomic.Int32  // operations of pipes that the NIC has
 	closed     atomic.Bool   // this rank's NIC is closed or has failed: nothing completes any more
 	nap        sched.Event
 	ctx        context.Context // ends with the NIC's use
@@ -138,6 +143,9 @@ func New(c Config) (*NIC, error) {
 	n.Slot, n.Slots = min(SlotBytes, n.Caps.MaxMessage), c.Slots
 	if n.Slots == 0 {
 		n.Slots = slotsFor(n.Caps.MaxPinned, SlotBytes)
+	}
+	if d, ok := c.Domain.(solicited); ok && !c.Sched.Virtual() {
+		n.solicited = d
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	if err := n.afford(); err != nil {

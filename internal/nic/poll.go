@@ -187,6 +187,9 @@ func (n *NIC) settleLocked(id int32, err error) (inner uint64, piped bool) {
 	}
 	n.addedLocked(id)
 	inner, piped = p.Inner, p.Has(inflight.Piped)
+	if piped {
+		n.piped.Add(-1)
+	}
 	rank, tell, loose := n.table.Settle(id, err)
 	e := n.ends[rank]
 	if loose {
@@ -237,9 +240,11 @@ func (n *NIC) attend() {
 	defer n.unattended.Store(true)
 	seen, idle, long := n.waits.Load(), napWatchful, sched.NewNaps()
 	for n.ctx.Err() == nil {
-		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napLongest) {
+		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napDozing) {
 			seen = n.waits.Load()
-			n.rest(long, nap)
+			if nap < napLongest || !n.doze(nap) {
+				n.rest(long, min(nap, napLongest))
+			}
 		}
 		if n.client.Watchful() && !n.closed.Load() { // the NIC says nothing of what is waited for
 			if n.Progress() {

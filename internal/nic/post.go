@@ -230,12 +230,15 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 	p, ops := n.table.Piece(id), n.table.Op(id)
 	p.Inner, p.Seq = op.Cookie, seq
 	p.Mark(inflight.Piped)
+	n.piped.Add(1)
 	ops[0] = *op
 	ops[0].Cookie, ops[0].EP = uint64(id), e.now()
 	k, err := n.Domain.Post(ops)
 	if k == 1 {
+		n.rouse()
 		return true, nil
 	}
+	n.piped.Add(-1)
 	n.leave(e)
 	n.Abandon(id)
 	return false, err

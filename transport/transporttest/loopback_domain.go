@@ -200,6 +200,27 @@ func (d *domain) Wait(ctx context.Context) error {
 	}
 }
 
+// WaitSolicited is Wait for what peers have sent. It has no time of its own in a simulated world, where nobody calls it.
+func (d *domain) WaitSolicited(ctx context.Context, limit time.Duration) error {
+	for until := d.sched.Now() + limit; d.sched.Now() < until; {
+		seq := d.poll.Arm()
+		switch {
+		case d.stop.Load():
+			d.poll.Disarm()
+			return transport.ErrClosed
+		case d.woken.Swap(false), d.cq.recvs.Load() > 0:
+			d.poll.Disarm()
+			return nil
+		case ctx.Err() != nil:
+			d.poll.Disarm()
+			return context.Cause(ctx)
+		}
+		d.poll.Wait(seq, waitLimit)
+		d.poll.Disarm()
+	}
+	return nil
+}
+
 func (d *domain) Wake() {
 	d.woken.Store(true)
 	d.poll.Ring()

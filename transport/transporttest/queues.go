@@ -65,6 +65,7 @@ type completions struct {
 	first   int
 	entries int
 	count   atomic.Int32 // entries, to be looked at without the lock
+	recvs   atomic.Int32 // receives among them, likewise
 }
 
 // reserve makes room for n entries, so that push does not allocate.
@@ -91,6 +92,9 @@ func (q *completions) push(e entry) {
 	}
 	q.ring[(q.first+q.entries)&(len(q.ring)-1)] = e
 	q.entries++
+	if e.c.Kind == transport.OpRecv {
+		q.recvs.Add(1)
+	}
 	q.count.Store(int32(q.entries))
 	q.mu.Unlock()
 }
@@ -112,6 +116,7 @@ func (q *completions) pop(out []transport.Completion) (n, recvs int) {
 			n++
 			if e.c.Kind == transport.OpRecv {
 				recvs++
+				q.recvs.Add(-1)
 			}
 		}
 		if e.e != nil {

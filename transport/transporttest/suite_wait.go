@@ -18,6 +18,7 @@ var waitChecks = []check{
 	{"Wait/Wake before and during", testWake},
 	{"Wait/context ends", testWaitContext},
 	{"Wait/Close", testWaitClose},
+	{"Wait/solicited", testWaitSolicited},
 	{"Wait/nothing is missed", testWaitPingPong},
 }
 
@@ -132,6 +133,62 @@ func testWaitClose(t *testing.T, s *suite) {
 	require.NoError(t, a.d.Close())
 	r.gone[0] = true
 	require.ErrorIs(t, a.soon(c, "although the domain is closed"), transport.ErrClosed)
+}
+
+// solicited is a domain that can sleep for what peers send alone.
+type solicited interface {
+	WaitSolicited(ctx context.Context, limit time.Duration) error
+}
+
+// testWaitSolicited holds a domain that can sleep for what peers send alone to it: a message and a write with immediate end the sleep, and so do
+// Wake, before and during, the limit, a context that ends, and Close; the end of an operation of the rank's own does not.
+func testWaitSolicited(t *testing.T, s *suite) {
+	need(t, s.caps.Sends, "sends")
+	r := s.rig(t, 2, 4096)
+	a, b := r.nodes[0], r.nodes[1]
+	d, ok := b.d.(solicited)
+	need(t, ok, "solicited events")
+	wait := func(ctx context.Context, limit time.Duration) chan error {
+		c := beside(func() error { return d.WaitSolicited(ctx, limit) })
+		time.Sleep(10 * time.Millisecond)
+		return c
+	}
+	a.ep(1)
+	for k, kind := range []transport.Kind{transport.OpSend, transport.OpWriteImm} {
+		b.postRecv(uint64(k), 0, 8)
+		c := wait(t.Context(), time.Hour)
+		a.must(a.op(kind, 1, 0, 64, 8))
+		require.NoError(t, b.soon(c, "although a peer has sent something"))
+		require.NoError(t, b.soon(beside(func() error { return d.WaitSolicited(t.Context(), time.Hour) }), "as long as it has not been polled"))
+		b.recv()
+	}
+
+	b.d.Wake()
+	require.NoError(t, b.soon(wait(t.Context(), time.Hour), "after Wake"))
+	c := wait(t.Context(), time.Hour)
+	b.d.Wake()
+	require.NoError(t, b.soon(c, "woken while it waits"))
+
+	const limit = 200 * time.Millisecond
+	slept := func() time.Duration { // beside a write of its own
+		began := time.Now()
+		c := wait(t.Context(), limit)
+		b.must(b.op(transport.OpWrite, 0, 0, 64, 8))
+		require.NoError(t, b.soon(c, "beyond its limit"))
+		return time.Since(began)
+	}
+	if slept() < limit/2 { // the device was asked for the end of any operation before, which ended that sleep
+		require.Greater(t, slept(), limit/2, "an operation of its own has ended it")
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	c = wait(ctx, time.Hour)
+	cancel()
+	require.ErrorIs(t, b.soon(c, "although its context has ended"), context.Canceled)
+	c = wait(t.Context(), time.Hour)
+	require.NoError(t, b.d.Close())
+	r.gone[1] = true
+	require.ErrorIs(t, b.soon(c, "although the domain is closed"), transport.ErrClosed)
 }
 
 // testWaitPingPong lets two ranks sleep for each other's completions again and again: one that is missed hangs.

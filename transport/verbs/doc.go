@@ -37,7 +37,7 @@
 // into the pair's ring and hands up to 64 operations for any pairs over in one crossing into C. Operations that are
 // not signalled are signalled all the same once in a quarter of the ring, so that polling makes room. If nobody polls
 // at that moment the same crossing takes the completions that there are (fresh), so that who waits for what a device does
-// at once crosses once and not twice. Poll digests those first; else it takes up to 64 completions in one crossing. Each one's
+// at once crosses once and not twice. Messages and writes with immediate are sent with a solicited event, for which alone the peer may sleep. Poll digests those first; else it takes up to 64 completions in one crossing. Each one's
 // record is found, and records before it are done too.
 //
 // # Invariants

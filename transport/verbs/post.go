@@ -213,11 +213,16 @@ var flagsOf = [8]uint8{
 	transport.FlagInline | transport.FlagFence | transport.FlagSignaled: ibv.FlagInline | ibv.FlagFence,
 }
 
+// solicits are the flags of what the peer has to handle: it may sleep for that alone (WaitSolicited).
+var solicits = [...]uint8{
+	transport.OpWriteImm: ibv.FlagSolicited, transport.OpSend: ibv.FlagSolicited, transport.OpCompareSwap: 0,
+}
+
 // fill writes an operation in the device's words. Pieces of no bytes are left out: some devices take zero for 2 GiB.
 func fill(w *ibv.Send, op *transport.Op) {
 	w.RAddr, w.RKey, w.Imm = op.RAddr, key32(op.RKey), op.Imm
 	w.Arg0, w.Arg1 = op.Arg0, op.Arg1
-	w.Op, w.Flags, w.NSGE = opcodes[op.Kind], flagsOf[op.Flags&7], 0
+	w.Op, w.Flags, w.NSGE = opcodes[op.Kind], flagsOf[op.Flags&7]|solicits[op.Kind], 0
 	for i := range op.SGE[:op.NSGE] {
 		if s := &op.SGE[i]; s.Mem.Bytes > 0 {
 			w.SGE[w.NSGE] = ibv.SGE{Addr: s.Mem.Addr(), Bytes: uint32(s.Mem.Bytes), LKey: key32(s.LKey)}

@@ -59,7 +59,16 @@ func (d *domain) openFiles() error {
 
 // Wait sleeps on the completion channel until there may be something to poll. It arms the completion queue, looks
 // once more, and only then sleeps, so nothing is missed.
-func (d *domain) Wait(ctx context.Context) error {
+func (d *domain) Wait(ctx context.Context) error { return d.waitUntil(ctx, time.Time{}, false) }
+
+// WaitSolicited is Wait for what peers have sent, for so long at most. The end of an operation of this rank's own may end it too, as where the device
+// was asked for that before.
+func (d *domain) WaitSolicited(ctx context.Context, limit time.Duration) error {
+	return d.waitUntil(ctx, time.Now().Add(limit), true)
+}
+
+// waitUntil sleeps for what the device is to tell, until a time if there is one.
+func (d *domain) waitUntil(ctx context.Context, until time.Time, solicited bool) error {
 	d.wait.mu.Lock()
 	defer d.wait.mu.Unlock()
 	if d.closed.Load() {
@@ -68,7 +77,7 @@ func (d *domain) Wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := d.channel.SetReadDeadline(time.Time{}); err != nil {
+	if err := d.channel.SetReadDeadline(until); err != nil {
 		return fmt.Errorf("verbs: wait: %w", err)
 	}
 	// From here on Wake ends the sleep, and so does the end of ctx; what they have said before is in woken and in ctx.
@@ -79,7 +88,7 @@ func (d *domain) Wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if some, err := d.arm(); some || err != nil {
+	if some, err := d.arm(solicited); some || err != nil {
 		return err
 	}
 	err := d.sleep(d.channel, func() (bool, error) { return ibv.TakeEvent(&d.nic) })
@@ -109,15 +118,15 @@ func (d *domain) endWith(ctx context.Context) {
 	}
 }
 
-// arm asks for an event at the next completion, and reports whether there is something to poll already.
-func (d *domain) arm() (bool, error) {
+// arm asks for an event at the next completion, or the next that was solicited, and reports whether there is something to poll already.
+func (d *domain) arm(solicited bool) (bool, error) {
 	d.poll.mu.Lock()
 	defer d.poll.mu.Unlock()
 	if d.closed.Load() {
 		return true, nil
 	}
 	if len(d.poll.ready) == 0 && !d.poll.anyFresh() && d.news.count.Load() == 0 {
-		if err := ibv.Arm(&d.nic); err != nil {
+		if err := ibv.Arm(&d.nic, solicited); err != nil {
 			return false, fmt.Errorf("verbs: arm the completion queue: %w", err)
 		}
 		d.harvestLocked()

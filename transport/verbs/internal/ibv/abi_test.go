@@ -63,7 +63,7 @@ var numbers = map[string]int{
 	"IBV_GID_TYPE_IB": GIDInfiniBand, "IBV_GID_TYPE_ROCE_V1": GIDRoCE1, "IBV_GID_TYPE_ROCE_V2": GIDRoCE2,
 	"IBV_WR_RDMA_WRITE": OpWrite, "IBV_WR_RDMA_WRITE_WITH_IMM": OpWriteImm, "IBV_WR_SEND_WITH_IMM": OpSendImm,
 	"IBV_WR_RDMA_READ": OpRead, "IBV_WR_ATOMIC_CMP_AND_SWP": OpCompareSwap, "IBV_WR_ATOMIC_FETCH_AND_ADD": OpFetchAdd,
-	"IBV_SEND_FENCE": FlagFence, "IBV_SEND_SIGNALED": FlagSignaled, "IBV_SEND_INLINE": FlagInline,
+	"IBV_SEND_FENCE": FlagFence, "IBV_SEND_SIGNALED": FlagSignaled, "IBV_SEND_SOLICITED": FlagSolicited, "IBV_SEND_INLINE": FlagInline,
 	"IBV_ACCESS_LOCAL_WRITE": LocalWrite, "IBV_ACCESS_REMOTE_WRITE": RemoteWrite, "IBV_ACCESS_REMOTE_READ": RemoteRead,
 	"IBV_ACCESS_REMOTE_ATOMIC": RemoteAtomic, "IBV_WC_RECV": OpRecvBit, "IBV_WC_SUCCESS": StatusOK,
 	"IBV_WC_LOC_LEN_ERR": StatusLocLen, "IBV_WC_LOC_QP_OP_ERR": StatusLocQPOp, "IBV_WC_LOC_PROT_ERR": StatusLocProt,

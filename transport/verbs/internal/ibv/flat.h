@@ -81,7 +81,7 @@ int flat_post(struct flat_send *ops, int n);
 int flat_post_poll(struct flat_send *ops, int n, uint64_t cq, struct flat_done *out, int most, int *took);
 int flat_post_recv(uint64_t srq, struct flat_recv *bufs, int n);
 int flat_poll(uint64_t cq, struct flat_done *out, int most);
-int flat_arm(uint64_t cq);
+int flat_arm(uint64_t cq, int solicited);
 int flat_take_event(uint64_t channel);
 int flat_take_async(uint64_t context, struct flat_event *out);
 int flat_status_text(int status, char *out, int bytes);

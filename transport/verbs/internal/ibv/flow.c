@@ -134,10 +134,10 @@ int flat_poll(uint64_t cq, struct flat_done *out, int most)
 	return n;
 }
 
-// flat_arm asks for one event at the next completion.
-int flat_arm(uint64_t cq)
+// flat_arm asks for one event at the next completion, or at the next message that arrives if solicited is not 0.
+int flat_arm(uint64_t cq, int solicited)
 {
 	struct abi_cq *q = OBJECT(abi_cq, cq);
-	int rc = ((arm_function)q->context->ops[ABI_OP_REQ_NOTIFY_CQ])(q, 0);
+	int rc = ((arm_function)q->context->ops[ABI_OP_REQ_NOTIFY_CQ])(q, solicited);
 	return rc < 0 ? rc : -rc;
 }

@@ -173,8 +173,14 @@ func Poll(n *NIC, out []Done) (int, error) {
 	return int(max(0, rc)), check(rc)
 }
 
-// Arm asks for an event at the next completion.
-func Arm(n *NIC) error { return check(C.flat_arm(C.uint64_t(n.CQ))) }
+// Arm asks for an event at the next completion, or, of what was sent with FlagSolicited, at the next that has arrived.
+func Arm(n *NIC, solicited bool) error {
+	only := C.int(0)
+	if solicited {
+		only = 1
+	}
+	return check(C.flat_arm(C.uint64_t(n.CQ), only))
+}
 
 // TakeEvent takes an event of Arm's; false where there is none. The channel's descriptor must not block.
 func TakeEvent(n *NIC) (bool, error) {

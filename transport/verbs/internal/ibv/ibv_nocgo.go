@@ -65,8 +65,8 @@ func PostRecv(*NIC, []Recv) (int, error) { return 0, errNoCgo }
 // Poll takes up to min(len(out), Batch) completions. It allocates nothing.
 func Poll(*NIC, []Done) (int, error) { return 0, errNoCgo }
 
-// Arm asks for an event at the next completion.
-func Arm(*NIC) error { return errNoCgo }
+// Arm asks for an event at the next completion, or, of what was sent with FlagSolicited, at the next that has arrived.
+func Arm(*NIC, bool) error { return errNoCgo }
 
 // TakeEvent takes an event of Arm's; false where there is none. The channel's descriptor must not block.
 func TakeEvent(*NIC) (bool, error) { return false, errNoCgo }

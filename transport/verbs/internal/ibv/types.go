@@ -139,9 +139,10 @@ const (
 
 // Flags of a Send.
 const (
-	FlagFence    = 1 << 0
-	FlagSignaled = 1 << 1
-	FlagInline   = 1 << 3
+	FlagFence     = 1 << 0
+	FlagSignaled  = 1 << 1
+	FlagSolicited = 1 << 2
+	FlagInline    = 1 << 3
 )
 
 // Rights of a Region.
