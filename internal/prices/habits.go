@@ -308,8 +308,9 @@ func (h *Habits) Flush(rank int) (r Run) {
 func (h *Habits) Awaiting() bool { return h.awaiting.Load() }
 
 // Unasked notes a transfer that is to go direct without being asked about, as Other does, and reports whether it may: a put to a rank does as the run
-// there that is by another way, since it would wait for that one's puts, which nobody would reckon to them.
-func (h *Habits) Unasked(put bool, rank int) bool {
+// there that is by another way, since it would wait for that one's puts, which nobody would reckon to them. A put that FlushFollows was told of is
+// noted already: of that the flush behind it is news.
+func (h *Habits) Unasked(put bool, rank int, told bool) bool {
 	if !h.awaiting.Load() {
 		return true
 	}
@@ -318,7 +319,9 @@ func (h *Habits) Unasked(put bool, rank int) bool {
 	if put && h.run.puts > 0 && h.run.rank == rank && !h.run.trial.By(selector.Direct) {
 		return false
 	}
-	h.otherLocked()
+	if !told {
+		h.otherLocked()
+	}
 	return true
 }
 

@@ -56,12 +56,26 @@ func TestUnaskedBesideATrial(t *testing.T) {
 		return h
 	}
 	h := run(false, selector.Pipe)
-	require.False(t, h.Unasked(true, 1))
-	require.True(t, h.Unasked(true, 2), "another rank")
-	require.True(t, h.Unasked(false, 1), "a get")
+	require.False(t, h.Unasked(true, 1, false))
+	require.True(t, h.Unasked(true, 2, false), "another rank")
+	require.True(t, h.Unasked(false, 1, false), "a get")
 	h.Flush(1)
-	require.True(t, h.Unasked(true, 1), "it is over")
-	require.True(t, run(true, selector.Direct).Unasked(true, 1), "it goes direct, too")
-	require.True(t, new(Habits).Unasked(true, 1))
-	require.Zero(t, testing.AllocsPerRun(10, func() { h.Unasked(true, 1) }))
+	require.True(t, h.Unasked(true, 1, false), "it is over")
+	require.True(t, run(true, selector.Direct).Unasked(true, 1, false), "it goes direct, too")
+	require.True(t, new(Habits).Unasked(true, 1, false))
+	require.Zero(t, testing.AllocsPerRun(10, func() { h.Unasked(true, 1, false) }))
+}
+
+// TestUnaskedIsFlushed: a put that goes direct unasked since a flush is thought to follow is one of those that a flush has followed.
+func TestUnaskedIsFlushed(t *testing.T) {
+	var h Habits
+	h.Begin(nil)
+	for k := range 100 {
+		follows, _, _ := h.FlushFollows(5, 1<<20)
+		require.Equal(t, k >= 1, follows, "put %d", k)
+		require.True(t, h.Unasked(true, 1, true))
+		h.Flush(1)
+	}
+	require.True(t, h.Unasked(true, 1, false))
+	require.False(t, h.Awaiting())
 }

@@ -190,7 +190,7 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 	large, stands, asked := user.Bytes >= n.direct.least, uint8(1), q // as what it is asked about
 	if large {
 		covered, stays = reg.Known(user, t.rights())
-		if sure, stands = n.unasked(t, covered, asked); sure {
+		if sure, stands = n.unasked(t, covered, asked, false); sure {
 			return selector.Direct
 		}
 	}
@@ -212,7 +212,7 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 			return selector.Bounce
 		case large && stands == 1: // of what is waited for something else may be sure
 			asked.Waited = true
-			if sure, stands = n.unasked(t, covered, asked); sure {
+			if sure, stands = n.unasked(t, covered, asked, true); sure {
 				return selector.Direct
 			}
 		case !large && (reg.Hot(user, t.rights()) && n.small.habits.Pays(false, user.Bytes) || n.small.habits.Frequent(at, user)):

@@ -15,12 +15,12 @@ const (
 
 // unasked reports whether a transfer goes direct without being asked about, since both ends are registered and no other way is thought to take less, or
 // has been seen to. Else stands says for how many such transfers asking about this one stands: 1, or more where it is one that would otherwise have gone
-// unasked.
-func (n *device) unasked(t *journey, covered bool, q selector.Query) (sure bool, stands uint8) {
+// unasked. told says that its call site was noted already.
+func (n *device) unasked(t *journey, covered bool, q selector.Query, told bool) (sure bool, stands uint8) {
 	switch {
 	case !covered || t.r.hosed != nil || !n.prices().Surely(transferOf(q), q.Bytes) && !n.learned(t.r).Sure(q):
 		return false, 1
-	case n.direct.sure.Add(1)%toldEvery >= selector.ShortTrial && n.small.habits.Unasked(!q.Get, t.r.Rank):
+	case n.direct.sure.Add(1)%toldEvery >= selector.ShortTrial && n.small.habits.Unasked(!q.Get, t.r.Rank, told):
 		n.occasion(t.r)
 		return true, 0
 	}

@@ -102,6 +102,7 @@ const (
 	settled    = 4    // choices of a kind before anything is
 	pause      = 4    // choices from one trial to the next
 	trials     = 4    // until what was noted is believed
+	convincing = 6    // until it is believed that what copies nothing takes longer than what does
 	hope       = 0.65 // of its estimate is what it is hoped to cost
 	againPause = 16   // choices from one trial of something that is believed to the next
 	often      = 16   // uses from which on a registration is not lost if it was a trial
@@ -140,9 +141,9 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 			prices[i].seconds += k.arms[i].moving(p, q, s)
 		}
 	}
-	if q.Covered && (q.Get || q.Waited) { // the others copy besides: they may be seen to take less, and are not thought to
+	if q.Covered && (q.Get || q.Waited) { // the others copy besides: they may be seen to take less, and are not thought to, nor by a few bad moments
 		for i := 1; i < arms; i++ {
-			if prices[i].noted == 0 {
+			if prices[i].noted == 0 || prices[0].noted < convincing {
 				prices[i].seconds = max(prices[i].seconds, prices[0].seconds)
 			}
 		}

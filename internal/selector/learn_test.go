@@ -129,6 +129,27 @@ func TestFirstBadMoment(t *testing.T) {
 	}
 }
 
+// TestBadMoments: what is registered at both ends and waited for goes direct, if no more than a few of those that were noted took longer than what copies.
+func TestBadMoments(t *testing.T) {
+	s := cluster().Selector(0)
+	for _, q := range []Query{{Bytes: 256 << 10, Get: true, Covered: true}, {Bytes: 256 << 10, Waited: true, Covered: true}} {
+		var l Learned
+		by := func(arm int) Trial { return Trial{place: int32(kindOf(&q, true)*arms+arm) + 1} }
+		for range trials {
+			l.Note(by(1), 1e-4)
+		}
+		for bad := range 2 * convincing {
+			want := Direct
+			if bad >= convincing {
+				want = Bounce
+			}
+			p, _ := l.Choose(q, s, false)
+			require.Equal(t, want, p, "%+v, %d bad moments", q, bad)
+			l.Note(by(0), 1e-3)
+		}
+	}
+}
+
 // TestLasting: what puts take that nobody waits for is what is noted of them, so that no way seems cheap for what its flush waits for: where the NIC is a
 // program no less than what a put takes that is waited for, but for its way there.
 func TestLasting(t *testing.T) {
