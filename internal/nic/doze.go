@@ -3,6 +3,8 @@ package nic
 import (
 	"context"
 	"time"
+
+	"gopgas/internal/mem"
 )
 
 // A NIC whose channel says that something is done wakes who attends with the first operation of each burst, though who has posted it looks for its end
@@ -51,6 +53,13 @@ func (n *NIC) quiet() bool {
 	quiet := n.am.Quiet()
 	n.poll.leave()
 	return quiet
+}
+
+// used tells who attends, and may doze, that the NIC is in use, by what somebody may wait for later and not at once. Who cannot doze would serve peers later.
+func (n *NIC) used() {
+	if n.solicited != nil {
+		mem.Publish(&n.waits, n.waits.Load()+1)
+	}
 }
 
 // rouse wakes who dozes, for a pipe that has just begun.

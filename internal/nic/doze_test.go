@@ -159,3 +159,19 @@ func TestQuiet(t *testing.T) {
 	other.solicited = nil
 	require.False(t, other.doze(time.Hour), "the NIC cannot")
 }
+
+// TestDozeUsed: who puts without waiting uses the NIC too, where who attends may doze.
+func TestDozeUsed(t *testing.T) {
+	w := newWorld(t, 2, transporttest.FabricConfig{}, nil)
+	n := w.n[0]
+	require.NoError(t, n.Connect("put", 1))
+	for _, dozes := range []bool{true, false} {
+		if !dozes {
+			n.solicited = nil
+		}
+		before := n.waits.Load()
+		w.put(t, 1, 0, 7)
+		require.Equal(t, dozes, n.waits.Load() != before)
+	}
+	require.NoError(t, n.Flush(t.Context(), 1))
+}

@@ -40,6 +40,7 @@ func (n *NIC) PostLaid(name string, id int32) error {
 	if err != nil {
 		return err
 	}
+	n.used()
 	return n.Send(name, op)
 }
 
