@@ -28,8 +28,9 @@ func (n *NIC) doze(nap time.Duration) bool {
 	if n.solicited == nil || n.pollers.Load() > 0 || n.ctx.Err() != nil {
 		return false
 	}
-	n.dozing.Store(true)                                               // before it looks: who begins a pipe looks at this afterwards
-	dozed := n.quiet() && n.solicited.WaitSolicited(n.ctx, nap) == nil // its errors end Domain.Wait, too
+	n.dozing.Store(true) // before it looks: who begins a pipe looks at this afterwards
+	quiet := n.quiet()
+	dozed := quiet && n.solicited.WaitSolicited(n.ctx, nap) == nil // its errors end Domain.Wait, too
 	n.dozing.Store(false)
 	if dozed {
 		n.outlast()

@@ -17,6 +17,7 @@ type Habits struct {
 	awaiting atomic.Bool            // the last operation was a put that the chooser knows
 	begun    atomic.Bool            // Begin was called
 	repeats  [repeats]atomic.Uint64 // repeat, by size: how puts that a flush follows go on
+	onward   onward                 // how puts that none follows go on
 	mu       sync.Mutex
 	chooser  *eager.Chooser                // nil: the costs are not measured yet, or nothing small is worth it
 	quick    atomic.Pointer[eager.Chooser] // the same, for who does not hold mu
@@ -97,6 +98,7 @@ func (h *Habits) Put(l *selector.Learned, t selector.Trial, rank int, took time.
 	if !h.begun.Load() {
 		return ended // flushes are not looked at yet
 	}
+	h.gatherLocked()
 	if !h.run.trial.Alike(t) || h.run.rank != rank || h.run.noted != l || h.run.puts == 0 {
 		before := h.endRun()
 		h.run = Run{noted: l, trial: t, rank: rank, mixed: before.puts > 0}
@@ -114,6 +116,8 @@ func (h *Habits) Put(l *selector.Learned, t selector.Trial, rank int, took time.
 		if r := h.endRun(); r.Wanted() {
 			l.Note(t, r.each())
 		}
+	default:
+		h.runOnLocked()
 	}
 	return ended
 }
@@ -188,6 +192,7 @@ func (h *Habits) await(flush bool) {
 func (h *Habits) FlushFollows(site uint64, bytes int) (flushed, slotted bool, r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.gatherLocked()
 	switch {
 	case h.chooser != nil:
 		flushed = h.chooser.Large(site)
@@ -216,6 +221,7 @@ const AskedOf = 7
 func (h *Habits) Alike(l *selector.Learned, rank int, site uint64, bytes int, registered bool) (p selector.Protocol, alike bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.gatherLocked()
 	if h.last != (like{site, bytes}) {
 		return p, false
 	}
@@ -292,6 +298,7 @@ func (h *Habits) Flush(rank int) (r Run) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.gatherLocked()
 	if h.chooser != nil {
 		h.chooser.Flushed()
 	} else {
@@ -316,6 +323,7 @@ func (h *Habits) Unasked(put bool, rank int, told bool) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.gatherLocked()
 	if put && h.run.puts > 0 && h.run.rank == rank && !h.run.trial.By(selector.Direct) {
 		return false
 	}
@@ -339,11 +347,8 @@ func (h *Habits) other() {
 }
 
 func (h *Habits) otherLocked() {
-	if h.chooser != nil {
-		h.chooser.Other()
-	} else {
-		h.sites.Other()
-	}
+	h.gatherLocked()
+	h.elsewhereLocked()
 	h.awaiting.Store(h.run.puts > 0)
 }
 

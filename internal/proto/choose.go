@@ -141,17 +141,24 @@ func (n *device) learns() bool {
 		!n.e.Sched.Virtual() && n.prices().Measured
 }
 
-// goesOn is how a put that fits into a slot, and behind which a flush is thought to follow, goes without being asked about, as those before it did: through
-// a slot, or from where it lies, which must be registered; None: it is asked about, as it is where the one before is under way still.
+// goesOn is how a put that fits into a slot goes without being asked about, as those before it did: through a slot, or from where it lies, which must be
+// registered; None: it is asked about, as it is where the one before, behind which a flush is thought to follow, is under way still.
 func (n *device) goesOn(t *journey, user mem.Range) selector.Protocol {
-	p := n.small.habits.GoesOn(user.Bytes)
-	switch {
-	case p == selector.None, t.r.hosed != nil, !t.blocking, n.Pending(t.r.Rank):
-		return selector.None
-	case p == selector.Direct && !n.direct.reg.Hot(user, t.rights()), !n.small.habits.GoneOn(p, user.Bytes):
+	if t.r.hosed != nil || !t.blocking {
 		return selector.None
 	}
-	if p == selector.Direct {
+	h := &n.small.habits
+	p, run := h.RunsOn(t.r.Rank, user.Bytes), true
+	if p == selector.None {
+		p, run = h.GoesOn(user.Bytes), false
+	}
+	switch {
+	case p == selector.None, !run && n.Pending(t.r.Rank), p == selector.Direct && !n.direct.reg.Hot(user, t.rights()):
+		return selector.None
+	case run && !h.RunOn(p, t.r.Rank, user.Bytes), !run && !h.GoneOn(p, user.Bytes):
+		return selector.None
+	}
+	if p == selector.Direct && !run {
 		t.path = PathBypass
 	}
 	return p
