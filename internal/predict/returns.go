@@ -10,10 +10,11 @@ package predict
 type Returns struct {
 	moved   uint64 // bytes of all uses so far
 	buffers [1 << bufferBits]buffer
-	sites   [1 << siteBits]origin
+	sites   [2 << siteBits]origin // two to a place
 }
 
-// Sizes of the tables. What shares a place forgets the other, which costs time only.
+// Sizes of the tables. What shares a place forgets the other, which costs time only: a buffer another one, and a third call site the one that is older of
+// two. Programs have few of those, and where the linker lays them decides which share a place, so that two that forget each other would do so for ever.
 const (
 	bufferBits = 10
 	siteBits   = 6
@@ -42,6 +43,7 @@ type buffer struct {
 // origin is what became of the buffers that were first used at a site.
 type origin struct {
 	hash   uint64
+	last   uint64 // what had been moved when it began a buffer last
 	credit uint64 // bytes
 	begun  uint16 // buffers
 	back   uint16 // of them, came back in time
@@ -67,11 +69,12 @@ func (r *Returns) Use(site, addr uint64, bytes int, covered bool, stands uint8, 
 		return r.again(b, bytes, stands)
 	}
 	// It is new, or comes back so late that it might as well be.
-	place := uint8(site * mix64 >> (64 - siteBits))
+	place := r.place(site)
 	s := &r.sites[place]
 	if s.hash != site {
 		*s = origin{hash: site}
 	}
+	s.last = r.moved
 	uses := s.forecast()
 	if !covered { // else nothing is risked
 		uses = s.foresee(uses, uint64(bytes))
@@ -79,6 +82,18 @@ func (r *Returns) Use(site, addr uint64, bytes int, covered bool, stands uint8, 
 	s.begin()
 	*b = buffer{addr: addr, last: r.moved, epoch: uint32(epoch), uses: 1, site: place, foreseen: uses > 1 && !covered}
 	return uses
+}
+
+// place is where a site is, or may take the place of another.
+func (r *Returns) place(site uint64) uint8 {
+	first := uint8(site*mix64>>(64-siteBits)) * 2
+	switch one, two := &r.sites[first], &r.sites[first+1]; {
+	case one.hash == site:
+		return first
+	case two.hash == site, two.last < one.last:
+		return first + 1
+	}
+	return first
 }
 
 // again counts uses that are not the first.

@@ -178,3 +178,34 @@ func TestUsesThatStandForOthers(t *testing.T) {
 	require.Greater(t, want, uint8(uses/2))
 	require.Equal(t, want, some.Use(5, 100<<30, size, false, 1, 0, 0))
 }
+
+// TestSitesOfOnePlace: two call sites whose numbers share a place are told apart; of three the one that is older is forgotten.
+func TestSitesOfOnePlace(t *testing.T) {
+	const size = 1 << 20
+	var r Returns
+	of := map[uint8][]uint64{}
+	var sites []uint64
+	for site := uint64(1); len(sites) < 3; site++ {
+		at := new(Returns).place(site)
+		of[at] = append(of[at], site)
+		sites = of[at]
+	}
+	next := uint64(0xc000000000)
+	begin := func(site uint64, uses int) (foreseen uint8) {
+		next += size
+		foreseen = r.Use(site, next, size, false, 1, 0, 0)
+		for range uses - 1 {
+			r.Use(site, next, size, false, 1, 0, 0)
+		}
+		return foreseen
+	}
+	for range 10 {
+		begin(sites[0], 6)
+		begin(sites[1], 1)
+	}
+	require.EqualValues(t, 6, begin(sites[0], 6))
+	require.EqualValues(t, 1, begin(sites[1], 1))
+	begin(sites[2], 6)
+	require.EqualValues(t, 1, begin(sites[0], 6), "it was the older of the two")
+	require.NotEqual(t, r.place(sites[0]), r.place(sites[2]))
+}
