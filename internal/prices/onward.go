@@ -16,9 +16,11 @@ type onward struct {
 	granted int // with what was left at first; under Habits.mu
 }
 
+// What a word has room for: larger puts, and those to ranks beyond, are asked about one by one.
 const (
-	rankBits = 24
-	rankMask = 1<<rankBits - 1
+	rankBits  = 24
+	mostBytes = 1<<(64-rankBits-wayBits-leftBits) - 1
+	mostRank  = 1<<rankBits - 1
 )
 
 // onwardWord is the word of so many puts.
@@ -48,7 +50,7 @@ func (h *Habits) RunOn(p selector.Protocol, rank, bytes int) bool {
 func (h *Habits) runOnLocked() {
 	r, p := &h.run, selector.None
 	switch {
-	case h.last == like{} || uint(r.rank) > rankMask:
+	case h.last == like{} || h.last.bytes > mostBytes || r.rank > mostRank:
 		return
 	case r.trial.By(selector.Bounce):
 		p = selector.Bounce

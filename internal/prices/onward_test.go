@@ -65,6 +65,15 @@ func TestRunsOn(t *testing.T) {
 	require.False(t, h.RunOn(way, 1, bytes))
 }
 
+// TestRunsOnNoRoom: a size beyond what a word has room for is not taken for another.
+func TestRunsOnNoRoom(t *testing.T) {
+	const bytes = 16 * kib
+	h, _, _ := running(t, bytes)
+	require.NotEqual(t, selector.None, h.RunsOn(1, bytes))
+	h, _, _ = running(t, mostBytes+1+bytes)
+	require.Equal(t, selector.None, h.RunsOn(1, bytes))
+}
+
 // TestRunsOnNoFlush: the put that was noted last is not one that a flush follows, where others came behind it.
 func TestRunsOnNoFlush(t *testing.T) {
 	const bytes = 16 * kib
