@@ -2,7 +2,6 @@ package nic
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,14 +41,7 @@ func newDozing(t *testing.T) (w *world, s *sleeper, use func()) {
 	for r, at := range w.n {
 		require.NoError(t, at.Connect("put", 1-r))
 	}
-	var wg sync.WaitGroup
-	wg.Go(n.attend)
-	t.Cleanup(func() {
-		n.stop()
-		n.nap.Set()
-		n.Domain.Wake()
-		wg.Wait()
-	})
+	t.Cleanup(n.attended())
 	return w, s, func() {
 		t.Helper()
 		for began := time.Now(); !s.now.Load(); {

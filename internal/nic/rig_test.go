@@ -185,6 +185,18 @@ func (w *world) until(t *testing.T, cond func() bool) {
 	}, patient, 100*time.Microsecond)
 }
 
+// attended has somebody attend to the NIC until stop is called.
+func (n *NIC) attended() (stop func()) {
+	var wg sync.WaitGroup
+	wg.Go(n.attend)
+	return func() {
+		n.stop()
+		n.nap.Set()
+		n.Domain.Wake()
+		wg.Wait()
+	}
+}
+
 // serve has all but rank 0 poll until the test ends.
 func (w *world) serve(t *testing.T) {
 	stop := make(chan struct{})

@@ -3,7 +3,6 @@ package nic
 import (
 	"runtime"
 	"runtime/metrics"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,14 +49,10 @@ func TestAttendingHasNoTurn(t *testing.T) {
 	}
 	before := inKernel() // others of this process
 	done := n.Alone()
-	var wg sync.WaitGroup
-	wg.Go(n.attend)
+	stop := n.attended()
 	time.Sleep(10 * time.Millisecond) // its first naps are short
 	during := inKernel()
 	done()
-	n.stop()
-	n.nap.Set()
-	n.Domain.Wake()
-	wg.Wait()
+	stop()
 	require.Less(t, during-before, 25, "of 50 looks; before: %d", before)
 }

@@ -241,16 +241,11 @@ func (h *Habits) Alike(l *selector.Learned, rank int, site uint64, bytes int, re
 // alike reports whether a put to rank, of whose kind l is learned, may travel unasked since those of the run do, and how: through a slot, or from where
 // it lies, which must be registered.
 func (r *Run) alike(l *selector.Learned, rank int, registered bool) (selector.Protocol, bool) {
-	if r.puts == 0 || r.puts%AskedOf == 0 || r.rank != rank || r.noted != l {
+	p, left := r.goesOn()
+	if left <= 0 || r.rank != rank || r.noted != l || p == selector.Direct && !registered {
 		return selector.None, false
 	}
-	if r.puts+1 == longestRun || r.puts+1 == selector.ShortTrial && r.trial.Short() {
-		return selector.None, false // it ends the run
-	}
-	if r.trial.By(selector.Bounce) {
-		return selector.Bounce, true
-	}
-	return selector.Direct, registered && r.trial.By(selector.Direct)
+	return p, true
 }
 
 // Pays reports whether small transfers of so many bytes for whose end somebody waits are better made from, or into, memory that is registered

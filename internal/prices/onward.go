@@ -46,28 +46,31 @@ func (h *Habits) RunOn(p selector.Protocol, rank, bytes int) bool {
 	return left > 0 && now == onwardWord(p, rank, bytes, int(left)) && h.onward.word.CompareAndSwap(now, now-1)
 }
 
-// runOnLocked lets the puts behind one of the run, which was just noted, go on as it did, if it was one of those that go alike.
+// runOnLocked lets the puts behind one of the run, which was just noted, go on as it did.
 func (h *Habits) runOnLocked() {
-	r, p := &h.run, selector.None
-	switch {
-	case h.last == like{} || h.last.bytes > mostBytes || r.rank > mostRank:
+	p, left := h.run.goesOn()
+	if left <= 0 || h.last == (like{}) || h.last.bytes > mostBytes || h.run.rank > mostRank {
 		return
+	}
+	h.onward.granted = left
+	h.onward.word.Store(onwardWord(p, h.run.rank, h.last.bytes, left))
+}
+
+// goesOn is how puts of the run go on, and how many of them before one is asked about, in its turn or since it ends the run.
+func (r *Run) goesOn() (p selector.Protocol, left int) {
+	switch {
 	case r.trial.By(selector.Bounce):
 		p = selector.Bounce
 	case r.trial.By(selector.Direct):
 		p = selector.Direct
 	default:
-		return
+		return selector.None, 0
 	}
-	left := AskedOf - 1 - (r.puts+AskedOf-1)%AskedOf
 	most := longestRun
 	if r.trial.Short() {
 		most = selector.ShortTrial
 	}
-	if left = min(left, most-1-r.puts); left > 0 {
-		h.onward.granted = left
-		h.onward.word.Store(onwardWord(p, r.rank, h.last.bytes, left))
-	}
+	return p, min(AskedOf-1-(r.puts+AskedOf-1)%AskedOf, most-1-r.puts)
 }
 
 // gatherLocked counts the puts that have gone on unasked to their run. What was noted of a call site last had others of these behind it, and no flush.

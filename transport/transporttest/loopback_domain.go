@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -182,13 +183,23 @@ func (d *domain) Wait(ctx context.Context) error {
 		}
 		runtime.Gosched() // an agent is soon done
 	}
+	return d.sleep(ctx, &d.cq.count, math.MaxInt64)
+}
+
+// WaitSolicited is Wait for what peers have sent. It has no time of its own in a simulated world, where nobody calls it.
+func (d *domain) WaitSolicited(ctx context.Context, limit time.Duration) error {
+	return d.sleep(ctx, &d.cq.recvs, d.sched.Now()+limit)
+}
+
+// sleep waits until there are some, Wake, the end of ctx or of the domain, or a time.
+func (d *domain) sleep(ctx context.Context, some *atomic.Int32, until time.Duration) error {
 	for {
 		seq := d.poll.Arm()
 		switch {
 		case d.stop.Load():
 			d.poll.Disarm()
 			return transport.ErrClosed
-		case d.woken.Swap(false), d.cq.count.Load() > 0:
+		case d.woken.Swap(false), some.Load() > 0, d.sched.Now() >= until:
 			d.poll.Disarm()
 			return nil
 		case ctx.Err() != nil:
@@ -198,27 +209,6 @@ func (d *domain) Wait(ctx context.Context) error {
 		d.poll.Wait(seq, waitLimit)
 		d.poll.Disarm()
 	}
-}
-
-// WaitSolicited is Wait for what peers have sent. It has no time of its own in a simulated world, where nobody calls it.
-func (d *domain) WaitSolicited(ctx context.Context, limit time.Duration) error {
-	for until := d.sched.Now() + limit; d.sched.Now() < until; {
-		seq := d.poll.Arm()
-		switch {
-		case d.stop.Load():
-			d.poll.Disarm()
-			return transport.ErrClosed
-		case d.woken.Swap(false), d.cq.recvs.Load() > 0:
-			d.poll.Disarm()
-			return nil
-		case ctx.Err() != nil:
-			d.poll.Disarm()
-			return context.Cause(ctx)
-		}
-		d.poll.Wait(seq, waitLimit)
-		d.poll.Disarm()
-	}
-	return nil
 }
 
 func (d *domain) Wake() {
