@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/eager"
-	"gopgas/internal/flight"
 	"gopgas/internal/mem"
 	"gopgas/internal/nic"
 	"gopgas/internal/prices"
@@ -93,7 +92,7 @@ func TestBulk(t *testing.T) {
 					require.NoError(t, e.nic().measureNow(), "which has begun beside")
 				}
 				require.Eventually(t, e.nic().Idle, time.Minute, time.Microsecond, "whoever polls counts a piece as done behind its handle")
-				require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots)
+				slotsBack(t, e)
 			})
 		}
 	}
@@ -190,7 +189,7 @@ func TestBulkMends(t *testing.T) {
 				require.NoError(t, h.Wait(context.Background()))
 				require.Equal(t, src.Data(), back.Data())
 			}
-			require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots)
+			slotsBack(t, e)
 		})
 	}
 }
@@ -217,7 +216,7 @@ func TestPeerDiesMidPipe(t *testing.T) {
 	require.NoError(t, e.Flush(&tm.of[0][2]))
 	require.Equal(t, src.Data(), tm.mem[2].Data())
 	require.Eventually(t, func() bool { return e.nic().flights.Levels().Flights == 0 }, time.Minute, time.Millisecond)
-	require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots)
+	slotsBack(t, e)
 }
 
 // TestOwnEndMidPipe: what waits for a pipe when its own NIC closes ends in an error.
@@ -246,7 +245,7 @@ func TestRefusedChunk(t *testing.T) {
 	require.NoError(t, e.Put(good, 0, src))
 	require.NoError(t, e.Flush(good))
 	require.Equal(t, src.Data(), tm.mem[1].Data())
-	require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots)
+	slotsBack(t, e)
 }
 
 // TestHybrid: the head is copied while the tail is being registered; the registration stays, and the second time nothing is
