@@ -59,9 +59,12 @@ func (n *NIC) quiet() bool {
 // used tells who attends, and may doze, that the NIC is in use, by what somebody may wait for later and not at once. Who cannot doze would serve peers later.
 func (n *NIC) used() {
 	if n.solicited != nil {
-		mem.Publish(&n.waits, n.waits.Load()+1)
+		mem.Publish(&n.posts, n.posts.Load()+1)
 	}
 }
+
+// uses changes whenever somebody uses the NIC, and will look for what that brings himself.
+func (n *NIC) uses() uint64 { return n.waits.Load() + n.posts.Load() }
 
 // rouse wakes who dozes, for a pipe that has just begun.
 func (n *NIC) rouse() {

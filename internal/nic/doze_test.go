@@ -67,6 +67,17 @@ func TestDozeOperation(t *testing.T) {
 	require.Equal(t, before, s.dozes.Load(), "it is one doze still")
 }
 
+// TestDozePosts: who posts and waits for nothing yet uses the NIC, too.
+func TestDozePosts(t *testing.T) {
+	w, s, _ := newDozing(t)
+	for began := time.Now(); !s.now.Load(); time.Sleep(100 * time.Microsecond) {
+		require.Less(t, time.Since(began), patient, "nobody dozes")
+		w.put(t, 1, 0, 1)
+	}
+	require.Zero(t, w.n[0].waits.Load())
+	require.NoError(t, w.n[0].Flush(t.Context(), 1))
+}
+
 // TestDozeMessage: a peer is served at once, though nobody of the rank polls.
 func TestDozeMessage(t *testing.T) {
 	w, s, use := newDozing(t)
@@ -161,9 +172,9 @@ func TestDozeUsed(t *testing.T) {
 		if !dozes {
 			n.solicited = nil
 		}
-		before := n.waits.Load()
+		before := n.uses()
 		w.put(t, 1, 0, 7)
-		require.Equal(t, dozes, n.waits.Load() != before)
+		require.Equal(t, dozes, n.uses() != before)
 	}
 	require.NoError(t, n.Flush(t.Context(), 1))
 }

@@ -55,6 +55,7 @@ type NIC struct {
 
 	pollers    atomic.Int32  // goroutines that poll while they wait
 	waits      atomic.Uint64 // that have begun to poll, roughly: nobody counts exactly at the price of an exchange
+	posts      atomic.Uint64 // for which somebody may wait later, as roughly: see used
 	breathed   atomic.Int64  // when who polls last gave his turn up, nanoseconds
 	slept      atomic.Uint64 // waits that went past their spinning
 	unattended atomic.Bool   // attend has ended

@@ -238,10 +238,10 @@ const (
 // of the way: a NIC that must say when it has something is slower.
 func (n *NIC) attend() {
 	defer n.unattended.Store(true)
-	seen, idle, long := n.waits.Load(), napWatchful, sched.NewNaps()
+	seen, idle, long := n.uses(), napWatchful, sched.NewNaps()
 	for n.ctx.Err() == nil {
-		for nap := napFirst; n.pollers.Load() > 0 || n.waits.Load() != seen; nap = min(2*nap, napDozing) {
-			seen = n.waits.Load()
+		for nap := napFirst; n.pollers.Load() > 0 || n.uses() != seen; nap = min(2*nap, napDozing) {
+			seen = n.uses()
 			if nap < napLongest || !n.doze(nap) {
 				n.rest(long, min(nap, napLongest))
 			}

@@ -40,7 +40,6 @@ func (n *NIC) PostLaid(name string, id int32) error {
 	if err != nil {
 		return err
 	}
-	n.used()
 	return n.Send(name, op)
 }
 
@@ -139,6 +138,7 @@ func (n *NIC) AcquireLaid(name string, rank int, slot bool, kind transport.Kind,
 
 // Send posts an operation that TryLay has laid. On an error its piece has been freed.
 func (n *NIC) Send(name string, op *Laid) error {
+	n.used()
 	if n.HeldBack() > 0 && !n.push() { // what was put before goes before
 		return n.insist(name, op, nil)
 	}
