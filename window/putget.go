@@ -96,7 +96,8 @@ func (w *core) get(target, disp, n int, dst mem.Range) error {
 type Handle = proto.Handle
 
 // PutNB begins a Put. src belongs to the library until the handle is done. Through a NIC, small puts wait for more of
-// their kind: they set out together, at the latest with this rank's next flush, wait, or other operation.
+// their kind: they set out together, at the latest with this rank's next flush, wait, or other operation. Of these, those that begin
+// where the one before has ended are one operation of the NIC, of up to 256 bytes, where the target's memory is registered as a whole.
 func (w *Window[T]) PutNB(target, disp int, src []T) (Handle, error) {
 	// A put whose source is copied on the way is done with it at once. This repeats Put, since a call of it would take as
 	// long as the copy.

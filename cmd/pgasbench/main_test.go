@@ -177,8 +177,10 @@ func TestWrongResultFails(t *testing.T) {
 	}
 	each := checkTable(func(base, op uint64) uint64 { return base + op + 1 })
 	rows := map[string]row{
-		"same":      wordRow("x", "", "", unitNanos, false, 100, lossy(putFlushSame), checkHot),
-		"table":     wordRow("x", "", "", unitNanos, false, 100, lossy(putFlushTable), each),
+		"same":  wordRow("x", "", "", unitNanos, false, 100, lossy(putFlushSame), checkHot),
+		"table": wordRow("x", "", "", unitNanos, false, 100, lossy(putFlushTable), each),
+		"near": wordRow("x", "", "", unitNanos, false, flushEvery, putNBBatch, // which puts them apart
+			checkEvery(1, func(base, op uint64) uint64 { return base + op%flushEvery + 1 })),
 		"get":       wordRow("x", "", "", unitNanos, false, 100, lossy(windowGet), checkGet),
 		"fetch-add": wordRow("x", "", "", unitNanos, false, 100, lossy(windowFetchAdd), checkCount),
 		"gups": {name: "x", unit: unitMillion, measure: func(ctx context.Context, b *bench, r *row) (int, []float64, error) {

@@ -123,15 +123,31 @@ var checkCount = wordCheck{
 }
 
 // checkTable wants in every table entry what want says of the last operation on it.
-func checkTable(want func(base, op uint64) uint64) wordCheck {
+func checkTable(want func(base, op uint64) uint64) wordCheck { return checkEvery(lineWords, want) }
+
+// checkEvery is checkTable for a table whose entries lie so many words apart.
+func checkEvery(words int, want func(base, op uint64) uint64) wordCheck {
 	return wordCheck{target: func(local []uint64, base, n uint64) int {
 		for j := range int(min(n, tableWords)) {
-			if local[j*lineWords] != want(base, lastOf(j, n)) {
-				return j * lineWords
+			if local[j*words] != want(base, lastOf(j, n)) {
+				return j * words
 			}
 		}
 		return -1
 	}}
+}
+
+// sideBySide is a loop over a table whose entries have no room between them.
+func sideBySide(loop wordLoop) wordLoop {
+	near := new([tableWords]int)
+	for i := range near {
+		near[i] = i
+	}
+	return func(e *words, base uint64, n int) (uint64, error) {
+		f := *e
+		f.disp = near
+		return loop(&f, base, n)
+	}
 }
 
 // checkGet fills the table with 1, 2, … and wants their sum.
@@ -153,9 +169,11 @@ func wordRows() []row {
 		table = "8 B put + flush, 4096 words"
 		get   = "8 B get"
 		batch = "8 B puts, flush every 64"
+		near  = "8 B puts side by side, flush every 64"
 	)
 	each := checkTable(func(base, op uint64) uint64 { return base + op + 1 })
-	inBatch := checkTable(func(base, op uint64) uint64 { return base + op%flushEvery + 1 })
+	batched := func(base, op uint64) uint64 { return base + op%flushEvery + 1 }
+	inBatch, nearby := checkTable(batched), checkEvery(1, batched)
 	rows := []row{
 		wordRow("put8_same", same, "View.Store + View.Order", unitNanos, true, 100, viewOrderSame, checkHot),
 		wordRow("put8_same", same, "View.Store + View.Flush", unitNanos, true, 100, viewFlushSame, checkHot),
@@ -187,5 +205,8 @@ func wordRows() []row {
 			wordRow(name, batch, "Window.Put, Flush per 64", unit, false, flushEvery, putBatch, inBatch),
 			wordRow(name, batch, "Window.PutNB, Flush per 64", unit, false, flushEvery, putNBBatch, inBatch))
 	}
+	rows = append(rows,
+		wordRow("put8_near", near, "Window.Put, Flush per 64", unitNanos, false, flushEvery, sideBySide(putBatch), nearby),
+		wordRow("put8_near", near, "Window.PutNB, Flush per 64", unitNanos, false, flushEvery, sideBySide(putNBBatch), nearby))
 	return slices.Clip(rows)
 }

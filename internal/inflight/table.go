@@ -156,6 +156,21 @@ func (t *Table) Lay(id int32, kind transport.Kind, flags uint8, bytes int, raddr
 	return op
 }
 
+// Grow has the operation of p, which has been laid with a part of p's scratch memory, carry so many bytes more, and returns where these lie. It
+// goes inline as long as it has no more than inline. False: there is no room.
+func (p *Piece) Grow(bytes, inline int) (more mem.Range, ok bool) {
+	s := &p.op[0].SGE[0].Mem
+	all := s.Bytes + bytes
+	if all > ScratchBytes {
+		return mem.Range{}, false
+	}
+	more = p.scratch.Slice(s.Bytes, bytes)
+	if s.Bytes = all; all > inline {
+		p.op[0].Flags &^= transport.FlagInline
+	}
+	return more, true
+}
+
 // Lay is Table.Lay but for this rank's memory.
 func (p *Piece) Lay(kind transport.Kind, flags uint8, raddr, rkey uint64) *transport.Op {
 	op := &p.op[0]

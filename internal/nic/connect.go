@@ -206,8 +206,9 @@ func (n *NIC) Connected(rank int) bool { return n.ends[rank].state.Load() == epU
 // Pending reports whether anything of this rank is in flight to rank.
 func (n *NIC) Pending(rank int) bool { return n.ends[rank].pending() != 0 }
 
-// Ordered reports whether what is posted to rank now arrives after all that went before.
+// Ordered reports whether what is posted to rank now arrives after all that went before, and sees to it that what is held back from now on does.
 func (n *NIC) Ordered(rank int) bool {
+	n.later.order()
 	e := n.ends[rank]
 	return n.Caps.OrderedWrites && e.asked.Load() == 0 && e.begun.Load() == 0
 }

@@ -25,7 +25,7 @@
 // error to Flush.
 //
 // Operations for which nobody waits (PostLaidLater) are held back until there are Batch of them or the rank does anything else with the
-// NIC, so that they cross into it together; so do those of a Chain. What a pipe sends (TryPost) waits for nothing and
+// NIC, so that they cross into it together; so do those of a Chain. A put to the bytes behind the last of them becomes a part of that (Extend). What a pipe sends (TryPost) waits for nothing and
 // is known to its owner by a name of his own.
 //
 // A request to a target's CPU (Ask) is a piece too; its answer settles it. Requests with cookies of the client's (TryAsk) are none.
@@ -50,7 +50,8 @@
 //     effect is unknown is not. One break flushes an operation once, so what meets no more than three breaks is done. A
 //     write that was done and not acknowledged is then done again, which only somebody can notice who has seen it before
 //     its flush and has changed the memory since.
-//   - N5: what is held back goes before anything that is posted after it.
+//   - N5: what is held back goes before anything that is posted after it. It grows only while it is the last, is not being posted, and nobody was
+//     told that it is ordered before what follows.
 //   - N6: when a poller lets go, all that is waited for is something that the NIC will report, so everybody may sleep, unless the client
 //     is Watchful.
 //   - N8: who attends and dozes (doze.go) is wakened by what peers send, not by the ends of this rank's operations: whatever goes on only if he

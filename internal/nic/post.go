@@ -1,11 +1,9 @@
 package nic
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"gopgas/internal/inflight"
-	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
 	"gopgas/transport"
 )
@@ -243,86 +241,6 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 	n.leave(e)
 	n.Abandon(id)
 	return false, err
-}
-
-// later holds operations for which nobody waits yet, in order, so that many of them cross into the NIC together. They
-// go before anything else that this rank posts, and with the next step of any wait.
-type later struct {
-	count   atomic.Uint64 // len, for who does not hold mu; written under it
-	pushing atomic.Bool   // the first of ops are being posted
-	mu      sync.Mutex    // not held while the NIC is called, which may let time pass
-	ops     [Batch]transport.Op
-	len     int
-}
-
-// PostLaidLater leaves the operation of piece id, which Lay has written, to the next post of anything, or the next step of any wait; it
-// waits for the connection, and while there is no room. On an error the piece has been freed.
-func (n *NIC) PostLaidLater(name string, id int32) error {
-	op, err := n.Enter(name, id)
-	if err != nil {
-		return err
-	}
-	return n.SendLater(name, op)
-}
-
-// SendLater is PostLaidLater for an operation that TryLay has laid.
-func (n *NIC) SendLater(name string, op *Laid) error {
-	if n.later.add(&op[0]) {
-		return nil
-	}
-	err := n.WaitUntil(name, int(op[0].EP.Index), func() bool { n.push(); return n.later.add(&op[0]) })
-	if err != nil {
-		n.giveUpLaid(op)
-	}
-	return err
-}
-
-// HeldBack is how many operations PostLaidLater has left to the next post.
-func (n *NIC) HeldBack() int { return int(n.later.count.Load()) }
-
-// add appends an operation, or says that there is no room.
-func (l *later) add(op *transport.Op) bool {
-	l.mu.Lock()
-	k := l.len
-	if k < len(l.ops) {
-		l.ops[k] = *op
-		l.len = k + 1
-		mem.Publish(&l.count, uint64(k+1))
-	}
-	l.mu.Unlock()
-	return k < len(l.ops)
-}
-
-// push hands the operations that are held to the NIC, and reports whether it took all.
-func (n *NIC) push() bool {
-	l := &n.later
-	if l.count.Load() == 0 {
-		return true
-	}
-	if !l.pushing.CompareAndSwap(false, true) {
-		return false // somebody is at it
-	}
-	defer l.pushing.Store(false)
-	l.mu.Lock()
-	k := l.len
-	l.mu.Unlock()
-	if k == 0 {
-		return true
-	}
-	if !n.sched.Virtual() && invariants.Sometimes(10) {
-		k = 1 // as where the NIC has room for no more
-	}
-	done, err := n.Domain.Post(l.ops[:k]) // add touches only what is behind them
-	if err != nil && done < k {
-		id := int32(l.ops[done].Cookie)
-		n.settle(id, n.ends[n.table.Piece(id).Rank], err)
-		done++
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.len = copy(l.ops[:], l.ops[done:l.len])
-	mem.Publish(&l.count, uint64(l.len))
-	return l.len == 0
 }
 
 // Lane is a NIC as those see it who have names of their own for their operations, and call an endpoint by its rank: pipes, for instance.

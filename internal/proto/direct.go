@@ -307,11 +307,7 @@ func (e *Engine) putNB(r *Remote, off int, src mem.Range) (Handle, error) {
 	n := e.nic()
 	if n.isPlain(leastPut, r, src.Bytes) {
 		n.small.habits.Other()
-		laid, err := n.layInline(nic.OpPut, r, off, src)
-		if err != nil {
-			return Handle{}, err
-		}
-		return Handle{}, n.SendLater(nic.OpPut, laid)
+		return Handle{}, n.putInlineLater(nic.OpPut, r, off, src)
 	}
 	h, begun, err := n.startUser(journey{name: nic.OpPut, kind: transport.OpWrite, r: r, off: off, path: PathDirect}, src)
 	if begun || err != nil {

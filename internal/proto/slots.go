@@ -112,6 +112,16 @@ func (n *device) putLater(op string, r *Remote, off int, src mem.Range) error {
 	if src.Bytes > n.Inline || r.hosed != nil {
 		return n.put(op, r, off, src)
 	}
+	return n.putInlineLater(op, r, off, src)
+}
+
+// putInlineLater is putInline for such a caller. A put that begins where the one before has ended goes with that, as one operation.
+func (n *device) putInlineLater(op string, r *Remote, off int, src mem.Range) error {
+	if n.reaches(r, off, src.Bytes) && n.Extend(r.Rank, r.raddr+uint64(off), r.rkey, src) {
+		n.e.counts.count(PathInline, r, src.Bytes)
+		n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
+		return nil
+	}
 	laid, err := n.layInline(op, r, off, src)
 	if err != nil {
 		return err

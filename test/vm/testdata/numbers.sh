@@ -42,6 +42,7 @@ all_ours() { # all_ours PROGRAM
 	ours '8 B get' 8 "$1" lat --op get --min 8 --max 8
 	ours '64-bit fetch-add' 8 "$1" --only $'64-bit fetch-add\nwindow'
 	ours '8 B puts, 64 together' 8 "$1" --only $'8 B puts, flush every 64\nWindow.PutNB' # of its two rows one is in M/s
+	ours '8 B puts side by side, 64 together' 8 "$1" --only $'8 B puts side by side, flush every 64\nWindow.PutNB'
 	ours '64 KiB put, one at a time' 65536 "$1" lat --op put --min 65536 --max 65536
 	ours '64 KiB puts, 64 together' 65536 "$1" bw --op putnb --hot --min 65536 --max 65536
 	ours '1 MiB put, one at a time' 1048576 "$1" lat --op put --min 1048576 --max 1048576
