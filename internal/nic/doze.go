@@ -19,20 +19,26 @@ const napDozing = 50 * time.Millisecond // the longest
 // solicited is implemented by domains that can tell what peers have sent from the ends of this rank's own operations. The word is the verbs'
 // (InfiniBand Architecture Specification, volume 1, "solicited event").
 type solicited interface {
-	// WaitSolicited returns when a message or a write with immediate may have arrived, after Wake, after limit, or with ctx's error. It may return for less.
-	WaitSolicited(ctx context.Context, limit time.Duration) error
+	// WaitSolicited returns true when a message or a write with immediate may have arrived, and after Wake; false after limit, or with ctx's error. It may
+	// return for less.
+	WaitSolicited(ctx context.Context, limit time.Duration) (some bool, err error)
 }
 
-// doze sleeps until a peer's message has come, or for a nap, and hands out what has come; it reports false, and does nothing, where it must not.
+// doze sleeps until a peer's message has come, and hands out what has come, or for a nap; it reports false, and does nothing, where it must not. After a nap
+// it leaves the NIC alone, whose lock who polls has nearly always: who attends looks for more as soon as nobody uses it.
 func (n *NIC) doze(nap time.Duration) bool {
 	if n.solicited == nil || n.pollers.Load() > 0 || n.ctx.Err() != nil {
 		return false
 	}
 	n.dozing.Store(true) // before it looks: who begins a pipe looks at this afterwards
-	quiet := n.quiet()
-	dozed := quiet && n.solicited.WaitSolicited(n.ctx, nap) == nil // its errors end Domain.Wait, too
-	n.dozing.Store(false)
+	some, dozed := false, n.quiet()
 	if dozed {
+		var err error // which ends Domain.Wait, too
+		some, err = n.solicited.WaitSolicited(n.ctx, nap)
+		dozed = err == nil
+	}
+	n.dozing.Store(false)
+	if some {
 		n.outlast()
 		for n.Progress() {
 		}
@@ -59,7 +65,9 @@ func (n *NIC) quiet() bool {
 // used tells who attends, and may doze, that the NIC is in use, by what somebody may wait for later and not at once. Who cannot doze would serve peers later.
 func (n *NIC) used() {
 	if n.solicited != nil {
-		mem.Publish(&n.posts, n.posts.Load()+1)
+		k := n.posts.Load() + 1
+		mem.Publish(&n.posts, k)
+		n.breathe(&n.postLookAt, k)
 	}
 }
 

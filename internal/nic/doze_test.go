@@ -21,7 +21,7 @@ type sleeper struct {
 	wakes atomic.Int64
 }
 
-func (s *sleeper) WaitSolicited(ctx context.Context, _ time.Duration) error {
+func (s *sleeper) WaitSolicited(ctx context.Context, _ time.Duration) (bool, error) {
 	s.dozes.Add(1)
 	s.now.Store(true)
 	defer s.now.Store(false)

@@ -1,33 +1,42 @@
 package nic
 
 import (
+	"sync/atomic"
 	"time"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 )
 
-// The runtime's monitor takes the turn to run Go code from a goroutine that has had it for 10 ms without a break, and is in C or in the kernel whenever
-// the monitor looks; who polls a NIC is there nearly always. It says so by a signal first, and having found one such it looks every 20 us for
-// others. That is its thread, the signals and the way back to a turn, on the core of who polls where a rank has one only. So nobody here lets it come to that.
+// Who polls is in C or in the kernel nearly always. How often he looks at the clock, whether it is time to give his turn up (sched.TurnLasts):
 const (
-	turnLasts = 5 * time.Millisecond // then who polls gives his turn up
-	turnLooks = 8                    // and looks at the clock so often
+	turnLooks    = 8                // once in so many waits, or posts
+	turnLookMost = time.Millisecond // or each time, if that many take longer
 )
 
 // begun tells whoever attends that somebody has begun to poll: see attend. Now and then it gives the caller's turn up.
 func (n *NIC) begun() {
 	k := n.waits.Load() + 1
 	mem.Publish(&n.waits, k)
-	if k%turnLooks == 0 && !n.sched.Virtual() {
-		n.breathe()
+	n.breathe(&n.lookAt, k)
+}
+
+// breathe gives the caller's turn up, if nobody of this rank has done so of late. It is number k of what he does, and at the one that looks next.
+func (n *NIC) breathe(at *atomic.Uint64, k uint64) {
+	if k >= at.Load() && !n.sched.Virtual() {
+		n.breatheNow(at, k)
 	}
 }
 
-// breathe gives the caller's turn up, if nobody of this rank has done so of late.
-func (n *NIC) breathe() {
-	now := n.sched.Now()
-	if now-time.Duration(n.breathed.Load()) < turnLasts {
+// breatheNow is breathe for who looks.
+func (n *NIC) breatheNow(at *atomic.Uint64, k uint64) {
+	now, next := n.sched.Now(), k+turnLooks
+	if now-time.Duration(n.looked.Load()) > turnLookMost {
+		next = k + 1
+	}
+	n.looked.Store(int64(now))
+	at.Store(next)
+	if now-time.Duration(n.breathed.Load()) < sched.TurnLasts {
 		return
 	}
 	n.breathed.Store(int64(now))

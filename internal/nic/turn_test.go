@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/sched"
 	"gopgas/transport/transporttest"
 )
 
@@ -26,7 +27,7 @@ func TestPollerGivesItsTurnUp(t *testing.T) {
 			require.Less(t, n.sched.Now()-began, patient, "never")
 			n.begun()
 		}
-		require.GreaterOrEqual(t, time.Duration(n.breathed.Load()-before), turnLasts, "too early")
+		require.GreaterOrEqual(t, time.Duration(n.breathed.Load()-before), sched.TurnLasts, "too early")
 		if ran.Load() {
 			let++
 		}

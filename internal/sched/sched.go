@@ -131,8 +131,13 @@ func Pause() { pause() }
 // that serve memory on their own.
 func Yield() { yieldProcessor() }
 
-// GiveTurn lets other goroutines run before the caller goes on, as the runtime has him do every 10 ms otherwise. It is for who polls
-// for long and is never seen to wait.
+// TurnLasts is after how long a goroutine that is in C or in the kernel most of the time gives its turn up. The runtime's monitor takes the turn to run Go
+// code from one that has had it for 10 ms without a break and is there whenever the monitor looks; and having found one such it looks every 20 us for
+// others. That is its thread, the signals and the way back to a turn, on the core of the goroutine where a rank has one only, and for a rank that
+// sleeps in a barrier thousands of wake-ups a second. So nobody lets it come to that.
+const TurnLasts = 8 * time.Millisecond
+
+// GiveTurn lets other goroutines run before the caller goes on, as the runtime has him do every 10 ms otherwise: see TurnLasts.
 func GiveTurn() { runtime.Gosched() }
 
 // Now returns nanoseconds since the rank began; it never goes back.

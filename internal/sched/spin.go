@@ -33,6 +33,7 @@ type Spin struct {
 	park   time.Duration // the next park's limit
 	asked  time.Duration // how long it had waited when Unsure last said so
 	doomed time.Duration // when the watch was first interrupted
+	turned time.Duration // when it last gave its turn up
 	seq    uint32        // the bell's count when the wait was armed
 	armed  bool          // announced as a sleeper
 	rec    *record       // in the list of waits
@@ -169,9 +170,13 @@ func (sp *Spin) arm() {
 }
 
 func (sp *Spin) sleep() {
-	b := sp.s.bell.Load()
+	b, now := sp.s.bell.Load(), sp.s.Now()
+	if now-sp.turned >= TurnLasts {
+		sp.turned = now
+		GiveTurn()
+	}
 	// Who waits for a NIC may have nobody to ring: then what is lost by sleeping is a part of what was waited already.
-	limit := min(sp.park, max(parkShortest, (sp.s.Now()-sp.moved)/parkShare))
+	limit := min(sp.park, max(parkShortest, (now-sp.moved)/parkShare))
 	if b.Wait(sp.seq, limit) {
 		sp.park = parkFirst
 	} else {

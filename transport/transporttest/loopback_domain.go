@@ -183,28 +183,33 @@ func (d *domain) Wait(ctx context.Context) error {
 		}
 		runtime.Gosched() // an agent is soon done
 	}
-	return d.sleep(ctx, &d.cq.count, math.MaxInt64)
+	_, err := d.sleep(ctx, &d.cq.count, math.MaxInt64)
+	return err
 }
 
-// WaitSolicited is Wait for what peers have sent. It has no time of its own in a simulated world, where nobody calls it.
-func (d *domain) WaitSolicited(ctx context.Context, limit time.Duration) error {
+// WaitSolicited is Wait for what peers have sent, and reports whether there may be some. It has no time of its own in a simulated world, where nobody
+// calls it.
+func (d *domain) WaitSolicited(ctx context.Context, limit time.Duration) (some bool, err error) {
 	return d.sleep(ctx, &d.cq.recvs, d.sched.Now()+limit)
 }
 
-// sleep waits until there are some, Wake, the end of ctx or of the domain, or a time.
-func (d *domain) sleep(ctx context.Context, some *atomic.Int32, until time.Duration) error {
+// sleep waits until there are some, or Wake, and reports true, or for the end of ctx or of the domain, or a time.
+func (d *domain) sleep(ctx context.Context, some *atomic.Int32, until time.Duration) (bool, error) {
 	for {
 		seq := d.poll.Arm()
 		switch {
 		case d.stop.Load():
 			d.poll.Disarm()
-			return transport.ErrClosed
-		case d.woken.Swap(false), some.Load() > 0, d.sched.Now() >= until:
+			return false, transport.ErrClosed
+		case d.woken.Swap(false), some.Load() > 0:
 			d.poll.Disarm()
-			return nil
+			return true, nil
+		case d.sched.Now() >= until:
+			d.poll.Disarm()
+			return false, nil
 		case ctx.Err() != nil:
 			d.poll.Disarm()
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		}
 		d.poll.Wait(seq, waitLimit)
 		d.poll.Disarm()

@@ -3,6 +3,7 @@ package transporttest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,7 +138,7 @@ func testWaitClose(t *testing.T, s *suite) {
 
 // solicited is a domain that can sleep for what peers send alone.
 type solicited interface {
-	WaitSolicited(ctx context.Context, limit time.Duration) error
+	WaitSolicited(ctx context.Context, limit time.Duration) (some bool, err error)
 }
 
 // testWaitSolicited holds a domain that can sleep for what peers send alone to it: a message and a write with immediate end the sleep, and so do
@@ -148,8 +149,14 @@ func testWaitSolicited(t *testing.T, s *suite) {
 	a, b := r.nodes[0], r.nodes[1]
 	d, ok := b.d.(solicited)
 	need(t, ok, "solicited events")
+	var some atomic.Bool // what the last one has said
+	doze := func(ctx context.Context, limit time.Duration) error {
+		told, err := d.WaitSolicited(ctx, limit)
+		some.Store(told)
+		return err
+	}
 	wait := func(ctx context.Context, limit time.Duration) chan error {
-		c := beside(func() error { return d.WaitSolicited(ctx, limit) })
+		c := beside(func() error { return doze(ctx, limit) })
 		time.Sleep(10 * time.Millisecond)
 		return c
 	}
@@ -159,7 +166,9 @@ func testWaitSolicited(t *testing.T, s *suite) {
 		c := wait(t.Context(), time.Hour)
 		a.must(a.op(kind, 1, 0, 64, 8))
 		require.NoError(t, b.soon(c, "although a peer has sent something"))
-		require.NoError(t, b.soon(beside(func() error { return d.WaitSolicited(t.Context(), time.Hour) }), "as long as it has not been polled"))
+		require.True(t, some.Load())
+		require.NoError(t, b.soon(beside(func() error { return doze(t.Context(), time.Hour) }), "as long as it has not been polled"))
+		require.True(t, some.Load())
 		b.recv()
 	}
 
@@ -168,6 +177,7 @@ func testWaitSolicited(t *testing.T, s *suite) {
 	c := wait(t.Context(), time.Hour)
 	b.d.Wake()
 	require.NoError(t, b.soon(c, "woken while it waits"))
+	require.True(t, some.Load())
 
 	const limit = 200 * time.Millisecond
 	slept := func() time.Duration { // beside a write of its own
@@ -180,6 +190,24 @@ func testWaitSolicited(t *testing.T, s *suite) {
 	if slept() < limit/2 { // the device was asked for the end of any operation before, which ended that sleep
 		require.Greater(t, slept(), limit/2, "an operation of its own has ended it")
 	}
+	require.False(t, some.Load(), "nobody has sent anything")
+
+	// What comes between two sleeps, of which the first has ended by its limit, ends the second; also where somebody has polled it meanwhile it may.
+	b.postRecv(2, 0, 8)
+	a.must(a.op(transport.OpSend, 1, 0, 64, 8))
+	require.NoError(t, b.soon(wait(t.Context(), time.Hour), "although a peer has sent something since the last"))
+	require.True(t, some.Load())
+	b.recv()
+	require.NoError(t, b.soon(wait(t.Context(), time.Millisecond), "beyond its limit"))
+	b.postRecv(3, 0, 8)
+	a.must(a.op(transport.OpSend, 1, 0, 64, 8))
+	b.recv()
+	require.NoError(t, b.soon(wait(t.Context(), time.Millisecond), "beyond its limit"))
+	c = wait(t.Context(), time.Hour)
+	b.postRecv(4, 0, 8)
+	a.must(a.op(transport.OpSend, 1, 0, 64, 8))
+	require.NoError(t, b.soon(c, "although a peer has sent something"))
+	b.recv()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	c = wait(ctx, time.Hour)

@@ -17,6 +17,7 @@ import (
 // waitSide is what the sleeper uses.
 type waitSide struct {
 	mu    sync.Mutex      // held while one sleeps
+	asked bool            // the device was asked for an event, and has told of none since; under mu
 	woken atomic.Bool     // Wake was called and no Wait has taken it
 	ends  <-chan struct{} // the Done of the ctx whose end ends sleeps; under mu
 	stop  func() bool     // has it end none; under mu
@@ -59,51 +60,59 @@ func (d *domain) openFiles() error {
 
 // Wait sleeps on the completion channel until there may be something to poll. It arms the completion queue, looks
 // once more, and only then sleeps, so nothing is missed.
-func (d *domain) Wait(ctx context.Context) error { return d.waitUntil(ctx, time.Time{}, false) }
+func (d *domain) Wait(ctx context.Context) error {
+	_, err := d.waitUntil(ctx, time.Time{}, false)
+	return err
+}
 
-// WaitSolicited is Wait for what peers have sent, for so long at most. The end of an operation of this rank's own may end it too, as where the device
-// was asked for that before.
-func (d *domain) WaitSolicited(ctx context.Context, limit time.Duration) error {
+// WaitSolicited is Wait for what peers have sent, for so long at most, and reports whether there may be some, or Wake was called. The end of an
+// operation of this rank's own may end it too, as where the device was asked for that before. What the device was asked for stays asked for until
+// it tells: who sleeps again after a limit crosses into it no more than to look whether it has.
+func (d *domain) WaitSolicited(ctx context.Context, limit time.Duration) (some bool, err error) {
 	return d.waitUntil(ctx, time.Now().Add(limit), true)
 }
 
-// waitUntil sleeps for what the device is to tell, until a time if there is one.
-func (d *domain) waitUntil(ctx context.Context, until time.Time, solicited bool) error {
+// waitUntil sleeps for what the device is to tell, until a time if there is one, and reports whether it has told, or Wake was called.
+func (d *domain) waitUntil(ctx context.Context, until time.Time, solicited bool) (told bool, err error) {
 	d.wait.mu.Lock()
 	defer d.wait.mu.Unlock()
 	if d.closed.Load() {
-		return transport.ErrClosed
+		return false, transport.ErrClosed
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
 	if err := d.channel.SetReadDeadline(until); err != nil {
-		return fmt.Errorf("verbs: wait: %w", err)
+		return false, fmt.Errorf("verbs: wait: %w", err)
 	}
 	// From here on Wake ends the sleep, and so does the end of ctx; what they have said before is in woken and in ctx.
 	if d.wait.woken.Swap(false) {
-		return nil
+		return true, nil
 	}
 	d.endWith(ctx)
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
-	if some, err := d.arm(solicited); some || err != nil {
-		return err
+	if !solicited || !d.wait.asked {
+		if some, err := d.arm(solicited); some || err != nil {
+			return some, err
+		}
+		d.wait.asked = true
 	}
-	err := d.sleep(d.channel, func() (bool, error) { return ibv.TakeEvent(&d.nic) })
-	d.wait.woken.Store(false)
+	err = d.sleep(d.channel, func() (bool, error) { return ibv.TakeEvent(&d.nic) })
+	told = d.wait.woken.Swap(false)
 	switch {
 	case d.closed.Load():
-		return transport.ErrClosed
+		return told, transport.ErrClosed
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return told, context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil
+		return told, nil
 	case err != nil:
-		return fmt.Errorf("verbs: wait for the completion channel: %w", err)
+		return told, fmt.Errorf("verbs: wait for the completion channel: %w", err)
 	}
-	return nil
+	d.wait.asked = false
+	return true, nil
 }
 
 // endWith has the end of ctx end sleeps. It stays so for the next Wait, which has the same ctx as a rule: to begin and end it each time
