@@ -55,7 +55,7 @@
 //   - N6: when a poller lets go, all that is waited for is something that the NIC will report, so everybody may sleep, unless the client
 //     is Watchful.
 //   - N8: who attends and dozes (doze.go) is wakened by what peers send, not by the ends of this rank's operations: whatever goes on only if he
-//     learns of such an end keeps him from it, or wakes him, but for what may be late by napDozing.
+//     learns of such an end keeps him from it, or wakes him, but for what may be late by napDozing behind the last use.
 //   - N7: no operation allocates that goes well, but for a wait that has to step.
 //
 // # Lock order

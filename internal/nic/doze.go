@@ -12,8 +12,8 @@ import (
 // events), who attends sleeps for that alone as long as the NIC is used again and again: he dozes.
 //
 // Nobody may depend on an end that is reported meanwhile, unless he looks himself. So nobody dozes while pipes or messages of this rank are under
-// way, and who begins a pipe wakes who dozes. What else is late by a doze at most is that memory is given back of a transfer for which nobody waits, and that
-// somebody learns of a connection's break.
+// way, and who begins a pipe wakes who dozes. What else is late, by a doze behind the last use at most, is that memory is given back of a transfer for which
+// nobody waits, and that somebody learns of a connection's break: whoever polls meanwhile sees to both.
 const napDozing = 50 * time.Millisecond // the longest
 
 // solicited is implemented by domains that can tell what peers have sent from the ends of this rank's own operations. The word is the verbs'
