@@ -25,8 +25,8 @@
 // error to Flush.
 //
 // Operations for which nobody waits (PostLaidLater) are held back until there are Batch of them or the rank does anything else with the
-// NIC, so that they cross into it together; so do those of a Chain. A put to the bytes behind the last of them becomes a part of that (Extend). What a pipe sends (TryPost) waits for nothing and
-// is known to its owner by a name of his own.
+// NIC, so that they cross into it together; so do those of a Chain. A put to the bytes behind the last of them becomes a part of that
+// (Extend). What a pipe sends (TryPost) waits for nothing and is known to its owner by a name of his own.
 //
 // A request to a target's CPU (Ask) is a piece too; its answer settles it. Requests with cookies of the client's (TryAsk) are none.
 //
