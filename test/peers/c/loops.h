@@ -116,6 +116,12 @@ static uint64_t swap_hot(uint64_t base, long n)
 		sum += peer_compare_swap(other, HOT, base + i, base + i + 1);
 	return sum;
 }
+/* apart lays the table of displacements out: its words lie so many bytes from each other. */
+static void apart(size_t bytes)
+{
+	for (int i = 0; i < TABLE; i++)
+		place[i] = WORDS + i * bytes;
+}
 static uint64_t put_batch(uint64_t base, long n)
 {
 	for (int i = 0; i < 64; i++)
@@ -397,8 +403,7 @@ static int run_all(const char *what)
 		return fprintf(stderr, "REPS: want 1 to %d\n", MAXREPS), 2;
 	if (getenv("ONLY"))
 		only = getenv("ONLY");
-	for (int i = 0; i < TABLE; i++)
-		place[i] = WORDS + (size_t)i * 64;
+	apart(64);
 	memset(peer_base(), 0, PART);
 	if (posix_memalign((void **)&priv, 4096, SPAN))
 		return perror("private buffer"), 2;
@@ -423,6 +428,9 @@ static int run_all(const char *what)
 	words("fetch_add_rate", "64-bit fetch-adds, 64 at a time", "M/s", 64, add_batch, CHECK_COUNT);
 	words("put8_batch", "8 B puts, flush every 64", "ns", 64, put_batch, CHECK_BATCH);
 	words("put8_rate", "8 B puts, flush every 64", "M/s", 64, put_batch, CHECK_BATCH);
+	apart(8);
+	words("put8_near", "8 B puts side by side, flush every 64", "ns", 64, put_batch, CHECK_BATCH);
+	apart(64);
 	to_seen(rounds);
 	contended(100000);
 	gups(setting("UPDATES", 500000));
