@@ -218,3 +218,21 @@ func TestNaps(t *testing.T) {
 	n.Sleep(t.Context(), 5*time.Millisecond)
 	require.GreaterOrEqual(t, time.Since(began), 5*time.Millisecond, "by the timer of the nap that was ended")
 }
+
+// TestSleepGivesTurn: a wait that sleeps gives its turn up every TurnLasts, and not with each sleep.
+func TestSleepGivesTurn(t *testing.T) {
+	s := Goroutine(1)
+	sp := s.Begin(t.Context(), What{Op: "test"}, nil)
+	defer sp.End()
+	var turns []time.Duration
+	for len(turns) < 3 {
+		before := sp.turned
+		require.NoError(t, sp.Step())
+		if sp.turned != before {
+			turns = append(turns, sp.turned)
+		}
+		require.Less(t, s.Now(), time.Minute, "never")
+	}
+	require.GreaterOrEqual(t, turns[1]-turns[0], TurnLasts)
+	require.GreaterOrEqual(t, turns[2]-turns[1], TurnLasts)
+}

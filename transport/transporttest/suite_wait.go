@@ -192,7 +192,7 @@ func testWaitSolicited(t *testing.T, s *suite) {
 	}
 	require.False(t, some.Load(), "nobody has sent anything")
 
-	// What comes between two sleeps, of which the first has ended by its limit, ends the second; also where somebody has polled it meanwhile it may.
+	// What comes between two sleeps, of which the first has ended by its limit, ends the second, which it may also where it was polled meanwhile.
 	b.postRecv(2, 0, 8)
 	a.must(a.op(transport.OpSend, 1, 0, 64, 8))
 	require.NoError(t, b.soon(wait(t.Context(), time.Hour), "although a peer has sent something since the last"))
