@@ -45,6 +45,7 @@ type domain struct {
 
 	poll      sched.Bell   // wakes Wait
 	bulk      atomic.Int64 // operations that are not brief, posted and not finished
+	heavy     atomic.Int64 // of them, those for which a poller needs patience
 	woken     atomic.Bool
 	pollWords [2]atomic.Uint32
 

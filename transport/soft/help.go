@@ -13,8 +13,9 @@ import (
 // thread hears of them, so a poster does that itself, as a card takes them by programmed I/O; and who polls an empty queue has
 // nothing better to do, while on a machine with fewer cores than threads the engine would have to be scheduled first. Long
 // operations are for the thread, so that a program computes or copies meanwhile; but a thread that sleeps takes longer to wake than most
-// copies last, and one that is awake has the bytes in another core's cache, where a copy of 1 MiB takes a fifth longer. So who has polled in
-// vain for a while, and plainly waits, moves a chunk of those as well, which is a whole one mostly, and the thread, when it was idle,
+// copies last, and one that is awake has the bytes in another core's cache: 16 KiB that were just written take six times as long from there. So who
+// polls moves what takes but a few microseconds, and who has polled in
+// vain for a while, and plainly waits, a chunk of anything, which is a whole one mostly; and the thread, when it was idle,
 // gives whoever posts as long as it takes to begin that.
 //
 // A request to a peer is answered by whoever polls there, or by the peer's engine, which naps as long as its pollers do the work.
@@ -25,7 +26,8 @@ import (
 const (
 	atOnceBytes = 8 << 10               // a poster moves as much itself
 	atOnceOps   = 4                     // in so many operations
-	patience    = 16                    // polls in vain, since the last long operation was posted, after which a poller moves a chunk of it
+	pollBytes   = 64 << 10              // a poller moves an operation of as much as soon as it has found nothing
+	patience    = 4                     // polls in vain, since the last long operation was posted, after which a poller moves a chunk of it
 	headStart   = 2 * time.Microsecond  // what so many polls take: how long an idle thread leaves a new long operation to them
 	nap         = 50 * time.Microsecond // how long the thread leaves the work to pollers before it looks again
 	courtesy    = 32                    // polls in vain before others have the processor, where there are not enough: some 3 us
@@ -143,8 +145,9 @@ func (e *engine) giveWay() {
 // help is a round of somebody who polls and found nothing; vain says how often. What it moves of a long copy is limited to a chunk, as
 // what the thread moves is, since it has a processor of Go's, which others of the rank may need.
 func (e *engine) help(vain uint32) bool {
-	long := e.d.bulk.Load() > 0
-	if long && vain < patience || !e.hold() {
+	d := e.d
+	heavy, short := d.heavy.Load() > 0, d.bulk.Load() == 0
+	if heavy && vain < patience || !e.hold() {
 		return false
 	}
 	defer e.let()
@@ -152,7 +155,7 @@ func (e *engine) help(vain uint32) bool {
 		return false
 	}
 	worked, _ := e.round()
-	if !long {
+	if short || !heavy && !d.crowded { // a thread that shares the poller's processor is dearer when it naps than asleep
 		e.helped.Add(1)
 	}
 	return worked

@@ -50,6 +50,7 @@ type slot struct {
 	Flags uint8
 	NSGE  uint8
 	bulk  bool // more than a poster moves itself
+	heavy bool // more than a poller moves at once
 	EP    transport.EP
 	Imm   uint32
 

@@ -112,6 +112,9 @@ func (e *engine) finish(s *seat, status transport.Status, bytes int) {
 	if sl.bulk {
 		e.d.bulk.Add(-1)
 	}
+	if sl.heavy {
+		e.d.heavy.Add(-1)
+	}
 	s.head++
 	s.sent.Store(max(s.sent.Load(), s.head))
 	s.offset, s.moved = 0, false

@@ -81,6 +81,10 @@ func (d *domain) pushLocked(s *seat, op *transport.Op, bytes int) bool {
 	if d.cfg.Latency > 0 || d.cfg.Bandwidth > 0 {
 		sl.begin, sl.due = d.pace.plan(d.sched.Now(), bytes, &d.cfg)
 	}
+	sl.heavy = bytes > pollBytes
+	if sl.heavy {
+		d.heavy.Add(1)
+	}
 	if sl.bulk = bytes > atOnceBytes; sl.bulk {
 		d.bulk.Add(1)
 		d.longs.Store(d.longs.Load() + 1) // guarded by mu

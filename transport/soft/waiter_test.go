@@ -53,6 +53,26 @@ func TestWaiterGoesFirst(t *testing.T) {
 	}
 }
 
+// TestPollerMovesAtOnce: what takes no more than a few microseconds the first who polls moves, though a thread is awake; what is a byte longer not.
+func TestPollerMovesAtOnce(t *testing.T) {
+	d, m, op := alone(t, time.Minute)
+	var cq [1]transport.Completion
+	for _, bytes := range []int{atOnceBytes + 1, pollBytes, pollBytes + 1} {
+		op.SGE[0].Mem = m.Slice(0, bytes)
+		_, err := d.Post([]transport.Op{op})
+		require.NoError(t, err)
+		n, err := d.Poll(cq[:])
+		require.NoError(t, err)
+		if bytes > pollBytes {
+			require.Zero(t, n)
+			continue
+		}
+		require.Equal(t, 1, n, "%d bytes", bytes)
+		require.Equal(t, m.Data()[:bytes], m.Data()[chunk:chunk+bytes])
+		clear(m.Data()[chunk : chunk+bytes])
+	}
+}
+
 // TestNobodyWaits: what nobody waits for is moved by the thread, when it has left it alone for a moment.
 func TestNobodyWaits(t *testing.T) {
 	d, _, op := alone(t, 20*time.Millisecond)
