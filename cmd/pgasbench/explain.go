@@ -10,8 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"gopgas/internal/selector"
 	"gopgas/window"
 )
@@ -142,22 +140,18 @@ func (b *bench) explainOne(win *window.Window[byte], x *explained) (float64, int
 		most = explainBound
 	}
 	count := max(2, min(explainFresh, most/x.bytes))
-	bufs, free, err := explainBuffers(x.protocol, count, x.bytes)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer free()
-	if x.get && registers(x.protocol) {
-		x.estimated += probeTime(bufs, x.protocol == selector.Register)
-	}
-	do := func(buf []byte) error {
+	bufs := explainBuffers(count, x.bytes)
+	e := b.w.Team().Engine()
+	do := func(buf []byte) (err error) {
 		if x.get {
-			return win.Get(b.peer, 0, buf)
+			err = win.Get(b.peer, 0, buf)
+		} else if err = win.Put(b.peer, 0, buf); err == nil {
+			err = win.Flush(b.peer)
 		}
-		if err := win.Put(b.peer, 0, buf); err != nil {
-			return err
+		if x.protocol == selector.Register || x.protocol == selector.Hybrid {
+			e.Trim() // each use is a first one, and what giving back costs is part of it
 		}
-		return win.Flush(b.peer)
+		return err
 	}
 	for _, buf := range bufs { // direct registers them, for good
 		if err := do(buf); err != nil {
@@ -176,7 +170,7 @@ func (b *bench) explainOne(win *window.Window[byte], x *explained) (float64, int
 		}
 	}
 	last := bufs[count-1]
-	b.w.Team().Engine().Force(selector.Bounce)
+	e.Force(selector.Bounce)
 	there := make([]byte, x.bytes)
 	if err := win.Get(b.peer, 0, there); err != nil {
 		return 0, 0, err
@@ -187,34 +181,16 @@ func (b *bench) explainOne(win *window.Window[byte], x *explained) (float64, int
 	return max(0, summarize(times).median-clockTime()), len(times), nil
 }
 
-// registers reports whether a protocol is measured with memory that it registers for each transfer.
-func registers(p selector.Protocol) bool { return p == selector.Register || p == selector.Hybrid }
-
-// explainBuffers returns buffers that have been written. Those of protocols that register lie outside the Go heap: such memory is registered
-// for one transfer and given back with its end, so that each use is a first one, and what giving back costs is part of what is measured.
-func explainBuffers(p selector.Protocol, count, size int) (bufs [][]byte, free func(), err error) {
-	mapped := registers(p)
-	free = func() {
-		for _, b := range bufs {
-			if mapped {
-				_ = unix.Munmap(b)
-			}
-		}
-	}
+// explainBuffers returns buffers that have been written.
+func explainBuffers(count, size int) (bufs [][]byte) {
 	for i := range count {
-		var b []byte
-		if !mapped {
-			b = make([]byte, size)
-		} else if b, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
-			free()
-			return nil, nil, fmt.Errorf("map %d bytes to transfer: %w", size, err)
-		}
+		b := make([]byte, size)
 		for k := 0; k < size; k += 64 {
 			b[k] = byte(i + k/64 + 1)
 		}
 		bufs = append(bufs, b)
 	}
-	return bufs, free, nil
+	return bufs
 }
 
 // clockTime is how many seconds reading the clock adds to what is timed.
@@ -231,8 +207,7 @@ func clockTime() float64 {
 func writeExplained(w io.Writer, transport string, all []explained) error {
 	fmt.Fprintf(w, "Estimated and measured cost over %s: the median of n operations. A put is put and flush, to memory that its target has\n"+
 		"registered. * is chosen for a first use; direct is chosen where the memory is registered. What register and hybrid register\n"+
-		"is given back with the end of the transfer. It is no memory of Go's: before a get the kernel is asked whether it may be written,\n"+
-		"whatever the protocol, and what that takes is part of the estimate.\n", transport)
+		"is given back with the end of the transfer, which is part of both figures.\n", transport)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "op\tbytes\tprotocol\testimated us\tmeasured us\toff by\tn\t\t")
 	near := 0

@@ -3,6 +3,7 @@ package proto
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gopgas/eager"
 	"gopgas/internal/prices"
@@ -13,7 +14,7 @@ import (
 
 // Estimates measures the costs of this machine and NIC if that has not happened, and returns what each protocol that can
 // carry out the transfer q would cost: direct as if q's memory were registered, the others as if it were not. It may take
-// a hundred milliseconds.
+// some tenths of a second.
 func (e *Engine) Estimates(q selector.Query) ([]prices.Estimate, error) {
 	n := e.nic()
 	if n == nil {
@@ -66,6 +67,14 @@ func (e *Engine) Force(p selector.Protocol) {
 	if n := e.nic(); n != nil {
 		n.forced.Store(uint32(p))
 		n.preparePlain()
+	}
+}
+
+// Trim gives up what is registered of this rank's memory and not in use, so that its next transfer is like a first one. It is for who compares
+// protocols.
+func (e *Engine) Trim() {
+	if n := e.nic(); n != nil {
+		n.direct.reg.Trim(math.MaxInt64)
 	}
 }
 
