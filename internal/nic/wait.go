@@ -78,19 +78,25 @@ func (n *NIC) Slept() uint64 { return n.slept.Load() }
 // Flush waits until nothing of this rank is in flight to rank, and returns the first error that nobody was told of. It ends early
 // with ctx: what is in flight goes on.
 func (n *NIC) Flush(ctx context.Context, rank int) error {
-	e := n.ends[rank]
-	if e.pending() != 0 {
-		vain := n.look()
-		if e.pending() != 0 {
-			if err := n.drain(ctx, rank, vain); err != nil {
-				return err
-			}
-		}
+	if err := n.Land(ctx, rank); err != nil {
+		return err
 	}
-	if !e.bad.Load() {
+	if !n.ends[rank].bad.Load() {
 		return nil
 	}
 	return n.tell(rank)
+}
+
+// Land is Flush that leaves such an error for the next one.
+func (n *NIC) Land(ctx context.Context, rank int) error {
+	e := n.ends[rank]
+	if e.pending() == 0 {
+		return nil
+	}
+	if vain := n.look(); e.pending() != 0 {
+		return n.drain(ctx, rank, vain)
+	}
+	return nil
 }
 
 // drain waits until nothing of this rank is in flight to rank.

@@ -2,6 +2,8 @@ package prices
 
 import (
 	"errors"
+	"slices"
+	"time"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
@@ -16,6 +18,14 @@ const (
 	coldPiece = 2 << 20  // bytes of a transfer neither end of which is in a cache: long enough for its pace
 	coldLeast = 64 << 10 // shorter ones tell no pace
 	coldShare = 2        // so small a part of what caches hold a transfer is that leaves room there for neither end
+
+	// ColdMost is so much memory that no core's share of a cache holds a half of it.
+	ColdMost = 128 << 20
+
+	// How it is found out what caches hold.
+	cacheLeast = 8 << 20
+	cachePiece = 1 << 20 // bytes of a copy
+	cacheMore  = 1.25    // times as long a copy takes whose ends are in none
 )
 
 // cold hands out memory that has not been touched for longest, for one try at a time, and has it registered where that is wanted.
@@ -46,10 +56,12 @@ func (k *cold) close() error {
 	return errors.Join(k.back(), k.cache.Close())
 }
 
-// finds reports whether transfers of so many bytes find their memory in no cache, unless it is always the same: as many of them as take
-// turns take as much as caches hold, or a good part of that.
-func (k *cold) finds(bytes int) bool {
-	return k.c.Cold.Bytes >= coldShare*bytes && tuneTurns*bytes >= k.c.Cold.Bytes/coldShare
+// finds reports whether transfers of so many bytes find their memory in a cache, and in none, unless it is always the same: as many of them as take
+// turns take as much as caches hold, or a good part of that, of which some is there.
+func (k *cold) finds(bytes int) (in, out bool) {
+	turns := tuneTurns * bytes
+	out = k.c.Cold.Bytes >= coldShare*bytes && turns >= k.c.caches/coldShare
+	return !out || turns < k.c.caches && bytes <= k.c.near().Bytes/coldShare, out
 }
 
 // both is the length of transfers that are tried between ends neither of which is in a cache; 0: there is no memory for it.
@@ -62,7 +74,62 @@ func (k *cold) both() int {
 }
 
 // beyond is the size of transfers neither end of which finds room in a cache: from there on all have the same pace.
-func (c *Config) beyond() int { return c.Cold.Bytes / coldShare }
+func (c *Config) beyond() int { return c.caches / coldShare }
+
+// measureCaches finds out how much memory finds room in caches, two sizes to a factor of two: copies within so much take no longer, or not much, than
+// within any other size. Where all of the memory that there is does, it is taken for what they hold.
+func (c *Config) measureCaches() {
+	if c.caches = c.Cold.Bytes; c.Cold.Bytes < 2*cacheLeast {
+		return
+	}
+	var sizes []int
+	var took []float64
+	known := 0
+	for bytes, step := cacheLeast, cacheLeast/2; bytes <= c.Cold.Bytes; bytes += step { // 8, 12, 16, 24, 32 MiB
+		if bytes == 4*step {
+			step *= 2
+		}
+		sizes, took = append(sizes, bytes), append(took, c.within(bytes, known))
+		known = bytes
+	}
+	least := slices.Min(took)
+	for i, t := range took {
+		if t <= cacheMore*least {
+			c.caches = sizes[i]
+		}
+	}
+	if c.caches == sizes[len(sizes)-1] {
+		c.caches = c.Cold.Bytes
+	}
+}
+
+// within is how long a copy takes of which neither end has been touched for so many bytes, in seconds: the median of those of one way through them. Of
+// the bytes before known a way has just been made.
+func (c *Config) within(bytes, known int) float64 {
+	var took []time.Duration
+	way := func(from int) {
+		took = took[:0]
+		for at := from; at+2*cachePiece <= bytes; at += 2 * cachePiece {
+			began := c.Sched.Now()
+			mem.Copy(c.Cold.Slice(at, cachePiece).Data(), c.Cold.Slice(at+cachePiece, cachePiece).Data())
+			took = append(took, c.Sched.Now()-began)
+		}
+	}
+	way(known) // brings what fits
+	way(0)
+	slices.Sort(took)
+	return took[len(took)/2].Seconds()
+}
+
+// Touched is the part of memory that the kernel gives within a time, when it is first written: that of what transfers are measured with.
+func Touched(now func() time.Duration, all mem.Range, within time.Duration) mem.Range {
+	const step = 1 << 20
+	got := 0
+	for began := now(); got < all.Bytes && (got == 0 || now()-began < within); got += step {
+		clear(all.Slice(got, min(step, all.Bytes-got)).Data())
+	}
+	return all.Slice(0, min(got, all.Bytes))
+}
 
 // take returns the memory that comes next.
 func (k *cold) take(bytes int) mem.Range {
@@ -93,17 +160,19 @@ func (k *cold) ready(p selector.Protocol, bytes int, both bool) error {
 		}
 		k.held = true
 	}
-	if !both {
+	if both {
+		far := k.take(bytes)
+		key, err := k.c.NIC.Register(far, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
+		if err != nil {
+			return err
+		}
+		k.key, k.keyed = key, true
+		k.nic = k.nic.With(far, key)
+	}
+	if !k.held && !k.keyed {
 		return nil
 	}
-	far := k.take(bytes)
-	key, err := k.c.NIC.Register(far, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
-	if err != nil {
-		return err
-	}
-	k.key, k.keyed = key, true
-	k.nic = k.nic.With(far, key)
-	return nil
+	return k.c.NIC.Slotted(false, k.c.near().Slice(0, min(tuneLeast, k.c.near().Bytes))) // a NIC that is a program may have fallen asleep meanwhile
 }
 
 // back gives the memory of a try back.
@@ -118,19 +187,15 @@ func (k *cold) back() (err error) {
 	return err
 }
 
-// paced is own which goes on, from transfers on neither end of which finds room in a cache, at the pace of such ones: seconds a byte.
+// paced is own which goes on as it does up to transfers neither end of which finds room in a cache, and from these on at the pace of such ones:
+// seconds a byte.
 func paced(own selector.More, s *selector.Selector, p selector.Protocol, get bool, from int, pace float64) selector.More {
-	if len(own) == 0 || own[len(own)-1].Bytes >= from || pace <= 0 {
+	if len(own) == 0 || own[len(own)-1].Bytes >= from-1 || pace <= 0 {
 		return own
 	}
 	beside := func(bytes int) float64 { return pace*float64(bytes) - s.Cost(p, query(p, get, bytes)) }
 	first := beside(from)
 	each := (beside(2*from) - first) / float64(from)
-	for _, bytes := range []int{from, longest} {
-		own = append(own, struct {
-			Bytes   int
-			Seconds float64
-		}{bytes, first + each*float64(bytes-from)})
-	}
-	return own
+	before := own.At(from - 1)
+	return append(own, point(from-1, before), point(from, max(first, before)), point(longest, first+each*float64(longest-from)))
 }

@@ -2,6 +2,7 @@ package prices
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,7 +62,13 @@ func (s *coldShop) trial(what string, user mem.Range) error {
 	return nil
 }
 
-func (s *coldShop) Slotted(_ bool, user mem.Range) error { return s.trial("slotted", user) }
+func (s *coldShop) Slotted(_ bool, user mem.Range) error {
+	if user.Bytes == tuneLeast { // wakes the NIC
+		s.made["woken"]++
+		return nil
+	}
+	return s.trial("slotted", user)
+}
 
 func (s *coldShop) Piped(_ bool, user mem.Range) error { return s.trial("piped", user) }
 
@@ -77,10 +84,15 @@ func TestCold(t *testing.T) {
 	for _, refuses := range []error{nil, transport.ErrLimit} {
 		w := &coldShop{t: t, all: mem.Of(make([]uint64, 4<<20/8)), refuses: refuses, regs: map[uint64]mem.Range{}, made: map[string]int{}}
 		c := Config{Sched: sched.Process(1), NIC: w, Memory: mem.Of(make([]uint64, 2<<20/8)), Cold: w.all}
+		c.measureCaches()
 		k, err := c.afar()
 		require.NoError(t, err)
-		require.False(t, k.finds(64*kib))
-		require.True(t, k.finds(128*kib))
+		for bytes, want := range map[int][2]bool{ // of 4 MiB that caches hold, for all that is known
+			64 * kib: {true, false}, 128 * kib: {true, true}, 256 * kib: {false, true}, 4096 * kib: {true, false},
+		} {
+			in, out := k.finds(bytes)
+			require.Equal(t, want, [2]bool{in, out}, "%d bytes", bytes)
+		}
 		require.Equal(t, 512*kib, k.both())
 		require.Equal(t, 2<<20, c.beyond())
 		var all []attempt
@@ -95,6 +107,7 @@ func TestCold(t *testing.T) {
 			require.Positive(t, w.made[what])
 			require.Equal(t, refuses == nil, w.made[what+" both"] > 0, what)
 		}
+		require.Equal(t, w.made["past"]+w.made["slotted both"]+w.made["piped both"]+w.made["past both"], w.made["woken"], "behind each registration")
 		require.Empty(t, w.regs)
 		for _, a := range all {
 			require.Equal(t, refuses == nil || !a.both, len(a.took) > 0)
@@ -104,7 +117,8 @@ func TestCold(t *testing.T) {
 	}
 	k, err := (&Config{Sched: sched.Process(1), NIC: &coldShop{t: t}, Memory: mem.Of(make([]uint64, 2<<20/8))}).afar()
 	require.NoError(t, err)
-	require.False(t, k.finds(1<<20), "there is none")
+	in, out := k.finds(1 << 20)
+	require.True(t, in && !out, "there is none")
 	require.Zero(t, k.both())
 	require.NoError(t, k.close())
 }
@@ -160,8 +174,34 @@ func TestWarm(t *testing.T) {
 		after: c.spend(tuneTime),
 	}
 	require.NoError(t, cold.pass(c.Now))
-	require.Equal(t, []time.Duration{3 * time.Microsecond, 3 * time.Microsecond}, cold.took, "without what comes before and after")
+	require.Equal(t, slices.Repeat([]time.Duration{3 * time.Microsecond}, tuneCold), cold.took, "without what comes before and after")
 	long := attempt{p: selector.Bounce, bytes: 1, make: each(c.spend(2 * tuneLong)), before: c.spend(1), after: c.spend(1)}
 	require.NoError(t, long.pass(c.Now))
 	require.Equal(t, []time.Duration{2 * tuneLong}, long.took)
+}
+
+// TestCaches: what caches hold is found within what there is, and where that is little it is taken for it.
+func TestCaches(t *testing.T) {
+	c := Config{Sched: sched.Process(1), Cold: mem.Of(make([]uint64, 4<<20/8))}
+	c.measureCaches()
+	require.Equal(t, 4<<20, c.caches)
+	c.Cold = mem.Of(make([]uint64, 64<<20/8))
+	c.measureCaches()
+	require.GreaterOrEqual(t, c.caches, cacheLeast)
+	require.LessOrEqual(t, c.caches, 64<<20)
+}
+
+// TestTouched: what is measured with is no more than the kernel gives in time, and something.
+func TestTouched(t *testing.T) {
+	var c ticker
+	all := mem.Of(make([]uint64, 8<<20/8))
+	step := 10 * time.Millisecond
+	now := func() time.Duration {
+		_ = c.spend(step)()
+		return c.Now()
+	}
+	require.Equal(t, 3<<20, Touched(now, all, 3*step).Bytes)
+	require.Equal(t, 1<<20, Touched(now, all, 0).Bytes)
+	require.Equal(t, all.Bytes, Touched(now, all, time.Second).Bytes)
+	require.Equal(t, 4096, Touched(now, all.Slice(0, 4096), time.Second).Bytes)
 }

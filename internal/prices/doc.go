@@ -9,6 +9,7 @@
 //   - Habits: which small buffers the program uses often, and behind which of its puts a flush follows at once.
 //   - Kind of peer: this rank, one of its node, one of another node; each with its memory in buckets or not. What is learned is learned by it.
 //   - Cold: of memory that is in no cache, since others have been touched since that fill it. Beyond: so long that neither end finds room there.
+//   - What caches hold: within so much memory copies are as quick as within less. The kernel's word is not taken for it: a machine may have its share.
 //   - Run: puts of one kind to one rank that are not flushed yet. What they cost is told together with their flush.
 //
 // # Life of the prices
@@ -18,9 +19,11 @@
 // engine calls Measure, which takes three steps. Package superpipe fits a model to writes and reads between both halves of
 // some memory of this rank, to copies and to registrations. Package eager measures copies and look-ups, with the difference between
 // few bytes through a slot and past it. Then tune has pipes cut by the model, makes transfers of several sizes by
-// each protocol, by turns, and writes down by how much they differ from the model so far: a part for the size, and one for each byte behind the first chunk. Those
+// each protocol, by turns, and writes down by how much they differ from the model so far: a part for the size, and one for each byte behind the first chunk; and
+// some of puts before one flush, whose waits lie beside each other, as they are (Machine.Runs). Those
 // of which many that take turns find room in a cache come first, from memory that is always the same. The longer ones come from cold memory, which
-// is registered for each try where the NIC uses it; and some have it at both ends, whose pace is that of all beyond. The rank's own transfers go on meanwhile, by
+// is registered for each try where the NIC uses it; and some have it at both ends, whose pace is that of all beyond. Of sizes some of
+// whose turns find room and some not it is the mean of both. What a registration costs is told by short transfers that made one. The rank's own transfers go on meanwhile, by
 // the prices that there were.
 //
 // Where a peer's memory may be read Toward follows, at the next large transfer to one: how much longer reads of that take.
@@ -53,6 +56,5 @@
 // # Limits
 //
 // What is measured is one goroutine's, beside the rank's own, on a machine as busy as it happens to be: of each thing the least or the lower quartile counts,
-// and of whole transfers the median, of tries in three passes over all of them; of those of cold memory, which are few, the lower quartile. How much caches
-// hold is not asked: eager.MeasureBytes is taken for it. Of the peers only the first is measured. A run has at most 256 puts.
+// and of whole transfers the median, of tries in five passes over all of them. Of the peers only the first is measured. A run has at most 256 puts.
 package prices

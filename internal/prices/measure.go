@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gopgas/eager"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/selector"
@@ -32,6 +33,8 @@ type NIC interface {
 	Slotted(get bool, user mem.Range) error
 	Piped(get bool, user mem.Range) error
 	Past(get bool, user mem.Range, cache *regmgr.Manager) error
+	// Run puts user in parts of so many bytes, each as Slotted, Piped or Past do by a protocol and to a place of its own, and waits for all of them together.
+	Run(p selector.Protocol, user mem.Range, bytes int, cache *regmgr.Manager) error
 	// With is the same NIC, whose such transfers are with other memory of this rank, registered as key says.
 	With(far mem.Range, key transport.Region) NIC
 }
@@ -45,7 +48,9 @@ type Config struct {
 	Rank    int              // this one
 	Memory  mem.Range        // of this rank, in two halves
 	Key     transport.Region // Memory's, registered for everybody's reads and writes
-	Cold    mem.Range        // of this rank, as much as caches hold: what long transfers are tried with; none: Memory
+	Cold    mem.Range        // of this rank, more than caches hold: what long transfers are tried with; none: Memory
+
+	caches int // how much they hold, bytes
 }
 
 // Memory is another rank's memory that may be read. The zero Memory is none.
@@ -58,10 +63,11 @@ type Memory struct {
 // coldest: so small a part of the memory at either end the longest transfer is, so that others find it in no cache.
 const coldest = 4
 
-// Measure measures what transfers cost between this rank and itself. It takes up to a hundred milliseconds, in which the rank's other
+// Measure measures what transfers cost between this rank and itself. It takes some tenths of a second, in which the rank's other
 // goroutines may use the NIC as they like. Every wait of it ends with ctx, or when the NIC is closed. After an error operations may
 // still be at work on Memory and Cold: see NIC.Flying.
 func Measure(ctx context.Context, c Config) (*Prices, error) {
+	c.measureCaches()
 	own, err := c.model(ctx)
 	if err != nil {
 		return nil, err
@@ -75,7 +81,19 @@ func Measure(ctx context.Context, c Config) (*Prices, error) {
 	if err := c.tune(&m, small); err != nil {
 		return nil, err
 	}
+	plain(costs[0], &m)
 	return From(m, costs), nil
+}
+
+// plain sets what a put that nobody waits for waits past the slots by what was measured of runs of both kinds.
+func plain(puts eager.Costs, m *selector.Machine) {
+	through, past := m.Runs[selector.Bounce], m.Runs[selector.Direct]
+	for i := range puts {
+		p := &puts[i]
+		if through.Has(p.Bytes) && past.Has(p.Bytes) {
+			p.Wire = max(0, p.Copy-p.Lookup-(through.At(p.Bytes)-past.At(p.Bytes))/nanosecond)
+		}
+	}
 }
 
 // near and far are the halves of the memory that is measured with.
@@ -98,7 +116,7 @@ func (c *Config) model(ctx context.Context) (m *superpipe.Model, err error) {
 	return superpipe.Measure(ctx, superpipe.Bench{
 		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, EP: transport.EP{Index: uint32(c.Rank)},
 		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: far.Addr(), RKey: c.Key.RKey, Longest: near.Bytes / coldest,
-		Cold: c.Cold,
+		Cold: c.Cold.Slice(0, c.caches),
 		Pin: func(r mem.Range) error {
 			var hold regmgr.Hold
 			err := cache.Acquire(&hold, regmgr.Request{Mem: r, Access: transport.LocalWrite})

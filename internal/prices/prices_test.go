@@ -158,7 +158,7 @@ func TestPasses(t *testing.T) {
 	const slow = 3 * time.Second
 	all := attempts(c.spend(50*time.Microsecond, 10*tuneTime, 10*time.Microsecond), c.spend(slow, 3*slow, 2*slow))
 	require.NoError(t, passes(c.Now, all, false))
-	require.Equal(t, []int{0, 1, 0, 1, 0, 1}, order)
+	require.Equal(t, slices.Repeat([]int{0, 1}, tunePasses), order)
 	require.Len(t, all[1].took, tunePasses, "what is slow is tried once in a pass")
 	require.Greater(t, len(all[0].took), 2*int(tuneTime/(10*time.Microsecond))-1)
 	require.Equal(t, []tried{{1, 10e-6}, {2, 2 * slow.Seconds()}}, of(all, selector.Bounce, false))
@@ -170,6 +170,11 @@ func TestPasses(t *testing.T) {
 		spent = append(spent, time.Duration(i*29%31+1)*time.Microsecond)
 	}
 	require.Equal(t, []tried{{0, 16e-6}}, of([]attempt{{p: selector.Pipe, took: spent}}, selector.Pipe, false), "the median")
+
+	require.Equal(t, []tried{{0, 15e-6}}, of([]attempt{{p: selector.Pipe, took: spent, clock: time.Microsecond}}, selector.Pipe, false), "without the clock")
+	warm, cold := attempt{p: selector.Pipe, bytes: 7, took: spent[:1]}, attempt{p: selector.Pipe, bytes: 7, half: true, took: spent[1:2]}
+	half := (spent[0] + spent[1]).Seconds() / 2
+	require.Equal(t, []tried{{7, half}}, of([]attempt{warm, cold}, selector.Pipe, false), "of what is in a cache and what is not, the mean")
 
 	order = nil
 	all = attempts(c.spend(1))

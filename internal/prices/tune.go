@@ -16,15 +16,19 @@ import (
 // disturbance of some length, or a NIC that sleeps or is wide awake for a while, spoils no more than a part of the tries of one thing; and in each pass
 // for so long that what is short settles.
 const (
-	tunePasses = 3                      // and as many tries at least, however long they take
+	tunePasses = 5                      // and as many tries at least, however long they take
 	tuneTime   = 250 * time.Microsecond // for the tries of one thing in a pass
 	tuneMost   = 1 << 10                // of them
 	tuneLeast  = 64                     // bytes
 	tuneSmall  = 4 << 10                // bytes of the next
 	tuneTurns  = 16                     // pieces of memory, by turns
+	tuneRun    = 16                     // puts before a wait
+
+	tuneLeastPiped = 16 << 10 // bytes of such a put that a pipe may carry
 
 	tunePatience = 8                // times as long as undisturbed
 	tuneLong     = time.Millisecond // what takes so long is tried once a pass
+	tuneCold     = 2                // tries of cold memory in a pass, if they are shorter
 )
 
 // attempt is a transfer that is tried.
@@ -32,11 +36,14 @@ type attempt struct {
 	p      selector.Protocol
 	get    bool
 	bytes  int
+	run    bool              // of so many bytes each, tuneRun of them and a wait: what one of them takes counts
 	both   bool              // neither end is in a cache
+	half   bool              // a part of the memory that takes turns is in a cache: there is an attempt with such memory, and one with cold
 	before func() error      // what comes before each try; nil: nothing
 	make   func(k int) error // try k
 	after  func() error      // what comes after what was before
 	took   []time.Duration
+	clock  time.Duration // part of each of these
 }
 
 // tune finds out by how much transfers differ from their costs by the model: what this library's part of each takes, and
@@ -44,7 +51,7 @@ type attempt struct {
 // model is to say the costs of.
 func (c *Config) tune(m *selector.Machine, small bySlot) (err error) {
 	c.NIC.Cut(m.Model)
-	cache, hold, err := c.registered()
+	cache, hold, err := c.stays()
 	if err != nil {
 		return err
 	}
@@ -63,21 +70,29 @@ func (c *Config) tune(m *selector.Machine, small bySlot) (err error) {
 		if hold != nil {
 			all = append(all, c.direct(get, cache, far)...)
 		}
+		if !get && tuneLeast <= c.Cold.Bytes { // a registration is one
+			all = append(all, far.attempt(selector.Register, false, tuneLeast, false))
+		}
 		all = append(all, c.copied(m, selector.Bounce, get, far)...)
 		all = append(all, c.copied(m, selector.Pipe, get, far)...)
 	}
+	all = append(all, c.runs(m, cache, hold != nil)...)
 	// What is in a cache comes first: what drives it from there, and keeps the NIC busy for long, would show in all others.
+	clock := clockTime(c.Sched.Now)
 	for _, cold := range [...]bool{false, true} {
 		if err := passes(c.Sched.Now, all, cold); err != nil {
 			return err
 		}
 	}
+	for i := range all {
+		all[i].clock = clock
+	}
 	c.tuned(m, small, all)
 	return nil
 }
 
-// registered has the near half registered, as a program's memory is that is used often; hold is nil where the NIC does not register as much twice.
-func (c *Config) registered() (cache *regmgr.Manager, hold *regmgr.Hold, err error) {
+// stays has the near half registered, as a program's memory is that is used often; hold is nil where the NIC does not register as much twice.
+func (c *Config) stays() (cache *regmgr.Manager, hold *regmgr.Hold, err error) {
 	if cache, err = regmgr.New(regmgr.Config{Policy: regmgr.LeavePinned, Registrar: c.NIC, Sched: c.Sched, Quiet: true}); err != nil {
 		return nil, nil, err
 	}
@@ -111,6 +126,34 @@ func (c *Config) tuned(m *selector.Machine, small bySlot, all []attempt) {
 			own[selector.Inline] = own[selector.Bounce]
 		}
 	}
+	registered(m, of(all, selector.Register, false))
+	m.Runs = [selector.Protocols]selector.More{}
+	for i := range all {
+		if a := &all[i]; a.run && len(a.took) > 0 {
+			m.Runs[a.p] = append(m.Runs[a.p], point(a.bytes, a.typical()/tuneRun))
+		}
+	}
+}
+
+// point is what something of so many bytes takes, or takes more.
+func point(bytes int, seconds float64) struct {
+	Bytes   int
+	Seconds float64
+} {
+	return struct {
+		Bytes   int
+		Seconds float64
+	}{bytes, seconds}
+}
+
+// registered sets what a registration costs by short transfers that made one each, and gave it back: that is what they took longer than direct ones.
+// What a page takes is measured without transfers, whose bytes would show.
+func registered(m *selector.Machine, all []tried) {
+	if len(all) == 0 {
+		return
+	}
+	direct := m.Selector(0).Cost(selector.Direct, query(selector.Direct, false, all[0].bytes))
+	m.Model.RegLatency = max(nanosecond, all[0].seconds-direct)
 }
 
 // tried is a size and what a transfer of so many bytes took, in seconds.
@@ -119,12 +162,19 @@ type tried struct {
 	seconds float64
 }
 
-// of are the results of the attempts by one protocol in one direction.
+// of are the results of the attempts by one protocol in one direction, by size. Of a size that was tried with memory in a cache and with cold memory
+// it is the mean: some of what takes turns is there, some not.
 func of(all []attempt, p selector.Protocol, get bool) (out []tried) {
 	for i := range all {
-		if a := &all[i]; a.p == p && a.get == get && !a.both && len(a.took) > 0 {
-			out = append(out, tried{a.bytes, a.typical()})
+		a := &all[i]
+		if a.p != p || a.get != get || a.both || a.run || len(a.took) == 0 {
+			continue
 		}
+		if k := len(out) - 1; a.half && k >= 0 && out[k].bytes == a.bytes {
+			out[k].seconds = (out[k].seconds + a.typical()) / 2
+			continue
+		}
+		out = append(out, tried{a.bytes, a.typical()})
 	}
 	return out
 }
@@ -147,15 +197,21 @@ func pace(all []attempt, p selector.Protocol, get bool) float64 {
 	return 0
 }
 
-// typical is what an attempt's tries took, in seconds: their median, since that is what most transfers take. Of those of cold memory it is the lower
-// quartile: they are so few that the median of them may be what a disturbance has made of one.
+// typical is what an attempt's tries took, in seconds, without the clock's own time: their median, since that is what most transfers take.
 func (a *attempt) typical() float64 {
 	slices.Sort(a.took)
-	part := 2
-	if a.isCold() {
-		part = 4
+	return max(a.took[(len(a.took)-1)/2]-a.clock, 1).Seconds()
+}
+
+// clockTime is how long reading the clock takes.
+func clockTime(now func() time.Duration) time.Duration {
+	var took [64]time.Duration
+	for i := range took {
+		began := now()
+		took[i] = now() - began
 	}
-	return a.took[(len(a.took)-1)/part].Seconds()
+	slices.Sort(took[:])
+	return took[len(took)/2]
 }
 
 // isCold reports whether its memory is in no cache.
@@ -173,7 +229,7 @@ func (a *attempt) warm() int {
 // count is how many tries of a pass count at least, unless they take very long.
 func (a *attempt) count() int {
 	if a.isCold() {
-		return 2
+		return tuneCold
 	}
 	return 1
 }
@@ -196,14 +252,43 @@ func (c *Config) copied(m *selector.Machine, p selector.Protocol, get bool, far 
 		sizes = append(sizes, long)
 	}
 	for _, bytes := range sizes {
-		if far.finds(bytes) {
-			all = append(all, far.attempt(p, get, bytes, false))
-			continue
-		}
-		all = append(all, attempt{p: p, get: get, bytes: bytes, make: func(k int) error { return one(c.NIC, p, get, turns(near, k, bytes), nil) }})
+		all = append(all, c.attempts(p, get, bytes, near, nil, far)...)
 	}
 	if n := far.both(); cuts && n > 0 {
 		all = append(all, far.attempt(p, get, n, true))
+	}
+	return all
+}
+
+// runs are puts before a wait, as a program makes them that does not flush each, of memory that it uses again and again. Those of few bytes are
+// of sizes of which something is chosen.
+func (c *Config) runs(m *selector.Machine, cache *regmgr.Manager, direct bool) (all []attempt) {
+	near := c.near()
+	for _, p := range [...]selector.Protocol{selector.Direct, selector.Bounce, selector.Pipe} {
+		if p == selector.Direct && !direct || p == selector.Pipe && m.BulkSlot == 0 {
+			continue
+		}
+		for bytes := tuneSmall; tuneRun*bytes <= near.Bytes && bytes <= c.NIC.Caps().MaxMessage; bytes *= 4 {
+			if p == selector.Pipe && bytes < tuneLeastPiped {
+				continue
+			}
+			user := near.Slice(0, tuneRun*bytes)
+			all = append(all, attempt{p: p, run: true, bytes: bytes, make: func(int) error { return c.NIC.Run(p, user, bytes, cache) }})
+		}
+	}
+	return all
+}
+
+// attempts are those of one size: with memory that is in a cache, with cold memory, or with both.
+func (c *Config) attempts(p selector.Protocol, get bool, bytes int, near mem.Range, cache *regmgr.Manager, far *cold) (all []attempt) {
+	in, out := far.finds(bytes)
+	if in {
+		all = append(all, attempt{p: p, get: get, bytes: bytes, make: func(k int) error { return one(c.NIC, p, get, turns(near, k, bytes), cache) }})
+	}
+	if out {
+		a := far.attempt(p, get, bytes, false)
+		a.half = in
+		all = append(all, a)
 	}
 	return all
 }
@@ -213,12 +298,7 @@ func (c *Config) copied(m *selector.Machine, p selector.Protocol, get bool, far 
 func (c *Config) direct(get bool, cache *regmgr.Manager, far *cold) (all []attempt) {
 	near := c.near()
 	for _, bytes := range tuneSizes(min(near.Bytes/2, c.NIC.Caps().MaxMessage)) {
-		if far.finds(bytes) {
-			all = append(all, far.attempt(selector.Direct, get, bytes, false))
-			continue
-		}
-		do := func(k int) error { return one(c.NIC, selector.Direct, get, turns(near, k, bytes), cache) }
-		all = append(all, attempt{p: selector.Direct, get: get, bytes: bytes, make: do})
+		all = append(all, c.attempts(selector.Direct, get, bytes, near, cache, far)...)
 	}
 	if n := far.both(); n > 0 {
 		all = append(all, far.attempt(selector.Direct, get, n, true))
@@ -251,10 +331,7 @@ func query(p selector.Protocol, get bool, bytes int) selector.Query {
 // more is by how much transfers took longer than s says, which knows the model alone.
 func more(s *selector.Selector, all []tried, p selector.Protocol, get bool) (own selector.More) {
 	for _, t := range all {
-		own = append(own, struct {
-			Bytes   int
-			Seconds float64
-		}{t.bytes, t.seconds - s.Cost(p, query(p, get, t.bytes))})
+		own = append(own, point(t.bytes, t.seconds-s.Cost(p, query(p, get, t.bytes))))
 	}
 	return own
 }
@@ -305,7 +382,7 @@ func apart(m superpipe.Model, bytes int, get bool) float64 {
 // one makes one transfer by a protocol; cache keeps its memory registered if it is direct.
 func one(nic NIC, p selector.Protocol, get bool, user mem.Range, cache *regmgr.Manager) error {
 	switch p {
-	case selector.Direct:
+	case selector.Direct, selector.Register: // which differ by what cache keeps
 		return nic.Past(get, user, cache)
 	case selector.Pipe:
 		return nic.Piped(get, user)

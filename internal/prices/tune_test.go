@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/eager"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/selector"
@@ -89,6 +90,7 @@ type workshop struct {
 	refuses error
 	message int // the longest
 	past    int
+	runs    int
 	most    int
 }
 
@@ -113,6 +115,14 @@ func (w *workshop) Past(get bool, user mem.Range, cache *regmgr.Manager) error {
 	if covered, _ := cache.Known(user, transport.LocalWrite); !covered {
 		return errors.New("it is not registered yet")
 	}
+	return nil
+}
+
+func (w *workshop) Run(p selector.Protocol, user mem.Range, bytes int, cache *regmgr.Manager) error {
+	if p == selector.Direct {
+		return w.Past(false, user.Slice(0, bytes), cache)
+	}
+	w.runs = max(w.runs, user.Bytes)
 	return nil
 }
 
@@ -142,4 +152,46 @@ func TestTune(t *testing.T) {
 		require.Equal(t, tried, w.past)
 		require.GreaterOrEqual(t, len(m.Gets[selector.Register]), 1+len(tuneSizes(tried)))
 	}
+}
+
+// TestRunsMeasured: what each of some puts takes that are flushed together is what was measured of such, in place of what single ones make of it; and by how
+// much the flush waits longer past the slots is told to who decides of small ones.
+func TestRunsMeasured(t *testing.T) {
+	w := &workshop{message: 1 << 30}
+	c := Config{Sched: sched.Process(1), NIC: w, Machine: testMachine(), Memory: mem.Of(make([]uint64, 4<<20/8))}
+	m := Published(testMachine()).Selector.Machine()
+	require.NoError(t, c.tune(&m, bySlot{bytes: 136}))
+	require.Equal(t, 1<<20, w.runs, "the most that fits into the half, sizes being four times as long as each other")
+	for _, p := range []selector.Protocol{selector.Direct, selector.Bounce, selector.Pipe} {
+		require.True(t, m.Runs[p].Has(64*kib), "%v", p)
+		require.False(t, m.Runs[p].Has(256*kib), "%v", p)
+	}
+	m.Runs = [selector.Protocols]selector.More{
+		selector.Bounce: {point(4*kib, 9e-6), point(64*kib, 9e-5)}, selector.Direct: {point(4*kib, 7e-6), point(64*kib, 8e-5)},
+	}
+	s := m.Selector(0)
+	q := selector.Query{Bytes: 64 * kib, Uses: 4}
+	require.InDelta(t, 9e-5, s.Lasting(selector.Bounce, q), 1e-12)
+	require.InDelta(t, 8e-5+m.Model.Register(64*kib)/4, s.Lasting(selector.Register, q), 1e-12)
+	q.Waited = true
+	require.InDelta(t, s.Cost(selector.Bounce, q), s.Lasting(selector.Bounce, q), 1e-12, "one by one")
+
+	puts := eager.Costs{{Bytes: 64, Copy: 10, Wire: 500}, {Bytes: 4 * kib, Copy: 5000, Lookup: 100, Wire: 500}, {Bytes: 128 * kib, Wire: 500}}
+	plain(puts, &m)
+	require.InDelta(t, 5000-100-2000, puts[1].Wire, 1e-6)
+	require.Equal(t, 500.0, puts[0].Wire, "not measured")
+	require.Equal(t, 500.0, puts[2].Wire, "not measured")
+}
+
+// TestRegistered: a registration is what short transfers took longer that made one each.
+func TestRegistered(t *testing.T) {
+	m := Published(testMachine()).Selector.Machine()
+	before := m.Model.RegLatency
+	registered(&m, nil)
+	require.Equal(t, before, m.Model.RegLatency)
+	direct := m.Selector(0).Cost(selector.Direct, query(selector.Direct, false, 64))
+	registered(&m, []tried{{64, direct + 3e-6}})
+	require.InDelta(t, 3e-6, m.Model.RegLatency, 1e-12)
+	registered(&m, []tried{{64, direct / 2}})
+	require.Positive(t, m.Model.RegLatency)
 }

@@ -84,6 +84,7 @@ func (n *device) idleCore() bool {
 const (
 	gaugeMost  = 8 << 20
 	gaugeShare = 16
+	gaugeTouch = 50 * time.Millisecond // for taking the memory that is in no cache
 )
 
 // gaugeBytes is the memory at either end of what is measured on this NIC.
@@ -95,7 +96,7 @@ func (n *device) gaugeBytes() int {
 }
 
 // measure has what transfers cost measured, the first time it is called, between this rank and itself: beside whatever else the rank does,
-// which goes on with what was known before. It takes up to a hundred milliseconds, of one rank of the node at a time.
+// which goes on with what was known before. It takes some tenths of a second, of one rank of the node at a time.
 func (n *device) measure() {
 	switch {
 	case n.gauge.begun.Swap(true):
@@ -129,8 +130,7 @@ func (n *device) measureSelf() {
 		}
 	}
 	defer n.e.leaveTurn()
-	cold := mem.Of(make([]uint64, eager.MeasureBytes/8))
-	clear(cold.Data())
+	cold := prices.Touched(n.e.Sched.Now, mem.Of(make([]uint64, prices.ColdMost/8)), gaugeTouch)
 	n.measured(n.gaugeWith(cold, func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) }))
 }
 

@@ -102,36 +102,40 @@ func (l gaugeLane) journey(get bool, p Path) journey {
 	return t
 }
 
-func (l gaugeLane) Slotted(get bool, user mem.Range) (err error) {
-	n, t := l.n, l.journey(get, PathBounce)
-	if get {
-		err = n.get(t.r, t.off, user)
-	} else {
-		err = n.put(t.name, t.r, t.off, user)
-	}
-	if get || err != nil {
+func (l gaugeLane) Slotted(get bool, user mem.Range) error {
+	t := l.journey(get, PathBounce)
+	if err := l.slotted(&t, user); err != nil || get {
 		return err
 	}
-	return l.over(t.name)
+	return l.land()
+}
+
+func (l gaugeLane) slotted(t *journey, user mem.Range) error {
+	if t.kind == transport.OpRead {
+		return l.n.get(t.r, t.off, user)
+	}
+	return l.n.put(t.name, t.r, t.off, user)
 }
 
 func (l gaugeLane) Piped(get bool, user mem.Range) error {
 	t := l.journey(get, PathPipe)
-	err := l.n.piped(&t, user, selector.Pipe)
-	if err != nil {
+	if err := l.n.piped(&t, user, selector.Pipe); err != nil {
 		return err
 	}
-	return l.over(t.name)
+	return l.land()
 }
 
-// over waits until all that this rank has sent itself has arrived.
-func (l gaugeLane) over(name string) error {
-	return l.n.WaitUntil(name, l.far.Rank, func() bool { return !l.n.Pending(l.far.Rank) })
-}
+// land waits until all that this rank has sent itself has arrived.
+func (l gaugeLane) land() error { return l.N.Land(context.Background(), l.far.Rank) }
 
-// Past is a transfer as single makes it, but for a cache of its own, so that nothing is counted as the program's.
 func (l gaugeLane) Past(get bool, user mem.Range, cache *regmgr.Manager) error {
-	n, t := l.n, l.journey(get, PathBypass)
+	t := l.journey(get, PathBypass)
+	return l.past(&t, user, cache)
+}
+
+// past is a transfer as single makes it, but for a cache of its own, so that nothing is counted as the program's.
+func (l gaugeLane) past(t *journey, user mem.Range, cache *regmgr.Manager) error {
+	n := l.n
 	if err := n.reach(t.name, t.r, t.off, user.Bytes); err != nil {
 		return err
 	}
@@ -153,4 +157,25 @@ func (l gaugeLane) Past(get bool, user mem.Range, cache *regmgr.Manager) error {
 		return err
 	}
 	return h.Wait(context.Background())
+}
+
+// pathsOfRuns are the paths of puts by protocol, of those that are measured together.
+var pathsOfRuns = [...]Path{selector.Direct: PathBypass, selector.Bounce: PathBounce, selector.Pipe: PathPipe}
+
+func (l gaugeLane) Run(p selector.Protocol, user mem.Range, bytes int, cache *regmgr.Manager) (err error) {
+	t := l.journey(false, pathsOfRuns[p])
+	for t.off = 0; t.off < user.Bytes && err == nil; t.off += bytes {
+		switch part := user.Slice(t.off, bytes); p {
+		case selector.Pipe:
+			err = l.n.piped(&t, part, p)
+		case selector.Direct:
+			err = l.past(&t, part, cache)
+		default:
+			err = l.slotted(&t, part)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return l.land()
 }

@@ -1,13 +1,18 @@
 package proto
 
-import "gopgas/internal/nic"
+import (
+	"gopgas/eager"
+	"gopgas/internal/nic"
+	"gopgas/internal/prices"
+)
 
 // Memory is what the NIC path of one rank takes, in bytes.
 type Memory struct {
 	Slots, Scratch, Messages, Pipes int // registered while the NIC is open
 	Rings                           int // of the NIC's queues, when all are connected; 0: none that counts against the limit
 	Leases                          int // registered when others first put to memory that is not
-	Measuring                       int // registered for the up to a hundred milliseconds that measuring takes
+	Measuring                       int // registered for the tenths of a second that measuring takes
+	Beside                          int // taken for as long, and not registered
 }
 
 // ringed are NICs whose queues lie in memory that counts against the limit of locked memory, as registrations do: verbs.
@@ -29,5 +34,6 @@ func (e *Engine) Memory(ranks int) (m Memory) {
 		Rings: m.Rings,
 		Slots: n.Slots * n.Slot, Scratch: nic.Pieces * nic.ScratchBytes, Messages: n.MessageBytes(ranks), Pipes: n.flights.Footprint(),
 		Leases: n.flights.Workspace(), Measuring: 4 * n.gaugeBytes(), // both ends, one of them once more as a transfer registers it, and as much that is in no cache
+		Beside: eager.MeasureBytes + prices.ColdMost,
 	}
 }

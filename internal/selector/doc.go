@@ -18,6 +18,8 @@
 // What firehoses move first costs a message there and back and the owner's registrations; the copies of a put hide behind that, and what
 // several moves take hides behind the transfers of those before.
 //
+// What each of many puts takes that are flushed together is measured as it is (Machine.Runs), since how much of one lies beside the next no model says.
+//
 // Learned stands before Select for large transfers: by kind of transfer it keeps what each protocol has cost, in place of its
 // estimate, and has one that may be cheaper than is believed tried at times. Of what is registered at both ends and waited for no other way than
 // Direct is thought to be the cheaper, since it copies besides, before it was seen to be, and before Direct was seen more than in a few bad moments. Where Direct is sure to be the cheapest that is said (Surely
@@ -25,8 +27,8 @@
 //
 // What many puts cost that are flushed together is told with their flush: a Trial goes on from put to put (Again), its cost is
 // noted once, and when a kind's cheapest has been seen often enough only some are timed. Trials of what seems dearer are short (ShortTrial),
-// and have a stake: what those of one protocol were believed to cost beyond the cheapest is, but for a first one, no more than
-// one in a hundred of the transfers so far, and of many grows no faster than their root.
+// and have a stake: what those of one protocol were believed to cost beyond the cheapest is no more than
+// one in a hundred of the transfers so far, for a first one four, and of many grows no faster than their root.
 //
 // # Invariants
 //

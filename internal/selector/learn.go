@@ -112,10 +112,11 @@ const (
 	noteEach   = 8
 	young      = 16 // choices of a kind that are short
 
-	// What all trials of one protocol may cost beyond the cheapest, in transfers by that: so much and so many times the root of the transfers so far, for
-	// the first one of what is hoped for; of what was tried before, or is thought to be far off, no more than so many times the transfers so far either.
+	// What all trials of one protocol may cost beyond the cheapest, in transfers by that: so much and so many times the root of the transfers so far,
+	// and no more than so many times these either; of the first one of what is hoped for that is more.
 	// The three of them take 3 % of 100 transfers at most, 4 % of 1000, 1 % of 10000, and 0.1 % of a million, beside what is a surprise once.
 	early = 0.01
+	first = 0.04
 	stake = 4
 	share = 0.3
 )
@@ -228,9 +229,9 @@ func pick(prices *[arms]price, best int, n uint32, made, each float64) int {
 	tried := best
 	for i, p := range prices {
 		hoped := p.noted == 0 && p.seconds*hope < least
-		may := most
-		if !hoped {
-			may = min(most, early*made)
+		may := min(most, early*made)
+		if hoped {
+			may = min(most, first*made)
 		}
 		if i == best || math.IsInf(p.seconds, 1) || p.spent+p.regret(least, each) > may {
 			continue
@@ -315,12 +316,15 @@ func (a *arm) estimated(p Protocol, q Query, s *Selector) uint32 {
 }
 
 // Lasting estimates what each of many such transfers takes, the flush behind them included, which is what Learned is told: of puts that nobody waits
-// for it is no less than what one takes that is waited for, but for what is behind the transfers before it: the way there and, unless the NIC is a program,
+// for it is what was measured of such (Machine.Runs). Of sizes of which nothing was it is no less than what one takes that is waited for, but for what is behind the transfers before it: the way there and, unless the NIC is a program,
 // which needs the same cores and caches, the copy that comes first.
 func (s *Selector) Lasting(p Protocol, q Query) float64 {
 	c := s.Cost(p, q)
 	if q.Get || q.Waited || math.IsInf(c, 1) {
 		return c
+	}
+	if run, ok := s.run(p, q); ok {
+		return run
 	}
 	q.Waited = true
 	hidden := s.m.Model.Latency
@@ -328,6 +332,16 @@ func (s *Selector) Lasting(p Protocol, q Query) float64 {
 		hidden += s.m.Model.CopyTime(float64(q.Bytes - s.Later(p, q)))
 	}
 	return max(c, s.Cost(p, q)-hidden)
+}
+
+// run is what was measured of puts that are flushed together; ok is false where nothing was.
+func (s *Selector) run(p Protocol, q Query) (seconds float64, ok bool) {
+	by, registering := p, 0.0
+	if p == Register {
+		by, registering = Direct, s.m.Model.Register(float64(q.Bytes))/float64(max(1, q.Uses))
+	}
+	all := s.m.Runs[by]
+	return registering + all.At(q.Bytes), all.Has(q.Bytes)
 }
 
 // moving returns by how much longer a transfer by the protocol takes if firehoses have to move first, as far as is estimated: copies hide

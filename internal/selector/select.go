@@ -24,6 +24,9 @@ type Machine struct {
 	// just been written cost the NIC.
 	Puts, Gets [Protocols]More
 
+	// Runs are what each of some puts takes that are flushed together, by protocol, all and all; between the sizes that were measured.
+	Runs [Protocols]More
+
 	Slot     int  // of the bounce pool, bytes
 	Slots    int  // how many it has
 	Payload  int  // of an active message, bytes; 0: there are none
@@ -55,6 +58,11 @@ func (o More) At(bytes int) float64 {
 		return 0
 	}
 	return o[len(o)-1].Seconds
+}
+
+// Has reports whether so many bytes are between the first point and the last.
+func (o More) Has(bytes int) bool {
+	return len(o) > 0 && o[0].Bytes <= bytes && bytes <= o[len(o)-1].Bytes
 }
 
 // Tuning is what each byte behind the first chunk of a transfer costs beside what the model says, in seconds: that has copies and the NIC
