@@ -16,7 +16,9 @@ import (
 // disturbance of some length, or a NIC that sleeps or is wide awake for a while, spoils no more than a part of the tries of one thing; and in each pass
 // for so long that what is short settles.
 const (
-	tunePasses = 5                      // and as many tries at least, however long they take
+	tunePasses = 5                      // and as many tries at least
+	tuneFewest = 3                      // passes, however long they take
+	tuneEnough = 200 * time.Millisecond // for all passes but these
 	tuneTime   = 250 * time.Microsecond // for the tries of one thing in a pass
 	tuneMost   = 1 << 10                // of them
 	tuneLeast  = 64                     // bytes
@@ -28,6 +30,7 @@ const (
 
 	tunePatience = 8                // times as long as undisturbed
 	tuneLong     = time.Millisecond // what takes so long is tried once a pass
+	tuneRunLong  = 5 * tuneLong     // and puts before a wait that take so long once
 	tuneCold     = 2                // tries of cold memory in a pass, if they are shorter
 )
 
@@ -394,9 +397,13 @@ func one(nic NIC, p selector.Protocol, get bool, user mem.Range, cache *regmgr.M
 // passes makes all attempts with cold memory, or all others, by turns, some tries of each at a time, and notes what they took. What the NIC has no
 // room for is left out.
 func passes(now func() time.Duration, all []attempt, cold bool) error {
-	for range tunePasses {
+	began := now()
+	for pass := range tunePasses {
+		if pass >= tuneFewest && now()-began > tuneEnough {
+			break
+		}
 		for i := range all {
-			if all[i].isCold() != cold {
+			if a := &all[i]; a.isCold() != cold || a.run && len(a.took) > 0 && a.took[0] >= tuneRunLong {
 				continue
 			}
 			if err := all[i].pass(now); err != nil && !errors.Is(err, transport.ErrLimit) {

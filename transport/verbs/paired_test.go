@@ -135,7 +135,10 @@ func settle(win *window.Window[uint64], buf []uint64, measured func() bool) erro
 			continue
 		}
 		var took []float64
-		for k := 0; k < 100 || !measured() && k < 1000; k++ {
+		for k, more := 0, 100; more > 0; k++ {
+			if measured() || k >= 1000 {
+				more--
+			}
 			us, err := sample(1, func() error { return r.ours(win, buf[:r.bytes/8]) })
 			if err != nil {
 				return err
