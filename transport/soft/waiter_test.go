@@ -31,45 +31,49 @@ func alone(t *testing.T, wait time.Duration) (*domain, mem.Range, transport.Op) 
 	return open.(*domain), m, op
 }
 
+// once has an operation made and says after how many polls it was reported, again and again until that is as wanted: at times the thread is not idle
+// when it is posted, or looks at that very moment, and moves it itself. That it always does is what is not to be.
+func once(t *testing.T, d *domain, m mem.Range, op transport.Op, wanted func(polls int) bool) {
+	t.Helper()
+	bytes := op.SGE[0].Mem.Bytes
+	for range 100 {
+		clear(m.Data()[chunk : chunk+bytes])
+		_, err := d.Post([]transport.Op{op})
+		require.NoError(t, err)
+		var cq [1]transport.Completion
+		polls := 0
+		for n := 0; n == 0; polls++ {
+			n, err = d.Poll(cq[:])
+			require.NoError(t, err)
+		}
+		require.Equal(t, transport.StatusOK, cq[0].Status)
+		require.Equal(t, m.Data()[:bytes], m.Data()[chunk:chunk+bytes])
+		if wanted(polls) {
+			return
+		}
+	}
+	t.Fatalf("%d bytes: never as wanted", bytes)
+}
+
 // TestWaiterGoesFirst: a thread that is awake leaves a long operation to who waits for it, and that moves a whole chunk when it has
 // polled in vain for a while.
 func TestWaiterGoesFirst(t *testing.T) {
 	d, m, op := alone(t, time.Minute)
 	for range 3 {
-		n, err := d.Post([]transport.Op{op})
-		require.NoError(t, err)
-		require.Equal(t, 1, n)
-		polls := 0
-		var cq [1]transport.Completion
-		for n = 0; n == 0; polls++ {
-			require.LessOrEqual(t, polls, patience, "polls in vain")
-			n, err = d.Poll(cq[:])
-			require.NoError(t, err)
-		}
-		require.Equal(t, patience+1, polls)
-		require.Equal(t, transport.StatusOK, cq[0].Status)
-		require.Equal(t, m.Data()[:chunk], m.Data()[chunk:])
-		clear(m.Data()[chunk:])
+		once(t, d, m, op, func(polls int) bool { return polls == patience+1 })
 	}
 }
 
 // TestPollerMovesAtOnce: what takes no more than a few microseconds the first who polls moves, though a thread is awake; what is a byte longer not.
 func TestPollerMovesAtOnce(t *testing.T) {
 	d, m, op := alone(t, time.Minute)
-	var cq [1]transport.Completion
 	for _, bytes := range []int{atOnceBytes + 1, pollBytes, pollBytes + 1} {
 		op.SGE[0].Mem = m.Slice(0, bytes)
-		_, err := d.Post([]transport.Op{op})
-		require.NoError(t, err)
-		n, err := d.Poll(cq[:])
-		require.NoError(t, err)
+		want := 1
 		if bytes > pollBytes {
-			require.Zero(t, n)
-			continue
+			want = patience + 1
 		}
-		require.Equal(t, 1, n, "%d bytes", bytes)
-		require.Equal(t, m.Data()[:bytes], m.Data()[chunk:chunk+bytes])
-		clear(m.Data()[chunk : chunk+bytes])
+		once(t, d, m, op, func(polls int) bool { return polls == want })
 	}
 }
 
