@@ -76,31 +76,37 @@ func (k *cold) both() int {
 // beyond is the size of transfers neither end of which finds room in a cache: from there on all have the same pace.
 func (c *Config) beyond() int { return c.caches / coldShare }
 
-// measureCaches finds out how much memory finds room in caches, two sizes to a factor of two: copies within so much take no longer, or not much, than
-// within any other size. Where all of the memory that there is does, it is taken for what they hold.
+// measureCaches finds out how much memory finds room in caches, two sizes to a factor of two, as far as there is memory to see it in.
 func (c *Config) measureCaches() {
 	if c.caches = c.Cold.Bytes; c.Cold.Bytes < 2*cacheLeast {
 		return
 	}
-	var sizes []int
-	var took []float64
+	var all []tried
 	known := 0
 	for bytes, step := cacheLeast, cacheLeast/2; bytes <= c.Cold.Bytes; bytes += step { // 8, 12, 16, 24, 32 MiB
 		if bytes == 4*step {
 			step *= 2
 		}
-		sizes, took = append(sizes, bytes), append(took, c.within(bytes, known))
+		all = append(all, tried{bytes, c.within(bytes, known)})
 		known = bytes
 	}
-	least := slices.Min(took)
-	for i, t := range took {
-		if t <= cacheMore*least {
-			c.caches = sizes[i]
+	if fits := roomy(all); fits < known {
+		c.caches = fits
+	}
+}
+
+// roomy is the greatest of some sizes within which a copy takes no longer, or not much, than within that where it takes least.
+func roomy(all []tried) (fits int) {
+	least := all[0].seconds
+	for _, t := range all {
+		least = min(least, t.seconds)
+	}
+	for _, t := range all {
+		if t.seconds <= cacheMore*least {
+			fits = t.bytes
 		}
 	}
-	if c.caches == sizes[len(sizes)-1] {
-		c.caches = c.Cold.Bytes
-	}
+	return fits
 }
 
 // within is how long a copy takes of which neither end has been touched for so many bytes, in seconds: the median of those of one way through them. Of

@@ -180,6 +180,27 @@ func TestWarm(t *testing.T) {
 	require.Equal(t, []time.Duration{2 * tuneLong}, long.took)
 }
 
+// TestRoomy: what caches hold is the most within which copies are quick, also where the first ones of all were slow; and where all are, all there is.
+func TestRoomy(t *testing.T) {
+	for _, c := range []struct {
+		took []float64 // within 1, 2, 3 and so on
+		want int
+	}{
+		{[]float64{70, 70, 72, 110, 145}, 3},
+		{[]float64{130, 115, 70, 69, 145, 143}, 4},
+		{[]float64{70, 70, 70, 87, 88}, 4},
+		{[]float64{70, 140, 71, 140}, 3}, // the second was disturbed
+		{[]float64{70, 69, 71}, 3},
+		{[]float64{70}, 1},
+	} {
+		var all []tried
+		for i, seconds := range c.took {
+			all = append(all, tried{i + 1, seconds})
+		}
+		require.Equal(t, c.want, roomy(all), "%v", c.took)
+	}
+}
+
 // TestCaches: what caches hold is found within what there is, and where that is little it is taken for it.
 func TestCaches(t *testing.T) {
 	c := Config{Sched: sched.Process(1), Cold: mem.Of(make([]uint64, 4<<20/8))}
