@@ -2,6 +2,7 @@ package vm
 
 import (
 	"flag"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -105,6 +106,37 @@ func TestVerbsTrouble(t *testing.T) {
 	`, "bash", program, raced)
 	requirePassed(t, r, "TestLinkMessages", "TestKilled", "TestForgotten", "TestRefusedByTheLiving", "TestStrangers")
 	t.Log(regexp.MustCompile(`--- PASS: \S+ \(\S+\)`).FindAllString(r.Stdout, -1))
+}
+
+// TestVerbsInstructions holds how many instructions the library adds to a short operation by a loop in C over the same functions, kernel and all that runs
+// beside included: at most a thousand are asked for (a microsecond of the machine's own clock), and half as many more are let pass here, since what the
+// kernel's allocators do differs by some hundreds from run to run.
+func TestVerbsInstructions(t *testing.T) {
+	long(t)
+	t.Setenv("VERBS_TEST_PAIRED", "41")
+	t.Setenv("PGAS_REQUIRE", "verbs")
+	r := Run(t, Machine{Count: true, Env: []string{"VERBS_TEST_PAIRED", "PGAS_REQUIRE"}}, Build(t, verbsPackage), "-test.v", "-test.short", "-test.run=^TestPaired$")
+	requirePassed(t, r, "TestPaired")
+	for _, row := range flatRows[:3] {
+		more := added(t, r.Stdout, row)
+		t.Logf("%s: %.1f thousand instructions more", row, more)
+		require.Greater(t, more, 0.0, "%s: the clock does not count instructions\n%s", row, r.Stdout)
+		require.LessOrEqual(t, more, 1.5, "%s\n%s", row, r.Stdout)
+	}
+}
+
+// added is what ours takes more than the loop in a row of TestPaired's table, by the median.
+func added(t *testing.T, table, row string) (us float64) {
+	t.Helper()
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, " | "); len(cells) > 4 && cells[0] == "| "+row {
+			_, err := fmt.Sscan(cells[4], &us)
+			require.NoError(t, err, line)
+			return us
+		}
+	}
+	t.Fatalf("no row %s\n%s", row, table)
+	return 0
 }
 
 // TestVerbsRegionLimit takes all registrations of the device.

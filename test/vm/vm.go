@@ -35,6 +35,7 @@ type Machine struct {
 	NICs    NICs          // "": One
 	CPUs    int           // 0: 2
 	Memory  int           // MiB; 0: 2048
+	Count   bool          // one processor, on which every instruction takes a nanosecond of the machine's own clock
 	Share   string        // a folder of this machine that the guest may write; "": none
 	Env     []string      // names of variables to hand on
 	LSM     string        // security modules of its kernel; "": none
@@ -112,6 +113,9 @@ func (m Machine) options(limit time.Duration) []string {
 	add("--lsm", m.LSM)
 	if m.Link != "" {
 		options = append(options, "--link", m.Link, "--node", strconv.Itoa(m.Node))
+	}
+	if m.Count {
+		options = append(options, "--count")
 	}
 	for _, name := range m.Env {
 		add("--env", name)
