@@ -67,7 +67,7 @@ func (n *NIC) used() {
 	if n.solicited != nil {
 		k := n.posts.Load() + 1
 		mem.Publish(&n.posts, k)
-		n.breathe(&n.postLookAt, k)
+		n.breathe(k + n.waits.Load())
 	}
 }
 

@@ -56,8 +56,8 @@ type NIC struct {
 	pollers    atomic.Int32  // goroutines that poll while they wait
 	waits      atomic.Uint64 // that have begun to poll, roughly: nobody counts exactly at the price of an exchange
 	posts      atomic.Uint64 // for which somebody may wait later, as roughly: see used
-	lookAt     atomic.Uint64 // the wait that looks at the clock next
-	postLookAt atomic.Uint64 // and the post
+	lookAt     atomic.Uint64 // behind how many posts and waits somebody looks at the clock next
+	until      atomic.Uint64 // how many that was from the last look on
 	looked     atomic.Int64  // when one did, nanoseconds
 	breathed   atomic.Int64  // when who polls last gave his turn up, nanoseconds
 	slept      atomic.Uint64 // waits that went past their spinning

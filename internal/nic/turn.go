@@ -1,41 +1,52 @@
 package nic
 
 import (
-	"sync/atomic"
 	"time"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 )
 
-// Who polls is in C or in the kernel nearly always. How often he looks at the clock, whether it is time to give his turn up (sched.TurnLasts):
+// Who polls is in C or in the kernel nearly always. Now and then he looks at the clock, whether it is time to give his turn up (sched.TurnLasts): behind so many
+// posts and waits as take about so long.
 const (
-	turnLooks    = 8                // once in so many waits, or posts
-	turnLookMost = time.Millisecond // or each time, if that many take longer
+	turnLookMost  = time.Millisecond
+	turnLooksMost = 64 // since the next may take longer
 )
+
+// untilLook is behind how many posts and waits the next look comes, if the last one came behind so many, which took so long. An operation that does something
+// else than those before it takes longer, as do some behind it: a processor foresees what is always the same.
+func untilLook(last uint64, took time.Duration) uint64 {
+	switch {
+	case took > turnLookMost:
+		return max(1, last*uint64(turnLookMost)/uint64(took))
+	case took < turnLookMost/2:
+		return min(2*last, turnLooksMost)
+	}
+	return last
+}
 
 // begun tells whoever attends that somebody has begun to poll: see attend. Now and then it gives the caller's turn up.
 func (n *NIC) begun() {
 	k := n.waits.Load() + 1
 	mem.Publish(&n.waits, k)
-	n.breathe(&n.lookAt, k)
+	n.breathe(k + n.posts.Load())
 }
 
-// breathe gives the caller's turn up, if nobody of this rank has done so of late. It is number k of what he does, and at the one that looks next.
-func (n *NIC) breathe(at *atomic.Uint64, k uint64) {
-	if k >= at.Load() && !n.sched.Virtual() {
-		n.breatheNow(at, k)
+// breathe gives the caller's turn up, if nobody of this rank has done so of late. Behind it are so many posts and waits.
+func (n *NIC) breathe(uses uint64) {
+	if uses >= n.lookAt.Load() && !n.sched.Virtual() {
+		n.breatheNow(uses)
 	}
 }
 
 // breatheNow is breathe for who looks.
-func (n *NIC) breatheNow(at *atomic.Uint64, k uint64) {
-	now, next := n.sched.Now(), k+turnLooks
-	if now-time.Duration(n.looked.Load()) > turnLookMost {
-		next = k + 1
-	}
+func (n *NIC) breatheNow(uses uint64) {
+	now := n.sched.Now()
+	until := untilLook(max(1, n.until.Load()), now-time.Duration(n.looked.Load()))
 	n.looked.Store(int64(now))
-	at.Store(next)
+	n.until.Store(until)
+	n.lookAt.Store(uses + until)
 	if now-time.Duration(n.breathed.Load()) < sched.TurnLasts {
 		return
 	}

@@ -35,6 +35,25 @@ func TestPollerGivesItsTurnUp(t *testing.T) {
 	require.Greater(t, let, rounds*3/4) // the runtime looks elsewhere first once in 61 times
 }
 
+// TestUntilLook: looks come about a millisecond apart, and no later than behind 64 posts and waits; when those begin to take longer, the next look but
+// one is in time.
+func TestUntilLook(t *testing.T) {
+	gap := func(each time.Duration) time.Duration {
+		n := uint64(1)
+		for range 20 {
+			n = untilLook(n, time.Duration(n)*each)
+		}
+		require.LessOrEqual(t, n, uint64(turnLooksMost))
+		return time.Duration(n) * each
+	}
+	require.Equal(t, turnLooksMost*time.Microsecond, gap(time.Microsecond))
+	for _, each := range []time.Duration{20 * time.Microsecond, 70 * time.Microsecond, 300 * time.Microsecond} {
+		require.InDelta(t, 0.75, gap(each).Seconds()*1e3, 0.25, "%v", each)
+	}
+	require.Equal(t, 5*time.Millisecond, gap(5*time.Millisecond), "each time")
+	require.Equal(t, uint64(1), untilLook(turnLooksMost, turnLooksMost*5*time.Millisecond))
+}
+
 // TestAttendingHasNoTurn: who keeps out of the way of one who polls is not asleep in the kernel with a turn to run Go code.
 func TestAttendingHasNoTurn(t *testing.T) {
 	n := newWorld(t, 2, transporttest.FabricConfig{}, nil).n[0]
