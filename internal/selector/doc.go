@@ -22,7 +22,7 @@
 //
 // Learned stands before Select for large transfers: by kind of transfer it keeps what each protocol has cost, in place of its
 // estimate, and has one that may be cheaper than is believed tried at times. Of what is registered at both ends and waited for no other way than
-// Direct is thought to be the cheaper, since it copies besides, before it was seen to be, and before Direct was seen more than in a few bad moments. Where Direct is sure to be the cheapest that is said (Surely
+// Direct is thought to be the cheaper, since it copies besides, before it was seen to be, by more than a twentieth, and before Direct was seen more than in a few bad moments. Where Direct is sure to be the cheapest that is said (Surely
 // before anything is learned, Sure by what was), so that not each transfer need be asked about.
 //
 // What many puts cost that are flushed together is told with their flush: a Trial goes on from put to put (Again), its cost is

@@ -103,6 +103,7 @@ const (
 	pause      = 4    // choices from one trial to the next
 	trials     = 4    // until what was noted is believed
 	convincing = 6    // until it is believed that what copies nothing takes longer than what does
+	copying    = 1.05 // times as long may take what copies nothing, beside what does: that takes a core and caches from others
 	hope       = 0.65 // of its estimate is what it is hoped to cost
 	againPause = 16   // choices from one trial of something that is believed to the next
 	often      = 16   // uses from which on a registration is not lost if it was a trial
@@ -159,6 +160,9 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		note = false // what a move takes is no part of what transfers of the kind cost
 	}
 	best := cheapest(&prices)
+	if q.Covered && (q.Get || q.Waited) && best > 0 && prices[0].seconds <= copying*prices[best].seconds {
+		best = 0
+	}
 	if best < 0 {
 		return Select(q, s), Trial{}
 	}
