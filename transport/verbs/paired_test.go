@@ -37,11 +37,11 @@ func oneMicrosecond(float64) float64  { return 1 }
 func twoPerCent(flat float64) float64 { return 0.02 * flat }
 
 var rows = []row{
-	{"8 B put + flush", transport.OpWrite, 8, 40, putFlush, oneMicrosecond, "1 us"},
-	{"8 B get", transport.OpRead, 8, 40, get, oneMicrosecond, "1 us"},
-	{"64-bit fetch-add", transport.OpFetchAdd, 8, 40, fetchAdd, oneMicrosecond, "1 us"},
-	{"64 KiB put + flush", transport.OpWrite, 64 << 10, 8, putFlush, twoPerCent, "2 %"},
-	{"1 MiB put + flush", transport.OpWrite, 1 << 20, 1, putFlush, twoPerCent, "2 %"},
+	{"8 B put + flush", transport.OpWrite, 8, 200, putFlush, oneMicrosecond, "1 us"},
+	{"8 B get", transport.OpRead, 8, 200, get, oneMicrosecond, "1 us"},
+	{"64-bit fetch-add", transport.OpFetchAdd, 8, 200, fetchAdd, oneMicrosecond, "1 us"},
+	{"64 KiB put + flush", transport.OpWrite, 64 << 10, 32, putFlush, twoPerCent, "2 %"},
+	{"1 MiB put + flush", transport.OpWrite, 1 << 20, 4, putFlush, twoPerCent, "2 %"},
 }
 
 func putFlush(w *window.Window[uint64], buf []uint64) error {

@@ -38,13 +38,21 @@ var opcodes = [...]uint8{
 
 // check refuses what can be seen to be wrong from the operation alone, and returns its length.
 func check(op *transport.Op, c *transport.Caps) (uint32, error) {
-	if inline := op.Flags&transport.FlagInline != 0; op.NSGE == 1 && (op.Kind == transport.OpWrite || op.Kind == transport.OpRead && !inline) {
-		n, most := op.SGE[0].Mem.Bytes, c.MaxMessage
-		if inline {
-			most = c.MaxInline
-		}
-		if uint(n) <= uint(most) { // as nearly all are
-			return uint32(n), nil
+	if op.NSGE == 1 { // as nearly all have
+		switch n, inline := op.SGE[0].Mem.Bytes, op.Flags&transport.FlagInline != 0; {
+		case op.Kind == transport.OpWrite && inline:
+			if uint(n) <= uint(c.MaxInline) {
+				return uint32(n), nil
+			}
+		case inline:
+		case op.Kind == transport.OpWrite || op.Kind == transport.OpRead:
+			if uint(n) <= uint(c.MaxMessage) {
+				return uint32(n), nil
+			}
+		case isAtomic(op.Kind):
+			if n == 8 && op.RAddr&7 == 0 && c.Atomics64 {
+				return 8, nil
+			}
 		}
 	}
 	return checkAll(op, c)
