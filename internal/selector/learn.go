@@ -92,9 +92,10 @@ func (t Trial) Again(q Query) (Protocol, bool) {
 
 // price is what is believed of an arm.
 type price struct {
-	seconds float64
-	noted   uint32  // how often it was seen; 0: seconds is an estimate
-	spent   float64 // on trials
+	seconds  float64
+	noted    uint32  // how often it was seen; 0: seconds is an estimate
+	spent    float64 // on trials
+	estimate float64 // for even circumstances
 }
 
 // When something is tried that seems to cost more than the cheapest.
@@ -139,6 +140,9 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 			continue
 		}
 		prices[i] = k.arms[i].price(p, &q, s)
+	}
+	inCircumstances(&prices)
+	for i, p := range all {
 		if q.Moves > 0 && !math.IsInf(prices[i].seconds, 1) {
 			prices[i].seconds += k.arms[i].moving(p, q, s)
 		}
@@ -189,6 +193,30 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		return Register, t.Quiet()
 	}
 	return all[i], t
+}
+
+// slowest is how many times what was estimated transfers are believed to take for their circumstances.
+const slowest = 9
+
+// inCircumstances has estimates grow with what all that was noted took more than its own. They are of transfers that follow each other; behind a pause
+// of the program's the processor has forgotten code and data of every way, and each takes two to four times as long. If not for this, whatever is noted first
+// would lose to what is not. Half of it, in factors, is laid to the circumstances, and half to the estimate.
+func inCircumstances(prices *[arms]price) {
+	slow := math.Inf(1)
+	for i := range prices {
+		if p := &prices[i]; p.noted > 0 && p.estimate > 0 {
+			slow = min(slow, p.seconds/p.estimate)
+		}
+	}
+	if slow <= 1 || math.IsInf(slow, 1) {
+		return
+	}
+	more := math.Sqrt(min(slow, slowest))
+	for i := range prices {
+		if p := &prices[i]; p.noted == 0 {
+			p.seconds *= more
+		}
+	}
 }
 
 // cheapest returns the place of the lowest price, -1 where nothing can do it.
@@ -292,20 +320,16 @@ func (l *Learned) Note(t Trial, seconds float64) {
 // untouched, or somebody else has the processor, and may take a hundred times as long as the second. If that counted, the arm would lose to
 // whatever is merely noted next, and trials of it would seem too dear to be made.
 func (a *arm) price(p Protocol, q *Query, s *Selector) price {
-	w := a.noted.Load()
-	noted := price{float64(math.Float32frombits(uint32(w >> 32))), uint32(w), 0}
-	if noted.noted > 1 {
-		return noted
-	}
-	e := a.estimate.Load()
+	w, e := a.noted.Load(), a.estimate.Load()
 	if e == 0 {
 		e = a.estimated(p, *q, s)
 	}
 	estimate := float64(math.Float32frombits(e))
-	if noted.noted == 1 && noted.seconds < estimate {
-		return noted // nothing takes less by chance
+	noted := price{seconds: float64(math.Float32frombits(uint32(w >> 32))), estimate: estimate, noted: uint32(w)}
+	if noted.noted > 1 || noted.noted == 1 && noted.seconds < estimate { // nothing takes less by chance
+		return noted
 	}
-	return price{seconds: estimate}
+	return price{seconds: estimate, estimate: estimate}
 }
 
 // trialed is what trials of an arm have cost.

@@ -121,6 +121,22 @@ func TestCopiesAreClearlyFaster(t *testing.T) {
 	}
 }
 
+// TestCircumstances: what was noted first, behind pauses that make all ways take three times what was estimated, does not lose to estimates.
+func TestCircumstances(t *testing.T) {
+	prices := [arms]price{{seconds: 6, noted: 3, estimate: 1.5}, {seconds: 9, noted: 2, estimate: 1}, {seconds: 5, estimate: 5}, {seconds: math.Inf(1)}}
+	inCircumstances(&prices)
+	require.Equal(t, [arms]price{{seconds: 6, noted: 3, estimate: 1.5}, {seconds: 9, noted: 2, estimate: 1}, {seconds: 10, estimate: 5}, {seconds: math.Inf(1)}}, prices,
+		"the root of the least quotient")
+	even := [arms]price{{seconds: 6, noted: 3, estimate: 1.5}, {seconds: 0.9, noted: 1, estimate: 1}, {seconds: 5, estimate: 5}}
+	want := even
+	inCircumstances(&even)
+	require.Equal(t, want, even, "something took no more")
+	none := [arms]price{{seconds: 6, estimate: 6}}
+	want = none
+	inCircumstances(&none)
+	require.Equal(t, want, none)
+}
+
 // TestFirstBadMoment: that the first transfer by what is the cheapest was disturbed costs a few transfers by the second best, not thousands: many
 // programs make no more of a kind.
 func TestFirstBadMoment(t *testing.T) {
@@ -201,7 +217,9 @@ func TestLasting(t *testing.T) {
 // TestPick: trials are rare, of what may be cheaper, never of what cannot be, and all together cheap.
 func TestPick(t *testing.T) {
 	inf := s0.Cost(Inline, Query{Get: true})
-	others := func(first price) [arms]price { return [arms]price{first, {2.5, 9, 0}, {90, 0, 0}, {inf, 0, 0}} }
+	others := func(first price) [arms]price {
+		return [arms]price{first, {2.5, 9, 0, 0}, {90, 0, 0, 0}, {inf, 0, 0, 0}}
+	}
 	for _, c := range []struct {
 		name string
 		p    price
@@ -210,25 +228,25 @@ func TestPick(t *testing.T) {
 		each float64
 		want int
 	}{
-		{"the cheapest", price{3, 0, 0}, 1, 0, 1, 1},
-		{"what is hoped of", price{3, 0, 0}, 2 * pause, 0, 1, 0},
-		{"not each time", price{3, 0, 0}, 2*pause + 1, 0, 1, 1},
-		{"not what is far off", price{9, 0, 0}, 2 * pause, 0, 1, 1},
-		{"a second time not before there were as many as make up for it", price{6, 1, 0}, 4 * pause, 0, 1, 1},
-		{"but then", price{6, 1, 0}, 6 * pause, 0, 1, 0},
-		{"sooner if it is nearly as cheap", price{2.6, 2, 0}, 2 * pause, 0, 1, 0},
-		{"but after some time", price{9, 0, 0}, 20 * doubtPause, 0, 1, 0},
-		{"again, at times", price{3, trials, 0}, 2 * againPause, 0, 1, 0},
-		{"not soon", price{3, trials, 0}, 2*againPause + pause, 0, 1, 1},
-		{"not if that has cost enough", price{3, trials, 10}, 5 * againPause, 0, 1, 1},
-		{"but in the long run", price{3, trials, 10}, 100 * againPause, 0, 1, 0},
-		{"what is dear is tried late", price{25, trials, 0}, againPause, 0, 1, 1},
-		{"and tried", price{25, trials, 0}, 100 * againPause, 0, 1, 0},
-		{"a second time, since the first may have been dear", price{50, 1, 0}, 100 * againPause, 0, 1, 0},
-		{"not soon either", price{50, 1, 0}, againPause, 0, 1, 1},
-		{"a trial of many transfers is dear", price{3.3, 0, 0}, 2 * pause, 0, ShortTrial, 1},
-		{"but they are many", price{3.3, 0, 0}, 2 * pause, 1000, ShortTrial, 0},
-		{"not before anything is known", price{3, 0, 0}, 0, 0, 1, 1},
+		{"the cheapest", price{3, 0, 0, 0}, 1, 0, 1, 1},
+		{"what is hoped of", price{3, 0, 0, 0}, 2 * pause, 0, 1, 0},
+		{"not each time", price{3, 0, 0, 0}, 2*pause + 1, 0, 1, 1},
+		{"not what is far off", price{9, 0, 0, 0}, 2 * pause, 0, 1, 1},
+		{"a second time not before there were as many as make up for it", price{6, 1, 0, 0}, 4 * pause, 0, 1, 1},
+		{"but then", price{6, 1, 0, 0}, 6 * pause, 0, 1, 0},
+		{"sooner if it is nearly as cheap", price{2.6, 2, 0, 0}, 2 * pause, 0, 1, 0},
+		{"but after some time", price{9, 0, 0, 0}, 20 * doubtPause, 0, 1, 0},
+		{"again, at times", price{3, trials, 0, 0}, 2 * againPause, 0, 1, 0},
+		{"not soon", price{3, trials, 0, 0}, 2*againPause + pause, 0, 1, 1},
+		{"not if that has cost enough", price{3, trials, 10, 0}, 5 * againPause, 0, 1, 1},
+		{"but in the long run", price{3, trials, 10, 0}, 100 * againPause, 0, 1, 0},
+		{"what is dear is tried late", price{25, trials, 0, 0}, againPause, 0, 1, 1},
+		{"and tried", price{25, trials, 0, 0}, 100 * againPause, 0, 1, 0},
+		{"a second time, since the first may have been dear", price{50, 1, 0, 0}, 100 * againPause, 0, 1, 0},
+		{"not soon either", price{50, 1, 0, 0}, againPause, 0, 1, 1},
+		{"a trial of many transfers is dear", price{3.3, 0, 0, 0}, 2 * pause, 0, ShortTrial, 1},
+		{"but they are many", price{3.3, 0, 0, 0}, 2 * pause, 1000, ShortTrial, 0},
+		{"not before anything is known", price{3, 0, 0, 0}, 0, 0, 1, 1},
 	} {
 		prices := others(c.p)
 		require.Equal(t, c.want, pick(&prices, cheapest(&prices), c.n, float64(c.n)+c.made, c.each), c.name)
