@@ -37,6 +37,7 @@ func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, look
 	n.begun()
 	sp := n.sched.Begin(ctx, what, watch)
 	defer sp.End()
+	sp.Unrung()
 	for ; !cond(); looked = false {
 		if !looked && n.Progress() {
 			sp.Moved()

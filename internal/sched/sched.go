@@ -47,7 +47,8 @@ const (
 	parkLongest = 2 * time.Millisecond
 
 	parkShortest = 50 * time.Microsecond
-	parkShare    = 4 // of the time since something happened, no sleep is longer than such a part
+	parkShare    = 4  // of the time since something happened, no sleep is longer than such a part
+	unrungShare  = 32 // nor than such a one where nobody rings: an end that a sleep hides costs a 64th, on average
 
 	lastWordsTime = 30 * time.Millisecond
 )

@@ -219,6 +219,14 @@ func TestNaps(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), 5*time.Millisecond, "by the timer of the nap that was ended")
 }
 
+// TestParkMost: what nobody rings for is found a 32nd of the wait late, at most, and what somebody may ring for a quarter.
+func TestParkMost(t *testing.T) {
+	require.Equal(t, parkShortest, parkMost(0, false))
+	require.Equal(t, parkShortest, parkMost(time.Millisecond, true))
+	require.Equal(t, 250*time.Microsecond, parkMost(time.Millisecond, false))
+	require.Equal(t, 100*time.Microsecond, parkMost(3200*time.Microsecond, true))
+}
+
 // TestSleepGivesTurn: a wait that sleeps gives its turn up every TurnLasts, and not with each sleep.
 func TestSleepGivesTurn(t *testing.T) {
 	s := Goroutine(1)

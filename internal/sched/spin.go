@@ -36,6 +36,7 @@ type Spin struct {
 	turned time.Duration // when it last gave its turn up
 	seq    uint32        // the bell's count when the wait was armed
 	armed  bool          // announced as a sleeper
+	unrung bool          // see Unrung
 	rec    *record       // in the list of waits
 }
 
@@ -136,6 +137,18 @@ func (sp *Spin) Moved() {
 	sp.moved, sp.park = sp.s.Now(), parkFirst
 }
 
+// parkMost is how long a sleep may be, at most, when so much was waited already: what it may lose is a part of that.
+func parkMost(waited time.Duration, unrung bool) time.Duration {
+	if unrung {
+		return max(parkShortest, waited/unrungShare)
+	}
+	return max(parkShortest, waited/parkShare)
+}
+
+// Unrung says that nobody may ring when what is waited for has come, as the end of what a NIC does for this rank, so that each sleep is a smaller
+// part of what was waited already.
+func (sp *Spin) Unrung() { sp.unrung = true }
+
 // Ended returns the cause of a context that has ended; nil is one that never does. Waits ask it, and what goes on for long or begins
 // without having to wait.
 func Ended(ctx context.Context) error {
@@ -175,9 +188,7 @@ func (sp *Spin) sleep() {
 		sp.turned = now
 		GiveTurn()
 	}
-	// Who waits for a NIC may have nobody to ring: then what is lost by sleeping is a part of what was waited already.
-	limit := min(sp.park, max(parkShortest, (now-sp.moved)/parkShare))
-	if b.Wait(sp.seq, limit) {
+	if b.Wait(sp.seq, min(sp.park, parkMost(now-sp.moved, sp.unrung))) {
 		sp.park = parkFirst
 	} else {
 		sp.park = min(2*sp.park, parkLongest)
