@@ -170,3 +170,6 @@ func openDomain(cfg Config, c transport.Config, pins *softnic.Pins) (_ *domain, 
 }
 
 func ceilPow2(n int) int { return 1 << bits.Len(uint(n-1)) }
+
+// slowed reports whether operations take longer than the machine needs.
+func (c *Config) slowed() bool { return c.Latency > 0 || c.Bandwidth > 0 }

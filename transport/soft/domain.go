@@ -39,6 +39,7 @@ type domain struct {
 	events atomic.Uint64   // counts what else the engine should look at: connections made, ended, peers dead
 
 	longs   atomic.Uint64 // long operations that were posted
+	from    atomic.Int32  // the processor from which the last one was, where the NIC is slowed
 	seen    uint64        // of them, when somebody polled; the poller's
 	vain    uint32        // polls in a row that found nothing since; the poller's
 	crowded bool          // the threads of all ranks and engines are more than there are processors

@@ -36,6 +36,8 @@ type engine struct {
 	rest    sched.Bell // nobody rings it
 	restMem [2]atomic.Uint32
 	window  time.Duration // how long it looks for work before it sleeps
+	gave    time.Duration // when it last gave its turn up
+	roam    roam
 	pure    time.Duration // how much of that without letting others run
 
 	// Of whoever performs.
@@ -76,6 +78,9 @@ func (d *domain) runEngine() {
 	runtime.LockOSThread() // never unlocked: the thread, whose timers are changed, ends with the goroutine
 	sharpenTimers()
 	e := &d.engine
+	if !d.crowded {
+		e.roam = mayRoam()
+	}
 	for !d.stop.Load() || !e.wound() {
 		if worked, _ := e.turn(); !worked {
 			e.idle()
@@ -112,9 +117,11 @@ func (e *engine) idle() {
 		}
 		now := d.sched.Now()
 		if yield = now >= polite && next == never; yield {
-			// The processor to other threads and, at times, this thread's share of Go's to other goroutines.
-			if n%lookEvery == 0 {
-				runtime.Gosched()
+			// The processor to other threads and, at times, this thread's share of Go's to other goroutines. Two more threads get up for that, and
+			// another operation is late by as much: where the NIC is slowed, and has to be on time, that is seldom.
+			if n%lookEvery == 0 && (!d.cfg.slowed() || now-e.gave >= sched.TurnLasts) {
+				e.gave = now
+				sched.GiveTurn()
 			} else {
 				sched.Yield()
 			}

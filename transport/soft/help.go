@@ -71,7 +71,7 @@ func (e *engine) due() bool {
 
 // brief reports whether operations, all to one seat, are better performed by who posts them.
 func (d *domain) brief(ops []transport.Op) bool {
-	if len(ops) == 0 || len(ops) > atOnceOps || d.cfg.Latency > 0 || d.cfg.Bandwidth > 0 {
+	if len(ops) == 0 || len(ops) > atOnceOps || d.cfg.slowed() {
 		return false
 	}
 	bytes := 0
@@ -137,6 +137,9 @@ func (e *engine) giveWay() {
 		return
 	}
 	e.longs = longs
+	if d.cfg.slowed() {
+		e.roam.leave(int(d.from.Load()))
+	}
 	for until := d.sched.Now() + d.cfg.headStart; d.bulk.Load() > 0 && !e.stopping() && d.sched.Now() < until; {
 		sched.Pause()
 	}

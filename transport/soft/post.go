@@ -78,7 +78,7 @@ func (d *domain) pushLocked(s *seat, op *transport.Op, bytes int) bool {
 		sl.clear() // of more pieces
 		sl.first[0], sl.NSGE = transport.SGE{Mem: kept}, 1
 	}
-	if d.cfg.Latency > 0 || d.cfg.Bandwidth > 0 {
+	if d.cfg.slowed() {
 		sl.begin, sl.due = d.pace.plan(d.sched.Now(), bytes, &d.cfg)
 	}
 	sl.heavy = bytes > pollBytes
@@ -86,6 +86,9 @@ func (d *domain) pushLocked(s *seat, op *transport.Op, bytes int) bool {
 		d.heavy.Add(1)
 	}
 	if sl.bulk = bytes > atOnceBytes; sl.bulk {
+		if d.cfg.slowed() {
+			d.from.Store(int32(thisCPU()))
+		}
 		d.bulk.Add(1)
 		d.longs.Store(d.longs.Load() + 1) // guarded by mu
 	}
