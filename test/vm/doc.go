@@ -23,8 +23,16 @@
 // -vm.long adds all tests of the suites, a link that goes down again and again, the race detector, two devices, two machines and jobs
 // across them (testdata/pair.sh), ten thousand windows and all registrations of a device;
 // TestPing has small transfers go through slots and past them there and looks at the counters of the library and of the NIC.
+// TestVerbsInstructions counts what the library adds to a short operation.
 // -vm.numbers measures instead (testdata/numbers.sh), in so many turns and for about as many minutes, and shows what is printed as it comes;
 // -vm.rounds says how often at most each of the programs beside ours runs.
+//
+// # Time, and instructions
+//
+// What an emulated processor takes for an instruction depends on what the caches and predictors of its host hold, and so on what ran before: one loop
+// takes 17 us in one minute and 29 in the next. Machine.Count has one processor instead on which every instruction takes a nanosecond of the machine's own
+// clock (QEMU's -icount): times are counts, of the kernel's and of all threads' together, and are the same whatever the host does. What they leave out is
+// that a real processor takes longer for some instructions than for others.
 //
 // # Rules
 //
@@ -36,7 +44,7 @@
 // # Limits
 //
 // The emulated processor is a plain x86-64 (GOAMD64=v1) and twenty to fifty times slower than this machine's:
-// times measured inside say something about ratios only. The guest is root, without a limit on locked memory;
+// times measured inside say something about ratios only, counts about instructions. The guest is root, without a limit on locked memory;
 // a command that wants limits sets them itself (ulimit, setpriv). Two commands that busy-wait for each other need
 // two processors, which the machine has by default.
 package vm
