@@ -142,12 +142,15 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		prices[i] = k.arms[i].price(p, &q, s)
 	}
 	inCircumstances(&prices)
-	for i, p := range all {
-		if q.Moves > 0 && !math.IsInf(prices[i].seconds, 1) {
-			prices[i].seconds += k.arms[i].moving(p, q, s)
+	if q.Moves > 0 {
+		for i, p := range all {
+			if !math.IsInf(prices[i].seconds, 1) {
+				prices[i].seconds += k.arms[i].moving(p, q, s)
+			}
 		}
 	}
-	if q.Covered && (q.Get || q.Waited) { // the others copy besides: they may be seen to take less, and are not thought to, nor by a few bad moments
+	bare := q.Covered && (q.Get || q.Waited) // Direct copies nothing, and the others do besides
+	if bare {                                // they may be seen to take less, and are not thought to, nor by a few bad moments
 		for i := 1; i < arms; i++ {
 			if prices[i].noted == 0 || prices[0].noted < convincing {
 				prices[i].seconds = max(prices[i].seconds, prices[0].seconds)
@@ -164,7 +167,7 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		note = false // what a move takes is no part of what transfers of the kind cost
 	}
 	best := cheapest(&prices)
-	if q.Covered && (q.Get || q.Waited) && best > 0 && prices[0].seconds <= copying*prices[best].seconds {
+	if bare && best > 0 && prices[0].seconds <= copying*prices[best].seconds {
 		best = 0
 	}
 	if best < 0 {

@@ -19,7 +19,7 @@
 set -euo pipefail
 die() { echo "vm: $*" >&2; exit 125; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-nics=one node=0 link='' share='' cpus=2 mem=2048 mtu=9000 lsm= limit=300 times='' live='' names=(PATH HOME)
+nics=one node=0 link='' share='' cpus='' mem=2048 mtu=9000 lsm= limit=300 times='' live='' names=(PATH HOME)
 clock=(-accel 'tcg,thread=multi')
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/gopgas-vm
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -36,7 +36,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	--timeout) limit=$2 ;;
 	--cache) cache=$2 ;;
 	--times) times=1; shift; continue ;;
-	--count) cpus=1 clock=(-accel 'tcg,thread=single' -icount 'shift=0,sleep=off'); shift; continue ;;
+	--count) clock=(-accel 'tcg,thread=single' -icount 'shift=0,sleep=off'); shift; continue ;;
 	--live) live=1; shift; continue ;;
 	*) die "unknown option $1; see the head of run.sh" ;;
 	esac
@@ -44,6 +44,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 done
 [ $# -gt 1 ] || die "no command; see the head of run.sh"
 shift
+[ ${#clock[@]} = 2 ] || [ "${cpus:=1}" = 1 ] || die "--count is for one processor, and --cpus says $cpus"
 case $nics in one | pair | none | node) ;; *) die "--nics $nics" ;; esac
 [ "$nics" != node ] || [ -d "$link" ] || die "--node needs --link with a folder"
 
@@ -98,7 +99,7 @@ fi
 # tsc=reliable: else reading the clock leaves the guest, which costs 2 us a time.
 begin=$(date +%s%N)
 timeout -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
-	-machine pc "${clock[@]}" -cpu qemu64 -smp "$cpus" -m "$mem" \
+	-machine pc "${clock[@]}" -cpu qemu64 -smp "${cpus:-2}" -m "$mem" \
 	-kernel "$cache/vmlinux" -initrd "$work/initramfs" \
 	-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog audit=0 lsm=$lsm init_on_alloc=0" \
 	-chardev "file,id=console,path=$work/console" -serial chardev:console \

@@ -12,27 +12,20 @@ import (
 // leaves the processor from which long operations are posted, where it may run on another. At the machine's own speed nothing is gained by that: it moves
 // bytes all the time, which are in the caches of who has posted them.
 
-// roam is where a thread may run. The zero roam is a thread that is not to move.
-type roam struct {
-	all  unix.CPUSet
-	some bool // there is a choice
-}
-
-// mayRoam is where the calling thread may run.
-func mayRoam() (r roam) {
-	r.some = unix.SchedGetaffinity(0, &r.all) == nil && r.all.Count() > 1
-	return r
-}
-
-// leave has the calling thread, which stays one goroutine's, run elsewhere if it is on a processor, of which others may use it again afterwards.
-func (r *roam) leave(cpu int) {
-	if !r.some || thisCPU() != cpu || !r.all.IsSet(cpu) {
+// leave has the calling thread, which is one goroutine's alone, run on another processor if it is on this one and may. Afterwards it may run wherever it
+// might before.
+func leave(cpu int) {
+	if thisCPU() != cpu {
 		return
 	}
-	others := r.all
+	var may unix.CPUSet
+	if unix.SchedGetaffinity(0, &may) != nil || may.Count() < 2 {
+		return
+	}
+	others := may
 	others.Clear(cpu)
 	if unix.SchedSetaffinity(0, &others) == nil { // it is moved before this returns
-		_ = unix.SchedSetaffinity(0, &r.all)
+		_ = unix.SchedSetaffinity(0, &may)
 	}
 }
 

@@ -37,7 +37,6 @@ type engine struct {
 	restMem [2]atomic.Uint32
 	window  time.Duration // how long it looks for work before it sleeps
 	gave    time.Duration // when it last gave its turn up
-	roam    roam
 	pure    time.Duration // how much of that without letting others run
 
 	// Of whoever performs.
@@ -78,9 +77,6 @@ func (d *domain) runEngine() {
 	runtime.LockOSThread() // never unlocked: the thread, whose timers are changed, ends with the goroutine
 	sharpenTimers()
 	e := &d.engine
-	if !d.crowded {
-		e.roam = mayRoam()
-	}
 	for !d.stop.Load() || !e.wound() {
 		if worked, _ := e.turn(); !worked {
 			e.idle()

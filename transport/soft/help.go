@@ -137,8 +137,8 @@ func (e *engine) giveWay() {
 		return
 	}
 	e.longs = longs
-	if d.cfg.slowed() {
-		e.roam.leave(int(d.from.Load()))
+	if d.cfg.slowed() && !d.crowded {
+		leave(int(d.from.Load()))
 	}
 	for until := d.sched.Now() + d.cfg.headStart; d.bulk.Load() > 0 && !e.stopping() && d.sched.Now() < until; {
 		sched.Pause()
