@@ -58,7 +58,11 @@ func TestMeasure(t *testing.T) {
 				require.True(t, v > 0 && !math.IsInf(v, 0), "%s is %v", what, v)
 			}
 			require.True(t, 0 <= m.Slowed && m.Slowed <= 1, "%v", m.Slowed)
-			require.NotEqual(t, m.Copy(1<<20), m.Copy(8<<20), "copies out of main memory are no longer than those that fit into caches")
+			for tries := 1; m.Copy(1<<20) == m.Copy(8<<20); tries++ { // in a cache that holds both they may agree to the nanosecond, but not again and again
+				require.Less(t, tries, 5, "copies of much are not measured by themselves")
+				m, err = Measure(t.Context(), b)
+				require.NoError(t, err)
+			}
 			require.Positive(t, m.Fresh, "copies of fresh memory")
 			require.GreaterOrEqual(t, m.FreshStart, 0.0)
 			require.True(t, 0 < m.Cut && m.Cut <= m.Gap, "%v, %v", m.Cut, m.Gap)
