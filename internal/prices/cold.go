@@ -73,7 +73,7 @@ func (k *cold) both() int {
 	return n &^ 4095
 }
 
-// beyond is the size of transfers neither end of which finds room in a cache: from there on all have the same pace.
+// beyond is the size of transfers both ends of which find just room in a cache: from twice as much on all have the same pace.
 func (c *Config) beyond() int { return c.caches / coldShare }
 
 // measureCaches finds out how much memory finds room in caches, two sizes to a factor of two, as far as there is memory to see it in.
@@ -193,15 +193,20 @@ func (k *cold) back() (err error) {
 	return err
 }
 
-// paced is own which goes on as it does up to transfers neither end of which finds room in a cache, and from these on at the pace of such ones:
-// seconds a byte.
+// paced is own which goes on in proportion up to transfers whose ends together find just room in a cache, and from twice as much on, where neither does, at
+// the pace of such ones, seconds a byte. Between them a part of what comes again is still there: caches do not forget all at once.
 func paced(own selector.More, s *selector.Selector, p selector.Protocol, get bool, from int, pace float64) selector.More {
 	if len(own) == 0 || own[len(own)-1].Bytes >= from-1 || pace <= 0 {
 		return own
 	}
-	beside := func(bytes int) float64 { return pace*float64(bytes) - s.Cost(p, query(p, get, bytes)) }
-	first := beside(from)
-	each := (beside(2*from) - first) / float64(from)
-	before := own.At(from - 1)
-	return append(own, point(from-1, before), point(from, max(first, before)), point(longest, first+each*float64(longest-from)))
+	model := func(bytes int) float64 { return s.Cost(p, query(p, get, bytes)) }
+	last := own[len(own)-1]
+	before := last.Seconds
+	if last.Bytes >= coldPiece {
+		before = (model(last.Bytes)+last.Seconds)*float64(from-1)/float64(last.Bytes) - model(from-1)
+	}
+	beside := func(bytes int) float64 { return pace*float64(bytes) - model(bytes) }
+	first := beside(2 * from)
+	each := (beside(4*from) - first) / float64(2*from)
+	return append(own, point(from-1, before), point(2*from, max(first, before)), point(longest, first+each*float64(longest-2*from)))
 }

@@ -100,9 +100,9 @@ func TestCold(t *testing.T) {
 			all = append(all, k.attempt(p, false, 256*kib, false), k.attempt(p, false, k.both(), true))
 			require.Zero(t, w.made[what])
 		}
-		require.NoError(t, passes(c.Sched.Now, all, false))
+		require.NoError(t, brisk.passes(c.Sched.Now, all, false))
 		require.Empty(t, w.made, "their turn comes later")
-		require.NoError(t, passes(c.Sched.Now, all, true))
+		require.NoError(t, brisk.passes(c.Sched.Now, all, true))
 		for _, what := range []string{"past", "slotted", "piped"} {
 			require.Positive(t, w.made[what])
 			require.Equal(t, refuses == nil, w.made[what+" both"] > 0, what)
@@ -130,7 +130,7 @@ func TestColdGivesBack(t *testing.T) {
 	c := Config{Sched: sched.Process(1), NIC: w, Memory: mem.Of(make([]uint64, 2<<20/8)), Cold: w.all}
 	k, err := c.afar()
 	require.NoError(t, err)
-	require.ErrorIs(t, passes(c.Sched.Now, []attempt{k.attempt(selector.Direct, true, 64*kib, true)}, true), fails)
+	require.ErrorIs(t, brisk.passes(c.Sched.Now, []attempt{k.attempt(selector.Direct, true, 64*kib, true)}, true), fails)
 	require.Empty(t, w.regs)
 	require.Empty(t, w.made)
 	require.NoError(t, k.close())
@@ -146,11 +146,19 @@ func TestPaced(t *testing.T) {
 		now := m.Selector(0)
 		cost := func(bytes int) float64 { return now.Cost(p, query(p, false, bytes)) }
 		require.InEpsilon(t, s.Cost(p, query(p, false, 1<<20))+1e-4, cost(1<<20), 1e-9)
-		for _, bytes := range []int{16 << 20, 64 << 20, 1 << 30} {
+		for _, bytes := range []int{32 << 20, 64 << 20, 1 << 30} {
 			require.InEpsilon(t, pace*float64(bytes), cost(bytes), 0.01, "%v of %d bytes", p, bytes)
 		}
+		between := cost(24<<20) - s.Cost(p, query(p, false, 24<<20))
+		require.InEpsilon(t, (1e-4+cost(32<<20)-s.Cost(p, query(p, false, 32<<20)))/2, between, 0.01, "%v, a part of which is in a cache", p)
 	}
-	own := selector.More{{Bytes: 1 << 20, Seconds: 1e-4}}
+	own := selector.More{{Bytes: 4 << 20, Seconds: 1e-4}}
+	m := s.Machine()
+	m.Puts[selector.Direct] = paced(own, s, selector.Direct, false, 16<<20, pace)
+	now := m.Selector(0)
+	require.InEpsilon(t, 4*now.Cost(selector.Direct, query(selector.Direct, false, 4<<20)), now.Cost(selector.Direct, query(selector.Direct, false, 16<<20)), 0.01,
+		"what is long goes on in proportion")
+	own = selector.More{{Bytes: 1 << 20, Seconds: 1e-4}}
 	require.Equal(t, own, paced(own, s, selector.Direct, false, 16<<20, 0), "nobody has tried")
 	require.Equal(t, own, paced(own, s, selector.Direct, false, 1<<20, pace), "that is known")
 	require.Empty(t, paced(nil, s, selector.Direct, false, 1<<20, pace))
@@ -167,17 +175,17 @@ func TestWarm(t *testing.T) {
 		}
 		return c.spend(time.Microsecond)()
 	}}
-	require.NoError(t, resident.pass(c.Now))
+	require.NoError(t, resident.pass(c.Now, brisk))
 	require.NotContains(t, resident.took, 5*time.Microsecond)
 	cold := attempt{
-		p: selector.Bounce, bytes: 1, make: each(c.spend(9*time.Microsecond, 3*time.Microsecond, 3*time.Microsecond)), before: c.spend(tuneTime),
-		after: c.spend(tuneTime),
+		p: selector.Bounce, bytes: 1, make: each(c.spend(9*time.Microsecond, 3*time.Microsecond, 3*time.Microsecond)), before: c.spend(brisk.time),
+		after: c.spend(brisk.time),
 	}
-	require.NoError(t, cold.pass(c.Now))
+	require.NoError(t, cold.pass(c.Now, brisk))
 	require.Equal(t, slices.Repeat([]time.Duration{3 * time.Microsecond}, tuneCold), cold.took, "without what comes before and after")
-	long := attempt{p: selector.Bounce, bytes: 1, make: each(c.spend(2 * tuneLong)), before: c.spend(1), after: c.spend(1)}
-	require.NoError(t, long.pass(c.Now))
-	require.Equal(t, []time.Duration{2 * tuneLong}, long.took)
+	long := attempt{p: selector.Bounce, bytes: 1, make: each(c.spend(2 * brisk.long)), before: c.spend(1), after: c.spend(1)}
+	require.NoError(t, long.pass(c.Now, brisk))
+	require.Equal(t, []time.Duration{2 * brisk.long}, long.took)
 }
 
 // TestRoomy: what caches hold is the most within which copies are quick, also where the first ones of all were slow; and where all are, all there is.

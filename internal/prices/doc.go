@@ -22,7 +22,7 @@
 // each protocol, by turns, and writes down by how much they differ from the model so far: a part for the size, and one for each byte behind the first chunk; and
 // some of puts before one flush, whose waits lie beside each other, as they are (Machine.Runs). Those
 // of which many that take turns find room in a cache come first, from memory that is always the same. The longer ones come from cold memory, which
-// is registered for each try where the NIC uses it; and some have it at both ends, whose pace is that of all beyond. Of sizes some of
+// is registered for each try where the NIC uses it; and some have it at both ends, whose pace is that of all beyond (what is shorter goes on in proportion). Of sizes some of
 // whose turns find room and some not it is the mean of both. What a registration costs is told by short transfers that made one. The rank's own transfers go on meanwhile, by
 // the prices that there were.
 //

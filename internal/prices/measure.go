@@ -63,7 +63,7 @@ type Memory struct {
 // coldest: so small a part of the memory at either end the longest transfer is, so that others find it in no cache.
 const coldest = 4
 
-// Measure measures what transfers cost between this rank and itself. It takes some tenths of a second, in which the rank's other
+// Measure measures what transfers cost between this rank and itself. It takes some tenths of a second, or one (tcp), in which the rank's other
 // goroutines may use the NIC as they like. Every wait of it ends with ctx, or when the NIC is closed. After an error operations may
 // still be at work on Memory and Cold: see NIC.Flying.
 func Measure(ctx context.Context, c Config) (*Prices, error) {

@@ -11,6 +11,7 @@ import (
 
 	"gopgas/internal/selector"
 	"gopgas/internal/superpipe"
+	"gopgas/transport"
 )
 
 // TestEdge: the sizes that a table names are exactly those at which the choice changes.
@@ -156,11 +157,11 @@ func TestPasses(t *testing.T) {
 		return all
 	}
 	const slow = 3 * time.Second
-	all := attempts(c.spend(50*time.Microsecond, 10*tuneTime, 10*time.Microsecond), c.spend(slow, 3*slow, 2*slow))
-	require.NoError(t, passes(c.Now, all, false))
+	all := attempts(c.spend(50*time.Microsecond, 10*brisk.time, 10*time.Microsecond), c.spend(slow, 3*slow, 2*slow))
+	require.NoError(t, brisk.passes(c.Now, all, false))
 	require.Equal(t, slices.Repeat([]int{0, 1}, tuneFewest), order)
 	require.Len(t, all[1].took, tuneFewest, "what is slow is tried once in a pass, and not in more passes than must be")
-	require.Greater(t, len(all[0].took), 2*int(tuneTime/(10*time.Microsecond))-1)
+	require.Greater(t, len(all[0].took), 2*int(brisk.time/(10*time.Microsecond))-1)
 	require.Equal(t, []tried{{1, 10e-6}, {2, 2 * slow.Seconds()}}, of(all, selector.Bounce, false))
 	require.Empty(t, of(all, selector.Bounce, true))
 	require.Empty(t, of(all, selector.Pipe, false))
@@ -178,17 +179,24 @@ func TestPasses(t *testing.T) {
 
 	order = nil
 	all = attempts(c.spend(1))
-	require.NoError(t, passes(c.Now, all, false))
+	require.NoError(t, brisk.passes(c.Now, all, false))
 	require.Len(t, all[0].took, tunePasses*tuneMost, "what takes nothing is not tried for ever")
 
-	long := attempts(c.spend(tuneRunLong), c.spend(tuneRunLong-1))
+	long := attempts(c.spend(tuneRunLong*brisk.long), c.spend(tuneRunLong*brisk.long-1))
 	long[0].run, long[1].run = true, true
-	require.NoError(t, passes(c.Now, long, false))
+	require.NoError(t, brisk.passes(c.Now, long, false))
 	require.Len(t, long[0].took, 1, "puts before a wait that are slow")
 	require.Len(t, long[1].took, tunePasses)
 
 	fails := errors.New("no")
-	require.ErrorIs(t, passes(c.Now, attempts(func() error { return fails }), false), fails)
+	require.ErrorIs(t, brisk.passes(c.Now, attempts(func() error { return fails }), false), fails)
+}
+
+// TestStride: only where a NIC is a program that is slow are tries given time to settle.
+func TestStride(t *testing.T) {
+	require.Equal(t, ample, strideOn(transport.Caps{Busy: true}, slowNIC))
+	require.Equal(t, brisk, strideOn(transport.Caps{Busy: true}, slowNIC/2))
+	require.Equal(t, brisk, strideOn(transport.Caps{}, slowNIC))
 }
 
 // cutOff is a NIC that reaches nobody.

@@ -16,23 +16,44 @@ import (
 // disturbance of some length, or a NIC that sleeps or is wide awake for a while, spoils no more than a part of the tries of one thing; and in each pass
 // for so long that what is short settles.
 const (
-	tunePasses = 5                      // and as many tries at least
-	tuneFewest = 3                      // passes, however long they take
-	tuneEnough = 200 * time.Millisecond // for all passes but these
-	tuneTime   = 250 * time.Microsecond // for the tries of one thing in a pass
-	tuneMost   = 1 << 10                // of them
-	tuneLeast  = 64                     // bytes
-	tuneSmall  = 4 << 10                // bytes of the next
-	tuneTurns  = 16                     // pieces of memory, by turns
-	tuneRun    = 16                     // puts before a wait
+	tunePasses = 5       // and as many tries at least
+	tuneFewest = 3       // passes, however long they take
+	tuneMost   = 1 << 10 // of them
+	tuneLeast  = 64      // bytes
+	tuneSmall  = 4 << 10 // bytes of the next
+	tuneTurns  = 16      // pieces of memory, by turns
+	tuneRun    = 16      // puts before a wait
 
 	tuneLeastPiped = 16 << 10 // bytes of such a put that a pipe may carry
 
-	tunePatience = 8                // times as long as undisturbed
-	tuneLong     = time.Millisecond // what takes so long is tried once a pass
-	tuneRunLong  = 5 * tuneLong     // and puts before a wait that take so long once
-	tuneCold     = 2                // tries of cold memory in a pass, if they are shorter
+	tunePatience = 8 // times as long as undisturbed
+	tuneRunLong  = 5 // times as long as what is long take puts before a wait that are tried but once
+	tuneCold     = 2 // tries of cold memory in a pass, if they are shorter
 )
+
+// stride is how long things are tried.
+type stride struct {
+	time   time.Duration // for the tries of one thing in a pass
+	long   time.Duration // what takes so long is tried once a pass
+	enough time.Duration // for all passes but the fewest
+}
+
+// brisk is the stride on most NICs, and ample on one that is a program and slow: it and who waits for it wake each other through the system, and it is some
+// milliseconds until they do that as in a row of equal transfers. The tries of a brisk one of tcp were a third too long.
+var (
+	brisk = stride{time: 250 * time.Microsecond, long: time.Millisecond, enough: 200 * time.Millisecond}
+	ample = stride{time: time.Millisecond, long: 4 * time.Millisecond, enough: 800 * time.Millisecond}
+)
+
+const slowNIC = 3e-6 // latency, seconds
+
+// strideOn is the stride on a NIC with such capabilities and such a latency, in seconds.
+func strideOn(caps transport.Caps, latency float64) stride {
+	if caps.Busy && latency >= slowNIC {
+		return ample
+	}
+	return brisk
+}
 
 // attempt is a transfer that is tried.
 type attempt struct {
@@ -83,7 +104,7 @@ func (c *Config) tune(m *selector.Machine, small bySlot) (err error) {
 	// What is in a cache comes first: what drives it from there, and keeps the NIC busy for long, would show in all others.
 	clock := clockTime(c.Sched.Now)
 	for _, cold := range [...]bool{false, true} {
-		if err := passes(c.Sched.Now, all, cold); err != nil {
+		if err := strideOn(c.NIC.Caps(), m.Model.Latency).passes(c.Sched.Now, all, cold); err != nil {
 			return err
 		}
 	}
@@ -396,17 +417,18 @@ func one(nic NIC, p selector.Protocol, get bool, user mem.Range, cache *regmgr.M
 
 // passes makes all attempts with cold memory, or all others, by turns, some tries of each at a time, and notes what they took. What the NIC has no
 // room for is left out.
-func passes(now func() time.Duration, all []attempt, cold bool) error {
+func (s stride) passes(now func() time.Duration, all []attempt, cold bool) error {
 	began := now()
 	for pass := range tunePasses {
-		if pass >= tuneFewest && now()-began > tuneEnough {
+		if pass >= tuneFewest && now()-began > s.enough {
 			break
 		}
 		for i := range all {
-			if a := &all[i]; a.isCold() != cold || a.run && len(a.took) > 0 && a.took[0] >= tuneRunLong {
+			a := &all[i]
+			if a.isCold() != cold || a.run && len(a.took) > 0 && a.took[0] >= tuneRunLong*s.long {
 				continue
 			}
-			if err := all[i].pass(now); err != nil && !errors.Is(err, transport.ErrLimit) {
+			if err := a.pass(now, s); err != nil && !errors.Is(err, transport.ErrLimit) {
 				return err
 			}
 		}
@@ -415,20 +437,20 @@ func passes(now func() time.Duration, all []attempt, cold bool) error {
 }
 
 // pass makes some tries. How long they have taken is reckoned by the quickest, so that being disturbed leaves none of the others out, unless that goes on.
-func (a *attempt) pass(now func() time.Duration) error {
+func (a *attempt) pass(now func() time.Duration, s stride) error {
 	over := now()
-	for first, n := over, a.warm(); n > 0 && over-first < tuneTime; n-- {
+	for first, n := over, a.warm(); n > 0 && over-first < s.time; n-- {
 		took, err := a.try(now, &over)
 		if err != nil {
 			return err
 		}
-		if took >= tuneLong { // it counts, since there are few of them
+		if took >= s.long { // it counts, since there are few of them
 			a.took = append(a.took, took)
 			return nil
 		}
 	}
 	first, least, all := over, time.Duration(1<<63-1), time.Duration(0)
-	for n := 0; n == 0 || n < a.count() && all < tuneLong || n < tuneMost && time.Duration(n)*least < tuneTime && over-first < tunePatience*tuneTime; n++ {
+	for n := 0; n == 0 || n < a.count() && all < s.long || n < tuneMost && time.Duration(n)*least < s.time && over-first < tunePatience*s.time; n++ {
 		began := over
 		took, err := a.try(now, &over)
 		if err != nil {
