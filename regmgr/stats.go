@@ -24,7 +24,7 @@ type Stats struct {
 	Why       string // this policy: Config.Why
 	Threshold int    // bytes from which transfers are registered
 	Usage            // bytes charged to the budget; firehose's too (Lent), windows' not
-	Idle      int64  // of Bytes, registered without being in use
+	Idle      int64  // of Bytes, registered without being in use; not what is being given up
 	Heap      int64  // of Bytes, on the Go heap
 	Hits      uint64 // references taken without a registration
 

@@ -286,8 +286,7 @@ func TestHybrid(t *testing.T) {
 	}
 	require.Positive(t, e.Stats()[PathPipe].Ops)
 	require.Positive(t, e.Stats()[PathDirect].Ops)
-	s, _, _ := e.Registered()
-	require.Equal(t, s.Bytes, s.Idle, "nothing is held")
+	unheld(t, e, 0)
 }
 
 // TestUnhelped: a hybrid that is forced is a superpipeline where no core is free for a helper.

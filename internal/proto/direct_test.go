@@ -85,9 +85,9 @@ func TestFailedPutIsReportedOnce(t *testing.T) {
 			require.NoError(t, e.Flush(r), "once")
 			require.Eventually(t, e.nic().Idle, time.Minute, time.Microsecond)
 			require.Equal(t, make([]byte, n), memory.Data())
-			s, refused, _ := e.Registered()
+			_, refused, _ := e.Registered()
 			require.NoError(t, refused)
-			require.Equal(t, s.Bytes, s.Idle, "nothing is held")
+			unheld(t, e, 0)
 		})
 	}
 }

@@ -74,7 +74,7 @@ func TestBucketsWithoutACopy(t *testing.T) {
 				require.Zero(t, copied)
 			}
 			s, _, _ := e.Registered()
-			require.Equal(t, s.Bytes-s.Lent, s.Idle, "nothing is held")
+			unheld(t, e, s.Lent)
 			tm.freeAll(t)
 		})
 	}
@@ -123,7 +123,7 @@ func TestBucketRefusedUnderADirectTransfer(t *testing.T) {
 		}
 		require.EqualValues(t, 2*n, moved)
 		s, _, _ := e.Registered()
-		require.Equal(t, s.Bytes-s.Lent, s.Idle)
+		unheld(t, e, s.Lent)
 	}
 	require.Positive(t, e.Stats()[PathMessage].Bytes)
 	owner.on.Store(false)

@@ -230,8 +230,8 @@ func TestMendDirect(t *testing.T) {
 		require.NoError(t, h.Wait(context.Background()))
 		require.Equal(t, src.Data(), back.Data())
 	}
-	s, refused, _ := e.Registered()
+	_, refused, _ := e.Registered()
 	require.NoError(t, refused)
-	require.Equal(t, s.Bytes, s.Idle, "nothing is held")
+	unheld(t, e, 0)
 	require.Positive(t, e.Stats()[PathDirect].Ops)
 }

@@ -32,7 +32,8 @@ func inUse(e *Engine) int64 {
 	return s.Bytes - s.Idle
 }
 
-// unheld requires that no more than so much of a rank's registered memory is in use in the end.
+// unheld requires that no more than so much of a rank's registered memory is in use in the end: what garbage collections have shown to be
+// old is neither idle nor gone while it is given up.
 func unheld(t *testing.T, e *Engine, lent int64) {
 	require.Eventually(t, func() bool { return inUse(e) == lent }, time.Minute, time.Millisecond)
 }
