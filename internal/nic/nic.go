@@ -59,7 +59,6 @@ type NIC struct {
 	lookAt     atomic.Uint64 // behind how many posts and waits somebody looks at the clock next
 	until      atomic.Uint64 // how many that was from the last look on
 	looked     atomic.Int64  // when one did, nanoseconds
-	breathed   atomic.Int64  // when who polls last gave his turn up, nanoseconds
 	slept      atomic.Uint64 // waits that went past their spinning
 	unattended atomic.Bool   // attend has ended
 	dozing     atomic.Bool   // attend sleeps for what peers send, or is about to

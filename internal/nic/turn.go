@@ -47,11 +47,7 @@ func (n *NIC) breatheNow(uses uint64) {
 	n.looked.Store(int64(now))
 	n.until.Store(until)
 	n.lookAt.Store(uses + until)
-	if now-time.Duration(n.breathed.Load()) < sched.TurnLasts {
-		return
-	}
-	n.breathed.Store(int64(now))
-	sched.GiveTurn()
+	n.sched.GiveTurnDue(now)
 }
 
 // rest is a nap of who attends. A long one has no turn: who keeps it asleep in the kernel, and goes on with it, never gives it up. Short ones

@@ -21,13 +21,13 @@ func TestPollerGivesItsTurnUp(t *testing.T) {
 	let := 0
 	for range rounds {
 		var ran atomic.Bool
-		before, began := n.breathed.Load(), n.sched.Now()
+		before, began := n.sched.Gave(), n.sched.Now()
 		go ran.Store(true)
-		for n.breathed.Load() == before {
+		for n.sched.Gave() == before {
 			require.Less(t, n.sched.Now()-began, patient, "never")
 			n.begun()
 		}
-		require.GreaterOrEqual(t, time.Duration(n.breathed.Load()-before), sched.TurnLasts, "too early")
+		require.GreaterOrEqual(t, n.sched.Gave()-before, sched.TurnLasts, "too early")
 		if ran.Load() {
 			let++
 		}

@@ -21,7 +21,8 @@ type Sched struct {
 	ownMem [2]atomic.Uint32
 	waits  registry
 	help   atomic.Pointer[func() bool]
-	viewer Observer // nil: nobody looks on
+	gave   atomic.Int64 // when a goroutine of the rank last gave its turn up, nanoseconds
+	viewer Observer     // nil: nobody looks on
 	epoch  time.Time
 	served atomic.Uint32 // of the race detector alone
 	timers sync.Pool     // those that nobody sleeps by: a rank's keepers sleep some times a second as long as it lives
@@ -131,15 +132,6 @@ func Pause() { pause() }
 // Yield lets another thread of the machine run on this processor, if one is ready. Like Pause it is for threads
 // that serve memory on their own.
 func Yield() { yieldProcessor() }
-
-// TurnLasts is after how long a goroutine that is in C or in the kernel most of the time gives its turn up. The runtime's monitor takes the turn to run Go
-// code from one that has had it for 10 ms without a break and is there whenever the monitor looks; and having found one such it looks every 20 us for
-// others. That is its thread, the signals and the way back to a turn, on the core of the goroutine where a rank has one only, and for a rank that
-// sleeps in a barrier thousands of wake-ups a second. So nobody lets it come to that.
-const TurnLasts = 8 * time.Millisecond
-
-// GiveTurn lets other goroutines run before the caller goes on, as the runtime has him do every 10 ms otherwise: see TurnLasts.
-func GiveTurn() { runtime.Gosched() }
 
 // Now returns nanoseconds since the rank began; it never goes back.
 func (s *Sched) Now() time.Duration {

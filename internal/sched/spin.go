@@ -33,7 +33,7 @@ type Spin struct {
 	park   time.Duration // the next park's limit
 	asked  time.Duration // how long it had waited when Unsure last said so
 	doomed time.Duration // when the watch was first interrupted
-	turned time.Duration // when it last gave its turn up
+	turned time.Duration // when it, or the rank before it, last gave its turn up
 	seq    uint32        // the bell's count when the wait was armed
 	armed  bool          // announced as a sleeper
 	unrung bool          // see Unrung
@@ -108,7 +108,7 @@ func (sp *Spin) slow() error {
 	now := sp.s.Now()
 	switch {
 	case sp.began == 0:
-		sp.began, sp.moved, sp.park = now, now, parkFirst
+		sp.began, sp.moved, sp.park, sp.turned = now, now, parkFirst, sp.s.Gave()
 	case now-sp.moved < sp.s.yields && !invariants.Sometimes(sp.s.early):
 		// Yield below.
 	case !sp.armed:
@@ -184,9 +184,9 @@ func (sp *Spin) arm() {
 
 func (sp *Spin) sleep() {
 	b, now := sp.s.bell.Load(), sp.s.Now()
-	if now-sp.turned >= TurnLasts {
+	if now-sp.turned >= TurnLasts { // though others of the rank have: each has its own
 		sp.turned = now
-		GiveTurn()
+		sp.s.giveTurn(now)
 	}
 	if b.Wait(sp.seq, min(sp.park, parkMost(now-sp.moved, sp.unrung))) {
 		sp.park = parkFirst
