@@ -84,6 +84,17 @@ func (c Cost) asked() bool {
 	return hot >= c.Ask && hot+c.ColdCopy-c.ColdAsk >= c.Ask+c.ColdAsk
 }
 
+// pays reports whether a use past the slots is cheaper of memory that is known to be registered, so that the usage table is not asked.
+func (c Cost) pays() bool { return c.Copy > c.Lookup-c.Ask }
+
+// seldom is the cost where the usage table is asked about one use in so many only.
+func (c Cost) seldom(of int) Cost {
+	part := c.Ask / float64(of)
+	c.Lookup = max(0, c.Lookup-c.Ask+part)
+	c.Ask, c.ColdAsk = part, c.ColdAsk/float64(of)
+	return c
+}
+
 // Speculate returns the uses after which a buffer is registered: so many percent of its break-even count, rounded up,
 // in the hope of the others. It is at least 2 where n is: a first use gives no hope of another one.
 func Speculate(n float64, percent int) float64 {
@@ -99,11 +110,10 @@ type thresholds struct {
 	least int // the smallest size with a threshold; sizes below are not looked up
 }
 
-func newThresholds(c Costs, most, percent int) thresholds {
-	t := thresholds{uses: make([]uint32, most>>classBits+1), least: most + 1}
-	for i := range t.uses {
+func newThresholds(costs []Cost, most, percent int) thresholds {
+	t := thresholds{uses: make([]uint32, len(costs)), least: most + 1}
+	for i, at := range costs {
 		t.uses[i] = never
-		at := c.At(i << classBits)
 		n, ok := at.BreakEven()
 		if n = Speculate(n, percent); ok && at.asked() && n <= mostUses {
 			t.uses[i] = uint32(n)

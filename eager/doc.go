@@ -35,6 +35,8 @@
 //     without a lock.
 //   - E4: what a use saves is the less of two cases: all that it touches is in the caches, or neither the slot nor the table's part is. Sizes at
 //     which a frequent use would save less than asking the table costs, in either case, have no threshold, and are not asked about.
+//     Of sizes at which one use in some is told, that cost is such a part (Config.Seldom), and memory that is known to be registered goes past the slots
+//     without the table (Pays).
 //   - E5: nothing here registers memory, and nothing allocates but New, Measure and a table some line of which is full.
 //
 // # Concurrency

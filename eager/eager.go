@@ -127,6 +127,9 @@ type Config struct {
 	Gets    Costs // of gets; nil: those of puts
 	Sends   Costs // of messages with a payload; nil: those of puts
 	Percent int   // of the break-even count after which a buffer is registered; 0: 25
+
+	// Of transfers of Seldom bytes and more one in SeldomOf is told to the chooser, by UsedOf, and none of memory that is known to be registered; 0: all are.
+	Seldom, SeldomOf int
 }
 
 // DefaultPercent is the share of the break-even count that the paper's experiments registered at.
@@ -148,13 +151,21 @@ type Chooser struct {
 type side struct {
 	n     thresholds
 	costs []Cost // by class of sizes
+	pays  int    // the smallest size from which on all pay past the slots if they are known to be registered
 }
 
-func newSide(c Costs, most, percent int) side {
-	s := side{n: newThresholds(c, most, percent)}
-	for i := range s.n.uses {
-		s.costs = append(s.costs, c.At(i<<classBits))
+func newSide(c Costs, of *Config) side {
+	s := side{}
+	for bytes := 0; bytes <= of.Limits.Slot; bytes += 1 << classBits {
+		at := c.At(bytes)
+		if of.Seldom > 0 && bytes >= of.Seldom {
+			at = at.seldom(of.SeldomOf)
+		}
+		if s.costs = append(s.costs, at); !at.pays() {
+			s.pays = bytes + 1<<classBits
+		}
 	}
+	s.n = newThresholds(s.costs, of.Limits.Slot, of.Percent)
 	return s
 }
 
@@ -178,8 +189,8 @@ func New(c Config) (*Chooser, error) {
 	if c.Percent == 0 {
 		c.Percent = DefaultPercent
 	}
-	if c.Percent < 1 || c.Percent > 100 || c.Mode > OnlyBypass || c.Limits.Inline < 0 || c.Limits.Slot < 1 {
-		return nil, fmt.Errorf("eager: settings out of range: %v, %d %% of the break-even count (1 to 100), %+v", c.Mode, c.Percent, c.Limits)
+	if c.Percent < 1 || c.Percent > 100 || c.Mode > OnlyBypass || c.Limits.Inline < 0 || c.Limits.Slot < 1 || c.Seldom < 0 || c.Seldom > 0 && c.SeldomOf < 1 {
+		return nil, fmt.Errorf("eager: settings out of range: %v, %d %% of the break-even count (1 to 100), %+v, one use in %d from %d bytes on", c.Mode, c.Percent, c.Limits, c.SeldomOf, c.Seldom)
 	}
 	if c.Gets == nil {
 		c.Gets = c.Costs
@@ -193,7 +204,7 @@ func New(c Config) (*Chooser, error) {
 	e := &Chooser{c: c}
 	least := c.Limits.Slot + 1
 	for i, costs := range [...]Costs{puts: c.Costs, gets: c.Gets, sends: c.Sends} {
-		e.sides[i] = newSide(costs, c.Limits.Slot, c.Percent)
+		e.sides[i] = newSide(costs, &c)
 		least = min(least, e.sides[i].n.least)
 	}
 	if c.Mode == Auto && least <= c.Limits.Slot {
@@ -230,10 +241,10 @@ func (e *Chooser) Used(get bool, addr uint64, bytes int) (frequent bool) {
 	return (get || bytes > e.c.Limits.Inline) && e.used(e.side(get), addr, bytes)
 }
 
-// UsedOf is Used by a put, for who asks about one use of so many only: it counts for all of them, but a buffer that is used once is not frequent.
-func (e *Chooser) UsedOf(of int, addr uint64, bytes int) (frequent bool) {
-	s := e.side(false)
-	if e.table == nil || bytes > e.c.Limits.Slot || bytes <= e.c.Limits.Inline || bytes < s.n.least {
+// UsedOf is Used for who asks about one use of so many only: it counts for all of them, but a buffer that is used once is not frequent.
+func (e *Chooser) UsedOf(of int, get bool, addr uint64, bytes int) (frequent bool) {
+	s := e.side(get)
+	if e.table == nil || bytes > e.c.Limits.Slot || !get && bytes <= e.c.Limits.Inline || bytes < s.n.least {
 		return false
 	}
 	n := s.n.of(bytes)
@@ -290,8 +301,19 @@ func (e *Chooser) Large(site uint64) (flushed bool) { return e.sites.put(site) }
 
 // Get chooses for a get into the buffer at addr.
 func (e *Chooser) Get(addr uint64, bytes int, covered bool) Choice {
+	return e.GetOf(e.Used(true, addr, bytes), bytes, covered)
+}
+
+// GetOf is Get for who has asked Used or UsedOf.
+func (e *Chooser) GetOf(frequent bool, bytes int, covered bool) Choice {
 	e.sites.other()
-	return e.choose(gets, Query{Get: true, Bytes: bytes, Waited: true, Covered: covered, Frequent: e.Used(true, addr, bytes)})
+	return e.choose(gets, Query{Get: true, Bytes: bytes, Waited: true, Covered: covered, Frequent: frequent})
+}
+
+// Pays reports whether puts, or gets, of memory that is known to be registered, whose end somebody waits for, are better made past the slots. Any
+// goroutine may call it at any time.
+func (e *Chooser) Pays(get bool, bytes int) bool {
+	return e.c.Mode == Auto && bytes <= e.c.Limits.Slot && bytes >= e.side(get).pays
 }
 
 // Flushed notes a flush: the put directly before it was one to wait for.

@@ -17,6 +17,7 @@ type Habits struct {
 	awaiting atomic.Bool            // the last operation was a put that the chooser knows
 	begun    atomic.Bool            // Begin was called
 	repeats  [repeats]atomic.Uint64 // repeat, by size: how puts that a flush follows go on
+	slotted  [2]slotted             // transfers for which somebody waits, puts and gets, whose buffers are not frequent
 	onward   onward                 // how puts that none follows go on
 	mu       sync.Mutex
 	chooser  *eager.Chooser                // nil: the costs are not measured yet, or nothing small is worth it
@@ -138,6 +139,11 @@ func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
 		h.Other() // a program whose buffers are used once comes here each time; the lock would be half of what it pays
 		return false
 	}
+	seldom := (get || waited) && user.Bytes >= AskedFrom
+	if seldom && h.slotted[side(get)].again(user.Bytes) {
+		h.Other()
+		return false
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.chooser
@@ -145,9 +151,12 @@ func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
 		return false // somebody measures
 	}
 	var choice eager.Choice
-	if get {
+	switch {
+	case seldom:
+		choice = h.seldomLocked(get, user)
+	case get:
 		choice = c.Get(user.Addr(), user.Bytes, false)
-	} else {
+	default:
 		frequent, site := c.Used(false, user.Addr(), user.Bytes), uint64(0)
 		if frequent && !waited { // else the call site does not matter
 			var stack callsite.Stack
@@ -158,6 +167,20 @@ func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
 	}
 	h.await(c.Awaiting() || h.run.puts > 0)
 	return choice == eager.Bypass
+}
+
+// seldomLocked is what the chooser says of a transfer that somebody waits for, of a size of which it is told seldom: where its buffer is not frequent those
+// of as many bytes behind it go through slots unasked.
+func (h *Habits) seldomLocked(get bool, user mem.Range) eager.Choice {
+	c, slotted := h.chooser, &h.slotted[side(get)]
+	frequent := c.UsedOf(slotted.of(user.Bytes), get, user.Addr(), user.Bytes)
+	if !frequent {
+		slotted.next(user.Bytes)
+	}
+	if get {
+		return c.GetOf(frequent, user.Bytes, false)
+	}
+	return c.PutOf(frequent, user.Bytes, 0, true, false)
 }
 
 // Gathers is Bypasses for the payload of a message, whose answer somebody waits for if waited: it is not to be copied.
@@ -211,6 +234,9 @@ func (h *Habits) FlushFollows(site uint64, bytes int) (flushed, slotted bool, r 
 	return flushed, slotted, h.run
 }
 
+// AskedFrom is the size in bytes from which one in AskedOf is asked about.
+const AskedFrom = 16 << 10
+
 // AskedOf is of how many puts of a run one is asked about, and of how many of one call site from buffers that are not used often. It is a prime: programs make other numbers of them before a flush, so
 // that each of their buffers is asked about at times, whose uses would be forgotten else.
 const AskedOf = 7
@@ -252,11 +278,7 @@ func (r *Run) alike(l *selector.Learned, rank int, registered bool) (selector.Pr
 // than through a slot. It takes no lock.
 func (h *Habits) Pays(get bool, bytes int) bool {
 	c := h.quick.Load()
-	if c == nil {
-		return false // somebody measures
-	}
-	_, pays := c.Threshold(get, bytes)
-	return pays
+	return c != nil && c.Pays(get, bytes) // else somebody measures
 }
 
 // Past notes a small transfer that is no put whose flush would be news, of memory that was known to be registered, so that nobody was asked about it.
@@ -278,7 +300,7 @@ func (h *Habits) Frequent(site uint64, user mem.Range) bool {
 	if h.once == this {
 		of = AskedOf
 	}
-	if h.chooser.UsedOf(of, user.Addr(), user.Bytes) {
+	if h.chooser.UsedOf(of, false, user.Addr(), user.Bytes) {
 		return true
 	}
 	h.once = this

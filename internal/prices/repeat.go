@@ -56,3 +56,24 @@ func (h *Habits) repeat(p selector.Protocol, bytes int) bool {
 	now := at.Load()
 	return repeat(now).way(bytes) == p && at.CompareAndSwap(now, now-1)
 }
+
+// slotted is of how many bytes transfers are that go through slots, since the buffer of one that was asked about was not frequent, above, and how many more
+// of them do so unasked, below.
+type slotted struct{ word atomic.Uint64 }
+
+// again takes one of those that go unasked, and reports whether there was one.
+func (s *slotted) again(bytes int) bool {
+	now := s.word.Load()
+	return now>>leftBits == uint64(bytes) && now&leftMask > 0 && s.word.CompareAndSwap(now, now-1)
+}
+
+// of is for how many the use counts that is asked about.
+func (s *slotted) of(bytes int) int {
+	if s.word.Load()>>leftBits == uint64(bytes) {
+		return AskedOf
+	}
+	return 1
+}
+
+// next lets those go unasked that come next.
+func (s *slotted) next(bytes int) { s.word.Store(uint64(bytes)<<leftBits | (AskedOf - 1)) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/eager"
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
 )
@@ -66,4 +67,47 @@ func TestGoesOnAsAsked(t *testing.T) {
 	require.Equal(t, selector.None, h.GoesOn(bytes))
 	_, slotted, _ = h.FlushFollows(1, bytes)
 	require.False(t, slotted)
+}
+
+// TestSlottedGoOn: of transfers of 16 KiB and more that somebody waits for, into buffers that are not frequent, one in some is asked about, and counts for
+// those; another size is asked about at once, and puts do not count for gets.
+func TestSlottedGoOn(t *testing.T) {
+	const bytes, buffers = AskedFrom, 4
+	costs := eager.Costs{{Bytes: 64, Copy: 1000, Register: 1e5, Lookup: 20, Ask: 10}, {Bytes: 64 * kib, Copy: 1000, Register: 1e5, Lookup: 20, Ask: 10}}
+	all := mem.Of(make([]byte, buffers*bytes))
+	for _, get := range []bool{false, true} {
+		c, err := eager.New(eager.Config{Limits: eager.Limits{Inline: 128, Slot: 64 * kib}, Costs: costs, Seldom: AskedFrom, SeldomOf: AskedOf})
+		require.NoError(t, err)
+		uses, ok := c.Threshold(get, bytes)
+		require.True(t, ok)
+		require.Equal(t, 26, uses)
+		var h Habits
+		h.Begin(c)
+		h.FlushFollows(1, 2*bytes)
+		first, asked, before := 0, 0, uint64(0)
+		for i := range 50 * buffers {
+			past := h.Bypasses(get, true, all.Slice(i%buffers*bytes, bytes), 0)
+			require.False(t, h.Awaiting() && !past, "it is no put that a flush is to follow")
+			if s, _ := h.Stats(); s.Bounce+s.Bypass > before {
+				asked, before = asked+1, s.Bounce+s.Bypass
+			} else {
+				require.False(t, past)
+			}
+			if past && first == 0 {
+				first = i
+			}
+		}
+		require.Greater(t, asked, 50*buffers/AskedOf)
+		require.InDelta(t, 26*buffers, first, 2*AskedOf*buffers, "use: of each buffer one in some is told, and the last of these is rounded off")
+		for i := range AskedOf { // the last one may have been frequent
+			h.Bypasses(get, true, all.Slice(i%buffers*bytes, bytes-8), 0)
+		}
+		s, _ := h.Stats()
+		h.Bypasses(!get, true, all.Slice(0, bytes-8), 0)
+		other, _ := h.Stats()
+		require.Equal(t, s.Bounce+s.Bypass+1, other.Bounce+other.Bypass)
+	}
+	var h Habits
+	h.Begin(chooserOf(t))
+	require.Zero(t, testing.AllocsPerRun(100, func() { h.Bypasses(true, true, all.Slice(0, bytes), 0) }))
 }

@@ -133,7 +133,7 @@ func (n *device) chooseAny(t *journey, waited bool, user mem.Range) selector.Pro
 
 // leastLearned is the size in bytes from which what puts cost is worth learning that fit into a slot and for which nobody waits one
 // by one: below it asking the clock would be a good part of it. Of others that fit what is measured at the start says enough.
-const leastLearned = 16 << 10
+const leastLearned = prices.AskedFrom
 
 // learns reports whether the costs decide of puts that fit into a slot as they do of larger transfers.
 func (n *device) learns() bool {

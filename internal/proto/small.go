@@ -168,7 +168,7 @@ func (n *device) asked(get bool, user mem.Range, least *atomic.Int64) (forced, a
 func (n *device) chooserOf(p *prices.Prices) (*eager.Chooser, error) {
 	return eager.New(eager.Config{
 		Limits: eager.Limits{Inline: n.Inline, Slot: n.Slot}, Costs: p.Small[0], Gets: p.Small[1], Sends: p.Small[2],
-		Percent: n.small.how.Percent,
+		Percent: n.small.how.Percent, Seldom: prices.AskedFrom, SeldomOf: prices.AskedOf,
 	})
 }
 
