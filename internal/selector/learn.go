@@ -198,12 +198,15 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 	return all[i], t
 }
 
-// slowest is how many times what was estimated transfers are believed to take for their circumstances.
-const slowest = 9
+// How many times what was estimated transfers are believed to take for their circumstances, at most, and how many times an estimate alone may be wrong.
+const (
+	slowest = 9
+	astray  = 1.25
+)
 
 // inCircumstances has estimates grow with what all that was noted took more than its own. They are of transfers that follow each other; behind a pause
 // of the program's the processor has forgotten code and data of every way, and each takes two to four times as long. If not for this, whatever is noted first
-// would lose to what is not. Half of it, in factors, is laid to the circumstances, and half to the estimate.
+// would lose to what is not. Half of it, in factors, is laid to the circumstances, and half to the estimate, but for what no estimate is wrong by.
 func inCircumstances(prices *[arms]price) {
 	slow := math.Inf(1)
 	for i := range prices {
@@ -214,7 +217,8 @@ func inCircumstances(prices *[arms]price) {
 	if slow <= 1 || math.IsInf(slow, 1) {
 		return
 	}
-	more := math.Sqrt(min(slow, slowest))
+	slow = min(slow, slowest)
+	more := max(math.Sqrt(slow), slow/astray)
 	for i := range prices {
 		if p := &prices[i]; p.noted == 0 {
 			p.seconds *= more

@@ -123,10 +123,18 @@ func TestCopiesAreClearlyFaster(t *testing.T) {
 
 // TestCircumstances: what was noted first, behind pauses that make all ways take three times what was estimated, does not lose to estimates.
 func TestCircumstances(t *testing.T) {
-	prices := [arms]price{{seconds: 6, noted: 3, estimate: 1.5}, {seconds: 9, noted: 2, estimate: 1}, {seconds: 5, estimate: 5}, {seconds: math.Inf(1)}}
-	inCircumstances(&prices)
-	require.Equal(t, [arms]price{{seconds: 6, noted: 3, estimate: 1.5}, {seconds: 9, noted: 2, estimate: 1}, {seconds: 10, estimate: 5}, {seconds: math.Inf(1)}}, prices,
-		"the root of the least quotient")
+	for _, c := range []struct {
+		slow, more float64
+		why        string
+	}{{1.21, 1.1, "the root of the least quotient"}, {4, 4 / astray, "but for what the estimate may be wrong by"}, {90, slowest / astray, "not without an end"}} {
+		noted := [arms]price{{seconds: 1.5 * c.slow, noted: 3, estimate: 1.5}, {seconds: 2 * c.slow, noted: 2, estimate: 1}, {seconds: 5, estimate: 5}, {seconds: math.Inf(1)}}
+		want := noted
+		want[2].seconds *= c.more
+		inCircumstances(&noted)
+		require.InDelta(t, want[2].seconds, noted[2].seconds, 1e-9, c.why)
+		noted[2] = want[2]
+		require.Equal(t, want, noted)
+	}
 	even := [arms]price{{seconds: 6, noted: 3, estimate: 1.5}, {seconds: 0.9, noted: 1, estimate: 1}, {seconds: 5, estimate: 5}}
 	want := even
 	inCircumstances(&even)
