@@ -45,6 +45,7 @@ type NIC struct {
 	client Client
 
 	solicited solicited // the Domain, if it is one, and time is real
+	hushable  hushable  // likewise
 
 	rank int
 	am   *am.AM // nil: there are no messages
@@ -146,6 +147,9 @@ func New(c Config) (*NIC, error) {
 	n.Slot, n.Slots = min(SlotBytes, n.Caps.MaxMessage), c.Slots
 	if n.Slots == 0 {
 		n.Slots = slotsFor(n.Caps.MaxPinned, SlotBytes)
+	}
+	if !c.Sched.Virtual() {
+		n.hushable, _ = c.Domain.(hushable)
 	}
 	if d, ok := c.Domain.(solicited); ok && !c.Sched.Virtual() {
 		n.solicited = d

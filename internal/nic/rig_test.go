@@ -109,10 +109,16 @@ type world struct {
 // newWorld makes n ranks; rank 0's NIC is given to wrap, which may be nil.
 func newWorld(t *testing.T, n int, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain) *world {
 	t.Helper()
+	return newWorldOn(t, n, sched.Goroutine, c, wrap)
+}
+
+// newWorldOn is newWorld of ranks that wait by what on returns for so many.
+func newWorldOn(t *testing.T, n int, on func(ranks int) *sched.Sched, c transporttest.FabricConfig, wrap func(transport.Domain) transport.Domain) *world {
+	t.Helper()
 	w := &world{}
 	fabric := transporttest.NewFabric(n, c)
 	for r := range n {
-		s := sched.Goroutine(n)
+		s := on(n)
 		d, err := fabric.Provider(r).Open(t.Context(), transport.Config{Rank: r, Size: n, Job: t.Name(), Secret: []byte(t.Name()), Sched: s})
 		require.NoError(t, err)
 		if r == 0 && wrap != nil {

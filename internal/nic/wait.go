@@ -38,6 +38,8 @@ func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, look
 	sp := n.sched.Begin(ctx, what, watch)
 	defer sp.End()
 	sp.Unrung()
+	told := hush{d: n.hushable}
+	defer told.end()
 	for ; !cond(); looked = false {
 		if !looked && n.Progress() {
 			sp.Moved()
@@ -49,6 +51,7 @@ func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, look
 		if err := sp.Step(); err != nil {
 			return transport.NewOpError(what.Op, what.Peer, err)
 		}
+		told.looked(!sp.Slept())
 	}
 	if what.Peer >= 0 && sp.Slept() {
 		n.slept.Add(1)

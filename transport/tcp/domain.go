@@ -40,6 +40,9 @@ type domain struct {
 	recvs recvQueue
 	later atomic.Bool // links that wait for a receive buffer should be told of one
 
+	hushers atomic.Int32         // who polls without a pause
+	hushed  atomic.Pointer[link] // whose reader sleeps meanwhile; nil: none
+
 	empty    int         // Polls in a row that found nothing; the poller's
 	woken    atomic.Bool // Wake was called and no Wait has taken it
 	sleeping atomic.Bool
@@ -238,6 +241,10 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 // another one, whose reader may wait for a processor that the poller has.
 func (d *domain) look() bool {
 	if l := d.busy.Load(); l != nil && l.inflight.Load() > 0 {
+		if d.hushers.Load() > 0 {
+			l.help()
+			d.hush(l)
+		}
 		l.look()
 	}
 	if d.empty%others == 0 {

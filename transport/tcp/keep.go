@@ -37,7 +37,7 @@ func (l *link) tick() {
 		l.endLocked(endGone)
 	case !l.wrote:
 		l.aliveDue = true
-		l.flushLocked(false)
+		l.flushLocked()
 	}
 	l.wrote = false
 	l.mu.Unlock()

@@ -53,6 +53,7 @@ type link struct {
 	heard    atomic.Bool  // something came since the last tick
 	news     atomic.Bool  // something was reported and nobody was woken yet
 	reading  atomic.Bool  // somebody is in serve
+	left     atomic.Bool  // something was left to the sender and is not sent yet
 	ended    atomic.Bool  // the reader has returned
 
 	rmu sync.Mutex // held by who reads
@@ -106,6 +107,8 @@ type link struct {
 	kick    chan struct{} // wakes the sender
 	writeFn func(fd uintptr)
 	pollFn  func(fd uintptr)
+
+	hushFn, unhushFn func(fd uintptr)
 }
 
 func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, conn socket) (*link, error) {
@@ -123,6 +126,8 @@ func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, 
 	l.heard.Store(true)
 	l.writeFn = func(fd uintptr) { l.wn, l.werr = writeFrom(int(fd), l.vector()) }
 	l.pollFn = func(fd uintptr) { l.serve(int(fd), pollReads) }
+	l.hushFn = func(fd uintptr) { _ = lowWater(int(fd), hushBytes) }
+	l.unhushFn = func(fd uintptr) { _ = lowWater(int(fd), 1) }
 	return l, nil
 }
 

@@ -178,7 +178,7 @@ func (l *link) callAgain() bool {
 	if up {
 		l.called = true
 		l.headerLocked(wire.Header{Kind: wire.Ready, Seq: l.waitSeq})
-		l.flushLocked(false)
+		l.flushLocked()
 	}
 	l.mu.Unlock()
 	return up
@@ -270,7 +270,7 @@ func (l *link) afterBatch(served uint64) {
 		l.performed = in.expect
 		l.ackDue = l.ackDue || in.wanted
 		in.wanted, in.say = false, false
-		l.flushLocked(false)
+		l.flushLocked()
 		l.mu.Unlock()
 		if in.expect != served {
 			l.d.sched.Ring() // the program may wait for what was written

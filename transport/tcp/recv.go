@@ -91,7 +91,7 @@ func (l *link) serve(fd, reads int) (again bool) {
 	}
 	l.mu.Lock()
 	l.performed = l.in.expect
-	l.flushLocked(false) // what was refused, and Bye
+	l.flushLocked() // what was refused, and Bye
 	l.settleLocked()
 	l.mu.Unlock()
 	l.announce()

@@ -9,12 +9,12 @@ import (
 
 // Sizes of the way out.
 const (
-	copyMost   = 4096     // payloads up to here are copied into the batch; longer ones are sent from where they lie
-	batchBytes = 96 << 10 // requests are added to a batch while it has fewer bytes in its buffer,
-	longBytes  = 4 << 20  // fewer in all, about what a socket takes at once,
-	batchSegs  = 24       // and fewer segments,
-	callSegs   = 8        // of which one system call takes so many: package unix would allocate for more
-	postBytes  = 64 << 10 // batches above this are left to the sender, so that Post does not copy them
+	copyMost   = 4096      // payloads up to here are copied into the batch; longer ones are sent from where they lie
+	batchBytes = 96 << 10  // requests are added to a batch while it has fewer bytes in its buffer,
+	longBytes  = 4 << 20   // fewer in all, about what a socket takes at once,
+	batchSegs  = 24        // and fewer segments,
+	callSegs   = 8         // of which one system call takes so many: package unix would allocate for more
+	postBytes  = 128 << 10 // batches above this are left to the sender, so that Post does not copy them
 	keepBytes  = 256 << 10
 )
 
@@ -152,25 +152,45 @@ func (l *link) vector() [][]byte {
 // flush sends what there is, unless somebody else does.
 func (l *link) flush() {
 	l.mu.Lock()
-	l.flushLocked(false)
+	l.flushLocked()
 	l.mu.Unlock()
 	l.announce()
 }
 
-// flushLocked fills batches and sends them until nothing is left or the socket takes no more; then the sender
-// goes on. mu is given up during the system call.
-func (l *link) flushLocked(sender bool) {
-	if l.writing || l.failed || l.hard || l.blocked && !sender || l.state == stateDown {
+// flushLocked sends what there is; what is long, and what the socket does not take, is left to the sender.
+func (l *link) flushLocked() {
+	if l.sendLocked(false) {
+		l.leaveLocked()
+	}
+}
+
+// help sends what was left to the sender, for who polls and waits for it anyway: the sender has to be wakened first, and may have no core but
+// the one on which the peer's reader is to take what is sent.
+func (l *link) help() {
+	if !l.left.Load() || !l.mu.TryLock() {
 		return
+	}
+	if l.sendLocked(true) {
+		l.leaveLocked()
+	}
+	l.mu.Unlock()
+}
+
+// sendLocked fills batches and sends them until nothing is left, or the socket takes no more: full says that, and whoever is told sees to it that
+// the sender goes on. long says that long batches may be sent, and what others have left. mu is given up during the system call.
+func (l *link) sendLocked(long bool) (full bool) {
+	if l.writing || l.failed || l.hard || l.blocked && !long || l.state == stateDown {
+		return false
 	}
 	l.writing = true
 	for {
 		if l.cur.empty() && !l.fillLocked() {
 			l.blocked = false
+			l.left.Store(false)
 			break
 		}
-		if !sender && l.cur.bytes > postBytes {
-			l.blockLocked()
+		if !long && l.cur.bytes > postBytes {
+			l.leaveLocked()
 			break
 		}
 		l.mu.Unlock()
@@ -189,10 +209,7 @@ func (l *link) flushLocked(sender bool) {
 			l.wrote = true
 		}
 		if l.werr != nil {
-			l.blocked = true
-			if !sender {
-				l.blockLocked()
-			}
+			l.blocked, full = true, true
 			break
 		}
 		if l.hard {
@@ -201,11 +218,13 @@ func (l *link) flushLocked(sender bool) {
 	}
 	l.writing = false
 	l.settleLocked()
+	return full
 }
 
-// blockLocked leaves the rest to the sender.
-func (l *link) blockLocked() {
+// leaveLocked leaves the rest to the sender, or to who polls before that one has got up.
+func (l *link) leaveLocked() {
 	l.blocked = true
+	l.left.Store(true)
 	select {
 	case l.kick <- struct{}{}:
 	default:
@@ -321,8 +340,8 @@ func (l *link) encodeLocked(s *slot) {
 func (l *link) runSender() {
 	step := func(fd uintptr) bool {
 		l.mu.Lock()
-		l.flushLocked(true)
-		wait := l.blocked && !l.failed && l.state != stateDown && !l.hard
+		// It waits for the socket only if that has taken no more from itself: who sends else leaves the rest to it again.
+		wait := l.sendLocked(true) && !l.failed && l.state != stateDown && !l.hard
 		l.mu.Unlock()
 		l.announce()
 		return !wait

@@ -33,5 +33,10 @@ func writev(fd int, bufs [][]byte) (n int, err error) {
 	}
 }
 
+// lowWater sets for how many bytes whoever waits for the socket is wakened.
+func lowWater(fd, bytes int) error {
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, bytes)
+}
+
 // notNow reports whether a call would have had to wait.
 func notNow(err error) bool { return err == unix.EAGAIN }

@@ -16,4 +16,6 @@ func readv(int, [][]byte) (int, error) { return 0, errSystem }
 
 func writev(int, [][]byte) (int, error) { return 0, errSystem }
 
+func lowWater(int, int) error { return errSystem }
+
 func notNow(error) bool { return false }

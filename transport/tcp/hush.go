@@ -1,0 +1,41 @@
+package tcp
+
+// While somebody polls without a pause for the end of his own operation he reads the answer himself. The reader of the link would be wakened for it all
+// the same, and on a machine with a core for each rank that is the core on which the peer's reader is to take the next request. So for as long the
+// poller has the system wake nobody for less than hushBytes on that link: SO_RCVLOWAT (socket(7)), which does not keep what is there from being read.
+// What comes from the peer besides, such as requests, the poller reads as well.
+
+// hushBytes are more than answers to short operations, and so little that the reader still helps with long ones.
+const hushBytes = 256 << 10
+
+// Hush says whether somebody polls without a pause; it counts. When nobody does any more the reader is wakened for what the last look has not
+// read: Linux looks for that when the limit changes (since 4.18; before, the peer's next frame wakes it, a fifth of the failure timeout later at most).
+func (d *domain) Hush(on bool) {
+	if on {
+		d.hushers.Add(1)
+	} else if d.hushers.Add(-1) == 0 {
+		d.unhush()
+	}
+}
+
+// hush has the reader of l sleep, which the poller is about to look at.
+//
+// The limit is set before l is known as hushed, and hushers are looked at after that: who ends Hush last meanwhile either finds l, or is seen.
+func (d *domain) hush(l *link) {
+	if d.hushers.Load() == 0 || d.hushed.Load() == l {
+		return
+	}
+	_ = l.raw.Control(l.hushFn) // an error: the link has ended, of which its reader is told in any case
+	if before := d.hushed.Swap(l); before != nil && before != l {
+		_ = before.raw.Control(before.unhushFn)
+	}
+	if d.hushers.Load() == 0 {
+		d.unhush()
+	}
+}
+
+func (d *domain) unhush() {
+	if l := d.hushed.Swap(nil); l != nil {
+		_ = l.raw.Control(l.unhushFn)
+	}
+}

@@ -1,0 +1,189 @@
+package tcp
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"gopgas/internal/mem"
+	"gopgas/transport"
+)
+
+// wakesAt is for how many bytes the reader of a link is wakened.
+func wakesAt(t *testing.T, l *link) (n int) {
+	t.Helper()
+	require.NoError(t, l.raw.Control(func(fd uintptr) {
+		var err error
+		n, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT)
+		require.NoError(t, err)
+	}))
+	return n
+}
+
+// stuck posts a put over l that is not answered until answer is called, and looks for its end a few times.
+func (r *testRank) stuck(t *testing.T, l *link, to *testRank) (answer func()) {
+	t.Helper()
+	far := to.links[r.me.rank].Load()
+	far.rmu.Lock()
+	n, err := r.Post([]transport.Op{r.op(transport.OpWrite, l, to, 0, 0, 8)})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	var cq [1]transport.Completion
+	for range 4 * (patience + others) {
+		n, err := r.Poll(cq[:])
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
+	return func() {
+		far.rmu.Unlock()
+		r.await(t, func(transport.Completion) bool { return true })
+	}
+}
+
+// TestHush: while somebody polls without a pause the reader of the link with his operation sleeps, and when he has ended, or posts over another one,
+// it is wakened again, for what came meanwhile too.
+func TestHush(t *testing.T) {
+	a, b, l := twoRanks(t, Config{})
+	answer := a.stuck(t, l, b)
+	require.Equal(t, 1, wakesAt(t, l), "nobody has said that he polls on")
+	answer()
+	a.Hush(true)
+	a.Hush(true)
+	require.Equal(t, 1, wakesAt(t, l), "nothing is under way")
+	answer = a.stuck(t, l, b)
+	require.Equal(t, hushBytes, wakesAt(t, l))
+	answer()
+	a.Hush(false)
+	require.Equal(t, hushBytes, wakesAt(t, l), "another one polls still")
+
+	back := b.links[0].Load()
+	b.open.Slice(64, 8).Word64(0).Store(7)
+	b.post(t, 0, b.op(transport.OpWrite, back, a, 64, 64, 8))
+	time.Sleep(20 * time.Millisecond)
+	require.Zero(t, a.open.Slice(64, 8).Word64(0).Load(), "the reader was wakened")
+	a.Hush(false)
+	require.Equal(t, 1, wakesAt(t, l))
+	b.await(t, func(transport.Completion) bool { return true }) // nobody else polls for a
+	require.EqualValues(t, 7, a.open.Slice(64, 8).Word64(0).Load())
+}
+
+// TestHushMoves: of two links that whose answers are looked for is the one.
+func TestHushMoves(t *testing.T) {
+	var r [3]*testRank
+	var l [3]*link
+	for i := range r {
+		r[i] = openRank(t, i, len(r), Config{}, transport.Config{})
+	}
+	for i := 1; i < len(r); i++ {
+		_, err := r[0].Connect(t.Context(), i, r[i].Address())
+		require.NoError(t, err)
+		l[i] = r[0].links[i].Load()
+	}
+	r[0].Hush(true)
+	for round := range 4 {
+		at := 1 + round%2
+		r[0].stuck(t, l[at], r[at])()
+		require.Equal(t, hushBytes, wakesAt(t, l[at]))
+		require.Equal(t, 1, wakesAt(t, l[3-at]))
+	}
+	r[0].Hush(false)
+	require.Equal(t, 1, wakesAt(t, l[1]))
+	require.Equal(t, 1, wakesAt(t, l[2]))
+}
+
+// TestLeft: what Post leaves to the sender who polls without a pause sends himself, however long that one takes to get up.
+func TestLeft(t *testing.T) {
+	a, b, l := twoRanks(t, Config{})
+	var ops []transport.Op
+	for range 4 {
+		ops = append(ops, a.op(transport.OpWrite, l, b, 0, 0, testOpen/2))
+	}
+	a.post(t, len(ops), ops...) // by the sender, who waits to be kicked from then on
+	kick := func(c chan struct{}) (before chan struct{}) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		before, l.kick = l.kick, c
+		return before
+	}
+	own := kick(make(chan struct{}, 1)) // the sender waits for this one
+	defer kick(own)
+	a.open.Slice(testOpen/2-8, 8).Word64(0).Store(9)
+	n, err := a.Post(ops)
+	require.NoError(t, err)
+	require.Len(t, ops, n)
+	require.True(t, l.left.Load())
+	var cq [1]transport.Completion
+	for range 100 {
+		n, err := a.Poll(cq[:])
+		require.NoError(t, err)
+		require.Zero(t, n, "who pauses between looks has other things to do")
+	}
+	a.Hush(true)
+	defer a.Hush(false)
+	for range ops {
+		c := a.await(t, func(transport.Completion) bool { return true })
+		require.Equal(t, transport.StatusOK, c.Status)
+	}
+	require.EqualValues(t, 9, b.open.Slice(testOpen/2-8, 8).Word64(0).Load())
+	require.False(t, l.left.Load())
+}
+
+// TestHelp: puts longer than what Post sends arrive, whoever sends them: the sender, who polls, or both by turns, while others begin and end polling.
+func TestHelp(t *testing.T) {
+	const room, rounds = 4 << 20, 60
+	a, b, l := twoRanks(t, Config{MaxMessage: room})
+	src, dst := mem.Of(make([]uint64, room/8)), mem.Of(make([]uint64, room/8))
+	from, err := a.Register(src, transport.AllAccess)
+	require.NoError(t, err)
+	to, err := b.Register(dst, transport.AllAccess)
+	require.NoError(t, err)
+
+	var others sync.WaitGroup
+	stop := make(chan struct{})
+	for range 2 {
+		others.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				a.Hush(true)
+				time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+				a.Hush(false)
+				runtime.Gosched()
+			}
+		})
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for round := range rounds {
+		n := postBytes + 8*rng.IntN((room-postBytes)/8)
+		for at := 0; at < n; at += 1 << 10 {
+			src.Slice(at, 8).Word64(0).Store(uint64(round)<<32 | uint64(at))
+		}
+		op := transport.Op{
+			Kind: transport.OpWrite, Flags: transport.FlagSignaled, NSGE: 1, EP: l.ep, RAddr: dst.Addr(), RKey: to.RKey,
+			SGE: [4]transport.SGE{{Mem: src.Slice(0, n), LKey: from.LKey}},
+		}
+		if round%3 > 0 {
+			a.Hush(true)
+		}
+		a.post(t, 1, op)
+		if round%3 > 0 {
+			a.Hush(false)
+		}
+		require.True(t, bytes.Equal(src.Slice(0, n).Data(), dst.Slice(0, n).Data()), "round %d, %d bytes", round, n)
+	}
+	close(stop)
+	others.Wait()
+	require.Equal(t, 1, wakesAt(t, l))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.False(t, l.left.Load() || l.blocked)
+}
