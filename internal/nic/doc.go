@@ -57,7 +57,6 @@
 //   - N7: no operation allocates that goes well, but for a wait that has to step.
 //   - N8: who attends and dozes (doze.go) is wakened by what peers send, not by the ends of this rank's operations: whatever goes on only if he
 //     learns of such an end keeps him from it, or wakes him, but for what may be late by napDozing behind the last use.
-//   - N9: a NIC is told that somebody polls without a pause (hush.go) only while he does: before he yields or sleeps, and when he ends, it is told so.
 //
 // # Lock order
 //

@@ -45,7 +45,8 @@ type NIC struct {
 	client Client
 
 	solicited solicited // the Domain, if it is one, and time is real
-	hushable  hushable  // likewise
+
+	hushable sched.Hushable // the Domain, if it is one
 
 	rank int
 	am   *am.AM // nil: there are no messages
@@ -148,9 +149,7 @@ func New(c Config) (*NIC, error) {
 	if n.Slots == 0 {
 		n.Slots = slotsFor(n.Caps.MaxPinned, SlotBytes)
 	}
-	if !c.Sched.Virtual() {
-		n.hushable, _ = c.Domain.(hushable)
-	}
+	n.hushable, _ = c.Domain.(sched.Hushable)
 	if d, ok := c.Domain.(solicited); ok && !c.Sched.Virtual() {
 		n.solicited = d
 	}

@@ -38,8 +38,7 @@ func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, look
 	sp := n.sched.Begin(ctx, what, watch)
 	defer sp.End()
 	sp.Unrung()
-	told := hush{d: n.hushable}
-	defer told.end()
+	sp.Hushes(n.hushable)
 	for ; !cond(); looked = false {
 		if !looked && n.Progress() {
 			sp.Moved()
@@ -51,13 +50,15 @@ func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, look
 		if err := sp.Step(); err != nil {
 			return transport.NewOpError(what.Op, what.Peer, err)
 		}
-		told.looked(!sp.Slept())
 	}
 	if what.Peer >= 0 && sp.Slept() {
 		n.slept.Add(1)
 	}
 	return nil
 }
+
+// Hushable is what waits tell that they poll without a pause, for who polls by Progress and Step; nil: there is nothing to tell.
+func (n *NIC) Hushable() sched.Hushable { return n.hushable }
 
 // look polls once for who is about to wait: of what is done by then he need not wait, and not tell others that he does. It reports
 // whether that was in vain.

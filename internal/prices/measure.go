@@ -49,6 +49,7 @@ type Config struct {
 	Memory  mem.Range        // of this rank, in two halves
 	Key     transport.Region // Memory's, registered for everybody's reads and writes
 	Cold    mem.Range        // of this rank, more than caches hold: what long transfers are tried with; none: Memory
+	Hush    sched.Hushable   // what the NIC's waits tell that they poll without a pause; nil: there is nothing to tell
 
 	caches int // how much they hold, bytes
 }
@@ -114,7 +115,7 @@ func (c *Config) model(ctx context.Context) (m *superpipe.Model, err error) {
 	}
 	defer func() { err = errors.Join(err, cache.Close()) }()
 	return superpipe.Measure(ctx, superpipe.Bench{
-		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, EP: transport.EP{Index: uint32(c.Rank)},
+		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, Hush: c.Hush, EP: transport.EP{Index: uint32(c.Rank)},
 		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: far.Addr(), RKey: c.Key.RKey, Longest: near.Bytes / coldest,
 		Cold: c.Cold.Slice(0, c.caches),
 		Pin: func(r mem.Range) error {
@@ -137,7 +138,7 @@ func (p *Prices) Toward(ctx context.Context, c Config, peer Memory, hurry func()
 	defer c.NIC.Alone()()
 	m, near := p.Selector.Machine(), c.near()
 	err := m.Model.Toward(ctx, superpipe.Bench{
-		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, EP: transport.EP{Index: uint32(peer.Rank)},
+		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, Hush: c.Hush, EP: transport.EP{Index: uint32(peer.Rank)},
 		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: peer.Addr, RKey: peer.Key, Longest: min(near.Bytes, peer.Bytes),
 		Hurry: hurry,
 	})

@@ -251,6 +251,7 @@ func (n *device) gaugeWith(cold mem.Range, measure func(prices.Config) (*prices.
 	far := Remote{Rank: n.e.Rank, Bytes: half, raddr: both.Slice(half, half).Addr(), rkey: key.RKey, keyed: true, room: half, measured: true}
 	p, err := measure(prices.Config{
 		Sched: n.e.Sched, NIC: gaugeLane{nic.Lane{N: n.NIC}, n, &far}, Machine: n.machine(), Inline: n.Inline, Rank: n.e.Rank, Memory: both, Key: key, Cold: cold,
+		Hush: n.Hushable(),
 	})
 	if n.gauge.flying.Load() != 0 || n.Pending(n.e.Rank) && n.Closed() {
 		n.gauge.memory = [...]mem.Range{both, cold} // N1: a wait has ended before the operations did

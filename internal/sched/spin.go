@@ -38,6 +38,9 @@ type Spin struct {
 	armed  bool          // announced as a sleeper
 	unrung bool          // see Unrung
 	rec    *record       // in the list of waits
+
+	hushable Hushable // see Hushes
+	hushed   bool     // it was told
 }
 
 // Begin starts a wait. ctx and watch may be nil. It costs nothing and allocates nothing; call End when the loop
@@ -50,7 +53,9 @@ func (s *Sched) Begin(ctx context.Context, what What, watch Watch) Spin {
 // the context's cause when the context has ended, and the watch's error when that has one.
 func (sp *Spin) Step() error {
 	if sp.n < sp.s.spins && !invariants.Sometimes(1) {
-		sp.n++
+		if sp.n++; sp.n == hushAfter {
+			sp.hush()
+		}
 		pause()
 		return nil
 	}
@@ -94,6 +99,7 @@ func (sp *Spin) slow() error {
 	if sp.s.sim != nil {
 		return sp.virtual()
 	}
+	sp.unhush()
 	if sp.watch != nil {
 		if err := sp.watch.Interrupted(); err != nil {
 			return sp.lastWords(err)
@@ -200,6 +206,7 @@ func (sp *Spin) sleep() {
 // End closes the wait.
 func (sp *Spin) End() {
 	sp.s.Seen()
+	sp.unhush()
 	if sp.began == 0 {
 		return
 	}

@@ -20,11 +20,12 @@ type Bench struct {
 	NIC         NIC
 	Poll        func(cq []transport.Completion) (int, error) // of the same NIC, which nobody else polls meanwhile
 	EP          transport.EP
-	Local       transport.SGE // four times as long as Longest, so that some of it is in no cache of a core
-	RAddr, RKey uint64        // as many bytes at the other end
-	Longest     int           // transfer to try, bytes; 0: all of Local
-	Cold        mem.Range     // to copy long transfers out of: more than caches hold; less than four times Longest: as much is taken for some milliseconds
-	Hurry       func() bool   // whether to be content with what has been tried once; nil: no
+	Local       transport.SGE  // four times as long as Longest, so that some of it is in no cache of a core
+	RAddr, RKey uint64         // as many bytes at the other end
+	Longest     int            // transfer to try, bytes; 0: all of Local
+	Cold        mem.Range      // to copy long transfers out of: more than caches hold; less than four times Longest: as much is taken for some milliseconds
+	Hurry       func() bool    // whether to be content with what has been tried once; nil: no
+	Hush        sched.Hushable // told as the NIC's waits tell it; nil: nobody is
 
 	// Pin registers memory and gives it back, as the program's transfers have it done; nil: the NIC alone.
 	Pin func(r mem.Range) error
@@ -267,6 +268,7 @@ func (b *Bench) moving(ctx context.Context, kind transport.Kind, n, at, bytes in
 	var cq [burst]transport.Completion
 	sp := b.Sched.Begin(ctx, sched.What{Op: "measure", Peer: -1}, nil)
 	defer sp.End()
+	sp.Hushes(b.Hush)
 	for reported := 0; reported < n; {
 		posted, err := b.NIC.Post(ops)
 		if err != nil {

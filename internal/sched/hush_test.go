@@ -1,0 +1,56 @@
+package sched
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/invariants"
+)
+
+// told is a NIC that writes down what it is told.
+type told []bool
+
+func (h *told) Hush(on bool) { *h = append(*h, on) }
+
+// TestHushes: a wait tells that it polls without a pause when it has done so for some steps, and that it does so no longer when it pauses, or ends.
+func TestHushes(t *testing.T) {
+	s := Process(1)
+	wait := func(steps int) (h told) {
+		sp := s.Begin(t.Context(), What{Op: "test"}, nil)
+		sp.Hushes(&h)
+		for range steps {
+			require.NoError(t, sp.Step())
+			require.False(t, sp.Slept() && len(h) == 1, "it pauses")
+		}
+		sp.End()
+		return h
+	}
+	both := told{true, false}
+	require.Empty(t, wait(0))
+	require.Empty(t, wait(hushAfter-1), "the shortest tell nothing")
+	for _, steps := range []int{hushAfter, hushAfter + 5, s.spins, s.spins + 3} {
+		got := wait(steps)
+		for began := time.Now(); invariants.Enabled && got == nil && time.Since(began) < time.Minute; { // where they are checked a wait pauses early at times
+			got = wait(steps)
+		}
+		require.Equal(t, both, got, "%d steps: once each", steps)
+	}
+	for _, s := range []*Sched{Process(1 << 20), Goroutine(1)} {
+		var h told
+		sp := s.Begin(t.Context(), What{Op: "test"}, nil)
+		sp.Hushes(&h)
+		for range 50 {
+			require.NoError(t, sp.Step())
+		}
+		sp.End()
+		require.Empty(t, h, "it pauses from the first")
+	}
+	sp := s.Begin(t.Context(), What{Op: "test"}, nil)
+	sp.Hushes(nil)
+	for range 2 * hushAfter {
+		require.NoError(t, sp.Step())
+	}
+	sp.End()
+}
