@@ -24,7 +24,8 @@ const (
 	explainBytes = 128 << 20
 	explainBound = 64 << 20 // of them where they are registered
 	explainTime  = 200 * time.Millisecond
-	explainAhead = 32       // transfers after which they are measured with nobody
+	explainAhead = 32 // transfers, so long apart, after which they are measured with nobody
+	explainPause = 20 * time.Millisecond
 	explainRoom  = 64 << 20 // bytes to register beside twice what is bound
 )
 
@@ -72,14 +73,13 @@ func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained,
 	if _, err := e.Estimates(selector.Query{Bytes: explainLeast, Waited: true, Uses: 1}); err != nil {
 		return nil, err
 	}
+	// Nothing else is under way meanwhile, and nothing is flushed, which would have them be tried but once.
 	buf := make([]byte, min(most, 1<<20))
 	for k := 0; k < explainAhead && !e.Measured(); k++ {
-		if err := win.Put(b.peer, 0, buf); err != nil {
+		if err := win.Get(b.peer, 0, buf); err != nil {
 			return nil, err
 		}
-		if err := win.Flush(b.peer); err != nil {
-			return nil, err
-		}
+		time.Sleep(explainPause)
 	}
 	for _, get := range []bool{false, true} {
 		for n := explainLeast; n <= most; n *= explainStep {
