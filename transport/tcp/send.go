@@ -174,6 +174,7 @@ func (l *link) help() {
 		l.leaveLocked()
 	}
 	l.mu.Unlock()
+	l.announce()
 }
 
 // sendLocked fills batches and sends them until nothing is left, or the socket takes no more: full says that, and whoever is told sees to it that
