@@ -243,11 +243,10 @@ func (e *Chooser) Used(get bool, addr uint64, bytes int) (frequent bool) {
 
 // UsedOf is Used for who asks about one use of so many only: it counts for all of them, but a buffer that is used once is not frequent.
 func (e *Chooser) UsedOf(of int, get bool, addr uint64, bytes int) (frequent bool) {
-	s := e.side(get)
-	if e.table == nil || bytes > e.c.Limits.Slot || !get && bytes <= e.c.Limits.Inline || bytes < s.n.least {
+	if !get && bytes <= e.c.Limits.Inline {
 		return false
 	}
-	n := s.n.of(bytes)
+	n := e.threshold(e.side(get), bytes)
 	return n != never && e.table.Use(addr, max(min(n, 2), n/uint32(of)))
 }
 
@@ -256,13 +255,18 @@ func (e *Chooser) UsedSent(addr uint64, bytes int) (frequent bool) {
 	return bytes > e.c.Limits.Inline && e.used(&e.sides[sends], addr, bytes)
 }
 
-// used counts a use, but for one for which the bypass would not pay, which has no threshold: the lookup is what would be lost.
+// used counts a use that has a threshold.
 func (e *Chooser) used(s *side, addr uint64, bytes int) (frequent bool) {
-	if e.table == nil || bytes > e.c.Limits.Slot || bytes < s.n.least {
-		return false
-	}
-	n := s.n.of(bytes)
+	n := e.threshold(s, bytes)
 	return n != never && e.table.Use(addr, n)
+}
+
+// threshold is that of a use, never for one for which the bypass would not pay: the lookup is what would be lost.
+func (e *Chooser) threshold(s *side, bytes int) uint32 {
+	if e.table == nil || bytes > e.c.Limits.Slot || bytes < s.n.least {
+		return never
+	}
+	return s.n.of(bytes)
 }
 
 // Refused reports whether the usage table knows nothing of the buffer at addr and does not add it, and notes that a put, or a get, from there

@@ -35,8 +35,8 @@
 //   - S2: before it parks, a wait announces itself as a sleeper and looks at its condition once more; the ringer
 //     makes the condition true, then looks for sleepers. Both sides use sequentially consistent atomics, so
 //     one of them sees the other.
-//   - S4: a NIC is told that a wait polls without a pause (Hushes) only while it spins: before it yields or parks, and when it ends, it is told so.
 //   - S3: a wait that has parked stands in the rank's list of waits until End.
+//   - S4: a NIC is told that a wait polls without a pause (Hushes) only while it spins: before it yields or parks, and when it ends, it is told so.
 //
 // # Virtual time
 //

@@ -18,11 +18,11 @@ func (d *domain) Hush(on bool) {
 	}
 }
 
-// hush has the reader of l sleep, which the poller is about to look at.
+// hush has the reader of l sleep, which the poller, who does not pause, is about to look at.
 //
 // The limit is set before l is known as hushed, and hushers are looked at after that: who ends Hush last meanwhile either finds l, or is seen.
 func (d *domain) hush(l *link) {
-	if d.hushers.Load() == 0 || d.hushed.Load() == l {
+	if d.hushed.Load() == l {
 		return
 	}
 	_ = l.raw.Control(l.hushFn) // an error: the link has ended, of which its reader is told in any case
