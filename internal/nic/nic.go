@@ -191,7 +191,7 @@ func (n *NIC) Footprint() int {
 // Start lets the rank's waits poll, and has somebody attend to the NIC while there are none. It is called once, when Listen, if at
 // all, has been.
 func (n *NIC) Start() {
-	n.sched.SetProgress(n.Progress)
+	n.sched.SetProgress(n.Progress, n.server())
 	n.sched.Go(n.attend)
 	if d, ok := n.Domain.(rejoiner); ok {
 		n.Go(func() { n.seek(d) })

@@ -21,6 +21,9 @@
 // the rank that may wait for it. Where there are more ranks than cores the first two phases are short. Moved tells a
 // wait that has many parts that one is done, and it yields anew; no sleep is longer than a part of the time since.
 //
+// Where peers ask for something one soon after another, over a NIC that needs this rank's threads for that (Server), one wait of the rank goes on looking
+// without a pause instead, and performs it: it lingers.
+//
 // # Terms
 //
 //   - Bell: two words in memory shared with the peers; a futex. Ring costs a load while nobody sleeps.
@@ -36,7 +39,9 @@
 //     makes the condition true, then looks for sleepers. Both sides use sequentially consistent atomics, so
 //     one of them sees the other.
 //   - S3: a wait that has parked stands in the rank's list of waits until End.
-//   - S4: a NIC is told that a wait polls without a pause (Hushes) only while it spins: before it yields or parks, and when it ends, it is told so.
+//   - S4: a NIC is told that a wait polls without a pause (Hushes) only while it spins or lingers: before it yields, parks or gives its turn up, and when it
+//     ends, it is told so.
+//   - S5: at most one wait of a rank lingers, none where ranks share cores, and none for longer than lingerFor behind the last request.
 //
 // # Virtual time
 //

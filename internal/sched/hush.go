@@ -6,27 +6,24 @@ package sched
 
 // Hushable is implemented by the domains of such NICs.
 type Hushable interface {
-	// Hush(true) says that somebody polls without a pause from now on, Hush(false) that he does so no longer. Any number may do so at a time.
+	// Hush(true) says that somebody polls without a pause from now on, or has nothing to do but post and poll; Hush(false) that he does so no longer. Any
+	// number may do so at a time.
 	Hush(on bool)
 }
 
-// hushAfter is how many steps a wait makes before it tells: the shortest ones tell nothing.
-const hushAfter = 4
+// Hushes has the wait, whose caller polls between its steps, tell h that it spins. h may be nil: then there is nothing to tell.
+func (sp *Spin) Hushes(h Hushable) { sp.polled, sp.hushable = true, h }
 
-// Hushes has the wait tell h, which may be nil: then there is nothing to tell.
-func (sp *Spin) Hushes(h Hushable) { sp.hushable = h }
-
-// hush is called before the step that is to tell.
-func (sp *Spin) hush() {
-	if sp.hushable != nil && sp.began == 0 {
-		sp.hushed = true
-		sp.hushable.Hush(true)
+func (sp *Spin) hush(h Hushable) {
+	if h != nil && sp.hushed == nil {
+		sp.hushed = h
+		h.Hush(true)
 	}
 }
 
 func (sp *Spin) unhush() {
-	if sp.hushed {
-		sp.hushed = false
-		sp.hushable.Hush(false)
+	if sp.hushed != nil {
+		sp.hushed.Hush(false)
+		sp.hushed = nil
 	}
 }

@@ -17,10 +17,15 @@ func NewNaps() Naps {
 }
 
 // Sleep waits for d or until ctx ends. It allocates nothing.
-func (n Naps) Sleep(ctx context.Context, d time.Duration) {
+func (n Naps) Sleep(ctx context.Context, d time.Duration) { n.Listen(ctx, d, nil) }
+
+// Listen is Sleep that bell ends, too.
+func (n Naps) Listen(ctx context.Context, d time.Duration, bell <-chan struct{}) {
 	n.timer.Reset(d)
 	select {
 	case <-n.timer.C:
+	case <-bell:
+		n.timer.Stop()
 	case <-ctx.Done():
 		n.timer.Stop()
 	}

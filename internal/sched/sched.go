@@ -10,22 +10,23 @@ import (
 
 // Sched is how one rank waits, tells time and starts helpers. Make one with Process, Goroutine or Sim.Rank.
 type Sched struct {
-	sim    *simRank // virtual time; nil in the other bodies
-	yield  func()
-	shared bool          // all ranks are goroutines of this process
-	spins  int           // pause instructions before the first yield
-	yields time.Duration // how long to yield before parking
-	early  int           // percent of yields that are parks instead where invariants are checked
-	bell   atomic.Pointer[Bell]
-	own    Bell // used until the rank has memory that peers can reach
-	ownMem [2]atomic.Uint32
-	waits  registry
-	help   atomic.Pointer[func() bool]
-	gave   atomic.Int64 // when a goroutine of the rank last gave its turn up, nanoseconds
-	viewer Observer     // nil: nobody looks on
-	epoch  time.Time
-	served atomic.Uint32 // of the race detector alone
-	timers sync.Pool     // those that nobody sleeps by: a rank's keepers sleep some times a second as long as it lives
+	sim       *simRank // virtual time; nil in the other bodies
+	yield     func()
+	shared    bool          // all ranks are goroutines of this process
+	spins     int           // pause instructions before the first yield
+	yields    time.Duration // how long to yield before parking
+	early     int           // percent of yields that are parks instead where invariants are checked
+	bell      atomic.Pointer[Bell]
+	own       Bell // used until the rank has memory that peers can reach
+	ownMem    [2]atomic.Uint32
+	waits     registry
+	help      atomic.Pointer[helper]
+	lingering lingering
+	gave      atomic.Int64 // when a goroutine of the rank last gave its turn up, nanoseconds
+	viewer    Observer     // nil: nobody looks on
+	epoch     time.Time
+	served    atomic.Uint32 // of the race detector alone
+	timers    sync.Pool     // those that nobody sleeps by: a rank's keepers sleep some times a second as long as it lives
 }
 
 // Observer is told of every wait that went past its spinning phase, when it ends, by the goroutine that waited.
@@ -69,6 +70,9 @@ func Goroutine(ranksHere int) *Sched {
 	return s
 }
 
+// crowded reports whether ranks share cores: what is waited for may need the waiter's.
+func (s *Sched) crowded() bool { return s.spins != spinsIdle }
+
 // OneProcess reports whether the ranks are goroutines of one process, so that what is limited by process they share.
 func (s *Sched) OneProcess() bool { return s.shared }
 
@@ -91,9 +95,18 @@ func (s *Sched) SetBell(b Bell) {
 	s.bell.Store(&b)
 }
 
+// helper is what a wait does beside waiting.
+type helper struct {
+	progress func() bool
+	server   Server // nil: peers need none of this rank's threads
+}
+
 // SetProgress gives every slow step of a wait something useful to do first: f moves the rank's transfers along and
-// reports whether it found anything. It must not wait, and may be called by several waits at once.
-func (s *Sched) SetProgress(f func() bool) { s.help.Store(&f) }
+// reports whether it found anything. It must not wait, and may be called by several waits at once. server, which may be nil, is whose requests f performs, too,
+// and for whom waits linger.
+func (s *Sched) SetProgress(f func() bool, server Server) {
+	s.help.Store(&helper{progress: f, server: server})
+}
 
 // DropBell makes waits park on the rank's own bell again: the memory of the other one is about to be unmapped.
 func (s *Sched) DropBell() { s.bell.Store(&s.own) }

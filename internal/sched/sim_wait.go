@@ -56,7 +56,7 @@ func (sp *Spin) virtual() error {
 		c.until(c.local) // busy; what has happened until then is seen then
 		return nil
 	}
-	if help := sp.s.help.Load(); help != nil && (*help)() {
+	if help := sp.s.help.Load(); help != nil && help.progress() {
 		m.acted()
 		return nil
 	}

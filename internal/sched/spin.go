@@ -39,8 +39,10 @@ type Spin struct {
 	unrung bool          // see Unrung
 	rec    *record       // in the list of waits
 
-	hushable Hushable // see Hushes
-	hushed   bool     // it was told
+	polled    bool     // see Hushes
+	hushable  Hushable // likewise
+	hushed    Hushable // who was told
+	lingering bool     // see lingers
 }
 
 // Begin starts a wait. ctx and watch may be nil. It costs nothing and allocates nothing; call End when the loop
@@ -53,13 +55,24 @@ func (s *Sched) Begin(ctx context.Context, what What, watch Watch) Spin {
 // the context's cause when the context has ended, and the watch's error when that has one.
 func (sp *Spin) Step() error {
 	if sp.n < sp.s.spins && !invariants.Sometimes(1) {
-		if sp.n++; sp.n == hushAfter {
-			sp.hush()
+		if sp.n++; sp.n == 1 {
+			sp.first()
 		}
 		pause()
 		return nil
 	}
 	return sp.slow()
+}
+
+// first is what the first step does besides.
+func (sp *Spin) first() {
+	switch {
+	case sp.s.crowded(): // it pauses soon
+	case sp.polled:
+		sp.hush(sp.hushable)
+	case sp.warm():
+		sp.n = sp.s.spins // who lingers looks for peers' requests, and who spins does not
+	}
 }
 
 // Slept reports whether the wait went past its spinning phase; it is what counts as a wait in statistics.
@@ -99,7 +112,9 @@ func (sp *Spin) slow() error {
 	if sp.s.sim != nil {
 		return sp.virtual()
 	}
-	sp.unhush()
+	if !sp.lingering {
+		sp.unhush()
+	}
 	if sp.watch != nil {
 		if err := sp.watch.Interrupted(); err != nil {
 			return sp.lastWords(err)
@@ -108,13 +123,21 @@ func (sp *Spin) slow() error {
 	if err := Ended(sp.ctx); err != nil {
 		return err
 	}
-	if help := sp.s.help.Load(); help != nil && (*help)() {
+	help := sp.s.help.Load()
+	if help != nil && help.progress() {
 		return nil
 	}
 	now := sp.s.Now()
-	switch {
-	case sp.began == 0:
+	if sp.began == 0 {
 		sp.began, sp.moved, sp.park, sp.turned = now, now, parkFirst, sp.s.Gave()
+	}
+	if help != nil && sp.lingers(help.server, now) {
+		pause()
+		return nil
+	}
+	switch {
+	case now == sp.began:
+		// The first one yields in any case, below.
 	case now-sp.moved < sp.s.yields && !invariants.Sometimes(sp.s.early):
 		// Yield below.
 	case !sp.armed:
@@ -174,16 +197,22 @@ func (sp *Spin) lastWords(err error) error {
 	if now-sp.doomed > lastWordsTime {
 		return err
 	}
-	if help := sp.s.help.Load(); help == nil || !(*help)() {
+	sp.leave()
+	if help := sp.s.help.Load(); help == nil || !help.progress() {
 		sp.s.yield()
 	}
 	return nil
 }
 
-func (sp *Spin) arm() {
+// list puts the wait into the rank's list of waits (S3).
+func (sp *Spin) list() {
 	if sp.rec == nil {
 		sp.rec = sp.s.waits.add(sp.what, sp.began)
 	}
+}
+
+func (sp *Spin) arm() {
+	sp.list()
 	sp.seq = sp.s.bell.Load().Arm()
 	sp.armed = true
 }
@@ -206,6 +235,7 @@ func (sp *Spin) sleep() {
 // End closes the wait.
 func (sp *Spin) End() {
 	sp.s.Seen()
+	sp.leave()
 	sp.unhush()
 	if sp.began == 0 {
 		return

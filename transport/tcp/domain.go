@@ -40,13 +40,17 @@ type domain struct {
 	recvs recvQueue
 	later atomic.Bool // links that wait for a receive buffer should be told of one
 
+	performed atomic.Uint64        // times that something was done for a peer
+	asking    atomic.Pointer[link] // over which the newest of that was asked for
+
 	hushers atomic.Int32         // who polls without a pause
 	hushed  atomic.Pointer[link] // whose reader sleeps meanwhile; nil: none
 
-	empty    int         // Polls in a row that found nothing; the poller's
-	woken    atomic.Bool // Wake was called and no Wait has taken it
-	sleeping atomic.Bool
+	empty    int          // Polls in a row that found nothing; the poller's
+	woken    atomic.Bool  // Wake was called and no Wait has taken it
+	sleeping atomic.Int32 // how who is in Wait or WaitSolicited sleeps
 	bell     chan struct{}
+	naps     sched.Naps // of who is in WaitSolicited
 
 	open atomic.Pointer[[]*link] // those of all, for look
 
@@ -85,7 +89,7 @@ func openDomain(ctx context.Context, cfg Config, c transport.Config, pins *softn
 		},
 		jobHash: jobHash(c), links: make([]atomic.Pointer[link], c.Size),
 		recvs: recvQueue{bufs: softnic.NewRecvs(cfg.MaxRecv)},
-		bell:  make(chan struct{}, 1), all: map[*link]struct{}{},
+		bell:  make(chan struct{}, 1), naps: sched.NewNaps(), all: map[*link]struct{}{},
 		calls: make([]*call, c.Size), last: make([]uint32, c.Size),
 	}
 	if d.caps.MaxPinned == 1<<63-1 {
@@ -204,11 +208,8 @@ func (d *domain) callWaiting() {
 func (d *domain) report(e entry) { d.cq.push(e) }
 
 func (d *domain) ring() {
-	if d.sleeping.Load() {
-		select {
-		case d.bell <- struct{}{}:
-		default:
-		}
+	if how := d.sleeping.Load(); how != awake && d.hasFor(how) {
+		d.wake()
 	}
 	d.sched.Ring()
 }
@@ -237,11 +238,19 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 	return n, nil
 }
 
-// look reads from the link of the newest posts, if an answer is to be expected there, and now and then from
-// another one, whose reader may wait for a processor that the poller has.
+// look reads from the link of the newest posts, if an answer is to be expected there, or, for who lingers, from that of the newest requests, and now and then
+// from another one, whose reader may wait for a processor that the poller has.
 func (d *domain) look() bool {
-	if l := d.busy.Load(); l != nil && l.inflight.Load() > 0 {
-		if d.hushers.Load() > 0 {
+	unpaused := d.hushers.Load() > 0
+	l := d.busy.Load()
+	if l == nil || l.inflight.Load() == 0 {
+		l = nil
+		if unpaused {
+			l = d.asking.Load()
+		}
+	}
+	if l != nil {
+		if unpaused {
 			l.help()
 			d.hush(l)
 		}
@@ -263,40 +272,8 @@ func (l *link) look() {
 	}
 }
 
-func (d *domain) Wait(ctx context.Context) error {
-	for {
-		d.sleeping.Store(true)
-		var err error
-		ready := true
-		// S2 of package sched: look once more after the announcement.
-		switch {
-		case d.stop.Load():
-			err = transport.ErrClosed
-		case d.woken.Swap(false), d.cq.count.Load() > 0:
-		case ctx.Err() != nil:
-			err = context.Cause(ctx)
-		default:
-			ready = false
-			if done := ctx.Done(); done == nil {
-				<-d.bell // half the price of a select
-			} else {
-				select {
-				case <-d.bell:
-				case <-done:
-				}
-			}
-		}
-		d.sleeping.Store(false)
-		if ready {
-			return err
-		}
-	}
-}
-
-func (d *domain) Wake() {
-	d.woken.Store(true)
-	d.ring()
-}
+// Performed implements sched.Server.
+func (d *domain) Performed() uint64 { return d.performed.Load() }
 
 // Close tells the peers, ends all connections and waits until nothing of this domain runs any more.
 func (d *domain) Close() error {
@@ -313,7 +290,8 @@ func (d *domain) Close() error {
 		return transport.ErrClosed
 	}
 	d.cancel()
-	d.ring()
+	d.wake()
+	d.sched.Ring()
 	var errs []error
 	for _, l := range d.listeners {
 		errs = append(errs, l.Close())

@@ -3,7 +3,8 @@ package tcp
 // While somebody polls without a pause for the end of his own operation he reads the answer himself. The reader of the link would be wakened for it all
 // the same, and on a machine with a core for each rank that is the core on which the peer's reader is to take the next request. So for as long the
 // poller has the system wake nobody for less than hushBytes on that link: SO_RCVLOWAT (socket(7)), which does not keep what is there from being read.
-// What comes from the peer besides, such as requests, the poller reads as well.
+// What comes from the peer besides, such as requests, the poller reads as well. Who lingers does so for requests alone, and there it is two wake-ups that are spared:
+// the reader's, and that of the wait for which the request may have been.
 
 // hushBytes are more than answers to short operations, and so little that the reader still helps with long ones.
 const hushBytes = 256 << 10

@@ -273,6 +273,10 @@ func (l *link) afterBatch(served uint64) {
 		l.flushLocked()
 		l.mu.Unlock()
 		if in.expect != served {
+			if l.d.asking.Load() != l {
+				l.d.asking.Store(l)
+			}
+			l.d.performed.Add(1)
 			l.d.sched.Ring() // the program may wait for what was written
 		}
 	}

@@ -19,6 +19,7 @@ type entry struct {
 // completions is a domain's completion queue.
 type completions struct {
 	count atomic.Int64 // entries, to be looked at without the lock
+	sent  atomic.Int64 // of them, of what peers have sent; likewise
 
 	mu    sync.Mutex
 	ring  []entry // a power of two, or empty
@@ -51,6 +52,9 @@ func (q *completions) push(e entry) {
 	q.ring[(q.first+q.n)&(len(q.ring)-1)] = e
 	q.n++
 	q.count.Store(int64(q.n))
+	if e.c.Kind == transport.OpRecv {
+		q.sent.Add(1)
+	}
 	q.mu.Unlock()
 }
 
@@ -81,6 +85,9 @@ func (q *completions) pop(out []transport.Completion) (n, recvs int) {
 		q.n--
 	}
 	q.count.Store(int64(q.n))
+	if recvs > 0 {
+		q.sent.Add(-int64(recvs))
+	}
 	return n, recvs
 }
 
