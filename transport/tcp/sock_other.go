@@ -18,4 +18,6 @@ func writev(int, [][]byte) (int, error) { return 0, errSystem }
 
 func lowWater(int, int) error { return errSystem }
 
+func unpace(int) error { return errSystem }
+
 func notNow(error) bool { return false }
