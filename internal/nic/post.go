@@ -146,6 +146,27 @@ func (n *NIC) Send(name string, op *Laid) error {
 	return nil
 }
 
+// PostAwaited is Post for who waits for the end next. A NIC that wants to know who polls without a pause is told so from the post on: the end of what
+// is long may come while that lasts.
+func (n *NIC) PostAwaited(name string, id int32, op transport.Op) error {
+	n.table.Op(id)[0] = op
+	laid, err := n.Enter(name, id)
+	if err != nil {
+		return err
+	}
+	if n.hushable == nil || n.HeldBack() > 0 {
+		return n.Send(name, laid)
+	}
+	n.used()
+	n.hushable.Hush(true)
+	k, err := n.Domain.Post(laid[:])
+	n.hushable.Hush(false)
+	if k != 1 {
+		return n.insist(name, laid, err)
+	}
+	return nil
+}
+
 // Carry is Send for an operation that brings something, which it waits for and copies to dst, which is as long. The piece is free then.
 func (n *NIC) Carry(name string, op *Laid, dst mem.Range) error {
 	id := int32(op[0].Cookie)

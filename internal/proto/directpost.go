@@ -36,11 +36,15 @@ func (n *device) single(t *journey, at int, part mem.Range) (Handle, error) {
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(t.off+at), RKey: t.r.rkey}
 	// It is registered, so it is on no stack, and nothing is lost by hiding it from the compiler.
 	op.SGE[0] = transport.SGE{Mem: mem.Hidden(part), LKey: hold.LKey()}
-	if err := n.Post(t.name, id, op); err != nil {
-		n.PartDone(h, nil)
-		return h, err
+	if t.blocking {
+		err = n.PostAwaited(t.name, id, op)
+	} else {
+		err = n.Post(t.name, id, op)
 	}
-	return h, nil
+	if err != nil {
+		n.PartDone(h, nil)
+	}
+	return h, err
 }
 
 // lend makes a hold that of piece id: the poller's from here on, or Abandon's.

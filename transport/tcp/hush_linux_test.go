@@ -79,6 +79,46 @@ func TestHush(t *testing.T) {
 	require.True(t, slept, "it is wakened for each arrival")
 }
 
+// TestHushAsked: while somebody polls without a pause who has nothing under way, the reader of the link over which requests came last sleeps, and who polls
+// performs the next ones.
+func TestHushAsked(t *testing.T) {
+	a, b, l := twoRanks(t, Config{})
+	back := b.links[0].Load()
+	require.Zero(t, a.Performed())
+	b.post(t, 1, b.op(transport.OpWrite, back, a, 0, 0, 8))
+	asked := a.Performed()
+	require.NotZero(t, asked)
+	var cq [1]transport.Completion
+	poll := func() {
+		for range 2 * (patience + 1) {
+			n, err := a.Poll(cq[:])
+			require.NoError(t, err)
+			require.Zero(t, n)
+		}
+	}
+	poll()
+	require.Equal(t, 1, wakesAt(t, l), "nobody has said that he polls on")
+	slept := false
+	for k := uint64(1); k <= 20 && !slept; k++ { // it may still get up for what came before
+		a.Hush(true)
+		poll()
+		require.Equal(t, hushBytes, wakesAt(t, l))
+		b.open.Slice(0, 8).Word64(0).Store(k)
+		n, err := b.Post([]transport.Op{b.op(transport.OpWrite, back, a, 0, 64, 8)})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		time.Sleep(20 * time.Millisecond)
+		slept = a.open.Slice(64, 8).Word64(0).Load() != k
+		poll()
+		require.Equal(t, k, a.open.Slice(64, 8).Word64(0).Load())
+		a.Hush(false)
+		require.Equal(t, 1, wakesAt(t, l))
+		b.await(t, func(transport.Completion) bool { return true })
+	}
+	require.True(t, slept, "it is wakened for each arrival")
+	require.Greater(t, a.Performed(), asked)
+}
+
 // TestHushMoves: of two links that whose answers are looked for is the one.
 func TestHushMoves(t *testing.T) {
 	var r [3]*testRank
@@ -103,14 +143,11 @@ func TestHushMoves(t *testing.T) {
 	require.Equal(t, 1, wakesAt(t, l[2]))
 }
 
-// TestLeft: what Post leaves to the sender who polls without a pause sends himself, however long that one takes to get up.
-func TestLeft(t *testing.T) {
-	a, b, l := twoRanks(t, Config{})
-	var ops []transport.Op
-	for range 4 {
-		ops = append(ops, a.op(transport.OpWrite, l, b, 0, 0, testOpen/2))
-	}
-	a.post(t, len(ops), ops...) // by the sender, who waits to be kicked from then on
+// alone has the sender of l asleep for good, until done is called.
+func (r *testRank) alone(t *testing.T, l *link, to *testRank) (done func()) {
+	t.Helper()
+	op := r.op(transport.OpWrite, l, to, 0, 0, testOpen/2)
+	r.post(t, 4, op, op, op, op) // by the sender, who waits to be kicked from then on
 	kick := func(c chan struct{}) (before chan struct{}) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -118,7 +155,17 @@ func TestLeft(t *testing.T) {
 		return before
 	}
 	own := kick(make(chan struct{}, 1)) // the sender waits for this one
-	defer kick(own)
+	return func() { kick(own) }
+}
+
+// TestLeft: what Post leaves to the sender who polls without a pause sends himself, however long that one takes to get up.
+func TestLeft(t *testing.T) {
+	a, b, l := twoRanks(t, Config{})
+	var ops []transport.Op
+	for range 4 {
+		ops = append(ops, a.op(transport.OpWrite, l, b, 0, 0, testOpen/2))
+	}
+	defer a.alone(t, l, b)()
 	a.open.Slice(testOpen/2-8, 8).Word64(0).Store(9)
 	n, err := a.Post(ops)
 	require.NoError(t, err)
@@ -138,6 +185,33 @@ func TestLeft(t *testing.T) {
 	}
 	require.EqualValues(t, 9, b.open.Slice(testOpen/2-8, 8).Word64(0).Load())
 	require.False(t, l.left.Load())
+}
+
+// TestPostUnpaused: what is posted while somebody polls without a pause is sent at once, however long it is.
+func TestPostUnpaused(t *testing.T) {
+	a, b, l := twoRanks(t, Config{})
+	defer a.alone(t, l, b)()
+	op := a.op(transport.OpWrite, l, b, 0, 0, testOpen) // and the header: more than postBytes
+	left := func(unpaused bool) bool {
+		if unpaused {
+			a.Hush(true)
+		}
+		n, err := a.Post([]transport.Op{op})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		left := l.left.Load()
+		if !unpaused {
+			a.Hush(true)
+		}
+		a.await(t, func(transport.Completion) bool { return true })
+		a.Hush(false)
+		require.Equal(t, 1, wakesAt(t, l))
+		return left
+	}
+	require.True(t, left(false))
+	for k := 0; left(true); k++ {
+		require.Less(t, k, 100, "the system's buffer has grown by now")
+	}
 }
 
 // TestHelp: puts longer than what Post sends arrive, whoever sends them: the sender, who polls, or both by turns, while others begin and end polling.

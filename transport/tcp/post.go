@@ -50,8 +50,13 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 			break
 		}
 	}
+	unpaused := d.hushers.Load() > 0
 	for _, l := range links {
-		l.flush()
+		if unpaused {
+			l.flushUnpaused()
+		} else {
+			l.flush()
+		}
 	}
 	return n, err
 }

@@ -164,6 +164,19 @@ func (l *link) flushLocked() {
 	}
 }
 
+// flushUnpaused is flush while somebody polls without a pause, as who posts what he waits for next is about to. What is long is sent, too: to leave it would save
+// him nothing. The answer to that may come before the call returns; it is read at once, and nobody is wakened for it.
+func (l *link) flushUnpaused() {
+	l.d.hush(l)
+	l.mu.Lock()
+	if l.sendLocked(true) {
+		l.leaveLocked()
+	}
+	l.mu.Unlock()
+	l.announce()
+	l.look()
+}
+
 // help sends what was left to the sender, for who polls and waits for it anyway: the sender has to be wakened first, and may have no core but
 // the one on which the peer's reader is to take what is sent.
 func (l *link) help() {
