@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/invariants"
+	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
@@ -30,4 +31,35 @@ func TestHush(t *testing.T) {
 		require.True(t, h.told != nil || invariants.Enabled, "where they are checked a wait pauses early at times")
 	}
 	require.Equal(t, []bool{true, false}, h.told)
+}
+
+// TestPostAwaited: the NIC is told of who posts what is long, and waits for it next, from the post on; and of nobody else.
+func TestPostAwaited(t *testing.T) {
+	h := &hushed{}
+	alone := func(int) *sched.Sched { return sched.ProcessOn(1, 1) }
+	w := newWorldOn(t, 1, alone, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { h.Domain = d; return h })
+	n := w.n[0]
+	both := mem.Of(make([]uint64, 2*awaitedLeast/8))
+	user, there := both.Slice(0, awaitedLeast), both.Slice(awaitedLeast, awaitedLeast)
+	key, err := n.Domain.Register(both, transport.AllAccess)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, n.Domain.Deregister(key)) }()
+	for _, c := range []struct {
+		kind  transport.Kind
+		bytes int
+		told  []bool
+	}{
+		{transport.OpWrite, awaitedLeast, []bool{true, false}},
+		{transport.OpWrite, awaitedLeast - 8, nil},
+		{transport.OpRead, awaitedLeast, nil},
+	} {
+		h.told = nil
+		hd, id, err := n.BeginOne(OpPut, 0)
+		require.NoError(t, err)
+		op := transport.Op{Kind: c.kind, NSGE: 1, RAddr: there.Addr(), RKey: key.RKey}
+		op.SGE[0] = transport.SGE{Mem: user.Slice(0, c.bytes), LKey: key.LKey}
+		require.NoError(t, n.PostAwaited(OpPut, id, op))
+		require.Equal(t, c.told, h.told, "%v of %d bytes", c.kind, c.bytes)
+		require.NoError(t, hd.Wait(t.Context()))
+	}
 }

@@ -146,16 +146,19 @@ func (n *NIC) Send(name string, op *Laid) error {
 	return nil
 }
 
-// PostAwaited is Post for who waits for the end next. A NIC that wants to know who polls without a pause is told so from the post on: the end of what
-// is long may come while that lasts.
+// awaitedLeast is how many bytes take so long to post that their end may come before.
+const awaitedLeast = 32 << 10
+
+// PostAwaited is Post for who waits for the end next. A NIC that wants to know who polls without a pause is told so from the post of what is long on: its
+// end may come before that is over.
 func (n *NIC) PostAwaited(name string, id int32, op transport.Op) error {
+	if n.hushable == nil || op.Kind != transport.OpWrite || op.SGE[0].Mem.Bytes < awaitedLeast || n.HeldBack() > 0 {
+		return n.Post(name, id, op)
+	}
 	n.table.Op(id)[0] = op
 	laid, err := n.Enter(name, id)
 	if err != nil {
 		return err
-	}
-	if n.hushable == nil || n.HeldBack() > 0 {
-		return n.Send(name, laid)
 	}
 	n.used()
 	n.hushable.Hush(true)
