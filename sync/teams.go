@@ -155,11 +155,6 @@ func (t *Team) Free(ctx context.Context) error {
 	if err := t.Drain(ctx); err != nil {
 		return err
 	}
-	for m := range t.peers {
-		if err := t.e.Unread(ctx, &t.peers[m]); err != nil {
-			return err
-		}
-	}
 	if err := t.meet(ctx, "free", 0); err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@
 // whose turns find room and some not it is the mean of both. What a registration costs is told by short transfers that made one. The rank's own transfers go on meanwhile, by
 // the prices that there were.
 //
-// Where a peer's memory may be read Toward follows, at the next large transfer to one: how much longer reads of that take.
+// At the next large transfer to another rank Toward follows, in memory that this lends: what writes and reads take there, and by what factors whole transfers of a
+// few sizes differ from those at home.
 //
 // The estimates change no more after that. Learned does: the engine notes there what a get that somebody waited for has
 // cost.

@@ -54,13 +54,6 @@ type Config struct {
 	caches int // how much they hold, bytes
 }
 
-// Memory is another rank's memory that may be read. The zero Memory is none.
-type Memory struct {
-	Rank      int
-	Addr, Key uint64
-	Bytes     int
-}
-
 // coldest: so small a part of the memory at either end the longest transfer is, so that others find it in no cache.
 const coldest = 4
 
@@ -127,23 +120,4 @@ func (c *Config) model(ctx context.Context) (m *superpipe.Model, err error) {
 			return err
 		},
 	})
-}
-
-// Toward returns what p, which was measured, makes of transfers with a peer, by reads of its memory: how much longer they take there. It
-// takes up to ten milliseconds on a NIC that moves a few bytes in less than 80 us, and one or two where hurry says so meanwhile. Else it is like Measure.
-func (p *Prices) Toward(ctx context.Context, c Config, peer Memory, hurry func() bool) (*Prices, error) {
-	if err := c.NIC.Connect(peer.Rank); err != nil {
-		return nil, err
-	}
-	defer c.NIC.Alone()()
-	m, near := p.Selector.Machine(), c.near()
-	err := m.Model.Toward(ctx, superpipe.Bench{
-		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, Hush: c.Hush, EP: transport.EP{Index: uint32(peer.Rank)},
-		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: peer.Addr, RKey: peer.Key, Longest: min(near.Bytes, peer.Bytes),
-		Hurry: hurry,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return From(m, p.Small), nil
 }

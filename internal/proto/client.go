@@ -60,9 +60,13 @@ func (c client) GaveUp(rank int, cookies []uint64, err error) {
 		}
 	}
 	n.flights.GaveUp(rank, notes, err)
+	gone := n.e.Peers.Check(rank) != nil
+	if gone {
+		n.endLoan(rank)
+	}
 	switch {
 	case n.hoses == nil:
-	case n.e.Peers.Check(rank) != nil:
+	case gone:
 		n.hoses.Lost(rank)
 	default:
 		n.hoses.End(rank, hoses, err)

@@ -18,11 +18,12 @@ type device struct {
 	*nic.NIC
 	e *Engine
 
-	direct direct // transfers from and to the user's memory
-	small  small  // those that are small
-	bulk   bulk   // those that are large and not registered
-	gauge  gauge
-	forced atomic.Uint32 // a selector.Protocol, or None
+	direct  direct // transfers from and to the user's memory
+	small   small  // those that are small
+	bulk    bulk   // those that are large and not registered
+	lending lending
+	gauge   gauge
+	forced  atomic.Uint32 // a selector.Protocol, or None
 
 	flights *flight.Flights // in pipes, with leases or without
 	hoses   *hose.Set       // nil: the NIC has no limit, or cannot do without whole registrations

@@ -93,6 +93,7 @@
 //	      nic's mu (alone where a hit takes piece and firehose together)
 //	    regmgr's aheader.mu
 //	  gauge.mu, prices's Habits.mu (short; nothing is taken under them)
+//	  lending.mu (a registration is made under it)
 //	  those of package hose  (nothing but regmgr's budget is taken under them)
 //
 // # Concurrency

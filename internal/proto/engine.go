@@ -193,7 +193,6 @@ type Remote struct {
 	rkey     uint64
 	keyed    bool // the member has registered it, so that the NIC may touch it
 	room     int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
-	together bool // the members free it together, after each has flushed the others
 	measured bool // this rank's own, which costs are measured with: no transfer of the program's
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
@@ -340,7 +339,7 @@ func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	switch {
 	case e.record != nil:
 		return e.flushRecorded(ctx, r)
-	case n.isNoted(r.Rank):
+	case n.small.habits.Awaiting():
 		return n.flushNoted(ctx, r.Rank)
 	default:
 		return n.Flush(ctx, r.Rank)

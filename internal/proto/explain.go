@@ -45,7 +45,7 @@ func (e *Engine) Measuring() (now, over bool) {
 		return false, true
 	}
 	over = n.gauge.over.Load()
-	return n.gauge.begun.Load() && !over || n.gauge.peer.Load() == peerReading, over
+	return n.gauge.begun.Load() && !over || n.gauge.peer.Load() == peerMeasuring, over
 }
 
 // SmallCosts returns what small puts, or gets, cost on this machine and NIC, as it was measured; nil: nothing has been.

@@ -160,7 +160,7 @@ func (xp *Exposure) mapAll(cards []card.Card, ranks []int, buckets bool) bool {
 	xp.Of = make([]Remote, len(ranks))
 	id := xp.e.record.exposed()
 	for m, c := range cards {
-		r := Remote{Rank: ranks[m], Bytes: c.Bytes, raddr: c.RAddr, rkey: c.RKey, keyed: c.Keyed, room: c.Bytes, together: true}
+		r := Remote{Rank: ranks[m], Bytes: c.Bytes, raddr: c.RAddr, rkey: c.RKey, keyed: c.Keyed, room: c.Bytes}
 		r.traced = tracedPart(id, c.RAddr, c.Bytes)
 		if xp.e.nic() != nil && c.Addr != nil {
 			xp.e.nic().Learn(r.Rank, c.Addr)

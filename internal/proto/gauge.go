@@ -1,7 +1,6 @@
 package proto
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -21,8 +20,6 @@ type gauge struct {
 	begun  atomic.Bool // somebody measures, or has measured
 	over   atomic.Bool // nobody measures this rank any more
 	peer   atomic.Int32
-	read   atomic.Int32 // the rank whose memory is being read, plus one
-	hurry  atomic.Bool  // somebody waits for the end of that
 	prices atomic.Pointer[prices.Prices]
 
 	flying atomic.Int64 // operations that the NIC has
@@ -131,7 +128,7 @@ func (n *device) measureSelf() {
 	}
 	defer n.e.leaveTurn()
 	cold := prices.Touched(n.e.Sched.Now, mem.Of(make([]uint64, prices.ColdMost/8)), gaugeTouch)
-	n.measured(n.gaugeWith(cold, func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) }))
+	n.measured(n.gaugeWith(cold, prices.Loan{}, func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) }))
 }
 
 // measured begins to decide by prices; err says why there are none, both nil that nothing is measured here.
@@ -171,75 +168,56 @@ func (n *device) calibrate(p *prices.Prices) {
 	n.flights.Calibrate(p.Selector.Machine().Model)
 }
 
-// What is to be done about how much more transfers with a peer cost than those of a rank with itself.
+// What is to be done about how much transfers with a peer cost beside those of a rank with itself.
 const (
-	peerLater   = iota // the rank itself comes first
-	peerWanted         // the next large transfer to memory that may be read is an occasion
-	peerReading        // somebody reads it
-	peerDone           // it is known, or cannot be
+	peerLater     = iota // the rank itself comes first
+	peerWanted           // the next large transfer to another rank is an occasion
+	peerMeasuring        // somebody does
+	peerDone             // it is known, or cannot be
 )
 
-// measureToward has reads of r's memory measured, once, if r may be read and it is this rank's turn. A transfer to r is about to be made,
-// so that the memory is there; and its owner gives it back after this rank has flushed, which waits for these reads.
+// measureToward has transfers with r's rank measured, once, if it is this rank's turn, in memory that r's rank lends. It takes some tens of milliseconds.
 func (n *device) measureToward(r *Remote) {
 	g := &n.gauge
-	if g.peer.Load() != peerWanted {
-		return
-	}
-	from := n.readable(r)
-	if from.Bytes == 0 || !g.peer.CompareAndSwap(peerWanted, peerReading) {
+	if g.peer.Load() != peerWanted || r == nil || r.Rank == n.e.Rank || n.Payload == 0 || !g.peer.CompareAndSwap(peerWanted, peerMeasuring) {
 		return
 	}
 	if !n.e.takeTurn() {
 		g.peer.Store(peerWanted) // the next transfer may find better
 		return
 	}
-	g.hurry.Store(false)
-	g.read.Store(int32(r.Rank) + 1)
 	n.Go(func() {
-		p, err := n.gaugeWith(mem.Range{}, func(c prices.Config) (*prices.Prices, error) {
-			return n.prices().Toward(n.Context(), c, from, g.hurry.Load)
-		})
+		p, err := n.towards(r.Rank)
 		n.e.leaveTurn()
-		if err == nil { // else the peer is gone, or its memory is little: what is known of this rank remains
+		if err == nil { // else the peer is gone, or has no memory to lend: what is known of this rank remains
 			n.calibrate(p)
 			g.prices.Store(p)
+		} else {
+			n.calibrate(n.prices())
 		}
 		g.peer.Store(peerDone)
-		g.read.Store(0)
 		n.e.Sched.Ring()
 	})
 }
 
-// unread returns when nothing of a rank's memory is read on behalf of nobody, which is soon: who has flushed may have it freed.
-func (n *device) unread(ctx context.Context, rank int) error {
-	if !n.isRead(rank) {
-		return nil
+// towards measures transfers with a rank.
+func (n *device) towards(rank int) (*prices.Prices, error) {
+	loan, err := n.borrow(rank)
+	if err != nil {
+		return nil, err
 	}
-	return n.awaitRead(ctx, rank)
-}
-
-// isRead reports whether something is.
-func (n *device) isRead(rank int) bool { return n.gauge.read.Load() == int32(rank)+1 }
-
-// awaitRead is unread where something is.
-func (n *device) awaitRead(ctx context.Context, rank int) error {
-	g := &n.gauge
-	g.hurry.Store(true)
-	return n.WaitWithin(ctx, "flush", rank, func() bool { return g.read.Load() != int32(rank)+1 })
-}
-
-// Unread returns when nothing reads the member's memory that the program has not begun, as a flush does: for who frees memory that was only
-// read.
-func (e *Engine) Unread(ctx context.Context, r *Remote) error {
-	if n := e.nic(); n != nil {
-		return n.unread(ctx, r.Rank)
+	p, err := n.gaugeWith(mem.Range{}, loan, func(c prices.Config) (*prices.Prices, error) {
+		return n.prices().Toward(n.Context(), c, loan)
+	})
+	if n.gauge.flying.Load() == 0 && !n.Closed() {
+		n.giveBack(rank)
 	}
-	return nil
+	return p, err
 }
 
-// gaugeWith calls measure with memory that this rank can reach through its NIC, and with some that is in no cache.
-func (n *device) gaugeWith(cold mem.Range, measure func(prices.Config) (*prices.Prices, error)) (*prices.Prices, error) {
+// gaugeWith calls measure with memory that this rank can reach through its NIC, with some that is in no cache, and with a NIC that moves between the former and
+// a loan, or, where there is none, that memory's other half.
+func (n *device) gaugeWith(cold mem.Range, loan prices.Loan, measure func(prices.Config) (*prices.Prices, error)) (*prices.Prices, error) {
 	n.gauge.reset()
 	both := mem.Of(make([]uint64, 2*n.gaugeBytes()/8))
 	clear(both.Data())
@@ -248,12 +226,15 @@ func (n *device) gaugeWith(cold mem.Range, measure func(prices.Config) (*prices.
 		return nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}
 	half := both.Bytes / 2
-	far := Remote{Rank: n.e.Rank, Bytes: half, raddr: both.Slice(half, half).Addr(), rkey: key.RKey, keyed: true, room: half, measured: true}
+	if loan == (prices.Loan{}) {
+		loan = prices.Loan{Rank: n.e.Rank, Addr: both.Slice(half, half).Addr(), Key: key.RKey, Bytes: half}
+	}
+	far := farOf(loan)
 	p, err := measure(prices.Config{
 		Sched: n.e.Sched, NIC: gaugeLane{nic.Lane{N: n.NIC}, n, &far}, Machine: n.machine(), Inline: n.Inline, Rank: n.e.Rank, Memory: both, Key: key, Cold: cold,
 		Hush: n.Hushable(),
 	})
-	if n.gauge.flying.Load() != 0 || n.Pending(n.e.Rank) && n.Closed() {
+	if n.gauge.flying.Load() != 0 || n.Pending(loan.Rank) && n.Closed() {
 		n.gauge.memory = [...]mem.Range{both, cold} // N1: a wait has ended before the operations did
 		if err == nil {
 			err = nic.ErrOwnEnd
@@ -264,12 +245,4 @@ func (n *device) gaugeWith(cold mem.Range, measure func(prices.Config) (*prices.
 		err = derr
 	}
 	return p, err
-}
-
-// readable is r's memory if a measurement may read it: its members free it together, after each has flushed the others.
-func (n *device) readable(r *Remote) prices.Memory {
-	if raceEnabled || r == nil || r.Rank == n.e.Rank || !r.keyed || !r.together || r.hosed != nil {
-		return prices.Memory{}
-	}
-	return prices.Memory{Rank: r.Rank, Addr: r.raddr, Key: r.rkey, Bytes: r.room}
 }

@@ -87,8 +87,14 @@ func (l gaugeLane) Alone() (done func()) {
 }
 
 func (l gaugeLane) With(far mem.Range, key transport.Region) prices.NIC {
-	l.far = &Remote{Rank: l.far.Rank, Bytes: far.Bytes, raddr: far.Addr(), rkey: key.RKey, keyed: true, room: far.Bytes, measured: true}
+	there := farOf(prices.Loan{Rank: l.far.Rank, Addr: far.Addr(), Key: key.RKey, Bytes: far.Bytes})
+	l.far = &there
 	return l
+}
+
+// farOf is loan as transfers see it, which are not counted.
+func farOf(g prices.Loan) Remote {
+	return Remote{Rank: g.Rank, Bytes: g.Bytes, raddr: g.Addr, rkey: g.Key, keyed: true, room: g.Bytes, measured: true}
 }
 
 func (l gaugeLane) Cut(m superpipe.Model) { l.n.flights.Calibrate(m) }
@@ -125,7 +131,7 @@ func (l gaugeLane) Piped(get bool, user mem.Range) error {
 	return l.land()
 }
 
-// land waits until all that this rank has sent itself has arrived.
+// land waits until all that this rank has sent there has arrived.
 func (l gaugeLane) land() error { return l.N.Land(context.Background(), l.far.Rank) }
 
 func (l gaugeLane) Past(get bool, user mem.Range, cache *regmgr.Manager) error {

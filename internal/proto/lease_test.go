@@ -31,7 +31,7 @@ var leased = map[string]transporttest.FabricConfig{
 func slotsBack(t testing.TB, e *Engine) {
 	t.Helper()
 	g := &e.nic().gauge
-	require.Eventually(t, func() bool { return g.begun.Load() == g.over.Load() && g.read.Load() == 0 }, time.Minute, time.Millisecond, "rank %d", e.Rank)
+	require.Eventually(t, func() bool { return g.begun.Load() == g.over.Load() && g.peer.Load() != peerMeasuring }, time.Minute, time.Millisecond, "rank %d", e.Rank)
 	require.Equal(t, flight.Slots, e.nic().flights.Levels().FreeSlots, "rank %d", e.Rank)
 }
 

@@ -31,6 +31,13 @@ func (n *device) handle(r am.Request, out []byte) (int, uint8) {
 	if k := r.Handler - askHose; k < uint8(hose.Kinds) && n.hoses != nil {
 		return answered(n.hoses.Handle(hose.Kind(k), r.From, r.Payload, out)) // which may register: not under a lock
 	}
+	switch r.Handler {
+	case askLoan:
+		return n.lendTo(r, out) // which registers: not under a lock that others need
+	case askReturn:
+		n.endLoan(r.From)
+		return 0, statusOK
+	}
 	kind := flight.Kind(r.Handler - askFlight)
 	switch kind {
 	case flight.ToReturn, flight.ToStop:

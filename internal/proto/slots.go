@@ -292,25 +292,16 @@ func (n *device) word(name string, kind transport.Kind, r *Remote, off int, a, b
 
 // flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
 func (n *device) flush(ctx context.Context, rank int) error {
-	if n.isNoted(rank) {
+	if n.small.habits.Awaiting() {
 		return n.flushNoted(ctx, rank)
 	}
 	return n.Flush(ctx, rank)
 }
 
-// isNoted reports whether a flush is more than the NIC's: some puts before it were noted, whose cost and its own may be wanted, or the rank's
-// memory is read for nobody.
-func (n *device) isNoted(rank int) bool { return n.small.habits.Awaiting() || n.isRead(rank) }
-
-// flushNoted is flush where isNoted says so.
+// flushNoted is flush behind puts that were noted, whose cost and its own may be wanted.
 func (n *device) flushNoted(ctx context.Context, rank int) error {
-	if n.small.habits.Awaiting() {
-		if puts := n.small.habits.Flush(rank); puts.Wanted() {
-			defer n.flushTook(puts, n.e.Sched.Now())
-		}
-	}
-	if err := n.unread(ctx, rank); err != nil {
-		return err
+	if puts := n.small.habits.Flush(rank); puts.Wanted() {
+		defer n.flushTook(puts, n.e.Sched.Now())
 	}
 	return n.Flush(ctx, rank)
 }

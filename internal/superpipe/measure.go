@@ -24,7 +24,6 @@ type Bench struct {
 	RAddr, RKey uint64         // as many bytes at the other end
 	Longest     int            // transfer to try, bytes; 0: all of Local
 	Cold        mem.Range      // to copy long transfers out of: more than caches hold; less than four times Longest: as much is taken for some milliseconds
-	Hurry       func() bool    // whether to be content with what has been tried once; nil: no
 	Hush        sched.Hushable // told as the NIC's waits tell it; nil: nobody is
 
 	// Pin registers memory and gives it back, as the program's transfers have it done; nil: the NIC alone.
@@ -190,7 +189,7 @@ func (b *Bench) times(what ...task) ([]time.Duration, error) {
 	all := make([][]time.Duration, len(what))
 	first := b.Sched.Now()
 	for try := range attempts {
-		if try >= fewTries && b.Sched.Now()-first > enoughOf || try > 0 && b.Hurry != nil && b.Hurry() {
+		if try >= fewTries && b.Sched.Now()-first > enoughOf {
 			break
 		}
 		for i, t := range what {

@@ -6,24 +6,27 @@ import (
 	"slices"
 	"time"
 
+	"gopgas/internal/cost"
 	"gopgas/transport"
 )
 
 // Toward makes of a model that Measure has taken between a rank and itself one of transfers with a peer, with whom they may go
-// another way, or a longer one. It only reads the peer's memory, so that this may be anybody's: reads are measured at the same
-// sizes, as far as b.Longest goes, and writes are taken to differ from them as they do at home. An operation that fails is its
-// error, and leaves m as it was.
+// another way, or a longer one: writes and reads are measured at the same sizes, as far as b.Longest goes, and beyond are taken to differ as the longest do. An
+// operation that fails is its error, and leaves m as it was.
 func (m *Model) Toward(ctx context.Context, b Bench) error {
 	longest := min(b.Local.Mem.Bytes, b.NIC.Caps().MaxMessage)
 	if b.Longest > 0 {
 		longest = min(longest, b.Longest)
 	}
 	var what []task
-	for _, s := range m.Reads {
-		if s.N > longest {
-			break
+	for i, c := range [...]cost.Curve{m.Writes, m.Reads} {
+		kind := [...]transport.Kind{transport.OpWrite, transport.OpRead}[i]
+		for _, s := range c {
+			if s.N > longest {
+				break
+			}
+			what = append(what, task{bytes: s.N, f: func() error { return b.move(ctx, kind, 1, 0, s.N) }})
 		}
-		what = append(what, task{bytes: s.N, f: func() error { return b.move(ctx, transport.OpRead, 1, 0, s.N) }})
 	}
 	if len(what) == 0 {
 		return fmt.Errorf("measure transfers with a peer: %d bytes of its memory are too few", longest)
@@ -34,19 +37,24 @@ func (m *Model) Toward(ctx context.Context, b Bench) error {
 	if err != nil {
 		return err
 	}
-	reads, writes, more := slices.Clone(m.Reads), slices.Clone(m.Writes), 1.0
-	for i := range reads {
-		if i < len(what)-1 {
-			more = float64(took[i]) / reads[i].Nanos
-		}
-		reads[i].Nanos *= more
-		writes[i].Nanos *= more
-	}
-	rising(reads)
-	rising(writes)
+	each := (len(what) - 1) / 2
+	writes, reads := lengthened(m.Writes, took[:each]), lengthened(m.Reads, took[each:2*each])
+	m.Gap = max(m.Gap, (took[len(took)-1]-took[each]).Seconds()/float64(count-1))
 	m.Reads, m.Writes = reads, writes
-	m.Gap = max(m.Gap, (took[len(took)-1]-took[0]).Seconds()/float64(count-1))
 	m.Latency = writes[0].Nanos / 2 / float64(time.Second)
 	m.Net = bandwidth(writes)
 	return nil
+}
+
+// lengthened is a curve whose first sizes take so long, and whose others differ as the last of these.
+func lengthened(c cost.Curve, took []time.Duration) cost.Curve {
+	c, more := slices.Clone(c), 1.0
+	for i := range c {
+		if i < len(took) {
+			more = float64(took[i]) / c[i].Nanos
+		}
+		c[i].Nanos *= more
+	}
+	rising(c)
+	return c
 }

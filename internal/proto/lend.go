@@ -1,0 +1,117 @@
+package proto
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"gopgas/internal/am"
+	"gopgas/internal/flight"
+	"gopgas/internal/mem"
+	"gopgas/internal/prices"
+	"gopgas/transport"
+)
+
+// To know what transfers with a peer take one has to make some, with memory there that is nobody's. So a rank lends some of its own, registered, to who
+// asks, one at a time, until that gives it back or is gone.
+const (
+	askLoan   = askFlight + uint8(flight.Kinds) + iota // so many bytes. Answer: address, key, how many bytes
+	askReturn                                          // the loan is returned
+)
+
+const (
+	loanMost   = 4 << 20 // bytes
+	loanAnswer = 24      // likewise
+)
+
+// lending is what this rank has lent.
+type lending struct {
+	mu   sync.Mutex
+	to   int // a rank, plus one; 0: nobody
+	kept mem.Range
+	key  transport.Region
+}
+
+// loanBytes is how much memory this rank asks for, and lends.
+func (n *device) loanBytes() int { return min(loanMost, n.gaugeBytes()) }
+
+// lendTo answers askLoan.
+func (n *device) lendTo(r am.Request, out []byte) (int, uint8) {
+	l := &n.lending
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	bytes := int(min(r.Args[0], uint64(n.loanBytes()))) &^ 7
+	if bytes == 0 || len(out) < loanAnswer {
+		return 0, statusMalformed
+	}
+	if l.to == 0 {
+		memory := mem.Of(make([]uint64, bytes/8))
+		key, err := n.Domain.Register(memory, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
+		if err != nil {
+			return 0, statusRefused
+		}
+		l.to, l.kept, l.key = r.From+1, memory, key
+	}
+	if l.to != r.From+1 {
+		return 0, statusRefused
+	}
+	binary.LittleEndian.PutUint64(out, l.kept.Addr())
+	binary.LittleEndian.PutUint64(out[8:], l.key.RKey)
+	binary.LittleEndian.PutUint64(out[16:], uint64(l.kept.Bytes))
+	return loanAnswer, statusOK
+}
+
+// endLoan takes back what was lent to a rank, if anything was: it has nothing under way there, or is gone. It waits for nothing.
+func (n *device) endLoan(to int) {
+	l := &n.lending
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.to != to+1 {
+		return
+	}
+	kept, key := l.kept, l.key
+	l.to, l.kept, l.key = 0, mem.Range{}, transport.Region{}
+	n.Go(func() {
+		_ = n.Domain.Deregister(key) // if the NIC is closing it goes with that
+		runtime.KeepAlive(kept)
+	})
+}
+
+// borrow asks a rank for a loan.
+func (n *device) borrow(rank int) (g prices.Loan, err error) {
+	const name = "measure"
+	k, err := n.Keep(name, rank, false, true)
+	if err != nil {
+		return g, err
+	}
+	if err := n.Ask(name, k.ID, askLoan, [4]uint64{uint64(n.loanBytes())}, mem.Range{}); err != nil {
+		n.PartDone(k.Handle, nil)
+		return g, err
+	}
+	err = k.Wait(context.Background())
+	buf, _ := n.Buffer(k.ID, loanAnswer)
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(buf.Data()[8*i:]) }
+	g = prices.Loan{Rank: rank, Addr: word(0), Key: word(1), Bytes: int(word(2))}
+	n.Give(k.ID)
+	if err != nil {
+		return prices.Loan{}, fmt.Errorf("memory to measure transfers with: %w", err)
+	}
+	return g, nil
+}
+
+// giveBack returns a rank's loan, in which nothing of this rank is under way.
+func (n *device) giveBack(rank int) {
+	const name = "measure"
+	k, err := n.Keep(name, rank, false, true)
+	if err != nil {
+		return
+	}
+	if err := n.Ask(name, k.ID, askReturn, [4]uint64{}, mem.Range{}); err != nil {
+		n.PartDone(k.Handle, nil)
+		return
+	}
+	_ = k.Wait(context.Background()) // who does not answer is gone
+	n.Give(k.ID)
+}
