@@ -59,11 +59,12 @@ func lingerer(s *Sched) (p *peer, yields *int) {
 	return p, yields
 }
 
-// slow makes steps until sp is past its spinning phase.
-func slow(t *testing.T, sp *Spin) {
-	for !sp.Slept() {
+// slow makes steps until sp is past its spinning phase, and returns how many.
+func slow(t *testing.T, sp *Spin) (steps int) {
+	for ; !sp.Slept(); steps++ {
 		require.NoError(t, sp.Step())
 	}
+	return steps
 }
 
 // lingering makes steps until sp lingers: where invariants are checked it stops at times.
@@ -75,28 +76,43 @@ func (p *peer) lingering(t *testing.T, sp *Spin) {
 	}
 }
 
+// isTold requires that the NIC was told by turns that somebody polls without a pause, and that nobody does, and on at last.
+func (p *peer) isTold(t *testing.T, on bool) {
+	t.Helper()
+	for i, said := range p.told {
+		require.Equal(t, i%2 == 0, said)
+	}
+	require.Equal(t, on, len(p.told)%2 == 1)
+}
+
 // TestLingers: a wait goes on without a pause as long as requests come, and has it told; then it yields and parks like others.
 func TestLingers(t *testing.T) {
 	s := Process(1)
 	p, yields := lingerer(s)
 	sp := s.Begin(t.Context(), What{Op: "test"}, nil)
 	p.lingering(t, &sp)
-	require.Equal(t, true, p.told[len(p.told)-1])
-	if before := *yields; !invariants.Enabled {
-		require.Equal(t, told{true}, p.told)
+	p.isTold(t, true)
+	steady := func() bool { // while the system leaves this thread its processor
+		before := *yields
 		for began := time.Now(); time.Since(began) < 3*s.yields; {
 			require.NoError(t, sp.Step())
 		}
-		require.Equal(t, before, *yields)
+		return *yields == before
+	}
+	if !invariants.Enabled { // else it stops at times
+		for began := time.Now(); !steady(); {
+			require.Less(t, time.Since(began), 10*time.Second)
+		}
+		require.True(t, sp.lingering)
 		require.False(t, sp.armed)
-		require.Equal(t, told{true}, p.told)
+		p.isTold(t, true)
 		require.Len(t, s.Waits(), 1, "it is listed like one that sleeps")
 	}
 	p.busy = false
 	for sp.lingering {
 		require.NoError(t, sp.Step())
 	}
-	require.Equal(t, false, p.told[len(p.told)-1])
+	p.isTold(t, false)
 	for !sp.armed {
 		require.NoError(t, sp.Step())
 	}
@@ -105,8 +121,7 @@ func TestLingers(t *testing.T) {
 	require.False(t, sp.armed, "nobody has to ring")
 	require.Zero(t, s.bell.Load().sleepers.Load())
 	sp.End()
-	require.Equal(t, false, p.told[len(p.told)-1])
-	require.Len(t, p.told, len(p.told)/2*2)
+	p.isTold(t, false)
 	require.Empty(t, s.Waits())
 }
 
@@ -156,28 +171,18 @@ func TestWarm(t *testing.T) {
 	sp := s.Begin(t.Context(), What{Op: "test"}, nil)
 	p.lingering(t, &sp)
 	sp.End()
-	warm := func(polls bool) int {
-		s.lingering.until = s.Now() + time.Second
+	warm := func(polls bool) (steps int) {
+		s.lingering.until = s.Now() + time.Hour
 		sp := s.Begin(t.Context(), What{Op: "test"}, nil)
 		if polls {
 			sp.Hushes(nil)
 		}
-		slow(t, &sp)
 		defer sp.End()
-		return sp.n
+		return slow(t, &sp)
 	}
-	require.Equal(t, s.spins, warm(false))
-	began := time.Now()
-	for range 100 {
-		_ = warm(false)
-	}
-	jumps := time.Since(began)
-	began = time.Now()
-	for range 100 {
-		_ = warm(true)
-	}
+	require.LessOrEqual(t, warm(false), 2)
 	if !invariants.Enabled {
-		require.Less(t, jumps, time.Since(began)/3)
+		require.Equal(t, s.spins+1, warm(true))
 	}
 }
 
@@ -188,12 +193,11 @@ func TestLingererGivesTurn(t *testing.T) {
 	sp := s.Begin(t.Context(), What{Op: "test"}, nil)
 	defer sp.End()
 	p.lingering(t, &sp)
-	before, gave := len(p.told), s.Gave()
+	gave, times := s.Gave(), len(p.told)
 	for began := time.Now(); time.Since(began) < 3*TurnLasts; {
 		require.NoError(t, sp.Step())
 	}
 	require.Greater(t, s.Gave(), gave)
-	if !invariants.Enabled {
-		require.Equal(t, told{false, true, false, true}, p.told[before:][:4])
-	}
+	require.GreaterOrEqual(t, len(p.told), times+2)
+	p.isTold(t, sp.lingering)
 }

@@ -67,7 +67,7 @@ func (sp *Spin) Step() error {
 // first is what the first step does besides.
 func (sp *Spin) first() {
 	switch {
-	case sp.s.crowded(): // it pauses soon
+	case sp.s.crowded(), sp.began != 0: // it pauses soon, or has
 	case sp.polled:
 		sp.hush(sp.hushable)
 	case sp.warm():
