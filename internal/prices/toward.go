@@ -13,7 +13,7 @@ import (
 
 // A rank measures what transfers cost with itself, where it takes its time and has much memory. With a peer they go another way: the wire is longer, or, where
 // the NIC is a program, another rank's processor does a part. So of some transfers of each kind it is measured by what factor they differ there, and what others take
-// at home is taken to differ as the nearest of those.
+// at home is taken to differ by factors between those, or, beyond the last size, by its.
 
 // Loan is memory of another rank that it has lent to measure transfers with. The zero Loan is none.
 type Loan struct {
@@ -58,12 +58,7 @@ func (c *Config) differ(home *selector.Selector, m selector.Machine, longest int
 	if err != nil {
 		return f, err
 	}
-	defer func() {
-		if hold != nil {
-			cache.Release(hold)
-		}
-		err = errors.Join(err, cache.Close())
-	}()
+	defer func() { err = errors.Join(err, gone(cache, hold)) }()
 	var all []attempt
 	for _, get := range [...]bool{false, true} {
 		for _, p := range [...]selector.Protocol{selector.Direct, selector.Bounce, selector.Pipe} {

@@ -81,10 +81,7 @@ func (c *Config) tune(m *selector.Machine, small bySlot) (err error) {
 	}
 	far, err := c.afar()
 	defer func() {
-		if hold != nil {
-			cache.Release(hold)
-		}
-		err = errors.Join(err, cache.Close(), far.close())
+		err = errors.Join(err, gone(cache, hold), far.close())
 	}()
 	if err != nil {
 		return err
@@ -125,6 +122,14 @@ func (c *Config) stays() (cache *regmgr.Manager, hold *regmgr.Hold, err error) {
 		hold = nil // its transfers are as the NIC's
 	}
 	return cache, hold, nil
+}
+
+// gone gives back what stays has returned.
+func gone(cache *regmgr.Manager, hold *regmgr.Hold) error {
+	if hold != nil {
+		cache.Release(hold)
+	}
+	return cache.Close()
 }
 
 // tuned writes down what was tried.

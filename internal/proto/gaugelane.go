@@ -92,7 +92,7 @@ func (l gaugeLane) With(far mem.Range, key transport.Region) prices.NIC {
 	return l
 }
 
-// farOf is loan as transfers see it, which are not counted.
+// farOf is a loan as transfers see it, which are not counted.
 func farOf(g prices.Loan) Remote {
 	return Remote{Rank: g.Rank, Bytes: g.Bytes, raddr: g.Addr, rkey: g.Key, keyed: true, room: g.Bytes, measured: true}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gopgas/internal/am"
 	"gopgas/internal/nic"
+	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
 
@@ -78,8 +79,26 @@ func TestLendRefuses(t *testing.T) {
 	require.Zero(t, n.lent())
 }
 
-// TestLendWithoutRoom: who may register no more lends nothing, and what is known of transfers stays.
+// TestLendWithoutRoom: who may register no more lends nothing.
 func TestLendWithoutRoom(t *testing.T) {
+	tm := newTeamWith(t, 2, 4096, transporttest.FabricConfig{MaxPinned: 8 << 20}, nil, func(*Config) {})
+	owner := tm.e[1].nic()
+	for bytes := 1 << 20; bytes >= 4096; {
+		key, err := owner.Domain.Register(filled(bytes), transport.LocalWrite)
+		if err != nil {
+			require.ErrorIs(t, err, transport.ErrLimit)
+			bytes /= 2
+			continue
+		}
+		defer func() { require.NoError(t, owner.Domain.Deregister(key)) }()
+	}
+	_, err := tm.e[0].nic().borrow(1)
+	require.ErrorIs(t, err, nic.ErrRefused)
+	require.Zero(t, owner.lent())
+}
+
+// TestNoLoan: where there is none to be had, since another rank has it, what is known of transfers stays.
+func TestNoLoan(t *testing.T) {
 	const n = 256 << 10
 	tm := newTeamWith(t, 2, n, transporttest.FabricConfig{}, nil, func(*Config) {})
 	e, to := tm.e[0], &tm.of[0][1]
