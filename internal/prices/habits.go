@@ -169,14 +169,12 @@ func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
 	return choice == eager.Bypass
 }
 
-// seldomLocked is what the chooser says of a transfer that somebody waits for, of a size of which it is told seldom: where its buffer is not frequent those
-// of as many bytes behind it go through slots unasked.
+// seldomLocked is what the chooser says of a transfer that somebody waits for, of a size of which it is told seldom: where its buffer is not frequent most of
+// those of as many bytes behind it go through slots unasked.
 func (h *Habits) seldomLocked(get bool, user mem.Range) eager.Choice {
 	c, slotted := h.chooser, &h.slotted[side(get)]
 	frequent := c.UsedOf(slotted.of(user.Bytes), get, user.Addr(), user.Bytes)
-	if !frequent {
-		slotted.next(user.Bytes)
-	}
+	slotted.next(user.Bytes, frequent)
 	if get {
 		return c.GetOf(frequent, user.Bytes, false)
 	}

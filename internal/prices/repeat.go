@@ -8,40 +8,72 @@ import (
 )
 
 // A put of 16 to 64 KiB with a flush behind it, made again and again, takes its way for a tenth of its time out of the cold: its call site, the table of
-// those, locks. So the puts behind one that was asked about go as it did, all but one in AskedOf.
+// those, locks. So the puts behind one that was asked about go as it did, all but one in AskedOf; and where from registered memory each that is asked about
+// goes the same way, ever fewer of them are.
 
-// repeat is such a way: how many more puts take it, below, by what protocol, and of how many bytes each. The zero repeat is none.
+// repeat is such a way: how many more puts take it, below, by what protocol, of how many one is asked about, and of how many bytes each is. The zero
+// repeat is none.
 type repeat uint64
 
 const (
-	leftBits, wayBits = 8, 8
-	leftMask, wayMask = 1<<leftBits - 1, 1<<wayBits - 1
+	leftBits, wayBits, ofBits = 8, 8, 8
+	leftMask, wayMask, ofMask = 1<<leftBits - 1, 1<<wayBits - 1, 1<<ofBits - 1
 )
+
+// repeatOf is the repeat behind a put that was asked about.
+func repeatOf(p selector.Protocol, bytes, of int) repeat {
+	return repeat(bytes)<<(ofBits+wayBits+leftBits) | repeat(of)<<(wayBits+leftBits) | repeat(p)<<leftBits | repeat(of-1)
+}
 
 // way is how a put of so many bytes goes; selector.None: as it is asked about.
 func (r repeat) way(bytes int) selector.Protocol {
-	if r&leftMask == 0 || uint64(r>>(leftBits+wayBits)) != uint64(bytes) {
+	if r&leftMask == 0 || r.bytes() != bytes {
 		return selector.None
 	}
-	return selector.Protocol(r >> leftBits & wayMask)
+	return r.protocol()
+}
+
+func (r repeat) protocol() selector.Protocol { return selector.Protocol(r >> leftBits & wayMask) }
+func (r repeat) of() int                     { return int(r >> (wayBits + leftBits) & ofMask) }
+func (r repeat) bytes() int                  { return int(r >> (ofBits + wayBits + leftBits)) }
+
+// next is the repeat behind a put of so many bytes that was asked about and goes by a protocol, r being the one behind the last such. Past the slots, where
+// nothing of a buffer is counted, one in twice as many is asked about, and again; those numbers are primes, as AskedOf is.
+func (r repeat) next(p selector.Protocol, bytes int) repeat {
+	of := AskedOf
+	if p == selector.Direct && r.protocol() == p && r.bytes() == bytes && r&leftMask == 0 {
+		of = seldomer(r.of())
+	}
+	return repeatOf(p, bytes, of)
+}
+
+func seldomer(of int) int {
+	switch of {
+	case AskedOf:
+		return 13
+	case 13:
+		return 29
+	}
+	return 61
 }
 
 // repeats is how many sizes, as powers of two, have a repeat of their own: those that fit into a slot and whose costs are learned.
 const repeats = 4
 
-// repeatOf is the place of a size's repeat.
-func (h *Habits) repeatOf(bytes int) *atomic.Uint64 { return &h.repeats[bits.Len(uint(bytes))%repeats] }
+// repeatAt is the place of a size's repeat.
+func (h *Habits) repeatAt(bytes int) *atomic.Uint64 { return &h.repeats[bits.Len(uint(bytes))%repeats] }
 
 // GoOn notes how a put of so many bytes goes that a flush is thought to follow: those of as many bytes after it, of which each is over before the next,
-// may go that way unasked, but for one in AskedOf.
+// may go that way unasked, but for one in some.
 func (h *Habits) GoOn(p selector.Protocol, bytes int) {
-	h.repeatOf(bytes).Store(uint64(bytes)<<(leftBits+wayBits) | uint64(p)<<leftBits | (AskedOf - 1))
+	at := h.repeatAt(bytes)
+	at.Store(uint64(repeat(at.Load()).next(p, bytes)))
 }
 
 // GoesOn is how a put of so many bytes goes that is asked about no more, None where there is no such way, or where the last operation was a put that a flush
 // is still to follow: then this is the news that none has. It takes no lock. If that way is taken GoneOn is called.
 func (h *Habits) GoesOn(bytes int) selector.Protocol {
-	if p := repeat(h.repeatOf(bytes).Load()).way(bytes); p != selector.None && !h.awaiting.Load() {
+	if p := repeat(h.repeatAt(bytes).Load()).way(bytes); p != selector.None && !h.awaiting.Load() {
 		return p
 	}
 	return selector.None
@@ -52,28 +84,41 @@ func (h *Habits) GoneOn(p selector.Protocol, bytes int) bool { return h.repeat(p
 
 // repeat takes one of the puts that go unasked by a protocol.
 func (h *Habits) repeat(p selector.Protocol, bytes int) bool {
-	at := h.repeatOf(bytes)
+	at := h.repeatAt(bytes)
 	now := at.Load()
 	return repeat(now).way(bytes) == p && at.CompareAndSwap(now, now-1)
 }
 
-// slotted is of how many bytes transfers are that go through slots, since the buffer of one that was asked about was not frequent, above, and how many more
-// of them do so unasked, below.
+// slotted is of how many bytes transfers are that go through slots, since the buffer of one that was asked about was not frequent, above, of how many
+// each is asked about, since one was, and how many more go through slots unasked, below.
 type slotted struct{ word atomic.Uint64 }
+
+// returning is how many transfers behind one whose buffer was frequent are asked about one by one: where a program uses some buffers by turns, the
+// others have been used as often.
+const returning = 8
 
 // again takes one of those that go unasked, and reports whether there was one.
 func (s *slotted) again(bytes int) bool {
 	now := s.word.Load()
-	return now>>leftBits == uint64(bytes) && now&leftMask > 0 && s.word.CompareAndSwap(now, now-1)
+	return now>>(ofBits+leftBits) == uint64(bytes) && now&leftMask > 0 && s.word.CompareAndSwap(now, now-1)
 }
 
 // of is for how many the use counts that is asked about.
 func (s *slotted) of(bytes int) int {
-	if s.word.Load()>>leftBits == uint64(bytes) {
+	if s.word.Load()>>(ofBits+leftBits) == uint64(bytes) {
 		return AskedOf
 	}
 	return 1
 }
 
-// next lets those go unasked that come next.
-func (s *slotted) next(bytes int) { s.word.Store(uint64(bytes)<<leftBits | (AskedOf - 1)) }
+// next lets those go unasked that come next behind one whose buffer was not frequent, or has some asked about behind one whose was.
+func (s *slotted) next(bytes int, frequent bool) {
+	now, each, left := s.word.Load(), uint64(0), uint64(AskedOf-1)
+	switch {
+	case frequent:
+		each, left = returning, 0
+	case now>>(ofBits+leftBits) == uint64(bytes) && now>>leftBits&ofMask > 0:
+		each, left = now>>leftBits&ofMask-1, 0
+	}
+	s.word.Store(uint64(bytes)<<(ofBits+leftBits) | each<<leftBits | left)
+}

@@ -41,6 +41,59 @@ func TestGoesOn(t *testing.T) {
 	}))
 }
 
+// TestGoesOnLonger: where each put that is asked about goes past the slots as the one before did, ever fewer are; not where another way or size was between
+// them, where one is asked about before its turn, nor through slots.
+func TestGoesOnLonger(t *testing.T) {
+	const bytes = 16 * kib
+	var h Habits
+	h.Begin(nil)
+	use := func(p selector.Protocol, bytes int) (n int) {
+		h.GoOn(p, bytes)
+		for n = 1; h.GoneOn(p, bytes); n++ {
+			require.Less(t, n, 1000)
+		}
+		return n
+	}
+	for _, of := range []int{AskedOf, 13, 29, 61, 61} {
+		require.Equal(t, of, use(selector.Direct, bytes))
+	}
+	for range 3 {
+		require.Equal(t, AskedOf, use(selector.Bounce, bytes))
+	}
+	require.Equal(t, AskedOf, use(selector.Direct, bytes))
+	require.Equal(t, AskedOf, use(selector.Direct, bytes+8))
+	require.Equal(t, AskedOf, use(selector.Direct, bytes))
+	h.GoOn(selector.Direct, bytes)
+	require.True(t, h.GoneOn(selector.Direct, bytes))
+	require.Equal(t, AskedOf, use(selector.Direct, bytes), "it was not used up")
+	require.Equal(t, 13, use(selector.Direct, bytes))
+}
+
+// TestSlottedReturn: behind a buffer that was frequent some are asked about one by one, so that others that are used as often are found out in one more turn;
+// where none is, most go on unasked again.
+func TestSlottedReturn(t *testing.T) {
+	const bytes = 16 * kib
+	var s slotted
+	s.next(bytes, false)
+	for range AskedOf - 1 {
+		require.True(t, s.again(bytes))
+	}
+	require.False(t, s.again(bytes))
+	require.Equal(t, AskedOf, s.of(bytes))
+	s.next(bytes, true)
+	for range returning {
+		require.False(t, s.again(bytes))
+		require.Equal(t, AskedOf, s.of(bytes))
+		s.next(bytes, false)
+	}
+	require.False(t, s.again(bytes))
+	s.next(bytes, false)
+	require.True(t, s.again(bytes))
+	s.next(bytes, true)
+	s.next(2*bytes, false)
+	require.True(t, s.again(2*bytes), "another size")
+}
+
 // TestGoesOnAsAsked: what Frequent sends through slots goes on there for as many puts, whether they ask FlushFollows or not.
 func TestGoesOnAsAsked(t *testing.T) {
 	const bytes = 16 * kib

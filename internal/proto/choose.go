@@ -141,8 +141,8 @@ func (n *device) learns() bool {
 		!n.e.Sched.Virtual() && n.prices().Measured
 }
 
-// goesOn is how a put that fits into a slot goes without being asked about, as those before it did: through a slot, or from where it lies, which must be
-// registered; None: it is asked about, as it is where the one before, behind which a flush is thought to follow, is under way still.
+// goesOn is how a put that fits into a slot goes without being asked about, as those before it did or as it is sure to: through a slot, or from where it
+// lies, which must be registered; None: it is asked about, as it is where the one before, behind which a flush is thought to follow, is under way still.
 func (n *device) goesOn(t *journey, user mem.Range) selector.Protocol {
 	if t.r.hosed != nil || !t.blocking {
 		return selector.None
@@ -153,6 +153,8 @@ func (n *device) goesOn(t *journey, user mem.Range) selector.Protocol {
 		p, run = h.GoesOn(user.Bytes), false
 	}
 	switch {
+	case p == selector.None && n.surelyOn(t, user):
+		return selector.Direct
 	case p == selector.None, !run && n.Pending(t.r.Rank), p == selector.Direct && !n.direct.reg.Hot(user, t.rights()):
 		return selector.None
 	case run && !h.RunOn(p, t.r.Rank, user.Bytes), !run && !h.GoneOn(p, user.Bytes):

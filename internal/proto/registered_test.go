@@ -126,15 +126,19 @@ func TestRegisteredPutsAreAlike(t *testing.T) {
 // TestFlushedPutsGoOn: of puts with a flush behind each, from where they lie, one in some is asked about; the others go as it did, but for those of memory
 // that is not registered, behind one that is under way, or to buckets.
 func TestFlushedPutsGoOn(t *testing.T) {
-	const bytes, rounds = 2 * leastLearned, 10
+	const bytes = 2 * leastLearned
+	granted := []int{prices.AskedOf, 13, 29, 61, 61} // puts of which one is asked about
 	e, to, target := pair(t, bytes, Registration{}, transporttest.FabricConfig{})
 	n := e.nic()
 	believe(n, func(*selector.Machine) {})
 	decided(t, n)
 	user := filled(bytes)
 	register(t, n, user)
-	goneOn := 0
-	for i := range rounds*prices.AskedOf + 2 { // but for the first, of which nobody knows that a flush follows
+	puts, goneOn := 2, 0 // but for the first, of which nobody knows that a flush follows
+	for _, of := range granted {
+		puts += of
+	}
+	for i := range puts {
 		if n.small.habits.GoesOn(bytes) != selector.None {
 			goneOn++
 		}
@@ -143,8 +147,8 @@ func TestFlushedPutsGoOn(t *testing.T) {
 		require.NoError(t, e.Flush(to))
 		require.Equal(t, user.Data(), target.Data())
 	}
-	require.Equal(t, rounds*(prices.AskedOf-1), goneOn)
-	require.EqualValues(t, rounds*prices.AskedOf+1, e.Stats()[PathBypass].Ops)
+	require.Equal(t, puts-2-len(granted), goneOn)
+	require.EqualValues(t, puts-1, e.Stats()[PathBypass].Ops)
 	require.Equal(t, selector.Direct, n.small.habits.GoesOn(bytes), "the last one was asked about")
 	journeyTo := func(r *Remote, blocking bool) *journey {
 		return &journey{name: "test", kind: transport.OpWrite, r: r, path: PathDirect, blocking: blocking}
@@ -157,7 +161,7 @@ func TestFlushedPutsGoOn(t *testing.T) {
 	j := journeyTo(to, true)
 	require.Equal(t, selector.Direct, n.goesOn(j, user))
 	require.Equal(t, PathBypass, j.path)
-	for range prices.AskedOf - 2 {
+	for range 61 - 2 {
 		require.True(t, n.small.habits.GoneOn(selector.Direct, bytes))
 	}
 	require.Equal(t, selector.None, n.goesOn(j, user), "it is to be asked about")

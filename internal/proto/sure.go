@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"gopgas/internal/mem"
 	"gopgas/internal/prices"
 	"gopgas/internal/selector"
 )
@@ -25,6 +26,13 @@ func (n *device) unasked(t *journey, covered bool, q selector.Query, told bool) 
 		return true, 0
 	}
 	return false, toldOf
+}
+
+// surelyOn is unasked for a put that fits into a slot: memory that is registered, as far as that takes no search, goes direct where it was learned that any
+// other way takes far longer with the flush behind it.
+func (n *device) surelyOn(t *journey, user mem.Range) bool {
+	return n.learned(t.r).Sure(selector.Query{Bytes: user.Bytes}) && n.direct.reg.Hot(user, t.rights()) &&
+		n.direct.sure.Add(1)%toldEvery >= selector.ShortTrial && n.small.habits.Unasked(true, t.r.Rank, false)
 }
 
 // occasion counts a large transfer, of which some have what they cost measured, and what they cost to a member.

@@ -62,3 +62,50 @@ func TestTrialsAmongSurePuts(t *testing.T) {
 	require.True(t, n.prices().Surely(prices.Put, bytes))
 	require.True(t, n.learned(to).Sure(selector.Query{Bytes: bytes}), "it was learned")
 }
+
+// TestSurePutsThatFitSlots: of puts that fit into a slot, from registered memory, many before a flush, which were learned to take far less from where they
+// lie, one in seven is asked about; those of memory that is not registered, or behind puts by another way, all as before.
+func TestSurePutsThatFitSlots(t *testing.T) {
+	const bytes, batch, batches = 2 * leastLearned, 16, 3 * toldEvery
+	e, to, target := pair(t, batch*bytes, Registration{}, transporttest.FabricConfig{})
+	n := e.nic()
+	believe(n, func(m *selector.Machine) { // the copy is what takes long
+		m.BulkSlot = 0
+		m.Model.Copy = func(float64) float64 { return 1e7 }
+	})
+	n.small.habits.Begin(nil)
+	user := filled(bytes)
+	register(t, n, user)
+	query := selector.Query{Bytes: bytes}
+	round := func() (unasked int) {
+		for i := range batch {
+			j := journey{name: "test", kind: transport.OpWrite, r: to, path: PathDirect, blocking: true}
+			if n.surelyOn(&j, user) {
+				unasked++
+			}
+			require.NoError(t, e.Put(to, i*bytes, user))
+		}
+		require.NoError(t, e.Flush(to))
+		return unasked
+	}
+	rounds := 0
+	for ; !n.learned(to).Sure(query); rounds++ {
+		require.Less(t, rounds, 1000)
+		round()
+	}
+	require.Equal(t, user.Data(), target.Slice((batch-1)*bytes, bytes).Data())
+	n.bulk.chosen.Store(-1 << 20) // what is asked about is counted there, one of a run in some
+	unasked := 0
+	for range batches {
+		unasked += round()
+	}
+	require.InDelta(t, 1-1./toldOf, float64(unasked)/(batch*batches), 0.1)
+	require.Less(t, int(n.bulk.chosen.Load()+1<<20), batch*batches/toldOf)
+
+	j := journey{name: "test", kind: transport.OpWrite, r: to, path: PathDirect, blocking: true}
+	require.False(t, n.surelyOn(&j, memoryOf(bytes, 3)), "it is not registered")
+	n.direct.sure.Store(toldEvery - 1) // the next is in its spell
+	require.False(t, n.surelyOn(&j, user))
+	n.direct.sure.Store(selector.ShortTrial)
+	require.True(t, n.surelyOn(&j, user))
+}
