@@ -356,12 +356,16 @@ func TestMeasure(t *testing.T) {
 	asked := map[bool]int{}
 	c, gets, err := Measure(Measurement{
 		Now: func() time.Duration { return time.Since(began) }, Registrar: nic, Largest: 10_000, Ask: func(get bool) { asked[get]++ },
-		Past: func(get bool) (time.Duration, error) {
-			if get {
+		Past: func(get bool, bytes int) (time.Duration, error) {
+			switch {
+			case get:
 				return -time.Hour, nil // they cost less, but no less than nothing
+			case bytes == 0:
+				return 1000, nil
 			}
-			return 1000, nil
+			return time.Duration(-bytes), nil
 		},
+		Whole: 8192,
 	})
 	require.NoError(t, err)
 	require.NoError(t, c.validate())
@@ -369,6 +373,10 @@ func TestMeasure(t *testing.T) {
 	require.Positive(t, asked[false])
 	require.Equal(t, asked[false], asked[true])
 	require.InDelta(t, 1000, c.At(4096).Lookup-c.At(4096).Ask, 1e-6)
+	long := c.At(8192)
+	require.InDelta(t, max(0, long.Ask+long.Copy-8192), long.Lookup, 1e-6, "what it saves was measured")
+	long = c.At(10_000)
+	require.InDelta(t, max(0, long.Ask+long.Copy-10_000), long.Lookup, 1e-6)
 	require.Zero(t, gets.At(4096).Lookup)
 	require.Positive(t, gets.At(4096).Ask)
 	require.InDelta(t, c.At(4096).Copy, gets.At(4096).Copy, 1e-6)
@@ -380,7 +388,7 @@ func TestMeasure(t *testing.T) {
 	_, err = New(Config{Costs: c, Gets: gets, Limits: Limits{Slot: 10_000}})
 	require.NoError(t, err)
 	_, _, err = Measure(Measurement{
-		Now: func() time.Duration { return 0 }, Registrar: nic, Largest: 100, Past: func(bool) (time.Duration, error) { return 0, errors.ErrUnsupported },
+		Now: func() time.Duration { return 0 }, Registrar: nic, Largest: 100, Past: func(bool, int) (time.Duration, error) { return 0, errors.ErrUnsupported },
 	})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	nic.err = errors.New("no")

@@ -21,9 +21,11 @@ type Measurement struct {
 	Largest   int // bytes; the largest slot
 	// Ask does what a put, or a get, does beside asking the usage table when that is asked. nil: nothing.
 	Ask func(get bool)
-	// Past returns how much longer a put, or a get, of nearly nothing takes past the slots than through them, from and into
-	// memory that is registered: the registration cache, a reference, a wait of its own. nil: nothing.
-	Past func(get bool) (time.Duration, error)
+	// Past returns how much longer a put, or a get, of so many bytes takes past the slots than through them, from and into
+	// memory that is registered: the registration cache, a reference, a wait of its own, and less by the copy. 0: of nearly nothing. nil: nothing.
+	Past func(get bool, bytes int) (time.Duration, error)
+	// Whole is the size in bytes from which Past is asked for each; those below are taken to save the whole of their copy. 0: all are.
+	Whole int
 	// Wire returns how long a posted write of so many bytes keeps its source. nil: unknown, so that a put which nobody
 	// waits for never bypasses.
 	Wire func(bytes int) time.Duration
@@ -63,14 +65,9 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 				m.Ask(get)
 			}
 		})
-		if m.Past == nil {
-			continue
+		if past[i], err = m.past(get, 0); err != nil {
+			return nil, nil, err
 		}
-		d, err := m.Past(get)
-		if err != nil {
-			return nil, nil, fmt.Errorf("measure small transfers past the slots: %w", err)
-		}
-		past[i] = float64(d)
 	}
 	for bytes := smallest; ; bytes *= 2 {
 		bytes = min(bytes, m.Largest)
@@ -92,14 +89,33 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 		if m.Wire != nil {
 			c.Wire = float64(m.Wire(bytes))
 		}
-		c.Ask, c.Lookup = ask[0], max(0, ask[0]+past[0])
-		puts = append(puts, c)
-		c.Ask, c.Lookup = ask[1], max(0, ask[1]+past[1])
-		gets = append(gets, c)
+		for i, all := range [...]*Costs{&puts, &gets} {
+			more := past[i]
+			if m.Whole > 0 && bytes >= m.Whole {
+				if more, err = m.past(i == 1, bytes); err != nil {
+					return nil, nil, err
+				}
+				more += c.Copy
+			}
+			c.Ask, c.Lookup = ask[i], max(0, ask[i]+more)
+			*all = append(*all, c)
+		}
 		if bytes == m.Largest {
 			return puts, gets, nil
 		}
 	}
+}
+
+// past is Past in nanoseconds.
+func (m *Measurement) past(get bool, bytes int) (float64, error) {
+	if m.Past == nil {
+		return 0, nil
+	}
+	d, err := m.Past(get, bytes)
+	if err != nil {
+		return 0, fmt.Errorf("measure small transfers past the slots: %w", err)
+	}
+	return float64(d), nil
 }
 
 // least returns the nanoseconds of one f, the least of some attempts.

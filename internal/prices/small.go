@@ -21,6 +21,7 @@ const (
 	smallTime     = 2 * time.Millisecond // for the others, undisturbed
 	smallPatience = 8                    // times as long otherwise
 	frames        = 3                    // that a put's caller leaves out: those of this library
+	tie           = 32                   // past the slots is to save so small a part at least: out of the cold the copy is what goes on fastest
 )
 
 // bySlot is what small puts, and gets, take in seconds: through a slot, and past it.
@@ -49,13 +50,18 @@ func (c *Config) small(m *superpipe.Model) (all [3]eager.Costs, small bySlot, er
 				_ = stack.Hash()
 			}
 		},
-		Past: func(get bool) (time.Duration, error) {
+		Past: func(get bool, bytes int) (time.Duration, error) {
+			if bytes > 0 {
+				through, past, err := c.past(get, bytes, cache)
+				return past + past/tie - through, err
+			}
 			through, past, err := c.past(get, small.bytes, cache)
 			i := side(get)
 			small.through[i], small.past[i] = through.Seconds(), past.Seconds()
 			return past - through, err
 		},
-		Wire: func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
+		Whole: AskedFrom,
+		Wire:  func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
 	}
 	if all[0], all[1], err = eager.Measure(costs); err == nil {
 		all[2], err = c.sends(all[0], c.near().Slice(0, small.bytes), cache)

@@ -370,7 +370,6 @@ func TestBypass(t *testing.T) {
 	e, to := tm.e[0], &tm.of[0][1]
 	s := &e.nic().small
 	e.nic().gauge.begun.Store(true)
-	s.asked.Store(enoughSmall)
 	cheap := eager.Costs{{Bytes: 64, Copy: 10, Register: 1e4, Lookup: 100, Wire: 1e6}, {Bytes: n, Copy: 1100, Register: 1e4, Lookup: 100, Wire: 1e6}}
 	c, err := eager.New(eager.Config{Costs: cheap, Percent: 100, Limits: eager.Limits{Inline: 128, Slot: 64 << 10}})
 	require.NoError(t, err)

@@ -158,7 +158,7 @@ func (l gaugeLane) past(t *journey, user mem.Range, cache *regmgr.Manager) error
 	defer cache.Release(&hold)
 	op := transport.Op{Kind: t.kind, NSGE: 1, RAddr: t.r.raddr + uint64(t.off), RKey: t.r.rkey}
 	op.SGE[0] = transport.SGE{Mem: user, LKey: hold.LKey()}
-	if err := n.Post(t.name, id, op); err != nil {
+	if err := n.PostAwaited(t.name, id, op); err != nil {
 		n.PartDone(h, nil)
 		return err
 	}

@@ -29,7 +29,6 @@ func register(t *testing.T, n *device, user mem.Range) {
 // decided has small transfers decided by costs at which the bypass pays from some hundred bytes on.
 func decided(t *testing.T, n *device) {
 	n.gauge.begun.Store(true)
-	n.small.asked.Store(enoughSmall)
 	costs := eager.Costs{{Bytes: 64, Copy: 10, Register: 1e6, Lookup: 100, Wire: 1e6}, {Bytes: 64 << 10, Copy: 9000, Register: 1e6, Lookup: 100, Wire: 1e6}}
 	c, err := eager.New(eager.Config{Costs: costs, Limits: eager.Limits{Inline: 128, Slot: 64 << 10}})
 	require.NoError(t, err)

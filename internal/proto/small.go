@@ -172,9 +172,11 @@ func (n *device) chooserOf(p *prices.Prices) (*eager.Chooser, error) {
 	})
 }
 
-// decide begins to decide by the costs; nil says that nothing small is worth it.
+// decide begins to decide by the costs, also where large transfers have had them measured before there were enough small ones; nil says that nothing
+// small is worth it.
 func (s *small) decide(c *eager.Chooser) {
 	s.habits.Begin(c)
+	s.asked.Store(enoughSmall)
 	for i := range s.least {
 		least := int64(nothing)
 		if c != nil {
