@@ -192,9 +192,20 @@ func mayPass(err error) bool {
 	return errors.As(err, &ne) && ne.Timeout()
 }
 
+// unpaced returns what a dialer or a listener is to do with a socket first, see unpace; was is told whose it has been. Where the system forbids it links are slower.
+func unpaced(was func(control string)) func(network, address string, raw syscall.RawConn) error {
+	return func(_, _ string, raw syscall.RawConn) error {
+		return raw.Control(func(fd uintptr) {
+			if control, err := unpace(int(fd)); err == nil {
+				was(control)
+			}
+		})
+	}
+}
+
 // dial tries the peer's places one after another, each of which may take wait until it has answered. again says that another try may be luckier.
 func (d *domain) dial(to address, peer int, wait time.Duration) (ep transport.EP, again bool, err error) {
-	dialer := net.Dialer{Timeout: wait}
+	dialer := net.Dialer{Timeout: wait, Control: unpaced(func(string) {})}
 	for _, p := range to.places {
 		begun := d.sched.Now()
 		conn, failed := dialer.DialContext(d.ctx, "tcp", p.String())

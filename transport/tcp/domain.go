@@ -31,6 +31,7 @@ type domain struct {
 	me        address
 	jobHash   [32]byte
 	listeners []*net.TCPListener
+	control   string // of congestion: the system's choice, for connections that leave the machine; set before there are any
 
 	links []atomic.Pointer[link] // by rank: the newest
 	stale *link                  // for older endpoints
@@ -117,7 +118,7 @@ func openDomain(ctx context.Context, cfg Config, c transport.Config, pins *softn
 
 func (d *domain) listen(ctx context.Context, ips []netip.Addr) error {
 	for _, ip := range ips {
-		var lc net.ListenConfig
+		lc := net.ListenConfig{Control: unpaced(func(control string) { d.control = control })}
 		l, err := lc.Listen(ctx, "tcp", netip.AddrPortFrom(ip, 0).String())
 		if err != nil {
 			for _, l := range d.listeners {

@@ -128,7 +128,7 @@ func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, 
 	l.pollFn = func(fd uintptr) { l.serve(int(fd), pollReads) }
 	l.hushFn = func(fd uintptr) { _ = lowWater(int(fd), hushBytes) }
 	l.unhushFn = func(fd uintptr) { _ = lowWater(int(fd), 1) }
-	_ = raw.Control(func(fd uintptr) { _ = unpace(int(fd)) }) // where the system forbids it the link is slower
+	_ = raw.Control(func(fd uintptr) { _ = repace(int(fd), d.control) }) // where the system forbids it the link is slower
 	return l, nil
 }
 

@@ -18,6 +18,8 @@ func writev(int, [][]byte) (int, error) { return 0, errSystem }
 
 func lowWater(int, int) error { return errSystem }
 
-func unpace(int) error { return errSystem }
+func unpace(int) (string, error) { return "", errSystem }
+
+func repace(int, string) error { return errSystem }
 
 func notNow(error) bool { return false }
