@@ -356,16 +356,13 @@ func TestMeasure(t *testing.T) {
 	asked := map[bool]int{}
 	c, gets, err := Measure(Measurement{
 		Now: func() time.Duration { return time.Since(began) }, Registrar: nic, Largest: 10_000, Ask: func(get bool) { asked[get]++ },
-		Past: func(get bool, bytes int) (time.Duration, error) {
-			switch {
-			case get:
+		Past: func(get bool) (time.Duration, error) {
+			if get {
 				return -time.Hour, nil // they cost less, but no less than nothing
-			case bytes == 0:
-				return 1000, nil
 			}
-			return time.Duration(-bytes), nil
+			return 1000, nil
 		},
-		Whole: 8192,
+		Longer: func(_ bool, bytes int) (time.Duration, error) { return time.Duration(-bytes), nil }, LongerFrom: 8192,
 	})
 	require.NoError(t, err)
 	require.NoError(t, c.validate())
@@ -388,7 +385,11 @@ func TestMeasure(t *testing.T) {
 	_, err = New(Config{Costs: c, Gets: gets, Limits: Limits{Slot: 10_000}})
 	require.NoError(t, err)
 	_, _, err = Measure(Measurement{
-		Now: func() time.Duration { return 0 }, Registrar: nic, Largest: 100, Past: func(bool, int) (time.Duration, error) { return 0, errors.ErrUnsupported },
+		Now: func() time.Duration { return 0 }, Registrar: nic, Largest: 100, Past: func(bool) (time.Duration, error) { return 0, errors.ErrUnsupported },
+	})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	_, _, err = Measure(Measurement{
+		Now: func() time.Duration { return 0 }, Registrar: nic, Largest: 100, Longer: func(bool, int) (time.Duration, error) { return 0, errors.ErrUnsupported },
 	})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	nic.err = errors.New("no")

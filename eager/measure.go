@@ -21,11 +21,13 @@ type Measurement struct {
 	Largest   int // bytes; the largest slot
 	// Ask does what a put, or a get, does beside asking the usage table when that is asked. nil: nothing.
 	Ask func(get bool)
-	// Past returns how much longer a put, or a get, of so many bytes takes past the slots than through them, from and into
-	// memory that is registered: the registration cache, a reference, a wait of its own, and less by the copy. 0: of nearly nothing. nil: nothing.
-	Past func(get bool, bytes int) (time.Duration, error)
-	// Whole is the size in bytes from which Past is asked for each; those below are taken to save the whole of their copy. 0: all are.
-	Whole int
+	// Past returns how much longer a put, or a get, of nearly nothing takes past the slots than through them, from and into
+	// memory that is registered: the registration cache, a reference, a wait of its own. nil: nothing.
+	Past func(get bool) (time.Duration, error)
+	// Longer is Past for one of so many bytes, less what the copy takes that it saves; it is asked for those of LongerFrom bytes and more. nil: those, too,
+	// are taken to save the whole of their copy.
+	Longer     func(get bool, bytes int) (time.Duration, error)
+	LongerFrom int
 	// Wire returns how long a posted write of so many bytes keeps its source. nil: unknown, so that a put which nobody
 	// waits for never bypasses.
 	Wire func(bytes int) time.Duration
@@ -65,8 +67,12 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 				m.Ask(get)
 			}
 		})
-		if past[i], err = m.past(get, 0); err != nil {
-			return nil, nil, err
+		if m.Past != nil {
+			d, err := m.Past(get)
+			if err != nil {
+				return nil, nil, fmt.Errorf("measure small transfers past the slots: %w", err)
+			}
+			past[i] = float64(d)
 		}
 	}
 	for bytes := smallest; ; bytes *= 2 {
@@ -91,11 +97,12 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 		}
 		for i, all := range [...]*Costs{&puts, &gets} {
 			more := past[i]
-			if m.Whole > 0 && bytes >= m.Whole {
-				if more, err = m.past(i == 1, bytes); err != nil {
-					return nil, nil, err
+			if m.Longer != nil && bytes >= m.LongerFrom {
+				d, err := m.Longer(i == 1, bytes)
+				if err != nil {
+					return nil, nil, fmt.Errorf("measure %d bytes past the slots: %w", bytes, err)
 				}
-				more += c.Copy
+				more = float64(d) + c.Copy
 			}
 			c.Ask, c.Lookup = ask[i], max(0, ask[i]+more)
 			*all = append(*all, c)
@@ -104,18 +111,6 @@ func Measure(m Measurement) (puts, gets Costs, err error) {
 			return puts, gets, nil
 		}
 	}
-}
-
-// past is Past in nanoseconds.
-func (m *Measurement) past(get bool, bytes int) (float64, error) {
-	if m.Past == nil {
-		return 0, nil
-	}
-	d, err := m.Past(get, bytes)
-	if err != nil {
-		return 0, fmt.Errorf("measure small transfers past the slots: %w", err)
-	}
-	return float64(d), nil
 }
 
 // least returns the nanoseconds of one f, the least of some attempts.

@@ -19,6 +19,7 @@ type Habits struct {
 	repeats  [repeats]atomic.Uint64 // repeat, by size: how puts that a flush follows go on
 	slotted  [2]slotted             // transfers for which somebody waits, puts and gets, whose buffers are not frequent
 	onward   onward                 // how puts that none follows go on
+	passing  [2]passing             // large transfers, puts and gets, whose memory is used once
 	mu       sync.Mutex
 	chooser  *eager.Chooser                // nil: the costs are not measured yet, or nothing small is worth it
 	quick    atomic.Pointer[eager.Chooser] // the same, for who does not hold mu

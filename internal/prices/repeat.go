@@ -122,3 +122,50 @@ func (s *slotted) next(bytes int, frequent bool) {
 	}
 	s.word.Store(uint64(bytes)<<(ofBits+leftBits) | each<<leftBits | left)
 }
+
+// passing is of how many bytes large transfers are that somebody waits for and that go through slots, since their memory seems to be used once, above, how
+// many such were asked about one after the other, and how many more go there unasked, below. To ask about one took 3 to 8 us out of the cold: what is
+// registered, what is known of the memory, of its call site and of costs lies in some dozens of lines.
+type passing struct{ word atomic.Uint64 }
+
+// steady is after how many large transfers of memory that is used once those behind them go on unasked, but for one in AskedOf.
+const steady = 8
+
+// again takes one of those that go unasked, and reports whether there was one.
+func (s *passing) again(bytes int) bool {
+	now := s.word.Load()
+	return now>>(ofBits+leftBits) == uint64(bytes) && now&leftMask > 0 && s.word.CompareAndSwap(now, now-1)
+}
+
+// asked notes one that was asked about: through a slot as once, by another way, which may be a trial, or of memory that returns.
+func (s *passing) asked(bytes int, p selector.Protocol, returns bool) {
+	now, row := s.word.Load(), uint64(0)
+	if now>>(ofBits+leftBits) == uint64(bytes) {
+		row = now >> leftBits & ofMask
+	}
+	left := uint64(0)
+	switch {
+	case returns:
+		row = 0
+	case p != selector.Bounce:
+		row /= 2
+	case row+1 >= steady:
+		row, left = steady, AskedOf-1
+	default:
+		row++
+	}
+	s.word.Store(uint64(bytes)<<(ofBits+leftBits) | row<<leftBits | left)
+}
+
+// Passes reports whether a large transfer of so many bytes, for whose end somebody waits or a flush, goes through slots without being asked about, and notes
+// it: those before it did, of memory that is used once. A put behind one that no flush has followed yet is asked about: that is the news. It takes no lock.
+func (h *Habits) Passes(get bool, bytes int) bool {
+	return (get || !h.awaiting.Load()) && h.passing[side(get)].again(bytes)
+}
+
+// Passed notes how a large transfer goes that was asked about, and whether its memory is registered or thought to return.
+func (h *Habits) Passed(get bool, bytes int, p selector.Protocol, returns bool) {
+	if h.begun.Load() {
+		h.passing[side(get)].asked(bytes, p, returns)
+	}
+}

@@ -164,3 +164,49 @@ func TestSlottedGoOn(t *testing.T) {
 	h.Begin(chooserOf(t))
 	require.Zero(t, testing.AllocsPerRun(100, func() { h.Bypasses(true, true, all.Slice(0, bytes), 0) }))
 }
+
+// TestPassing: behind some large transfers in a row that went through slots, of memory that is used once, all but one in some go there unasked; one whose memory
+// returns ends that, one by another way, which may be a trial, half of it. A put that no flush has followed yet is no such, and sizes, and puts and gets, are apart.
+func TestPassing(t *testing.T) {
+	const bytes = 256 * kib
+	var h Habits
+	asked := func(get bool, n int, p selector.Protocol, returns bool) {
+		for range n {
+			require.False(t, h.Passes(get, bytes))
+			h.Passed(get, bytes, p, returns)
+		}
+	}
+	unasked := func(get bool) (n int) {
+		for ; h.Passes(get, bytes); n++ {
+			require.Less(t, n, 100)
+		}
+		return n
+	}
+	asked(true, 2*steady, selector.Bounce, false)
+	require.Zero(t, unasked(true), "costs are not known")
+	h.Begin(nil)
+	for _, get := range []bool{false, true} {
+		asked(get, steady, selector.Bounce, false)
+		for range 3 {
+			require.False(t, h.Passes(get, bytes+8))
+			require.Equal(t, AskedOf-1, unasked(get))
+			asked(get, 1, selector.Bounce, false)
+		}
+		require.Equal(t, AskedOf-1, unasked(get))
+		asked(get, 1, selector.Pipe, false)
+		asked(get, steady/2-1, selector.Bounce, false)
+		require.Zero(t, unasked(get))
+		asked(get, 1, selector.Bounce, false)
+		require.Equal(t, AskedOf-1, unasked(get))
+		asked(get, 1, selector.Bounce, true)
+		asked(get, steady, selector.Bounce, false)
+		require.True(t, h.Passes(get, bytes))
+	}
+	h.FlushFollows(1, bytes)
+	require.False(t, h.Passes(false, bytes), "no flush has followed")
+	require.True(t, h.Passes(true, bytes))
+	h.Flush(1)
+	require.True(t, h.Passes(false, bytes))
+	h.Passed(false, 2*bytes, selector.Bounce, false)
+	require.False(t, h.Passes(false, bytes), "another size has come between")
+}

@@ -50,18 +50,18 @@ func (c *Config) small(m *superpipe.Model) (all [3]eager.Costs, small bySlot, er
 				_ = stack.Hash()
 			}
 		},
-		Past: func(get bool, bytes int) (time.Duration, error) {
-			if bytes > 0 {
-				through, past, err := c.past(get, bytes, cache)
-				return past + past/tie - through, err
-			}
+		Past: func(get bool) (time.Duration, error) {
 			through, past, err := c.past(get, small.bytes, cache)
 			i := side(get)
 			small.through[i], small.past[i] = through.Seconds(), past.Seconds()
 			return past - through, err
 		},
-		Whole: AskedFrom,
-		Wire:  func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
+		Longer: func(get bool, bytes int) (time.Duration, error) {
+			through, past, err := c.past(get, bytes, cache)
+			return past + past/tie - through, err
+		},
+		LongerFrom: AskedFrom,
+		Wire:       func(bytes int) time.Duration { return time.Duration(m.Put(float64(bytes)) / nanosecond) },
 	}
 	if all[0], all[1], err = eager.Measure(costs); err == nil {
 		all[2], err = c.sends(all[0], c.near().Slice(0, small.bytes), cache)

@@ -195,9 +195,12 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 	if user.Bytes > flight.Fold*n.flights.SlotBytes() {
 		q.Waited = true // no put of so much returns long before its end: what counts is the wire
 	}
-	var covered, stays, sure bool
+	var covered, stays, sure, follows bool
 	large, stands, asked := user.Bytes >= n.direct.least, uint8(1), q // as what it is asked about
 	if large {
+		if n.passes(t, user) {
+			return selector.Bounce
+		}
 		covered, stays = reg.Known(user, t.rights())
 		if sure, stands = n.unasked(t, covered, asked, false); sure {
 			return selector.Direct
@@ -213,7 +216,7 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 	}
 	var last prices.Run
 	if !waited {
-		var follows, slotted bool
+		var slotted bool
 		follows, slotted, last = n.small.habits.FlushFollows(at, user.Bytes)
 		switch q.Waited = q.Waited || follows; {
 		case !follows:
@@ -253,6 +256,9 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 	}
 	n.occasion(t.r)
 	p, again := n.cheapest(t, q, &last)
+	if large && t.blocking && !n.e.Sched.Virtual() {
+		n.small.habits.Passed(q.Get, user.Bytes, p, covered || q.Uses > 1 || !q.Get && !follows)
+	}
 	if stands > 1 && !again {
 		n.prices().Asked(transferOf(asked), user.Bytes, p == selector.Direct)
 	}
@@ -263,6 +269,14 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		return p
 	}
 	return selector.Bounce
+}
+
+// passes reports whether a large transfer goes through slots without being asked about, as those before it did. What is registered, as far as that takes no
+// search, is asked about, and so is a put behind one that is under way.
+func (n *device) passes(t *journey, user mem.Range) bool {
+	get := t.kind == transport.OpRead
+	return t.r.hosed == nil && t.blocking && (get || !n.Pending(t.r.Rank)) && !n.direct.reg.Hot(user, t.rights()) &&
+		n.small.habits.Passes(get, user.Bytes)
 }
 
 // alike reports whether a put that fits into a slot, and for which nobody waits, travels as those before it do, without being asked about, and how.

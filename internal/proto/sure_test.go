@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"gopgas/internal/mem"
 	"testing"
 	"time"
 
@@ -108,4 +109,44 @@ func TestSurePutsThatFitSlots(t *testing.T) {
 	require.False(t, n.surelyOn(&j, user))
 	n.direct.sure.Store(selector.ShortTrial)
 	require.True(t, n.surelyOn(&j, user))
+}
+
+// TestLargeTransfersPass: of large transfers of memory that is used once, which go through slots and for whose end somebody waits, most are not asked about;
+// one of memory that is registered is, and one that is under way with another behind it.
+func TestLargeTransfersPass(t *testing.T) {
+	const bytes, each = 256 << 10, 70
+	for _, get := range []bool{false, true} {
+		e, to, target := pair(t, bytes, Registration{}, transporttest.FabricConfig{})
+		n := e.nic()
+		believe(n, func(m *selector.Machine) { // nothing else pays
+			m.Model.RegLatency, m.BulkSlot = 1, 0
+			m.Model.Copy = func(float64) float64 { return 1e12 }
+		})
+		n.small.habits.Begin(nil)
+		n.bulk.chosen.Store(-1 << 20) // what is asked about is counted there
+		asked := func() int { return int(n.bulk.chosen.Load() + 1<<20) }
+		transfer := func(user mem.Range) {
+			if get {
+				require.NoError(t, e.Get(to, 0, user))
+			} else {
+				require.NoError(t, e.Put(to, 0, user))
+				require.NoError(t, e.Flush(to))
+			}
+			require.Equal(t, target.Data(), user.Data())
+		}
+		var users []mem.Range // the collector is to give none of them twice
+		for i := range each {
+			users = append(users, memoryOf(bytes, 0))
+			users[i].Data()[i], target.Data()[i] = 1, 2
+			transfer(users[i])
+		}
+		require.Less(t, asked(), each/2)
+		require.GreaterOrEqual(t, asked(), each/prices.AskedOf)
+		require.EqualValues(t, each, e.Stats()[PathBounce].Ops)
+		register(t, n, users[0])
+		for range prices.AskedOf {
+			transfer(users[0])
+		}
+		require.EqualValues(t, prices.AskedOf, e.Stats()[PathDirect].Ops)
+	}
 }
