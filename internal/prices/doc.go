@@ -35,7 +35,8 @@
 // # Life of a put that may be learned of
 //
 // When a small one is made as the one before it in its run was, it goes like that, unasked (Alike), and is taken to cost what those do that are asked about:
-// some of a run. One that a flush is thought to follow goes as the one before it that was asked about (GoesOn).
+// some of a run. One that a flush is thought to follow goes as the one before it that was asked about (GoesOn). A large one goes through slots unasked where many
+// before it did, of memory that was used once (Passes).
 // When it is chosen for, FlushFollows predicts by its call site whether it is waited for, and tells the run before it: within a
 // run all travel alike (Again). When it is over Put adds it to the run. Flush ends the run of a rank; when the flush is over
 // the time of all is noted (Flushed), divided by their number. A run that is long is noted without a flush, one that began with

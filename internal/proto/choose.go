@@ -160,7 +160,11 @@ func (n *device) goesOn(t *journey, user mem.Range) selector.Protocol {
 	case run && !h.RunOn(p, t.r.Rank, user.Bytes), !run && !h.GoneOn(p, user.Bytes):
 		return selector.None
 	}
-	if p == selector.Direct && !run {
+	switch {
+	case p != selector.Direct:
+	case run:
+		n.direct.sure.Add(1) // it may be one of a spell that is asked about
+	default:
 		t.path = PathBypass
 	}
 	return p
@@ -239,20 +243,8 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		covered, stays = reg.Known(user, t.rights())
 	}
 	q.Covered = covered
-	if foreseen := reg.Returns(at, user, covered, stands); stays {
-		q.Uses = foreseen
-	}
-	q.NoPipe, q.NoTail = !n.flights.Pipes(), true // of what is registered, which lies on no stack, nothing is left to a hybrid
-	if !q.Covered {
-		origin := mem.OriginOf(user)
-		if origin == mem.Unknown {
-			return selector.Bounce // it may lie on a stack: it is neither registered nor looked at later
-		}
-		q.NoTail = !stays || origin != mem.Heap // whose owner might unmap it meanwhile
-	}
-	if t.r.hosed != nil {
-		moves, stretch := n.moves(t, user.Bytes)
-		q.Moves, q.NoPipe = uint8(moves), q.NoPipe || stretch == 0
+	if !n.foresee(t, &q, user, reg.Returns(at, user, covered, stands), stays) {
+		return selector.Bounce
 	}
 	n.occasion(t.r)
 	p, again := n.cheapest(t, q, &last)
@@ -269,6 +261,27 @@ func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector
 		return p
 	}
 	return selector.Bounce
+}
+
+// foresee adds to a query how often its memory is thought to return, if registrations of it stay, and what can carry it. It reports false where it may lie on a
+// stack: then it is neither registered nor looked at later.
+func (n *device) foresee(t *journey, q *selector.Query, user mem.Range, uses uint8, stays bool) bool {
+	if stays {
+		q.Uses = uses
+	}
+	q.NoPipe, q.NoTail = !n.flights.Pipes(), true // of what is registered, which lies on no stack, nothing is left to a hybrid
+	if !q.Covered {
+		origin := mem.OriginOf(user)
+		if origin == mem.Unknown {
+			return false
+		}
+		q.NoTail = !stays || origin != mem.Heap // whose owner might unmap it meanwhile
+	}
+	if t.r.hosed != nil {
+		moves, stretch := n.moves(t, user.Bytes)
+		q.Moves, q.NoPipe = uint8(moves), q.NoPipe || stretch == 0
+	}
+	return true
 }
 
 // passes reports whether a large transfer goes through slots without being asked about, as those before it did. What is registered, as far as that takes no
