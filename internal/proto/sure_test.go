@@ -1,9 +1,10 @@
 package proto
 
 import (
-	"gopgas/internal/mem"
 	"testing"
 	"time"
+
+	"gopgas/internal/mem"
 
 	"github.com/stretchr/testify/require"
 

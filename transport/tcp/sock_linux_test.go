@@ -37,7 +37,7 @@ func TestPacedBetweenMachines(t *testing.T) {
 	other := "reno" // where users may choose no other
 	allowed, err := os.ReadFile("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 	require.NoError(t, err)
-	for _, name := range strings.Fields(string(allowed)) {
+	for name := range strings.FieldsSeq(string(allowed)) {
 		if name != "reno" {
 			other = name
 		}
