@@ -142,6 +142,6 @@ func TestLargeTransfersPass(t *testing.T) {
 		for range prices.AskedOf {
 			transfer(users[0])
 		}
-		require.EqualValues(t, prices.AskedOf, e.Stats()[PathDirect].Ops)
+		require.GreaterOrEqual(t, e.Stats()[PathDirect].Ops, uint64(prices.AskedOf/2+1), "but for trials of other ways")
 	}
 }
