@@ -89,23 +89,39 @@ func (h *Habits) repeat(p selector.Protocol, bytes int) bool {
 	return repeat(now).way(bytes) == p && at.CompareAndSwap(now, now-1)
 }
 
-// slotted is of how many bytes transfers are that go through slots, since the buffer of one that was asked about was not frequent, above, of how many
-// each is asked about, since one was, and how many more go through slots unasked, below.
-type slotted struct{ word atomic.Uint64 }
+// unasked is of how many bytes transfers are that go through slots as those before them did, above, a count of those, and how many more go there without being
+// asked about, below. The zero unasked is of none.
+type unasked struct{ word atomic.Uint64 }
+
+// again takes one of those that go unasked, and reports whether there was one.
+func (u *unasked) again(bytes int) bool {
+	now := u.word.Load()
+	return now>>(ofBits+leftBits) == uint64(bytes) && now&leftMask > 0 && u.word.CompareAndSwap(now, now-1)
+}
+
+// counted is the count, if it is of transfers of so many bytes.
+func (u *unasked) counted(bytes int) (n uint64, is bool) {
+	now := u.word.Load()
+	if now>>(ofBits+leftBits) != uint64(bytes) {
+		return 0, false
+	}
+	return now >> leftBits & ofMask, true
+}
+
+func (u *unasked) set(bytes int, n, left uint64) {
+	u.word.Store(uint64(bytes)<<(ofBits+leftBits) | n<<leftBits | left)
+}
+
+// slotted is of transfers since the buffer of one that was asked about was not frequent; it counts those that are asked about one by one, since one was.
+type slotted struct{ unasked }
 
 // returning is how many transfers behind one whose buffer was frequent are asked about one by one: where a program uses some buffers by turns, the
 // others have been used as often.
 const returning = 8
 
-// again takes one of those that go unasked, and reports whether there was one.
-func (s *slotted) again(bytes int) bool {
-	now := s.word.Load()
-	return now>>(ofBits+leftBits) == uint64(bytes) && now&leftMask > 0 && s.word.CompareAndSwap(now, now-1)
-}
-
 // of is for how many the use counts that is asked about.
 func (s *slotted) of(bytes int) int {
-	if s.word.Load()>>(ofBits+leftBits) == uint64(bytes) {
+	if _, is := s.counted(bytes); is {
 		return AskedOf
 	}
 	return 1
@@ -113,48 +129,36 @@ func (s *slotted) of(bytes int) int {
 
 // next lets those go unasked that come next behind one whose buffer was not frequent, or has some asked about behind one whose was.
 func (s *slotted) next(bytes int, frequent bool) {
-	now, each, left := s.word.Load(), uint64(0), uint64(AskedOf-1)
-	switch {
+	switch each, _ := s.counted(bytes); {
 	case frequent:
-		each, left = returning, 0
-	case now>>(ofBits+leftBits) == uint64(bytes) && now>>leftBits&ofMask > 0:
-		each, left = now>>leftBits&ofMask-1, 0
+		s.set(bytes, returning, 0)
+	case each > 0:
+		s.set(bytes, each-1, 0)
+	default:
+		s.set(bytes, 0, AskedOf-1)
 	}
-	s.word.Store(uint64(bytes)<<(ofBits+leftBits) | each<<leftBits | left)
 }
 
-// passing is of how many bytes large transfers are that somebody waits for and that go through slots, since their memory seems to be used once, above, how
-// many such were asked about one after the other, and how many more go there unasked, below. To ask about one took 3 to 8 us out of the cold: what is
-// registered, what is known of the memory, of its call site and of costs lies in some dozens of lines.
-type passing struct{ word atomic.Uint64 }
+// passing is of large transfers that somebody waits for, since their memory seems to be used once; it counts how many such were asked about one after the
+// other. To ask about one took 3 to 8 us out of the cold: what is registered, what is known of the memory, of its call site and of costs lies in some
+// dozens of lines.
+type passing struct{ unasked }
 
 // steady is after how many large transfers of memory that is used once those behind them go on unasked, but for one in AskedOf.
 const steady = 8
 
-// again takes one of those that go unasked, and reports whether there was one.
-func (s *passing) again(bytes int) bool {
-	now := s.word.Load()
-	return now>>(ofBits+leftBits) == uint64(bytes) && now&leftMask > 0 && s.word.CompareAndSwap(now, now-1)
-}
-
 // asked notes one that was asked about: through a slot as once, by another way, which may be a trial, or of memory that returns.
 func (s *passing) asked(bytes int, p selector.Protocol, returns bool) {
-	now, row := s.word.Load(), uint64(0)
-	if now>>(ofBits+leftBits) == uint64(bytes) {
-		row = now >> leftBits & ofMask
-	}
-	left := uint64(0)
-	switch {
+	switch row, _ := s.counted(bytes); {
 	case returns:
-		row = 0
+		s.set(bytes, 0, 0)
 	case p != selector.Bounce:
-		row /= 2
+		s.set(bytes, row/2, 0)
 	case row+1 >= steady:
-		row, left = steady, AskedOf-1
+		s.set(bytes, steady, AskedOf-1)
 	default:
-		row++
+		s.set(bytes, row+1, 0)
 	}
-	s.word.Store(uint64(bytes)<<(ofBits+leftBits) | row<<leftBits | left)
 }
 
 // Passes reports whether a large transfer of so many bytes, for whose end somebody waits or a flush, goes through slots without being asked about, and notes

@@ -99,19 +99,26 @@ func TestRegisteredPutsBeforeAFlush(t *testing.T) {
 	require.Zero(t, s.Buffers)
 }
 
-// TestRegisteredPutsAreAlike: of registered memory that is put from one place over and over, from where it lies, one put in some is asked about.
-func TestRegisteredPutsAreAlike(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	const bytes = 2 * leastLearned
-	e, to, target := pair(t, bytes, Registration{}, transporttest.FabricConfig{})
+// slowCopies is a pair with a target of some bytes, where the copy is what takes long, and registered memory to put.
+func slowCopies(t *testing.T, targetBytes, bytes int) (e *Engine, to *Remote, target, user mem.Range) {
+	e, to, target = pair(t, targetBytes, Registration{}, transporttest.FabricConfig{})
 	n := e.nic()
-	believe(n, func(m *selector.Machine) { // the copy is what takes long
+	believe(n, func(m *selector.Machine) {
 		m.BulkSlot = 0
 		m.Model.Copy = func(float64) float64 { return 1e7 }
 	})
 	n.small.habits.Begin(nil)
-	user := filled(bytes)
+	user = filled(bytes)
 	register(t, n, user)
+	return e, to, target, user
+}
+
+// TestRegisteredPutsAreAlike: of registered memory that is put from one place over and over, from where it lies, one put in some is asked about.
+func TestRegisteredPutsAreAlike(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	const bytes = 2 * leastLearned
+	e, to, target, user := slowCopies(t, bytes, bytes)
+	n := e.nic()
 	n.bulk.chosen.Store(-1000) // what is asked about is counted there
 	for range prices.AskedOf {
 		require.NoError(t, e.Put(to, 0, user))

@@ -69,15 +69,8 @@ func TestTrialsAmongSurePuts(t *testing.T) {
 // lie, one in seven is one of a spell in which they are asked about as before; those of memory that is not registered always are.
 func TestSurePutsThatFitSlots(t *testing.T) {
 	const bytes, batch, batches = 2 * leastLearned, 16, 10 * toldEvery
-	e, to, target := pair(t, batch*bytes, Registration{}, transporttest.FabricConfig{})
+	e, to, target, user := slowCopies(t, batch*bytes, bytes)
 	n := e.nic()
-	believe(n, func(m *selector.Machine) { // the copy is what takes long
-		m.BulkSlot = 0
-		m.Model.Copy = func(float64) float64 { return 1e7 }
-	})
-	n.small.habits.Begin(nil)
-	user := filled(bytes)
-	register(t, n, user)
 	round := func() {
 		for i := range batch {
 			require.NoError(t, e.Put(to, i*bytes, user))
