@@ -14,12 +14,12 @@ import (
 // Habits is what has been seen of how the program uses its buffers, and of the flushes behind its puts. The zero Habits has
 // seen nothing, and predicts nothing before Begin. Any goroutine may use it at any time; nothing in it waits or allocates.
 type Habits struct {
-	awaiting atomic.Bool            // the last operation was a put that the chooser knows
-	begun    atomic.Bool            // Begin was called
-	repeats  [repeats]atomic.Uint64 // repeat, by size: how puts that a flush follows go on
-	slotted  [2]slotted             // transfers for which somebody waits, puts and gets, whose buffers are not frequent
-	onward   onward                 // how puts that none follows go on
-	passing  [2]passing             // large transfers, puts and gets, whose memory is used once
+	awaiting atomic.Bool      // the last operation was a put that the chooser knows
+	begun    atomic.Bool      // Begin was called
+	repeats  [repeats]granted // how puts that a flush follows go on, by size
+	slotted  [2]slotted       // transfers for which somebody waits, puts and gets, whose buffers are not frequent
+	onward   onward           // how puts that none follows go on
+	passing  [2]passing       // large transfers, puts and gets, whose memory is used once
 	mu       sync.Mutex
 	chooser  *eager.Chooser                // nil: the costs are not measured yet, or nothing small is worth it
 	quick    atomic.Pointer[eager.Chooser] // the same, for who does not hold mu
@@ -228,17 +228,10 @@ func (h *Habits) FlushFollows(site uint64, bytes int) (flushed, slotted bool, r 
 	case !flushed:
 		h.last = like{site, bytes}
 	case h.once == like{site, bytes}:
-		slotted = h.repeat(selector.Bounce, bytes)
+		slotted = h.GoneOn(selector.Bounce, bytes)
 	}
 	return flushed, slotted, h.run
 }
-
-// AskedFrom is the size in bytes from which one in AskedOf is asked about.
-const AskedFrom = 16 << 10
-
-// AskedOf is of how many puts of a run one is asked about, and of how many of one call site from buffers that are not used often. It is a prime: programs make other numbers of them before a flush, so
-// that each of their buffers is asked about at times, whose uses would be forgotten else.
-const AskedOf = 7
 
 // Alike reports whether a put that fits into a slot travels as the one before it did, and how: that went to the same rank, from the
 // same call site, with as many bytes, and has not been flushed either. It is one of its run then. A slot takes any memory, so nothing has to be known of it, and what

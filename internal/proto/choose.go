@@ -1,80 +1,15 @@
 package proto
 
 import (
-	"fmt"
-	"strings"
-
 	"gopgas/eager"
 	"gopgas/internal/callsite"
 	"gopgas/internal/flight"
 	"gopgas/internal/mem"
 	"gopgas/internal/prices"
 	"gopgas/internal/selector"
-	"gopgas/internal/superpipe"
 	"gopgas/regmgr"
 	"gopgas/transport"
 )
-
-// Bulk forces how large transfers travel whose memory is not registered, or leaves it to the costs. The zero Bulk does that.
-type Bulk struct {
-	kind   bulkKind
-	policy superpipe.Policy
-}
-
-type bulkKind uint8
-
-const (
-	bulkAuto     bulkKind = iota
-	bulkRegister          // as the policy of registration says
-	bulkPiped             // never registered
-	bulkLeased            // nor is the target's
-)
-
-const (
-	bulkAutoName     = "auto"
-	bulkRegisterName = "register"
-	bulkLeaseName    = "lease"
-)
-
-// String is ParseBulk's inverse.
-func (b Bulk) String() string {
-	switch b.kind {
-	case bulkRegister:
-		return bulkRegisterName
-	case bulkLeased:
-		return bulkLeaseName
-	case bulkPiped:
-		return b.policy.String()
-	default:
-		return bulkAutoName
-	}
-}
-
-// ParseBulk returns what PGAS_BULK calls name; the empty name is auto.
-func ParseBulk(name string) (Bulk, error) {
-	switch name {
-	case "", bulkAutoName:
-		return Bulk{}, nil
-	case bulkRegisterName:
-		return Bulk{kind: bulkRegister}, nil
-	case bulkLeaseName:
-		return Bulk{kind: bulkLeased}, nil
-	}
-	p, err := superpipe.ParsePolicy(name)
-	if err != nil {
-		return Bulk{}, fmt.Errorf("%q: want one of: %s", name, Bulks())
-	}
-	return Bulk{bulkPiped, p}, nil
-}
-
-// Bulks lists the names that ParseBulk knows.
-func Bulks() string {
-	names := []string{bulkAutoName, bulkRegisterName, bulkLeaseName}
-	for p := superpipe.Super; p <= superpipe.PipelinedPins; p++ {
-		names = append(names, p.String())
-	}
-	return strings.Join(names, ", ")
-}
 
 // choose says how a put or get of the user's memory travels: Direct (t.path says of which kind), Pipe, Hybrid, or Bounce for
 // everything that is copied through the pool, goes inline or by message; Lease. waited: for its completion somebody waits anyway.
@@ -141,35 +76,6 @@ func (n *device) learns() bool {
 		!n.e.Sched.Virtual() && n.prices().Measured
 }
 
-// goesOn is how a put that fits into a slot goes without being asked about, as those before it did or as it is sure to: through a slot, or from where it
-// lies, which must be registered; None: it is asked about, as it is where the one before, behind which a flush is thought to follow, is under way still.
-func (n *device) goesOn(t *journey, user mem.Range) selector.Protocol {
-	if t.r.hosed != nil || !t.blocking {
-		return selector.None
-	}
-	h := &n.small.habits
-	p, run := h.RunsOn(t.r.Rank, user.Bytes), true
-	if p == selector.None {
-		p, run = h.GoesOn(user.Bytes), false
-	}
-	switch {
-	case p == selector.None && n.surelyOn(t, user):
-		return selector.Direct
-	case p == selector.None, !run && n.Pending(t.r.Rank), p == selector.Direct && !n.direct.reg.Hot(user, t.rights()):
-		return selector.None
-	case run && !h.RunOn(p, t.r.Rank, user.Bytes), !run && !h.GoneOn(p, user.Bytes):
-		return selector.None
-	}
-	switch {
-	case p != selector.Direct:
-	case run:
-		n.direct.sure.Add(1) // it may be one of a spell that is asked about
-	default:
-		t.path = PathBypass
-	}
-	return p
-}
-
 // chooseLarge is choose for what is not small, and for smaller transfers of which the costs are learned.
 func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.Protocol {
 	b := &n.bulk
@@ -189,78 +95,88 @@ func (n *device) chooseLarge(t *journey, waited bool, user mem.Range) selector.P
 		}
 		return selector.Bounce
 	}
+	if user.Bytes < n.direct.least {
+		return n.chooseMiddling(t, user)
+	}
 	return n.chooseByCosts(t, waited, user)
 }
 
 // chooseByCosts is chooseLarge where nothing is forced.
 func (n *device) chooseByCosts(t *journey, waited bool, user mem.Range) selector.Protocol {
-	reg := n.direct.reg
-	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
-	if user.Bytes > flight.Fold*n.flights.SlotBytes() {
-		q.Waited = true // no put of so much returns long before its end: what counts is the wire
+	if n.passes(t, user) {
+		return selector.Bounce
 	}
-	var covered, stays, sure, follows bool
-	large, stands, asked := user.Bytes >= n.direct.least, uint8(1), q // as what it is asked about
-	if large {
-		if n.passes(t, user) {
-			return selector.Bounce
-		}
-		covered, stays = reg.Known(user, t.rights())
-		if sure, stands = n.unasked(t, covered, asked, false); sure {
-			return selector.Direct
-		}
+	q := n.query(t, waited, user)
+	asked := q // as what it is asked about
+	covered, stays := n.direct.reg.Known(user, t.rights())
+	sure, stands := n.unasked(t, covered, asked, false)
+	if sure {
+		return selector.Direct
 	}
-	var site callsite.Stack
-	callsite.Here(&site, framesBelow)
-	at := site.Hash()
-	if !large && n.small.habits.Awaiting() { // else there is none that it could be like
-		if p, ok := n.alike(t, at, user.Bytes, reg.Hot(user, t.rights())); ok {
-			return p
-		}
-	}
+	var stack callsite.Stack
+	callsite.Here(&stack, framesBelow)
+	site, follows := stack.Hash(), false
 	var last prices.Run
 	if !waited {
-		var slotted bool
-		follows, slotted, last = n.small.habits.FlushFollows(at, user.Bytes)
-		switch q.Waited = q.Waited || follows; {
-		case !follows:
-		case slotted && !large:
-			return selector.Bounce
-		case large && stands == 1: // of what is waited for something else may be sure
+		follows, _, last = n.small.habits.FlushFollows(site, user.Bytes)
+		q.Waited = q.Waited || follows
+		if follows && stands == 1 { // of what is waited for something else may be sure
 			asked.Waited = true
 			if sure, stands = n.unasked(t, covered, asked, true); sure {
 				return selector.Direct
 			}
-		case !large && (reg.Hot(user, t.rights()) && n.small.habits.Pays(false, user.Bytes) || n.small.habits.Frequent(at, user)):
-			n.small.habits.GoOn(selector.Direct, user.Bytes)
-			t.path = PathBypass
-			return selector.Direct
-		case !large:
-			return selector.Bounce
 		}
 	}
-	if !large {
-		covered, stays = reg.Known(user, t.rights())
-	}
 	q.Covered = covered
-	if !n.foresee(t, &q, user, reg.Returns(at, user, covered, stands), stays) {
+	if !n.foresee(t, &q, user, n.direct.reg.Returns(site, user, covered, stands), stays) {
 		return selector.Bounce
 	}
-	n.occasion(t.r)
 	p, again := n.cheapest(t, q, &last)
-	if large && t.blocking && !n.e.Sched.Virtual() {
+	if t.blocking && !n.e.Sched.Virtual() {
 		n.small.habits.Passed(q.Get, user.Bytes, p, covered || q.Uses > 1 || !q.Get && !follows)
 	}
 	if stands > 1 && !again {
 		n.prices().Asked(transferOf(asked), user.Bytes, p == selector.Direct)
 	}
-	switch p {
-	case selector.Direct, selector.Register:
-		return selector.Direct
-	case selector.Hybrid, selector.Pipe:
+	return p
+}
+
+// chooseMiddling is chooseByCosts for a put that fits into a slot and for which nobody waits.
+func (n *device) chooseMiddling(t *journey, user mem.Range) selector.Protocol {
+	reg, h := n.direct.reg, &n.small.habits
+	var stack callsite.Stack
+	callsite.Here(&stack, framesBelow)
+	site := stack.Hash()
+	if h.Awaiting() { // else there is none that it could be like
+		if p, ok := n.alike(t, site, user.Bytes, reg.Hot(user, t.rights())); ok {
+			return p
+		}
+	}
+	switch follows, slotted, last := h.FlushFollows(site, user.Bytes); {
+	case !follows:
+		q := n.query(t, false, user)
+		covered, stays := reg.Known(user, t.rights())
+		q.Covered = covered
+		if !n.foresee(t, &q, user, reg.Returns(site, user, covered, 1), stays) {
+			return selector.Bounce
+		}
+		p, _ := n.cheapest(t, q, &last)
 		return p
+	case !slotted && (reg.Hot(user, t.rights()) && h.Pays(false, user.Bytes) || h.Frequent(site, user)):
+		h.GoOn(selector.Direct, user.Bytes)
+		t.path = PathBypass
+		return selector.Direct
 	}
 	return selector.Bounce
+}
+
+// query is what is asked of the costs before anything is known of the memory.
+func (n *device) query(t *journey, waited bool, user mem.Range) selector.Query {
+	q := selector.Query{Bytes: user.Bytes, Get: t.kind == transport.OpRead, Waited: waited}
+	if user.Bytes > flight.Fold*n.flights.SlotBytes() {
+		q.Waited = true // no put of so much returns long before its end: what counts is the wire
+	}
+	return q
 }
 
 // foresee adds to a query how often its memory is thought to return, if registrations of it stay, and what can carry it. It reports false where it may lie on a
@@ -284,28 +200,12 @@ func (n *device) foresee(t *journey, q *selector.Query, user mem.Range, uses uin
 	return true
 }
 
-// passes reports whether a large transfer goes through slots without being asked about, as those before it did. What is registered, as far as that takes no
-// search, is asked about, and so is a put behind one that is under way.
-func (n *device) passes(t *journey, user mem.Range) bool {
-	get := t.kind == transport.OpRead
-	return t.r.hosed == nil && t.blocking && (get || !n.Pending(t.r.Rank)) && !n.direct.reg.Hot(user, t.rights()) &&
-		n.small.habits.Passes(get, user.Bytes)
-}
-
-// alike reports whether a put that fits into a slot, and for which nobody waits, travels as those before it do, without being asked about, and how.
-// registered says whether its memory is.
-func (n *device) alike(t *journey, site uint64, bytes int, registered bool) (p selector.Protocol, yes bool) {
-	if t.r.hosed != nil || !t.blocking {
-		return p, false
-	}
-	return n.small.habits.Alike(n.learned(t.r), t.r.Rank, site, bytes, registered)
-}
-
-// cheapest selects by what is estimated and what was learned. last are puts that may not be over, as one of which it travels if again.
+// cheapest selects by what is estimated and what was learned, as choose returns it. last are puts that may not be over, as one of which it travels if again.
 func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p selector.Protocol, again bool) {
+	n.occasion(t.r)
 	now := n.prices()
 	if n.e.Sched.Virtual() { // nothing can be learned where all costs what a model says
-		return selector.Select(q, now.Selector), false
+		return plainly(selector.Select(q, now.Selector)), false
 	}
 	learned := now.Learned(n.e.kindOf(t.r))
 	noted := t.blocking && (q.Get || n.small.habits.Begun())
@@ -318,7 +218,18 @@ func (n *device) cheapest(t *journey, q selector.Query, last *prices.Run) (p sel
 	if t.trial.Wanted() {
 		t.begun = n.e.Sched.Now()
 	}
-	return p, again
+	return plainly(p), again
+}
+
+// plainly is how a transfer goes for which a selector has chosen: what registers first is direct, and all that is copied at once goes through slots.
+func plainly(p selector.Protocol) selector.Protocol {
+	switch p {
+	case selector.Direct, selector.Register:
+		return selector.Direct
+	case selector.Hybrid, selector.Pipe:
+		return p
+	}
+	return selector.Bounce
 }
 
 // learned is where what transfers with a member cost is learned.

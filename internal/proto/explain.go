@@ -61,43 +61,12 @@ func (e *Engine) SmallCosts(get bool) eager.Costs {
 	}
 }
 
-// Force makes this rank's puts and gets of memory over the NIC travel by p from now on, wherever p can carry them; None
-// leaves them to the settings again. It is for who compares protocols.
-func (e *Engine) Force(p selector.Protocol) {
-	if n := e.nic(); n != nil {
-		n.forced.Store(uint32(p))
-		n.preparePlain()
-	}
-}
-
 // Trim gives up what is registered of this rank's memory and not in use, so that its next transfer is like a first one. It is for who compares
 // protocols.
 func (e *Engine) Trim() {
 	if n := e.nic(); n != nil {
 		n.direct.reg.Trim(math.MaxInt64)
 	}
-}
-
-// forcedChoice is what Force makes of a transfer; ok is false where it makes nothing.
-func (n *device) forcedChoice() (p selector.Protocol, ok bool) {
-	p = selector.Protocol(n.forced.Load())
-	switch p {
-	case selector.None:
-		return p, false
-	case selector.Inline, selector.Bounce:
-		return selector.Bounce, true
-	case selector.Direct, selector.Register:
-		return selector.Direct, true
-	case selector.Pipe, selector.Hybrid:
-		return p, true
-	default:
-		return p, false
-	}
-}
-
-// leaseForced reports whether large transfers are to go through leases, by Force or by the settings.
-func (n *device) leaseForced() bool {
-	return n.bulk.how.kind == bulkLeased || selector.Protocol(n.forced.Load()) == selector.Lease
 }
 
 // Protocols opens the NIC of an engine, measures it if it can be, and returns what is chosen for transfers to memory that
