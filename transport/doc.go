@@ -37,6 +37,10 @@
 // never was. Keys, bounds and rights, this rank's and the target's, are reported by a completion. What is
 // reported as an error is reported whether it was signalled or not, and breaks the endpoint.
 //
+// Success of a write with FlagLazy may be reported late: with that of a later operation on the endpoint without it, or with what the target posts to
+// this rank next. Whoever waits for it sooner calls Hasten(EP), which domains have that make use of the flag; all others ignore it. A domain may also have Explain(Completion) error: the device's
+// words for a completion that is not StatusOK, and the likely cause.
+//
 // What is posted to an endpoint that is broken, was ended, or is of an older incarnation is taken and reported
 // as flushed. Disconnect of an older incarnation does nothing; Disconnect and then Connect makes a working
 // endpoint again. The two ends of a connection may share a fate: an error, a Disconnect or a new Connect at

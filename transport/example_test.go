@@ -88,7 +88,9 @@ func ExampleDomain() {
 	_, _ = a.nic.Post([]transport.Op{outside})
 	done, _ = await(ctx, a.nic)
 	fmt.Println(done.Status == transport.StatusRemoteAccess)
-	if x, ok := a.nic.(transport.Explainer); ok { // domains may know more
+	if x, ok := a.nic.(interface {
+		Explain(c transport.Completion) error
+	}); ok { // domains may know more
 		fmt.Println(x.Explain(done))
 	}
 	fmt.Println(a.nic.Close(), b.nic.Close())

@@ -124,6 +124,7 @@ const (
 	FlagSignaled uint8 = 1 << iota // report success too
 	FlagInline                     // copy the payload now; LKey is not looked at
 	FlagFence                      // start only when earlier reads and atomics on the endpoint are done
+	FlagLazy                       // report success late where that spares the target an answer: see "Rules of detail"
 )
 
 // SGE is one piece of this rank's memory.

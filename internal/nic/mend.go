@@ -89,6 +89,7 @@ func (n *NIC) postAgain(e *endpoint, id int32) error {
 	n.table.Piece(id).Tries++
 	op := n.table.Op(id)
 	op[0].EP = e.now()
+	op[0].Flags &^= transport.FlagLazy // who waits for it may have asked already
 	n.mu.Lock()
 	e.entered++ // it keeps its Seq
 	n.mu.Unlock()

@@ -47,6 +47,7 @@ type NIC struct {
 	solicited solicited // the Domain, if it is one, and time is real
 
 	hushable sched.Hushable // the Domain, if it is one
+	hastener hastener       // likewise
 
 	rank int
 	am   *am.AM // nil: there are no messages
@@ -61,6 +62,7 @@ type NIC struct {
 	lookAt     atomic.Uint64 // behind how many posts and waits somebody looks at the clock next
 	until      atomic.Uint64 // how many that was from the last look on
 	looked     atomic.Int64  // when one did, nanoseconds
+	lazy       atomic.Int32  // endpoints that have lazy operations
 	slept      atomic.Uint64 // waits that went past their spinning
 	unattended atomic.Bool   // attend has ended
 	dozing     atomic.Bool   // attend sleeps for what peers send, or is about to
@@ -150,6 +152,7 @@ func New(c Config) (*NIC, error) {
 		n.Slots = slotsFor(n.Caps.MaxPinned, SlotBytes)
 	}
 	n.hushable, _ = c.Domain.(sched.Hushable)
+	n.hastener, _ = c.Domain.(hastener)
 	if d, ok := c.Domain.(solicited); ok && !c.Sched.Virtual() {
 		n.solicited = d
 	}

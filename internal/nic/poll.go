@@ -202,6 +202,13 @@ func (n *NIC) settleLocked(id int32, err error) (inner uint64, piped bool) {
 	return inner, piped
 }
 
+// explainer is implemented by domains that know more about a completion than its Status says.
+type explainer interface {
+	// Explain returns the device's words for a completion that is not StatusOK, and the likely cause; nil where there
+	// is nothing to add. Ask soon: a domain remembers the newest connections of each peer only.
+	Explain(c transport.Completion) error
+}
+
 // statusError says what a completion means, in the device's words where it has some.
 func (n *NIC) statusError(rank int, c *transport.Completion) error {
 	var err error
@@ -218,7 +225,7 @@ func (n *NIC) statusError(rank int, c *transport.Completion) error {
 	default:
 		err = fmt.Errorf("the NIC reported status %d", c.Status)
 	}
-	if x, ok := n.Domain.(transport.Explainer); ok {
+	if x, ok := n.Domain.(explainer); ok {
 		if why := x.Explain(*c); why != nil {
 			err = fmt.Errorf("%w: %w", err, why)
 		}

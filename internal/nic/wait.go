@@ -34,6 +34,7 @@ func (n *NIC) waitWatched(ctx context.Context, op string, rank int, looked bool,
 func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, looked bool, cond func() bool) error {
 	n.pollers.Add(1)
 	defer n.pollers.Add(-1)
+	n.hasten(what.Peer)
 	n.begun()
 	sp := n.sched.Begin(ctx, what, watch)
 	defer sp.End()

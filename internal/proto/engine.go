@@ -210,7 +210,7 @@ func (e *Engine) Put(r *Remote, off int, src mem.Range) error {
 		return e.put(r, off, src)
 	case n.isPlain(leastPut, r, src.Bytes):
 		n.small.habits.Other()
-		laid, err := n.layInline(nic.OpPut, r, off, src)
+		laid, err := n.layInline(nic.OpPut, r, off, src, 0)
 		if err != nil {
 			return err
 		}
@@ -403,12 +403,16 @@ func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 	return e.nic().store64("signal", r, off, v)
 }
 
-// StoreWords writes words at off, which must be mapped, for a Store64 behind it to show.
-func (e *Engine) StoreWords(r *Remote, off int, words []uint64) {
+// StoreWords writes a few words at off, for a Store64 behind it to the same rank to show. They may go with that, and not before.
+func (e *Engine) StoreWords(r *Remote, off int, words []uint64) error {
+	if r.Mapped.Bytes == 0 {
+		return e.nic().putLater("signal", r, off, mem.Of(words))
+	}
 	for i, v := range words {
 		mem.Publish(r.Mapped.Word64(off+8*i), v)
 	}
 	e.note(PathMapped, r.Rank, 8*len(words))
+	return nil
 }
 
 // Abandon closes the NIC at once, so that the peers learn that this rank has ended. Only for a rank that failed.

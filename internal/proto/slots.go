@@ -76,24 +76,24 @@ func (n *device) takeLaid(name string, p Path, r *Remote, kind transport.Kind, f
 
 // putInline is put for what goes inline.
 func (n *device) putInline(op string, r *Remote, off int, src mem.Range) error {
-	laid, err := n.layInline(op, r, off, src)
+	laid, err := n.layInline(op, r, off, src, 0)
 	if err != nil {
 		return err
 	}
 	return n.Send(op, laid)
 }
 
-// layInline lays the operation that puts src inline.
-func (n *device) layInline(op string, r *Remote, off int, src mem.Range) (*nic.Laid, error) {
+// layInline lays the operation that puts src inline, with some flags more.
+func (n *device) layInline(op string, r *Remote, off int, src mem.Range, flags uint8) (*nic.Laid, error) {
 	if !n.reaches(r, off, src.Bytes) {
 		if err := n.unreachable(op, r, off, src.Bytes); err != nil {
 			return nil, err
 		}
 	}
-	at := n.TryLay(n.e.counts.tally(PathInline, r), r.Rank, transport.OpWrite, transport.FlagInline, src.Bytes, r.raddr+uint64(off), r.rkey)
+	at := n.TryLay(n.e.counts.tally(PathInline, r), r.Rank, transport.OpWrite, transport.FlagInline|flags, src.Bytes, r.raddr+uint64(off), r.rkey)
 	if at == nil {
 		var err error
-		if at, err = n.takeLaid(op, PathInline, r, transport.OpWrite, transport.FlagInline, off, src.Bytes); err != nil {
+		if at, err = n.takeLaid(op, PathInline, r, transport.OpWrite, transport.FlagInline|flags, off, src.Bytes); err != nil {
 			return nil, err
 		}
 	}
@@ -122,17 +122,25 @@ func (n *device) putInlineLater(op string, r *Remote, off int, src mem.Range) er
 		n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 		return nil
 	}
-	laid, err := n.layInline(op, r, off, src)
+	laid, err := n.layInline(op, r, off, src, 0)
 	if err != nil {
 		return err
 	}
 	return n.SendLater(op, laid)
 }
 
-// store64 sends one word.
+// store64 sends one word, for whose end nobody is likely to wait soon.
 func (n *device) store64(op string, r *Remote, off int, v uint64) error {
 	word := [1]uint64{v}
-	return n.put(op, r, off, mem.Of(word[:]))
+	src := mem.Of(word[:])
+	if r.hosed != nil || n.Inline < src.Bytes {
+		return n.put(op, r, off, src)
+	}
+	laid, err := n.layInline(op, r, off, src, n.Lazy(r.Rank))
+	if err != nil {
+		return err
+	}
+	return n.SendLazy(op, laid)
 }
 
 // window is how many pieces of one blocking get are in flight at once.

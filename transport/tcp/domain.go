@@ -244,7 +244,7 @@ func (d *domain) Poll(cq []transport.Completion) (int, error) {
 func (d *domain) look() bool {
 	unpaused := d.hushers.Load() > 0
 	l := d.busy.Load()
-	if l == nil || l.inflight.Load() == 0 {
+	if l == nil || l.inflight.Load() == l.lazy.Load() { // those of a lazy kind that are over and not polled yet make no more of it
 		l = nil
 		if unpaused {
 			l = d.asking.Load()

@@ -49,6 +49,7 @@ type link struct {
 	raw  syscall.RawConn
 
 	inflight atomic.Int32 // T4: posted and not yet polled
+	lazy     atomic.Int32 // of these, those that the peer is not asked to answer
 	alive    atomic.Bool  // state is stateUp; to be looked at without mu
 	heard    atomic.Bool  // something came since the last tick
 	news     atomic.Bool  // something was reported and nobody was woken yet
@@ -74,6 +75,9 @@ type link struct {
 	tail     uint64
 	fetches  uint64 // 1 + the number of the newest read or atomic posted
 	quiet    int32  // done without a report since the last entry in the completion queue
+	unasked  uint64 // 1 + the number of the newest request that the peer was not asked to answer, and
+	wanted   uint64 // of the newest that it was, or answers in any case
+	askDue   bool   // it is to be asked now
 	notReady bool   // the peer has no receive buffer for request next
 	bad      bool   // request next names memory that its LKey does not cover
 
@@ -222,7 +226,7 @@ func (l *link) flushAllLocked() {
 		}
 		first = false
 		l.reportLocked(&s.op, status, 0)
-		*s = slot{}
+		l.leaveRingLocked(s)
 	}
 	l.givePlacesLocked()
 	if l.gone {
@@ -265,7 +269,7 @@ func (l *link) completeLocked(upTo uint64) bool {
 			l.quiet--
 			l.reportLocked(&s.op, transport.StatusOK, softnic.Total(s.op.SGE[:s.op.NSGE]))
 		}
-		*s = slot{}
+		l.leaveRingLocked(s)
 	}
 	l.givePlacesLocked()
 	return true
@@ -276,7 +280,7 @@ func (l *link) failLocked(s transport.Status, how ending) {
 	if l.done < l.tail {
 		o := &l.ring[l.done%uint64(len(l.ring))]
 		l.reportLocked(&o.op, s, 0)
-		*o = slot{}
+		l.leaveRingLocked(o)
 		l.done++
 		l.next = max(l.next, l.done)
 	}

@@ -110,6 +110,9 @@ func (l *link) keepLocked(op *transport.Op) {
 		s.op.NSGE = 1
 	}
 	l.tail++
+	if op.Flags&transport.FlagLazy != 0 {
+		l.lazy.Add(1)
+	}
 	if isFetch(op.Kind) {
 		l.fetches = l.tail
 	}

@@ -247,7 +247,7 @@ func (l *link) leaveLocked() {
 
 // fillLocked makes pend, with all that can be sent now, the current batch. It reports whether there was anything.
 func (l *link) fillLocked() bool {
-	if l.next == l.tail && !l.ackDue && !l.aliveDue && (!l.byeDue || l.byeSent) && l.pend.empty() {
+	if l.next == l.tail && !l.ackDue && !l.aliveDue && !l.askDue && (!l.byeDue || l.byeSent) && l.pend.empty() {
 		return false
 	}
 	if l.state == stateUp {
@@ -261,12 +261,12 @@ func (l *link) fillLocked() bool {
 	if l.ackDue && l.acked < l.performed {
 		l.headerLocked(wire.Header{Kind: wire.Ack})
 	}
-	if l.bad {
+	if l.bad || l.askDue {
 		l.headerLocked(wire.Header{Kind: wire.Alive, Flags: wire.AckWanted})
 	} else if l.aliveDue && l.pend.empty() {
 		l.headerLocked(wire.Header{Kind: wire.Alive})
 	}
-	l.ackDue, l.aliveDue = false, false
+	l.ackDue, l.aliveDue, l.askDue = false, false, false
 	l.cur, l.pend = l.pend, l.cur
 	return !l.cur.empty()
 }
@@ -329,9 +329,15 @@ func (l *link) encodeLocked(s *slot) {
 		Kind: requestKinds[op.Kind], Seq: l.next, RAddr: op.RAddr, RKey: op.RKey,
 		Imm: op.Imm, Arg0: op.Arg0, Arg1: op.Arg1, Len: uint32(n),
 	}
-	// What reports nothing is acknowledged now and then, so that its places become free.
-	if op.Flags&transport.FlagSignaled != 0 || l.next%uint64(l.d.stride) == 0 {
+	// What reports nothing, or late, is acknowledged now and then, so that its places become free.
+	switch {
+	case op.Flags&(transport.FlagSignaled|transport.FlagLazy) == transport.FlagSignaled || l.next%uint64(l.d.stride) == 0:
 		h.Flags = wire.AckWanted
+		l.wanted = l.next + 1
+	case isFetch(op.Kind):
+		l.wanted = l.next + 1
+	default:
+		l.unasked = l.next + 1
 	}
 	if isAtomic(op.Kind) {
 		h.Len = 0

@@ -7,8 +7,6 @@ import (
 	"gopgas/transport/verbs/internal/ibv"
 )
 
-var _ transport.Explainer = (*domain)(nil)
-
 // watchDevice turns the device's asynchronous events into ends of pairs, completions and errors of Poll.
 func (d *domain) watchDevice() {
 	for {
