@@ -107,7 +107,7 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 			}
 		}
 		var err error
-		if v.heard == nil && crowded(p) {
+		if v.heard == nil && crowded(p) || c.handing {
 			err = c.atOnce(ctx, p)
 		} else {
 			err = c.inRounds(ctx, p, v)
@@ -142,7 +142,7 @@ func (c *turns) inRounds(ctx context.Context, p *shape.Phase, v visitor) error {
 }
 
 // atOnce is the same in a single round, for a few members that store into each other's memory: stores are cheap there, while a round costs a turn on
-// the core of every member that shares one.
+// the core of every member that shares one. And for slips, which each member has for each other.
 func (c *turns) atOnce(ctx context.Context, p *shape.Phase) error {
 	for dist := 1; dist < len(p.Members); dist++ {
 		if err := c.tell(p, dist); err != nil {
@@ -179,7 +179,9 @@ func flagAt(l *lane, p *shape.Phase, dist int) int {
 func (c *turns) tell(p *shape.Phase, dist int) error {
 	to, line := p.Members[(p.Me+dist)%len(p.Members)], flagAt(c.l, p, dist)
 	if c.t.slip.bytes > 0 {
-		c.lay(to, line)
+		if err := c.lay(to, line); err != nil {
+			return c.t.instead(c.op, err)
+		}
 	}
 	if err := c.t.e.Store64(&c.t.peers[to], line, c.l.gen<<sumBits|c.l.sum); err != nil {
 		return c.t.instead(c.op, err)

@@ -27,6 +27,7 @@ type turns struct {
 	off     int    // the outbox of the present turn
 	data    int    // where its bytes lie
 	wide    bool   // they do so in the room, see file room.go
+	handing bool   // this turn is one of slips, see file slip.go
 	call    call
 }
 

@@ -8,9 +8,9 @@ import (
 	"gopgas/internal/shape"
 )
 
-// Where few members store into each other's memory, a few bytes need no outbox: a slip with them lies in the flag's own cache line, before the flag is set, and
-// comes with it. What an outbox costs beside the flag are two lines more from another core's cache, the word that says which call it is and the bytes, each
-// as long on its way as the flag.
+// Among few members a few bytes need no outbox: a slip with them lies in the flag's own cache line, before the flag is set, and comes with it. What an outbox
+// costs beside the flag are, where members store into each other's memory, two lines more from another core's cache, the word that says which call it is and
+// the bytes, each as long on its way as the flag; elsewhere reads of both, while a slip goes with the flag in one post.
 //
 // A line has two slips, which a lane's turns take in turn, as they do its outboxes: who writes into one of them is two turns further, so whoever it is for has been
 // through the barrier between, and has read it. (The number of the barrier would not do: a started call ends with one for which nobody waits.)
@@ -26,9 +26,10 @@ const _ = uint(flagStride - 8 - 2*slipRoom)
 // slim says whether a turn in which a member has so many bytes for another goes by slips. All members agree on it.
 func (c *turns) slim(bytes int) bool { return c.t.slips && bytes > 0 && bytes <= slipBytes }
 
-// slippery says whether slips go along with the flags of a team: it meets in one round, in which each member stores into the memory of all others.
+// slippery says whether slips go along with the flags of a team: it is so small that each member tells all others, and all of them are as near.
 func slippery(s *shape.Shape, mapped bool) bool {
-	return mapped && len(s.Phases) == 1 && crowded(&s.Phases[0]) && len(s.Phases[0].Members) > 1
+	p := &s.Phases[0]
+	return len(s.Phases) == 1 && (mapped || !p.Near) && len(p.Members) <= mostAtOnce && len(p.Members) > 1
 }
 
 // slip is what a member hands out in a turn, and the place in which it collects.
@@ -50,8 +51,9 @@ func (c *turns) hand(ctx context.Context, what call, root int, from mem.Range, b
 	if from.Bytes > 0 {
 		c.t.slip.from, c.t.slip.bytes, c.t.slip.every = from, bytes, every
 	}
+	c.handing = true
 	err := c.turn(ctx, what, root, visitor{})
-	c.t.slip.bytes = 0
+	c.handing, c.t.slip.bytes = false, 0
 	return err
 }
 
@@ -88,11 +90,11 @@ func (c *turns) gatherSlips(ctx context.Context, what call, root int, mine, all 
 }
 
 // lay puts what is for member to into the line of the flag that is set next.
-func (c *turns) lay(to, line int) {
+func (c *turns) lay(to, line int) error {
 	var words [1 + slipWords]uint64
 	words[0] = uint64(c.call) ^ c.seal()
 	copy(mem.Of(words[1:]).Data(), c.t.slip.from.Slice(to*c.t.slip.every, c.t.slip.bytes).Data())
-	c.t.e.StoreWords(&c.t.peers[to], c.slipAt(line), words[:])
+	return c.t.e.StoreWords(&c.t.peers[to], c.slipAt(line), words[:])
 }
 
 // slipAt is where in a flag's line the slip of the lane's present turn lies.
