@@ -15,8 +15,8 @@ type hastener interface {
 
 // Half of the pieces are kept for what is not lazy.
 const (
-	lazyEach  = 8 // to one rank
-	lazyRanks = Pieces / 2 / lazyEach
+	lazyEach  = 4 // to one rank, with another before each
+	lazyRanks = Pieces / 2 / (2 * lazyEach)
 )
 
 // Lazy is transport.FlagLazy if the operation that goes to rank next may be lazy, else 0.
@@ -33,7 +33,8 @@ func (n *NIC) Lazy(rank int) uint8 {
 	return transport.FlagLazy
 }
 
-// SendLazy is Send for an operation that was laid with what Lazy has said. What is held back crosses into the NIC together with it.
+// SendLazy is Send for an operation that was laid with what Lazy has said. What is held back crosses into the NIC together with it: that may be lazy as well, since
+// either it is noted here, or this is reported at once, and what went before with it.
 func (n *NIC) SendLazy(name string, op *Laid) (err error) {
 	rank, lazy := int(op[0].EP.Index), op[0].Flags&transport.FlagLazy != 0
 	if n.HeldBack() > 0 && n.later.add(&op[0]) {

@@ -8,13 +8,13 @@ type server struct {
 	n *NIC
 }
 
-func (s server) Hush(on bool) {
-	if on {
+func (s server) Hush(how sched.Polling) {
+	if how == sched.Steadily {
 		s.n.pollers.Add(1)
 		s.n.begun()
 	}
-	s.Server.Hush(on)
-	if !on {
+	s.Server.Hush(how)
+	if how != sched.Steadily {
 		s.n.pollers.Add(-1)
 	}
 }

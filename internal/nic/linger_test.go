@@ -20,8 +20,8 @@ type asked struct {
 	hushers   atomic.Int32
 }
 
-func (a *asked) Hush(on bool) {
-	if on {
+func (a *asked) Hush(how sched.Polling) {
+	if how == sched.Steadily {
 		a.hushers.Add(1)
 	} else {
 		a.hushers.Add(-1)

@@ -5,6 +5,7 @@ import (
 
 	"gopgas/internal/inflight"
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -161,9 +162,9 @@ func (n *NIC) PostAwaited(name string, id int32, op transport.Op) error {
 		return err
 	}
 	n.used()
-	n.hushable.Hush(true)
+	n.hushable.Hush(sched.Steadily)
 	k, err := n.Domain.Post(laid[:])
-	n.hushable.Hush(false)
+	n.hushable.Hush(sched.NoMore)
 	if k != 1 {
 		return n.insist(name, laid, err)
 	}

@@ -406,13 +406,19 @@ func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 // StoreWords writes a few words at off, for a Store64 behind it to the same rank to show. They may go with that, and not before.
 func (e *Engine) StoreWords(r *Remote, off int, words []uint64) error {
 	if r.Mapped.Bytes == 0 {
-		return e.nic().putLater("signal", r, off, mem.Of(words))
+		return e.nic().storeWords("signal", r, off, mem.Of(words))
 	}
 	for i, v := range words {
 		mem.Publish(r.Mapped.Word64(off+8*i), v)
 	}
 	e.note(PathMapped, r.Rank, 8*len(words))
 	return nil
+}
+
+// Busy reports whether what the NIC does takes this machine's processors, as one that is a program does.
+func (e *Engine) Busy() bool {
+	n := e.nic()
+	return n != nil && n.Caps.Busy
 }
 
 // Abandon closes the NIC at once, so that the peers learn that this rank has ended. Only for a rank that failed.

@@ -129,7 +129,19 @@ func (n *device) putInlineLater(op string, r *Remote, off int, src mem.Range) er
 	return n.SendLater(op, laid)
 }
 
-// store64 sends one word, for whose end nobody is likely to wait soon.
+// storeWords is putLater of a few words, for whose end nobody is likely to wait soon, and behind which store64 follows.
+func (n *device) storeWords(op string, r *Remote, off int, src mem.Range) error {
+	if r.hosed != nil || n.Inline < src.Bytes {
+		return n.put(op, r, off, src)
+	}
+	laid, err := n.layInline(op, r, off, src, n.Lazy(r.Rank))
+	if err != nil {
+		return err
+	}
+	return n.SendLater(op, laid)
+}
+
+// store64 sends one word, likewise.
 func (n *device) store64(op string, r *Remote, off int, v uint64) error {
 	word := [1]uint64{v}
 	src := mem.Of(word[:])

@@ -6,10 +6,19 @@ package sched
 
 // Hushable is implemented by the domains of such NICs.
 type Hushable interface {
-	// Hush(true) says that somebody polls without a pause from now on, or has nothing to do but post and poll; Hush(false) that he does so no longer. Any
-	// number may do so at a time.
-	Hush(on bool)
+	// Hush says how somebody polls from now on. Any number may do so at a time; each begins with Steadily.
+	Hush(how Polling)
 }
+
+// Polling is how somebody polls.
+type Polling uint8
+
+// The ways of polling.
+const (
+	Steadily Polling = iota // without a pause, or he has nothing to do but post and poll
+	Seldom                  // he yields, or sleeps: somebody has to be wakened at once
+	NoMore                  // he has what he waited for: who waits often may be back before there is anything to be wakened for
+)
 
 // Hushes has the wait, whose caller polls between its steps, tell h that it spins. h may be nil: then there is nothing to tell.
 func (sp *Spin) Hushes(h Hushable) { sp.polled, sp.hushable = true, h }
@@ -17,13 +26,13 @@ func (sp *Spin) Hushes(h Hushable) { sp.polled, sp.hushable = true, h }
 func (sp *Spin) hush(h Hushable) {
 	if h != nil && sp.hushed == nil {
 		sp.hushed = h
-		h.Hush(true)
+		h.Hush(Steadily)
 	}
 }
 
-func (sp *Spin) unhush() {
+func (sp *Spin) unhush(how Polling) {
 	if sp.hushed != nil {
-		sp.hushed.Hush(false)
+		sp.hushed.Hush(how)
 		sp.hushed = nil
 	}
 }

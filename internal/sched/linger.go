@@ -66,7 +66,7 @@ func (sp *Spin) lingers(server Server, now time.Duration) bool {
 	}
 	sp.lingering = true
 	if now >= l.look(server.Performed(), now) || invariants.Sometimes(1) {
-		sp.leave()
+		sp.leave(Seldom)
 		return false
 	}
 	if sp.armed { // nobody needs to ring
@@ -77,7 +77,7 @@ func (sp *Spin) lingers(server Server, now time.Duration) bool {
 		sp.list()
 	}
 	if now-sp.turned >= TurnLasts {
-		sp.unhush() // others have the turn
+		sp.unhush(Seldom) // others have the turn
 		sp.turned = now
 		sp.s.giveTurn(now)
 	}
@@ -86,10 +86,10 @@ func (sp *Spin) lingers(server Server, now time.Duration) bool {
 }
 
 // leave ends what lingers has begun.
-func (sp *Spin) leave() {
+func (sp *Spin) leave(how Polling) {
 	if sp.lingering {
 		sp.lingering = false
-		sp.unhush()
+		sp.unhush(how)
 		sp.s.lingering.taken.Store(false)
 	}
 }

@@ -80,7 +80,7 @@ func (p *peer) lingering(t *testing.T, sp *Spin) {
 func (p *peer) isTold(t *testing.T, on bool) {
 	t.Helper()
 	for i, said := range p.told {
-		require.Equal(t, i%2 == 0, said)
+		require.Equal(t, i%2 == 0, said == Steadily)
 	}
 	require.Equal(t, on, len(p.told)%2 == 1)
 }

@@ -113,7 +113,7 @@ func (sp *Spin) slow() error {
 		return sp.virtual()
 	}
 	if !sp.lingering {
-		sp.unhush()
+		sp.unhush(Seldom)
 	}
 	if sp.watch != nil {
 		if err := sp.watch.Interrupted(); err != nil {
@@ -197,7 +197,7 @@ func (sp *Spin) lastWords(err error) error {
 	if now-sp.doomed > lastWordsTime {
 		return err
 	}
-	sp.leave()
+	sp.leave(Seldom)
 	if help := sp.s.help.Load(); help == nil || !help.progress() {
 		sp.s.yield()
 	}
@@ -235,8 +235,8 @@ func (sp *Spin) sleep() {
 // End closes the wait.
 func (sp *Spin) End() {
 	sp.s.Seen()
-	sp.leave()
-	sp.unhush()
+	sp.leave(NoMore)
+	sp.unhush(NoMore)
 	if sp.began == 0 {
 		return
 	}

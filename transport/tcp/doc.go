@@ -7,6 +7,8 @@
 //     sides and their answers share it.
 //   - Reader, sender: the two goroutines of a link. The reader performs what the peer asks and takes its answers;
 //     the sender sends what the socket did not take at once, and what is long, unless somebody who polls without a pause does.
+//   - Lazy: of a request that its target is not asked to acknowledge (transport.FlagLazy).
+//   - Lull: the time between short waits that follow each other soon, in which a link stays hushed (lull.go).
 //   - To hush a link: to have the system not wake its reader, for as long as somebody reads it who polls without a pause (hush.go).
 //   - To linger: to poll for a peer's next request without having one of one's own under way (package sched).
 //   - Batch: frames on their way to the socket, in one system call as far as it takes them. Short payloads are
@@ -62,8 +64,8 @@
 //   - C5: when a link is made nothing more is performed on an older one with the same rank.
 //   - C6: posting, performing and polling allocate nothing.
 //   - C7: no goroutine waits for a peer but in the poller, with a bound in time; Post and Poll never do.
-//   - C8: a link is hushed only while somebody polls without a pause who has an operation under way on it, or who lingers and was asked over it last; what
-//     has come by the end of that wakes the reader then.
+//   - C8: a link is hushed only while somebody polls without a pause who has an operation under way on it, or who lingers and was asked over it last, and in a
+//     lull, which a guard ends; what has come by the end of that wakes the reader then.
 //
 // # Lock order
 //

@@ -46,6 +46,7 @@ type domain struct {
 
 	hushers atomic.Int32         // who polls without a pause
 	hushed  atomic.Pointer[link] // whose reader sleeps meanwhile; nil: none
+	lull    lull                 // who polls without a pause, and does not, by turns
 
 	empty    int          // Polls in a row that found nothing; the poller's
 	woken    atomic.Bool  // Wake was called and no Wait has taken it
@@ -91,7 +92,7 @@ func openDomain(ctx context.Context, cfg Config, c transport.Config, pins *softn
 		jobHash: jobHash(c), links: make([]atomic.Pointer[link], c.Size),
 		recvs: recvQueue{bufs: softnic.NewRecvs(cfg.MaxRecv)},
 		bell:  make(chan struct{}, 1), naps: sched.NewNaps(), all: map[*link]struct{}{},
-		calls: make([]*call, c.Size), last: make([]uint32, c.Size),
+		calls: make([]*call, c.Size), last: make([]uint32, c.Size), lull: lull{bell: make(chan struct{}, 1)},
 	}
 	if d.caps.MaxPinned == 1<<63-1 {
 		d.caps.MaxPinned = 0
@@ -113,6 +114,7 @@ func openDomain(ctx context.Context, cfg Config, c transport.Config, pins *softn
 		d.spawn(func() { d.accept(l, spare) })
 	}
 	d.spawn(d.keep)
+	d.spawn(d.guard)
 	return d, nil
 }
 

@@ -1,5 +1,7 @@
 package tcp
 
+import "gopgas/internal/sched"
+
 // While somebody polls without a pause for the end of his own operation he reads the answer himself. The reader of the link would be wakened for it all
 // the same, and on a machine with a core for each rank that is the core on which the peer's reader is to take the next request. So for as long the
 // poller has the system wake nobody for less than hushBytes on that link: SO_RCVLOWAT (socket(7)), which does not keep what is there from being read.
@@ -9,12 +11,18 @@ package tcp
 // hushBytes are more than answers to short operations, and so little that the reader still helps with long ones.
 const hushBytes = 256 << 10
 
-// Hush says whether somebody polls without a pause; it counts. When nobody does any more the reader is wakened for what the last look has not
+// Hush says how somebody polls; they are counted. When nobody does without a pause any more the reader is wakened for what the last look has not
 // read: Linux looks for that when the limit changes (since 4.18; before, the peer's next frame wakes it, a fifth of the failure timeout later at most).
-func (d *domain) Hush(on bool) {
-	if on {
-		d.hushers.Add(1)
-	} else if d.hushers.Add(-1) == 0 {
+func (d *domain) Hush(how sched.Polling) {
+	switch {
+	case how == sched.Steadily:
+		if d.hushers.Add(1) == 1 {
+			d.lull.begin(d.sched.Now())
+		}
+	case d.hushers.Add(-1) > 0:
+	case d.lull.ends(d.sched.Now()) && how == sched.NoMore && d.hushed.Load() != nil:
+		d.lull.last()
+	default:
 		d.unhush()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -53,26 +54,26 @@ func TestHush(t *testing.T) {
 	answer := a.stuck(t, l, b)
 	require.Equal(t, 1, wakesAt(t, l), "nobody has said that he polls on")
 	answer()
-	a.Hush(true)
-	a.Hush(true)
+	a.Hush(sched.Steadily)
+	a.Hush(sched.Steadily)
 	require.Equal(t, 1, wakesAt(t, l), "nothing is under way")
 	answer = a.stuck(t, l, b)
 	require.Equal(t, hushBytes, wakesAt(t, l))
 	answer()
-	a.Hush(false)
+	a.Hush(sched.Seldom)
 	require.Equal(t, hushBytes, wakesAt(t, l), "another one polls still")
-	a.Hush(false)
+	a.Hush(sched.Seldom)
 	require.Equal(t, 1, wakesAt(t, l))
 
 	back, slept := b.links[0].Load(), false
 	for k := uint64(1); k <= 20 && !slept; k++ { // it may still get up for what came before
-		a.Hush(true)
+		a.Hush(sched.Steadily)
 		a.stuck(t, l, b)()
 		b.open.Slice(64, 8).Word64(0).Store(k)
 		b.post(t, 0, b.op(transport.OpWrite, back, a, 64, 64, 8))
 		time.Sleep(20 * time.Millisecond)
 		slept = a.open.Slice(64, 8).Word64(0).Load() != k
-		a.Hush(false)
+		a.Hush(sched.Seldom)
 		b.await(t, func(transport.Completion) bool { return true }) // nobody else polls for a
 		require.Equal(t, k, a.open.Slice(64, 8).Word64(0).Load())
 	}
@@ -100,7 +101,7 @@ func TestHushAsked(t *testing.T) {
 	require.Equal(t, 1, wakesAt(t, l), "nobody has said that he polls on")
 	slept := false
 	for k := uint64(1); k <= 20 && !slept; k++ { // it may still get up for what came before
-		a.Hush(true)
+		a.Hush(sched.Steadily)
 		poll()
 		require.Equal(t, hushBytes, wakesAt(t, l))
 		b.open.Slice(0, 8).Word64(0).Store(k)
@@ -111,7 +112,7 @@ func TestHushAsked(t *testing.T) {
 		slept = a.open.Slice(64, 8).Word64(0).Load() != k
 		poll()
 		require.Equal(t, k, a.open.Slice(64, 8).Word64(0).Load())
-		a.Hush(false)
+		a.Hush(sched.Seldom)
 		require.Equal(t, 1, wakesAt(t, l))
 		b.await(t, func(transport.Completion) bool { return true })
 	}
@@ -131,14 +132,14 @@ func TestHushMoves(t *testing.T) {
 		require.NoError(t, err)
 		l[i] = r[0].links[i].Load()
 	}
-	r[0].Hush(true)
+	r[0].Hush(sched.Steadily)
 	for round := range 4 {
 		at := 1 + round%2
 		r[0].stuck(t, l[at], r[at])()
 		require.Equal(t, hushBytes, wakesAt(t, l[at]))
 		require.Equal(t, 1, wakesAt(t, l[3-at]))
 	}
-	r[0].Hush(false)
+	r[0].Hush(sched.Seldom)
 	require.Equal(t, 1, wakesAt(t, l[1]))
 	require.Equal(t, 1, wakesAt(t, l[2]))
 }
@@ -177,8 +178,8 @@ func TestLeft(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, n, "who pauses between looks has other things to do")
 	}
-	a.Hush(true)
-	defer a.Hush(false)
+	a.Hush(sched.Steadily)
+	defer a.Hush(sched.Seldom)
 	for range ops {
 		c := a.await(t, func(transport.Completion) bool { return true })
 		require.Equal(t, transport.StatusOK, c.Status)
@@ -194,17 +195,17 @@ func TestPostUnpaused(t *testing.T) {
 	op := a.op(transport.OpWrite, l, b, 0, 0, testOpen) // and the header: more than postBytes
 	left := func(unpaused bool) bool {
 		if unpaused {
-			a.Hush(true)
+			a.Hush(sched.Steadily)
 		}
 		n, err := a.Post([]transport.Op{op})
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		left := l.left.Load()
 		if !unpaused {
-			a.Hush(true)
+			a.Hush(sched.Steadily)
 		}
 		a.await(t, func(transport.Completion) bool { return true })
-		a.Hush(false)
+		a.Hush(sched.Seldom)
 		require.Equal(t, 1, wakesAt(t, l))
 		return left
 	}
@@ -234,9 +235,9 @@ func TestHelp(t *testing.T) {
 					return
 				default:
 				}
-				a.Hush(true)
+				a.Hush(sched.Steadily)
 				time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
-				a.Hush(false)
+				a.Hush(sched.Seldom)
 				runtime.Gosched()
 			}
 		})
@@ -252,11 +253,11 @@ func TestHelp(t *testing.T) {
 			SGE: [4]transport.SGE{{Mem: src.Slice(0, n), LKey: from.LKey}},
 		}
 		if round%3 > 0 {
-			a.Hush(true)
+			a.Hush(sched.Steadily)
 		}
 		a.post(t, 1, op)
 		if round%3 > 0 {
-			a.Hush(false)
+			a.Hush(sched.Seldom)
 		}
 		require.True(t, bytes.Equal(src.Slice(0, n).Data(), dst.Slice(0, n).Data()), "round %d, %d bytes", round, n)
 	}

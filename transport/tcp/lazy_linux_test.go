@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -114,8 +115,8 @@ func TestLazyIsNotLookedFor(t *testing.T) {
 	r[1].post(t, 1, r[1].op(transport.OpWrite, r[1].links[0].Load(), r[0], 0, 0, 8))
 	require.Zero(t, r[0].lazily(t, lazy, r[2], 1))
 	require.Eventually(t, func() bool { return r[0].asking.Load() == asks }, time.Minute, time.Millisecond)
-	r[0].Hush(true)
-	defer r[0].Hush(false)
+	r[0].Hush(sched.Steadily)
+	defer r[0].Hush(sched.Seldom)
 	for range 2 * (patience + 1) {
 		r[0].reported(t)
 	}
