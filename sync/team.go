@@ -57,6 +57,8 @@ type Team struct {
 	cur     turns         // that call; the fields here and below are whose goroutine made busy true
 	room    room
 	slip    slip
+	trip    []uint64    // where reads of others' outboxes land
+	word    [1]uint64   // likewise
 	pending bool        // cur is a barrier that was left before its end
 	visit   proto.Visit // the collective that this rank is in, for those who look on
 }

@@ -158,7 +158,7 @@ func TestStagesOfNodes(t *testing.T) {
 			return w.Barrier(ctx)
 		})
 	}
-	for _, w := range []world{{16, 4}, {32, 8}, {64, 8}} {
+	for _, w := range []world{{16, 4}, {32, 8}, {64, 8}, {128, 8}} {
 		if (raceEnabled || testing.Short()) && w.ranks > 32 {
 			continue // nothing is concurrent in a simulated world
 		}
@@ -199,7 +199,7 @@ func TestStagesOfNodes(t *testing.T) {
 				t.Logf("%d ranks, %d on a node, %s of %d bytes: %v and %d messages, by reads from their owners %v and %d", w.ranks, w.node, op, bytes, took, messages, without, more)
 				require.LessOrEqual(t, took, without+without/50, "%+v %s of %d", w, op, bytes)
 				require.LessOrEqual(t, messages, more, "%+v %s of %d", w, op, bytes)
-				if w.node == 8 {
+				if w.node == 8 && (op != "scatter" || w.ranks > 64) { // few read theirs from root, which is sooner
 					require.Less(t, messages, more, "%+v %s of %d", w, op, bytes)
 				}
 			}

@@ -43,7 +43,7 @@ type stream struct {
 }
 
 func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
-	if s.c.Collected(s.at) {
+	if s.c.Dealt(s.at) {
 		return s.c.ScatterParts(ctx, s.elem, s.n, s.root, s.at, dst, src)
 	}
 	whole := s.at(t.Size())

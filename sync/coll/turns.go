@@ -25,6 +25,7 @@ type turns interface {
 	AllGather(ctx context.Context, elem, n int, at []int, mine, all mem.Range) error
 	Nodes() int
 	Collected(at func(m int) int) bool
+	Dealt(at func(m int) int) bool
 	GatherParts(ctx context.Context, elem, n, root int, at func(m int) int, mine, all mem.Range) error
 	ScatterParts(ctx context.Context, elem, n, root int, at func(m int) int, dst, src mem.Range) error
 	InSlices(part, turns int) int
