@@ -112,6 +112,12 @@ func (c *crowd) die(stamp string) error {
 
 // leave ends this rank's part of the world while transfers are under way: they end in an error, all of them, and soon.
 func (c *crowd) leave(ctx context.Context, stamp string) error {
+	come := &c.win.Local()[lane(0)] // rank 0 puts here behind a barrier of the others: before, somebody may be in the one that this rank has left
+	for began := time.Now(); atomic.LoadUint64(come) == 0; time.Sleep(20 * time.Microsecond) {
+		if time.Since(began) > 20*time.Second {
+			return errors.New("nobody has put anything here")
+		}
+	}
 	var under []window.Handle
 	for range 2 {
 		for r := range c.w.Size() {
