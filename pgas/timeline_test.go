@@ -69,7 +69,7 @@ func count(all []shown, rank int, f func(e shown) bool) (n int) {
 
 // TestTimeline: what a rank does is in its file: transfers, collective calls, registrations, and waits with their lines.
 func TestTimeline(t *testing.T) {
-	const rounds, bytes = 40, 100_000
+	const rounds, bytes = timeline.Every, 100_000
 	for _, nic := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "made by it")
 		var waited atomic.Bool // until rank 0 is seen to wait in the barrier

@@ -178,7 +178,7 @@ func flagAt(l *lane, p *shape.Phase, dist int) int {
 // tell sets the flag of the one dist places after this member in p.
 func (c *turns) tell(p *shape.Phase, dist int) error {
 	to, line := p.Members[(p.Me+dist)%len(p.Members)], flagAt(c.l, p, dist)
-	if c.t.slip.bytes > 0 {
+	if c.t.slip.some {
 		if err := c.lay(to, line); err != nil {
 			return c.t.instead(c.op, err)
 		}

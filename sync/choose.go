@@ -29,10 +29,13 @@ const (
 	// to a node once. A node reads (N-1)·B bytes from others, or 2·B (others: (k+1)·B), instead of 2·k·B (levels in reductions: Karonis
 	// et al. 2000; all members of a node with other nodes, side by side: Bayatpour et al. 2017).
 	nodal
+	// handed: each member pushes what it has to all that want it, and its flag behind that: one turn, without a barrier's rounds or a read, where few members
+	// reach each other through a NIC. B bytes to each of the others. choose does not know of it: it takes the place of direct there.
+	handed
 )
 
 func (m method) String() string {
-	return [...]string{"direct", "gathered", "relayed", "segmented", "doubled", "nodal"}[m]
+	return [...]string{"direct", "gathered", "relayed", "segmented", "doubled", "nodal", "handed"}[m]
 }
 
 // few is how many members read from each other directly faster than in log2 n dependent steps.

@@ -66,7 +66,7 @@ func (t *Team) query(op string, bytes int, exact bool) query {
 func plain[T any](t *Team, s []T) []T { return racecheck.Plain(t.races, s) }
 
 // Broadcast copies root's buf to every member's buf, which has the same length everywhere. Collective. For each
-// outbox-full (16 KiB, or 256 KiB where all members map each other's memory and the call is not a started one) it takes a barrier; among up to 8 members all read from the root, in larger teams each from one that
+// outbox-full (16 KiB, or 256 KiB where all members map each other's memory, or none does, and the call is not a started one) it takes a barrier; among up to 8 members all read from the root, or it pushes to them where none is mapped, in larger teams each from one that
 // has the bytes already, in ceil(log2 n) steps; on a node only one member reads from another node.
 func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	const op = "broadcast"
@@ -86,10 +86,17 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	if err := c.widen(ctx, what, whole.Bytes); err != nil {
 		return c.End(err)
 	}
-	return c.End(rounds(whole.Bytes, 1, c.Payload(), func(lo, hi int) error {
-		if part := whole.Slice(lo, hi-lo); how == relayed {
+	step := c.Payload()
+	if c.t.pushes && how == direct && whole.Bytes > 0 {
+		how, step = handed, c.inbox()
+	}
+	return c.End(rounds(whole.Bytes, 1, step, func(lo, hi int) error {
+		switch part := whole.Slice(lo, hi-lo); how {
+		case relayed:
 			return c.relay(ctx, what, part, root)
-		} else {
+		case handed:
+			return c.castSlip(ctx, what, part, root)
+		default:
 			return c.cast(ctx, what, part, root)
 		}
 	}))
@@ -217,6 +224,9 @@ func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m
 	if err := c.widen(ctx, what, longest); err != nil {
 		return err
 	}
+	if t.pushes && longest > 0 {
+		return c.gatherPushed(ctx, what, longest, at, mine, all)
+	}
 	return rounds(longest, 1, c.Payload(), func(lo, hi int) error {
 		some := func(m int) (off, bytes int) { return stretch(at(m), at(m+1), lo, hi) }
 		off, n := stretch(0, mine.Bytes, lo, hi)
@@ -228,6 +238,30 @@ func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m
 			off, n := some(m)
 			return 0, off, n
 		})
+	})
+}
+
+// gatherPushed is gatherAll of what each member pushes to the others.
+func (c *turns) gatherPushed(ctx context.Context, what call, longest int, at func(m int) int, mine, all mem.Range) error {
+	return rounds(longest, 1, c.inbox(), func(lo, hi int) error {
+		off, n := stretch(0, mine.Bytes, lo, hi)
+		if err := c.pushed(ctx, what, 0, everyone, mine.Slice(off, n), n, 0); err != nil {
+			return err
+		}
+		for m := range c.t.ranks {
+			off, n := stretch(at(m), at(m+1), lo, hi)
+			switch dst := all.Slice(off, n); {
+			case n == 0:
+			case m == c.t.me:
+				_, n := stretch(0, mine.Bytes, lo, hi)
+				mem.Copy(dst.Data(), mine.Slice(lo, n).Data())
+			default:
+				if err := c.Slip(m, dst); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
 	})
 }
 

@@ -1,7 +1,10 @@
 package pgsync
 
-// RoomBytes is what a part of a long call has at most where members map each other's memory.
-const RoomBytes = roomBytes
+// RoomBytes is what a part of a long call has at most, and Payload one that goes through the outboxes of few members.
+const (
+	RoomBytes = roomBytes
+	Payload   = outboxBytes - outboxHeader
+)
 
 // Barriers is how many barriers this member has begun on the team, those of turns among them.
 func (t *Team) Barriers() (n uint64) {

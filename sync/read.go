@@ -26,7 +26,7 @@ func (c *turns) Read(member, off int, dst mem.Range) error {
 			return err
 		}
 		return t.e.Fetch(c.peer(member), c.data+off, dst)
-	case dst.Bytes < leastPast:
+	case dst.Bytes < leastPast && !c.wide:
 		return c.trip(1, func(int) piece { return piece{member, off, 0, dst.Bytes} }, dst)
 	}
 	h, err := t.e.GetNB(&t.peers[member], c.off, mem.Of(t.word[:]))
@@ -68,7 +68,7 @@ const theirCall = 8
 // call that the other is in comes with them: it takes one round trip.
 func (c *turns) fetch(member, from, to, n int) error {
 	t := c.t
-	if c.Mapped(member) {
+	if c.Mapped(member) || c.wide {
 		return c.Read(member, from, c.local().Slice(c.data+to, n))
 	}
 	err := t.e.GetRuns(c.op, 2, func(i int) proto.Run {
@@ -181,6 +181,14 @@ func (c *turns) ReadAll(dst mem.Range, of func(member int) (from, to, bytes int)
 	}, dst)
 }
 
+// place is so many bytes of the team's own, for the goroutine that is in a call.
+func (t *Team) place(bytes int) mem.Range {
+	if words := (bytes + 7) / 8; len(t.trip) < words {
+		t.trip = make([]uint64, words)
+	}
+	return mem.Of(t.trip).Slice(0, bytes)
+}
+
 // piece is what is read of a member's outbox: from where there, to where here.
 type piece struct{ member, from, to, bytes int }
 
@@ -201,10 +209,7 @@ func (c *turns) trip(n int, of func(i int) piece, dst mem.Range) error {
 	for i := range n {
 		need += (of(i).bytes + 7) / 8
 	}
-	if len(t.trip) < need {
-		t.trip = make([]uint64, need)
-	}
-	words, near, i := t.trip[:need], 8*n, 0 // i: whose run was asked for last, and near where it goes
+	words, near, i := mem.Slice[uint64](t.place(8*need)), 8*n, 0 // i: whose run was asked for last, and near where it goes
 	place := func(k int) int {
 		if k < i {
 			near, i = 8*n, 0

@@ -11,7 +11,7 @@ import (
 
 // Reduce combines the members' src element by element into root's dst, in the order of ranks; dst is not looked
 // at elsewhere. dst and src may be the same slice. Collective. Up to 8 KiB among up to 8 members root reads all src after one
-// barrier; else there are two barriers for each outbox-full, and members read n parts each. Short integers of members that share nodes
+// barrier, or is pushed them over a NIC; else there are two barriers for each outbox-full, and members read n parts each. Short integers of members that share nodes
 // are combined there first, in one barrier.
 func Reduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op, root int) error {
 	if err := checkData[T](t, "reduce", root); err != nil {
@@ -72,7 +72,11 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 	if err := c.widen(ctx, r.what, src.Bytes); err != nil {
 		return c.End(err)
 	}
-	return c.End(rounds(n, elem.Bytes, c.Payload(), func(lo, hi int) error {
+	step := c.Payload()
+	if c.t.pushes && how == direct && n > 0 {
+		how, step = handed, c.inbox()
+	}
+	return c.End(rounds(n, elem.Bytes, step, func(lo, hi int) error {
 		lo, bytes := lo*elem.Bytes, (hi-lo)*elem.Bytes
 		var part mem.Range
 		if want {
@@ -83,6 +87,8 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 			return r.segmented(ctx, part, src.Slice(lo, bytes))
 		case nodal:
 			return r.nodal(ctx, part, src.Slice(lo, bytes))
+		case handed:
+			return r.slips(ctx, part, src.Slice(lo, bytes))
 		}
 		return r.direct(ctx, part, src.Slice(lo, bytes))
 	}))
@@ -112,28 +118,27 @@ func (r *reduction) room(n int) mem.Range {
 // slips has every member hand its elements to all others.
 func (r *reduction) slips(ctx context.Context, dst, src mem.Range) error {
 	c := r.c
-	if err := c.hand(ctx, r.what, r.root, src, src.Bytes, 0); err != nil || !r.want {
+	if err := c.handTo(ctx, r.what, r.root, src); err != nil || !r.want {
 		return err
 	}
-	sum, theirs := mem.Of(c.t.slip.sum[:]).Slice(0, src.Bytes), mem.Of(c.t.slip.theirs[:]).Slice(0, src.Bytes)
+	sum := c.t.place(src.Bytes)
 	for m := range c.t.ranks {
-		from, into := src, theirs
-		if m == 0 {
-			into = sum
-		}
+		from, err := src, error(nil)
 		if m != c.t.me {
-			if err := c.Slip(m, into); err != nil {
-				return err
-			}
-			from = into
+			from, err = c.handed(m, src.Bytes)
 		}
-		if m == 0 {
-			copy(sum.Data(), from.Data())
-		} else {
+		switch {
+		case err != nil:
+			return err
+		case m > 0:
 			r.fold(sum, from)
+		case c.t.slip.pushed && c.t.me > 0:
+			sum = from // in the inbox: until the turn after the next it is this member's
+		default:
+			mem.Copy(sum.Data(), from.Data())
 		}
 	}
-	copy(dst.Data(), sum.Data()) // may be src
+	mem.Copy(dst.Data(), sum.Data()) // may be src
 	return nil
 }
 

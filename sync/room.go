@@ -8,10 +8,10 @@ import (
 	"gopgas/internal/proto"
 )
 
-// Where all members map each other's memory, data that does not fit into an outbox goes through two larger ones beside the control block, the team's
-// room: a barrier for every 256 KiB, not for every 16. It is made in the first call that wants it, with two exchanges that are turns of that call, so that a
-// team without long calls takes no more memory, and a call that is left meanwhile is like any other. Through a NIC it would have to be
-// registered, and the time would go to the wire anyway.
+// Where all members map each other's memory, or reach it through a NIC, data that does not fit into an outbox goes through two larger ones beside the control block,
+// the team's room: a barrier for every 256 KiB, not for every 16. It is made in the first call that wants it, with two exchanges that are turns of that call, so
+// that a team without long calls takes no more memory, and a call that is left meanwhile is like any other. Where some members map each other and others do not
+// calls go by nodes, in outboxes.
 //
 // Blocking calls alone use it: they come one after the other, in the same order on all members, and so do their turns, which take the two halves in turn,
 // whichever lane they are on. So the barrier of the next such turn is what allows this one's half to be overwritten, as with outboxes. The word by which members
@@ -27,9 +27,9 @@ type room struct {
 	turns   uint64          // so far
 }
 
-// roomy says whether a call of so many bytes in one outbox goes through the room of a team of n: mapped says that all map each other.
-func roomy(n, bytes int, mapped bool) bool {
-	return n > 1 && mapped && bytes > boxPayload(n)
+// roomy says whether a call of so many bytes in one outbox goes through the room of a team of n, whose members may be alike.
+func roomy(n, bytes int, alike bool) bool {
+	return n > 1 && alike && bytes > boxPayload(n)
 }
 
 // Widen has further turns of the call move up to 256 KiB where they can, of an outbox that must hold so many bytes to do in one. All members agree on elem,
@@ -40,7 +40,7 @@ func (c *turns) Widen(ctx context.Context, elem, detail, n, bytes int) error {
 
 func (c *turns) widen(ctx context.Context, what call, bytes int) error {
 	t := c.t
-	if t.room.refused || !roomy(len(t.ranks), bytes, t.mapped) {
+	if t.room.refused || !roomy(len(t.ranks), bytes, t.alike) {
 		return nil
 	}
 	if t.room.of == nil {
@@ -52,6 +52,9 @@ func (c *turns) widen(ctx context.Context, what call, bytes int) error {
 	return nil
 }
 
+// Apart says whether the members are alike, and none maps another's memory.
+func (c *turns) Apart() bool { return c.t.alike && !c.t.mapped }
+
 // furnish makes the room.
 func (c *turns) furnish(ctx context.Context, what call) error {
 	t, x := c.t, &inCall{c: c, what: what}
@@ -61,7 +64,7 @@ func (c *turns) furnish(ctx context.Context, what call) error {
 		return x.err
 	case err != nil: // the same on all members: there is not enough memory on one of them
 		t.room.refused = true
-	case !of.CPU: // likewise
+	case of.CPU != t.mapped, of.Bare(): // likewise
 		t.room.refused = true
 		return of.Free()
 	default:

@@ -162,9 +162,6 @@ func TestLongCalls(t *testing.T) {
 		})
 	}
 	for _, p := range pgastest.PathsOf(t) {
-		if p.NIC {
-			continue // outboxes are small there
-		}
 		for _, n := range p.Worlds([]int{2, 5}) {
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
 				p.TimeLimit = 30 * time.Second

@@ -23,59 +23,85 @@ const (
 
 const _ = uint(flagStride - 8 - 2*slipRoom)
 
-// slim says whether a turn in which a member has so many bytes for another goes by slips. All members agree on it.
-func (c *turns) slim(bytes int) bool { return c.t.slips && bytes > 0 && bytes <= slipBytes }
+// slim says whether a turn in which a member has so many bytes for another is one of handing: by slips, or pushed. All members agree on it.
+func (c *turns) slim(bytes int) bool {
+	return c.t.slips && bytes > 0 && (bytes <= slipBytes || c.t.pushes && bytes <= c.inbox())
+}
 
-// slippery says whether slips go along with the flags of a team: it is so small that each member tells all others, and all of them are as near.
-func slippery(s *shape.Shape, mapped bool) bool {
-	p := &s.Phases[0]
-	return len(s.Phases) == 1 && (mapped || !p.Near) && len(p.Members) <= mostAtOnce && len(p.Members) > 1
+// slippery says whether slips go along with the flags of a team: it is so small that each member tells all others, and they are alike.
+func slippery(s *shape.Shape, alike bool) bool {
+	n := len(s.Phases[0].Members)
+	return alike && len(s.Phases) == 1 && n <= mostAtOnce && n > 1
 }
 
 // slip is what a member hands out in a turn, and the place in which it collects.
 type slip struct {
-	from         mem.Range
-	bytes, every int // what is for member m begins at m*every; of 0 bytes there is nothing
-	sum, theirs  [slipWords]uint64
+	some, pushed bool      // this member hands out something; it has been pushed, and the slip says no more than which call it is of
+	from         mem.Range // else
+	bytes, every int       // what is for member m begins at m*every
+	theirs       [slipWords]uint64
 }
 
 // Slips is slim for other packages, and Hand and Slip are hand and take.
 func (c *turns) Slips(bytes int) bool { return c.slim(bytes) }
 
-// Hand hands so many bytes of from to each other member, in a turn of slips: the bytes for member m begin at m*every. An empty range hands out nothing.
+// Hand hands so many bytes of from to each other member, in a turn of handing: the bytes for member m begin at m*every. An empty range hands out nothing.
 func (c *turns) Hand(ctx context.Context, elem, detail, n, root int, from mem.Range, bytes, every int) error {
 	return c.hand(ctx, callOf(c.op, elem, detail, n), root, from, bytes, every)
 }
 
 func (c *turns) hand(ctx context.Context, what call, root int, from mem.Range, bytes, every int) error {
-	if from.Bytes > 0 {
-		c.t.slip.from, c.t.slip.bytes, c.t.slip.every = from, bytes, every
+	if bytes > slipBytes {
+		return c.pushed(ctx, what, root, everyone, from, bytes, every)
 	}
-	c.handing = true
+	return c.handOver(ctx, what, root, slip{some: from.Bytes > 0, from: from, bytes: min(bytes, from.Bytes), every: every})
+}
+
+// handOver is the turn in which all is handed.
+func (c *turns) handOver(ctx context.Context, what call, root int, s slip) error {
+	c.t.slip, c.handing = s, true
 	err := c.turn(ctx, what, root, visitor{})
-	c.handing, c.t.slip.bytes = false, 0
+	c.t.slip.some, c.t.slip.from, c.handing = false, mem.Range{}, false
 	return err
 }
 
 // Slip copies what another member has handed to this one in the present turn.
 func (c *turns) Slip(member int, dst mem.Range) error {
-	n := len(c.t.ranks)
-	at := c.slipAt(flagAt(c.l, &c.t.shape.Phases[0], shape.Behind(c.t.me, member, n)))
-	theirs := c.t.local.Word64(at).Load() ^ c.seal()
-	if call(theirs) != c.call {
-		return c.Mismatch(member, fmt.Sprintf("this rank is in %s, rank %d in another call", c.call, c.t.ranks[member]))
+	theirs, err := c.handed(member, dst.Bytes)
+	if err == nil {
+		mem.Copy(dst.Data(), theirs.Data())
 	}
-	var words [slipWords]uint64
-	for i := range words {
-		words[i] = c.t.local.Word64(at + 8 + 8*i).Load()
+	return err
+}
+
+// handed is so many bytes that another member has handed to this one in the present turn, until the next call of this.
+func (c *turns) handed(member, bytes int) (theirs mem.Range, err error) {
+	t := c.t
+	at := c.slipAt(flagAt(c.l, &t.shape.Phases[0], shape.Behind(t.me, member, len(t.ranks))))
+	if word := t.local.Word64(at).Load() ^ c.seal(); call(word) != c.call {
+		return theirs, c.Mismatch(member, fmt.Sprintf("this rank is in %s, rank %d in another call", c.call, t.ranks[member]))
 	}
-	copy(dst.Data(), mem.Of(words[:]).Data())
-	return nil
+	if t.slip.pushed {
+		t.e.Sched.ChargeCopy(bytes, bytes)
+		return c.local().Slice(c.data+c.placeOf(member, t.me), bytes), nil
+	}
+	for i := range t.slip.theirs {
+		t.slip.theirs[i] = t.local.Word64(at + 8 + 8*i).Load()
+	}
+	return mem.Of(t.slip.theirs[:]).Slice(0, bytes), nil
+}
+
+// handTo hands mine to root, or everyone.
+func (c *turns) handTo(ctx context.Context, what call, root int, mine mem.Range) error {
+	if mine.Bytes > slipBytes {
+		return c.pushed(ctx, what, max(root, 0), root, mine, mine.Bytes, 0)
+	}
+	return c.hand(ctx, what, max(root, 0), mine, mine.Bytes, 0)
 }
 
 // gatherSlips gives root, or everyone, each member's mine, all of one length.
 func (c *turns) gatherSlips(ctx context.Context, what call, root int, mine, all mem.Range) error {
-	if err := c.hand(ctx, what, max(root, 0), mine, mine.Bytes, 0); err != nil || root != everyone && root != c.t.me {
+	if err := c.handTo(ctx, what, root, mine); err != nil || root != everyone && root != c.t.me {
 		return err
 	}
 	for m := range c.t.ranks {
@@ -93,7 +119,9 @@ func (c *turns) gatherSlips(ctx context.Context, what call, root int, mine, all 
 func (c *turns) lay(to, line int) error {
 	var words [1 + slipWords]uint64
 	words[0] = uint64(c.call) ^ c.seal()
-	copy(mem.Of(words[1:]).Data(), c.t.slip.from.Slice(to*c.t.slip.every, c.t.slip.bytes).Data())
+	if s := &c.t.slip; !s.pushed {
+		copy(mem.Of(words[1:]).Data(), s.from.Slice(to*s.every, s.bytes).Data())
+	}
 	return c.t.e.StoreWords(&c.t.peers[to], c.slipAt(line), words[:])
 }
 

@@ -3,9 +3,11 @@ package pgsync_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,13 +17,17 @@ import (
 	pgsync "gopgas/sync"
 )
 
-// TestWhereSlipsGo: where few members store into each other's memory, and nowhere else.
+// TestWhereSlipsGo: where few members are alike, and more than a slip where they push to each other over a NIC, as far as an inbox goes.
 func TestWhereSlipsGo(t *testing.T) {
 	each(t, func(_ context.Context, w *pgas.World, t *testing.T) error {
 		last, _ := w.Node(w.Size() - 1)
 		alike := (last == 0 || last == w.Size()-1) && w.Size() > 1 && w.Size() <= 8
-		for bytes := range 20 {
-			require.Equal(t, alike && bytes >= 1 && bytes <= 16, w.Team().Slips(bytes), "%d bytes", bytes)
+		most := 16
+		if w.Size() > 1 && w.Team().Engine().Mapper() == nil {
+			most = pgsync.Payload / (w.Size() - 1) &^ 7
+		}
+		for _, bytes := range []int{0, 1, 15, 16, 17, most, most + 1} {
+			require.Equal(t, alike && bytes >= 1 && bytes <= most, w.Team().Slips(bytes), "%d bytes", bytes)
 		}
 		return nil
 	}, 1, 2, 3, 8, 9)
@@ -35,35 +41,60 @@ func TestSlipsOfThoseWhoRunAhead(t *testing.T) {
 		rounds = 400
 	}
 	for _, n := range []int{2, 3, 5, 8} {
-		pgastest.Run(t, n, func(ctx context.Context, w *pgas.World) error {
-			what, late := rand.New(rand.NewPCG(uint64(n), 1)), rand.New(rand.NewPCG(uint64(n), uint64(w.Rank()+2)))
-			begun := make([]*pgsync.Request, 4) // not awaited at once
-			for round := range rounds {
-				for range late.IntN(8) * late.IntN(2) {
-					runtime.Gosched()
-				}
-				kind, wide := what.IntN(4), 1+what.IntN(2)
-				call := func(ctx context.Context, team *pgsync.Team) error { return shortCall(ctx, t, team, kind, wide, round) }
-				if what.IntN(3) > 0 {
-					if err := call(ctx, w.Team()); err != nil {
-						return err
-					}
-					continue
-				}
-				r := &begun[round%len(begun)]
-				if *r != nil {
-					if err := (*r).Wait(ctx); err != nil {
-						return err
-					}
-				}
-				*r = w.Team().Start(call)
-			}
-			return w.Team().Drain(ctx)
-		})
+		runAhead(t, n, pgastest.Config{}, rounds, 2)
 	}
 }
 
-// shortCall makes a call of one or two words of each member, and looks at what it brings.
+// TestPushedByThoseWhoRunAhead is the same over NICs, with calls of up to 200 words, some of which are pushed.
+func TestPushedByThoseWhoRunAhead(t *testing.T) {
+	rounds := 1000
+	if testing.Short() || raceEnabled {
+		rounds = 200
+	}
+	for _, p := range pgastest.PathsOf(t) {
+		if !p.NIC {
+			continue
+		}
+		for _, n := range p.Worlds([]int{2, 5}) {
+			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
+				p.TimeLimit = time.Minute
+				runAhead(t, n, p.Config, rounds, 200)
+			})
+		}
+	}
+}
+
+// runAhead makes calls of up to so many words.
+func runAhead(t *testing.T, n int, c pgastest.Config, rounds, most int) {
+	t.Helper()
+	pgastest.RunConfig(t, n, c, func(ctx context.Context, w *pgas.World) error {
+		what, late := rand.New(rand.NewPCG(uint64(n), 1)), rand.New(rand.NewPCG(uint64(n), uint64(w.Rank()+2)))
+		begun := make([]*pgsync.Request, 4) // not awaited at once
+		for round := range rounds {
+			for range late.IntN(8) * late.IntN(2) {
+				runtime.Gosched()
+			}
+			kind, wide := what.IntN(4), 1+what.IntN(min(most, 2+what.IntN(2)*most))
+			call := func(ctx context.Context, team *pgsync.Team) error { return shortCall(ctx, t, team, kind, wide, round) }
+			if what.IntN(3) > 0 {
+				if err := call(ctx, w.Team()); err != nil {
+					return err
+				}
+				continue
+			}
+			r := &begun[round%len(begun)]
+			if *r != nil {
+				if err := (*r).Wait(ctx); err != nil {
+					return err
+				}
+			}
+			*r = w.Team().Start(call)
+		}
+		return w.Team().Drain(ctx)
+	})
+}
+
+// shortCall makes a call of some words of each member, and looks at what it brings.
 func shortCall(ctx context.Context, t *testing.T, team *pgsync.Team, kind, wide, round int) error {
 	n, root := team.Size(), round%team.Size()
 	of := func(m, i int) uint64 { return uint64(round)<<16 | uint64(m)<<8 | uint64(i) }

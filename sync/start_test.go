@@ -126,10 +126,10 @@ func TestStartedCallsOverlap(t *testing.T) {
 		v := make([]float64, elems)
 		return pgsync.AllReduce(ctx, t, v, v, pgsync.Sum)
 	}
-	alone := run(func(ctx context.Context, w *pgas.World) error { return reduce(ctx, w.Team()) })
+	alone := run(func(ctx context.Context, w *pgas.World) error { return w.Team().Start(reduce).Wait(ctx) }) // which has no room, as others have
 	one := run(func(ctx context.Context, w *pgas.World) error {
 		pgastest.Compute(w, alone)
-		return reduce(ctx, w.Team())
+		return w.Team().Start(reduce).Wait(ctx)
 	})
 	both := run(func(ctx context.Context, w *pgas.World) error {
 		r := w.Team().Start(reduce)

@@ -45,8 +45,10 @@ type Team struct {
 	heap   *symheap.Heap
 	peers  []proto.Remote // the control blocks, by member
 	local  mem.Range      // this member's
-	mapped bool           // all members map each other's: the same on all; false in a view, whose calls keep to their lane
+	mapped bool           // all members map each other's: the same on all
+	alike  bool           // they do, or none does, and all are as far from each other: likewise; false in a view, whose calls keep to their lane
 	slips  bool           // a few bytes go along with flags: the same on all, see file slip.go
+	pushes bool           // and more are pushed: likewise, see file push.go
 	core   *core
 	races  *racecheck.Checker // nil: they are not looked for
 
@@ -107,7 +109,9 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 		t.all[m], node[m] = m, e.Nodes[r]
 	}
 	t.shape = shape.Of(node, me, e.Mapper() != nil)
-	t.slips = slippery(&t.shape, t.mapped)
+	t.alike = t.mapped || len(t.shape.Phases) == 1 && !t.shape.Phases[0].Near
+	t.slips = slippery(&t.shape, t.alike)
+	t.pushes = t.slips && !t.mapped
 	heap.SetExchanger(t)
 	return t, nil
 }

@@ -21,7 +21,7 @@ import (
 // nobody has anything to do with is the poller's alone, who needs no lock to count it in reported: it has left, and ended.
 type endpoint struct {
 	state atomic.Uint32
-	lazy  atomic.Int32  // operations in flight, or over, that may be reported late unless hasten is called
+	lazy  atomic.Bool   // something in flight may be reported late unless hasten is called
 	bad   atomic.Bool   // there is something for a flush to tell: err, or a failure in the table
 	ep    atomic.Uint64 // the newest incarnation, packed; what is posted goes there in epUp only
 

@@ -15,8 +15,8 @@ type hastener interface {
 
 // Half of the pieces are kept for what is not lazy.
 const (
-	lazyEach  = 4 // to one rank, with another before each
-	lazyRanks = Pieces / 2 / (2 * lazyEach)
+	lazyEach  = 8 // to one rank, or a few more
+	lazyRanks = Pieces / 2 / lazyEach
 )
 
 // Lazy is transport.FlagLazy if the operation that goes to rank next may be lazy, else 0.
@@ -24,11 +24,8 @@ func (n *NIC) Lazy(rank int) uint8 {
 	if n.hastener == nil || n.pollers.Load() > 0 {
 		return 0
 	}
-	switch have := n.ends[rank].lazy.Load(); {
-	case have == 0 && n.lazy.Load() >= lazyRanks:
+	if e := n.ends[rank]; e.pending() >= lazyEach || !e.lazy.Load() && n.lazy.Load() >= lazyRanks {
 		return 0
-	case have >= lazyEach:
-		n.hasten(rank)
 	}
 	return transport.FlagLazy
 }
@@ -48,7 +45,7 @@ func (n *NIC) SendLazy(name string, op *Laid) (err error) {
 	if !lazy {
 		return err
 	}
-	if n.ends[rank].lazy.Add(1) == 1 {
+	if e := n.ends[rank]; !e.lazy.Load() && e.lazy.CompareAndSwap(false, true) {
 		n.lazy.Add(1)
 	}
 	if n.pollers.Load() > 0 {
@@ -71,7 +68,7 @@ func (n *NIC) hasten(rank int) {
 }
 
 func (n *NIC) hastenOne(e *endpoint) {
-	if e.lazy.Load() != 0 && e.lazy.Swap(0) != 0 {
+	if e.lazy.Load() && e.lazy.CompareAndSwap(true, false) {
 		n.lazy.Add(-1)
 		n.hastener.Hasten(e.now())
 	}

@@ -62,7 +62,7 @@ type NIC struct {
 	lookAt     atomic.Uint64 // behind how many posts and waits somebody looks at the clock next
 	until      atomic.Uint64 // how many that was from the last look on
 	looked     atomic.Int64  // when one did, nanoseconds
-	lazy       atomic.Int32  // endpoints that have lazy operations
+	lazy       atomic.Int32  // endpoints that have lazy operations, or had
 	slept      atomic.Uint64 // waits that went past their spinning
 	unattended atomic.Bool   // attend has ended
 	dozing     atomic.Bool   // attend sleeps for what peers send, or is about to

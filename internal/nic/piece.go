@@ -21,7 +21,9 @@ func (n *NIC) Acquire(op string, rank int, slot bool) (int32, error) {
 		return id, nil
 	}
 	err := n.WaitUntil(op, rank, func() bool {
-		id, ok = n.TryAcquire(rank, slot)
+		if id, ok = n.TryAcquire(rank, slot); !ok {
+			n.hasten(-1) // those that are lazy may have them all
+		}
 		return ok
 	})
 	return id, err
@@ -95,7 +97,9 @@ func (n *NIC) Keep(name string, rank int, slot, wait bool) (Kept, error) {
 		return Kept{}, ErrNoRoom
 	}
 	err := n.WaitUntil(name, rank, func() bool {
-		k, ok = n.tryKeep(name, rank, slot)
+		if k, ok = n.tryKeep(name, rank, slot); !ok {
+			n.hasten(-1)
+		}
 		return ok
 	})
 	return k, err

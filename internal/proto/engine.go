@@ -406,13 +406,24 @@ func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 // StoreWords writes a few words at off, for a Store64 behind it to the same rank to show. They may go with that, and not before.
 func (e *Engine) StoreWords(r *Remote, off int, words []uint64) error {
 	if r.Mapped.Bytes == 0 {
-		return e.nic().storeWords("signal", r, off, mem.Of(words))
+		return e.nic().wordsAhead("signal", r, off, mem.Of(words))
 	}
 	for i, v := range words {
 		mem.Publish(r.Mapped.Word64(off+8*i), v)
 	}
 	e.note(PathMapped, r.Rank, 8*len(words))
 	return nil
+}
+
+// PutAhead is PutNB of what a Store64 behind it to the same rank shows, and may go with that, and not before. The member is not mapped.
+func (e *Engine) PutAhead(op string, r *Remote, off int, src mem.Range) (Handle, error) {
+	if e.record == nil {
+		return e.nic().putAhead(op, r, off, src)
+	}
+	event, mark := e.record.begin(trace.Put, r, off, src)
+	h, err := e.nic().putAhead(op, r, off, src)
+	e.record.started(&event, mark, h)
+	return h, err
 }
 
 // Busy reports whether what the NIC does takes this machine's processors, as one that is a program does.

@@ -3,6 +3,7 @@ package proto
 import (
 	"context"
 
+	"gopgas/eager"
 	"gopgas/internal/mem"
 	"gopgas/internal/nic"
 	"gopgas/transport"
@@ -129,15 +130,47 @@ func (n *device) putInlineLater(op string, r *Remote, off int, src mem.Range) er
 	return n.SendLater(op, laid)
 }
 
-// storeWords is putLater of a few words, for whose end nobody is likely to wait soon, and behind which store64 follows.
-func (n *device) storeWords(op string, r *Remote, off int, src mem.Range) error {
-	if r.hosed != nil || n.Inline < src.Bytes {
+// putAhead begins a put behind which store64 follows. What is copied into a slot is held back until then.
+func (n *device) putAhead(op string, r *Remote, off int, src mem.Range) (Handle, error) {
+	if r.hosed == nil && src.Bytes <= n.Inline {
+		return Handle{}, n.wordsAhead(op, r, off, src)
+	}
+	if n.small.how.Mode == eager.OnlyBypass { // else who puts would wait for the end of what takes no longer through a slot
+		h, begun, err := n.startUser(journey{name: op, kind: transport.OpWrite, r: r, off: off, path: PathDirect}, src)
+		if begun || err != nil {
+			return h, err
+		}
+	}
+	if r.hosed == nil && src.Bytes <= n.Slot {
+		return Handle{}, n.slotAhead(op, r, off, src)
+	}
+	return Handle{}, n.put(op, r, off, src)
+}
+
+// wordsAhead is putAhead of what goes inline, and is copied at once.
+func (n *device) wordsAhead(op string, r *Remote, off int, src mem.Range) error {
+	if r.hosed != nil || src.Bytes > n.Inline || src.Bytes == 0 {
 		return n.put(op, r, off, src)
 	}
 	laid, err := n.layInline(op, r, off, src, n.Lazy(r.Rank))
 	if err != nil {
 		return err
 	}
+	return n.SendLater(op, laid)
+}
+
+// slotAhead is putAhead through a slot.
+func (n *device) slotAhead(op string, r *Remote, off int, src mem.Range) error {
+	if err := n.reach(op, r, off, src.Bytes); err != nil {
+		return err
+	}
+	laid, err := n.AcquireLaid(op, r.Rank, true, transport.OpWrite, n.Lazy(r.Rank), src.Bytes, r.raddr+uint64(off), r.rkey)
+	if err != nil {
+		return err
+	}
+	n.e.counts.count(PathBounce, r, src.Bytes)
+	mem.Copy(laid[0].SGE[0].Mem.Data(), src.Data())
+	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 	return n.SendLater(op, laid)
 }
 

@@ -77,7 +77,7 @@ func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst
 	dst, src = plain(t, dst), plain(t, src)
 	p := &prefix[T]{t: t, c: c, op: op, n: len(src), less: less}
 	width := mem.SizeOf[T]()
-	if c.Slips(len(src) * width) {
+	if len(src)*width <= len(p.room[0])*8 && c.Slips(len(src)*width) {
 		return c.End(p.slips(ctx, dst, src))
 	}
 	exact := atom.ElemOf[T]().Check(pgsync.And) == nil // integers do

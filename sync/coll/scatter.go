@@ -50,7 +50,11 @@ func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) er
 	if whole == s.longest*t.Size() && s.c.Slips(s.longest) {
 		return s.bySlips(ctx, t, dst, src)
 	}
-	if err := s.c.Widen(ctx, s.elem, 0, s.n, whole); err != nil {
+	most := whole
+	if s.c.Apart() { // what is pushed lies in the outboxes of those whom it is for
+		most = s.longest
+	}
+	if err := s.c.Widen(ctx, s.elem, 0, s.n, most); err != nil {
 		return err
 	}
 	if !pushes(t.Size(), whole, s.c.Payload()) {

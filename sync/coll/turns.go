@@ -14,6 +14,7 @@ type turns interface {
 	Payload() int
 	Widen(ctx context.Context, elem, detail, n, bytes int) error
 	Slot() int
+	Apart() bool
 	Slips(bytes int) bool
 	Hand(ctx context.Context, elem, detail, n, root int, from mem.Range, bytes, every int) error
 	Slip(member int, dst mem.Range) error

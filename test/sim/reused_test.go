@@ -16,8 +16,8 @@ import (
 )
 
 // TestCollectivesFromReusedBuffers is figure 8 of M. J. Rashti and A. Afsahi (Cluster Computing, 2011) in virtual time: broadcasts and
-// scatters from the same buffers, a rank on each node, through the slots, past them, and as chosen. Members read from the root's outbox:
-// past the slots into their own buffers, which saves a copy, and never costs anything but the first registration.
+// scatters from the same buffers, a rank on each node, through the slots, past them, and as chosen. Where they are few the root pushes from its buffer to their
+// outboxes, else they read from its outbox into theirs: past the slots saves a copy, and never costs anything but the first registration.
 func TestCollectivesFromReusedBuffers(t *testing.T) {
 	const again = 10
 	sizes := []int{512, 2 << 10, 8 << 10}
@@ -42,8 +42,8 @@ func TestCollectivesFromReusedBuffers(t *testing.T) {
 								took[way] = append(took[way], d)
 							}
 						}
-						if w.Rank() == 1 && way == "bypass" {
-							past = w.Team().Engine().Stats()[proto.PathBypass].Ops
+						if way == "bypass" { // in virtual time ranks run one after the other
+							past += w.Team().Engine().Stats()[proto.PathBypass].Ops
 						}
 						return nil
 					})
@@ -58,10 +58,9 @@ func TestCollectivesFromReusedBuffers(t *testing.T) {
 					gain := func(d time.Duration) float64 { return 100 * (1 - float64(d)/float64(bounce)) }
 					t.Logf("%s, %d ranks, %s of %d bytes: %v through slots, past them %.1f %% less, as chosen %.1f %%",
 						model.Name, ranks, name, n, bounce, gain(bypass), gain(auto))
-					require.LessOrEqual(t, bypass, bounce)
 					require.LessOrEqual(t, auto, bounce)
-					if ranks == 4 && name == "broadcast" && i == len(sizes)-1 {
-						require.Less(t, auto, bounce)
+					if ranks > 4 { // else root pushes, and past the slots it is not done with the copy, but when its buffer is its own again
+						require.LessOrEqual(t, bypass, bounce)
 					}
 				}
 			}
