@@ -119,6 +119,9 @@ func (n *NIC) push() bool {
 		return true
 	}
 	done, err := n.Domain.Post(l.ops[:k]) // add and Extend touch only what is behind them
+	if n.hastener != nil {
+		n.noteAll(l.ops[:done])
+	}
 	if err != nil && done < k {
 		id := int32(l.ops[done].Cookie)
 		n.settle(id, n.ends[n.table.Piece(id).Rank], err)

@@ -30,28 +30,40 @@ func (n *NIC) Lazy(rank int) uint8 {
 	return transport.FlagLazy
 }
 
-// SendLazy is Send for an operation that was laid with what Lazy has said. What is held back crosses into the NIC together with it: that may be lazy as well, since
-// either it is noted here, or this is reported at once, and what went before with it.
-func (n *NIC) SendLazy(name string, op *Laid) (err error) {
+// SendLazy is Send for an operation that was laid with what Lazy has said. What is held back crosses into the NIC together with it.
+func (n *NIC) SendLazy(name string, op *Laid) error {
 	rank, lazy := int(op[0].EP.Index), op[0].Flags&transport.FlagLazy != 0
 	if n.HeldBack() > 0 && n.later.add(&op[0]) {
 		n.used()
 		if !n.push() {
-			err = n.WaitUntil(name, rank, n.push)
+			return n.WaitUntil(name, rank, n.push)
 		}
-	} else {
-		err = n.Send(name, op)
+		return nil
 	}
-	if !lazy {
-		return err
+	err := n.Send(name, op)
+	if lazy {
+		n.noteLazy(rank)
 	}
+	return err
+}
+
+// noteLazy notes that something lazy was posted to a rank.
+func (n *NIC) noteLazy(rank int) {
 	if e := n.ends[rank]; !e.lazy.Load() && e.lazy.CompareAndSwap(false, true) {
 		n.lazy.Add(1)
 	}
 	if n.pollers.Load() > 0 {
 		n.hasten(rank)
 	}
-	return err
+}
+
+// noteAll is noteLazy for some operations that were held back, of which some may be lazy.
+func (n *NIC) noteAll(posted []transport.Op) {
+	for i := range posted {
+		if posted[i].Flags&transport.FlagLazy != 0 {
+			n.noteLazy(int(posted[i].EP.Index))
+		}
+	}
 }
 
 // hasten has the NIC tell of the end of all that is lazy to a rank, or to all where there is none.

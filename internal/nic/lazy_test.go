@@ -135,6 +135,31 @@ func TestLazy(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { n.Lazy(1) }))
 }
 
+// TestLazyHeldBack: what is lazy and held back goes with the flag behind it, and holds up nobody who waits before there is one.
+func TestLazyHeldBack(t *testing.T) {
+	w, d := newLate(t, 2)
+	n := w.n[0]
+	ahead := func(v uint64) {
+		op := n.TryLay(new(Tally), 1, transport.OpWrite, transport.FlagInline|n.Lazy(1), 8, w.mem[1].Addr()+8, w.rkey[1])
+		op[0].SGE[0].Mem.Word64(0).Store(v)
+		require.NoError(t, n.SendLater("ahead", op))
+	}
+	for v := uint64(1); v < 10; v++ {
+		ahead(v)
+		require.Equal(t, 1, n.HeldBack())
+		if v%2 == 0 {
+			_, err := w.flag(1, v)
+			require.NoError(t, err)
+			require.Zero(t, n.HeldBack())
+		}
+		require.NoError(t, n.Flush(t.Context(), 1))
+		require.Equal(t, v, w.mem[1].Word64(8).Load())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	require.NotEmpty(t, d.hastened)
+}
+
 // TestLazyRanks: with many ranks at a time not all that is in flight is lazy.
 func TestLazyRanks(t *testing.T) {
 	w, _ := newLate(t, lazyRanks+3)
