@@ -1,7 +1,8 @@
 #!/bin/bash
 # run.sh [PEER...]   measures this library and its peers by turns with the same loops, and prints one markdown table.
 #
-# Peers: raw (plain C, a flush is a full fence), order (plain C, ordered stores), ompi (Open MPI, shared window), mpich, oshmem
+# Peers: raw (plain C, a flush is a full fence), order (plain C, ordered stores), ompi (Open MPI, shared window), ompi-tcp (Open MPI over
+# TCP on the loop-back interface, for PGAS_LOCAL=off PGAS_TRANSPORT=tcp ONLY=coll_ and ONLY=barrier; not by default), mpich, oshmem
 # (Open MPI's OpenSHMEM); gasnet (GASNet-EX, smp conduit) and gasnet-blocking, which no package has: GASNET=PREFIX says where one is installed.
 # All of packages by default. Two processes, one on each of two cores. What Debian packages is installed where it is absent.
 # Last comes how long a job takes from the start of its launcher to its end: the least program there is, of MPI, and examples/hello of this
@@ -50,7 +51,7 @@ compile() { # compile PEER
 	case $1 in
 	raw) need gcc gcc libc6-dev && gcc -O3 -march=native -o "$build/raw" "$here/c/raw.c" ;;
 	order) need gcc gcc libc6-dev && gcc -O3 -march=native -DORDER -o "$build/order" "$here/c/raw.c" ;;
-	ompi) need mpicc.openmpi openmpi-bin libopenmpi-dev gcc && mpicc.openmpi -O3 -o "$build/ompi" "$here/c/mpi.c" && mpicc.openmpi -O3 -o "$build/hello.ompi" "$here/c/hello.c" ;;
+	ompi*) need mpicc.openmpi openmpi-bin libopenmpi-dev gcc && mpicc.openmpi -O3 -o "$build/ompi" "$here/c/mpi.c" && mpicc.openmpi -O3 -o "$build/hello.ompi" "$here/c/hello.c" ;;
 	mpich) need mpicc.mpich mpich libmpich-dev gcc && mpicc.mpich -O3 -o "$build/mpich" "$here/c/mpi.c" && mpicc.mpich -O3 -o "$build/hello.mpich" "$here/c/hello.c" ;;
 	gasnet | gasnet-blocking) # what it was built with says how to build with it
 		need make make && need gcc gcc libc6-dev
@@ -60,7 +61,7 @@ compile() { # compile PEER
 		END
 		;;
 	oshmem) need oshcc openmpi-bin libopenmpi-dev gcc && oshcc -O3 -o "$build/oshmem" "$here/c/shmem.c" ;;
-	*) echo "unknown peer $1; there are: raw order ompi mpich oshmem gasnet gasnet-blocking" >&2 && exit 2 ;;
+	*) echo "unknown peer $1; there are: raw order ompi ompi-tcp mpich oshmem gasnet gasnet-blocking" >&2 && exit 2 ;;
 	esac
 }
 
@@ -71,6 +72,7 @@ measure() { # measure PEER
 	case $1 in
 	raw | order) "$build/$1" "$RANKS" ;;
 	ompi) SHARED=1 mpirun.openmpi -n "$RANKS" "${binding[@]}" "$build/ompi" ;;
+	ompi-tcp) mpirun.openmpi -n "$RANKS" "${binding[@]}" --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo "$build/ompi" ;;
 	mpich) # it spins where it should yield: of four processes on two cores a barrier takes 8 ms
 		UPDATES=$((UPDATES / 5)) BARRIERS=$((RANKS > 2 ? BARRIERS / 50 : BARRIERS)) mpirun.mpich -n "$RANKS" -bind-to core "$build/mpich" ;;
 	oshmem) # its programs end without shmem_finalize, which oshrun takes for a failure
