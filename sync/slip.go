@@ -12,6 +12,8 @@ import (
 // costs beside the flag are, where members store into each other's memory, two lines more from another core's cache, the word that says which call it is and
 // the bytes, each as long on its way as the flag; elsewhere reads of both, while a slip goes with the flag in one post.
 //
+// Where a NIC is a thread of the rank, which may have to get up for what is put, members read as well: who waits for a read makes it himself.
+//
 // A line has two slips, which a lane's turns take in turn, as they do its outboxes: who writes into one of them is two turns further, so whoever it is for has been
 // through the barrier between, and has read it. (The number of the barrier would not do: a started call ends with one for which nobody waits.)
 

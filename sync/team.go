@@ -110,7 +110,7 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 	}
 	t.shape = shape.Of(node, me, e.Mapper() != nil)
 	t.alike = t.mapped || len(t.shape.Phases) == 1 && !t.shape.Phases[0].Near
-	t.slips = slippery(&t.shape, t.alike)
+	t.slips = slippery(&t.shape, t.alike) && (t.mapped || e.Prompt())
 	t.pushes = t.slips && !t.mapped
 	heap.SetExchanger(t)
 	return t, nil

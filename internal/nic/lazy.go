@@ -13,6 +13,9 @@ type hastener interface {
 	Hasten(ep transport.EP)
 }
 
+// Hastens reports whether the NIC is such.
+func (n *NIC) Hastens() bool { return n.hastener != nil }
+
 // Half of the pieces are kept for what is not lazy.
 const (
 	lazyEach  = 8 // to one rank, or a few more

@@ -426,6 +426,12 @@ func (e *Engine) PutAhead(op string, r *Remote, off int, src mem.Range) (Handle,
 	return h, err
 }
 
+// Prompt reports whether what is posted sets out at once, as on hardware and through a socket, and waits for no thread that may have to get up first.
+func (e *Engine) Prompt() bool {
+	n := e.nic()
+	return n != nil && (!n.Caps.Busy || n.Hastens())
+}
+
 // Busy reports whether what the NIC does takes this machine's processors, as one that is a program does.
 func (e *Engine) Busy() bool {
 	n := e.nic()
