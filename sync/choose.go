@@ -30,7 +30,7 @@ const (
 	// et al. 2000; all members of a node with other nodes, side by side: Bayatpour et al. 2017).
 	nodal
 	// handed: each member pushes what it has to all that want it, and its flag behind that: one turn, without a barrier's rounds or a read, where few members
-	// reach each other through a NIC. B bytes to each of the others. choose does not know of it: it takes the place of direct there.
+	// reach each other through a NIC (file push.go). B bytes to each of the others.
 	handed
 )
 
@@ -59,6 +59,7 @@ type query struct {
 	bytes    int  // of each member
 	exact    bool // a reduction that gives the same bits in any order
 	smallest int  // members of the smallest node, in all-gathers
+	pushes   bool // members push what they have for each other
 }
 
 // circle is how many take part in the rounds between those who are alike.
@@ -99,6 +100,9 @@ func choose(q query) method {
 		case q.n > 2 && q.bytes >= leastSegmented || q.n > few && q.bytes > slot:
 			return segmented
 		}
+	}
+	if q.pushes && q.bytes > 0 {
+		return handed
 	}
 	return direct
 }

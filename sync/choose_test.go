@@ -70,7 +70,12 @@ func TestChoices(t *testing.T) {
 		{"reduce", 8, 2, 100, floats, direct},
 		{"barrier", 100, 1, 0, floats, direct},
 	} {
-		require.Equal(t, c.want, choose(query{c.op, c.n, c.nodes, c.bytes, c.exact, c.n / c.nodes}), "%+v", c)
+		require.Equal(t, c.want, choose(query{c.op, c.n, c.nodes, c.bytes, c.exact, c.n / c.nodes, false}), "%+v", c)
+		if pushed := choose(query{c.op, c.n, c.nodes, c.bytes, c.exact, c.n / c.nodes, true}); c.want == direct && c.bytes > 0 {
+			require.Equal(t, handed, pushed, "%+v", c)
+		} else {
+			require.Equal(t, c.want, pushed, "%+v", c)
+		}
 	}
 }
 

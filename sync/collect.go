@@ -59,7 +59,7 @@ func checkData[T any](t *Team, op string, root int) error {
 
 // query is what the choice of a method for a call of bytes of each member depends on.
 func (t *Team) query(op string, bytes int, exact bool) query {
-	return query{op: op, n: len(t.ranks), nodes: len(t.shape.Nodes), bytes: bytes, exact: exact}
+	return query{op: op, n: len(t.ranks), nodes: len(t.shape.Nodes), bytes: bytes, exact: exact, pushes: t.pushes}
 }
 
 // plain returns memory that a collective was given as the library uses it: unseen by the race check.
@@ -86,11 +86,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	if err := c.widen(ctx, what, whole.Bytes); err != nil {
 		return c.End(err)
 	}
-	step := c.Payload()
-	if c.t.pushes && how == direct && whole.Bytes > 0 {
-		how, step = handed, c.inbox()
-	}
-	return c.End(rounds(whole.Bytes, 1, step, func(lo, hi int) error {
+	return c.End(rounds(whole.Bytes, 1, c.part(how), func(lo, hi int) error {
 		switch part := whole.Slice(lo, hi-lo); how {
 		case relayed:
 			return c.relay(ctx, what, part, root)
@@ -215,7 +211,8 @@ func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m
 	}
 	q := t.query("allgather", longest, false)
 	q.smallest = t.smallest()
-	switch choose(q) {
+	how := choose(q)
+	switch how {
 	case gathered:
 		return c.gatherPadded(ctx, what, longest, at, mine, all)
 	case nodal:
@@ -224,7 +221,7 @@ func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m
 	if err := c.widen(ctx, what, longest); err != nil {
 		return err
 	}
-	if t.pushes && longest > 0 {
+	if how == handed {
 		return c.gatherPushed(ctx, what, longest, at, mine, all)
 	}
 	return rounds(longest, 1, c.Payload(), func(lo, hi int) error {
@@ -249,12 +246,11 @@ func (c *turns) gatherPushed(ctx context.Context, what call, longest int, at fun
 			return err
 		}
 		for m := range c.t.ranks {
-			off, n := stretch(at(m), at(m+1), lo, hi)
-			switch dst := all.Slice(off, n); {
-			case n == 0:
+			to, bytes := stretch(at(m), at(m+1), lo, hi)
+			switch dst := all.Slice(to, bytes); {
+			case bytes == 0:
 			case m == c.t.me:
-				_, n := stretch(0, mine.Bytes, lo, hi)
-				mem.Copy(dst.Data(), mine.Slice(lo, n).Data())
+				mem.Copy(dst.Data(), mine.Slice(off, n).Data())
 			default:
 				if err := c.Slip(m, dst); err != nil {
 					return err

@@ -14,6 +14,14 @@ import (
 // inbox is the size of each.
 func (c *turns) inbox() int { return c.Payload() / (len(c.t.ranks) - 1) &^ 7 }
 
+// part is how many bytes of each member a turn moves at most, as a call is carried out.
+func (c *turns) part(how method) int {
+	if how == handed {
+		return c.inbox()
+	}
+	return c.Payload()
+}
+
 // placeOf is where in an outbox the inbox for what one member pushes to another begins.
 func (c *turns) placeOf(from, to int) int {
 	n := len(c.t.ranks)

@@ -205,39 +205,32 @@ func (c *turns) brief(bytes int) bool { return bytes <= tripBytes && !c.wide }
 
 // trip reads n pieces, of members that are not mapped, into dst, and which calls they are in.
 func (c *turns) trip(n int, of func(i int) piece, dst mem.Range) error {
-	t, need := c.t, n // words: the calls, and behind them the pieces in their order
+	t, at := c.t, make([]int, n+1) // where the pieces land, behind the calls
+	at[0] = 8 * n
 	for i := range n {
-		need += (of(i).bytes + 7) / 8
+		at[i+1] = at[i] + (of(i).bytes+7)&^7
 	}
-	words, near, i := mem.Slice[uint64](t.place(8*need)), 8*n, 0 // i: whose run was asked for last, and near where it goes
-	place := func(k int) int {
-		if k < i {
-			near, i = 8*n, 0
-		}
-		for ; i < k; i++ {
-			near += (of(i).bytes + 7) &^ 7
-		}
-		return near
-	}
+	landed := t.place(at[n])
 	err := t.e.GetRuns(c.op, 2*n, func(k int) proto.Run {
-		p := of(k / 2)
+		i := k / 2
+		p := of(i)
 		if k%2 == 0 {
-			return proto.Run{To: &t.peers[p.member], Far: c.off, Near: 8 * (k / 2), Bytes: p.word()}
+			return proto.Run{To: &t.peers[p.member], Far: c.off, Near: 8 * i, Bytes: p.word()}
 		}
-		return proto.Run{To: &t.peers[p.member], Far: c.data + p.from, Near: place(k / 2), Bytes: p.bytes}
-	}, mem.Of(words))
+		return proto.Run{To: &t.peers[p.member], Far: c.data + p.from, Near: at[i], Bytes: p.bytes}
+	}, landed)
 	if err != nil {
 		return err
 	}
-	for k := range n {
-		p := of(k)
+	for i := range n {
+		p := of(i)
 		if p.bytes == 0 {
 			continue
 		}
-		if err := c.same(p.member, words[k]); err != nil {
+		if err := c.same(p.member, landed.Word64(8*i).Load()); err != nil {
 			return err
 		}
-		mem.Copy(dst.Slice(p.to, p.bytes).Data(), mem.Of(words).Slice(place(k), p.bytes).Data())
+		mem.Copy(dst.Slice(p.to, p.bytes).Data(), landed.Slice(at[i], p.bytes).Data())
 		t.e.Sched.ChargeCopy(p.bytes, p.bytes)
 	}
 	return nil

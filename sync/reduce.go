@@ -72,11 +72,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 	if err := c.widen(ctx, r.what, src.Bytes); err != nil {
 		return c.End(err)
 	}
-	step := c.Payload()
-	if c.t.pushes && how == direct && n > 0 {
-		how, step = handed, c.inbox()
-	}
-	return c.End(rounds(n, elem.Bytes, step, func(lo, hi int) error {
+	return c.End(rounds(n, elem.Bytes, c.part(how), func(lo, hi int) error {
 		lo, bytes := lo*elem.Bytes, (hi-lo)*elem.Bytes
 		var part mem.Range
 		if want {

@@ -45,8 +45,8 @@ type Team struct {
 	heap   *symheap.Heap
 	peers  []proto.Remote // the control blocks, by member
 	local  mem.Range      // this member's
-	mapped bool           // all members map each other's: the same on all
-	alike  bool           // they do, or none does, and all are as far from each other: likewise; false in a view, whose calls keep to their lane
+	mapped bool           // all members map each other's: the same on all; false in a view, whose calls keep to their lane
+	alike  bool           // they do, or none does, and all are as far from each other: likewise
 	slips  bool           // a few bytes go along with flags: the same on all, see file slip.go
 	pushes bool           // and more are pushed: likewise, see file push.go
 	core   *core

@@ -10,6 +10,7 @@
 //   - Poller: whoever has the one place at which completions are taken: a goroutine that waits, or else the one that attends.
 //   - To doze: to sleep, of who attends, for what peers send alone, since the NIC is used again and again by who polls.
 //   - Held back: an operation for which nobody waits yet, that goes with the next that is posted.
+//   - Lazy: an operation of whose end the NIC may tell late (transport.FlagLazy); to hasten: to have it told now.
 //   - Mender: who makes a broken connection anew. It has the endpoint for itself meanwhile.
 //   - Flushed: what the NIC gives back undone since its connection broke. To flush: to wait until nothing is in flight to a rank.
 //   - Tied: of a piece, with something of the client's under the NIC's lock (a firehose) that ends with it.
@@ -49,7 +50,7 @@
 //   - N4: what was flushed is posted again, at most three times, in its order and before anything newer; an atomic whose
 //     effect is unknown is not. One break flushes an operation once, so what meets no more than three breaks is done. A
 //     write that was done and not acknowledged is then done again, which only somebody can notice who has seen it before
-//     its flush and has changed the memory since.
+//     its flush and has changed the memory since. Of one that is lazy that time lasts until the peer's next frame.
 //   - N5: what is held back goes before anything that is posted after it. It grows only while it is the last, is not being posted, and nobody was
 //     told that it is ordered before what follows.
 //   - N6: when a poller lets go, all that is waited for is something that the NIC will report, so everybody may sleep, unless the client
@@ -57,6 +58,7 @@
 //   - N7: no operation allocates that goes well, but for a wait that has to step.
 //   - N8: who attends and dozes (doze.go) is wakened by what peers send, not by the ends of this rank's operations: whatever goes on only if he
 //     learns of such an end keeps him from it, or wakes him, but for what may be late by napDozing behind the last use.
+//   - N9: nothing is lazy that somebody waits for (lazy.go): who posts it notes that and looks for who waits, who waits counts himself and looks for what was noted.
 //
 // # Lock order
 //

@@ -24,16 +24,14 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 	whole := src.Bytes
 	for src.Bytes > 0 {
 		part := src.Slice(0, min(src.Bytes, n.Slot))
-		slot, flags := part.Bytes > n.Inline, uint8(0)
-		if !slot {
+		flags := uint8(0)
+		if part.Bytes <= n.Inline {
 			flags = transport.FlagInline
 		}
-		laid, err := n.AcquireLaid(op, r.Rank, slot, transport.OpWrite, flags, part.Bytes, r.raddr+uint64(off), r.rkey)
+		laid, err := n.layCopy(op, r, off, part, whole, flags)
 		if err != nil {
 			return err
 		}
-		mem.Copy(laid[0].SGE[0].Mem.Data(), part.Data())
-		n.e.Sched.ChargeCopy(part.Bytes, whole)
 		if err := n.Send(op, laid); err != nil {
 			return err
 		}
@@ -41,6 +39,17 @@ func (n *device) put(op string, r *Remote, off int, src mem.Range) error {
 		off += part.Bytes
 	}
 	return nil
+}
+
+// layCopy lays the operation that puts a copy of a part of so many bytes: in a slot, unless flags say inline.
+func (n *device) layCopy(op string, r *Remote, off int, part mem.Range, whole int, flags uint8) (*nic.Laid, error) {
+	slot := flags&transport.FlagInline == 0
+	laid, err := n.AcquireLaid(op, r.Rank, slot, transport.OpWrite, flags, part.Bytes, r.raddr+uint64(off), r.rkey)
+	if err == nil {
+		mem.Copy(laid[0].SGE[0].Mem.Data(), part.Data())
+		n.e.Sched.ChargeCopy(part.Bytes, whole)
+	}
+	return laid, err
 }
 
 // What is one operation that is waited for, or flushed, at once goes a straight way, on which what it costs beyond the NIC is what the
@@ -164,13 +173,11 @@ func (n *device) slotAhead(op string, r *Remote, off int, src mem.Range) error {
 	if err := n.reach(op, r, off, src.Bytes); err != nil {
 		return err
 	}
-	laid, err := n.AcquireLaid(op, r.Rank, true, transport.OpWrite, n.Lazy(r.Rank), src.Bytes, r.raddr+uint64(off), r.rkey)
+	laid, err := n.layCopy(op, r, off, src, src.Bytes, n.Lazy(r.Rank))
 	if err != nil {
 		return err
 	}
 	n.e.counts.count(PathBounce, r, src.Bytes)
-	mem.Copy(laid[0].SGE[0].Mem.Data(), src.Data())
-	n.e.Sched.ChargeCopy(src.Bytes, src.Bytes)
 	return n.SendLater(op, laid)
 }
 

@@ -21,7 +21,7 @@ func (d *domain) Hush(how sched.Polling) {
 		}
 	case d.hushers.Add(-1) > 0:
 	case d.lull.ends(d.sched.Now()) && how == sched.NoMore && d.hushed.Load() != nil:
-		d.lull.last()
+		d.lull.watch()
 	default:
 		d.unhush()
 	}

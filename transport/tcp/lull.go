@@ -35,8 +35,8 @@ func (l *lull) ends(now time.Duration) (back bool) {
 	return l.soon.Load() && now-time.Duration(l.begun.Load()) < lullBrief
 }
 
-// last has the guard awake.
-func (l *lull) last() {
+// watch has the guard awake.
+func (l *lull) watch() {
 	if !l.guarded.Load() && l.guarded.CompareAndSwap(false, true) {
 		l.bell <- struct{}{}
 	}
