@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -144,19 +145,23 @@ func TestHushMoves(t *testing.T) {
 	require.Equal(t, 1, wakesAt(t, l[2]))
 }
 
-// alone has the sender of l asleep for good, until done is called.
-func (r *testRank) alone(t *testing.T, l *link, to *testRank) (done func()) {
+// alone keeps the sender of l from sending until done is called: who is in Write has the connection to himself.
+func (r *testRank) alone(t *testing.T, l *link) (done func()) {
 	t.Helper()
-	op := r.op(transport.OpWrite, l, to, 0, 0, testOpen/2)
-	r.post(t, 4, op, op, op, op) // by the sender, who waits to be kicked from then on
-	kick := func(c chan struct{}) (before chan struct{}) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		before, l.kick = l.kick, c
-		return before
+	held, free := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		assert.NoError(t, l.raw.Write(func(uintptr) bool {
+			close(held)
+			<-free
+			return true
+		}))
+	})
+	<-held // what the sender was at is done
+	return func() {
+		close(free)
+		all.Wait()
 	}
-	own := kick(make(chan struct{}, 1)) // the sender waits for this one
-	return func() { kick(own) }
 }
 
 // TestLeft: what Post leaves to the sender who polls without a pause sends himself, however long that one takes to get up.
@@ -166,7 +171,7 @@ func TestLeft(t *testing.T) {
 	for range 4 {
 		ops = append(ops, a.op(transport.OpWrite, l, b, 0, 0, testOpen/2))
 	}
-	defer a.alone(t, l, b)()
+	defer a.alone(t, l)()
 	a.open.Slice(testOpen/2-8, 8).Word64(0).Store(9)
 	n, err := a.Post(ops)
 	require.NoError(t, err)
@@ -191,7 +196,7 @@ func TestLeft(t *testing.T) {
 // TestPostUnpaused: what is posted while somebody polls without a pause is sent at once, however long it is.
 func TestPostUnpaused(t *testing.T) {
 	a, b, l := twoRanks(t, Config{})
-	defer a.alone(t, l, b)()
+	defer a.alone(t, l)()
 	op := a.op(transport.OpWrite, l, b, 0, 0, testOpen) // and the header: more than postBytes
 	left := func(unpaused bool) bool {
 		if unpaused {
@@ -264,7 +269,9 @@ func TestHelp(t *testing.T) {
 	close(stop)
 	others.Wait()
 	require.Equal(t, 1, wakesAt(t, l))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	require.False(t, l.left.Load() || l.blocked)
+	require.Eventually(t, func() bool { // who sent the last piece may still be about to say so
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.writing && !l.left.Load() && !l.blocked
+	}, 5*time.Second, time.Millisecond)
 }
