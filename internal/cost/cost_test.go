@@ -222,3 +222,10 @@ func TestMeasureKeepsItsTime(t *testing.T) {
 	_, err = Measure(p)
 	require.ErrorContains(t, err, "post of 1 operations: queue is broken")
 }
+
+func TestSpeeds(t *testing.T) {
+	s := Speeds{{1, 10}, {2, 20}, {4, 0}}
+	for x, want := range map[float64]float64{0: 10, 1: 10, 1.5: 15, 2: 20, 3: 10, 4: 0, 9: 0} {
+		require.InDelta(t, want, s.At(x), 1e-9)
+	}
+}

@@ -29,7 +29,7 @@
 // At the next large transfer to another rank Toward follows, in memory that this lends: what writes and reads take there, and by what factors whole transfers of a
 // few sizes differ from those at home.
 //
-// The estimates change no more after that. Learned does: the engine notes there what a get that somebody waited for has
+// What was measured can be said to others with the same NIC on the same machine: Sheet and FromSheet. The estimates change no more after that. Learned does: the engine notes there what a get that somebody waited for has
 // cost.
 //
 // # Life of a put that may be learned of

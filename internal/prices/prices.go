@@ -12,6 +12,7 @@ type Prices struct {
 	learned  *learned
 	Small    [3]eager.Costs // of puts, of gets, of messages with a payload; nil: not measured
 	Measured bool
+	Abroad   bool  // and transfers with another rank, too
 	Why      error // nothing was measured, or nothing of what is small
 
 	sure *sure // nil: nothing is

@@ -45,7 +45,9 @@ func (p *Prices) Toward(ctx context.Context, c Config, peer Loan) (*Prices, erro
 		return nil, err
 	}
 	differ.apply(p.Selector, &m)
-	return From(m, p.Small), nil
+	out := From(m, p.Small)
+	out.Abroad = true
+	return out, nil
 }
 
 // factors are by what transfers, puts and gets, take longer than others, by size: More holds factors here, no seconds.

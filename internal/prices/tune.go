@@ -372,7 +372,7 @@ const longest = 1 << 40
 // that differs, where this library's part is nothing. What makes them slower, or disturbed the last, does not grow.
 func onwards(own selector.More) selector.More {
 	last := own[len(own)-1]
-	if last.Bytes < tuneSmall || last.Seconds >= 0 {
+	if last.Bytes < tuneSmall || last.Bytes == longest || last.Seconds >= 0 {
 		return own
 	}
 	last.Seconds *= longest / float64(last.Bytes)

@@ -64,6 +64,8 @@ func TestOnwards(t *testing.T) {
 	require.Equal(t, point(136, -1), onwards(point(136, -1)))
 	slower := append(point(136, 1e-7), point(1<<20, 2e-5)...)
 	require.Equal(t, slower, onwards(slower))
+	goesOn := append(point(136, 1e-7), point(longest, -2)...)
+	require.Equal(t, goesOn, onwards(goesOn))
 	far := onwards(append(point(136, 1e-7), point(1<<20, -2e-5)...))
 	require.InEpsilon(t, -2e-5, far.At(1<<20), 1e-9)
 	require.InEpsilon(t, -32e-5, far.At(16<<20), 1e-9)

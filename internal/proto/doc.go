@@ -30,7 +30,7 @@
 // a put that a flush follows: learned by call site) or costs less than the copy. From some size on a buffer that is registered already needs no such
 // count. A large one asks package selector, by what is
 // registered, how often the memory has been seen, and what this NIC costs. Once there have been some such
-// transfers that is measured by package prices, which is lent the NIC for that (gauge.go). What transfers of a kind have
+// transfers that is measured by package prices, which is lent the NIC for that (gauge.go), by the first rank of each node, which tells the others (tell.go). What transfers of a kind have
 // really cost is noted there, that of a put with the flush that follows it, and counts more than the estimates. Eager and Bulk of
 // Config force either choice.
 //

@@ -92,8 +92,8 @@ func (n *device) gaugeBytes() int {
 	return int(min(gaugeMost, max(4*4096, n.Caps.MaxPinned/gaugeShare/2&^4095)))
 }
 
-// measure has what transfers cost measured, the first time it is called, between this rank and itself: beside whatever else the rank does,
-// which goes on with what was known before. It takes some tenths of a second, of one rank of the node at a time.
+// measure has what transfers cost measured, the first time it is called, by the first rank of the node (tell.go) or this one, with itself: beside whatever
+// else the rank does, which goes on with what was known before. It takes some tenths of a second, of one rank of the node at a time.
 func (n *device) measure() {
 	switch {
 	case n.gauge.begun.Swap(true):
@@ -120,6 +120,10 @@ const turnPause = time.Millisecond
 
 // measureSelf is measure's goroutine.
 func (n *device) measureSelf() {
+	if p, err := n.hear(); err == nil {
+		n.measured(p, nil)
+		return
+	}
 	for !n.e.takeTurn() {
 		if n.e.Sched.Sleep(n.Context(), turnPause) != nil {
 			n.measured(nil, nic.ErrOwnEnd)
@@ -140,7 +144,11 @@ func (n *device) measured(p *prices.Prices, err error) {
 			p = p.Because(err)
 		}
 		n.gauge.prices.Store(p)
-		n.gauge.peer.Store(peerWanted)
+		if p.Abroad {
+			n.gauge.peer.Store(peerDone)
+		} else {
+			n.gauge.peer.Store(peerWanted)
+		}
 	} else if err != nil {
 		n.gauge.prices.Store(n.prices().Because(err))
 	}

@@ -30,7 +30,11 @@ func (tm *team) share() {
 // does not keep the others from it.
 func TestMeasuredBeside(t *testing.T) {
 	const n = 256 << 10
-	tm := newTeamWith(t, 3, n, transporttest.FabricConfig{}, nil, func(*Config) {})
+	tm := newTeamWith(t, 3, n, transporttest.FabricConfig{}, nil, func(c *Config) {
+		if c.Rank == 1 {
+			c.Slots = 7 // it is told nothing
+		}
+	})
 	tm.share()
 	src := filled(n)
 	transfers := func(e *Engine, to *Remote) {

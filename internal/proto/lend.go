@@ -19,6 +19,7 @@ import (
 const (
 	askLoan   = askFlight + uint8(flight.Kinds) + iota // so many bytes. Answer: address, key, how many bytes
 	askReturn                                          // the loan is returned
+	askPrices                                          // see device.tell
 )
 
 const (

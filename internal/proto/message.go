@@ -37,6 +37,8 @@ func (n *device) handle(r am.Request, out []byte) (int, uint8) {
 	case askReturn:
 		n.endLoan(r.From)
 		return 0, statusOK
+	case askPrices:
+		return n.tell(r, out)
 	}
 	kind := flight.Kind(r.Handler - askFlight)
 	switch kind {

@@ -83,7 +83,8 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 		cold = mem.Of(make([]uint64, most/8+1))
 		clear(cold.Data())
 	}
-	m := &Model{Copy: b.copies(cold, most)}
+	m := &Model{Copies: b.copies(cold, most)}
+	m.Copy = m.Copies.At
 	for i, n := range sizes {
 		m.Writes = append(m.Writes, cost.Sample{N: n, Nanos: float64(took[2*i])})
 		m.Reads = append(m.Reads, cost.Sample{N: n, Nanos: float64(took[2*i+1])})
@@ -299,10 +300,10 @@ func (b *Bench) moving(ctx context.Context, kind transport.Kind, n, at, bytes in
 // copies measures B_copy(L) at powers of two, as the first transfer of a buffer copies: out of a source that is in no cache of
 // a core, since each copy goes on where the one before has ended, into a slot. Long ones go through so much memory that it is in none of the machine's,
 // and the last is long: that needs no registration, and so is measured also where the transfers that are tried are shorter.
-func (b *Bench) copies(from mem.Range, most int) func(bytes float64) float64 {
+func (b *Bench) copies(from mem.Range, most int) (all cost.Speeds) {
 	to := mem.Of(make([]uint64, copySlot/8))
 	clear(to.Data())
-	var sizes, speeds []float64
+	var sizes []float64
 	var what []task
 	var rounds []int
 	start := 0 // of the next copy
@@ -334,9 +335,9 @@ func (b *Bench) copies(from mem.Range, most int) func(bytes float64) float64 {
 	}
 	took, _ := b.times(what...) // copies do not fail
 	for i, n := range sizes {
-		speeds = append(speeds, n*float64(rounds[i])/took[i].Seconds())
+		all = append(all, struct{ Bytes, Speed float64 }{n, n * float64(rounds[i]) / took[i].Seconds()})
 	}
-	return func(bytes float64) float64 { return between(sizes, speeds, bytes) }
+	return all
 }
 
 // copySlot is the size of what is copied into.
@@ -381,18 +382,6 @@ func line(less, more time.Duration) (start, bandwidth float64) {
 	}
 	bandwidth = (freshMore - freshLess) / (more - less).Seconds()
 	return max(0, less.Seconds()-freshLess/bandwidth), bandwidth
-}
-
-// between is the straight line between the points around x, and beyond them the last one's value.
-func between(xs, ys []float64, x float64) float64 {
-	i, _ := slices.BinarySearch(xs, x)
-	if i == 0 {
-		return ys[0]
-	}
-	if i == len(xs) {
-		return ys[i-1]
-	}
-	return ys[i-1] + (x-xs[i-1])/(xs[i]-xs[i-1])*(ys[i]-ys[i-1])
 }
 
 // register measures T_reg: registering and deregistering one block, and as much as the longest. Each try is of the memory behind that of the one

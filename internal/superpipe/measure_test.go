@@ -107,13 +107,6 @@ func TestMeasureFails(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestBetween(t *testing.T) {
-	xs, ys := []float64{1, 2, 4}, []float64{10, 20, 0}
-	for x, want := range map[float64]float64{0: 10, 1: 10, 1.5: 15, 2: 20, 3: 10, 4: 0, 9: 0} {
-		require.InDelta(t, want, between(xs, ys, x), 1e-9)
-	}
-}
-
 // TestSlowdown: by how much of the wire's bandwidth copies beside it are slower, by hand: 1000 bytes in 100 ns are 10 GB/s, in 125 ns 8 GB/s.
 func TestSlowdown(t *testing.T) {
 	for _, c := range []struct {

@@ -17,7 +17,10 @@ type Model struct {
 
 	// Copy is B_copy(L): of copying a message of L bytes in all, whatever the chunks; it falls from cache level to
 	// cache level.
-	Copy func(bytes float64) float64
+	Copy func(bytes float64) float64 `json:"-"`
+
+	// Copies are what Copy was made of; none where it is a formula.
+	Copies cost.Speeds
 
 	// Slowed is by how much of B_net copies are slower while the NIC moves bytes: 1 at most (section 3), 0 where it does not disturb them.
 	Slowed float64

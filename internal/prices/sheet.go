@@ -1,0 +1,98 @@
+package prices
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"gopgas/eager"
+	"gopgas/internal/cost"
+	"gopgas/internal/selector"
+	"gopgas/internal/superpipe"
+)
+
+// sheet is what was measured as plain data, for others with the same NIC on the same machine. What was learned is not part of it.
+type sheet struct {
+	Model                 superpipe.Model
+	Post, Lookup, Handler float64
+	Slotted, Piped        selector.Tuning
+	Puts, Gets, Runs      [selector.Protocols]selector.More
+	Small                 [3]eager.Costs
+	Abroad                bool
+}
+
+var errUnmeasured = errors.New("prices: nothing has been measured")
+
+// Sheet returns p, which was measured, in JSON. It allocates.
+func (p *Prices) Sheet() ([]byte, error) {
+	if !p.Measured {
+		return nil, errUnmeasured
+	}
+	m := p.Selector.Machine()
+	return json.Marshal(sheet{
+		Model: m.Model, Post: m.Post, Lookup: m.Lookup, Handler: m.Handler, Slotted: m.Slotted, Piped: m.Piped,
+		Puts: m.Puts, Gets: m.Gets, Runs: m.Runs, Small: p.Small, Abroad: p.Abroad,
+	})
+}
+
+// FromSheet returns the prices that a sheet tells, of which nothing has been learned yet. Of m only what is known without measuring is looked at.
+func FromSheet(m selector.Machine, written []byte) (*Prices, error) {
+	var s sheet
+	if err := json.Unmarshal(written, &s); err != nil {
+		return nil, fmt.Errorf("prices: a sheet: %w", err)
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("prices: a sheet: %w", err)
+	}
+	s.Model.Copy = s.Model.Copies.At
+	m.Model, m.Post, m.Lookup, m.Handler, m.Slotted, m.Piped = s.Model, s.Post, s.Lookup, s.Handler, s.Slotted, s.Piped
+	m.Puts, m.Gets, m.Runs = s.Puts, s.Gets, s.Runs
+	p := From(m, s.Small)
+	p.Abroad = s.Abroad
+	return p, nil
+}
+
+// check says what keeps a sheet from being one: what is divided by is not 0, sizes grow, nothing but a difference is less than 0.
+func (s *sheet) check() error {
+	m := &s.Model
+	for name, v := range map[string]float64{"bandwidth": m.Net, "bandwidth of registration": m.Reg, "gap": m.Gap} {
+		if !(v > 0) {
+			return fmt.Errorf("%s %v: want more than 0", name, v)
+		}
+	}
+	for name, v := range map[string]float64{
+		"latency": m.Latency, "latency of registration": m.RegLatency, "cut": m.Cut, "slowing": m.Slowed, "start of fresh copies": m.FreshStart, "fresh copies": m.Fresh,
+		"post": s.Post, "lookup": s.Lookup, "handler": s.Handler,
+	} {
+		if !(v >= 0) {
+			return fmt.Errorf("%s %v: want 0 or more", name, v)
+		}
+	}
+	last := 0.0
+	for _, p := range m.Copies {
+		if p.Bytes <= last || !(p.Speed > 0) {
+			return fmt.Errorf("copies of %v bytes at %v bytes per second behind %v bytes: want growing sizes, and some speed", p.Bytes, p.Speed, last)
+		}
+		last = p.Bytes
+	}
+	if last == 0 {
+		return errors.New("no speed of copies")
+	}
+	for _, c := range [...]cost.Curve{m.Writes, m.Reads} {
+		for i, p := range c {
+			if !(p.Nanos > 0) || p.N <= 0 || i > 0 && (p.N <= c[i-1].N || p.Nanos < c[i-1].Nanos) {
+				return fmt.Errorf("writes or reads of %d bytes take %v ns: want growing sizes and times", p.N, p.Nanos)
+			}
+		}
+	}
+	for _, all := range [...][selector.Protocols]selector.More{s.Puts, s.Gets, s.Runs} {
+		for p, more := range all {
+			for i, at := range more {
+				if at.Bytes < 0 || i > 0 && at.Bytes <= more[i-1].Bytes {
+					return fmt.Errorf("%v of %d bytes, more by %v s: want growing sizes", selector.Protocol(p), at.Bytes, at.Seconds)
+				}
+			}
+		}
+	}
+	return nil
+}
