@@ -5,6 +5,7 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
+	"gopgas/internal/sched"
 )
 
 // What is more than a slip, few members push to each other over a NIC: into the other's outbox of the coming turn, in which each has a place of its own, an inbox.
@@ -33,6 +34,10 @@ func (c *turns) pushed(ctx context.Context, what call, root, only int, from mem.
 	t, box := c.t, c.coming()
 	var under [mostAtOnce]proto.Handle // what is read from where it lies
 	var err error
+	if c.wide { // so long that the others' part comes while this one's is posted
+		t.e.Hush(sched.Steadily)
+		defer t.e.Hush(sched.NoMore)
+	}
 	for i := 1; i < len(t.ranks) && from.Bytes > 0 && err == nil; i++ {
 		if m := (t.me + i) % len(t.ranks); only == everyone || only == m {
 			under[i], err = t.e.PutAhead(c.op, c.peer(m), box+c.placeOf(t.me, m), from.Slice(m*every, bytes))

@@ -432,6 +432,14 @@ func (e *Engine) Prompt() bool {
 	return n != nil && (!n.Caps.Busy || n.Hastens())
 }
 
+// Hush tells the NIC, where it wants to know, how the caller polls for what he posts: sched.Steadily before the post, when a wait follows at once, and
+// sched.NoMore when that is over.
+func (e *Engine) Hush(how sched.Polling) {
+	if n := e.nic(); n != nil && n.Hushable() != nil {
+		n.Hushable().Hush(how)
+	}
+}
+
 // Busy reports whether what the NIC does takes this machine's processors, as one that is a program does.
 func (e *Engine) Busy() bool {
 	n := e.nic()

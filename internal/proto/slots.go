@@ -150,8 +150,8 @@ func (n *device) putAhead(op string, r *Remote, off int, src mem.Range) (Handle,
 			return h, err
 		}
 	}
-	if r.hosed == nil && src.Bytes <= n.Slot {
-		return Handle{}, n.slotAhead(op, r, off, src)
+	if r.hosed == nil && (src.Bytes <= n.Slot || n.Caps.Busy && src.Bytes <= aheadSlots*n.Slot) {
+		return Handle{}, n.slotsAhead(op, r, off, src)
 	}
 	return Handle{}, n.put(op, r, off, src)
 }
@@ -168,7 +168,21 @@ func (n *device) wordsAhead(op string, r *Remote, off int, src mem.Range) error 
 	return n.SendLater(op, laid)
 }
 
-// slotAhead is putAhead through a slot.
+// aheadSlots is how many slots are held back together at most: where the NIC is a program nothing is lost by that, since it would move the first on the
+// processor on which the others are copied, and all go in one post, and are acknowledged together.
+const aheadSlots = 4
+
+// slotsAhead is putAhead through slots.
+func (n *device) slotsAhead(op string, r *Remote, off int, src mem.Range) error {
+	for at := 0; at < src.Bytes; at += n.Slot {
+		if err := n.slotAhead(op, r, off+at, src.Slice(at, min(n.Slot, src.Bytes-at))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slotAhead is slotsAhead through one.
 func (n *device) slotAhead(op string, r *Remote, off int, src mem.Range) error {
 	if err := n.reach(op, r, off, src.Bytes); err != nil {
 		return err
