@@ -103,6 +103,7 @@ func (c *turns) release() {
 // End closes a data collective; an error that left it half done spoils the team for further ones.
 func (c *turns) End(err error) error {
 	if err != nil {
+		c.recall()
 		err = c.t.instead(c.op, err)
 		c.t.spoil(c.op, err)
 	}

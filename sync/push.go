@@ -29,27 +29,75 @@ func (c *turns) placeOf(from, to int) int {
 	return (from - to - 1 + n) % n * c.inbox()
 }
 
-// pushed is hand of what is pushed, of as many bytes as there are, to member only, or everyone. All members agree on root, and that it is pushed.
-func (c *turns) pushed(ctx context.Context, what call, root, only int, from mem.Range, bytes, every int) error {
-	t, box := c.t, c.coming()
-	var under [mostAtOnce]proto.Handle // what is read from where it lies
-	var err error
-	if c.wide { // so long that the others' part comes while this one's is posted
-		t.e.Hush(sched.Steadily)
-		defer t.e.Hush(sched.NoMore)
-	}
-	for i := 1; i < len(t.ranks) && from.Bytes > 0 && err == nil; i++ {
-		if m := (t.me + i) % len(t.ranks); only == everyone || only == m {
-			under[i], err = t.e.PutAhead(c.op, c.peer(m), box+c.placeOf(t.me, m), from.Slice(m*every, bytes))
-		}
-	}
-	if err == nil {
-		err = c.handOver(ctx, what, root, slip{some: from.Bytes > 0, pushed: true})
-	}
-	for i := range under {
-		if werr := under[i].Wait(context.Background()); err == nil { // also behind an error: from is the caller's again on return
+// parcel is what a member pushes in a turn.
+type parcel struct {
+	from         mem.Range // empty: nothing
+	bytes, every int       // what is for member m begins at m*every
+	next         mem.Range // for the turn behind, of each as much as there is: it sets out before what came in this one is looked at
+}
+
+// freight is what sets out to the others, and is read from where it lies.
+type freight struct {
+	ahead bool // it is of the coming turn
+	under [mostAtOnce]proto.Handle
+}
+
+// arrive waits until all of it has been read. It is the caller's again on return, also behind an error.
+func (f *freight) arrive() (err error) {
+	for i := range f.under {
+		if werr := f.under[i].Wait(context.Background()); err == nil {
 			err = werr
 		}
 	}
 	return err
+}
+
+// ship sends out what is for member only, or everyone, in the coming turn. That is allowed as soon as the last turn's barrier is over.
+func (c *turns) ship(only int, from mem.Range, bytes, every int) (f freight, err error) {
+	t, box := c.t, c.coming()
+	for i := 1; i < len(t.ranks) && from.Bytes > 0 && err == nil; i++ {
+		if m := (t.me + i) % len(t.ranks); only == everyone || only == m {
+			f.under[i], err = t.e.PutAhead(c.op, c.peer(m), box+c.placeOf(t.me, m), from.Slice(m*every, bytes))
+		}
+	}
+	return f, err
+}
+
+// pushed is hand of what is pushed, to member only, or everyone. All members agree on root, and that it is pushed.
+func (c *turns) pushed(ctx context.Context, what call, root, only int, p parcel) error {
+	t := c.t
+	if c.wide { // so long that the others' part comes while this one's is posted
+		t.e.Hush(sched.Steadily)
+		defer t.e.Hush(sched.NoMore)
+	}
+	now, err := t.freight, error(nil)
+	if t.freight = (freight{}); !now.ahead {
+		now, err = c.ship(only, p.from, p.bytes, p.every)
+	}
+	if err == nil {
+		err = c.handOver(ctx, what, root, slip{some: p.from.Bytes > 0, pushed: true})
+	}
+	if err == nil && p.next.Bytes > slipBytes { // what is less may go as a slip
+		t.freight, err = c.ship(only, p.next, p.next.Bytes, 0)
+		t.freight.ahead = true
+		t.e.SetOut()
+	}
+	if aerr := now.arrive(); err == nil {
+		err = aerr
+	}
+	return err
+}
+
+// recall waits for what has set out for a turn that a call has not come to, since it has failed.
+func (c *turns) recall() {
+	if c.t.freight.ahead {
+		_ = c.t.freight.arrive() // the call's error is another
+		c.t.freight = freight{}
+	}
+}
+
+// following is the part of a range that comes behind byte at, of a part's length or shorter.
+func following(whole mem.Range, at, part int) mem.Range {
+	at = min(at, whole.Bytes)
+	return whole.Slice(at, min(part, whole.Bytes-at))
 }

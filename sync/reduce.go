@@ -60,7 +60,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 	dst, src = t.races.PlainRange(dst), t.races.PlainRange(src)
 	r := reduction{c: c, what: callOf(name, elem.Code(), int(op), n), elem: elem, exact: elem.Exact(), op: op, root: root, want: want}
 	if c.slim(src.Bytes) {
-		return c.End(r.slips(ctx, dst, src))
+		return c.End(r.slips(ctx, dst, src, mem.Range{}))
 	}
 	how := choose(t.query(name, src.Bytes, r.exact))
 	switch how {
@@ -72,7 +72,8 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 	if err := c.widen(ctx, r.what, src.Bytes); err != nil {
 		return c.End(err)
 	}
-	return c.End(rounds(n, elem.Bytes, c.part(how), func(lo, hi int) error {
+	most := c.part(how) / elem.Bytes * elem.Bytes
+	return c.End(rounds(n, elem.Bytes, most, func(lo, hi int) error {
 		lo, bytes := lo*elem.Bytes, (hi-lo)*elem.Bytes
 		var part mem.Range
 		if want {
@@ -84,7 +85,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 		case nodal:
 			return r.nodal(ctx, part, src.Slice(lo, bytes))
 		case handed:
-			return r.slips(ctx, part, src.Slice(lo, bytes))
+			return r.slips(ctx, part, src.Slice(lo, bytes), following(src, lo+bytes, most))
 		}
 		return r.direct(ctx, part, src.Slice(lo, bytes))
 	}))
@@ -111,10 +112,10 @@ func (r *reduction) room(n int) mem.Range {
 	return mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
 }
 
-// slips has every member hand its elements to all others.
-func (r *reduction) slips(ctx context.Context, dst, src mem.Range) error {
+// slips has every member hand its elements to all others; next are those of the turn behind.
+func (r *reduction) slips(ctx context.Context, dst, src, next mem.Range) error {
 	c := r.c
-	if err := c.handTo(ctx, r.what, r.root, src); err != nil || !r.want {
+	if err := c.handTo(ctx, r.what, r.root, src, next); err != nil || !r.want {
 		return err
 	}
 	sum := c.t.place(src.Bytes)

@@ -54,7 +54,7 @@ func (c *turns) Hand(ctx context.Context, elem, detail, n, root int, from mem.Ra
 
 func (c *turns) hand(ctx context.Context, what call, root int, from mem.Range, bytes, every int) error {
 	if bytes > slipBytes {
-		return c.pushed(ctx, what, root, everyone, from, bytes, every)
+		return c.pushed(ctx, what, root, everyone, parcel{from: from, bytes: bytes, every: every})
 	}
 	return c.handOver(ctx, what, root, slip{some: from.Bytes > 0, from: from, bytes: min(bytes, from.Bytes), every: every})
 }
@@ -93,17 +93,17 @@ func (c *turns) handed(member, bytes int) (theirs mem.Range, err error) {
 	return mem.Of(t.slip.theirs[:]).Slice(0, bytes), nil
 }
 
-// handTo hands mine to root, or everyone.
-func (c *turns) handTo(ctx context.Context, what call, root int, mine mem.Range) error {
+// handTo hands mine to root, or everyone; next is what it hands in the turn behind.
+func (c *turns) handTo(ctx context.Context, what call, root int, mine, next mem.Range) error {
 	if mine.Bytes > slipBytes {
-		return c.pushed(ctx, what, max(root, 0), root, mine, mine.Bytes, 0)
+		return c.pushed(ctx, what, max(root, 0), root, parcel{from: mine, bytes: mine.Bytes, next: next})
 	}
 	return c.hand(ctx, what, max(root, 0), mine, mine.Bytes, 0)
 }
 
 // gatherSlips gives root, or everyone, each member's mine, all of one length.
 func (c *turns) gatherSlips(ctx context.Context, what call, root int, mine, all mem.Range) error {
-	if err := c.handTo(ctx, what, root, mine); err != nil || root != everyone && root != c.t.me {
+	if err := c.handTo(ctx, what, root, mine, mem.Range{}); err != nil || root != everyone && root != c.t.me {
 		return err
 	}
 	for m := range c.t.ranks {

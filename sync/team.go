@@ -59,6 +59,7 @@ type Team struct {
 	cur     turns         // that call; the fields here and below are whose goroutine made busy true
 	room    room
 	slip    slip
+	freight freight
 	trip    []uint64    // where reads of others' outboxes land
 	word    [1]uint64   // likewise
 	pending bool        // cur is a barrier that was left before its end

@@ -426,6 +426,13 @@ func (e *Engine) PutAhead(op string, r *Remote, off int, src mem.Range) (Handle,
 	return h, err
 }
 
+// SetOut has what PutAhead holds back set out before the Store64 behind it, where the NIC moves it beside the program.
+func (e *Engine) SetOut() {
+	if n := e.nic(); n != nil && !n.Caps.Busy && n.HeldBack() > 0 {
+		n.Progress()
+	}
+}
+
 // Prompt reports whether what is posted sets out at once, as on hardware and through a socket, and waits for no thread that may have to get up first.
 func (e *Engine) Prompt() bool {
 	n := e.nic()
