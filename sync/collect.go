@@ -81,7 +81,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	buf = plain(t, buf)
 	whole, what := mem.Of(buf), callOf(op, atom.TypeCode[T](), 0, len(buf))
 	if c.slim(whole.Bytes) {
-		return c.End(c.castSlip(ctx, what, whole, mem.Range{}, root))
+		return c.End(c.castSlip(ctx, what, whole, 0, whole.Bytes, root))
 	}
 	if err := c.widen(ctx, what, whole.Bytes); err != nil {
 		return c.End(err)
@@ -91,7 +91,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 		case relayed:
 			return c.relay(ctx, what, part, root)
 		case handed:
-			return c.castSlip(ctx, what, part, following(whole, hi, c.part(how)), root)
+			return c.castSlip(ctx, what, whole, lo, hi, root)
 		default:
 			return c.cast(ctx, what, part, root)
 		}
@@ -109,21 +109,22 @@ func (c *turns) cast(ctx context.Context, what call, part mem.Range, root int) e
 	return c.Read(root, 0, part)
 }
 
-// castSlip is cast by slips; next is what follows in the turn behind.
-func (c *turns) castSlip(ctx context.Context, what call, buf, next mem.Range, root int) (err error) {
-	from := buf
-	if c.t.me != root {
-		from, next = mem.Range{}, mem.Range{}
+// castSlip is cast of bytes lo to hi by slips.
+func (c *turns) castSlip(ctx context.Context, what call, buf mem.Range, lo, hi, root int) error {
+	p := parcel{part: buf.Bytes, lo: lo, hi: hi}
+	if c.t.me == root {
+		p.whole = buf
 	}
-	if buf.Bytes > slipBytes {
-		err = c.pushed(ctx, what, root, everyone, parcel{from: from, bytes: buf.Bytes, next: next})
+	var err error
+	if hi-lo > slipBytes {
+		err = c.pushed(ctx, what, root, everyone, p)
 	} else {
-		err = c.hand(ctx, what, root, from, buf.Bytes, 0)
+		err = c.hand(ctx, what, root, p.stretch(0), hi-lo, 0)
 	}
 	if err != nil || c.t.me == root {
 		return err
 	}
-	return c.Slip(root, buf)
+	return c.Slip(root, buf.Slice(lo, hi-lo))
 }
 
 // relay is a turn in which root's bytes go from outbox to outbox. In the round in which a member hears from the one dist
@@ -247,7 +248,7 @@ func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m
 func (c *turns) gatherPushed(ctx context.Context, what call, longest int, at func(m int) int, mine, all mem.Range) error {
 	return rounds(longest, 1, c.inbox(), func(lo, hi int) error {
 		off, n := stretch(0, mine.Bytes, lo, hi)
-		if err := c.pushed(ctx, what, 0, everyone, parcel{from: mine.Slice(off, n), bytes: n, next: following(mine, hi, c.inbox())}); err != nil {
+		if err := c.pushed(ctx, what, 0, everyone, parcel{whole: mine, part: mine.Bytes, lo: lo, hi: hi}); err != nil {
 			return err
 		}
 		for m := range c.t.ranks {

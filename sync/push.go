@@ -15,6 +15,14 @@ import (
 // inbox is the size of each.
 func (c *turns) inbox() int { return c.Payload() / (len(c.t.ranks) - 1) &^ 7 }
 
+// Inbox is that in the turns of a call that has as much for each member, and whose members push; else 0.
+func (c *turns) Inbox() int {
+	if !c.t.slips || !c.t.pushes {
+		return 0
+	}
+	return c.inbox()
+}
+
 // part is how many bytes of each member a turn moves at most, as a call is carried out.
 func (c *turns) part(how method) int {
 	if how == handed {
@@ -29,11 +37,26 @@ func (c *turns) placeOf(from, to int) int {
 	return (from - to - 1 + n) % n * c.inbox()
 }
 
-// parcel is what a member pushes in a turn.
+// parcel is what a member has for the others, and which bytes of it a turn moves: lo to hi of the part for each, which begins at m*every for member m.
 type parcel struct {
-	from         mem.Range // empty: nothing
-	bytes, every int       // what is for member m begins at m*every
-	next         mem.Range // for the turn behind, of each as much as there is: it sets out before what came in this one is looked at
+	whole       mem.Range // empty: it has nothing
+	part, every int
+	lo, hi      int // may be beyond the part
+}
+
+// stretch is where the turn's bytes of the part for a member lie.
+func (p *parcel) stretch(m int) mem.Range {
+	if p.whole.Bytes == 0 {
+		return mem.Range{}
+	}
+	off, n := stretch(m*p.every, m*p.every+p.part, p.lo, p.hi)
+	return p.whole.Slice(off, n)
+}
+
+// next is the parcel of the turn behind.
+func (p parcel) next() parcel {
+	p.lo, p.hi = p.hi, 2*p.hi-p.lo
+	return p
 }
 
 // freight is what sets out to the others, and is read from where it lies.
@@ -53,17 +76,20 @@ func (f *freight) arrive() (err error) {
 }
 
 // ship sends out what is for member only, or everyone, in the coming turn. That is allowed as soon as the last turn's barrier is over.
-func (c *turns) ship(only int, from mem.Range, bytes, every int) (f freight, err error) {
+func (c *turns) ship(only int, p parcel) (f freight, err error) {
 	t, box := c.t, c.coming()
-	for i := 1; i < len(t.ranks) && from.Bytes > 0 && err == nil; i++ {
+	for i := 1; i < len(t.ranks) && err == nil; i++ {
 		if m := (t.me + i) % len(t.ranks); only == everyone || only == m {
-			f.under[i], err = t.e.PutAhead(c.op, c.peer(m), box+c.placeOf(t.me, m), from.Slice(m*every, bytes))
+			if from := p.stretch(m); from.Bytes > 0 {
+				f.under[i], err = t.e.PutAhead(c.op, c.peer(m), box+c.placeOf(t.me, m), from)
+			}
 		}
 	}
 	return f, err
 }
 
-// pushed is hand of what is pushed, to member only, or everyone. All members agree on root, and that it is pushed.
+// pushed is hand of what is pushed, to member only, or everyone. What the turn behind pushes sets out before what came in this one is looked at. All members agree
+// on root, on lo and hi, and that it is pushed.
 func (c *turns) pushed(ctx context.Context, what call, root, only int, p parcel) error {
 	t := c.t
 	if c.wide { // so long that the others' part comes while this one's is posted
@@ -72,13 +98,13 @@ func (c *turns) pushed(ctx context.Context, what call, root, only int, p parcel)
 	}
 	now, err := t.freight, error(nil)
 	if t.freight = (freight{}); !now.ahead {
-		now, err = c.ship(only, p.from, p.bytes, p.every)
+		now, err = c.ship(only, p)
 	}
 	if err == nil {
-		err = c.handOver(ctx, what, root, slip{some: p.from.Bytes > 0, pushed: true})
+		err = c.handOver(ctx, what, root, slip{some: p.whole.Bytes > 0 && p.lo < p.part, pushed: true})
 	}
-	if err == nil && p.next.Bytes > slipBytes { // what is less may go as a slip
-		t.freight, err = c.ship(only, p.next, p.next.Bytes, 0)
+	if next := p.next(); err == nil && next.part-next.lo > slipBytes { // what is less may go as a slip
+		t.freight, err = c.ship(only, next)
 		t.freight.ahead = true
 		t.e.SetOut()
 	}
@@ -94,10 +120,4 @@ func (c *turns) recall() {
 		_ = c.t.freight.arrive() // the call's error is another
 		c.t.freight = freight{}
 	}
-}
-
-// following is the part of a range that comes behind byte at, of a part's length or shorter.
-func following(whole mem.Range, at, part int) mem.Range {
-	at = min(at, whole.Bytes)
-	return whole.Slice(at, min(part, whole.Bytes-at))
 }

@@ -60,7 +60,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 	dst, src = t.races.PlainRange(dst), t.races.PlainRange(src)
 	r := reduction{c: c, what: callOf(name, elem.Code(), int(op), n), elem: elem, exact: elem.Exact(), op: op, root: root, want: want}
 	if c.slim(src.Bytes) {
-		return c.End(r.slips(ctx, dst, src, mem.Range{}))
+		return c.End(r.slips(ctx, dst, src, 0, src.Bytes))
 	}
 	how := choose(t.query(name, src.Bytes, r.exact))
 	switch how {
@@ -72,8 +72,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 	if err := c.widen(ctx, r.what, src.Bytes); err != nil {
 		return c.End(err)
 	}
-	most := c.part(how) / elem.Bytes * elem.Bytes
-	return c.End(rounds(n, elem.Bytes, most, func(lo, hi int) error {
+	return c.End(rounds(n, elem.Bytes, c.part(how), func(lo, hi int) error {
 		lo, bytes := lo*elem.Bytes, (hi-lo)*elem.Bytes
 		var part mem.Range
 		if want {
@@ -85,7 +84,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 		case nodal:
 			return r.nodal(ctx, part, src.Slice(lo, bytes))
 		case handed:
-			return r.slips(ctx, part, src.Slice(lo, bytes), following(src, lo+bytes, most))
+			return r.slips(ctx, part, src, lo, lo+bytes)
 		}
 		return r.direct(ctx, part, src.Slice(lo, bytes))
 	}))
@@ -112,12 +111,13 @@ func (r *reduction) room(n int) mem.Range {
 	return mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
 }
 
-// slips has every member hand its elements to all others; next are those of the turn behind.
-func (r *reduction) slips(ctx context.Context, dst, src, next mem.Range) error {
+// slips has every member hand its elements in bytes lo to hi of src to all others.
+func (r *reduction) slips(ctx context.Context, dst, src mem.Range, lo, hi int) error {
 	c := r.c
-	if err := c.handTo(ctx, r.what, r.root, src, next); err != nil || !r.want {
+	if err := c.handTo(ctx, r.what, r.root, src, lo, hi); err != nil || !r.want {
 		return err
 	}
+	src = src.Slice(lo, hi-lo)
 	sum := c.t.place(src.Bytes)
 	for m := range c.t.ranks {
 		from, err := src, error(nil)

@@ -52,9 +52,18 @@ func (c *turns) Hand(ctx context.Context, elem, detail, n, root int, from mem.Ra
 	return c.hand(ctx, callOf(c.op, elem, detail, n), root, from, bytes, every)
 }
 
+// HandPart is Hand of bytes lo to hi of the part for each other member, of which the next as many follow in the next turn.
+func (c *turns) HandPart(ctx context.Context, elem, n int, from mem.Range, part, lo, hi int) error {
+	what := callOf(c.op, elem, 0, n)
+	if hi-lo > slipBytes {
+		return c.pushed(ctx, what, 0, everyone, parcel{whole: from, part: part, every: part, lo: lo, hi: hi})
+	}
+	return c.hand(ctx, what, 0, from.Slice(lo, from.Bytes-lo), hi-lo, part)
+}
+
 func (c *turns) hand(ctx context.Context, what call, root int, from mem.Range, bytes, every int) error {
 	if bytes > slipBytes {
-		return c.pushed(ctx, what, root, everyone, parcel{from: from, bytes: bytes, every: every})
+		return c.pushed(ctx, what, root, everyone, parcel{whole: from, part: bytes, every: every, hi: bytes})
 	}
 	return c.handOver(ctx, what, root, slip{some: from.Bytes > 0, from: from, bytes: min(bytes, from.Bytes), every: every})
 }
@@ -93,17 +102,17 @@ func (c *turns) handed(member, bytes int) (theirs mem.Range, err error) {
 	return mem.Of(t.slip.theirs[:]).Slice(0, bytes), nil
 }
 
-// handTo hands mine to root, or everyone; next is what it hands in the turn behind.
-func (c *turns) handTo(ctx context.Context, what call, root int, mine, next mem.Range) error {
-	if mine.Bytes > slipBytes {
-		return c.pushed(ctx, what, max(root, 0), root, parcel{from: mine, bytes: mine.Bytes, next: next})
+// handTo hands bytes lo to hi of mine to root, or everyone.
+func (c *turns) handTo(ctx context.Context, what call, root int, mine mem.Range, lo, hi int) error {
+	if hi-lo > slipBytes {
+		return c.pushed(ctx, what, max(root, 0), root, parcel{whole: mine, part: mine.Bytes, lo: lo, hi: hi})
 	}
-	return c.hand(ctx, what, max(root, 0), mine, mine.Bytes, 0)
+	return c.hand(ctx, what, max(root, 0), mine.Slice(lo, hi-lo), hi-lo, 0)
 }
 
 // gatherSlips gives root, or everyone, each member's mine, all of one length.
 func (c *turns) gatherSlips(ctx context.Context, what call, root int, mine, all mem.Range) error {
-	if err := c.handTo(ctx, what, root, mine, mem.Range{}); err != nil || root != everyone && root != c.t.me {
+	if err := c.handTo(ctx, what, root, mine, 0, mine.Bytes); err != nil || root != everyone && root != c.t.me {
 		return err
 	}
 	for m := range c.t.ranks {

@@ -16,7 +16,8 @@ import (
 // up to 1 or 2 KB takes two barriers for each outbox-full: the members of a node collect what it has for others, and each reads once from each other node (Träff and
 // Rougier 2014). A longer one goes in pairs: in
 // step s a member writes what is for the one s places behind it, and reads from the one s places before it; a barrier for each outbox-full of a
-// part, or for as many parts as fit (Thakur, Rabenseifner, Gropp 2005).
+// part, or for as many parts as fit (Thakur, Rabenseifner, Gropp 2005). Where up to 8 members push to each other over a NIC they do so here, of each part as much as an inbox holds, and
+// a turn's pieces set out while those of the one before are copied.
 func AllToAll[T any](ctx context.Context, t *pgsync.Team, dst, src []T) error {
 	const op = "alltoall"
 	err := checked[T](t, op, 0)
@@ -53,6 +54,14 @@ func allToAll(ctx context.Context, t *pgsync.Team, c turns, elem, n, part int, t
 	if err := c.Widen(ctx, elem, 0, n, mine.Bytes); err != nil {
 		return err
 	}
+	if inbox := c.Inbox(); inbox > 0 && part > 0 {
+		return rounds(part, inbox, func(lo, hi int) error {
+			if err := c.HandPart(ctx, elem, n, mine, part, lo, hi); err != nil {
+				return err
+			}
+			return handed(t, c, theirs, mine, part, lo, hi)
+		})
+	}
 	if inPairs(t.Size(), part, mine.Bytes, c.Payload()) {
 		at := func(m int) int { return m * part }
 		p := pairs{c: c, elem: elem, n: n, from: at, to: at, part: part}
@@ -87,9 +96,14 @@ func bySlips(ctx context.Context, t *pgsync.Team, c turns, elem, n, part int, ds
 	if err := c.Hand(ctx, elem, 0, n, 0, src, part, part); err != nil {
 		return err
 	}
+	return handed(t, c, dst, src, part, 0, part)
+}
+
+// handed copies bytes lo to hi of each part to where they belong: those that other members have handed to this one, and its own.
+func handed(t *pgsync.Team, c turns, dst, src mem.Range, part, lo, hi int) error {
 	for m := range t.Size() {
-		if to := dst.Slice(m*part, part); m == t.Rank() {
-			mem.Copy(to.Data(), src.Slice(m*part, part).Data())
+		if to := dst.Slice(m*part+lo, hi-lo); m == t.Rank() {
+			mem.Copy(to.Data(), src.Slice(m*part+lo, hi-lo).Data())
 		} else if err := c.Slip(m, to); err != nil {
 			return err
 		}
