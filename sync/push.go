@@ -10,7 +10,8 @@ import (
 
 // What is more than a slip, few members push to each other over a NIC: into the other's outbox of the coming turn, in which each has a place of its own, an inbox.
 // The flag goes behind it on the same way, so a turn takes as long as a message does, where reading takes a barrier and a round trip. What was in that
-// outbox two turns ago has been read by all who have come to the barrier of the last one, and its owner writes nothing there in such a turn.
+// outbox two turns ago has been read by all who have come to the barrier of the last one, and its owner writes nothing there in such a turn. So the next part of a long
+// call sets out as soon as that barrier is over, and is on its way while what came in the last turn is copied or combined.
 
 // inbox is the size of each.
 func (c *turns) inbox() int { return c.Payload() / (len(c.t.ranks) - 1) &^ 7 }
