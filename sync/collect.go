@@ -80,13 +80,13 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	how := choose(t.query(op, len(buf)*mem.SizeOf[T](), false))
 	buf = plain(t, buf)
 	whole, what := mem.Of(buf), callOf(op, atom.TypeCode[T](), 0, len(buf))
-	if c.slim(whole.Bytes) {
+	if c.slim(whole.Bytes, true) {
 		return c.End(c.castSlip(ctx, what, whole, 0, whole.Bytes, root))
 	}
 	if err := c.widen(ctx, what, whole.Bytes); err != nil {
 		return c.End(err)
 	}
-	return c.End(rounds(whole.Bytes, 1, c.part(how), func(lo, hi int) error {
+	return c.End(rounds(whole.Bytes, 1, c.part(how, true), func(lo, hi int) error {
 		switch part := whole.Slice(lo, hi-lo); how {
 		case relayed:
 			return c.relay(ctx, what, part, root)
@@ -111,17 +111,11 @@ func (c *turns) cast(ctx context.Context, what call, part mem.Range, root int) e
 
 // castSlip is cast of bytes lo to hi by slips.
 func (c *turns) castSlip(ctx context.Context, what call, buf mem.Range, lo, hi, root int) error {
-	p := parcel{part: buf.Bytes, lo: lo, hi: hi}
+	p := parcel{part: buf.Bytes, lo: lo, hi: hi, alone: true}
 	if c.t.me == root {
 		p.whole = buf
 	}
-	var err error
-	if hi-lo > slipBytes {
-		err = c.pushed(ctx, what, root, everyone, p)
-	} else {
-		err = c.hand(ctx, what, root, p.stretch(0), hi-lo, 0)
-	}
-	if err != nil || c.t.me == root {
+	if err := c.handPart(ctx, what, root, everyone, p); err != nil || c.t.me == root {
 		return err
 	}
 	return c.Slip(root, buf.Slice(lo, hi-lo))
@@ -189,7 +183,7 @@ func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	}
 	dst, src = plain(t, dst), plain(t, src)
 	all, mine, what := mem.Of(dst), mem.Of(src), callOf(op, atom.TypeCode[T](), 0, len(src))
-	if c.slim(mine.Bytes) {
+	if c.slim(mine.Bytes, false) {
 		return c.End(c.gatherSlips(ctx, what, everyone, mine, all))
 	}
 	return c.End(c.gatherAlike(ctx, what, mine, all))
@@ -212,7 +206,7 @@ func (c *turns) AllGather(ctx context.Context, elem, n int, at []int, mine, all 
 // gatherAll is an all-gather of longest bytes at most of each member, of whom m's begin at at(m), and end where the next one's begin.
 func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m int) int, mine, all mem.Range) error {
 	t := c.t
-	if c.slim(longest) && at(len(t.ranks)) == len(t.ranks)*longest {
+	if c.slim(longest, false) && at(len(t.ranks)) == len(t.ranks)*longest {
 		return c.gatherSlips(ctx, what, everyone, mine, all)
 	}
 	q := t.query("allgather", longest, false)
@@ -246,7 +240,7 @@ func (c *turns) gatherAll(ctx context.Context, what call, longest int, at func(m
 
 // gatherPushed is gatherAll of what each member pushes to the others.
 func (c *turns) gatherPushed(ctx context.Context, what call, longest int, at func(m int) int, mine, all mem.Range) error {
-	return rounds(longest, 1, c.inbox(), func(lo, hi int) error {
+	return rounds(longest, 1, c.inbox(false), func(lo, hi int) error {
 		off, n := stretch(0, mine.Bytes, lo, hi)
 		if err := c.pushed(ctx, what, 0, everyone, parcel{whole: mine, part: mine.Bytes, lo: lo, hi: hi}); err != nil {
 			return err

@@ -15,4 +15,4 @@ func (t *Team) Barriers() (n uint64) {
 }
 
 // Slips says whether so few bytes of each member go along with the flags of this team.
-func (t *Team) Slips(bytes int) bool { return (&turns{t: t}).slim(bytes) }
+func (t *Team) Slips(bytes int) bool { return (&turns{t: t}).slim(bytes, false) }

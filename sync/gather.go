@@ -43,7 +43,7 @@ func (c *turns) Circle() int { return circle(&c.t.shape) }
 
 func (c *turns) gather(ctx context.Context, what call, root int, mine, all []byte) error {
 	t, n, s := c.t, len(c.t.ranks), len(mine)
-	if c.slim(s) {
+	if c.slim(s, false) {
 		return c.gatherSlips(ctx, what, root, mem.Of(mine), mem.Of(all))
 	}
 	slots := c.Box(0, n*s)

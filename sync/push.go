@@ -13,36 +13,45 @@ import (
 // outbox two turns ago has been read by all who have come to the barrier of the last one, and its owner writes nothing there in such a turn. So the next part of a long
 // call sets out as soon as that barrier is over, and is on its way while what came in the last turn is copied or combined.
 
-// inbox is the size of each.
-func (c *turns) inbox() int { return c.Payload() / (len(c.t.ranks) - 1) &^ 7 }
+// inbox is the size of each. Where one member alone pushes it has the whole outbox.
+func (c *turns) inbox(alone bool) int {
+	if alone {
+		return c.Payload()
+	}
+	return c.Payload() / (len(c.t.ranks) - 1) &^ 7
+}
 
-// Inbox is that in the turns of a call that has as much for each member, and whose members push; else 0.
-func (c *turns) Inbox() int {
+// Inbox is that where members push, else 0.
+func (c *turns) Inbox(alone bool) int {
 	if !c.t.slips || !c.t.pushes {
 		return 0
 	}
-	return c.inbox()
+	return c.inbox(alone)
 }
 
 // part is how many bytes of each member a turn moves at most, as a call is carried out.
-func (c *turns) part(how method) int {
+func (c *turns) part(how method, alone bool) int {
 	if how == handed {
-		return c.inbox()
+		return c.inbox(alone)
 	}
 	return c.Payload()
 }
 
 // placeOf is where in an outbox the inbox for what one member pushes to another begins.
-func (c *turns) placeOf(from, to int) int {
+func (c *turns) placeOf(from, to int, alone bool) int {
+	if alone {
+		return 0
+	}
 	n := len(c.t.ranks)
-	return (from - to - 1 + n) % n * c.inbox()
+	return (from - to - 1 + n) % n * c.inbox(false)
 }
 
 // parcel is what a member has for the others, and which bytes of it a turn moves: lo to hi of the part for each, which begins at m*every for member m.
 type parcel struct {
 	whole       mem.Range // empty: it has nothing
 	part, every int
-	lo, hi      int // may be beyond the part
+	lo, hi      int  // may be beyond the part
+	alone       bool // only one member has something
 }
 
 // stretch is where the turn's bytes of the part for a member lie.
@@ -82,7 +91,7 @@ func (c *turns) ship(only int, p parcel) (f freight, err error) {
 	for i := 1; i < len(t.ranks) && err == nil; i++ {
 		if m := (t.me + i) % len(t.ranks); only == everyone || only == m {
 			if from := p.stretch(m); from.Bytes > 0 {
-				f.under[i], err = t.e.PutAhead(c.op, c.peer(m), box+c.placeOf(t.me, m), from)
+				f.under[i], err = t.e.PutAhead(c.op, c.peer(m), box+c.placeOf(t.me, m, p.alone), from)
 			}
 		}
 	}
@@ -102,7 +111,7 @@ func (c *turns) pushed(ctx context.Context, what call, root, only int, p parcel)
 		now, err = c.ship(only, p)
 	}
 	if err == nil {
-		err = c.handOver(ctx, what, root, slip{some: p.whole.Bytes > 0 && p.lo < p.part, pushed: true})
+		err = c.handOver(ctx, what, root, slip{some: p.whole.Bytes > 0 && p.lo < p.part, pushed: true, alone: p.alone})
 	}
 	if next := p.next(); err == nil && next.part-next.lo > slipBytes { // what is less may go as a slip
 		t.freight, err = c.ship(only, next)

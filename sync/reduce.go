@@ -59,7 +59,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 	}
 	dst, src = t.races.PlainRange(dst), t.races.PlainRange(src)
 	r := reduction{c: c, what: callOf(name, elem.Code(), int(op), n), elem: elem, exact: elem.Exact(), op: op, root: root, want: want}
-	if c.slim(src.Bytes) {
+	if c.slim(src.Bytes, false) {
 		return c.End(r.slips(ctx, dst, src, 0, src.Bytes))
 	}
 	how := choose(t.query(name, src.Bytes, r.exact))
@@ -72,7 +72,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 	if err := c.widen(ctx, r.what, src.Bytes); err != nil {
 		return c.End(err)
 	}
-	return c.End(rounds(n, elem.Bytes, c.part(how), func(lo, hi int) error {
+	return c.End(rounds(n, elem.Bytes, c.part(how, false), func(lo, hi int) error {
 		lo, bytes := lo*elem.Bytes, (hi-lo)*elem.Bytes
 		var part mem.Range
 		if want {

@@ -25,9 +25,9 @@ const (
 
 const _ = uint(flagStride - 8 - 2*slipRoom)
 
-// slim says whether a turn in which a member has so many bytes for another is one of handing: by slips, or pushed. All members agree on it.
-func (c *turns) slim(bytes int) bool {
-	return c.t.slips && bytes > 0 && (bytes <= slipBytes || c.t.pushes && bytes <= c.inbox())
+// slim says whether a turn in which a member, or one alone, has so many bytes for another is one of handing: by slips, or pushed. All members agree on it.
+func (c *turns) slim(bytes int, alone bool) bool {
+	return c.t.slips && bytes > 0 && (bytes <= slipBytes || c.t.pushes && bytes <= c.inbox(alone))
 }
 
 // slippery says whether slips go along with the flags of a team: it is so small that each member tells all others, and they are alike.
@@ -39,33 +39,37 @@ func slippery(s *shape.Shape, alike bool) bool {
 // slip is what a member hands out in a turn, and the place in which it collects.
 type slip struct {
 	some, pushed bool      // this member hands out something; it has been pushed, and the slip says no more than which call it is of
+	alone        bool      // no other one does
 	from         mem.Range // else
 	bytes, every int       // what is for member m begins at m*every
 	theirs       [slipWords]uint64
 }
 
 // Slips is slim for other packages, and Hand and Slip are hand and take.
-func (c *turns) Slips(bytes int) bool { return c.slim(bytes) }
+func (c *turns) Slips(bytes int) bool { return c.slim(bytes, false) }
 
 // Hand hands so many bytes of from to each other member, in a turn of handing: the bytes for member m begin at m*every. An empty range hands out nothing.
 func (c *turns) Hand(ctx context.Context, elem, detail, n, root int, from mem.Range, bytes, every int) error {
-	return c.hand(ctx, callOf(c.op, elem, detail, n), root, from, bytes, every)
+	return c.handPart(ctx, callOf(c.op, elem, detail, n), root, everyone, parcel{whole: from, part: bytes, every: every, hi: bytes})
 }
 
-// HandPart is Hand of bytes lo to hi of the part for each other member, of which the next as many follow in the next turn.
-func (c *turns) HandPart(ctx context.Context, elem, n int, from mem.Range, part, lo, hi int) error {
-	what := callOf(c.op, elem, 0, n)
-	if hi-lo > slipBytes {
-		return c.pushed(ctx, what, 0, everyone, parcel{whole: from, part: part, every: part, lo: lo, hi: hi})
-	}
-	return c.hand(ctx, what, 0, from.Slice(lo, from.Bytes-lo), hi-lo, part)
+// HandPart hands bytes lo to hi of the part for each other member, which begins at m*part in from, of which the next as many follow in the next turn. Where there is
+// a root it alone has something, and from is empty elsewhere.
+func (c *turns) HandPart(ctx context.Context, elem, n, root int, from mem.Range, part, lo, hi int) error {
+	p := parcel{whole: from, part: part, every: part, lo: lo, hi: hi, alone: root != everyone}
+	return c.handPart(ctx, callOf(c.op, elem, 0, n), root, everyone, p)
 }
 
-func (c *turns) hand(ctx context.Context, what call, root int, from mem.Range, bytes, every int) error {
-	if bytes > slipBytes {
-		return c.pushed(ctx, what, root, everyone, parcel{whole: from, part: bytes, every: every, hi: bytes})
+// handPart is the turn of a parcel, to member only, or everyone.
+func (c *turns) handPart(ctx context.Context, what call, root, only int, p parcel) error {
+	if p.hi-p.lo > slipBytes {
+		return c.pushed(ctx, what, max(root, 0), only, p)
 	}
-	return c.handOver(ctx, what, root, slip{some: from.Bytes > 0, from: from, bytes: min(bytes, from.Bytes), every: every})
+	s := slip{some: p.whole.Bytes > 0, every: p.every}
+	if s.some {
+		s.from, s.bytes = p.whole.Slice(p.lo, p.whole.Bytes-p.lo), p.hi-p.lo
+	}
+	return c.handOver(ctx, what, max(root, 0), s)
 }
 
 // handOver is the turn in which all is handed.
@@ -94,7 +98,7 @@ func (c *turns) handed(member, bytes int) (theirs mem.Range, err error) {
 	}
 	if t.slip.pushed {
 		t.e.Sched.ChargeCopy(bytes, bytes)
-		return c.local().Slice(c.data+c.placeOf(member, t.me), bytes), nil
+		return c.local().Slice(c.data+c.placeOf(member, t.me, t.slip.alone), bytes), nil
 	}
 	for i := range t.slip.theirs {
 		t.slip.theirs[i] = t.local.Word64(at + 8 + 8*i).Load()
@@ -104,10 +108,7 @@ func (c *turns) handed(member, bytes int) (theirs mem.Range, err error) {
 
 // handTo hands bytes lo to hi of mine to root, or everyone.
 func (c *turns) handTo(ctx context.Context, what call, root int, mine mem.Range, lo, hi int) error {
-	if hi-lo > slipBytes {
-		return c.pushed(ctx, what, max(root, 0), root, parcel{whole: mine, part: mine.Bytes, lo: lo, hi: hi})
-	}
-	return c.hand(ctx, what, max(root, 0), mine.Slice(lo, hi-lo), hi-lo, 0)
+	return c.handPart(ctx, what, root, root, parcel{whole: mine, part: mine.Bytes, lo: lo, hi: hi})
 }
 
 // gatherSlips gives root, or everyone, each member's mine, all of one length.

@@ -54,9 +54,9 @@ func allToAll(ctx context.Context, t *pgsync.Team, c turns, elem, n, part int, t
 	if err := c.Widen(ctx, elem, 0, n, mine.Bytes); err != nil {
 		return err
 	}
-	if inbox := c.Inbox(); inbox > 0 && part > 0 {
+	if inbox := c.Inbox(false); inbox > 0 && part > 0 {
 		return rounds(part, inbox, func(lo, hi int) error {
-			if err := c.HandPart(ctx, elem, n, mine, part, lo, hi); err != nil {
+			if err := c.HandPart(ctx, elem, n, -1, mine, part, lo, hi); err != nil {
 				return err
 			}
 			return handed(t, c, theirs, mine, part, lo, hi)

@@ -12,7 +12,7 @@ import (
 // Scatter copies the parts of root's src, which has Size times the length of dst, to the members' dst, in the order of
 // members; src is not looked at elsewhere. All dst have the same length. Collective. A src that fits into an outbox takes a barrier, and each
 // member reads its part from root. Of a longer one root puts an outbox-full to every member at once, and there is a barrier for each
-// outbox-full of dst. Where members share nodes, and what is for a node fits into an outbox, it travels to a node in one piece, from which the members of the
+// outbox-full of dst; where up to 8 members push to each other over a NIC it does so of short ones, too, and the next outbox-full sets out while the last is copied. Where members share nodes, and what is for a node fits into an outbox, it travels to a node in one piece, from which the members of the
 // node read: one barrier.
 func Scatter[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) error {
 	const op = "scatter"
@@ -47,8 +47,10 @@ func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) er
 		return s.c.ScatterParts(ctx, s.elem, s.n, s.root, s.at, dst, src)
 	}
 	whole := s.at(t.Size())
-	if whole == s.longest*t.Size() && s.c.Slips(s.longest) {
-		return s.bySlips(ctx, t, dst, src)
+	if alike := s.longest > 0 && whole == s.longest*t.Size(); alike && s.c.Inbox(true) > 0 {
+		return s.handed(ctx, t, dst, src)
+	} else if alike && s.c.Slips(s.longest) {
+		return s.handedPart(ctx, t, dst, src, 0, s.longest)
 	}
 	most := whole
 	if s.c.Apart() { // what is pushed lies in the outboxes of those whom it is for
@@ -63,18 +65,29 @@ func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) er
 	return s.pushed(ctx, t, dst, src)
 }
 
-// bySlips has root hand out parts of one length.
-func (s *stream) bySlips(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
+// handed has root push to the members what is theirs, of one length, a part in each turn.
+func (s *stream) handed(ctx context.Context, t *pgsync.Team, dst, src mem.Range) error {
+	if s.longest > s.c.Inbox(true) {
+		if err := s.c.Widen(ctx, s.elem, 0, s.n, s.longest); err != nil {
+			return err
+		}
+	}
+	return rounds(s.longest, s.c.Inbox(true), func(lo, hi int) error { return s.handedPart(ctx, t, dst, src, lo, hi) })
+}
+
+// handedPart has root hand out bytes lo to hi of what is each member's.
+func (s *stream) handedPart(ctx context.Context, t *pgsync.Team, dst, src mem.Range, lo, hi int) error {
 	if t.Rank() != s.root {
 		src = mem.Range{}
 	}
-	if err := s.c.Hand(ctx, s.elem, 0, s.n, s.root, src, s.longest, s.longest); err != nil {
+	if err := s.c.HandPart(ctx, s.elem, s.n, s.root, src, s.longest, lo, hi); err != nil {
 		return err
 	}
+	mine := dst.Slice(lo, hi-lo)
 	if t.Rank() != s.root {
-		return s.c.Slip(s.root, dst)
+		return s.c.Slip(s.root, mine)
 	}
-	mem.Copy(dst.Data(), src.Slice(s.root*s.longest, s.longest).Data())
+	mem.Copy(mine.Data(), src.Slice(s.root*s.longest+lo, hi-lo).Data())
 	return nil
 }
 

@@ -17,8 +17,8 @@ type turns interface {
 	Apart() bool
 	Slips(bytes int) bool
 	Hand(ctx context.Context, elem, detail, n, root int, from mem.Range, bytes, every int) error
-	Inbox() int
-	HandPart(ctx context.Context, elem, n int, from mem.Range, part, lo, hi int) error
+	Inbox(alone bool) int
+	HandPart(ctx context.Context, elem, n, root int, from mem.Range, part, lo, hi int) error
 	Slip(member int, dst mem.Range) error
 	Write(off int, data mem.Range)
 	Turn(ctx context.Context, elem, detail, n, root int) error
