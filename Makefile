@@ -1,7 +1,7 @@
 export GOFLAGS := $(shell go env GOFLAGS) -gcflags=all=-dwarf=false '-toolexec=env GOGC=off GOMEMLIMIT=1GiB'# a third less to compile: no debuggers' data, which but one test needs and asks for, and garbage collected only where a compiler holds a GiB
 TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
-LONG := ./transport/tcp ./sync/coll ./transport/soft ./test/model ./transport/transporttest ./test/litmus ./test/failure# begin early, those that wait among those that compute, so that no core is idle at the end
+LONG := ./cmd/pgasbench ./transport/tcp ./sync/coll ./transport/soft ./test/model ./transport/transporttest ./test/litmus ./test/failure# begin early, those that wait among those that compute, so that no core is idle at the end
 HOST = ./pgas ./window ./sync $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
 INNER = $$(go list $(HOST) | grep gopgas/internal/)# tested while the machines keep but one core busy
 OUTER = $$(go list $(HOST) | grep -v gopgas/internal/)# and when they have ended

@@ -37,7 +37,7 @@ func TestWhereSlipsGo(t *testing.T) {
 // TestSlipsOfThoseWhoRunAhead has members come to short calls early and late, some begun by Start beside the others: in each all get what belongs to it, and
 // nothing of the one before or behind, which have other values in the same places.
 func TestSlipsOfThoseWhoRunAhead(t *testing.T) {
-	rounds := 3000
+	rounds := 1000
 	if testing.Short() || raceEnabled {
 		rounds = 400
 	}
@@ -48,7 +48,7 @@ func TestSlipsOfThoseWhoRunAhead(t *testing.T) {
 
 // TestPushedByThoseWhoRunAhead is the same over NICs, with calls of up to 200 words, some of which are pushed.
 func TestPushedByThoseWhoRunAhead(t *testing.T) {
-	rounds := 1000
+	rounds := 400
 	if testing.Short() || raceEnabled {
 		rounds = 200
 	}
