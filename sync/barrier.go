@@ -144,13 +144,24 @@ func (c *turns) inRounds(ctx context.Context, p *shape.Phase, v visitor) error {
 // atOnce is the same in a single round, for a few members that store into each other's memory: stores are cheap there, while a round costs a turn on
 // the core of every member that shares one. And for slips, which each member has for each other.
 func (c *turns) atOnce(ctx context.Context, p *shape.Phase) error {
-	for dist := 1; dist < len(p.Members); dist++ {
-		if err := c.tell(p, dist); err != nil {
-			return err
-		}
+	if err := c.tellAll(p); err != nil {
+		return err
 	}
 	for dist := 1; dist < len(p.Members); dist++ {
 		if _, err := c.hear(ctx, p, dist); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellAll sets all others' flags, with which what has been pushed may set out.
+func (c *turns) tellAll(p *shape.Phase) error {
+	if c.handing {
+		defer c.hushed()()
+	}
+	for dist := 1; dist < len(p.Members); dist++ {
+		if err := c.tell(p, dist); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // limit of the socket twice for each. So behind a wait that was short, and began soon after the one before, the link stays hushed: a lull. A guard has
 // the reader wakened again as soon as nobody has polled for lullTick. For as long peers' requests may wait behind the last of such waits.
 const (
-	lullBrief = 100 * time.Microsecond // so short are the waits, and so soon do they follow each other
+	lullBrief = 500 * time.Microsecond // so short are the waits, and so soon do they follow each other: those of a collective's parts of 256 KiB, too
 	lullTick  = 200 * time.Microsecond // how often the guard looks
 )
 
