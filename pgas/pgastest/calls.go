@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"gopgas/internal/invariants"
 	"gopgas/pgas"
 )
 
@@ -71,9 +70,6 @@ func (c Calls) pair(t *testing.T, paths []Named, f func(path Named, calls []Call
 // AllocateNothing fails the test if one of the calls allocates.
 func (c Calls) AllocateNothing(t *testing.T) {
 	t.Helper()
-	if invariants.Enabled {
-		t.Skip("of builds without checks, to which make test holds it; with them it takes ten times as long")
-	}
 	c.pair(t, allCallPaths(), func(path Named, calls []Call) error {
 		for _, c := range calls {
 			var failed error
