@@ -158,7 +158,8 @@ func (c *turns) atOnce(ctx context.Context, p *shape.Phase) error {
 // tellAll sets all others' flags, with which what has been pushed may set out.
 func (c *turns) tellAll(p *shape.Phase) error {
 	if c.handing {
-		defer c.hushed()()
+		c.hush(sched.Steadily)
+		defer c.hush(sched.NoMore)
 	}
 	for dist := 1; dist < len(p.Members); dist++ {
 		if err := c.tell(p, dist); err != nil {

@@ -88,7 +88,8 @@ func (f *freight) arrive() (err error) {
 // ship sends out what is for member only, or everyone, in the coming turn. That is allowed as soon as the last turn's barrier is over.
 func (c *turns) ship(only int, p parcel) (f freight, err error) {
 	t, box := c.t, c.coming()
-	defer c.hushed()()
+	c.hush(sched.Steadily)
+	defer c.hush(sched.NoMore)
 	for i := 1; i < len(t.ranks) && err == nil; i++ {
 		if m := (t.me + i) % len(t.ranks); only == everyone || only == m {
 			if from := p.stretch(m); from.Bytes > 0 {
@@ -121,17 +122,13 @@ func (c *turns) pushed(ctx context.Context, what call, root, only int, p parcel)
 	return err
 }
 
-// hushed has nobody wakened for what the others push, until what it returns is called, while this one pushes so much that theirs comes meanwhile: he polls for it next.
-// It is not for the wait, which knows by itself when it goes to sleep.
-func (c *turns) hushed() (done func()) {
-	if !c.wide {
-		return nothing
+// hush has nobody wakened for what the others push while this one pushes so much that theirs comes meanwhile, sched.Steadily, until sched.NoMore: he polls for it
+// next. It is not for the wait, which knows by itself when it goes to sleep.
+func (c *turns) hush(how sched.Polling) {
+	if c.wide {
+		c.t.e.Hush(how)
 	}
-	c.t.e.Hush(sched.Steadily)
-	return func() { c.t.e.Hush(sched.NoMore) }
 }
-
-func nothing() {}
 
 // recall waits for what has set out for a turn that a call has not come to, since it has failed.
 func (c *turns) recall() {

@@ -36,17 +36,30 @@ func (c IdleCores) node(costs *cost.Model) seats.Node {
 	}
 }
 
+// near reports whether a rank is of this one's node. Where nobody has said who is on which each has one of its own.
+func (e *Engine) near(rank int) bool {
+	return rank == e.Rank || len(e.Nodes) == e.Size && e.Nodes[rank] == e.Nodes[e.Rank]
+}
+
 // here is how many ranks this node has, and which of them this one is.
 func (e *Engine) here() (ranks, index int) {
 	for r := range e.Size {
 		if r == e.Rank {
 			index = ranks
 		}
-		if r == e.Rank || len(e.Nodes) == e.Size && e.Nodes[r] == e.Nodes[e.Rank] {
+		if e.near(r) {
 			ranks++
 		}
 	}
 	return ranks, index
+}
+
+// first is the first rank of this node.
+func (e *Engine) first() (rank int) {
+	for !e.near(rank) {
+		rank++
+	}
+	return rank
 }
 
 // newBoard returns the board of this rank's node.
@@ -63,7 +76,7 @@ func (e *Engine) openBoard(local mem.Range, blocks []Remote) {
 		switch {
 		case r == e.Rank:
 			block = local
-		case len(e.Nodes) != e.Size || e.Nodes[r] != e.Nodes[e.Rank] || block.Bytes == 0:
+		case !e.near(r) || block.Bytes == 0:
 			continue
 		}
 		places = append(places, seats.Place{
@@ -86,7 +99,7 @@ func (e *Engine) Posts() []seats.Post {
 func (e *Engine) takeTurn() bool {
 	return e.board.Take(func(index int) bool {
 		for r := range e.Size {
-			if r != e.Rank && (len(e.Nodes) != e.Size || e.Nodes[r] != e.Nodes[e.Rank]) {
+			if !e.near(r) {
 				continue
 			}
 			if index == 0 {

@@ -21,6 +21,7 @@ type gauge struct {
 	over   atomic.Bool // nobody measures this rank any more
 	peer   atomic.Int32
 	prices atomic.Pointer[prices.Prices]
+	told   atomic.Pointer[told] // to other ranks last
 
 	flying atomic.Int64 // operations that the NIC has
 	memory [2]mem.Range // that they may still use

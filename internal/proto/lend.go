@@ -10,6 +10,7 @@ import (
 	"gopgas/internal/am"
 	"gopgas/internal/flight"
 	"gopgas/internal/mem"
+	"gopgas/internal/nic"
 	"gopgas/internal/prices"
 	"gopgas/transport"
 )
@@ -82,37 +83,35 @@ func (n *device) endLoan(to int) {
 
 // borrow asks a rank for a loan.
 func (n *device) borrow(rank int) (g prices.Loan, err error) {
-	const name = "measure"
-	k, err := n.Keep(name, rank, false, true)
-	if err != nil {
-		return g, err
+	var loan [loanAnswer]byte
+	if err := n.inquire(rank, askLoan, [4]uint64{uint64(n.loanBytes())}, loan[:]); err != nil {
+		return g, fmt.Errorf("memory to measure transfers with: %w", err)
 	}
-	if err := n.Ask(name, k.ID, askLoan, [4]uint64{uint64(n.loanBytes())}, mem.Range{}); err != nil {
-		n.PartDone(k.Handle, nil)
-		return g, err
-	}
-	err = k.Wait(context.Background())
-	buf, _ := n.Buffer(k.ID, loanAnswer)
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(buf.Data()[8*i:]) }
-	g = prices.Loan{Rank: rank, Addr: word(0), Key: word(1), Bytes: int(word(2))}
-	n.Give(k.ID)
-	if err != nil {
-		return prices.Loan{}, fmt.Errorf("memory to measure transfers with: %w", err)
-	}
-	return g, nil
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(loan[8*i:]) }
+	return prices.Loan{Rank: rank, Addr: word(0), Key: word(1), Bytes: int(word(2))}, nil
 }
 
 // giveBack returns a rank's loan, in which nothing of this rank is under way.
 func (n *device) giveBack(rank int) {
+	_ = n.inquire(rank, askReturn, [4]uint64{}, nil) // who does not answer is gone
+}
+
+// inquire asks a rank something that measuring needs, and waits for its answer. Where that is shorter than there is room for, the rest is anything.
+func (n *device) inquire(rank int, what uint8, args [4]uint64, answer []byte) error {
 	const name = "measure"
-	k, err := n.Keep(name, rank, false, true)
+	k, err := n.Keep(name, rank, len(answer) > nic.ScratchBytes, true)
 	if err != nil {
-		return
+		return err
 	}
-	if err := n.Ask(name, k.ID, askReturn, [4]uint64{}, mem.Range{}); err != nil {
+	if err := n.Ask(name, k.ID, what, args, mem.Range{}); err != nil {
 		n.PartDone(k.Handle, nil)
-		return
+		return err
 	}
-	_ = k.Wait(context.Background()) // who does not answer is gone
-	n.Give(k.ID)
+	defer n.Give(k.ID)
+	if err := k.Wait(context.Background()); err != nil {
+		return err
+	}
+	buf, _ := n.Buffer(k.ID, len(answer))
+	copy(answer, buf.Data())
+	return nil
 }

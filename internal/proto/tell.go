@@ -1,7 +1,6 @@
 package proto
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"gopgas/internal/am"
-	"gopgas/internal/mem"
 	"gopgas/internal/prices"
 )
 
@@ -40,16 +38,6 @@ func hashOf(b []byte) uint64 {
 	return h.Sum64() | 1
 }
 
-// first is the first rank of this one's node.
-func (e *Engine) first() int {
-	for r := range e.Size {
-		if len(e.Nodes) == e.Size && e.Nodes[r] == e.Nodes[e.Rank] {
-			return r
-		}
-	}
-	return e.Rank
-}
-
 // tell answers askPrices, whose arguments are the asker's kin, where the piece is to begin, and how long it may be with its head. It begins to measure if nobody has.
 func (n *device) tell(r am.Request, out []byte) (int, uint8) {
 	most := min(uint64(len(out)), r.Args[2])
@@ -67,13 +55,25 @@ func (n *device) tell(r am.Request, out []byte) (int, uint8) {
 		clear(out[:sheetHead])
 		return sheetHead, statusOK
 	}
-	sheet, err := p.Sheet()
-	if err != nil {
-		return 0, statusRefused
+	s := g.told.Load()
+	if s == nil || s.of != p {
+		written, err := p.Sheet()
+		if err != nil {
+			return 0, statusRefused
+		}
+		s = &told{p, written, hashOf(written)}
+		g.told.Store(s)
 	}
-	binary.LittleEndian.PutUint64(out, hashOf(sheet))
-	binary.LittleEndian.PutUint64(out[8:], uint64(len(sheet)))
-	return sheetHead + copy(out[sheetHead:most], sheet[min(r.Args[1], uint64(len(sheet))):]), statusOK
+	binary.LittleEndian.PutUint64(out, s.which)
+	binary.LittleEndian.PutUint64(out[8:], uint64(len(s.written)))
+	return sheetHead + copy(out[sheetHead:most], s.written[min(r.Args[1], uint64(len(s.written))):]), statusOK
+}
+
+// told is the sheet of some prices, which others ask for piece by piece.
+type told struct {
+	of      *prices.Prices
+	written []byte
+	which   uint64 // hashOf it
 }
 
 // hear returns what the first rank of the node has measured. It waits until that has.
@@ -97,37 +97,29 @@ func (n *device) hear() (*prices.Prices, error) {
 		case which != of && len(sheet) > 0: // it has found out more meanwhile
 			sheet = sheet[:0]
 			continue
-		case bytes > sheetMost || len(piece) == 0:
+		case len(piece) == 0:
 			return nil, errNoSheet
 		}
 		of = which
-		if sheet = append(sheet, piece...); len(sheet) >= bytes {
-			return prices.FromSheet(n.machine(), sheet)
+		if sheet = append(sheet, piece...); len(sheet) < bytes {
+			continue
 		}
+		if hashOf(sheet) != which {
+			return nil, errNoSheet
+		}
+		return prices.FromSheet(n.machine(), sheet)
 	}
 }
 
 // askSheet asks a rank for the piece of its sheet that begins at a byte.
 func (n *device) askSheet(rank, at int) (which uint64, bytes int, piece []byte, err error) {
-	const name = "measure"
-	most := min(n.Payload, n.Slot)
-	k, err := n.Keep(name, rank, true, true)
-	if err != nil {
+	answer := make([]byte, min(n.Payload, n.Slot))
+	if err := n.inquire(rank, askPrices, [4]uint64{n.kin(), uint64(at), uint64(len(answer))}, answer); err != nil {
 		return 0, 0, nil, err
 	}
-	buf, _ := n.Buffer(k.ID, most)
-	clear(buf.Data())
-	if err := n.Ask(name, k.ID, askPrices, [4]uint64{n.kin(), uint64(at), uint64(most)}, mem.Range{}); err != nil {
-		n.PartDone(k.Handle, nil)
-		return 0, 0, nil, err
+	which, bytes = binary.LittleEndian.Uint64(answer), int(binary.LittleEndian.Uint64(answer[8:]))
+	if bytes < 0 || bytes > sheetMost {
+		return 0, 0, nil, errNoSheet
 	}
-	defer n.Give(k.ID)
-	if err := k.Wait(context.Background()); err != nil {
-		return 0, 0, nil, err
-	}
-	which, bytes = binary.LittleEndian.Uint64(buf.Data()), int(binary.LittleEndian.Uint64(buf.Data()[8:]))
-	if left := bytes - at; left > 0 {
-		piece = append(piece, buf.Data()[sheetHead:min(most, sheetHead+left)]...)
-	}
-	return which, bytes, piece, nil
+	return which, bytes, answer[sheetHead:min(len(answer), sheetHead+max(0, bytes-at))], nil
 }

@@ -111,7 +111,7 @@ func TestVerbsTrouble(t *testing.T) {
 // TestVerbsInstructions holds how many instructions the library adds to a short operation by a loop in C over the same functions, kernel and all that runs
 // beside included: at most a thousand are asked for (a microsecond of the machine's own clock), and half as many more are let pass here, since what the
 // kernel's allocators do differs by some hundreds from run to run. In some turns of a run they take 1300 more, with the same calls, switches and interrupts, and in one
-// run of twenty in most of them. So one good run of three will do: what the library adds it adds in each.
+// of sixteen runs in most of them. So one good run of three will do: what the library adds it adds in each.
 func TestVerbsInstructions(t *testing.T) {
 	long(t)
 	t.Setenv("VERBS_TEST_PAIRED", "41")
