@@ -2,7 +2,7 @@ package sched
 
 // Some NICs wake somebody of this rank with each arrival. Who polls without a pause finds the arrival himself, and whoever was wakened for it takes a core
 // from those who serve the next operation: two ranks on two cores took two to three times as long for that. So a wait tells such a NIC for how
-// long it polls without a pause, and when it goes on to yield, sleep or end, which is when somebody has to be wakened again.
+// long it polls without a pause, and when it goes on to sleep, or ends, or has yielded to somebody who took the processor: then somebody has to be wakened again.
 
 // Hushable is implemented by the domains of such NICs.
 type Hushable interface {
@@ -15,8 +15,8 @@ type Polling uint8
 
 // The ways of polling.
 const (
-	Steadily Polling = iota // without a pause, or he has nothing to do but post and poll
-	Seldom                  // he yields, or sleeps: somebody has to be wakened at once
+	Steadily Polling = iota // without a pause, but for yields that nobody takes, or he has nothing to do but post and poll
+	Seldom                  // he sleeps, or others run: somebody has to be wakened at once
 	NoMore                  // he has what he waited for: who waits often may be back before there is anything to be wakened for
 )
 

@@ -45,6 +45,7 @@ const (
 	spinsBusy   = 3    // more ranks than cores: the one waited for may need this one
 	yieldsIdle  = 200 * time.Microsecond
 	yieldsBusy  = 100 * time.Microsecond
+	yieldLong   = 20 * time.Microsecond // a yield that takes so long was somebody else's turn
 	parkFirst   = 200 * time.Microsecond
 	parkLongest = 2 * time.Millisecond
 

@@ -112,9 +112,6 @@ func (sp *Spin) slow() error {
 	if sp.s.sim != nil {
 		return sp.virtual()
 	}
-	if !sp.lingering {
-		sp.unhush(Seldom)
-	}
 	if sp.watch != nil {
 		if err := sp.watch.Interrupted(); err != nil {
 			return sp.lastWords(err)
@@ -142,6 +139,7 @@ func (sp *Spin) slow() error {
 		// Yield below.
 	case !sp.armed:
 		// S2: announce, then let the caller look at its condition once more before the sleep.
+		sp.unhush(Seldom)
 		sp.arm()
 		return nil
 	default:
@@ -149,6 +147,9 @@ func (sp *Spin) slow() error {
 		return nil
 	}
 	sp.s.yield()
+	if sp.hushed != nil && sp.s.Now()-now > yieldLong {
+		sp.unhush(Seldom) // somebody else has had the processor, and may have it again
+	}
 	return nil
 }
 
@@ -198,6 +199,7 @@ func (sp *Spin) lastWords(err error) error {
 		return err
 	}
 	sp.leave(Seldom)
+	sp.unhush(Seldom)
 	if help := sp.s.help.Load(); help == nil || !help.progress() {
 		sp.s.yield()
 	}

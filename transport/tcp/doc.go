@@ -10,6 +10,7 @@
 //   - Lazy: of a request that its target is not asked to acknowledge (transport.FlagLazy).
 //   - Lull: the time between short waits that follow each other soon, in which a link stays hushed (lull.go).
 //   - To hush a link: to have the system not wake its reader, for as long as somebody reads it who polls without a pause (hush.go).
+//   - Gulp: for how much of a long payload the reader is wakened (gulp.go).
 //   - To linger: to poll for a peer's next request without having one of one's own under way (package sched).
 //   - Batch: frames on their way to the socket, in one system call as far as it takes them. Short payloads are
 //     copied into it; long ones are sent from the memory where they lie.
@@ -66,6 +67,7 @@
 //   - C7: no goroutine waits for a peer but in the poller, with a bound in time; Post and Poll never do.
 //   - C8: a link is hushed only while somebody polls without a pause who has an operation under way on it, or who lingers and was asked over it last, and in a
 //     lull, which a guard ends; what has come by the end of that wakes the reader then.
+//   - C9: the reader is never to be wakened for more than is to come of the payload under way.
 //
 // # Lock order
 //

@@ -269,10 +269,13 @@ func (d *domain) look() bool {
 
 // look reads what has come, unless somebody else does.
 func (l *link) look() {
-	if l.alive.Load() && l.rmu.TryLock() {
-		_ = l.raw.Control(l.pollFn) // an error: the link has ended, and its reader reports it
-		l.rmu.Unlock()
+	if !l.alive.Load() || !l.rmu.TryLock() {
+		return
 	}
+	if !l.rests() {
+		_ = l.raw.Control(l.pollFn) // an error: the link has ended, and its reader reports it
+	}
+	l.rmu.Unlock()
 }
 
 // Performed implements sched.Server.

@@ -8,8 +8,9 @@ import "gopgas/internal/sched"
 // What comes from the peer besides, such as requests, the poller reads as well. Who lingers does so for requests alone, and there it is two wake-ups that are spared:
 // the reader's, and that of the wait for which the request may have been.
 
-// hushBytes are more than what members of a collective push to each other in a turn, flags included, and so little that the reader still helps with what is longer.
-const hushBytes = 1 << 20
+// hushBytes are more than what members of a collective push to each other in a turn, or one of 1 MiB puts, flags included, and so little that the reader still helps with
+// what is longer. The system may take less: half of what a socket may hold (tcp(7), tcp_rmem).
+const hushBytes = 2 << 20
 
 // Hush says how somebody polls; they are counted. When nobody does without a pause any more the reader is wakened for what the last look has not
 // read: Linux looks for that when the limit changes (since 4.18; before, the peer's next frame wakes it, a fifth of the failure timeout later at most).

@@ -220,6 +220,36 @@ func TestPostUnpaused(t *testing.T) {
 	}
 }
 
+// TestAnswersUnpaused: what a peer reads while somebody polls without a pause is not left to the sender, however long it is.
+func TestAnswersUnpaused(t *testing.T) {
+	a, b, l := twoRanks(t, Config{})
+	back := b.links[0].Load()
+	defer a.alone(t, l)()
+	a.Hush(sched.Steadily)
+	defer a.Hush(sched.Seldom)
+	left := func(k uint64) (left bool) {
+		a.open.Slice(testOpen-8, 8).Word64(0).Store(k)
+		n, err := b.Post([]transport.Op{b.op(transport.OpRead, back, a, 0, 0, testOpen)}) // and the header: more than postBytes
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		var at, bt [1]transport.Completion
+		require.Eventually(t, func() bool {
+			left = left || l.left.Load()
+			_, err := a.Poll(at[:])
+			require.NoError(t, err)
+			n, err := b.Poll(bt[:])
+			require.NoError(t, err)
+			return n == 1
+		}, testPatience, time.Microsecond)
+		require.Equal(t, transport.StatusOK, bt[0].Status)
+		require.Equal(t, k, b.open.Slice(testOpen-8, 8).Word64(0).Load())
+		return left
+	}
+	for k := uint64(1); left(k); k++ {
+		require.Less(t, k, uint64(100), "the system's buffer has grown by now")
+	}
+}
+
 // TestHelp: puts longer than what Post sends arrive, whoever sends them: the sender, who polls, or both by turns, while others begin and end polling.
 func TestHelp(t *testing.T) {
 	const room, rounds = 4 << 20, 60

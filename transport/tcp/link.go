@@ -108,11 +108,14 @@ type link struct {
 	stuck     int // ticks since the socket took something
 	age       int // ticks since the link began to die
 
+	gulp    atomic.Int32 // for how many bytes the reader is wakened, unless the link is hushed
+	gulping sync.Mutex   // held while the system is told
+
 	kick    chan struct{} // wakes the sender
 	writeFn func(fd uintptr)
 	pollFn  func(fd uintptr)
 
-	hushFn, unhushFn func(fd uintptr)
+	hushFn, unhushFn, anyFn func(fd uintptr)
 }
 
 func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, conn socket) (*link, error) {
@@ -128,10 +131,15 @@ func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, 
 	l.in.buf = make([]byte, readBytes)
 	l.alive.Store(true)
 	l.heard.Store(true)
+	l.gulp.Store(1)
 	l.writeFn = func(fd uintptr) { l.wn, l.werr = writeFrom(int(fd), l.vector()) }
-	l.pollFn = func(fd uintptr) { l.serve(int(fd), pollReads) }
+	l.pollFn = func(fd uintptr) {
+		l.serve(int(fd), pollReads)
+		l.sip(int(fd), false)
+	}
 	l.hushFn = func(fd uintptr) { _ = lowWater(int(fd), hushBytes) }
-	l.unhushFn = func(fd uintptr) { _ = lowWater(int(fd), 1) }
+	l.unhushFn = func(fd uintptr) { l.wakeForGulp(int(fd)) }
+	l.anyFn = func(fd uintptr) { l.wakeFor(int(fd), 1) }
 	_ = raw.Control(func(fd uintptr) { _ = repace(int(fd), d.control) }) // where the system forbids it the link is slower
 	return l, nil
 }

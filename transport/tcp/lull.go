@@ -7,10 +7,12 @@ import (
 
 // Who waits again and again, a few microseconds apart, as in a row of barriers, would have the reader wakened for whatever comes between two waits, and set the
 // limit of the socket twice for each. So behind a wait that was short, and began soon after the one before, the link stays hushed: a lull. A guard has
-// the reader wakened again as soon as nobody has polled for lullTick. For as long peers' requests may wait behind the last of such waits.
+// the reader wakened again as soon as nobody has polled for lullTick, and in a lull that lasts for a little longer: each time that it looks, some threads get up. For as long
+// peers' requests may wait behind the last of such waits.
 const (
-	lullBrief = 500 * time.Microsecond // so short are the waits, and so soon do they follow each other: those of a collective's parts of 256 KiB, too
-	lullTick  = 200 * time.Microsecond // how often the guard looks
+	lullBrief   = 500 * time.Microsecond // so short are the waits, and so soon do they follow each other: those of a collective's parts of 256 KiB, too
+	lullTick    = 200 * time.Microsecond // how soon the guard looks
+	lullLongest = 800 * time.Microsecond // how seldom
 )
 
 // lull is what is known of the waits of a rank. Any goroutine may use it.
@@ -54,9 +56,9 @@ func (d *domain) guard() {
 			return
 		case <-l.bell:
 		}
-		for seen := uint64(0); seen != l.waits.Load(); {
+		for seen, tick := uint64(0), lullTick; seen != l.waits.Load(); tick = min(2*tick, lullLongest) {
 			seen = l.waits.Load()
-			if d.sched.Sleep(d.ctx, lullTick) != nil {
+			if d.sched.Sleep(d.ctx, tick) != nil {
 				return
 			}
 		}

@@ -273,12 +273,17 @@ func (l *link) afterBatch(served uint64) {
 		l.flushLocked()
 		l.mu.Unlock()
 		if in.expect != served {
-			if l.d.asking.Load() != l {
-				l.d.asking.Store(l)
-			}
-			l.d.performed.Add(1)
+			l.d.came(l)
 			l.d.sched.Ring() // the program may wait for what was written
 		}
 	}
 	l.announce()
+}
+
+// came notes that something that came over l was performed, or a part of it that is long: more may follow soon.
+func (d *domain) came(l *link) {
+	if d.asking.Load() != l {
+		d.asking.Store(l)
+	}
+	d.performed.Add(1)
 }

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"errors"
+	"time"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/softnic"
@@ -38,6 +39,8 @@ type inbound struct {
 	off  int // bytes of its payload that are where they belong
 	left int
 
+	looked time.Duration // when who polls has looked last while much of it was to come
+
 	expect  uint64 // the peer's next request
 	starved bool   // it needs a receive buffer: what follows is thrown away until it comes again
 	wanted  bool   // the peer waits for an acknowledgement
@@ -58,7 +61,11 @@ func (l *link) runReader() {
 	step := func(fd uintptr) bool {
 		l.rmu.Lock()
 		defer l.rmu.Unlock()
-		return l.serve(int(fd), readerReads)
+		again := l.serve(int(fd), readerReads)
+		if !again {
+			l.sip(int(fd), true)
+		}
+		return again
 	}
 	for l.raw.Read(step) == nil {
 		// It has stopped to let others have their turn.
@@ -129,6 +136,9 @@ func (l *link) readOnce(fd int) bool {
 		return false
 	}
 	l.afterBatch(served)
+	if l.in.left > 0 && l.in.mode != toWaste {
+		l.d.came(l)
+	}
 	return n == room
 }
 

@@ -157,9 +157,9 @@ func (l *link) flush() {
 	l.announce()
 }
 
-// flushLocked sends what there is; what is long, and what the socket does not take, is left to the sender.
+// flushLocked sends what there is; what the socket does not take is left to the sender, and what is long, unless somebody polls without a pause, who would send it next.
 func (l *link) flushLocked() {
-	if l.sendLocked(false) {
+	if l.sendLocked(l.d.hushers.Load() > 0) {
 		l.leaveLocked()
 	}
 }
