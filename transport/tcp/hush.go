@@ -8,7 +8,7 @@ import "gopgas/internal/sched"
 // What comes from the peer besides, such as requests, the poller reads as well. Who lingers does so for requests alone, and there it is two wake-ups that are spared:
 // the reader's, and that of the wait for which the request may have been.
 
-// hushBytes are more than what members of a collective push to each other in a turn, or one of 1 MiB puts, flags included, and so little that the reader still helps with
+// hushBytes are more than members of a collective push to each other in a turn, and than a put of 1 MiB, flags included, and so little that the reader still helps with
 // what is longer. The system may take less: half of what a socket may hold (tcp(7), tcp_rmem).
 const hushBytes = 2 << 20
 

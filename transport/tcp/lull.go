@@ -7,12 +7,12 @@ import (
 
 // Who waits again and again, a few microseconds apart, as in a row of barriers, would have the reader wakened for whatever comes between two waits, and set the
 // limit of the socket twice for each. So behind a wait that was short, and began soon after the one before, the link stays hushed: a lull. A guard has
-// the reader wakened again as soon as nobody has polled for lullTick, and in a lull that lasts for a little longer: each time that it looks, some threads get up. For as long
-// peers' requests may wait behind the last of such waits.
+// the reader wakened again when it finds that nobody has polled for lullTick. Each time that it looks some threads get up, so in a lull that lasts it looks more seldom. Peers'
+// requests may wait for lullTick and lullLongest behind the last of such waits.
 const (
 	lullBrief   = 500 * time.Microsecond // so short are the waits, and so soon do they follow each other: those of a collective's parts of 256 KiB, too
 	lullTick    = 200 * time.Microsecond // how soon the guard looks
-	lullLongest = 800 * time.Microsecond // how seldom
+	lullLongest = 400 * time.Microsecond // how seldom, at most
 )
 
 // lull is what is known of the waits of a rank. Any goroutine may use it.
@@ -37,6 +37,11 @@ func (l *lull) ends(now time.Duration) (back bool) {
 	return l.soon.Load() && now-time.Duration(l.begun.Load()) < lullBrief
 }
 
+// over reports whether nobody has begun to poll since there were seen waits, or nobody does, and has not for lullTick.
+func (l *lull) over(seen uint64, polls bool, now time.Duration) bool {
+	return seen == l.waits.Load() || !polls && now-time.Duration(l.ended.Load()) >= lullTick
+}
+
 // watch has the guard awake.
 func (l *lull) watch() {
 	if !l.guarded.Load() && l.guarded.CompareAndSwap(false, true) {
@@ -56,11 +61,12 @@ func (d *domain) guard() {
 			return
 		case <-l.bell:
 		}
-		for seen, tick := uint64(0), lullTick; seen != l.waits.Load(); tick = min(2*tick, lullLongest) {
-			seen = l.waits.Load()
+		for tick, over := lullTick, false; !over; tick = min(2*tick, lullLongest) {
+			seen := l.waits.Load()
 			if d.sched.Sleep(d.ctx, tick) != nil {
 				return
 			}
+			over = l.over(seen, d.hushers.Load() > 0, d.sched.Now())
 		}
 		l.guarded.Store(false)
 		if d.hushers.Load() == 0 {

@@ -29,6 +29,18 @@ func TestLullTimes(t *testing.T) {
 	}
 }
 
+// TestLullIsOver: a lull is over when nobody has polled for a while, or has begun to.
+func TestLullIsOver(t *testing.T) {
+	var l lull
+	now := time.Hour
+	l.begin(now)
+	l.ends(now)
+	require.True(t, l.over(1, true, now))
+	require.False(t, l.over(0, false, now+lullTick-1))
+	require.True(t, l.over(0, false, now+lullTick))
+	require.False(t, l.over(0, true, now+lullTick), "somebody polls again")
+}
+
 // hot has r poll without a pause a few times, one soon after another, with an operation under way over l, and ends each as how says.
 func (r *testRank) hot(t *testing.T, l *link, to *testRank, how sched.Polling) {
 	t.Helper()
