@@ -17,7 +17,7 @@ import (
 // Server is implemented by the domains of NICs whose requests are performed by threads of this rank, waits among them.
 type Server interface {
 	Hushable
-	// Performed changes whenever something was performed that a peer has asked for.
+	// Performed changes whenever something was performed that a peer has asked for, and with each part of something long that comes from one.
 	Performed() uint64
 }
 

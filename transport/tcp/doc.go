@@ -65,7 +65,7 @@
 //   - C5: when a link is made nothing more is performed on an older one with the same rank.
 //   - C6: posting, performing and polling allocate nothing.
 //   - C7: no goroutine waits for a peer but in the poller, with a bound in time; Post and Poll never do.
-//   - C8: a link is hushed only while somebody polls without a pause who has an operation under way on it, or who lingers and was asked over it last, and in a
+//   - C8: a link is hushed only while somebody polls without a pause who has an operation under way on it, or who lingers and to whom something came over it last, and in a
 //     lull, which a guard ends; what has come by the end of that wakes the reader then.
 //   - C9: the reader is never to be wakened for more than is to come of the payload under way.
 //
@@ -73,6 +73,7 @@
 //
 //	domain.mu
 //	  link.rmu                (who reads)
+//	    link.gulping          (held during the system call)
 //	    link.mu               (given up during a system call that sends; writing keeps others out)
 //	      recvQueue.mu, completions.mu, Table.mu
 //

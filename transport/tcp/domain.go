@@ -41,8 +41,8 @@ type domain struct {
 	recvs recvQueue
 	later atomic.Bool // links that wait for a receive buffer should be told of one
 
-	performed atomic.Uint64        // times that something was done for a peer
-	asking    atomic.Pointer[link] // over which the newest of that was asked for
+	performed atomic.Uint64        // times that something was done for a peer, or a part of something long came
+	asking    atomic.Pointer[link] // over which the newest of that came
 
 	hushers atomic.Int32         // who polls without a pause
 	hushed  atomic.Pointer[link] // whose reader sleeps meanwhile; nil: none

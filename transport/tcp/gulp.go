@@ -7,10 +7,10 @@ import "time"
 // a long payload it has itself wakened for a gulp of it, by the limit that hush.go sets, too. Who polls while a peer puts leaves some time between two looks: a look takes
 // the socket's lock, for which the system's half of the sender waits.
 const (
-	gulpLeast = 64 << 10  // bytes; what is shorter may be there at once, and comes in one segment
-	gulpMost  = 256 << 10 // of which the last is read when nothing more comes, beside nobody
-	sipRest   = 128 << 10 // bytes still to come, from which on
-	sipTime   = 15 * time.Microsecond
+	gulpLeast = 64 << 10              // bytes; what is shorter may be there at once, and comes in one segment
+	gulpMost  = 256 << 10             // of which the last is read when nothing more comes, beside nobody
+	sipRest   = 128 << 10             // from so many bytes still to come on
+	sipTime   = 15 * time.Microsecond // passes between two looks of who polls
 )
 
 // gulpOf is for how many bytes the reader is wakened where so many are to come.

@@ -28,7 +28,7 @@ func (d *domain) keep() {
 // tick is one fifth of the failure timeout.
 func (l *link) tick() {
 	if !l.heard.Load() && l.gulp.Load() > 1 {
-		_ = l.raw.Control(l.anyFn) // over a slow network it may take longer until there is a gulp
+		_ = l.raw.Control(func(fd uintptr) { l.wakeFor(int(fd), 1) }) // over a slow network it may take longer until there is a gulp
 	}
 	l.mu.Lock()
 	switch {

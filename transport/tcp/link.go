@@ -115,7 +115,7 @@ type link struct {
 	writeFn func(fd uintptr)
 	pollFn  func(fd uintptr)
 
-	hushFn, unhushFn, anyFn func(fd uintptr)
+	hushFn, unhushFn func(fd uintptr)
 }
 
 func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, conn socket) (*link, error) {
@@ -139,7 +139,6 @@ func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, 
 	}
 	l.hushFn = func(fd uintptr) { _ = lowWater(int(fd), hushBytes) }
 	l.unhushFn = func(fd uintptr) { l.wakeForGulp(int(fd)) }
-	l.anyFn = func(fd uintptr) { l.wakeFor(int(fd), 1) }
 	_ = raw.Control(func(fd uintptr) { _ = repace(int(fd), d.control) }) // where the system forbids it the link is slower
 	return l, nil
 }
