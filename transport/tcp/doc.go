@@ -28,7 +28,7 @@
 //
 // A request that cannot be done yet, because it needs a receive buffer or would overwrite memory that an earlier
 // read has not brought away, is told to wait; what follows it is thrown away and sent again when it is called
-// for. So nothing piles up, and answers never wait behind requests.
+// for. So nothing piles up, and answers wait behind no more of this rank's requests than a batch takes.
 //
 // # Life of a link
 //

@@ -47,6 +47,7 @@ type domain struct {
 	hushers atomic.Int32         // who polls without a pause
 	hushed  atomic.Pointer[link] // whose reader sleeps meanwhile; nil: none
 	lull    lull                 // who polls without a pause, and does not, by turns
+	lefts   atomic.Int32         // links of which something is left to be sent
 
 	empty    int          // Polls in a row that found nothing; the poller's
 	woken    atomic.Bool  // Wake was called and no Wait has taken it
@@ -252,9 +253,11 @@ func (d *domain) look() bool {
 			l = d.asking.Load()
 		}
 	}
+	if unpaused && d.lefts.Load() > 0 {
+		d.help()
+	}
 	if l != nil {
 		if unpaused {
-			l.help()
 			d.hush(l)
 		}
 		l.look()

@@ -25,6 +25,7 @@ func (d *domain) Hush(how sched.Polling) {
 		d.lull.watch()
 	default:
 		d.unhush()
+		d.handOn()
 	}
 }
 

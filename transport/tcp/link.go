@@ -82,7 +82,7 @@ type link struct {
 	bad      bool   // request next names memory that its LKey does not cover
 
 	// The peer's requests.
-	performed uint64 // how many are done, with their answers in pend or further
+	performed uint64 // how many are done, with their answers in long or further
 	acked     uint64 // what the newest frame in pend said of that
 	ackDue    bool
 	aliveDue  bool
@@ -90,17 +90,19 @@ type link struct {
 	byeSent   bool
 	bye       uint8
 	waitSeq   uint64 // the request that the peer was told to wait with
-	lent      int    // regions in pend and cur
+	lent      int    // regions in long, pend and cur
 	waitLent  bool   // it waits for these
 	called    bool   // it has been called for again
 
 	// The way out: pend is being filled, cur is being sent.
 	pend, cur batch
-	owed      int  // answers in pend and cur
-	writing   bool // somebody sends from cur, without mu
-	blocked   bool // the socket took no more: only the sender sends
-	failed    bool // the socket takes nothing any more
-	wrote     bool // something was sent since the last tick
+	long      []longAnswer // not in pend yet
+	longBytes int          // of these
+	owed      int          // answers in long, pend and cur
+	writing   bool         // somebody sends from cur, without mu
+	blocked   bool         // the socket took no more: only the sender sends
+	failed    bool         // the socket takes nothing any more
+	wrote     bool         // something was sent since the last tick
 	vec       [callSegs][]byte
 	wn        int
 	werr      error
@@ -134,6 +136,7 @@ func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, 
 	l.gulp.Store(1)
 	l.writeFn = func(fd uintptr) { l.wn, l.werr = writeFrom(int(fd), l.vector()) }
 	l.pollFn = func(fd uintptr) {
+		l.in.polled, l.in.more = true, false
 		l.serve(int(fd), pollReads)
 		l.sip(int(fd), false)
 	}
@@ -193,12 +196,14 @@ func (l *link) hangUp() {
 // settleLocked reports what is outstanding when nobody touches its memory any more: the last one to leave does
 // it.
 func (l *link) settleLocked() {
-	sent := l.byeSent && l.cur.empty() && l.pend.empty()
+	sent := l.byeSent && l.cur.empty() && l.pend.empty() && len(l.long) == 0
 	if l.state != stateDying || l.reading.Load() || l.writing || !l.hard && !l.failed && !sent {
 		return
 	}
 	l.cur.drop()
 	l.pend.drop()
+	l.dropLong()
+	l.leave(false)
 	if l.in.hasRecv {
 		l.d.recvs.giveBack(l.in.recv)
 		l.in.hasRecv = false
@@ -306,7 +311,7 @@ func (l *link) announce() {
 
 // header begins a frame in pend.
 func (l *link) headerLocked(h wire.Header) {
-	h.Ack = l.performed
-	l.acked = l.performed
+	h.Ack = l.ackLocked()
+	l.acked = h.Ack
 	l.pend.header(&h)
 }

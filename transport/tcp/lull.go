@@ -71,6 +71,7 @@ func (d *domain) guard() {
 		l.guarded.Store(false)
 		if d.hushers.Load() == 0 {
 			d.unhush()
+			d.handOn()
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (l *link) lentOut(bytes int) bool {
 	in := &l.in
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lent == 0 || !l.cur.lends(in.h.RAddr, bytes) && !l.pend.lends(in.h.RAddr, bytes) {
+	if l.lent == 0 || !l.cur.lends(in.h.RAddr, bytes) && !l.pend.lends(in.h.RAddr, bytes) && !l.lendsLong(in.h.RAddr, bytes) {
 		return false
 	}
 	l.waitLent = true
@@ -71,6 +71,7 @@ func (l *link) notReadyLocked() {
 	l.in.starved, l.in.say = true, true
 	l.waitSeq = l.in.expect
 	l.performed = l.in.expect
+	l.longLocked(true) // all before it is answered
 	l.headerLocked(wire.Header{Kind: wire.NotReady, Seq: l.in.expect})
 }
 
@@ -204,18 +205,15 @@ func (l *link) read() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.performed = l.in.expect
-	l.headerLocked(wire.Header{Kind: wire.Data, Seq: h.Seq, Len: h.Len})
-	switch {
-	case n > copyMost:
-		l.pend.refer(src, hold) // it is released when the bytes are sent
-		l.pend.segs[len(l.pend.segs)-1].answers++
-		l.lent++
-		l.owed++
+	if n > copyMost {
+		l.oweLocked(longAnswer{seq: h.Seq, src: src, hold: hold})
 		if l.owed > l.window {
 			return errProtocol
 		}
 		return nil
-	case n > 0:
+	}
+	l.headerLocked(wire.Header{Kind: wire.Data, Seq: h.Seq, Len: h.Len})
+	if n > 0 {
 		l.in.one[0].Mem = src
 		softnic.Gather(l.pend.room(n), l.in.one[:])
 	}
@@ -257,6 +255,7 @@ func (l *link) refuse(s transport.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.performed = l.in.expect
+	l.longLocked(true) // all before it is answered
 	l.headerLocked(wire.Header{Kind: wire.Refuse, Seq: l.in.expect, Status: uint8(s)})
 	l.in.mode = toNowhere
 	l.endLocked(endSaid)
@@ -270,7 +269,7 @@ func (l *link) afterBatch(served uint64) {
 		l.performed = in.expect
 		l.ackDue = l.ackDue || in.wanted
 		in.wanted, in.say = false, false
-		l.flushLocked()
+		l.replyLocked()
 		l.mu.Unlock()
 		if in.expect != served {
 			l.d.came(l)

@@ -39,6 +39,8 @@ type inbound struct {
 	off  int // bytes of its payload that are where they belong
 	left int
 
+	polled bool          // who reads polls,
+	more   bool          // and has found something else than reads
 	looked time.Duration // when who polls has looked last while much of it was to come
 
 	expect  uint64 // the peer's next request
@@ -61,6 +63,7 @@ func (l *link) runReader() {
 	step := func(fd uintptr) bool {
 		l.rmu.Lock()
 		defer l.rmu.Unlock()
+		l.in.polled = false
 		again := l.serve(int(fd), readerReads)
 		if !again {
 			l.sip(int(fd), true)
@@ -198,6 +201,7 @@ func (l *link) handle(n int) error {
 			return nil // the rest is still to come
 		}
 		in.spoke = true
+		in.more = in.more || in.h.Kind != wire.Read
 		in.from += size
 		if bytes > copyMost {
 			err = l.begin()

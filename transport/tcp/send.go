@@ -83,7 +83,7 @@ func (b *batch) refer(r mem.Range, hold *softnic.Hold) {
 func (b *batch) lends(addr uint64, n int) bool {
 	for i := b.at; i < len(b.segs); i++ {
 		s := &b.segs[i]
-		if s.hold != nil && s.mem.Addr() < addr+uint64(n) && addr < s.mem.Addr()+uint64(s.mem.Bytes) {
+		if s.hold != nil && overlaps(s.mem, addr, n) {
 			return true
 		}
 	}
@@ -157,9 +157,36 @@ func (l *link) flush() {
 	l.announce()
 }
 
+// haste is how much is sent at once.
+type haste uint8
+
+const (
+	brief  haste = iota // what is long is left to the sender, and what others have left to it
+	soon                // long answers are left to the next look of who polls without a pause
+	atOnce              // nothing is left
+)
+
 // flushLocked sends what there is; what the socket does not take is left to the sender, and what is long, unless somebody polls without a pause, who would send it next.
 func (l *link) flushLocked() {
-	if l.sendLocked(l.d.hushers.Load() > 0) {
+	how := brief
+	if l.d.hushers.Load() > 0 {
+		how = atOnce
+	}
+	l.flushAsLocked(how)
+}
+
+// replyLocked is flushLocked by who has read. If it is he who polls without a pause, and something else has come, that may be what he polls for, so that he leaves what is long
+// to his next look.
+func (l *link) replyLocked() {
+	if l.in.polled && l.in.more && l.d.hushers.Load() > 0 {
+		l.flushAsLocked(soon)
+	} else {
+		l.flushLocked()
+	}
+}
+
+func (l *link) flushAsLocked(how haste) {
+	if l.sendLocked(how) {
 		l.leaveLocked()
 	}
 }
@@ -169,7 +196,7 @@ func (l *link) flushLocked() {
 func (l *link) flushUnpaused() {
 	l.d.hush(l)
 	l.mu.Lock()
-	if l.sendLocked(true) {
+	if l.sendLocked(atOnce) {
 		l.leaveLocked()
 	}
 	l.mu.Unlock()
@@ -177,13 +204,13 @@ func (l *link) flushUnpaused() {
 	l.look()
 }
 
-// help sends what was left to the sender, for who polls and waits for it anyway: the sender has to be wakened first, and may have no core but
+// help sends what was left, for who polls and waits for it anyway: the sender has to be wakened first, and may have no core but
 // the one on which the peer's reader is to take what is sent.
 func (l *link) help() {
-	if !l.left.Load() || !l.mu.TryLock() {
+	if !l.mu.TryLock() {
 		return
 	}
-	if l.sendLocked(true) {
+	if l.sendLocked(atOnce) {
 		l.leaveLocked()
 	}
 	l.mu.Unlock()
@@ -191,19 +218,18 @@ func (l *link) help() {
 }
 
 // sendLocked fills batches and sends them until nothing is left, or the socket takes no more: full says that, and whoever is told sees to it that
-// the sender goes on. long says that long batches may be sent, and what others have left. mu is given up during the system call.
-func (l *link) sendLocked(long bool) (full bool) {
-	if l.writing || l.failed || l.hard || l.blocked && !long || l.state == stateDown {
+// the sender goes on. mu is given up during the system call.
+func (l *link) sendLocked(how haste) (full bool) {
+	if l.writing || l.failed || l.hard || l.blocked && how == brief || l.state == stateDown {
 		return false
 	}
 	l.writing = true
 	for {
-		if l.cur.empty() && !l.fillLocked() {
-			l.blocked = false
-			l.left.Store(false)
+		if l.cur.empty() && !l.fillLocked(how) {
+			l.restLocked(how)
 			break
 		}
-		if !long && l.cur.bytes > postBytes {
+		if how == brief && l.cur.bytes > postBytes {
 			l.leaveLocked()
 			break
 		}
@@ -238,27 +264,41 @@ func (l *link) sendLocked(long bool) (full bool) {
 // leaveLocked leaves the rest to the sender, or to who polls before that one has got up.
 func (l *link) leaveLocked() {
 	l.blocked = true
-	l.left.Store(true)
-	select {
-	case l.kick <- struct{}{}:
+	l.leave(true)
+	l.wakeSender()
+}
+
+// restLocked says who sends what is left when everything has been sent that how allows: long answers.
+func (l *link) restLocked(how haste) {
+	switch {
+	case len(l.long) == 0:
+		l.blocked = false
+		l.leave(false)
+	case how == soon:
+		l.leaveToPoller()
 	default:
+		l.leaveLocked()
 	}
 }
 
 // fillLocked makes pend, with all that can be sent now, the current batch. It reports whether there was anything.
-func (l *link) fillLocked() bool {
-	if l.next == l.tail && !l.ackDue && !l.aliveDue && !l.askDue && (!l.byeDue || l.byeSent) && l.pend.empty() {
+func (l *link) fillLocked(how haste) bool {
+	long := len(l.long) > 0 && (how == atOnce || l.longBytes <= postBytes || l.state != stateUp)
+	if l.next == l.tail && !l.ackDue && !l.aliveDue && !l.askDue && (!l.byeDue || l.byeSent) && l.pend.empty() && !long {
 		return false
 	}
 	if l.state == stateUp {
 		l.requestsLocked()
+	}
+	if long {
+		l.longLocked(l.state != stateUp)
 	}
 	if l.byeDue && !l.byeSent && !l.reading.Load() {
 		// Nobody performs anything any more, so that Bye says exactly what was done. Who reads says it when leaving.
 		l.byeSent = true
 		l.headerLocked(wire.Header{Kind: wire.Bye, Status: l.bye})
 	}
-	if l.ackDue && l.acked < l.performed {
+	if l.ackDue && l.acked < l.ackLocked() {
 		l.headerLocked(wire.Header{Kind: wire.Ack})
 	}
 	if l.bad || l.askDue {
@@ -361,7 +401,7 @@ func (l *link) runSender() {
 	step := func(fd uintptr) bool {
 		l.mu.Lock()
 		// It waits for the socket only if that has taken no more from itself: who sends else leaves the rest to it again.
-		wait := l.sendLocked(true) && !l.failed && l.state != stateDown && !l.hard
+		wait := l.sendLocked(atOnce) && !l.failed && l.state != stateDown && !l.hard
 		l.mu.Unlock()
 		l.announce()
 		return !wait

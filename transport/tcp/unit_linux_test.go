@@ -108,7 +108,7 @@ func TestLongBatch(t *testing.T) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		before := l.next
-		require.True(t, l.fillLocked())
+		require.True(t, l.fillLocked(atOnce))
 		require.Equal(t, uint64(puts), l.next-before, "requests in one batch")
 		require.Len(t, l.vector(), callSegs, "pieces of one system call")
 		l.writing = false
