@@ -159,6 +159,9 @@ type Hold struct {
 // LKey returns the key for SGEs that name the memory acquired.
 func (h *Hold) LKey() uint64 { return h.region.key.LKey }
 
+// RKey returns the key by which other ranks reach the memory, as far as the rights asked for allow.
+func (h *Hold) RKey() uint64 { return h.region.key.RKey }
+
 // Region returns the region held, nil where none is.
 func (h *Hold) Region() *Region { return h.region }
 

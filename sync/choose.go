@@ -52,6 +52,18 @@ const fewNodes = 8
 // instead of 18 for 8 KiB of integers, 64 on 8 take 24 instead of 72, and for floats 48.)
 const leastNodal, leastNodalExact = 4, 2
 
+// leastOffered is the length from which members offer what they have, where that spares turns. A turn of pushing costs less than one of offering, since the next
+// part sets out meanwhile.
+const leastOffered = 256 << 10
+
+// worthOffering says whether so many bytes of a member, of which outboxes take part in a turn, travel by offers (file offer.go).
+func worthOffering(bytes, part int, pushes bool) bool {
+	if pushes {
+		part *= 2
+	}
+	return bytes >= leastOffered && bytes > part
+}
+
 // query is what choose decides by.
 type query struct {
 	op       string

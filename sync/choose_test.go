@@ -168,3 +168,22 @@ func TestPartsByNodes(t *testing.T) {
 	require.Equal(t, []int{8, 9}, l.node)
 	require.Equal(t, 9, l.widest())
 }
+
+// TestWorthOffering: where outboxes take a call in two turns of pushing, or in one of reading, nothing is won.
+func TestWorthOffering(t *testing.T) {
+	const part = 256 << 10
+	for _, c := range []struct {
+		bytes, part int
+		pushes      bool
+		want        bool
+	}{
+		{2 * part, part, true, false},
+		{2*part + 8, part, true, true},
+		{part, part, false, false},
+		{part + 8, part, false, true},
+		{100 << 10, 16 << 10, true, false}, // many turns, but short ones
+		{leastOffered, 16 << 10, true, true},
+	} {
+		require.Equal(t, c.want, worthOffering(c.bytes, c.part, c.pushes), "%+v", c)
+	}
+}

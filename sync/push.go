@@ -37,6 +37,23 @@ func (c *turns) part(how method, alone bool) int {
 	return c.Payload()
 }
 
+// likely is part of a call that goes through the room where it can.
+func (c *turns) likely(how method, alone bool) int {
+	was := c.wide
+	c.wide = c.t.alike && !c.t.room.refused // in a view members are not
+	bytes := c.part(how, alone)
+	c.wide = was
+	return bytes
+}
+
+// Part is how many bytes of each member, or of one alone, a turn is likely to move at most.
+func (c *turns) Part(alone bool) int {
+	if c.t.pushes {
+		return c.likely(handed, alone)
+	}
+	return c.likely(direct, alone)
+}
+
 // placeOf is where in an outbox the inbox for what one member pushes to another begins.
 func (c *turns) placeOf(from, to int, alone bool) int {
 	if alone {

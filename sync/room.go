@@ -53,7 +53,7 @@ func (c *turns) widen(ctx context.Context, what call, bytes int) error {
 }
 
 // Apart says whether the members are alike, and none maps another's memory.
-func (c *turns) Apart() bool { return c.t.alike && !c.t.mapped }
+func (c *turns) Apart() bool { return c.t.apart }
 
 // furnish makes the room.
 func (c *turns) furnish(ctx context.Context, what call) error {

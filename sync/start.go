@@ -50,7 +50,7 @@ func (t *Team) Start(f func(ctx context.Context, t *Team) error) *Request {
 		r.end(transport.NewOpError("start", -1, err))
 		return r
 	}
-	v := &Team{e: t.e, ranks: t.ranks, all: t.all, me: t.me, shape: t.shape, peers: t.peers, local: t.local, slips: t.slips, pushes: t.pushes, core: t.core, races: t.races}
+	v := &Team{e: t.e, ranks: t.ranks, all: t.all, me: t.me, shape: t.shape, peers: t.peers, local: t.local, slips: t.slips, pushes: t.pushes, apart: t.apart, core: t.core, races: t.races}
 	v.heap = symheap.New(t.e, noExchange{}, t.ranks, t.me)
 	t.core.add(1)
 	queue := turns{t: t, op: "start"}

@@ -49,6 +49,7 @@ type Team struct {
 	alike  bool           // they do, or none does, and all are as far from each other: likewise
 	slips  bool           // a few bytes go along with flags: the same on all, see file slip.go
 	pushes bool           // and more are pushed: likewise, see file push.go
+	apart  bool           // none maps another's, and all are as far from each other: likewise, and in views
 	core   *core
 	races  *racecheck.Checker // nil: they are not looked for
 
@@ -60,6 +61,7 @@ type Team struct {
 	room    room
 	slip    slip
 	freight freight
+	offers  offers
 	trip    []uint64    // where reads of others' outboxes land
 	word    [1]uint64   // likewise
 	pending bool        // cur is a barrier that was left before its end
@@ -113,6 +115,7 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 	t.alike = t.mapped || len(t.shape.Phases) == 1 && !t.shape.Phases[0].Near
 	t.slips = slippery(&t.shape, t.alike) && (t.mapped || e.Prompt())
 	t.pushes = t.slips && !t.mapped
+	t.apart = t.alike && !t.mapped
 	heap.SetExchanger(t)
 	return t, nil
 }

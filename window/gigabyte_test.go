@@ -40,7 +40,7 @@ func TestGigabyte(t *testing.T) {
 		}
 		t.Run(p.Name, func(t *testing.T) {
 			p.TimeLimit = 4 * time.Minute
-			few := testing.Short() && !raceEnabled && os.Getenv(pgastest.PathsVariable) == "" // each NIC and each kind of window, but not all four
+			few := testing.Short() && os.Getenv(pgastest.PathsVariable) == "" // each NIC and each kind of window, but not all four
 			if !lockedLow() {
 				p.Env = append(p.Env, fmt.Sprintf("PGAS_MAX_PINNED=%d", pinLimit))
 			}

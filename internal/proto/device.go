@@ -22,6 +22,7 @@ type device struct {
 	small   small  // those that are small
 	bulk    bulk   // those that are large and not registered
 	lending lending
+	used    used // offered to others, or to be
 	gauge   gauge
 	forced  atomic.Uint32 // a selector.Protocol, or None
 

@@ -51,6 +51,10 @@ func allToAll(ctx context.Context, t *pgsync.Team, c turns, elem, n, part int, t
 	if slice := c.InSlices(part, turnsByOwners(t.Size(), part, mine.Bytes, c.Payload())); slice > 0 {
 		return c.ShuffleParts(ctx, elem, n, slice, theirs, mine)
 	}
+	done, err := c.Offered(ctx, elem, n, everyone, part, c.Part(false), nil, mine, theirs, func(m int) (from, to, bytes int) { return t.Rank() * part, m * part, part })
+	if done || err != nil {
+		return err
+	}
 	if err := c.Widen(ctx, elem, 0, n, mine.Bytes); err != nil {
 		return err
 	}
@@ -193,6 +197,10 @@ func AllToAllV[T any](ctx context.Context, t *pgsync.Team, dst []T, recvCounts [
 			return c.End(x.padded(ctx, t, slice, mem.Of(plain(t, dst)), mem.Of(plain(t, src)), from))
 		}
 	}
+	done, err := c.Offered(ctx, x.elem, x.longest, everyone, x.part, c.Part(false), func(m int) bool { return x.bytes[m] == 0 }, mem.Of(plain(t, src)), mem.Of(plain(t, dst)), x.of)
+	if done || err != nil {
+		return c.End(err)
+	}
 	if err := c.Widen(ctx, x.elem, 0, x.longest, x.longest); err != nil {
 		return c.End(err)
 	}
@@ -211,6 +219,7 @@ type exchange struct {
 	width   int
 	to      []int      // where in dst each member's part begins, in bytes
 	theirs  [][2]int64 // where in each member's src this one's part begins and ends, in bytes
+	bytes   []int      // of each member's src
 	longest int        // the bytes of the longest src
 	part    int        // the bytes of the longest part
 }
@@ -226,6 +235,7 @@ func (x *exchange) plan(ctx context.Context, t *pgsync.Team, recvCounts, at []in
 		return err
 	}
 	for _, m := range all {
+		x.bytes = append(x.bytes, int(m[0]))
 		x.longest, x.part = max(x.longest, int(m[0])), max(x.part, int(m[1]))
 	}
 	const entry = 16 // where a part begins and ends
@@ -241,6 +251,11 @@ func (x *exchange) plan(ctx context.Context, t *pgsync.Team, recvCounts, at []in
 		}
 	}
 	return err
+}
+
+// of is what this member wants of another's src: how many bytes from where, and where to.
+func (x *exchange) of(m int) (from, to, bytes int) {
+	return int(x.theirs[m][0]), x.to[m], int(x.theirs[m][1] - x.theirs[m][0])
 }
 
 // swap is an all-to-all of short parts of one length.

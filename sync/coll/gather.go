@@ -42,6 +42,15 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 	if collected {
 		return c.End(c.GatherParts(ctx, elem, len(src), root, at, mine, all))
 	}
+	done, err := c.Offered(ctx, elem, len(src), everyone, mine.Bytes, c.Part(true), nil, mine, all, func(m int) (from, to, bytes int) {
+		if t.Rank() == root {
+			to, bytes = m*mine.Bytes, mine.Bytes
+		}
+		return 0, to, bytes
+	})
+	if done || err != nil {
+		return c.End(err)
+	}
 	if err := c.Widen(ctx, elem, 0, len(src), mine.Bytes); err != nil {
 		return c.End(err)
 	}
@@ -108,6 +117,15 @@ func gatherTurns[T any](ctx context.Context, t *pgsync.Team, c turns, to []T, co
 	}
 	if begin := func(m int) int { return at[m] }; c.Collected(begin) {
 		return c.GatherParts(ctx, elem, longest, root, begin, src, dst)
+	}
+	done, err := c.Offered(ctx, elem, longest, everyone, longest, c.Part(true), func(m int) bool { return all[m] == 0 }, src, dst, func(m int) (from, to, bytes int) {
+		if t.Rank() == root {
+			to, bytes = at[m], int(all[m])
+		}
+		return 0, to, bytes
+	})
+	if done || err != nil {
+		return err
 	}
 	if err := c.Widen(ctx, elem, 0, longest, longest); err != nil {
 		return err

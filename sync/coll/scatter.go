@@ -46,6 +46,15 @@ func (s *stream) run(ctx context.Context, t *pgsync.Team, dst, src mem.Range) er
 	if s.c.Dealt(s.at) {
 		return s.c.ScatterParts(ctx, s.elem, s.n, s.root, s.at, dst, src)
 	}
+	done, err := s.c.Offered(ctx, s.elem, s.n, s.root, s.longest, s.c.Part(true), nil, src, dst, func(m int) (from, to, bytes int) {
+		if m == s.root {
+			from, bytes = s.at(t.Rank()), dst.Bytes
+		}
+		return from, 0, bytes
+	})
+	if done || err != nil {
+		return err
+	}
 	whole := s.at(t.Size())
 	if alike := s.longest > 0 && whole == s.longest*t.Size(); alike && s.c.Inbox(true) > 0 {
 		return s.handed(ctx, t, dst, src)

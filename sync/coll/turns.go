@@ -18,6 +18,8 @@ type turns interface {
 	Slips(bytes int) bool
 	Hand(ctx context.Context, elem, detail, n, root int, from mem.Range, bytes, every int) error
 	Inbox(alone bool) int
+	Part(alone bool) int
+	Offered(ctx context.Context, elem, n, root, bytes, part int, absent func(m int) bool, mine, dst mem.Range, of func(m int) (from, to, bytes int)) (done bool, err error)
 	HandPart(ctx context.Context, elem, n, root int, from mem.Range, part, lo, hi int) error
 	Slip(member int, dst mem.Range) error
 	Write(off int, data mem.Range)

@@ -1,0 +1,243 @@
+package pgsync
+
+import (
+	"context"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
+)
+
+// Long data of members that reach each other through a NIC goes without outboxes. Each member offers it from where it lies: it tells the others address and key of it
+// in a turn; they read what they want of it, all at once and straight to where it belongs; and a last turn says that nobody reads any more. So there are two
+// turns whatever the length, and no copies, where outboxes take a turn and two copies for each 256 KiB.
+//
+// What is offered is registered memory, which somebody may not have, or not want to have, for this call (proto.Offer). All see that in the first turn, and the call goes on in
+// outboxes. Of the calls behind that, more and more then go without asking, until nobody refuses any more: all members count the same.
+
+// offers is what members have for each other in a call, and what a team knows of calls before. It belongs to whoever has made Team.busy true.
+type offers struct {
+	refusals int // calls in a row in which somebody refused
+	passes   int // so many calls do not ask
+
+	mine    [mostOffers]proto.Offer
+	cards   []uint64       // two words of each offer, by member
+	of      []proto.Remote // what the others offer, by member and number
+	scratch []uint64       // what a reduction has read of others
+	partial []uint64       // what a reduction has got, where that is nobody's result
+}
+
+const (
+	mostOffers  = 2 // a member has in a call
+	mostPassed  = 15
+	offerCopies = 1 << 20 // bytes that a reduction reads of others at once
+)
+
+// offering is what a member offers in a call. All members agree on many, from and absent.
+type offering struct {
+	many   int // ranges: the same of each member
+	mine   [mostOffers]mem.Range
+	from   int              // the one member that offers something, or everyone
+	absent func(m int) bool // who of these has nothing to offer; nil: nobody
+}
+
+// offer is the turn in which members tell each other what they offer. Where ok is false somebody refuses, and nothing is offered. Else, and behind an error, withdraw
+// must follow.
+func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err error) {
+	t, x, n := c.t, &c.t.offers, len(c.t.ranks)
+	if x.passes > 0 {
+		x.passes--
+		for _, r := range o.mine {
+			t.e.Foresee(r)
+		}
+		return false, nil
+	}
+	if len(x.of) == 0 {
+		x.of, x.cards = make([]proto.Remote, mostOffers*n), make([]uint64, 2*mostOffers*(n+1))
+	}
+	words := 2 * o.many
+	card, all := x.cards[:words], x.cards[words:words*(n+1)]
+	x.fill(t.e, card, o)
+	if err := c.gather(ctx, what, everyone, mem.Of(card).Data(), mem.Of(all).Data()); err != nil {
+		return false, err
+	}
+	ok = true
+	for m := range n {
+		has := (o.from == everyone || o.from == m) && (o.absent == nil || !o.absent(m))
+		for i := range o.many {
+			addr, key := all[m*words+2*i], all[m*words+2*i+1]
+			x.of[m*mostOffers+i] = t.e.Offered(t.ranks[m], addr, key)
+			ok = ok && (addr != 0 || !has)
+		}
+	}
+	if ok {
+		x.refusals = 0
+		return true, nil
+	}
+	x.passes = min(1<<x.refusals-1, mostPassed)
+	x.refusals = min(x.refusals+1, 8)
+	x.withdraw(t.e, nil)
+	return false, nil
+}
+
+// fill puts addresses and keys into this member's card, or nothing where it does not offer all that it has.
+func (x *offers) fill(e *proto.Engine, card []uint64, o offering) {
+	willing := true
+	for i := range o.many {
+		if o.mine[i].Bytes > 0 {
+			willing = e.Offer(&x.mine[i], o.mine[i]) && willing // also the second one is noted where the first one is refused
+		}
+	}
+	clear(card)
+	for i := 0; willing && i < o.many; i++ {
+		card[2*i], card[2*i+1] = x.mine[i].Addr, x.mine[i].Key
+	}
+}
+
+// withdraw ends the offers of a call that has come to its end, or to err.
+func (x *offers) withdraw(e *proto.Engine, err error) {
+	for i := range x.mine {
+		if err != nil {
+			e.KeepTo(&x.mine[i])
+		} else {
+			x.mine[i].Withdraw()
+		}
+	}
+}
+
+// fetchOffered reads what each other member offers as number i: so many bytes from byte from of it on, to byte to of dst. mutual says that all read of all.
+func (c *turns) fetchOffered(i int, mutual bool, dst mem.Range, of func(m int) (from, to, bytes int)) error {
+	t, n := c.t, len(c.t.ranks)
+	return t.e.FetchRuns(c.op, mutual, n-1, func(k int) proto.Run {
+		m := (t.me + 1 + k) % n
+		from, to, bytes := of(m)
+		return proto.Run{To: &t.offers.of[m*mostOffers+i], Far: from, Near: to, Bytes: bytes}
+	}, dst)
+}
+
+// mayOffer says whether a call may go by offers, in which a member has so many bytes for others, and outboxes take them in parts of part bytes.
+func (c *turns) mayOffer(bytes, part int) bool {
+	return c.t.apart && len(c.t.ranks) > 1 && worthOffering(bytes, part, c.t.pushes)
+}
+
+// Offered moves what members have for each other by offers, where that is worth it: the longest has so many bytes, of which outboxes take part in a turn. root alone has
+// something, mine, or everyone but for those that absent names; it may be nil. of says what this member wants of each, itself too: so many bytes from byte from of
+// what that one has on, to byte to of dst. All members agree on elem, n, root, bytes, part and absent. Where done is false nothing was moved.
+func (c *turns) Offered(ctx context.Context, elem, n, root, bytes, part int, absent func(m int) bool, mine, dst mem.Range, of func(m int) (from, to, bytes int)) (done bool, err error) {
+	return c.offered(ctx, callOf(c.op, elem, 0, n), root, bytes, part, absent, mine, dst, of)
+}
+
+func (c *turns) offered(ctx context.Context, what call, root, bytes, part int, absent func(m int) bool, mine, dst mem.Range, of func(m int) (from, to, bytes int)) (done bool, err error) {
+	if !c.mayOffer(bytes, part) {
+		return false, nil
+	}
+	o := offering{many: 1, from: root, absent: absent}
+	if root == everyone || root == c.t.me {
+		o.mine[0] = mine
+	}
+	ok, err := c.offer(ctx, what, o)
+	if !ok || err != nil {
+		c.t.offers.withdraw(c.t.e, err)
+		return false, err
+	}
+	if from, to, n := of(c.t.me); n > 0 {
+		mem.Copy(dst.Slice(to, n).Data(), mine.Slice(from, n).Data())
+	}
+	if err = c.fetchOffered(0, root == everyone, dst, of); err == nil {
+		err = c.turn(ctx, what, max(root, 0), visitor{})
+	}
+	c.t.offers.withdraw(c.t.e, err)
+	return true, err
+}
+
+// offered is a reduction by offers: each member reads a part of what all others have, combines it, and offers that, of which whoever wants the result reads all.
+func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (done bool, err error) {
+	c, x := r.c, &r.c.t.offers
+	if !c.mayOffer(src.Bytes, part) {
+		return false, nil
+	}
+	n, width := len(c.t.ranks), r.elem.Bytes
+	stretch := func(m int) (at, bytes int) {
+		lo, hi := segment(src.Bytes/width, n, m)
+		return lo * width, (hi - lo) * width
+	}
+	at, bytes := stretch(c.t.me)
+	sum := dst
+	if r.want {
+		sum = dst.Slice(at, bytes)
+	} else {
+		sum = wordsFor(&x.partial, bytes)
+	}
+	ok, err := c.offer(ctx, r.what, offering{many: 2, from: everyone, mine: [mostOffers]mem.Range{src, sum}})
+	if ok && err == nil {
+		done = true
+		if err = r.combineOffered(sum, src.Slice(at, bytes), at); err == nil {
+			err = c.turn(ctx, r.what, max(r.root, 0), visitor{})
+		}
+		if err == nil && r.want {
+			err = c.fetchOffered(1, r.root == everyone, dst, func(m int) (from, to, bytes int) {
+				to, bytes = stretch(m)
+				return 0, to, bytes
+			})
+		}
+		if err == nil {
+			err = c.turn(ctx, r.what, max(r.root, 0), visitor{})
+		}
+	}
+	x.withdraw(c.t.e, err)
+	return done, err
+}
+
+// combineOffered makes sum the combination of own, this member's, and of what the others offer from byte at on, in the order of ranks.
+func (r *reduction) combineOffered(sum, own mem.Range, at int) error {
+	c := r.c
+	others := len(c.t.ranks) - 1
+	step := offerCopies / others &^ 63
+	for lo := 0; lo < own.Bytes; lo += step {
+		bytes := min(step, own.Bytes-lo)
+		theirs := wordsFor(&c.t.offers.scratch, others*step)
+		place := func(m int) int { // of a member other than this one
+			if m > c.t.me {
+				m--
+			}
+			return m * step
+		}
+		err := c.fetchOffered(0, true, theirs, func(m int) (from, to, n int) { return at + lo, place(m), bytes })
+		if err != nil {
+			return err
+		}
+		r.inOrder(sum.Slice(lo, bytes), own.Slice(lo, bytes), func(m int) mem.Range { return theirs.Slice(place(m), bytes) })
+	}
+	return nil
+}
+
+// inOrder makes sum, which may be own, the combination of own and of what of gives of the others, which it may change.
+func (r *reduction) inOrder(sum, own mem.Range, of func(m int) mem.Range) {
+	me := r.c.t.me
+	first := sum
+	if me > 0 && !r.exact {
+		first = of(0)
+		for m := 1; m < me; m++ {
+			r.fold(first, of(m))
+		}
+		r.fold(first, own)
+	}
+	if first.Addr() != own.Addr() && (me == 0 || r.exact) {
+		mem.Copy(first.Data(), own.Data())
+	}
+	for _, m := range r.c.t.all {
+		if m > me || m < me && r.exact {
+			r.fold(first, of(m))
+		}
+	}
+	if first.Addr() != sum.Addr() {
+		mem.Copy(sum.Data(), first.Data())
+	}
+}
+
+// wordsFor is so many bytes of words, which grow to hold them.
+func wordsFor(words *[]uint64, bytes int) mem.Range {
+	if n := (bytes + 7) / 8; len(*words) < n {
+		*words = make([]uint64, n)
+	}
+	return mem.Of(*words).Slice(0, bytes)
+}
