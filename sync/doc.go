@@ -78,5 +78,6 @@
 //
 // An outbox holds 16 KiB, or 32 bytes for each member of a large team: a member's control block takes 145 KiB for up to 512
 // members and 256 bytes more for each further one. A team whose members all map each other's memory takes 512 KiB more on each of them from its first
-// blocking call on whose data does not fit into an outbox, until Team.Free; where a member has not so much, calls go on without. A team has at most 2^20 members on a node and as many nodes.
+// blocking call on whose data does not fit into an outbox, until Team.Free; where a member has not so much, calls go on without. Reductions that go without outboxes
+// keep up to 1 MiB of what they have read, or 4 KiB of each member, and one to a single member up to 8 MiB of its result. A team has at most 2^20 members on a node and as many nodes.
 package pgsync

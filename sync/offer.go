@@ -29,7 +29,9 @@ type offers struct {
 const (
 	mostOffers  = 2 // a member has in a call
 	mostPassed  = 15
-	offerCopies = 1 << 20 // bytes that a reduction reads of others at once
+	offerCopies = 1 << 20 // bytes that a reduction reads of others at once,
+	leastCopy   = 4 << 10 // and of each of them, at least
+	mostPartial = 8 << 20 // bytes of a result that a member combines for somebody else
 )
 
 // offering is what a member offers in a call. All members agree on many, from and absent.
@@ -40,7 +42,7 @@ type offering struct {
 	absent func(m int) bool // who of these has nothing to offer; nil: nobody
 }
 
-// offer is the turn in which members tell each other what they offer. Where ok is false somebody refuses, and nothing is offered. Else, and behind an error, withdraw
+// offer is the turn in which members tell each other what they offer. Where ok is false somebody refuses, and nothing is offered. Else, and behind an error, ended
 // must follow.
 func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err error) {
 	t, x, n := c.t, &c.t.offers, len(c.t.ranks)
@@ -75,7 +77,7 @@ func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err 
 	}
 	x.passes = min(1<<x.refusals-1, mostPassed)
 	x.refusals = min(x.refusals+1, 8)
-	x.withdraw(t.e, nil)
+	x.withdraw()
 	return false, nil
 }
 
@@ -93,15 +95,34 @@ func (x *offers) fill(e *proto.Engine, card []uint64, o offering) {
 	}
 }
 
-// withdraw ends the offers of a call that has come to its end, or to err.
-func (x *offers) withdraw(e *proto.Engine, err error) {
+// withdraw ends the offers of a call that nobody reads any more.
+func (x *offers) withdraw() {
 	for i := range x.mine {
-		if err != nil {
-			e.KeepTo(&x.mine[i])
-		} else {
-			x.mine[i].Withdraw()
+		x.mine[i].Withdraw()
+	}
+}
+
+// ended ends the offers of a call that has come to its end, or to err. Who leaves before the end gets his memory back while others may be reading it. What they read then
+// may be anything, so they must not take the call for done, even if they have all flags: he tells each of them before he goes, whatever they may know by then, and
+// all look for that when they have read. (Who is last to look may find that of the next call already: then a call that was done ends in an error, in a team that is of no more use.)
+func (c *turns) ended(err error) error {
+	t := c.t
+	if err == nil {
+		if err = t.abandoned(); err != nil {
+			err = t.waitError(c.op, -1, err)
 		}
 	}
+	if err == nil {
+		t.offers.withdraw()
+		return nil
+	}
+	word := t.left(c.op)
+	t.local.Word64(abandonWord).CompareAndSwap(0, word)
+	t.spread(abandonWord, word)
+	for i := range t.offers.mine {
+		t.e.KeepTo(&t.offers.mine[i])
+	}
+	return err
 }
 
 // fetchOffered reads what each other member offers as number i: so many bytes from byte from of it on, to byte to of dst. mutual says that all read of all.
@@ -135,9 +156,10 @@ func (c *turns) offered(ctx context.Context, what call, root, bytes, part int, a
 		o.mine[0] = mine
 	}
 	ok, err := c.offer(ctx, what, o)
-	if !ok || err != nil {
-		c.t.offers.withdraw(c.t.e, err)
-		return false, err
+	if err != nil {
+		return false, c.ended(err)
+	} else if !ok {
+		return false, nil
 	}
 	if from, to, n := of(c.t.me); n > 0 {
 		mem.Copy(dst.Slice(to, n).Data(), mine.Slice(from, n).Data())
@@ -145,8 +167,7 @@ func (c *turns) offered(ctx context.Context, what call, root, bytes, part int, a
 	if err = c.fetchOffered(0, root == everyone, dst, of); err == nil {
 		err = c.turn(ctx, what, max(root, 0), visitor{})
 	}
-	c.t.offers.withdraw(c.t.e, err)
-	return true, err
+	return true, c.ended(err)
 }
 
 // offered is a reduction by offers: each member reads a part of what all others have, combines it, and offers that, of which whoever wants the result reads all.
@@ -156,6 +177,9 @@ func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (
 		return false, nil
 	}
 	n, width := len(c.t.ranks), r.elem.Bytes
+	if r.root != everyone && src.Bytes/n > mostPartial {
+		return false, nil // a team keeps that memory
+	}
 	stretch := func(m int) (at, bytes int) {
 		lo, hi := segment(src.Bytes/width, n, m)
 		return lo * width, (hi - lo) * width
@@ -169,7 +193,6 @@ func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (
 	}
 	ok, err := c.offer(ctx, r.what, offering{many: 2, from: everyone, mine: [mostOffers]mem.Range{src, sum}})
 	if ok && err == nil {
-		done = true
 		if err = r.combineOffered(sum, src.Slice(at, bytes), at); err == nil {
 			err = c.turn(ctx, r.what, max(r.root, 0), visitor{})
 		}
@@ -183,15 +206,17 @@ func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (
 			err = c.turn(ctx, r.what, max(r.root, 0), visitor{})
 		}
 	}
-	x.withdraw(c.t.e, err)
-	return done, err
+	if ok || err != nil {
+		err = c.ended(err)
+	}
+	return ok, err
 }
 
 // combineOffered makes sum the combination of own, this member's, and of what the others offer from byte at on, in the order of ranks.
 func (r *reduction) combineOffered(sum, own mem.Range, at int) error {
 	c := r.c
 	others := len(c.t.ranks) - 1
-	step := offerCopies / others &^ 63
+	step := max(offerCopies/others, leastCopy) &^ 63
 	for lo := 0; lo < own.Bytes; lo += step {
 		bytes := min(step, own.Bytes-lo)
 		theirs := wordsFor(&c.t.offers.scratch, others*step)

@@ -17,14 +17,23 @@ func (t *Team) spoil(op string, err error) {
 			return
 		}
 	}
-	t.tell(abandonWord, uint64(t.me+1)<<8|uint64(slices.Index(kinds[:], op)+1))
+	t.tell(abandonWord, t.left(op))
+}
+
+// left is what abandonWord says when this member has left op.
+func (t *Team) left(op string) uint64 {
+	return uint64(t.me+1)<<8 | uint64(slices.Index(kinds[:], op)+1)
 }
 
 // tell writes word at off of all members' control blocks, this one's too, unless something was written here before.
 func (t *Team) tell(off int, word uint64) {
-	if !t.local.Word64(off).CompareAndSwap(0, word) {
-		return
+	if t.local.Word64(off).CompareAndSwap(0, word) {
+		t.spread(off, word)
 	}
+}
+
+// spread writes word at off of all other members' control blocks, whatever is there, and returns when it is there.
+func (t *Team) spread(off int, word uint64) {
 	t.e.Sched.Ring() // calls of this rank on other lanes
 	for m := range t.peers {
 		if m == t.me {

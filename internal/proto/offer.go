@@ -2,6 +2,7 @@ package proto
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"gopgas/internal/mem"
@@ -20,23 +21,29 @@ type Offer struct {
 	hold regmgr.Hold
 }
 
-// used is the memory of this rank that was to be offered last, so that what comes again is known. It is two ranges a call, at most.
+// used is the memory of this rank that was to be offered last, so that what comes again is known. It is two ranges a call, at most. It keeps no memory alive: what the
+// collector gives to somebody else at the same place counts as the same.
 type used struct {
 	mu   sync.Mutex
-	last [16]mem.Range
+	last [16]place
 	next int
+}
+
+// place is where memory lies.
+type place struct {
+	addr  uint64
+	bytes int
 }
 
 // again notes a range, and reports whether it was noted before.
 func (u *used) again(r mem.Range) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, o := range u.last {
-		if o.Addr() == r.Addr() && o.Bytes == r.Bytes {
-			return true
-		}
+	p := place{r.Addr(), r.Bytes}
+	if slices.Contains(u.last[:], p) {
+		return true
 	}
-	u.last[u.next%len(u.last)] = mem.Hidden(r)
+	u.last[u.next%len(u.last)] = p
 	u.next++
 	return false
 }
