@@ -47,7 +47,7 @@ func heedSignals() {
 
 // build puts the programs into a folder, all at once: the tool reads the module once, and links on all cores.
 func build(dir string, packages ...string) bool {
-	b, err := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", dir}, packages...)...).CombinedOutput()
+	b, err := exec.Command("go", append([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", dir}, packages...)...).CombinedOutput()
 	os.Stderr.Write(b)
 	return err == nil
 }
