@@ -235,34 +235,23 @@ func (r *reduction) combineOffered(sum, own mem.Range, at int) error {
 	return nil
 }
 
-// inOrder makes sum, which may be own, the combination of own and of what of gives of the others, which it may change.
+// inOrder makes sum, which may be own, the combination of own and of what of gives of the others, of whom it may change the first.
 func (r *reduction) inOrder(sum, own mem.Range, of func(m int) mem.Range) {
-	me := r.c.t.me
-	first := sum
-	if me > 0 && !r.exact {
-		first = of(0)
-		for m := 1; m < me; m++ {
-			r.fold(first, of(m))
-		}
-		r.fold(first, own)
+	me, all := r.c.t.me, sum
+	switch {
+	case me > 0:
+		all = of(0)
+	case sum.Addr() != own.Addr():
+		mem.Copy(sum.Data(), own.Data())
 	}
-	if first.Addr() != own.Addr() && (me == 0 || r.exact) {
-		mem.Copy(first.Data(), own.Data())
-	}
-	for _, m := range r.c.t.all {
-		if m > me || m < me && r.exact {
-			r.fold(first, of(m))
+	for m := 1; m < len(r.c.t.ranks); m++ {
+		if m == me {
+			r.fold(all, own)
+		} else {
+			r.fold(all, of(m))
 		}
 	}
-	if first.Addr() != sum.Addr() {
-		mem.Copy(sum.Data(), first.Data())
+	if me > 0 {
+		mem.Copy(sum.Data(), all.Data())
 	}
-}
-
-// wordsFor is so many bytes of words, which grow to hold them.
-func wordsFor(words *[]uint64, bytes int) mem.Range {
-	if n := (bytes + 7) / 8; len(*words) < n {
-		*words = make([]uint64, n)
-	}
-	return mem.Of(*words).Slice(0, bytes)
 }

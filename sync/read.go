@@ -182,11 +182,14 @@ func (c *turns) ReadAll(dst mem.Range, of func(member int) (from, to, bytes int)
 }
 
 // place is so many bytes of the team's own, for the goroutine that is in a call.
-func (t *Team) place(bytes int) mem.Range {
-	if words := (bytes + 7) / 8; len(t.trip) < words {
-		t.trip = make([]uint64, words)
+func (t *Team) place(bytes int) mem.Range { return wordsFor(&t.trip, bytes) }
+
+// wordsFor is so many bytes of words, which grow to hold them.
+func wordsFor(words *[]uint64, bytes int) mem.Range {
+	if n := (bytes + 7) / 8; len(*words) < n {
+		*words = make([]uint64, n)
 	}
-	return mem.Of(t.trip).Slice(0, bytes)
+	return mem.Of(*words).Slice(0, bytes)
 }
 
 // piece is what is read of a member's outbox: from where there, to where here.

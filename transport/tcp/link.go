@@ -202,8 +202,8 @@ func (l *link) settleLocked() {
 	}
 	l.cur.drop()
 	l.pend.drop()
-	l.dropLong()
-	l.leave(false)
+	l.dropLongLocked()
+	l.setLeftLocked(false)
 	if l.in.hasRecv {
 		l.d.recvs.giveBack(l.in.recv)
 		l.in.hasRecv = false
@@ -309,9 +309,12 @@ func (l *link) announce() {
 	}
 }
 
-// header begins a frame in pend.
-func (l *link) headerLocked(h wire.Header) {
-	h.Ack = l.ackLocked()
+// headerLocked begins a frame in pend.
+func (l *link) headerLocked(h wire.Header) { l.frameLocked(h, l.long) }
+
+// frameLocked is headerLocked where owed is what is not in pend yet.
+func (l *link) frameLocked(h wire.Header, owed []longAnswer) {
+	h.Ack = l.ackLocked(owed)
 	l.acked = h.Ack
 	l.pend.header(&h)
 }

@@ -25,10 +25,10 @@ func (l *link) oweLocked(a longAnswer) {
 	l.owed++
 }
 
-// ackLocked is how many of the peer's requests are done, with their answers in pend or further.
-func (l *link) ackLocked() uint64 {
-	if len(l.long) > 0 {
-		return min(l.performed, l.long[0].seq)
+// ackLocked is how many of the peer's requests are done, with their answers in pend or further, where these are not.
+func (l *link) ackLocked(owed []longAnswer) uint64 {
+	if len(owed) > 0 {
+		return min(l.performed, owed[0].seq)
 	}
 	return l.performed
 }
@@ -39,11 +39,7 @@ func (l *link) longLocked(all bool) {
 	for n < len(l.long) && (all || n == 0 || l.pend.takesMore()) {
 		a := &l.long[n]
 		n++
-		l.acked = l.performed
-		if n < len(l.long) {
-			l.acked = min(l.performed, l.long[n].seq)
-		}
-		l.pend.header(&wire.Header{Kind: wire.Data, Seq: a.seq, Len: uint32(a.src.Bytes), Ack: l.acked})
+		l.frameLocked(wire.Header{Kind: wire.Data, Seq: a.seq, Len: uint32(a.src.Bytes)}, l.long[n:])
 		l.pend.refer(a.src, a.hold)
 		l.pend.segs[len(l.pend.segs)-1].answers++
 		l.longBytes -= a.src.Bytes
@@ -53,8 +49,8 @@ func (l *link) longLocked(all bool) {
 	l.long = l.long[:left]
 }
 
-// lendsLong is batch.lends of what is in no batch yet.
-func (l *link) lendsLong(addr uint64, n int) bool {
+// lendsLongLocked is batch.lends of what is in no batch yet.
+func (l *link) lendsLongLocked(addr uint64, n int) bool {
 	for i := range l.long {
 		if overlaps(l.long[i].src, addr, n) {
 			return true
@@ -67,16 +63,17 @@ func overlaps(r mem.Range, addr uint64, n int) bool {
 	return r.Addr() < addr+uint64(n) && addr < r.Addr()+uint64(r.Bytes)
 }
 
-// dropLong forgets them.
-func (l *link) dropLong() {
+// dropLongLocked forgets them.
+func (l *link) dropLongLocked() {
 	for i := range l.long {
 		l.long[i].hold.Release()
 	}
 	l.long, l.longBytes = nil, 0
 }
 
-// leave says whether something is left to the sender, or to who polls.
-func (l *link) leave(some bool) {
+// setLeftLocked says whether something is left to the sender, or to who polls. Of a link that is down nothing is.
+func (l *link) setLeftLocked(some bool) {
+	some = some && l.state != stateDown
 	if l.left.Load() == some {
 		return
 	}
@@ -88,10 +85,10 @@ func (l *link) leave(some bool) {
 	}
 }
 
-// leaveToPoller leaves the rest to who polls without a pause. He says that he polls no more before he looks for what was left; this is the other way round, so
+// leaveToPollerLocked leaves the rest to who polls without a pause. He says that he polls no more before he looks for what was left; this is the other way round, so
 // one of the two has the sender wakened.
-func (l *link) leaveToPoller() {
-	l.leave(true)
+func (l *link) leaveToPollerLocked() {
+	l.setLeftLocked(true)
 	if l.d.hushers.Load() == 0 {
 		l.wakeSender()
 	}

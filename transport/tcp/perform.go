@@ -58,7 +58,7 @@ func (l *link) lentOut(bytes int) bool {
 	in := &l.in
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lent == 0 || !l.cur.lends(in.h.RAddr, bytes) && !l.pend.lends(in.h.RAddr, bytes) && !l.lendsLong(in.h.RAddr, bytes) {
+	if l.lent == 0 || !l.cur.lends(in.h.RAddr, bytes) && !l.pend.lends(in.h.RAddr, bytes) && !l.lendsLongLocked(in.h.RAddr, bytes) {
 		return false
 	}
 	l.waitLent = true

@@ -264,7 +264,7 @@ func (l *link) sendLocked(how haste) (full bool) {
 // leaveLocked leaves the rest to the sender, or to who polls before that one has got up.
 func (l *link) leaveLocked() {
 	l.blocked = true
-	l.leave(true)
+	l.setLeftLocked(true)
 	l.wakeSender()
 }
 
@@ -273,9 +273,9 @@ func (l *link) restLocked(how haste) {
 	switch {
 	case len(l.long) == 0:
 		l.blocked = false
-		l.leave(false)
+		l.setLeftLocked(false)
 	case how == soon:
-		l.leaveToPoller()
+		l.leaveToPollerLocked()
 	default:
 		l.leaveLocked()
 	}
@@ -298,7 +298,7 @@ func (l *link) fillLocked(how haste) bool {
 		l.byeSent = true
 		l.headerLocked(wire.Header{Kind: wire.Bye, Status: l.bye})
 	}
-	if l.ackDue && l.acked < l.ackLocked() {
+	if l.ackDue && l.acked < l.ackLocked(l.long) {
 		l.headerLocked(wire.Header{Kind: wire.Ack})
 	}
 	if l.bad || l.askDue {
