@@ -104,14 +104,9 @@ func (x *offers) withdraw() {
 
 // ended ends the offers of a call that has come to its end, or to err. Who leaves before the end gets his memory back while others may be reading it. What they read then
 // may be anything, so they must not take the call for done, even if they have all flags: he tells each of them before he goes, whatever they may know by then, and
-// all look for that when they have read. (Who is last to look may find that of the next call already: then a call that was done ends in an error, in a team that is of no more use.)
+// all look for that when they have read: at the beginning of the turn behind it.
 func (c *turns) ended(err error) error {
 	t := c.t
-	if err == nil {
-		if err = t.abandoned(); err != nil {
-			err = t.waitError(c.op, -1, err)
-		}
-	}
 	if err == nil {
 		t.offers.withdraw()
 		return nil
