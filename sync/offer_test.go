@@ -128,9 +128,6 @@ func TestOffers(t *testing.T) {
 			pgastest.RunConfig(t, n, p.Config, func(ctx context.Context, w *pgas.World) error {
 				o, beside := newOffered(w.Team()), newOffered(w.Team())
 				started := w.Team().Start(func(ctx context.Context, t *pgsync.Team) error {
-					if n > 3 {
-						return nil // waits of many goroutines on few cores take long and show nothing new
-					}
 					return errors.Join(beside.calls(ctx, t, 50), beside.calls(ctx, t, 51))
 				})
 				for seed := range 3 {

@@ -42,6 +42,7 @@
 //   - S4: a NIC is told that a wait polls without a pause (Hushes) only while it spins or lingers: before it yields, parks or gives its turn up, and when it
 //     ends, it is told so.
 //   - S5: at most one wait of a rank lingers, none where ranks share cores, and none for longer than lingerFor behind the last request.
+//   - S6: waits that sleep leave at least one of the rights to run Go code (GOMAXPROCS) to others, who may have to read the socket that what they wait for comes over.
 //
 // # Virtual time
 //

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -14,12 +15,32 @@ const (
 	futexOpWake = 1
 )
 
+// asleep is how many goroutines of the process sleep in futexWait.
+var asleep atomic.Int32
+
 // futexWait sleeps while *word == val, until a wake or for limit. It may return early. Errors mean that there
 // was nothing to wait for, which the caller finds by looking again.
+//
+// Who sleeps keeps its right to run Go code until the runtime's monitor takes it. That is soonest over, and does no harm as long as others have one. Where
+// all are kept nobody reads sockets until the monitor looks, which is every 10 ms where sleeps are shorter than that. So who would keep the last hands it on.
 func futexWait(word *atomic.Uint32, val uint32, limit time.Duration) {
 	ts := unix.NsecToTimespec(int64(limit))
-	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWait, uintptr(val),
-		uintptr(unsafe.Pointer(&ts)), 0, 0)
+	if int(asleep.Add(1)) < runtime.GOMAXPROCS(0) {
+		unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWait, uintptr(val), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	} else {
+		futexWaitAside(word, val, &ts)
+	}
+	asleep.Add(-1)
+}
+
+// futexWaitAside is the sleep of who hands its right on.
+//
+//go:nosplit
+//go:norace
+func futexWaitAside(word *atomic.Uint32, val uint32, limit *unix.Timespec) {
+	entersyscallblock()
+	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWait, uintptr(val), uintptr(unsafe.Pointer(limit)), 0, 0)
+	exitsyscall()
 }
 
 // futexWake wakes all who wait on word.
@@ -29,3 +50,11 @@ func futexWake(word *atomic.Uint32) {
 
 // yieldProcessor lets another process run. A raw call: the runtime need not hand this goroutine's P on.
 func yieldProcessor() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
+// These are the runtime's, which keeps their names and types for those who link to them (go.dev/issue/67401).
+
+//go:linkname entersyscallblock runtime.entersyscallblock
+func entersyscallblock()
+
+//go:linkname exitsyscall runtime.exitsyscall
+func exitsyscall()
