@@ -30,6 +30,7 @@ func TestExplain(t *testing.T) {
 		for _, x := range all {
 			require.Positive(t, x.estimated, "%+v", x)
 			require.Positive(t, x.measured, "%+v", x)
+			require.Positive(t, x.again, "%+v", x)
 			require.Positive(t, x.n, "%+v", x)
 			seen[x.protocol] = true
 			n := chosen[size{x.get, x.bytes}]
