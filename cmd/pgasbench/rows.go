@@ -25,6 +25,7 @@ func allRows() []row {
 	var rows []row
 	add := func(more ...row) { rows = append(rows, more...) }
 	add(wordRows()...)
+	add(manyRows()...)
 	add(meetRows()...)
 	add(collectRows()...)
 	add(gupsRows()...)
