@@ -9,7 +9,8 @@
 //   - Client: who has the NIC's operations carried out. What a method cannot return him he is told.
 //   - Poller: whoever has the one place at which completions are taken: a goroutine that waits, or else the one that attends.
 //   - To doze: to sleep, of who attends, for what peers send alone, since the NIC is used again and again by who polls.
-//   - Held back: an operation for which nobody waits yet, that goes with the next that is posted.
+//   - Held back: an operation for which nobody waits yet, or of a crowd, that goes with the next that is posted.
+//   - Crowd: goroutines of this rank that wait for ends, where there are more than cores for them. To look: to poll; to sit: to leave that to others of the crowd.
 //   - Lazy: an operation of whose end the NIC may tell late (transport.FlagLazy); to hasten: to have it told now.
 //   - Mender: who makes a broken connection anew. It has the endpoint for itself meanwhile.
 //   - Flushed: what the NIC gives back undone since its connection broke. To flush: to wait until nothing is in flight to a rank.
@@ -28,6 +29,9 @@
 // Operations for which nobody waits (PostLaidLater) are held back until there are Batch of them or the rank does anything else with the
 // NIC, so that they cross into it together; so do those of a Chain. A put to the bytes behind the last of them becomes a part of that
 // (Extend). What a pipe sends (TryPost) waits for nothing and is known to its owner by a name of his own.
+//
+// Over a NIC that is told who polls (sched.Hushable), each of whose posts and polls is a system call, who waits for an end may find that others of the rank do: where
+// there are many (crowd.go), as many look as the rank has cores, and the others sit. A short operation is then held back until the next look of those.
 //
 // A request to a target's CPU (Ask) is a piece too; its answer settles it. Requests with cookies of the client's (TryAsk) are none.
 //
@@ -59,12 +63,15 @@
 //   - N8: who attends and dozes (doze.go) is wakened by what peers send, not by the ends of this rank's operations: whatever goes on only if he
 //     learns of such an end keeps him from it, or wakes him, but for what may be late by napDozing behind the last use.
 //   - N9: nothing is lazy that somebody waits for (lazy.go): who posts it notes that and looks for who waits, who waits counts himself and looks for what was noted.
+//   - N10: what a crowd holds back is posted by who looks. Who holds something back looks afterwards whether anybody does, and who looks no longer, or may sleep, whether
+//     something is held back, so one of them posts it. Where some sit somebody looks; a sleep of theirs has a limit all the same.
 //
 // # Lock order
 //
 //	poll           (at most one poller; try-lock only; what the poller alone counts, and the pieces that he gives back, need no other)
 //	  later.pushing  (try-lock only)
 //	    later.mu       (not held while the NIC is called)
+//	  crowd.mu       (nothing is taken under it)
 //	  mu             (Lock: the table, addresses, errors, what is to be posted again; never held across a wait, a post or a registration)
 //	    what the client has under it: Client.LetGoLocked, and its own between Lock and Unlock
 //

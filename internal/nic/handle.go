@@ -69,9 +69,9 @@ func (h Handle) Wait(ctx context.Context) error {
 		return nil
 	}
 	if !h.n.table.Over(h.id, h.gen) {
-		vain := h.n.look()
+		vain := h.n.lookFirst()
 		if !h.n.table.Over(h.id, h.gen) {
-			if err := h.n.wait(ctx, h.n.what(h), nil, vain, func() bool { return h.n.table.Over(h.id, h.gen) }); err != nil {
+			if err := h.n.waitFor(ctx, h.n.what(h), nil, vain, goal{transfer: h.id, gen: h.gen}); err != nil {
 				return err
 			}
 		}

@@ -40,8 +40,8 @@ func TestPostAwaited(t *testing.T) {
 	alone := func(int) *sched.Sched { return sched.ProcessOn(1, 1) }
 	w := newWorldOn(t, 1, alone, transporttest.FabricConfig{}, func(d transport.Domain) transport.Domain { h.Domain = d; return h })
 	n := w.n[0]
-	both := mem.Of(make([]uint64, 2*awaitedLeast/8))
-	user, there := both.Slice(0, awaitedLeast), both.Slice(awaitedLeast, awaitedLeast)
+	both := mem.Of(make([]uint64, 2*longLeast/8))
+	user, there := both.Slice(0, longLeast), both.Slice(longLeast, longLeast)
 	key, err := n.Domain.Register(both, transport.AllAccess)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Domain.Deregister(key)) }()
@@ -50,9 +50,9 @@ func TestPostAwaited(t *testing.T) {
 		bytes int
 		told  []sched.Polling
 	}{
-		{transport.OpWrite, awaitedLeast, []sched.Polling{sched.Steadily, sched.NoMore}},
-		{transport.OpWrite, awaitedLeast - 8, nil},
-		{transport.OpRead, awaitedLeast, nil},
+		{transport.OpWrite, longLeast, []sched.Polling{sched.Steadily, sched.NoMore}},
+		{transport.OpWrite, longLeast - 8, nil},
+		{transport.OpRead, longLeast, nil},
 	} {
 		h.told = nil
 		hd, id, err := n.BeginOne(OpPut, 0)

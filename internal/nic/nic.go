@@ -54,6 +54,8 @@ type NIC struct {
 
 	poll place // the poller's
 
+	crowd crowd
+
 	ends []*endpoint // by rank
 
 	pollers    atomic.Int32  // goroutines that poll while they wait
@@ -151,7 +153,10 @@ func New(c Config) (*NIC, error) {
 	if n.Slots == 0 {
 		n.Slots = slotsFor(n.Caps.MaxPinned, SlotBytes)
 	}
-	n.hushable, _ = c.Domain.(sched.Hushable)
+	n.crowd.look = everybody
+	if n.hushable, _ = c.Domain.(sched.Hushable); n.hushable != nil {
+		n.crowd.look = c.Sched.Cores()
+	}
 	n.hastener, _ = c.Domain.(hastener)
 	if d, ok := c.Domain.(solicited); ok && !c.Sched.Virtual() {
 		n.solicited = d

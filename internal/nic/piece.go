@@ -137,7 +137,7 @@ func (n *NIC) Await(name string, id int32) error {
 func (n *NIC) await(name string, p *inflight.Piece, vain bool) error {
 	if !p.Over() {
 		// No watch: while the NIC has it, the piece is not its waiter's to give back.
-		if err := n.wait(context.Background(), sched.What{Op: name, Peer: p.Rank}, nil, vain, p.Over); err != nil {
+		if err := n.waitFor(context.Background(), sched.What{Op: name, Peer: p.Rank}, nil, vain, goal{piece: p}); err != nil {
 			return err
 		}
 	}

@@ -89,6 +89,7 @@ func (n *NIC) inVain(begins bool) bool {
 	}
 	n.poll.leave()
 	if moved > 0 || n.closed.Load() { // others of this rank may sleep for one of these, and Quit waits for the place
+		n.rouseCrowd()
 		if n.sched.Heard() {
 			n.sched.Ring()
 		}

@@ -138,6 +138,9 @@ func (n *NIC) AcquireLaid(name string, rank int, slot bool, kind transport.Kind,
 // Send posts an operation that TryLay has laid. On an error its piece has been freed.
 func (n *NIC) Send(name string, op *Laid) error {
 	n.used()
+	if n.crowd.many() && op[0].SGE[0].Mem.Bytes < longLeast { // to post what is long takes longer than a look
+		return n.leaveToCrowd(name, op)
+	}
 	if n.HeldBack() > 0 && !n.push() { // what was put before goes before
 		return n.insist(name, op, nil)
 	}
@@ -147,13 +150,13 @@ func (n *NIC) Send(name string, op *Laid) error {
 	return nil
 }
 
-// awaitedLeast is how many bytes take so long to post that their end may come before.
-const awaitedLeast = 32 << 10
+// longLeast is how many bytes take so long to post that their end may come before.
+const longLeast = 32 << 10
 
 // PostAwaited is Post for who waits for the end next. A NIC that wants to know who polls without a pause is told so from the post of what is long on: its
 // end may come before that is over.
 func (n *NIC) PostAwaited(name string, id int32, op transport.Op) error {
-	if n.hushable == nil || op.Kind != transport.OpWrite || op.SGE[0].Mem.Bytes < awaitedLeast || n.HeldBack() > 0 {
+	if n.hushable == nil || op.Kind != transport.OpWrite || op.SGE[0].Mem.Bytes < longLeast || n.HeldBack() > 0 {
 		return n.Post(name, id, op)
 	}
 	n.table.Op(id)[0] = op
@@ -179,7 +182,7 @@ func (n *NIC) Carry(name string, op *Laid, dst mem.Range) error {
 	if err := n.Send(name, op); err != nil {
 		return err
 	}
-	if vain := n.look(); !p.Over() || p.Err() != nil {
+	if vain := n.lookFirst(); !p.Over() || p.Err() != nil {
 		if err := n.await(name, p, vain); err != nil {
 			n.Give(id)
 			return err

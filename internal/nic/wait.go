@@ -18,30 +18,15 @@ func (n *NIC) WaitUntil(op string, rank int, cond func() bool) error {
 
 // WaitWithin is WaitUntil that ends with ctx, too.
 func (n *NIC) WaitWithin(ctx context.Context, op string, rank int, cond func() bool) error {
-	return n.waitWatched(ctx, op, rank, false, cond)
-}
-
-// waitWatched is WaitWithin for who may have looked in vain already.
-func (n *NIC) waitWatched(ctx context.Context, op string, rank int, looked bool, cond func() bool) error {
 	var watch sched.Watch
 	if rank >= 0 {
 		watch = n.peers.Watch(rank)
 	}
-	return n.wait(ctx, sched.What{Op: op, Peer: rank}, watch, looked, cond)
-}
-
-// wait polls and steps until cond holds, ctx has ended, watch has an error or the NIC is closed.
-func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, looked bool, cond func() bool) error {
-	n.pollers.Add(1)
-	defer n.pollers.Add(-1)
-	n.hasten(what.Peer)
-	n.begun()
-	sp := n.sched.Begin(ctx, what, watch)
-	defer sp.End()
-	sp.Unrung()
-	sp.Hushes(n.hushable)
-	for ; !cond(); looked = false {
-		if !looked && n.Progress() {
+	what := sched.What{Op: op, Peer: rank}
+	sp := n.begin(ctx, what, watch)
+	defer n.over(&sp)
+	for !cond() {
+		if n.Progress() {
 			sp.Moved()
 			continue
 		}
@@ -52,10 +37,31 @@ func (n *NIC) wait(ctx context.Context, what sched.What, watch sched.Watch, look
 			return transport.NewOpError(what.Op, what.Peer, err)
 		}
 	}
+	n.noteSlept(&sp, what)
+	return nil
+}
+
+// begin begins a wait that polls; over ends it.
+func (n *NIC) begin(ctx context.Context, what sched.What, watch sched.Watch) sched.Spin {
+	n.pollers.Add(1)
+	n.hasten(what.Peer)
+	n.begun()
+	sp := n.sched.Begin(ctx, what, watch)
+	sp.Unrung()
+	sp.Hushes(n.hushable)
+	return sp
+}
+
+func (n *NIC) over(sp *sched.Spin) {
+	sp.End()
+	n.pollers.Add(-1)
+}
+
+// noteSlept counts a wait for one rank that has ended well, if it went past its spinning.
+func (n *NIC) noteSlept(sp *sched.Spin, what sched.What) {
 	if what.Peer >= 0 && sp.Slept() {
 		n.slept.Add(1)
 	}
-	return nil
 }
 
 // Hushable is what waits tell that they poll without a pause, for who polls by Progress and Step; nil: there is nothing to tell.
@@ -100,7 +106,7 @@ func (n *NIC) Land(ctx context.Context, rank int) error {
 		n.hastenOne(e) // which finds nothing, and others may be lazy
 		return nil
 	}
-	if vain := n.look(); e.pending() != 0 {
+	if vain := n.lookFirst(); e.pending() != 0 {
 		return n.drain(ctx, rank, vain)
 	}
 	return nil
@@ -109,7 +115,7 @@ func (n *NIC) Land(ctx context.Context, rank int) error {
 // drain waits until nothing of this rank is in flight to rank.
 func (n *NIC) drain(ctx context.Context, rank int, vain bool) error {
 	e := n.ends[rank]
-	return n.waitWatched(ctx, "flush", rank, vain, func() bool { return e.pending() == 0 })
+	return n.waitFor(ctx, sched.What{Op: "flush", Peer: rank}, n.peers.Watch(rank), vain, goal{end: e})
 }
 
 // tell returns the first error to rank that nobody was told of.

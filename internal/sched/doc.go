@@ -27,6 +27,7 @@
 // # Terms
 //
 //   - Bell: two words in memory shared with the peers; a futex. Ring costs a load while nobody sleeps.
+//   - Seat: where a wait sleeps as Go's own do, without a thread, while others of its rank look for what it waits for.
 //   - Watch: what a wait depends on beside its condition. It is asked in every slow step, and its error ends
 //     the wait: a dead peer ends a wait for it.
 //   - What: what a wait waits for, for the hang report.

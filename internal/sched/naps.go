@@ -19,14 +19,16 @@ func NewNaps() Naps {
 // Sleep waits for d or until ctx ends. It allocates nothing.
 func (n Naps) Sleep(ctx context.Context, d time.Duration) { n.Listen(ctx, d, nil) }
 
-// Listen is Sleep that bell ends, too.
-func (n Naps) Listen(ctx context.Context, d time.Duration, bell <-chan struct{}) {
+// Listen is Sleep that bell ends, too; it reports whether that has.
+func (n Naps) Listen(ctx context.Context, d time.Duration, bell <-chan struct{}) (rung bool) {
 	n.timer.Reset(d)
 	select {
 	case <-n.timer.C:
+		return false
 	case <-bell:
-		n.timer.Stop()
+		rung = true
 	case <-ctx.Done():
-		n.timer.Stop()
 	}
+	n.timer.Stop()
+	return rung
 }

@@ -13,6 +13,7 @@ type Sched struct {
 	sim       *simRank // virtual time; nil in the other bodies
 	yield     func()
 	shared    bool          // all ranks are goroutines of this process
+	cores     int           // this rank's part of those that there are, at least 1
 	spins     int           // pause instructions before the first yield
 	yields    time.Duration // how long to yield before parking
 	early     int           // percent of yields that are parks instead where invariants are checked
@@ -74,11 +75,14 @@ func Goroutine(ranksHere int) *Sched {
 // crowded reports whether ranks share cores: what is waited for may need the waiter's.
 func (s *Sched) crowded() bool { return s.spins != spinsIdle }
 
+// Cores is this rank's part of the cores that there are, at least 1; in virtual time 0.
+func (s *Sched) Cores() int { return s.cores }
+
 // OneProcess reports whether the ranks are goroutines of one process, so that what is limited by process they share.
 func (s *Sched) OneProcess() bool { return s.shared }
 
 func newSched(ranksHere, cores int, yield func()) *Sched {
-	s := &Sched{yield: yield, spins: spinsIdle, yields: yieldsIdle, early: 10, epoch: time.Now()}
+	s := &Sched{yield: yield, cores: max(1, cores/max(1, ranksHere)), spins: spinsIdle, yields: yieldsIdle, early: 10, epoch: time.Now()}
 	if ranksHere > cores {
 		s.spins, s.yields = spinsBusy, yieldsBusy
 	}

@@ -126,7 +126,7 @@ func (sp *Spin) slow() error {
 	}
 	now := sp.s.Now()
 	if sp.began == 0 {
-		sp.began, sp.moved, sp.park, sp.turned = now, now, parkFirst, sp.s.Gave()
+		sp.begin(now)
 	}
 	if help != nil && sp.lingers(help.server, now) {
 		pause()
@@ -151,6 +151,11 @@ func (sp *Spin) slow() error {
 		sp.unhush(Seldom) // somebody else has had the processor, and may have it again
 	}
 	return nil
+}
+
+// begin begins the slow phase.
+func (sp *Spin) begin(now time.Duration) {
+	sp.began, sp.moved, sp.park, sp.turned = now, now, parkFirst, sp.s.Gave()
 }
 
 // Moved tells a wait that has many parts that one of them is done: the next may be as near, so what is slow begins anew with
