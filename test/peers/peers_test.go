@@ -45,7 +45,10 @@ func rowNames(text string, sep string) map[string]bool {
 func TestPeersHaveOurRows(t *testing.T) {
 	ours := rowNames(output(t, nil, "go", "run", "../../cmd/pgasbench", "list"), " ")
 	require.Contains(t, ours, "put8_same")
-	maps.DeleteFunc(ours, func(row string, _ bool) bool { return strings.HasPrefix(row, "coll_") }) // plain C has no collectives
+	// Plain C has no collectives; and the peers' loops have one thread: to be told of more they would take slower ways in all rows, if they can at all.
+	maps.DeleteFunc(ours, func(row string, _ bool) bool {
+		return strings.HasPrefix(row, "coll_") || strings.HasSuffix(row, "_many")
+	})
 	gcc := debtest.Need(t, "gcc", "gcc", "libc6-dev")
 	for _, flag := range []string{"-DFULL", "-DORDER"} {
 		raw := filepath.Join(t.TempDir(), "raw")

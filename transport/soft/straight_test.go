@@ -37,15 +37,18 @@ func TestStraight(t *testing.T) {
 	short := op
 	short.SGE[0].Mem = m.Slice(8, 8)
 	short.Cookie = 1
+	went := 0
 	for range 100 {
 		_, past := post(op)
 		require.False(t, past, "it is long")
-		_, past = post(short)
-		require.False(t, past, "it would overtake")
+		if _, past = post(short); past { // the thread has moved the long one already
+			went++
+		}
 		require.Equal(t, []uint64{0, 1}, takeAll(t, d, 2))
-		require.Equal(t, m.Word64(8).Load(), m.Word64(chunk).Load())
+		require.Equal(t, m.Word64(8).Load(), m.Word64(chunk).Load(), "it has overtaken")
 	}
-	went := 0
+	require.Less(t, went, 50)
+	went = 0
 	for i := range 1000 { // at times the thread looks whether there is something to do
 		m.Word64(8).Store(uint64(i))
 		_, past := post(short)
