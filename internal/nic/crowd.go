@@ -94,6 +94,11 @@ func (c *crowd) sits(w *guest, g *goal) bool {
 		return false
 	}
 	c.sitDown(w.seat, g)
+	if c.lookers() < c.look { // the last who looked has left meanwhile, and took this one for one who looks
+		c.getUp(len(c.taken) - 1)
+		c.giveBack(w)
+		return false
+	}
 	return true
 }
 

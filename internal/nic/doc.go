@@ -31,7 +31,8 @@
 // (Extend). What a pipe sends (TryPost) waits for nothing and is known to its owner by a name of his own.
 //
 // Over a NIC that is told who polls (sched.Hushable), each of whose posts and polls is a system call, who waits for an end may find that others of the rank do: where
-// there are many (crowd.go), as many look as the rank has cores, and the others sit. A short operation is then held back until the next look of those.
+// there are many (crowd.go), as many look as the rank has cores, and the others sit. A short operation is then held back until the next look of those. Of many who wait for
+// room the first does (line.go).
 //
 // A request to a target's CPU (Ask) is a piece too; its answer settles it. Requests with cookies of the client's (TryAsk) are none.
 //
@@ -71,7 +72,7 @@
 //	poll           (at most one poller; try-lock only; what the poller alone counts, and the pieces that he gives back, need no other)
 //	  later.pushing  (try-lock only)
 //	    later.mu       (not held while the NIC is called)
-//	  crowd.mu       (nothing is taken under it)
+//	  crowd.mu, those of lines (nothing is taken under them)
 //	  mu             (Lock: the table, addresses, errors, what is to be posted again; never held across a wait, a post or a registration)
 //	    what the client has under it: Client.LetGoLocked, and its own between Lock and Unlock
 //

@@ -54,7 +54,9 @@ type NIC struct {
 
 	poll place // the poller's
 
-	crowd crowd
+	crowd        crowd
+	forPieces    line // who is in it may have a transfer,
+	forTransfers line // and here nothing
 
 	ends []*endpoint // by rank
 

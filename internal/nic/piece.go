@@ -20,7 +20,7 @@ func (n *NIC) Acquire(op string, rank int, slot bool) (int32, error) {
 	if ok {
 		return id, nil
 	}
-	err := n.WaitUntil(op, rank, func() bool {
+	err := n.waitInLine(&n.forPieces, op, rank, func() bool {
 		if id, ok = n.TryAcquire(rank, slot); !ok {
 			n.hasten(-1) // those that are lazy may have them all
 		}
@@ -96,7 +96,7 @@ func (n *NIC) Keep(name string, rank int, slot, wait bool) (Kept, error) {
 	case !wait:
 		return Kept{}, ErrNoRoom
 	}
-	err := n.WaitUntil(name, rank, func() bool {
+	err := n.waitInLine(&n.forTransfers, name, rank, func() bool {
 		if k, ok = n.tryKeep(name, rank, slot); !ok {
 			n.hasten(-1)
 		}

@@ -23,7 +23,7 @@ func (n *NIC) waitFor(ctx context.Context, what sched.What, watch sched.Watch, l
 			err = ErrOwnEnd
 		case n.crowd.sits(&w, &g):
 			if !w.met && !n.reached(&g) { // it was not before he sat down
-				err = sp.Sit(&w.seat.Seat)
+				err = n.sit(&sp, &w.seat.Seat)
 			}
 		case !looked && n.Progress():
 			sp.Moved()
@@ -38,6 +38,15 @@ func (n *NIC) waitFor(ctx context.Context, what sched.What, watch sched.Watch, l
 	}
 	n.noteSlept(&sp, what)
 	return nil
+}
+
+// sit is Spin.Sit, and looks once who has not been roused: who looks for him may not have a processor.
+func (n *NIC) sit(sp *sched.Spin, s *sched.Seat) error {
+	roused, err := sp.Sit(s)
+	if !roused && err == nil {
+		n.Progress()
+	}
+	return err
 }
 
 // reached reports whether what a wait waits for has come about.

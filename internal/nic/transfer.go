@@ -14,7 +14,7 @@ func (n *NIC) Begin(op string, rank int) (Handle, error) {
 	if ok {
 		return h, nil
 	}
-	err := n.WaitUntil(op, rank, func() bool {
+	err := n.waitInLine(&n.forTransfers, op, rank, func() bool {
 		h, ok = n.TryBegin(op, rank)
 		return ok
 	})
@@ -74,7 +74,7 @@ func (n *NIC) BeginOne(op string, rank int) (Handle, int32, error) {
 	if ok {
 		return h, id, nil
 	}
-	err := n.WaitUntil(op, rank, func() bool {
+	err := n.waitInLine(&n.forTransfers, op, rank, func() bool {
 		h, id, ok = n.tryBeginOne(op, rank)
 		return ok
 	})
@@ -121,7 +121,7 @@ func (n *NIC) BeginFetch(name string, rank int, old mem.Range) (h Handle, id int
 		return true
 	}
 	if !try() {
-		err = n.WaitUntil(name, rank, try)
+		err = n.waitInLine(&n.forTransfers, name, rank, try)
 	}
 	return h, id, only, err
 }

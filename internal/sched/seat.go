@@ -1,6 +1,9 @@
 package sched
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Seat is where a wait sleeps while others of its rank look for what it waits for, and rouse it. It is used by one wait at a time. Make one with NewSeat.
 type Seat struct {
@@ -27,35 +30,42 @@ func (s *Seat) Rouse() {
 	}
 }
 
-// Sit is Step of a wait that need not look: it sleeps until it is roused, for no longer than Step would. Who sleeps so leaves the processor to the rank's
-// other goroutines, and no thread waits for it. Not in virtual time.
-func (sp *Spin) Sit(s *Seat) error {
+// Sit is Step of a wait that need not look: it sleeps until it is roused, or for some milliseconds, and reports which. Who sleeps so leaves the processor to
+// the rank's other goroutines, and no thread waits for it. Not in virtual time.
+func (sp *Spin) Sit(s *Seat) (roused bool, err error) {
 	if sp.watch != nil {
 		if err := sp.watch.Interrupted(); err != nil {
-			return sp.lastWords(err)
+			return false, sp.lastWords(err)
 		}
 	}
 	if err := Ended(sp.ctx); err != nil {
-		return err
+		return false, err
 	}
 	now := sp.s.Now()
 	if sp.began == 0 {
 		sp.begin(now)
 	}
+	sp.sitting = max(sp.sitting, sitFirst)
 	sp.leave(Seldom) // who looks has told the NIC
 	sp.unhush(Seldom)
 	ctx := sp.ctx
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if s.naps.Listen(ctx, min(sp.park, parkMost(now-sp.moved, sp.unrung)), s.roused) {
-		sp.park = parkFirst
-		return nil
+	if s.naps.Listen(ctx, sp.sitting, s.roused) {
+		sp.sitting = sitFirst
+		return true, nil
 	}
 	sp.list() // it may last
-	sp.park = min(2*sp.park, parkLongest)
-	return nil
+	sp.sitting = min(2*sp.sitting, sitLongest)
+	return false, nil
 }
+
+// After how long who sits gets up to see how things are: who looks for him rouses him in time, unless the system keeps that one from his processor.
+const (
+	sitFirst   = time.Millisecond
+	sitLongest = 16 * time.Millisecond
+)
 
 // Resume has a wait that has sat look by itself from now on.
 func (sp *Spin) Resume() {

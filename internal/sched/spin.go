@@ -43,6 +43,8 @@ type Spin struct {
 	hushable  Hushable // likewise
 	hushed    Hushable // who was told
 	lingering bool     // see lingers
+
+	sitting time.Duration // the next sleep's limit in a seat
 }
 
 // Begin starts a wait. ctx and watch may be nil. It costs nothing and allocates nothing; call End when the loop
