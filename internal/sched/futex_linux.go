@@ -25,12 +25,21 @@ var asleep atomic.Int32
 // all are kept nobody reads sockets until the monitor looks, which is every 10 ms where sleeps are shorter than that. So who would keep the last hands it on.
 func futexWait(word *atomic.Uint32, val uint32, limit time.Duration) {
 	ts := unix.NsecToTimespec(int64(limit))
-	if int(asleep.Add(1)) < runtime.GOMAXPROCS(0) {
+	if int(count(1)) < runtime.GOMAXPROCS(0) {
 		unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWait, uintptr(val), uintptr(unsafe.Pointer(&ts)), 0, 0)
 	} else {
 		futexWaitAside(word, val, &ts)
 	}
-	asleep.Add(-1)
+	count(-1)
+}
+
+// count adds to who is asleep. To the race detector an atomic operation orders what two goroutines do before and after it; that both sleep orders nothing, and
+// would hide what is to be reported.
+func count(n int32) int32 {
+	ignoreOrder()
+	now := asleep.Add(n)
+	heedOrder()
+	return now
 }
 
 // futexWaitAside is the sleep of who hands its right on.
