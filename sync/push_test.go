@@ -52,7 +52,11 @@ func TestLateMemberIsServed(t *testing.T) {
 				if w.Rank() == 1 {
 					slices.Sort(took)
 					t.Log(took[0], took[len(took)/4], took[len(took)/2], took[len(took)-1])
-					require.Less(t, took[len(took)/4], time.Millisecond, "who waits is wakened for it, he does not look now and then")
+					limit := time.Millisecond
+					if raceEnabled {
+						limit *= 4 // all of it takes several times as long, beside other tests
+					}
+					require.Less(t, took[len(took)/4], limit, "who waits is wakened for it, he does not look now and then")
 				}
 				return win.Free(ctx)
 			})
