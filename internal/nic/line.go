@@ -68,17 +68,15 @@ func (n *NIC) waitInLine(l *line, op string, rank int, try func() bool) error {
 			err = ErrOwnEnd
 		case !looks && !l.first(s):
 			err = n.sit(&sp, s)
+		case !looks:
+			looks = true
+			sp.Resume()
 		case try():
 			n.noteSlept(&sp, what)
 			return nil
 		case n.Progress():
 			sp.Moved()
-			looks = true
 		default:
-			if !looks {
-				sp.Resume()
-				looks = true
-			}
 			sched.GiveTurn()
 			err = sp.Step()
 		}

@@ -126,7 +126,7 @@ func (n *NIC) Awaited(id int32) { n.table.Piece(id).Mark(inflight.Awaited) }
 // Await returns when piece id, which is Awaited, has ended, with its error. Its result is in its buffer then.
 func (n *NIC) Await(name string, id int32) error {
 	p := n.table.Piece(id)
-	vain := !p.Over() && n.look()
+	vain := !p.Over() && n.lookFirst()
 	if p.Over() && p.Err() == nil {
 		return nil
 	}
