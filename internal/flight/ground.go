@@ -84,8 +84,8 @@ func (s *Flights) begin(t Trip, user mem.Range, head int, tr superpipe.Transfer,
 		if f.pipe, ok, refused = s.origin.Begin(tr); !ok {
 			return refused != nil
 		}
+		f.number = s.n.Began(t.Rank)
 		s.enterLocked(f)
-		s.n.Began(t.Rank)
 		return true
 	}
 	if !try() {

@@ -156,7 +156,7 @@ func (s *Flights) landLocked(f *flight, done bool) {
 	if !f.told {
 		err = f.pipe.Err()
 	}
-	s.n.Ended(f.rank, err)
+	s.n.Ended(f.rank, f.number, err)
 }
 
 // leaseLandsLocked does what a lease demands when a flight goes on or ends. It reports false where there is nothing else to do.
@@ -172,16 +172,17 @@ func (s *Flights) leaseLandsLocked(f *flight, done bool) bool {
 		s.tellLocked(note{kind: noteReturn, rank: f.rank, generation: v.generation, tag: v.tag, place: f.pipe.Place()})
 	case v.state == leaseRefused && done && v.serves.Bytes == 0: // who has asked goes another way
 		s.n.PartDone(f.h, nil)
-		s.n.Ended(f.rank, nil)
+		s.n.Ended(f.rank, f.number, nil)
 	}
 	return v.state == leaseGranted && v.serves.Bytes == 0
 }
 
 // pull is a get through a lease of this rank's own workspace.
 type pull struct {
-	rank  int
-	grant superpipe.Grant
-	h     nic.Handle
+	rank   int
+	grant  superpipe.Grant
+	h      nic.Handle
+	number uint64 // see nic.Began
 }
 
 // lost takes back what is leased to a rank of which the NIC has said that it is gone: nothing of it lands any more.
@@ -246,7 +247,7 @@ func (s *Flights) pulled(p pull, err error) bool {
 			s.pulls = slices.Delete(s.pulls, i, i+1)
 			s.pulling.Add(-1)
 			s.n.PartDone(p.h, err)
-			s.n.Ended(p.rank, nil)
+			s.n.Ended(p.rank, p.number, nil)
 			return true
 		}
 	}

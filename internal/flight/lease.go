@@ -171,10 +171,11 @@ func (s *Flights) tryFly(tr held, h nic.Handle, v *rendezvous) (*superpipe.Pipe,
 		return nil, err
 	}
 	v.tag = pipe.Offer().Tag
-	s.enterLocked(flight{pipe: pipe, h: h, rank: tr.Rank, lease: v, hold: tr.hold})
+	f := flight{pipe: pipe, h: h, rank: tr.Rank, lease: v, hold: tr.hold}
 	if v.serves.Bytes == 0 {
-		s.n.Began(tr.Rank)
+		f.number = s.n.Began(tr.Rank)
 	}
+	s.enterLocked(f)
 	return pipe, nil
 }
 
@@ -194,11 +195,10 @@ func (s *Flights) pull(t Trip, c Cargo) (h nic.Handle, granted bool, err error) 
 		s.n.PartDone(a.of, nil)
 		return h, false, nil
 	}
-	p := pull{t.Rank, g, a.of}
 	s.mu.Lock()
+	p := pull{t.Rank, g, a.of, s.n.Began(t.Rank)}
 	s.pulls = append(s.pulls, p)
 	s.pulling.Add(1)
-	s.n.Began(t.Rank)
 	s.mu.Unlock()
 	reply, sent, err := s.answer(t, a, ToGet, c, g.Append(make([]byte, 0, ReplyBytes)))
 	if err == nil && reply != nil {

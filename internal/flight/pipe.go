@@ -14,6 +14,7 @@ import (
 type flight struct {
 	pipe    *superpipe.Pipe
 	rank    int
+	number  uint64      // see nic.Began
 	h       nic.Handle  // the zero handle: somebody else's get
 	lease   *rendezvous // what it has to ask for; nil: nothing
 	hold    regmgr.Hold // of a source that was registered; empty: it is copied, or exposed

@@ -26,6 +26,9 @@ type Table struct {
 	tail atomic.Uint32
 	head uint32
 
+	begun [MostPieces]begun // by piece
+	ever  int32             // pieces behind these were never anybody's; under the lock
+
 	transfers []transfer
 	closed    []int32 // transfers that are free
 
@@ -36,6 +39,12 @@ type Table struct {
 	pool                *bounce.Pool
 	scratch             mem.Range
 	poolKey, scratchKey uint64
+}
+
+// begun is when a piece was begun. These lie close together, for who looks at all of them.
+type begun struct {
+	number atomic.Uint64 // among all that its rank was sent; 0: it is over
+	rank   int           // under the lock
 }
 
 // Piece is one operation. From TryAcquire to Free it is one's who has its number: first the caller's, then, from its posting to
@@ -257,6 +266,27 @@ func (t *Table) Take() (p *Piece, id int32) {
 		p.enter()
 	}
 	return p, int32(k) // all that is not said here is as Free has left it
+}
+
+// Number notes that piece id is the number-th of what its rank was sent, from 1 on. Under the lock.
+func (t *Table) Number(p *Piece, id int32, number uint64) {
+	b := &t.begun[id]
+	b.rank, t.ever = p.Rank, max(t.ever, id+1)
+	mem.Publish(&b.number, number)
+}
+
+// Unnumber notes that piece id is over. It needs no lock, and comes before anybody else can have the piece.
+func (t *Table) Unnumber(id int32) { mem.Publish(&t.begun[id].number, 0) }
+
+// Oldest returns the least number, below most, of what is not over of what a rank was sent, or most. Under the lock.
+func (t *Table) Oldest(rank int, most uint64) uint64 {
+	for i := range t.ever {
+		b := &t.begun[i]
+		if k := b.number.Load(); k != 0 && k < most && b.rank == rank {
+			most = k
+		}
+	}
+	return most
 }
 
 // Fetches has what piece id brings be the old value of a non-blocking atomic, for dst, and reports whether it is the only one in flight.

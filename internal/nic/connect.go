@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"gopgas/internal/inflight"
-	"gopgas/internal/mem"
 	"gopgas/internal/peers"
 	"gopgas/transport"
 )
@@ -20,6 +19,7 @@ import (
 // Each count has one writer at a time, so it is stored and not added: an exchange takes longer than all the rest. What ends a piece that
 // nobody has anything to do with is the poller's alone, who needs no lock to count it in reported: it has left, and ended.
 type endpoint struct {
+	rank  int
 	state atomic.Uint32
 	lazy  atomic.Bool   // something in flight may be reported late unless hasten is called
 	bad   atomic.Bool   // there is something for a flush to tell: err, or a failure in the table
@@ -30,6 +30,9 @@ type endpoint struct {
 	began    atomic.Uint64 // pieces taken, and what Began has counted; written under NIC.mu
 	ended    atomic.Uint64 // of these, those that are over, without those in reported; written under NIC.mu
 	reported atomic.Uint64 // operations that have left and pieces that are over, both at once; the poller's
+	clear    atomic.Uint64 // all that was begun up to this number is over; written under NIC.mu
+	lookedAt atomic.Uint64 // how much was over when that was found; written under NIC.mu
+	flights  []uint64      // the numbers of what Began has counted; under NIC.mu
 
 	failed  atomic.Uint64 // the incarnation that last reported an error, packed
 	addr    []byte        // under NIC.mu
@@ -131,20 +134,6 @@ func (n *NIC) empty(e *endpoint) bool {
 	return e.entered == e.left+e.reported.Load()
 }
 
-func (e *endpoint) beganLocked() { mem.Publish(&e.began, e.began.Load()+1) }
-
-func (e *endpoint) endedLocked() { mem.Publish(&e.ended, e.ended.Load()+1) }
-
-// report is leaveLocked and endedLocked for who polls, and needs no lock for it.
-func (e *endpoint) report() { mem.Publish(&e.reported, e.reported.Load()+1) }
-
-// pending is how much is in flight: pieces, and what Began has counted. What is over is asked first: then nothing was in flight if as much has
-// begun, though it was asked later.
-func (e *endpoint) pending() uint64 {
-	over := e.ended.Load() + e.reported.Load()
-	return e.began.Load() - over
-}
-
 // dial connects with rank and sets its endpoint's state by the outcome. The caller has made it epConnecting or epBroken.
 func (n *NIC) dial(rank int, good, bad uint32) error {
 	e := n.ends[rank]
@@ -204,9 +193,6 @@ func (n *NIC) want(rank int) {
 // Connected reports whether the connection with rank works, as far as this rank knows: what is posted now need not wait for it.
 func (n *NIC) Connected(rank int) bool { return n.ends[rank].state.Load() == epUp }
 
-// Pending reports whether anything of this rank is in flight to rank.
-func (n *NIC) Pending(rank int) bool { return n.ends[rank].pending() != 0 }
-
 // Ordered reports whether what is posted to rank now arrives after all that went before, and sees to it that what is held back from now on does.
 func (n *NIC) Ordered(rank int) bool {
 	n.later.order()
@@ -237,27 +223,6 @@ func (n *NIC) OnlyAdds(rank int) bool {
 	defer n.mu.Unlock()
 	e := n.ends[rank]
 	return n.Caps.OrderedWrites && e.pending() == e.adding
-}
-
-// Began counts something against rank that is more than pieces: until Ended flushes wait for it, and nothing is ordered behind it.
-func (n *NIC) Began(rank int) {
-	e := n.ends[rank]
-	n.mu.Lock()
-	e.beganLocked()
-	n.mu.Unlock()
-	e.begun.Add(1)
-}
-
-// Ended ends what Began has counted. An error is the next flush's to tell.
-func (n *NIC) Ended(rank int, err error) {
-	e := n.ends[rank]
-	e.begun.Add(-1)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err != nil {
-		e.blameLocked(err)
-	}
-	e.endedLocked() // last: who waits for this finds nothing left
 }
 
 // blameLocked keeps an error that is nobody's for the next flush, if it is the first.

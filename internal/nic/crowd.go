@@ -27,10 +27,11 @@ type crowd struct {
 	empty []*seat
 }
 
-// goal is an end that a poller brings about: of a piece, of a transfer, or of all to a rank.
+// goal is an end that a poller brings about: of a piece, of a transfer, or of all that a rank was sent up to a number.
 type goal struct {
 	piece    *inflight.Piece
 	end      *endpoint
+	mark     uint64
 	transfer int32
 	gen      uint32
 }
@@ -40,13 +41,11 @@ type seat struct {
 	sched.Seat
 	goal  goal
 	taken bool
-	met   bool // the goal was reached while he sat: others may begin more to the rank since
 }
 
 // guest is a wait of a crowd.
 type guest struct {
 	seat  *seat
-	met   bool // see seat
 	rose  bool // from a seat, to look
 	steps int  // since he has found something
 	tired bool
@@ -80,9 +79,6 @@ func (c *crowd) sits(w *guest, g *goal) bool {
 		return false
 	case s == nil:
 		w.seat = c.free()
-	case s.met:
-		w.met = true
-		return true
 	case s.taken && c.lookers() >= c.look: // he has got up to see how late it is
 		return true
 	case s.taken:
@@ -112,7 +108,7 @@ func (c *crowd) sitDown(s *seat, g *goal) {
 func (c *crowd) free() *seat {
 	if n := len(c.empty); n > 0 {
 		s := c.empty[n-1]
-		c.empty, s.met = c.empty[:n-1], false
+		c.empty = c.empty[:n-1]
 		return s
 	}
 	return &seat{Seat: sched.NewSeat()}

@@ -187,26 +187,26 @@ func TestCrowdLeavesNothing(t *testing.T) {
 	require.Zero(t, n.crowd.lookers())
 }
 
-// TestCrowdMet: a flush that sits is over when nothing was under way for a moment, though more is begun before he gets up.
+// TestCrowdMet: a flush that sits gets up when what was put before it is over, though more is under way by then.
 func TestCrowdMet(t *testing.T) {
 	w, _ := newCrowded(t)
 	n := w.n[0]
 	require.NoError(t, n.Connect("put", 1))
 	w.put(t, 1, 0, 1)
-	g := goal{end: n.ends[1]}
+	g := goal{end: n.ends[1], mark: n.Begun(1)}
 	some := make([]guest, 3)
 	for i := range some {
 		some[i] = n.crowd.join()
 	}
 	require.True(t, n.crowd.sits(&some[0], &g))
-	require.False(t, n.reached(&g))
-	for n.ends[1].pending() != 0 {
-		n.Progress()
-	}
 	w.put(t, 1, 0, 2) // held back: some look
 	require.False(t, n.reached(&g))
-	require.True(t, n.crowd.sits(&some[0], &g))
-	require.True(t, some[0].met)
+	require.True(t, some[0].seat.taken)
+	for some[0].seat.taken {
+		n.inVain(false)
+	}
+	require.True(t, n.Pending(1))
+	require.True(t, n.reached(&g))
 	for i := range some {
 		n.leaveCrowd(&some[i])
 	}

@@ -66,13 +66,15 @@
 //   - N9: nothing is lazy that somebody waits for (lazy.go): who posts it notes that and looks for who waits, who waits counts himself and looks for what was noted.
 //   - N10: what a crowd holds back is posted by who looks. Who holds something back looks afterwards whether anybody does, and who looks no longer, or may sleep, whether
 //     something is held back, so one of them posts it. Where some sit somebody looks; a sleep of theirs has a limit all the same.
+//   - N11: a flush ends with the last of what was begun to its rank before it (begun.go), whatever others begin there meanwhile.
 //
 // # Lock order
 //
 //	poll           (at most one poller; try-lock only; what the poller alone counts, and the pieces that he gives back, need no other)
 //	  later.pushing  (try-lock only)
 //	    later.mu       (not held while the NIC is called)
-//	  crowd.mu, those of lines (nothing is taken under them)
+//	  crowd.mu       (mu may be taken under it)
+//	  those of lines (nothing is taken under them)
 //	  mu             (Lock: the table, addresses, errors, what is to be posted again; never held across a wait, a post or a registration)
 //	    what the client has under it: Client.LetGoLocked, and its own between Lock and Unlock
 //

@@ -202,7 +202,7 @@ func TestLazyAtOnce(t *testing.T) {
 	hastened := func() int { d.mu.Lock(); defer d.mu.Unlock(); return len(d.hastened) }
 	for hastened() < 300 {
 		ctx, cancel := context.WithTimeout(t.Context(), patient)
-		require.NoError(t, n.Land(ctx, 1))
+		require.NoError(t, n.Land(ctx, "flush", 1))
 		cancel()
 	}
 	close(stop)

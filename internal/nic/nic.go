@@ -147,6 +147,7 @@ func New(c Config) (*NIC, error) {
 	ends := make([]endpoint, c.Size)
 	for r := range ends {
 		n.ends[r] = &ends[r]
+		ends[r].rank = r
 	}
 	if !c.NoInline {
 		n.Inline = min(n.Caps.MaxInline, n.Caps.MaxMessage, ScratchBytes)

@@ -39,7 +39,7 @@ func (n *NIC) TryAcquire(rank int, slot bool) (id int32, ok bool) {
 // TryAcquireLocked is TryAcquire for who holds Lock.
 func (n *NIC) TryAcquireLocked(rank int, slot bool) (id int32, ok bool) {
 	if id, ok = n.table.TryAcquire(rank, slot); ok {
-		n.ends[rank].beganLocked()
+		n.beganLocked(n.ends[rank], n.table.Piece(id), id)
 	}
 	return id, ok
 }
@@ -56,7 +56,7 @@ func (n *NIC) Abandon(id int32) {
 func (n *NIC) AbandonLocked(id int32) {
 	n.addedLocked(id)
 	p := n.table.Piece(id)
-	n.ends[p.Rank].endedLocked()
+	n.endedLocked(n.ends[p.Rank], id)
 	if p.Unmark(inflight.Tied) {
 		n.client.LetGoLocked(id)
 	}

@@ -63,9 +63,11 @@ func (n *NIC) inVain(begins bool) bool {
 		p := n.table.Piece(id)
 		switch e := n.ends[p.Rank]; {
 		case p.Bare():
+			n.table.Unnumber(id)
 			n.table.GiveBack(p, id) // from here on it may be somebody else's
 			e.report()
 		case p.Sought():
+			n.table.Unnumber(id)
 			e.report()
 			p.End() // likewise
 		case p.Plain():
@@ -113,7 +115,7 @@ func (n *NIC) finishPlain(p *inflight.Piece, id int32) {
 	if _, tell, _ := n.table.Settle(id, nil); tell { // another part of its transfer has failed
 		e.bad.Store(true)
 	}
-	e.endedLocked()
+	n.endedLocked(e, id)
 	e.leaveLocked()
 	n.mu.Unlock()
 }
@@ -199,7 +201,7 @@ func (n *NIC) settleLocked(id int32, err error) (inner uint64, piped bool) {
 	if tell {
 		e.bad.Store(true) // N2: nobody may wait for the handle
 	}
-	e.endedLocked()
+	n.endedLocked(e, id)
 	return inner, piped
 }
 

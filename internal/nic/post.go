@@ -103,7 +103,7 @@ func (n *NIC) TryLay(tally *Tally, rank int, kind transport.Kind, flags uint8, b
 	if e.state.Load() == epUp {
 		if p, id := n.table.Take(); p != nil {
 			p.Rank = rank
-			e.beganLocked()
+			n.beganLocked(e, p, id)
 			tally.Add(bytes)
 			p.Lay(kind, flags|transport.FlagSignaled, raddr, rkey)
 			n.table.Scratch(p, bytes)

@@ -16,13 +16,13 @@ func (n *NIC) waitFor(ctx context.Context, what sched.What, watch sched.Watch, l
 	w := n.crowd.join()
 	defer n.leaveCrowd(&w)
 	looked = looked || n.crowd.many()
-	for ; !w.met && !n.reached(&g); looked = false {
+	for ; !n.reached(&g); looked = false {
 		var err error
 		switch {
 		case n.closed.Load():
 			err = ErrOwnEnd
 		case n.crowd.sits(&w, &g):
-			if !w.met && !n.reached(&g) { // it was not before he sat down
+			if !n.reached(&g) { // it was not before he sat down
 				err = n.sit(&sp, &w.seat.Seat)
 			}
 		case !looked && n.Progress():
@@ -49,13 +49,13 @@ func (n *NIC) sit(sp *sched.Spin, s *sched.Seat) error {
 	return err
 }
 
-// reached reports whether what a wait waits for has come about.
+// reached reports whether what a wait waits for has come about, for good.
 func (n *NIC) reached(g *goal) bool {
 	switch {
 	case g.piece != nil:
 		return g.piece.Over()
 	case g.end != nil:
-		return g.end.pending() == 0
+		return n.past(g.end, g.mark)
 	}
 	return n.table.Over(g.transfer, g.gen)
 }
@@ -92,7 +92,6 @@ func (n *NIC) rouseCrowd() {
 	for i := 0; i < len(c.taken); {
 		if s := c.taken[i]; n.reached(&s.goal) {
 			c.getUp(i)
-			s.met = true
 			s.Rouse()
 		} else {
 			i++

@@ -87,10 +87,10 @@ func (n *NIC) Alone() (done func()) {
 // Slept is how many waits for one rank have ended well that went past their spinning.
 func (n *NIC) Slept() uint64 { return n.slept.Load() }
 
-// Flush waits until nothing of this rank is in flight to rank, and returns the first error that nobody was told of. It ends early
-// with ctx: what is in flight goes on.
+// Flush waits until all is over that was begun to rank before, and returns the first error that nobody was told of. It ends early
+// with ctx: what is in flight goes on. Others may begin more meanwhile, for which it does not wait.
 func (n *NIC) Flush(ctx context.Context, rank int) error {
-	if err := n.Land(ctx, rank); err != nil {
+	if err := n.Land(ctx, "flush", rank); err != nil {
 		return err
 	}
 	if !n.ends[rank].bad.Load() {
@@ -99,23 +99,18 @@ func (n *NIC) Flush(ctx context.Context, rank int) error {
 	return n.tell(rank)
 }
 
-// Land is Flush that leaves such an error for the next one.
-func (n *NIC) Land(ctx context.Context, rank int) error {
+// Land is Flush that leaves such an error for the next one. Its own is a *transport.OpError of op.
+func (n *NIC) Land(ctx context.Context, op string, rank int) error {
 	e := n.ends[rank]
+	mark := e.began.Load()
 	if e.pending() == 0 {
 		n.hastenOne(e) // which finds nothing, and others may be lazy
 		return nil
 	}
 	if vain := n.lookFirst(); e.pending() != 0 {
-		return n.drain(ctx, rank, vain)
+		return n.waitFor(ctx, sched.What{Op: op, Peer: rank}, n.peers.Watch(rank), vain, goal{end: e, mark: mark})
 	}
 	return nil
-}
-
-// drain waits until nothing of this rank is in flight to rank.
-func (n *NIC) drain(ctx context.Context, rank int, vain bool) error {
-	e := n.ends[rank]
-	return n.waitFor(ctx, sched.What{Op: "flush", Peer: rank}, n.peers.Watch(rank), vain, goal{end: e})
 }
 
 // tell returns the first error to rank that nobody was told of.

@@ -218,7 +218,7 @@ func (n *device) towards(rank int) (*prices.Prices, error) {
 	p, err := n.gaugeWith(mem.Range{}, loan, func(c prices.Config) (*prices.Prices, error) {
 		return n.prices().Toward(n.Context(), c, loan)
 	})
-	if n.gauge.flying.Load() == 0 && n.Land(n.Context(), rank) == nil { // else it is the loan's end when this rank is gone: what is under way there may be posted again
+	if n.gauge.flying.Load() == 0 && n.Land(n.Context(), "flush", rank) == nil { // else it is the loan's end when this rank is gone: what is under way there may be posted again
 		n.giveBack(rank)
 	}
 	return p, err

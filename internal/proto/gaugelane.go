@@ -132,7 +132,7 @@ func (l gaugeLane) Piped(get bool, user mem.Range) error {
 }
 
 // land waits until all that this rank has sent there has arrived.
-func (l gaugeLane) land() error { return l.N.Land(context.Background(), l.far.Rank) }
+func (l gaugeLane) land() error { return l.N.Land(context.Background(), "flush", l.far.Rank) }
 
 func (l gaugeLane) Past(get bool, user mem.Range, cache *regmgr.Manager) error {
 	t := l.journey(get, PathBypass)

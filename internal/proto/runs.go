@@ -1,6 +1,8 @@
 package proto
 
 import (
+	"context"
+
 	"gopgas/internal/mem"
 	"gopgas/internal/nic"
 	"gopgas/internal/trace"
@@ -146,5 +148,5 @@ func (e *Engine) FlushLocal(r *Remote) error {
 	if r.Mapped.Bytes != 0 && !r.nicAtomics || n == nil || !n.Pending(r.Rank) {
 		return nil
 	}
-	return n.WaitUntil("flush-local", r.Rank, func() bool { return !n.Pending(r.Rank) })
+	return n.Land(context.Background(), "flush-local", r.Rank)
 }

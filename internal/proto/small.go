@@ -47,10 +47,10 @@ func (n *device) took(t *journey, err error) {
 	if !tried.Wanted() {
 		return
 	}
-	begun, over := n.e.Sched.Now(), false // else all puts up to the program's own flush would go on with what seems dearer
+	begun, over, last := n.e.Sched.Now(), false, n.Begun(t.r.Rank) // else all puts up to the program's own flush would go on with what seems dearer
 	err = n.WaitUntil(t.name, t.r.Rank, func() bool {
-		over = !n.Pending(t.r.Rank)
-		return over || n.e.Sched.Now()-begun > longestTry // others may put to the rank without an end
+		over = n.Past(t.r.Rank, last)
+		return over || n.e.Sched.Now()-begun > longestTry // others may have put something long
 	})
 	if err == nil && over {
 		n.flushTook(tried, begun)
