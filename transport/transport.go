@@ -54,7 +54,7 @@ type Domain interface {
 	PostRecv(bufs []Recv) (n int, err error)
 	// Poll takes up to len(cq) completions and never blocks.
 	Poll(cq []Completion) (n int, err error)
-	// Wait returns when there may be a completion to poll, after Wake, or with ctx's error.
+	// Wait returns when there may be a completion to poll, after Wake, or with ctx's error. One goroutine waits at a time.
 	Wait(ctx context.Context) error
 	// Wake makes the current or next Wait return.
 	Wake()

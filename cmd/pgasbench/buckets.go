@@ -19,8 +19,8 @@ const (
 	exchangePlaces = 512      // pieces that a rank sends to each other one in a round
 	exchangePiece  = 16 << 10 // bytes of keys in each
 
-	exchangeRounds = 8                      // exchanges in a repeat,
-	exchangeQuick  = 500 * time.Millisecond // if one takes less than that; else one
+	exchangeRounds = 8  // exchanges in a repeat,
+	exchangeQuick  = 10 // if one takes less than so many times what a repeat does elsewhere; else one
 )
 
 // bucketRows are the rows for all sizes of buckets, on a window of span bytes.
@@ -157,7 +157,7 @@ func (b *bench) rounds(ctx context.Context, exchange func() error) (int, error) 
 		return 0, err
 	}
 	n := uint64(1)
-	if time.Since(began) < exchangeQuick {
+	if time.Since(began) < exchangeQuick*b.set.target {
 		n = exchangeRounds
 	}
 	told, err := b.tell(ctx, n) // rank 0's

@@ -23,8 +23,8 @@ const (
 	explainFresh = 24  // buffers that take turns
 	explainBytes = 128 << 20
 	explainBound = 64 << 20 // of them where they are registered
-	explainTime  = 200 * time.Millisecond
-	explainAhead = 32 // transfers, so long apart, after which they are measured with nobody
+	explainTimes = 4        // of what one repeat takes elsewhere
+	explainAhead = 32       // transfers, so long apart, after which they are measured with nobody
 	explainPause = 20 * time.Millisecond
 	explainRoom  = 64 << 20 // bytes to register beside twice what is bound
 )
@@ -172,7 +172,7 @@ func (b *bench) explainOne(win *window.Window[byte], x *explained) (float64, int
 	}
 	var times []float64
 	began := time.Now()
-	for rounds := explainMax / count; rounds > 0 && time.Since(began) < explainTime; rounds-- {
+	for rounds := explainMax / count; rounds > 0 && time.Since(began) < explainTimes*b.set.target; rounds-- {
 		for _, buf := range bufs {
 			start := time.Now()
 			if err := do(buf); err != nil {

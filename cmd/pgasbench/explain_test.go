@@ -17,7 +17,7 @@ import (
 // TestExplain: every candidate is measured, carries its bytes, and travels as it says; one is chosen of those for a first use.
 func TestExplain(t *testing.T) {
 	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
-		b := newBench(w, settings{reps: 1}, io.Discard)
+		b := newBench(w, quick, io.Discard)
 		all, err := b.explain(ctx, 1<<20)
 		if err != nil || w.Rank() != 0 {
 			return err

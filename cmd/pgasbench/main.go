@@ -48,6 +48,7 @@ type settings struct {
 	plot    string
 
 	collectives int // of a repeat
+	passive     int // operations on a rank that computes, of a repeat
 }
 
 func main() {
@@ -163,7 +164,7 @@ func settingsOf(c *cli.Context) settings {
 	return settings{
 		only: c.String("only"), reps: c.Int("reps"), target: c.Duration("target-time"), pin: c.String("pin"),
 		csv: c.Bool("csv"), json: c.Bool("json"), updates: c.Int("updates"), rounds: c.Int("barriers"), bytes: c.Int("span"),
-		plot: c.String("plot"),
+		plot: c.String("plot"), passive: passiveOps,
 	}
 }
 

@@ -58,7 +58,7 @@ const (
 	passiveWords = 32
 )
 
-// passiveOps is how many operations a repeat has.
+// passiveOps is how many operations a repeat has, but in tests.
 const passiveOps = 1000
 
 // measurePassive times operations, of which each adds one to the target's count if adds is set.
@@ -87,7 +87,7 @@ func measurePassive(adds bool, do func(context.Context, *window.Window[int64], i
 		var wrong error
 		want := int64(0)
 		if adds {
-			want = int64(passiveOps * (b.set.reps + 1))
+			want = int64(b.set.passive * (b.set.reps + 1))
 		}
 		if n := win.Local()[passiveCount]; b.w.Rank() == b.peer && n != want {
 			wrong = fmt.Errorf("wrong result: %d operations arrived, want %d", n, want)
@@ -95,14 +95,14 @@ func measurePassive(adds bool, do func(context.Context, *window.Window[int64], i
 		if err := b.agree(ctx, wrong); err != nil {
 			return 0, nil, err
 		}
-		return passiveOps, values, win.Free(ctx)
+		return b.set.passive, values, win.Free(ctx)
 	}
 }
 
 // timePassive times each operation by itself; the first repeat only warms up.
 func timePassive(ctx context.Context, b *bench, win *window.Window[int64], do func(context.Context, *window.Window[int64], int) error, quantile float64) ([]float64, error) {
 	var values []float64
-	times := make([]time.Duration, passiveOps)
+	times := make([]time.Duration, b.set.passive)
 	for rep := range b.set.reps + 1 {
 		for i := range times {
 			began := time.Now()

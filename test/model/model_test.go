@@ -23,18 +23,15 @@ import (
 	"gopgas/window"
 )
 
-var long = flag.Int("model.traces", 0, "traces of each configuration; 0: 6, and with -short 2 but for race builds")
+var long = flag.Int("model.traces", 0, "traces of each configuration; 0: 6, and with -short 2")
 
 func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
-
-// hurried: the same configurations get fewer traces; each run has other ones, and make check has all.
-func hurried() bool { return testing.Short() && !raceEnabled }
 
 func traces() uint64 {
 	switch {
 	case *long > 0:
 		return uint64(*long)
-	case hurried():
+	case testing.Short():
 		return 2
 	}
 	return 6
@@ -117,7 +114,7 @@ func TestTracesUnderEveryProtocol(t *testing.T) {
 		}
 		t.Run(path.Name, func(t *testing.T) {
 			for i, bulk := range bulks {
-				if hurried() && (turn+i)%2 != 0 {
+				if testing.Short() && (turn+i)%2 != 0 {
 					continue
 				}
 				c := path.Config
