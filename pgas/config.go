@@ -76,6 +76,9 @@ type Config struct {
 	// that it leases to their origins (some hundred KiB each, registered while there are any and for as long as nobody needs the
 	// room); what finds none goes by messages. Ranks may differ. 0: 4; negative: none.
 	Leases int
+	// Costs is a directory in which what transfers over a NIC cost is kept: a job there that finds what an earlier one has measured, on a machine of the same kind, measures
+	// nothing, and chooses by it from its first transfer on. Close waits until what is being measured is kept. Made where the folder above it is there. Ranks may differ. Empty: each job measures.
+	Costs string
 	// Calibration says what registered memory costs on this machine: a file that `pgasrun info --calibrate --write` wrote, or
 	// the name of a paper whose constants to take. Empty: measured where it must be known.
 	Calibration string
@@ -122,6 +125,7 @@ const (
 	envPercent   = "PGAS_EAGER_PERCENT"
 	envBulk      = "PGAS_BULK"
 	envLeases    = "PGAS_LEASES"
+	envKept      = "PGAS_COSTS"
 	envCosts     = "PGAS_CALIBRATION"
 	envIdle      = "PGAS_IDLE_CORES"
 	envPredict   = "PGAS_PREDICT"
@@ -157,6 +161,8 @@ func Variables(environ []string) []Variable {
 		{Name: envLeases, Default: "0", Meaning: "large transfers taken in at once into memory that is not registered, each through some hundred KiB that are; 0: 4; -1: none, " +
 			"they go by messages"},
 		{Name: envBulk, Default: defaultBulk, Meaning: "large transfers over a NIC of memory that is not registered: " + proto.Bulks()},
+		{Name: envKept, Meaning: "a directory: what transfers over a NIC cost on a machine of this kind is kept there by the job that measures it, and not measured by later ones; " +
+			"made where the folder above it is there"},
 		{Name: envCosts, Meaning: "costs of registered memory: a file of pgasrun info --calibrate --write, or: " + strings.Join(cost.Names(), ", ")},
 		{Name: envIdle, Default: "auto", Meaning: "who has a registration helper under PGAS_REG=predictive where cores are short: none, conservative " +
 			"(one for each idle core), aggressive (all, they share the idle cores), auto, always (whatever the cores)"},
@@ -307,6 +313,9 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: %s: %w", ErrConfig, envProfile, err)
 	}
 	if _, _, err := c.protocols(); err != nil {
+		return err
+	}
+	if _, err := c.kept(); err != nil {
 		return err
 	}
 	if c.NoLocal && c.Transport == "shm" {

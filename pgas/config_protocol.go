@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"time"
 
 	"gopgas/eager"
+	"gopgas/internal/ledger"
 	"gopgas/internal/proto"
 )
 
@@ -22,6 +24,7 @@ const mostLeases = 256
 func (c *Config) protocolsFrom(environ []string) error {
 	c.Eager, _ = lookup(environ, envEager)
 	c.Bulk, _ = lookup(environ, envBulk)
+	c.Costs, _ = lookup(environ, envKept)
 	if v, _ := lookup(environ, envLeases); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < -1 || n > mostLeases {
@@ -55,4 +58,20 @@ func (c *Config) protocols() (e proto.Eager, b proto.Bulk, err error) {
 		return e, b, fmt.Errorf("%w: %s=%w", ErrConfig, envBulk, err)
 	}
 	return e, b, nil
+}
+
+// kept checks where costs are kept and gives that the engine's form.
+func (c *Config) kept() (k proto.Kept, err error) {
+	if k.Ledger, err = ledger.Open(c.Costs); err != nil {
+		return k, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envKept, c.Costs, err)
+	}
+	k.Now, k.Settings = time.Now, fmt.Sprintf("device %q, slowed by %v to %d bytes per second", c.Device, c.SoftLatency, c.SoftBandwidth)
+	return k, nil
+}
+
+// sayUnkept says that costs were not kept, or could not be read.
+func (w *World) sayUnkept() {
+	if _, err := w.engine.Kept(); err != nil {
+		w.say(fmt.Sprintf("warning: rank %d: the costs of transfers (%s): %v", w.Rank(), envKept, err))
+	}
 }

@@ -92,9 +92,13 @@ func protocolsOf(ctx context.Context, name string, cfg *Config, ranks int) (fact
 	if err != nil {
 		return nil, nil
 	}
+	kept, err := cfg.kept()
+	if err != nil {
+		return nil, nil // as the configuration is checked elsewhere
+	}
 	s := sched.Process(1)
 	e := proto.New(proto.Config{
-		Size: 1, Sched: s, Peers: peers.New(1), Nodes: []int{0}, NICName: name,
+		Size: 1, Sched: s, Peers: peers.New(1), Nodes: []int{0}, NICName: name, Kept: kept,
 		OpenNIC: func(ctx context.Context) (transport.Domain, error) {
 			return p.Open(ctx, transport.Config{Size: 1, Job: "info", Secret: []byte("info"), Device: cfg.Device, Sched: s})
 		},
@@ -103,6 +107,11 @@ func protocolsOf(ctx context.Context, name string, cfg *Config, ranks int) (fact
 	rows, unmeasured, err := e.Protocols(ctx)
 	if err != nil {
 		return nil, nil
+	}
+	if when, err := e.Kept(); err != nil {
+		facts = append(facts, Fact{section, "not kept", "", err.Error()})
+	} else if !when.IsZero() {
+		section = "protocols over " + name + ", by costs that were measured on " + when.Format("2006-01-02 15:04 MST")
 	}
 	memory = memoryOver(name, e.Memory(ranks), ranks)
 	if unmeasured != nil {

@@ -183,6 +183,9 @@ func (w *World) assemble(ctx context.Context, p Parts) (err error) {
 	if c.Eager, c.Bulk, err = cfg.protocols(); err != nil {
 		return err
 	}
+	if c.Kept, err = cfg.kept(); err != nil {
+		return err
+	}
 	if p.Provider != nil {
 		c.NICName = p.Provider.Name()
 		c.OpenNIC = func(ctx context.Context) (transport.Domain, error) { return w.openNIC(ctx, p, s) }
@@ -315,7 +318,9 @@ func (w *World) Close(ctx context.Context) error {
 	if w.closed.Swap(true) {
 		return transport.NewOpError("close", -1, transport.ErrClosed)
 	}
+	w.engine.AwaitKept(ctx)
 	w.sayRefused()
+	w.sayUnkept()
 	err := w.team.DrainWorld(ctx) // what was started and not waited for
 	if err == nil {
 		err = w.team.Meet(ctx, "close", 0)

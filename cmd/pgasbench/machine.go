@@ -8,26 +8,15 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"gopgas/internal/ledger"
 )
 
 func headerOf(ranks int, pinned, command string) header {
 	return header{
-		Machine: processor(), Cores: runtime.NumCPU(), Kernel: kernel(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
+		Machine: ledger.Processor(), Cores: runtime.NumCPU(), Kernel: kernel(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
 		Date: time.Now().UTC().Format("2006-01-02 15:04 MST"), Commit: commit(), Load: load(), Command: command, Ranks: ranks, Pinned: pinned,
 	}
-}
-
-// processor is the model that the kernel names, or the architecture.
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range bytes.Lines(text) {
-			if key, v, ok := strings.Cut(string(line), ":"); ok && strings.TrimSpace(key) == "model name" {
-				return strings.TrimSpace(v)
-			}
-		}
-	}
-	return runtime.GOARCH
 }
 
 // load is how many threads wanted to run in the last minute, or unknown.

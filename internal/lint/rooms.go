@@ -102,6 +102,7 @@ var rooms = []room{
 	{"internal/callsite", ""},
 	{"internal/seats", ""},
 	{"internal/cost", ""},
+	{"internal/ledger", ""}, // what was measured, for later programs
 	{"internal/mem", ""},
 	{"internal/wire", ""},
 	{"internal/trace", ""},

@@ -60,6 +60,7 @@ func newDevice(e *Engine, d transport.Domain) (*opened, error) {
 	}
 	n.shareRoom()
 	n.prepareSmall(e.config.Eager)
+	n.recall()
 	n.Start()
 	return o, nil
 }

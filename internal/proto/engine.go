@@ -63,6 +63,8 @@ type Config struct {
 	// Eager and Bulk say how small and large transfers over the NIC travel; the zero values leave it to the costs.
 	Eager Eager
 	Bulk  Bulk
+	// Kept is where what they cost is kept from one job to the next.
+	Kept Kept
 	// Leases is how many transfers this rank takes in at once into memory that it has not registered; 0: 4, negative: none, such
 	// transfers go by messages.
 	Leases int

@@ -22,6 +22,7 @@ type gauge struct {
 	peer   atomic.Int32
 	prices atomic.Pointer[prices.Prices]
 	told   atomic.Pointer[told] // to other ranks last
+	kept   atomic.Pointer[kept]
 
 	flying atomic.Int64 // operations that the NIC has
 	memory [2]mem.Range // that they may still use
@@ -133,7 +134,11 @@ func (n *device) measureSelf() {
 	}
 	defer n.e.leaveTurn()
 	cold := prices.Touched(n.e.Sched.Now, mem.Of(make([]uint64, prices.ColdMost/8)), gaugeTouch)
-	n.measured(n.gaugeWith(cold, prices.Loan{}, func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) }))
+	p, err := n.gaugeWith(cold, prices.Loan{}, func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) })
+	if err == nil {
+		n.keep(p)
+	}
+	n.measured(p, err)
 }
 
 // measured begins to decide by prices; err says why there are none, both nil that nothing is measured here.
@@ -201,6 +206,7 @@ func (n *device) measureToward(r *Remote) {
 		if err == nil { // else the peer is gone, or has no memory to lend: what is known of this rank remains
 			n.calibrate(p)
 			g.prices.Store(p)
+			n.keep(p)
 		} else {
 			n.calibrate(n.prices())
 		}

@@ -24,11 +24,15 @@ const (
 
 var errNoSheet = errors.New("another rank's costs are not this one's")
 
-// kin says which NICs' costs are the same: those of a name, with the same limits and slots.
-func (n *device) kin() uint64 {
+// kin says which NICs' costs are the same.
+func (n *device) kin() uint64 { return hashOf([]byte(n.lookalikes())) }
+
+// lookalikes describes the NICs whose costs are the same on a machine: those of a name, with the same limits and slots.
+func (n *device) lookalikes() string {
 	m := n.machine()
-	m.Idle, m.Caps.MaxPinned = false, 0
-	return hashOf(fmt.Appendf(nil, "%s %+v", n.e.config.NICName, m))
+	m.Caps.MaxPinned = 0
+	return fmt.Sprintf("%s %+v, %d slots of %d bytes, payloads of %d, bulk slots of %d folded %d times, leases: %v",
+		n.e.config.NICName, m.Caps, m.Slots, m.Slot, m.Payload, m.BulkSlot, m.Fold, m.Lease)
 }
 
 // hashOf is never 0.

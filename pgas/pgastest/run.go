@@ -39,6 +39,7 @@ type Config struct {
 	Say       func(string)                // is given its reports, by all ranks; nil: they are printed
 	Eager     string                      // what is forced of the ways over a NIC: pgas.Config.Eager
 	Bulk      string                      // and Bulk
+	Costs     string                      // a directory for what transfers cost: pgas.Config.Costs; empty: each world measures
 	TimeLimit time.Duration               // 0: 60 s
 
 	wrap func(rank int, j bootstrap.Job) bootstrap.Job // of tests of the start; may be nil
@@ -152,7 +153,7 @@ func rank(ctx context.Context, c Config, p pgas.Parts, f func(context.Context, *
 	config := pgas.Config{
 		IdleCores: c.IdleCores, Stats: c.Stats, Trace: c.Trace, Timeline: c.Timeline, Profile: c.Profile,
 		Reg: c.Reg, RegLimit: c.RegLimit, RegThreshold: c.RegLeast, Check: c.Check,
-		Eager: c.Eager, Bulk: c.Bulk, Nodes: c.Nodes,
+		Eager: c.Eager, Bulk: c.Bulk, Nodes: c.Nodes, Costs: c.Costs,
 	}
 	w, err := pgas.Assemble(ctx, config, p)
 	if err != nil {
