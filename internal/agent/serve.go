@@ -167,7 +167,8 @@ func (a *server) launch(n note) error {
 	if err != nil {
 		return err
 	}
-	c, err := crew.Start(plan, func(rank int) crew.Streams { return crew.Streams{In: files[rank-plan.First]} })
+	guard, unguarded := crew.StartGuard(a.scratch, plan.Job)
+	c, err := crew.Start(plan, func(rank int) crew.Streams { return crew.Streams{In: files[rank-plan.First]} }, guard)
 	for _, f := range files {
 		f.Close()
 	}
@@ -179,7 +180,7 @@ func (a *server) launch(n note) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.crew, a.ranks, a.over = c, c.Processes(), make([]bool, plan.Count)
+	a.crew, a.ranks, a.over, a.guard = c, c.Processes(), make([]bool, plan.Count), guard
 	if a.cleared { // the launcher has gone meanwhile
 		a.kill()
 	}
@@ -187,9 +188,8 @@ func (a *server) launch(n note) error {
 	for _, r := range a.ranks {
 		told.PIDs = append(told.PIDs, r.PID())
 	}
-	a.guard, err = crew.StartGuard(told.PIDs, a.scratch)
-	if err != nil {
-		told.Text = fmt.Sprintf("%v: if the agent itself is killed, children of ranks may be left", err)
+	if unguarded != nil {
+		told.Text = fmt.Sprintf("%v: if the agent itself is killed, children of ranks may be left", unguarded)
 	}
 	var attached []func()
 	for i, r := range a.ranks {

@@ -24,7 +24,7 @@ func unsupported() error {
 }
 
 // Start needs Linux.
-func Start(Plan, func(rank int) Streams) (*Crew, error) { return nil, unsupported() }
+func Start(Plan, func(rank int) Streams, *Guard) (*Crew, error) { return nil, unsupported() }
 
 // Processes has none to return.
 func (*Crew) Processes() []Process { return nil }
@@ -33,7 +33,10 @@ func (*Crew) Processes() []Process { return nil }
 func (*Crew) Reap(func(i int) bool) []Usage { return nil }
 
 // StartGuard needs Linux.
-func StartGuard([]int, string) (*Guard, error) { return nil, unsupported() }
+func StartGuard(_, _ string) (*Guard, error) { return nil, unsupported() }
+
+// Watch does nothing.
+func (*Guard) Watch(int) {}
 
 // Dismiss does nothing.
 func (*Guard) Dismiss() {}

@@ -7,7 +7,7 @@
 //   - Crew: the started ranks of a plan.
 //   - Leader: the process started for a rank, the leader of a process group of its own.
 //   - Guard: a shell that waits for the end of the process that made it and then kills what is left. It is needed where a rank is a
-//     script: the kernel's parent-death signal reaches the leader only.
+//     script: the kernel's parent-death signal reaches the leader only. It is there before the first rank, and is told of each as soon as that has started.
 //
 // # Life of a crew
 //

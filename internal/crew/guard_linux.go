@@ -5,24 +5,37 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"gopgas/internal/pmi"
 )
 
-// guardScript waits on its standard input, whose other end only the process that made it holds. When that ends, the process
-// has: kill the groups that are left and remove the scratch folder. "$1" is that folder or empty, the rest are groups.
+// guardScript reads from its standard input, whose other end only the process that made it holds, which rank is about to be started, and the number of each process group.
+// When the input ends, that process has: the script kills the groups, and what there is of a rank whose group it has not been told yet, by its environment, and removes the scratch
+// folder. "$1" is that folder or empty, "$2" the job.
 const guardScript = `trap '' INT TERM HUP QUIT USR1 USR2
-read -r line
-scratch=$1; shift
-for group; do kill -9 "-$group"; done 2>/dev/null
-[ -z "$scratch" ] || rm -rf -- "$scratch"`
+groups= begun=
+while read -r what number; do
+	case $what in
+	rank) begun=$number ;;
+	group) groups="$groups $number" begun= ;;
+	esac
+done
+for group in $groups; do kill -9 "-$group"; done 2>/dev/null
+[ -z "$begun" ] || for environ in $(grep -lszFx "` + pmi.EnvJob + `=$2" /proc/[0-9]*/environ); do
+	grep -qszFx "` + EnvRank + `=$begun" "$environ" || continue
+	process=${environ#/proc/}
+	kill -9 "${process%/environ}"
+done 2>/dev/null
+[ -z "$1" ] || rm -rf -- "$1"`
 
-// Guard is a running guardScript.
+// Guard is a running guardScript. A nil Guard watches nothing.
 type Guard struct {
 	process *os.Process
 	hold    *os.File // its input
 }
 
-// StartGuard starts a guard over these process groups and over a folder, which is removed; empty: none.
-func StartGuard(groups []int, scratch string) (*Guard, error) {
+// StartGuard starts a guard of a job over a folder, which is removed; empty: none. It comes before what the guard is to watch, so that nothing is ever without.
+func StartGuard(scratch, job string) (*Guard, error) {
 	in, hold, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -34,11 +47,7 @@ func StartGuard(groups []int, scratch string) (*Guard, error) {
 		return nil, err
 	}
 	defer null.Close()
-	argv := []string{"sh", "-c", guardScript, "pgasrun-guard", scratch}
-	for _, g := range groups {
-		argv = append(argv, strconv.Itoa(g))
-	}
-	p, err := os.StartProcess("/bin/sh", argv, &os.ProcAttr{
+	p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", guardScript, "pgasrun-guard", scratch, job}, &os.ProcAttr{
 		Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{in, null, null},
 		Sys: &syscall.SysProcAttr{Setsid: true}, // the end of a terminal must not reach it
 	})
@@ -49,7 +58,19 @@ func StartGuard(groups []int, scratch string) (*Guard, error) {
 	return &Guard{p, hold}, nil
 }
 
-// Dismiss ends the guard before its time: killed first, so that the end of its input cannot wake it. A nil guard is none.
+// Watch has the guard kill a process group too: that of the rank that was begun last, if there was one. Any goroutine may call it.
+func (g *Guard) Watch(group int) { g.tell("group", group) }
+
+// begin has the guard know of a rank that is about to start: it may have children before anybody can say which group it is.
+func (g *Guard) begin(rank int) { g.tell("rank", rank) }
+
+func (g *Guard) tell(what string, number int) {
+	if g != nil {
+		_, _ = g.hold.WriteString(what + " " + strconv.Itoa(number) + "\n") // an error: it was dismissed, or somebody has killed it
+	}
+}
+
+// Dismiss ends the guard before its time, and before any number that it has been told is taken back: killed first, so that the end of its input cannot wake it.
 func (g *Guard) Dismiss() {
 	if g == nil {
 		return

@@ -16,9 +16,9 @@ type Crew struct {
 	over  chan struct{} // closed when the thread that started them may go
 }
 
-// Start starts all ranks of a plan or none. streams gives those of each rank, which stay the caller's to close. Errors that are the program's fault wrap
+// Start starts all ranks of a plan or none, watched by a guard, which it dismisses if none is left. streams gives those of each rank, which stay the caller's to close. Errors that are the program's fault wrap
 // ErrNotFound or ErrNotExecutable.
-func Start(p Plan, streams func(rank int) Streams) (*Crew, error) {
+func Start(p Plan, streams func(rank int) Streams, guard *Guard) (*Crew, error) {
 	path, err := Lookup(p.Argv[0])
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func Start(p Plan, streams func(rank int) Streams) (*Crew, error) {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for ever: it ends with the goroutine, and with it its processors
-		started <- c.startAll(&p, path, bound, streams)
+		started <- c.startAll(&p, path, bound, streams, guard)
 		<-c.over
 	}()
 	if err = <-started; err == nil {
@@ -44,6 +44,7 @@ func Start(p Plan, streams func(rank int) Streams) (*Crew, error) {
 	for _, r := range c.ranks {
 		r.Signal(syscall.SIGKILL)
 	}
+	guard.Dismiss()
 	c.Reap(func(int) bool { return true })
 	if errors.Is(err, syscall.ENOENT) {
 		err = fmt.Errorf("%w: %w: the interpreter or loader that it names is missing", ErrNotExecutable, err)
@@ -56,7 +57,7 @@ func Start(p Plan, streams func(rank int) Streams) (*Crew, error) {
 }
 
 // startAll starts the ranks from the calling thread, whose processors each has.
-func (c *Crew) startAll(p *Plan, path string, bound [][]int, streams func(rank int) Streams) error {
+func (c *Crew) startAll(p *Plan, path string, bound [][]int, streams func(rank int) Streams, guard *Guard) error {
 	for i := range p.Count {
 		rank, at := p.First+i, path
 		if words := p.Wrap[rank]; words != nil {
@@ -68,11 +69,13 @@ func (c *Crew) startAll(p *Plan, path string, bound [][]int, streams func(rank i
 		if err := bindThread(bound[i]); err != nil {
 			return err
 		}
+		guard.begin(rank)
 		r, err := startRank(p, at, rank, streams(rank))
 		if err != nil {
 			return err
 		}
 		c.ranks = append(c.ranks, r)
+		guard.Watch(r.PID())
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func (s *site) begin(ctx context.Context, j *job, program string) error {
 	if s.far == nil {
 		s.crew, err = crew.Start(p, func(r int) crew.Streams {
 			return crew.Streams{In: j.in.files[r], Out: j.tty.output(r, j.spec.Stdout, j.taps[r][0]), Err: j.tty.output(r, j.spec.Stderr, j.taps[r][1])}
-		})
+		}, j.guard)
 		return err
 	}
 	var fed []int
@@ -151,17 +151,6 @@ func (s *site) processes() (all []crew.Process, bound []string) {
 		return s.far.Processes(), s.far.Bound()
 	}
 	return s.crew.Processes(), s.crew.Bound
-}
-
-// groups are the process groups on this machine that end with the job: of the ranks, or of what leads to them.
-func (s *site) groups() (ids []int) {
-	if s.far != nil {
-		return []int{s.far.Group()}
-	}
-	for _, p := range s.crew.Processes() {
-		ids = append(ids, p.PID())
-	}
-	return ids
 }
 
 // reap takes back what the site's ranks have, once all have ended or were given up, and completes their ends.
@@ -193,16 +182,25 @@ func (s *site) reap(j *job) {
 	}
 }
 
-// undo ends what begin has started; nothing of it runs on.
+// undo takes back what begin has started, and what was killed; nothing of it runs on.
 func (s *site) undo() {
 	if s.crew != nil {
-		for _, p := range s.crew.Processes() {
-			p.Signal(syscall.SIGKILL)
-		}
 		s.crew.Reap(func(int) bool { return true })
 	}
 	if s.far != nil {
 		s.far.Close()
+	}
+}
+
+// kill ends the ranks of this machine that were started.
+func (j *job) kill() {
+	for _, s := range j.sites {
+		if s.crew == nil {
+			continue
+		}
+		for _, p := range s.crew.Processes() {
+			p.Signal(syscall.SIGKILL)
+		}
 	}
 }
 
@@ -211,11 +209,18 @@ func (j *job) start(ctx context.Context, path string) (sig syscall.Signal, err e
 	ctx, cancel := context.WithTimeout(ctx, j.spec.Reach)
 	defer cancel()
 	stop := j.heed(cancel)
+	if j.guard, err = crew.StartGuard(j.spec.Scratch, j.name); err != nil {
+		j.log.logf("%v: if the launcher itself is killed, children of ranks may be left", err)
+	}
 	err = j.each(func(s *site) (err error) {
-		if s.Agent != nil {
-			s.far, err = agent.Dial(ctx, agent.Config{
-				Name: s.Name, Command: s.Agent, Version: j.spec.Version, Log: func(line string) { j.log.logf("%s", line) },
-			})
+		if s.Agent == nil {
+			return nil
+		}
+		s.far, err = agent.Dial(ctx, agent.Config{
+			Name: s.Name, Command: s.Agent, Version: j.spec.Version, Log: func(line string) { j.log.logf("%s", line) },
+		})
+		if err == nil {
+			j.guard.Watch(s.far.Group())
 		}
 		return err
 	})
@@ -231,6 +236,8 @@ func (j *job) start(ctx context.Context, path string) (sig syscall.Signal, err e
 		j.attach()
 		return 0, nil
 	}
+	j.kill()
+	j.guard.Dismiss()
 	_ = j.each(func(s *site) error { s.undo(); return nil })
 	j.tty.takeBack()
 	j.in.end()

@@ -140,13 +140,4 @@ func (j *job) attach() {
 		}
 	}
 	go j.in.feed()
-	var groups []int
-	for _, s := range j.sites {
-		groups = append(groups, s.groups()...)
-	}
-	g, err := crew.StartGuard(groups, j.spec.Scratch)
-	if err != nil {
-		j.log.logf("%v: if the launcher itself is killed, children of ranks may be left", err)
-	}
-	j.guard = g
 }
