@@ -11,16 +11,21 @@ import (
 
 // TestDescribeMemory: what a NIC takes of a rank and maps of a peer is told, too, and what grows with the ranks grows.
 func TestDescribeMemory(t *testing.T) {
+	when := map[int]int{}
+	costs := "PGAS_COSTS=" + t.TempDir() // measured once
 	memory := func(ranks int) map[string]string {
 		out := map[string]string{}
-		for _, f := range pgas.Describe(t.Context(), []string{"PGAS_MAX_PINNED=64M"}, ranks) {
+		for _, f := range pgas.Describe(t.Context(), []string{"PGAS_MAX_PINNED=64M", costs}, ranks) {
 			if f.Section == "memory" {
 				out[f.Name] = f.Value
 			}
+			when[ranks] += strings.Count(f.Section, "by costs that were measured on ")
 		}
 		return out
 	}
 	few, many := memory(2), memory(64)
+	require.Zero(t, when[2])
+	require.NotZero(t, when[64], "they were kept, and it is said from when they are")
 	for _, name := range []string{"per rank, over soft", "per rank, over tcp", "per peer, over soft", "measuring, over tcp", "small transfers, once there are many"} {
 		require.True(t, strings.HasSuffix(few[name], "iB"), "%s: %q", name, few[name])
 	}
