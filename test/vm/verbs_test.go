@@ -110,8 +110,9 @@ func TestVerbsTrouble(t *testing.T) {
 
 // TestVerbsInstructions holds how many instructions the library adds to a short operation by a loop in C over the same functions, kernel and all that runs
 // beside included: at most a thousand are asked for (a microsecond of the machine's own clock), and half as many more are let pass here, since what the
-// kernel's allocators do differs by some hundreds from run to run. In some turns of a run they take 1300 more, with the same calls, switches and interrupts, and in one
-// of sixteen runs in most of them. So one good run of three will do: what the library adds it adds in each.
+// kernel's allocators do differs by some hundreds from run to run. In some turns of a run they take 1300 to 4000 more, with the same calls, switches and interrupts, and in some
+// runs in most of them. Where those are the loop's, as with gets in most runs of some hours, ours take less than it, which is not held against them; where they are ours,
+// one good run of three will do: what the library adds it adds in each.
 func TestVerbsInstructions(t *testing.T) {
 	long(t)
 	t.Setenv("VERBS_TEST_PAIRED", "41")
@@ -122,14 +123,15 @@ func TestVerbsInstructions(t *testing.T) {
 		r := Run(t, Machine{Count: true, Env: []string{"VERBS_TEST_PAIRED", "PGAS_REQUIRE"}}, program, "-test.v", "-test.short", "-test.run=^TestPaired$")
 		requirePassed(t, r, "TestPaired")
 		over = nil
+		most := 0.0
 		for _, row := range flatRows[:3] {
 			more := added(t, r.Stdout, row)
 			t.Logf("%s: %.1f thousand instructions more", row, more)
-			require.Greater(t, more, 0.0, "%s: the clock does not count instructions\n%s", row, r.Stdout)
-			if more > 1.5 {
+			if most = max(most, more); more > 1.5 {
 				over = append(over, row+"\n"+r.Stdout)
 			}
 		}
+		require.Positive(t, most, "the clock does not count instructions\n%s", r.Stdout)
 		if over == nil {
 			return
 		}
