@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gopgas/internal/ledger"
 	"gopgas/internal/mem"
 )
 
@@ -21,7 +23,7 @@ func machineInfo() []infoSection {
 	return []infoSection{
 		{"this machine", []infoRow{
 			{"host", host, ""},
-			{"kernel", kernel(), runtime.GOOS + "/" + runtime.GOARCH},
+			{"kernel", cmp.Or(ledger.Kernel(), "unknown"), runtime.GOOS + "/" + runtime.GOARCH},
 			{"cores", strconv.Itoa(runtime.NumCPU()), "usable by this process; more ranks than that take turns"},
 			{"memory", memory(), ""},
 			{"page size", mem.Text(uint64(os.Getpagesize())), ""},
@@ -38,14 +40,6 @@ func machineInfo() []infoSection {
 			{"ptrace scope", fileText("/proc/sys/kernel/yama/ptrace_scope"), "0: any process of this user may copy another's memory; 1: only where that one allows it"},
 		}},
 	}
-}
-
-func kernel() string {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return "unknown"
-	}
-	return unix.ByteSliceToString(u.Release[:])
 }
 
 func memory() string {

@@ -173,6 +173,7 @@ func (a *server) launch(n note) error {
 		f.Close()
 	}
 	if err != nil {
+		guard.Dismiss()
 		for _, w := range inputs {
 			w.Close()
 		}

@@ -11,7 +11,7 @@ import (
 
 // Machine tells this machine, and how this program was built, from others whose costs differ.
 func Machine() string {
-	return fmt.Sprintf("%s, %d cores, %s %s%s", Processor(), runtime.NumCPU(), runtime.GOOS, kernel(), build())
+	return fmt.Sprintf("%s, %d cores, %s %s%s", Processor(), runtime.NumCPU(), runtime.GOOS, Kernel(), build())
 }
 
 // Processor is the model that the kernel names, or the architecture.
@@ -27,8 +27,8 @@ func Processor() string {
 	return runtime.GOARCH
 }
 
-// kernel is the kernel's release, or nothing.
-func kernel() string {
+// Kernel is the kernel's release, or nothing.
+func Kernel() string {
 	text, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	return strings.TrimSpace(string(text))
 }

@@ -13,7 +13,7 @@
 //   - Crowd: goroutines of this rank that wait for ends, where there are more than cores for them. To look: to poll; to sit: to leave that to others of the crowd.
 //   - Lazy: an operation of whose end the NIC may tell late (transport.FlagLazy); to hasten: to have it told now.
 //   - Mender: who makes a broken connection anew. It has the endpoint for itself meanwhile.
-//   - Flushed: what the NIC gives back undone since its connection broke. To flush: to wait until nothing is in flight to a rank.
+//   - Flushed: what the NIC gives back undone since its connection broke. To flush: to wait until all is over that was begun to a rank before.
 //   - Tied: of a piece, with something of the client's under the NIC's lock (a firehose) that ends with it.
 //
 // # Life of an operation

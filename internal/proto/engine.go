@@ -357,7 +357,7 @@ func (e *Engine) flushRecorded(ctx context.Context, r *Remote) error {
 	return err
 }
 
-// Quiet returns when nothing of this rank is in flight to anybody, with the first failure not yet reported.
+// Quiet returns when all is over that this rank has begun to anybody before, with the first failure not yet reported.
 func (e *Engine) Quiet() error {
 	if e.nic() == nil {
 		mem.FullFence()

@@ -364,7 +364,7 @@ func (n *device) word(name string, kind transport.Kind, r *Remote, off int, a, b
 	return old[0], err
 }
 
-// flush waits until nothing of this rank is in flight to the target, and reports the first failure. It ends early with ctx.
+// flush waits until all is over that was begun to the target before, and reports the first failure. It ends early with ctx.
 func (n *device) flush(ctx context.Context, rank int) error {
 	if n.small.habits.Awaiting() {
 		return n.flushNoted(ctx, rank)
