@@ -307,7 +307,7 @@ func (p *pair) judge() {
 		wire := addr.Append(nil)
 		patience := d.patience
 		if p.fault != faultPort {
-			patience = max(patience-max(silence, patience/10), dialLimit/10)
+			patience = max(patience-max(silence, nicSilence(patience)), dialLimit/10)
 		}
 		ctx, cancel := context.WithTimeout(d.ctx, patience)
 		defer cancel()

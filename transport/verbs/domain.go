@@ -23,7 +23,7 @@ type Provider struct {
 	// 0: what RLIMIT_MEMLOCK allows.
 	MaxPinned int64
 	// FailureTimeout is how long a peer that nothing tells to be dead may be out of reach before it is called gone. The NIC
-	// waits for an answer for a tenth of it, half a second at least.
+	// waits for an answer for up to a quarter of it, half a second at least.
 	// 0: 5 s.
 	FailureTimeout time.Duration
 

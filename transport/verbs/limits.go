@@ -218,12 +218,12 @@ const (
 	mostAckTimeout  = 20 // 4.3 s
 )
 
-// ackTimeout is the code of how long a queue pair waits for an answer before it sends anew. All its tries take a tenth of the
-// patience with a silent peer, so that a connection can be made again, but half a second at least: less is no sign of a
+// ackTimeout is the code of how long a queue pair waits for an answer before it sends anew. All its tries take a quarter of the
+// patience with a silent peer, so that a connection can be made again and tried as well, but half a second at least: less is no sign of a
 // death, since a machine may be busy for that long.
 func ackTimeout(patience time.Duration) uint8 {
 	code := uint8(leastAckTimeout)
-	for code < mostAckTimeout && allTries(code+1) <= patience/10 {
+	for code < mostAckTimeout && allTries(code+1) <= patience/4 {
 		code++
 	}
 	return code

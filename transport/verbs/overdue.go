@@ -7,8 +7,8 @@ import (
 	"gopgas/transport"
 )
 
-// A device ends every operation, in an error if its peer does not answer: connections are made so that this takes half a second, or a
-// tenth of the patience. Some forget one all the same. Soft-RoCE does when its interface goes down and comes up between a request and
+// A device ends every operation, in an error if its peer does not answer: connections are made so that this takes half a second, or up to a
+// quarter of the patience. Some forget one all the same. Soft-RoCE does when its interface goes down and comes up between a request and
 // the answer, most often on a connection with itself: nothing is sent any more, and nothing is reported. So this side counts, too.
 //
 // A message may wait for its receiver to post a buffer, in which the NIC asks again and again and reports nothing either. Who sends

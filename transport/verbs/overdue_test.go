@@ -65,7 +65,7 @@ func TestSkipQuiet(t *testing.T) {
 
 // TestOverdueLooks: a NIC is given the time that its own tries take, and a message more.
 func TestOverdueLooks(t *testing.T) {
-	for patience, want := range map[time.Duration]int{0: 10, defaultPatience: 10, time.Minute: 10, 10 * time.Minute: 60, time.Hour: 60} {
+	for patience, want := range map[time.Duration]int{0: 10, defaultPatience: 10, 10 * time.Second: 10, time.Minute: 15, 10 * time.Minute: 60, time.Hour: 60} {
 		require.Equal(t, want, debtOwn.looks(patience), "%v", patience)
 		require.Equal(t, 3*want, debtMessage.looks(patience), "%v", patience)
 	}
