@@ -3,8 +3,9 @@ TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 LONG := ./cmd/pgasbench ./transport/tcp ./sync/coll ./transport/soft ./test/model ./transport/transporttest ./test/litmus ./test/failure# begin early, those that wait among those that compute, so that no core is idle at the end
 HOST = ./pgas ./window ./sync $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
-INNER = $$(go list $(HOST) | grep gopgas/internal/)# tested while the machines keep but one core busy
-OUTER = $$(go list $(HOST) | grep -v gopgas/internal/)# and when they have ended
+ASIDE = -e gopgas/internal/ -e gopgas/test/sim -e gopgas/pgas/hashmap -e gopgas/pgas/grid
+INNER = $$(go list $(HOST) | grep $(ASIDE))# tested while the machines keep but one core busy
+OUTER = $$(go list $(HOST) | grep -v $(ASIDE))# and when they have ended
 OURS = $$(go list $(HOST) | grep -v -e examples$$)# and there, built without the detector: the examples' own tests run them with it
 .PHONY: help deps test check machines static bench figures fmt
 help: ## list the targets
@@ -15,7 +16,7 @@ test: deps ## build everything and run all tests, with few rounds and worlds (at
 check: deps ## everything else that must hold before a merge (at most 25 minutes)
 	$(STEP) 'go vet' go vet ./... # compiles for both of the next two, which else would compile the same at the same time
 	@$(MAKE) --no-print-directory -j2 -Oline machines static
-	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -p 3 -race -short -vet=off -count=1 -timeout 12m $$(go list $(OURS) | grep -v gopgas/internal/)
+	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -p 3 -race -short -vet=off -count=1 -timeout 12m $$(go list $(OURS) | grep -v $(ASIDE))
 	$(STEP) 'tests, invariants, no cgo' env CGO_ENABLED=0 go test -p 3 -tags invariants -vet=off -count=1 -timeout 8m $(OUTER)
 machines: # they keep one core busy, and static the other
 	$(STEP) 'machines of their own' go test -vet=off -count=1 -timeout 25m -run 'Verbs.|Yama' ./test/vm -args -vm.long
