@@ -14,7 +14,7 @@ import (
 
 func headerOf(ranks int, pinned, command string) header {
 	return header{
-		Machine: ledger.Processor(), Cores: runtime.NumCPU(), Kernel: kernel(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
+		Machine: ledger.Processor(), Cores: runtime.NumCPU(), Kernel: strings.TrimSpace(runtime.GOOS + " " + ledger.Kernel()), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
 		Date: time.Now().UTC().Format("2006-01-02 15:04 MST"), Commit: commit(), Load: load(), Command: command, Ranks: ranks, Pinned: pinned,
 	}
 }

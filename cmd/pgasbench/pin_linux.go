@@ -94,14 +94,6 @@ func bindThreads(set *unix.CPUSet) error {
 	}
 }
 
-func kernel() string {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return runtime.GOOS
-	}
-	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
-}
-
 // onCores calls start, which starts a process, so that it may use only so many of the cores that this one may.
 func onCores(n int, start func() error) error {
 	runtime.LockOSThread()

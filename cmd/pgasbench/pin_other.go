@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 
 	"gopgas/pgas"
 	"gopgas/transport"
@@ -18,8 +17,6 @@ func pin(how string, w *pgas.World) (pinning, error) {
 	}
 	return none, nil
 }
-
-func kernel() string { return runtime.GOOS }
 
 // onCores has nothing to bind with here.
 func onCores(n int, _ func() error) error {
