@@ -29,11 +29,12 @@ func (d *domain) Hush(how sched.Polling) {
 	}
 }
 
-// hush has the reader of l sleep, which the poller, who does not pause, is about to look at.
+// hush has the reader of l sleep, which the poller, who does not pause, is about to look at. One that has ended has nobody to keep asleep, and that for older
+// endpoints not even a socket.
 //
 // The limit is set before l is known as hushed, and hushers are looked at after that: who ends Hush last meanwhile either finds l, or is seen.
 func (d *domain) hush(l *link) {
-	if d.hushed.Load() == l {
+	if d.hushed.Load() == l || !l.alive.Load() {
 		return
 	}
 	_ = l.raw.Control(l.hushFn) // an error: the link has ended, of which its reader is told in any case

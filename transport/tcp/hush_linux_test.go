@@ -220,6 +220,23 @@ func TestPostUnpaused(t *testing.T) {
 	}
 }
 
+// TestPostUnpausedBehindABreak: what is posted to an older endpoint while somebody polls without a pause is given back like any other, and looked for.
+func TestPostUnpausedBehindABreak(t *testing.T) {
+	a, b, old := twoRanks(t, Config{})
+	require.NoError(t, a.Disconnect(old.ep))
+	_, err := a.Connect(t.Context(), 1, b.Address())
+	require.NoError(t, err)
+	a.Hush(sched.Steadily)
+	defer a.Hush(sched.NoMore)
+	n, err := a.Post([]transport.Op{a.op(transport.OpWrite, old, b, 0, 0, 8)})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	for range 2 * (patience + others) { // as who found nothing before that was posted
+		a.look()
+	}
+	require.Equal(t, transport.StatusFlushed, a.await(t, func(transport.Completion) bool { return true }).Status)
+}
+
 // TestAnswersUnpaused: what a peer reads while somebody polls without a pause is not left to the sender, however long it is.
 func TestAnswersUnpaused(t *testing.T) {
 	a, b, l := twoRanks(t, Config{})
