@@ -62,6 +62,46 @@ func TestBrokenRules(t *testing.T) {
 	require.False(t, a.stop.Load())
 }
 
+// TestUncalled sends a request that it was told to wait with again and again, and takes no answer: the second time is one too many.
+func TestUncalled(t *testing.T) {
+	patient := Config{FailureTimeout: time.Hour}
+	a := openRank(t, 0, 3, patient, transport.Config{})
+	honest := openRank(t, 2, 3, patient, transport.Config{})
+	read := frame(wire.Header{Kind: wire.Read, Len: testOpen, RAddr: a.open.Addr(), RKey: a.reg.RKey})
+	for name, c := range map[string]struct {
+		before []byte
+		h      wire.Header
+	}{
+		"no buffer": {nil, wire.Header{Kind: wire.Send, Len: 4}},
+		"lent":      {read, wire.Header{Kind: wire.Write, Len: 8, Seq: 1, RAddr: a.open.Addr(), RKey: a.reg.RKey}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := knock(t, a)
+			require.NoError(t, s.Conn.(*net.TCPConn).SetReadBuffer(4096)) // so that what is read stays lent
+			s.enter()
+			s.send(c.before)
+			says := frame(c.h, make([]byte, c.h.Len)...)
+			told := 0
+			for range 10_000 {
+				if _, err := s.Write(says); err != nil {
+					break // dropped
+				}
+			}
+			for _, h := range frames(t, s.dropped()) {
+				if h.Kind == wire.NotReady {
+					told++
+				}
+			}
+			require.LessOrEqual(t, told, 1)
+			a.recvs.mu.Lock()
+			waiting := len(a.recvs.waiting)
+			a.recvs.mu.Unlock()
+			require.Zero(t, waiting, "what has ended waits for nothing")
+			honest.serves(t, a)
+		})
+	}
+}
+
 // TestForbidden asks for memory that the keys do not give. Each is refused, and nothing is touched.
 func TestForbidden(t *testing.T) {
 	a := openRank(t, 0, 3, quick, transport.Config{})

@@ -89,7 +89,8 @@ type link struct {
 	byeDue    bool
 	byeSent   bool
 	bye       uint8
-	waitSeq   uint64 // the request that the peer was told to wait with
+	waitSeq   uint64 // the request that the peer was told to wait with,
+	waits     bool   // and has not been called for since
 	lent      int    // regions in long, pend and cur
 	waitLent  bool   // it waits for these
 	called    bool   // it has been called for again
@@ -208,6 +209,9 @@ func (l *link) settleLocked() {
 		l.d.recvs.giveBack(l.in.recv)
 		l.in.hasRecv = false
 		l.d.later.Store(true)
+	}
+	if l.waits {
+		l.d.recvs.leave(l)
 	}
 	l.flushAllLocked()
 	l.state = stateDown

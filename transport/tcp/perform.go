@@ -38,10 +38,13 @@ func (l *link) frame(payload []byte) error {
 }
 
 // turn reports whether the request under way is the one to be done next. What follows a request that waits for a
-// receive buffer is not; anything else out of turn is no honest peer's.
+// receive buffer is not; anything else out of turn is no honest peer's, and neither is one that waits and comes again uncalled.
 func (l *link) turn() (bool, error) {
 	in := &l.in
 	if in.h.Seq == in.expect {
+		if in.starved && l.toldToWait() {
+			return false, errProtocol
+		}
 		in.starved = false
 		return true, nil
 	}
@@ -49,6 +52,13 @@ func (l *link) turn() (bool, error) {
 		return false, nil
 	}
 	return false, errProtocol
+}
+
+// toldToWait reports whether the peer has yet to hear that it may go on.
+func (l *link) toldToWait() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waits
 }
 
 // lentOut reports whether the request under way would change memory that an earlier read has not brought away yet,
@@ -69,7 +79,7 @@ func (l *link) lentOut(bytes int) bool {
 // notReadyLocked has the peer wait with the request under way.
 func (l *link) notReadyLocked() {
 	l.in.starved, l.in.say = true, true
-	l.waitSeq = l.in.expect
+	l.waitSeq, l.waits = l.in.expect, true
 	l.performed = l.in.expect
 	l.longLocked(true) // all before it is answered
 	l.headerLocked(wire.Header{Kind: wire.NotReady, Seq: l.in.expect})
@@ -79,7 +89,7 @@ func (l *link) notReadyLocked() {
 func (l *link) returnedLocked(regions int) {
 	l.lent -= regions
 	if l.lent == 0 && l.waitLent {
-		l.waitLent = false
+		l.waitLent, l.waits = false, false
 		l.headerLocked(wire.Header{Kind: wire.Ready, Seq: l.waitSeq})
 	}
 }
@@ -177,7 +187,7 @@ func (l *link) callAgain() bool {
 	l.mu.Lock()
 	up := l.state == stateUp
 	if up {
-		l.called = true
+		l.called, l.waits = true, false
 		l.headerLocked(wire.Header{Kind: wire.Ready, Seq: l.waitSeq})
 		l.flushLocked()
 	}

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -133,6 +134,15 @@ func (q *recvQueue) next(told int) *link {
 	q.waiting[0] = nil
 	q.waiting = q.waiting[1:]
 	return l
+}
+
+// leave forgets a link that has ended, if it waits.
+func (q *recvQueue) leave(l *link) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.Index(q.waiting, l); i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
 }
 
 // polled gives back the places of n receives that were reported.
