@@ -190,6 +190,7 @@ func (d *domain) welcome(conn *net.TCPConn, s *wire.Session, proof wire.Proof) e
 	if !d.attachLocked(l) {
 		return errRefused
 	}
+	d.grownLocked(conn) // from here on it makes room for nobody: its end would look like a death
 	return nil
 }
 

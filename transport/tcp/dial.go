@@ -476,6 +476,10 @@ const moreYoung = 32
 func (d *domain) grown(c net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.grownLocked(c)
+}
+
+func (d *domain) grownLocked(c net.Conn) {
 	for _, list := range [...]*[]net.Conn{&d.young, &d.dialed} {
 		if i := slices.Index(*list, c); i >= 0 {
 			*list = slices.Delete(*list, i, i+1)

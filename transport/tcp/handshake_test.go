@@ -289,6 +289,37 @@ func TestStrangersAndOwnCall(t *testing.T) {
 	require.Empty(t, a.dialed)
 }
 
+// TestStrangersAndLink: who has just come in makes no room for strangers, however many call before the goroutine of his handshake goes on.
+func TestStrangersAndLink(t *testing.T) {
+	a := openRank(t, 0, 3, Config{}, transport.Config{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	far, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer far.Close()
+	near, err := l.Accept()
+	require.NoError(t, err)
+	require.True(t, a.begin(near))
+	done := make(chan error, 1)
+	go func() { done <- a.answerCall(near.(*net.TCPConn)) }()
+	s := knock(t, a)
+	s.Conn = far
+	s.enter()
+	require.NoError(t, <-done)
+	for range 2 * (moreYoung + 2*len(a.links)) {
+		end, other := net.Pipe()
+		defer end.Close()
+		require.True(t, a.begin(other))
+	}
+	s.send(frame(wire.Header{Kind: wire.Alive, Flags: wire.AckWanted}))
+	s.send(frame(wire.Header{Kind: wire.Read, Len: 8, RAddr: a.open.Addr(), RKey: a.reg.RKey}))
+	var answer [24 + 8]byte
+	_, err = io.ReadFull(s, answer[:])
+	require.NoError(t, err)
+	require.True(t, a.links[1].Load().alive.Load())
+}
+
 // TestSlowStrangers holds more connections open than there is room for, none of which says enough. Ranks get in
 // all the same, and in the end the strangers are gone.
 func TestSlowStrangers(t *testing.T) {
