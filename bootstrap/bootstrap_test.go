@@ -244,6 +244,53 @@ func TestContextEndsAWaitAndAbortStillWorks(t *testing.T) {
 	require.Error(t, j.Close())
 }
 
+// ending is a context that has ended when it has been asked so often.
+type ending struct {
+	context.Context
+	asks int
+}
+
+func (e *ending) Err() error {
+	if e.asks--; e.asks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestContextEndsBetweenRequests: an exchange that ends before it has begun leaves the job as it was, one that ends in its midst does not, since the others
+// would take its next one for this.
+func TestContextEndsBetweenRequests(t *testing.T) {
+	card := make([]byte, 2*pmi.PortableValue) // of more than one request
+	envs, _ := serve(t, 2, pmiserver.Config{})
+	var jobs []Job
+	for _, env := range envs {
+		j, err := Open(t.Context(), env)
+		require.NoError(t, err)
+		jobs = append(jobs, j)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		_, err := jobs[0].Exchange(over, card)
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := jobs[1].Exchange(t.Context(), card)
+		done <- err
+	}()
+	cards, err := jobs[0].Exchange(t.Context(), card)
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+	require.Equal(t, [][]byte{card, card}, cards)
+
+	_, err = jobs[0].Exchange(&ending{t.Context(), 3}, card)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = jobs[0].Exchange(t.Context(), card)
+	require.ErrorIs(t, err, context.Canceled, "later calls say so")
+	require.ErrorIs(t, jobs[0].Barrier(t.Context()), context.Canceled)
+}
+
 // requireContextEndsWaits checks B1 on a rank whose peers never come.
 func requireContextEndsWaits(t *testing.T, j Job) {
 	t.Helper()

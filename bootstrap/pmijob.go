@@ -22,6 +22,7 @@ type pmiJob struct {
 
 	turn       chan struct{} // one token, held over a whole exchange so that generations do not mix
 	generation uint64        // guarded by the token
+	broken     error         // B1: an exchange that this rank has begun and not come to the barrier of; likewise
 }
 
 func newPMIJob(c *pmi.Client, envJob string) *pmiJob {
@@ -63,6 +64,7 @@ func (j *pmiJob) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
 	j.generation++
 	for i, value := range chunks(card, pmi.PortableValue) {
 		if err := j.client.Put(ctx, cardKey(generation, j.Rank(), i), value); err != nil {
+			j.broken = err // the others are in another generation from here on
 			return nil, fmt.Errorf("exchange cards: %w", err)
 		}
 	}
@@ -86,14 +88,24 @@ func (j *pmiJob) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
 	return cards, nil
 }
 
-// take waits for this rank's turn in a collective call; give ends it.
+// take waits for this rank's turn in a collective call; give ends it. A context that has ended begins nothing.
 func (j *pmiJob) take(ctx context.Context) error {
 	select {
 	case <-j.turn:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	err := j.broken
+	switch {
+	case err != nil:
+		err = fmt.Errorf("this rank gave up an exchange before: %w", err)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	default:
+		return nil
+	}
+	j.give()
+	return err
 }
 
 func (j *pmiJob) give() { j.turn <- struct{}{} }
