@@ -113,6 +113,56 @@ func TestOldIncarnation(t *testing.T) {
 	}
 }
 
+// add adds 1 so often, one after another, to a word of b's, through ep, and returns the last old value.
+func add(t *testing.T, a, b *domain, ep transport.EP, times int) (old uint64) {
+	t.Helper()
+	was, word := mem.Of(make([]uint64, 1)), mem.Of(make([]uint64, 1))
+	local, err := a.Register(was, transport.AllAccess)
+	require.NoError(t, err)
+	reg, err := b.Register(word, transport.AllAccess)
+	require.NoError(t, err)
+	op := transport.Op{Kind: transport.OpFetchAdd, Flags: transport.FlagSignaled, NSGE: 1, EP: ep, RAddr: word.Addr(), RKey: reg.RKey, Arg0: 1}
+	op.SGE[0] = transport.SGE{Mem: was, LKey: local.LKey}
+	for range times {
+		n, err := a.Post([]transport.Op{op})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			var cq [1]transport.Completion
+			n, err := a.Poll(cq[:])
+			require.NoError(t, err)
+			if n == 1 && cq[0].Kind == op.Kind {
+				require.Equal(t, transport.StatusOK, cq[0].Status)
+				break
+			}
+			require.False(t, time.Now().After(deadline), "no answer")
+		}
+	}
+	require.NoError(t, a.Deregister(local))
+	require.NoError(t, b.Deregister(reg))
+	return was.Word64(0).Load()
+}
+
+// TestAnewAfterRequests opens a rank's domain anew that has asked for much before: what it asks for then is done too, and so is what it is asked for.
+func TestAnewAfterRequests(t *testing.T) {
+	for restarted := range 2 {
+		for _, times := range []int{1, mailSlots - 1, mailSlots, 2*mailSlots + 5} {
+			open := opener(t, 2, Config{})
+			a, b := open(1-restarted, "job", "s"), open(restarted, "job", "s")
+			for range 3 {
+				ep, err := a.Connect(t.Context(), restarted, b.Address())
+				require.NoError(t, err)
+				back, err := b.Connect(t.Context(), 1-restarted, a.Address())
+				require.NoError(t, err)
+				require.EqualValues(t, times-1, add(t, a, b, ep, times))
+				require.EqualValues(t, times-1, add(t, b, a, back, times))
+				require.NoError(t, b.Close())
+				b = open(restarted, "job", "s")
+			}
+		}
+	}
+}
+
 // TestDeregisterWaits for a peer's engine that is inside, no longer than it lives or has patience.
 func TestDeregisterWaits(t *testing.T) {
 	open := opener(t, 3, Config{FailureTimeout: 300 * time.Millisecond})

@@ -166,21 +166,43 @@ func (d *domain) attach(ctx context.Context, a address) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if old != nil {
-		// The rank has been opened anew. What was posted to the old opening is reported first.
-		if err := d.retire(ctx, old); err != nil {
-			p.drop(d)
-			return nil, err
-		}
-		s.old = append(s.old, old)
+	if old == nil {
+		s.p.Store(p)
+	} else if err := d.replace(ctx, s, old, p); err != nil {
+		p.drop(d)
+		return nil, err
 	}
-	s.p.Store(p)
 	if p.life != nil {
 		d.helpers.Add(1)
 		d.sched.Go(func() { d.watch(p) })
 	}
 	d.alert()
 	return p, nil
+}
+
+// replace has p, by which a rank has been opened anew, take the seat of an earlier opening. What was posted to that one is reported first. What it has asked
+// for is forgotten, since p counts its requests from the first again: who performs may be at the last of them.
+func (d *domain) replace(ctx context.Context, s *seat, old, p *peer) error {
+	if err := d.retire(ctx, old); err != nil {
+		return err
+	}
+	sp := d.sched.Begin(ctx, sched.What{Op: "connect", Peer: p.rank}, nil)
+	defer sp.End()
+	for !d.engine.hold() {
+		if d.stop.Load() {
+			return transport.ErrClosed
+		}
+		if err := sp.Step(); err != nil {
+			return err
+		}
+	}
+	defer d.engine.let()
+	for i := range mailSlots {
+		d.board.mail(p.rank, i).word(mailState).Store(mailWord(0, mailFree))
+	}
+	s.old = append(s.old, old)
+	s.p.Store(p)
+	return nil
 }
 
 // retire waits until the engine has reported the end of an earlier opening.
