@@ -150,8 +150,8 @@ func (d *domain) deregister(reg transport.Region) error {
 	return d.table.Free(h)
 }
 
-// awaitExit waits until rank r's engine is not inside a slot. A dead engine is inside nothing. One that lives
-// and stays inside is stopped in the middle of a copy: its region stays locked for ever.
+// awaitExit waits until rank r's engine is not inside a slot. A dead engine is inside nothing; that of a rank which is closing ends the chunk that it
+// is at. One that lives and stays inside is stopped in the middle of a copy: its region stays locked for ever.
 func (d *domain) awaitExit(r, slot int) error {
 	hazard := d.board.hazard(r)
 	inside := uint64(slot) + 1
@@ -162,7 +162,7 @@ func (d *domain) awaitExit(r, slot int) error {
 	sp := d.sched.Begin(context.Background(), sched.What{Op: "deregister", Peer: r}, nil)
 	defer sp.End()
 	for hazard.Load() == inside {
-		if p := d.seats[r].p.Load(); p == nil || p.gone() {
+		if p := d.seats[r].p.Load(); p == nil || p.silent() {
 			return nil
 		}
 		if d.sched.Now()-began > d.cfg.FailureTimeout {

@@ -178,13 +178,17 @@ func TestDeregisterWaits(t *testing.T) {
 
 	reg, slot := register()
 	inside.Store(slot)
-	done := make(chan error, 1)
-	go func() { done <- a.Deregister(reg) }()
-	select {
-	case err := <-done:
-		require.Fail(t, "did not wait", "%v", err)
-	case <-time.After(20 * time.Millisecond):
+	waits := func() <-chan error {
+		done := make(chan error, 1)
+		go func() { done <- a.Deregister(reg) }()
+		select {
+		case err := <-done:
+			require.Fail(t, "did not wait", "%v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		return done
 	}
+	done := waits()
 	inside.Store(slot + 1) // it has left, for another region
 	require.NoError(t, <-done)
 
@@ -197,6 +201,13 @@ func TestDeregisterWaits(t *testing.T) {
 	a.board.hazard(2).Store(slot) // by a rank that never was
 	reg, _ = register()
 	require.NoError(t, a.Deregister(reg))
+
+	reg, slot = register()
+	inside.Store(slot)
+	b.board.state().Store(boardClosing) // as Close does, while its engine is at a chunk
+	done = waits()
+	inside.Store(0)
+	require.NoError(t, <-done)
 
 	reg, slot = register()
 	inside.Store(slot)
