@@ -301,7 +301,7 @@ func (l *link) fillLocked(how haste) bool {
 	if l.ackDue && l.acked < l.ackLocked(l.long) {
 		l.headerLocked(wire.Header{Kind: wire.Ack})
 	}
-	if l.bad || l.askDue {
+	if l.askDue {
 		l.headerLocked(wire.Header{Kind: wire.Alive, Flags: wire.AckWanted})
 	} else if l.aliveDue && l.pend.empty() {
 		l.headerLocked(wire.Header{Kind: wire.Alive})
@@ -319,9 +319,10 @@ func (l *link) requestsLocked() {
 			return
 		}
 		if !l.coveredBy(&s.op) {
-			// Those before it are done first; they say so when they are asked.
+			// Those before it are done first; they say so when they are asked, once.
 			l.bad = true
 			l.badLocked()
+			l.askDue = l.askDue || l.bad
 			return
 		}
 		l.encodeLocked(s)

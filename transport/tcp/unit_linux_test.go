@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/softnic"
@@ -85,6 +86,28 @@ func TestBatches(t *testing.T) {
 	require.LessOrEqual(t, there, 2, "system calls for %d puts", batch)
 	require.LessOrEqual(t, acks, 3, "system calls for their acknowledgement")
 	require.Positive(t, acks)
+}
+
+// TestAsksOnce: behind a request that this rank's own keys forbid nothing goes but the question for those before it, though the peer takes its time to answer that.
+func TestAsksOnce(t *testing.T) {
+	a, b, l := twoRanks(t, Config{})
+	b.serves(t, a) // what is said at the beginning has been read
+	a.serves(t, b)
+	far := b.links[0].Load()
+	far.rmu.Lock()
+	ops := [3]transport.Op{a.op(transport.OpWrite, l, b, 0, 0, 8), a.op(transport.OpRead, l, b, 0, 0, 8), a.op(transport.OpWrite, l, b, 0, 0, 8)}
+	ops[2].SGE[0].LKey++
+	n, err := a.Post(ops[:])
+	require.NoError(t, err)
+	require.Len(t, ops, n)
+	var sent int
+	require.NoError(t, far.raw.Control(func(fd uintptr) { sent, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }))
+	far.rmu.Unlock()
+	require.NoError(t, err)
+	require.Less(t, sent, 4*wire.MaxHeader+8)
+	for _, want := range []transport.Status{transport.StatusOK, transport.StatusOK, transport.StatusLocalAccess} {
+		require.Equal(t, want, a.await(t, func(transport.Completion) bool { return true }).Status)
+	}
 }
 
 // TestLongBatch: long puts that were posted one by one while somebody was sending go out together.
