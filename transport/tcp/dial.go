@@ -316,10 +316,7 @@ func (d *domain) callOver(conn *net.TCPConn, to address, peer int, wait time.Dur
 		return ep, err
 	}
 	l.in.spoke, l.aliveDue = true, true // the peer learns so that there is a connection
-	if !d.attach(l) {
-		return ep, transport.ErrClosed
-	}
-	return l.ep, nil
+	return l.ep, d.attach(l)
 }
 
 func readChallenge(conn net.Conn) (c wire.Challenge, err error) {
@@ -384,11 +381,18 @@ func (d *domain) Disconnect(ep transport.EP) error {
 	return nil
 }
 
-// attach makes l the link of its rank and starts what serves it, unless the domain is closed.
-func (d *domain) attach(l *link) bool {
+// attach makes l, which this rank has called for, the link of its rank and starts what serves it, unless the domain is closed. Its welcome may have been long
+// on its way: where the peer's own call has brought a newer one meanwhile it is at its end already.
+func (d *domain) attach(l *link) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.attachLocked(l)
+	if d.last[l.peer] >= l.ep.Incarnation {
+		return errMeet
+	}
+	if !d.attachLocked(l) {
+		return transport.ErrClosed
+	}
+	return nil
 }
 
 func (d *domain) attachLocked(l *link) bool {

@@ -320,6 +320,52 @@ func TestStrangersAndLink(t *testing.T) {
 	require.True(t, a.links[1].Load().alive.Load())
 }
 
+// TestLateWelcome: a welcome that comes when the peer has given that connection up, and has made another one itself, does not end the newer one.
+func TestLateWelcome(t *testing.T) {
+	a := openRank(t, 2, 3, Config{}, transport.Config{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	addr := address{rank: 1, instance: 77, places: []netip.AddrPort{netip.MustParseAddrPort(l.Addr().String())}}.append(nil)
+	type result struct {
+		ep  transport.EP
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		ep, err := a.Connect(t.Context(), 1, addr)
+		done <- result{ep, err}
+	}()
+	called, err := l.Accept() // rank 1 answers
+	require.NoError(t, err)
+	defer called.Close()
+	s := wire.Session{Secret: a.job.Secret}
+	var hello [wire.HelloBytes]byte
+	_, err = io.ReadFull(called, hello[:])
+	require.NoError(t, err)
+	s.Hello, err = wire.DecodeHello(hello[:])
+	require.NoError(t, err)
+	_, err = called.Write((&wire.Challenge{MAC: s.ChallengeMAC()}).Append(nil))
+	require.NoError(t, err)
+	var proof [wire.ProofBytes]byte
+	_, err = io.ReadFull(called, proof[:])
+	require.NoError(t, err)
+
+	newer := knock(t, a).enter() // and calls
+	late := wire.Welcome{Incarnation: 1, Window: 64}
+	late.MAC = s.WelcomeMAC(late)
+	_, err = called.Write(late.Append(nil))
+	require.NoError(t, err)
+	r := <-done
+	require.NoError(t, r.err)
+	require.Equal(t, a.links[1].Load().ep, r.ep)
+	require.Greater(t, r.ep.Incarnation, late.Incarnation)
+	newer.send(frame(wire.Header{Kind: wire.Read, Len: 8, RAddr: a.open.Addr(), RKey: a.reg.RKey}))
+	var answer [24 + 8]byte
+	_, err = io.ReadFull(newer, answer[:])
+	require.NoError(t, err)
+}
+
 // TestSlowStrangers holds more connections open than there is room for, none of which says enough. Ranks get in
 // all the same, and in the end the strangers are gone.
 func TestSlowStrangers(t *testing.T) {
