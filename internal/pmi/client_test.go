@@ -3,6 +3,7 @@ package pmi
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"os"
 	"strconv"
@@ -184,6 +185,30 @@ func TestConnectByPort(t *testing.T) {
 	require.NoError(t, err)
 	defer c.conn.Close()
 	require.Equal(t, []any{1, 3, "7.0"}, []any{c.Rank(), c.Size(), c.KVSName()})
+}
+
+// TestContextEndsAGreeting: where the launcher takes long over its words the context's is the reason.
+func TestContextEndsAGreeting(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	over := errors.New("the patience is over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = conn.Write([]byte("cmd=initack\ncmd=set size=3\n"))
+		_, _ = bufio.NewReader(conn).ReadString('\n')
+		time.Sleep(10 * time.Millisecond) // the answer is read meanwhile, mostly
+		cancel(over)
+		_, _ = conn.Read(make([]byte, 1)) // until the other end closes
+	}()
+	env := map[string]string{"PMI_PORT": ln.Addr().String(), "PMI_ID": "1"}
+	_, err = Connect(ctx, func(k string) (string, bool) { v, ok := env[k]; return v, ok })
+	require.ErrorIs(t, err, over)
 }
 
 func TestFinalizeDuringABarrierEndsIt(t *testing.T) {

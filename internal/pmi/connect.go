@@ -101,6 +101,9 @@ func (c *Client) greet(ctx context.Context, id int) error {
 	defer stop()
 	for range 3 {
 		m, err := c.read()
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
 			return err
 		}
