@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,15 +21,20 @@ const mostBytes = 1 << 20
 // Ledger is a directory of pages. The zero Ledger keeps nothing.
 type Ledger struct{ dir string }
 
-// Open returns the ledger in a directory, which the first Write makes if the one above it is there. Of the empty name it is the zero Ledger.
+// Open returns the ledger in a directory, which the first Write makes if the one above it is there. Of the empty name it is the zero Ledger. It stays where it is
+// when the process goes to another directory.
 func Open(dir string) (Ledger, error) {
 	if dir == "" {
 		return Ledger{}, nil
 	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Ledger{}, err
+	}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Stat(filepath.Dir(filepath.Clean(dir))); err != nil {
+		if _, err := os.Stat(filepath.Dir(dir)); err != nil {
 			return Ledger{}, fmt.Errorf("make it: %w", bare(err))
 		}
 	case err != nil:
@@ -71,17 +77,11 @@ func (l Ledger) Read(name, kind string) (what []byte, measured time.Time, err er
 		return nil, measured, nil
 	}
 	path := l.path(name, kind)
-	info, err := os.Stat(path)
+	text, err := text(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, measured, nil
 	case err != nil:
-		return nil, measured, err
-	case info.Size() > mostBytes:
-		return nil, measured, fmt.Errorf("%s: %d bytes: want at most %d", path, info.Size(), mostBytes)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
 		return nil, measured, err
 	}
 	var p page
@@ -94,6 +94,26 @@ func (l Ledger) Read(name, kind string) (what []byte, measured time.Time, err er
 		return nil, measured, fmt.Errorf("%s: it is of %s, want %s", path, p.Kind, kind)
 	}
 	return p.What, p.Measured, nil
+}
+
+// text returns what is in a file, which is one: who opened a pipe would wait for its writer.
+func text(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: found %v, want a file", path, info.Mode().Type())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	all, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err = errors.Join(err, f.Close()); err == nil && len(all) > mostBytes {
+		err = fmt.Errorf("%s: more than %d bytes: want at most that", path, mostBytes)
+	}
+	return all, err
 }
 
 // Write keeps what was measured of a kind, which is JSON, and when.

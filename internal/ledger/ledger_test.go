@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,6 +86,47 @@ func TestNoPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1", string(what))
 	require.Error(t, l.Write("soft", "a", []byte("nonsense"), now), "it is no JSON")
+}
+
+// TestNoFiles: what is no file, or has no end, is told like what is no page, and a page takes its place: nobody waits for it.
+func TestNoFiles(t *testing.T) {
+	l := open(t, t.TempDir())
+	for what, put := range map[string]func(path string) error{
+		"found p":  func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"found D":  func(path string) error { return os.Symlink("/dev/zero", path) },
+		"too many": func(path string) error { return os.Symlink(path, path) },
+	} {
+		require.NoError(t, put(l.path("soft", "a")))
+		read := make(chan error, 1)
+		go func() {
+			_, _, err := l.Read("soft", "a")
+			read <- err
+		}()
+		select {
+		case err := <-read:
+			require.ErrorContains(t, err, what)
+			require.ErrorContains(t, err, l.path("soft", "a"))
+		case <-time.After(10 * time.Second):
+			t.Fatal("it waits for a writer")
+		}
+		require.NoError(t, l.Write("soft", "a", []byte("1"), now))
+		text, _, err := l.Read("soft", "a")
+		require.NoError(t, err)
+		require.Equal(t, "1", string(text))
+		require.NoError(t, os.Remove(l.path("soft", "a")))
+	}
+}
+
+// TestElsewhere: what is read in one directory is not written into another where the process has gone.
+func TestElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	l := open(t, "costs")
+	t.Chdir(t.TempDir())
+	require.NoError(t, l.Write("soft", "a", []byte("1"), now))
+	what, _, err := open(t, filepath.Join(dir, "costs")).Read("soft", "a")
+	require.NoError(t, err)
+	require.Equal(t, "1", string(what))
 }
 
 // TestOpen: what can be no ledger is said before anything is measured, and who has no room, or no right, is told when he writes; nothing is left then.
