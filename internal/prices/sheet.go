@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"gopgas/eager"
 	"gopgas/internal/cost"
@@ -52,26 +53,44 @@ func FromSheet(m selector.Machine, written []byte) (*Prices, error) {
 	return p, nil
 }
 
-// check says what keeps a sheet from being one: what is divided by is not 0, sizes grow, nothing but a difference is less than 0.
+// What a sheet's numbers are within: far more than anything takes, and so little that what is computed of them is a number, too.
+const (
+	leastSpeed, mostSpeed = 1, 1e18 // bytes per second
+	mostTime              = 1e6     // seconds
+)
+
+// isTime reports whether some seconds can have been measured.
+func isTime(v float64) bool { return v >= 0 && v <= mostTime }
+
+// isSpeed is isTime for bytes per second.
+func isSpeed(v float64) bool { return v >= leastSpeed && v <= mostSpeed }
+
+// check says what keeps a sheet from being one: times and speeds are such as can be, sizes grow, nothing but a difference is less than 0.
 func (s *sheet) check() error {
 	m := &s.Model
-	for name, v := range map[string]float64{"bandwidth": m.Net, "bandwidth of registration": m.Reg, "gap": m.Gap} {
-		if !(v > 0) {
-			return fmt.Errorf("%s %v: want more than 0", name, v)
+	for name, v := range map[string]float64{"bandwidth": m.Net, "bandwidth of registration": m.Reg} {
+		if !isSpeed(v) {
+			return fmt.Errorf("%s %v: want %v to %v bytes per second", name, v, float64(leastSpeed), mostSpeed)
 		}
 	}
+	if !(m.Gap > 0) {
+		return fmt.Errorf("gap %v: want more than 0", m.Gap)
+	}
 	for name, v := range map[string]float64{
-		"latency": m.Latency, "latency of registration": m.RegLatency, "cut": m.Cut, "slowing": m.Slowed, "start of fresh copies": m.FreshStart, "fresh copies": m.Fresh,
+		"gap": m.Gap, "latency": m.Latency, "latency of registration": m.RegLatency, "cut": m.Cut, "start of fresh copies": m.FreshStart,
 		"post": s.Post, "lookup": s.Lookup, "handler": s.Handler,
 	} {
-		if !(v >= 0) {
-			return fmt.Errorf("%s %v: want 0 or more", name, v)
+		if !isTime(v) {
+			return fmt.Errorf("%s %v: want 0 to %v s", name, v, mostTime)
 		}
+	}
+	if !(m.Slowed >= 0 && m.Slowed <= mostSpeed) || m.Fresh != 0 && !isSpeed(m.Fresh) {
+		return fmt.Errorf("slowing %v, fresh copies %v: want 0 or more, and a speed or 0", m.Slowed, m.Fresh)
 	}
 	last := 0.0
 	for _, p := range m.Copies {
-		if p.Bytes <= last || !(p.Speed > 0) {
-			return fmt.Errorf("copies of %v bytes at %v bytes per second behind %v bytes: want growing sizes, and some speed", p.Bytes, p.Speed, last)
+		if p.Bytes <= last || !isSpeed(p.Speed) {
+			return fmt.Errorf("copies of %v bytes at %v bytes per second behind %v bytes: want growing sizes, and %v to %v", p.Bytes, p.Speed, last, float64(leastSpeed), mostSpeed)
 		}
 		last = p.Bytes
 	}
@@ -80,16 +99,21 @@ func (s *sheet) check() error {
 	}
 	for _, c := range [...]cost.Curve{m.Writes, m.Reads} {
 		for i, p := range c {
-			if !(p.Nanos > 0) || p.N <= 0 || i > 0 && (p.N <= c[i-1].N || p.Nanos < c[i-1].Nanos) {
+			if !(p.Nanos > 0) || !isSpeed(float64(p.N)/(p.Nanos*nanosecond)) || i > 0 && (p.N <= c[i-1].N || p.Nanos < c[i-1].Nanos) {
 				return fmt.Errorf("writes or reads of %d bytes take %v ns: want growing sizes and times", p.N, p.Nanos)
 			}
+		}
+	}
+	for _, t := range [...]float64{s.Slotted.Put, s.Slotted.Get, s.Piped.Put, s.Piped.Get} {
+		if !isTime(math.Abs(t)) {
+			return fmt.Errorf("a byte more by %v s: want at most %v", t, mostTime)
 		}
 	}
 	for _, all := range [...][selector.Protocols]selector.More{s.Puts, s.Gets, s.Runs} {
 		for p, more := range all {
 			for i, at := range more {
-				if at.Bytes < 0 || i > 0 && at.Bytes <= more[i-1].Bytes {
-					return fmt.Errorf("%v of %d bytes, more by %v s: want growing sizes", selector.Protocol(p), at.Bytes, at.Seconds)
+				if at.Bytes < 0 || i > 0 && at.Bytes <= more[i-1].Bytes || !isTime(math.Abs(at.Seconds)) {
+					return fmt.Errorf("%v of %d bytes, more by %v s: want growing sizes, and at most %v s", selector.Protocol(p), at.Bytes, at.Seconds, mostTime)
 				}
 			}
 		}

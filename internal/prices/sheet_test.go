@@ -58,12 +58,19 @@ func TestSheetRefuses(t *testing.T) {
 	for _, c := range []struct{ old, new, says string }{
 		{`{`, `[`, "sheet"},
 		{`"Net":2000000000`, `"Net":0`, "bandwidth 0"},
+		{`"Net":2000000000`, `"Net":1e-300`, "bandwidth 1e-300"},
+		{`"Reg":20480000000`, `"Reg":5e-324`, "bandwidth of registration 5e-324"},
 		{`"Gap":2e-7`, `"Gap":-1`, "gap -1"},
+		{`"Gap":2e-7`, `"Gap":1e300`, "gap 1e+300"},
+		{`"Fresh":4000000000`, `"Fresh":1e-300`, "fresh copies 1e-300"},
+		{`"Piped":{"Put":2e-11`, `"Piped":{"Put":-1e300`, "more by -1e+300 s"},
 		{`"Slowed":0.25`, `"Slowed":-0.25`, "slowing -0.25"},
 		{`"Speed":8000000000`, `"Speed":0`, "copies of 4096"},
 		{`"Bytes":1048576,"Speed"`, `"Bytes":4096,"Speed"`, "copies of 4096"},
 		{`"Copies":[{"Bytes":4096,"Speed":8000000000},{"Bytes":1048576,"Speed":5000000000}]`, `"Copies":[]`, "no speed"},
 		{`1900.5`, `400000`, "growing"},
+		{`1900.5`, `1e-300`, "growing"},
+		{`"Seconds":-0.00003`, `"Seconds":-1e300`, "superpipe of 1048576 bytes, more by -1e+300 s"},
 		{`{"Bytes":262144,"Seconds":0.00002}`, `{"Bytes":4096,"Seconds":0.00002}`, "bounce of 4096"},
 	} {
 		changed := strings.Replace(string(written), c.old, c.new, 1)
