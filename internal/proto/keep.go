@@ -48,6 +48,9 @@ func (n *device) recall() {
 	if err == nil {
 		p, err = prices.FromSheet(n.machine(), sheet)
 	}
+	if err == nil {
+		_, err = n.chooserOf(p)
+	}
 	if err != nil {
 		n.gauge.kept.Store(&kept{err: fmt.Errorf("what an earlier job has kept cannot be used: %w", err)}) // what this one measures goes to its place
 		return
