@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/regmgr"
 )
 
 // TestClaimsFollowEachOther: a long transfer never waits for its own buckets. While one claim is in use and the one before has not
@@ -48,3 +50,41 @@ func TestClaimsFollowEachOther(t *testing.T) {
 }
 
 const firstBucket = int64(-1) // before all others
+
+// TestSmallerMeanwhile: bytes that were cut for one large bucket, and lie in more small ones than may be asked for together when they are asked for, since others of
+// this rank have had buckets made smaller, are refused like others for which there are none now: messages are left.
+func TestSmallerMeanwhile(t *testing.T) {
+	for name, ask := range map[string]func(p *pair, smaller func()) (bool, error){
+		"claim": func(p *pair, smaller func()) (bool, error) {
+			c, err := p.set[0].Claim("put", p.far, p.addr(0), exposed)
+			require.NoError(t, err)
+			require.Equal(t, exposed, c.Bytes())
+			smaller()
+			c.Ask()
+			return c.Wait()
+		},
+		"part": func(p *pair, smaller func()) (bool, error) {
+			n, err := p.set[0].Cut(p.far, p.addr(0), exposed, exposed)
+			require.NoError(t, err)
+			require.Equal(t, exposed, n)
+			smaller()
+			_, direct, _, err := p.set[0].Attach("put", 1, p.far, p.addr(0), n, nil, false)
+			return direct, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPairOf(t, regmgr.Config{Policy: regmgr.LeavePinned, Bytes: 8 * exposed})
+			h := p.set[0]
+			require.NoError(t, h.Fix(exposed))
+			ok, err := ask(p, func() {
+				p.nic[0].lock.Lock()
+				defer p.nic[0].lock.Unlock()
+				require.NoError(t, h.holder.Fix(p.far.v, 0))
+				require.Less(t, h.holder.MaxBuckets(0), uint32(exposed/h.Unit()))
+			})
+			require.NoError(t, err)
+			require.False(t, ok)
+			p.end(t)
+		})
+	}
+}

@@ -137,7 +137,8 @@ func (h *Set) await(name string, rank int, q *firehose.Request, begun time.Durat
 	return err
 }
 
-// fallsBack reports whether a firehose was refused for a reason that leaves messages possible.
+// fallsBack reports whether a firehose was refused for a reason that leaves messages possible. Too large is what was cut for one bucket, or for a
+// claim, before others of this rank have had buckets made smaller.
 func fallsBack(err error) bool {
-	return errors.Is(err, firehose.ErrRefused) || errors.Is(err, firehose.ErrNoShare) || errors.Is(err, firehose.ErrMove)
+	return errors.Is(err, firehose.ErrRefused) || errors.Is(err, firehose.ErrNoShare) || errors.Is(err, firehose.ErrMove) || errors.Is(err, firehose.ErrTooLarge)
 }
