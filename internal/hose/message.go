@@ -133,12 +133,19 @@ func (h *Set) serve(from int, payload, out []byte) (int, bool) {
 // finish stores a move's put and appends the wire form of its answer to b.
 func (h *Set) finish(m *firehose.Move, r *firehose.Reply, b []byte) []byte {
 	if r.Stored {
-		h.mu.Lock()
-		part := h.parts[m.Put.Range]
-		h.mu.Unlock()
-		h.nic.Store(part.Slice(int(m.Put.Off), len(m.Put.Data)), mem.Of(m.Put.Data)) // the Server has checked the bounds
+		h.store(&m.Put)
 	}
 	return r.Append(b)
+}
+
+// store stores a move's put, whose bounds the Server has checked. Until it is over the memory is not withdrawn; if it has been, since the sender is gone, there is nobody
+// to whom the put matters.
+func (h *Set) store(p *firehose.Put) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if part, ok := h.parts[p.Range]; ok {
+		h.nic.Store(part.Slice(int(p.Off), len(p.Data)), mem.Of(p.Data))
+	}
 }
 
 // Answered takes in how a message of this rank's has ended: with err, or with a status, which is not 0 where it was

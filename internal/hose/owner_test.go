@@ -3,9 +3,11 @@ package hose
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/firehose"
 	"gopgas/regmgr"
 )
 
@@ -87,4 +89,44 @@ func TestHolderIsGone(t *testing.T) {
 	require.Zero(t, p.regs[1].Stats().Lent)
 	p.release(0)
 	p.end(t)
+}
+
+// TestWithdrawnUnderAPut: memory is not given back while a put is stored there that has come with a move, whatever has become of its sender; and what comes
+// later is stored nowhere.
+func TestWithdrawnUnderAPut(t *testing.T) {
+	p := newPair(t)
+	h, nic := p.set[1], p.nic[1]
+	nic.many = true // two goroutines are at work
+	m := firehose.Move{
+		ID: 1, New: []firehose.Run{p.far.r.Run(h.budget.Shift, 0, 64, 8)}, Put: firehose.Put{Range: p.id, Off: 64, Data: []byte("eight by")},
+	}
+	begun, goOn, freed := make(chan bool), make(chan bool), make(chan error, 1)
+	nic.storing = func() {
+		close(begun)
+		<-goOn
+	}
+	served := make(chan bool)
+	go func() {
+		_, ok := h.Handle(Ask, 0, m.Append(nil), make([]byte, 4096))
+		served <- ok
+	}()
+	<-begun
+	nic.gone = errors.New("rank 0 is gone")
+	go func() { freed <- h.Withdraw(t.Context(), p.id) }()
+	select {
+	case <-freed:
+		t.Error("the memory is its owner's, and somebody writes there")
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(goOn)
+	require.True(t, <-served)
+	if !t.Failed() {
+		require.NoError(t, <-freed)
+	}
+	require.Empty(t, nic.live)
+	require.NotPanics(t, func() { h.finish(&m, &firehose.Reply{Stored: true}, nil) })
+	for _, m := range p.regs {
+		require.NoError(t, m.Close())
+		m.Forget()
+	}
 }

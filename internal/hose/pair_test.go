@@ -35,14 +35,15 @@ type pair struct {
 
 // nic is a rank's NIC. A message arrives at once, where the test does not prevent it.
 type nic struct {
-	t      testing.TB
-	p      *pair
-	rank   int
-	lock   sync.Mutex
-	gone   error // of the other rank
-	refuse error // of messages
-	full   int   // so many messages find no room first
-	sent   [Kinds]int
+	t       testing.TB
+	p       *pair
+	rank    int
+	lock    sync.Mutex
+	gone    error // of the other rank
+	refuse  error // of messages
+	full    int   // so many messages find no room first
+	sent    [Kinds]int
+	storing func() // is called before a put is stored
 
 	mu    sync.Mutex           // of what follows
 	live  map[uint64]mem.Range // by registration
@@ -190,7 +191,12 @@ func (n *nic) Wake() {
 	n.mu.Unlock()
 }
 
-func (n *nic) Store(dst, src mem.Range) { copy(dst.Data(), src.Data()) }
+func (n *nic) Store(dst, src mem.Range) {
+	if n.storing != nil {
+		n.storing()
+	}
+	copy(dst.Data(), src.Data())
+}
 
 func (n *nic) Model() (cost.Model, error) {
 	n.modal++
