@@ -92,6 +92,9 @@ func (b Budget) MaxOrder() uint8 {
 	return min(mostOrder, uint8(bits.Len64(uint64(b.Share))-1), 61-b.Shift)
 }
 
+// MaxRange returns the largest ID of a Range.
+func (b Budget) MaxRange() uint32 { return maxRange }
+
 // variant is the form of the accounting and of its messages; it changes with either.
 const variant = 2
 

@@ -12,21 +12,40 @@ import (
 
 // Expose lets peers ask for buckets of r, and returns the number by which they name it.
 func (h *Set) Expose(r mem.Range) (uint32, error) {
-	h.mu.Lock()
-	id := h.next
-	h.next++
-	h.parts[id] = r
-	h.promiseLocked()
-	h.mu.Unlock()
+	id, err := h.enter(r)
+	if err != nil {
+		return 0, err
+	}
 	h.reg.KeepPromise()
 	of := rangeOf(id, r.Addr(), uint64(r.Bytes))
 	if err := h.server.Expose(of); err != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.parts, id)
+		h.promiseLocked()
 		return 0, err
 	}
 	life := h.reg.Expose(r, near{h, of, r})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lives[id] = life
+	return id, nil
+}
+
+// enter gives memory a number that no other has: one that was withdrawn has its own again when all others have had their turn.
+func (h *Set) enter(r mem.Range) (id uint32, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	most := h.budget.MaxRange()
+	if len(h.parts) == int(most) {
+		return 0, fmt.Errorf("%w: %d ranges are exposed at once, and no more can be", firehose.ErrRange, most)
+	}
+	for used := true; used; h.next = h.next%most + 1 {
+		id = h.next
+		_, used = h.parts[id]
+	}
+	h.parts[id] = r
+	h.promiseLocked()
 	return id, nil
 }
 

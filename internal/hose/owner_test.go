@@ -130,3 +130,28 @@ func TestWithdrawnUnderAPut(t *testing.T) {
 		m.Forget()
 	}
 }
+
+// TestNumbers: a rank may expose memory as often as it likes: numbers come again, but for those that are in use. What cannot be exposed leaves nothing behind.
+func TestNumbers(t *testing.T) {
+	p := newPair(t)
+	h := p.set[1]
+	h.next = h.budget.MaxRange() - 1
+	seen := map[uint32]bool{p.id: true}
+	require.Contains(t, h.parts, uint32(1))
+	for range 4 {
+		id, err := h.Expose(p.mem.Slice(0, 1<<20))
+		require.NoError(t, err)
+		require.False(t, seen[id], "number %d is that of other memory", id)
+		seen[id] = true
+		far := NewFar(1, id, p.mem.Addr(), 1<<20)
+		_, direct, _, err := p.set[0].Attach("get", 0, far, p.addr(8), 8, nil, true)
+		require.NoError(t, err)
+		require.True(t, direct)
+		p.release(0)
+		require.NoError(t, p.set[0].Leave(t.Context(), []*Far{far}))
+		require.NoError(t, h.Withdraw(t.Context(), id))
+	}
+	_, err := h.Expose(p.mem.Slice(0, 0))
+	require.ErrorIs(t, err, firehose.ErrRange)
+	p.end(t)
+}

@@ -12,7 +12,7 @@ import (
 // buckets share; where the NIC has told none, or where not all members have such a budget, such memory is bare: it is reached through
 // its owner's CPU, by messages and leases.
 
-// bareMark marks the numbers of bare memory.
+// bareMark is the number of bare memory, or marks the one that it had.
 const bareMark = 1 << 31
 
 // fallBack exposes memory whose registration was refused for want of room, in the way that this rank would choose: others may have a
@@ -25,8 +25,8 @@ func (xp *Exposure) fallBack(refused error) (err error) {
 		xp.strip()
 		return nil
 	default:
-		xp.hosed, err = n.exposeHosed(xp.Local)
-		xp.region = transport.Region{RKey: hoseKey(xp.hosed)}
+		xp.region = transport.Region{}
+		xp.hosed, xp.region.RKey, err = n.exposeHosed(xp.Local)
 		return err
 	}
 }
@@ -34,8 +34,7 @@ func (xp *Exposure) fallBack(refused error) (err error) {
 // strip makes the memory bare.
 func (xp *Exposure) strip() {
 	n := xp.e.nic()
-	xp.hosed = bareMark | n.bares.Add(1)
-	xp.region = transport.Region{RKey: hoseKey(xp.hosed)}
+	xp.hosed, xp.region = bareMark, transport.Region{RKey: n.nameKey()}
 	n.exposed.Know(xp.region.RKey, xp.Local)
 }
 

@@ -28,7 +28,7 @@ type device struct {
 
 	flights *flight.Flights // in pipes, with leases or without
 	hoses   *hose.Set       // nil: the NIC has no limit, or cannot do without whole registrations
-	bares   atomic.Uint32   // memory attached so far that is not registered
+	names   atomic.Uint64   // drawn by nameKey so far
 	exposed errand.Memories // what handlers may touch
 
 	holds [nic.Pieces]regmgr.Hold // by piece: what its operation uses; the poller's while it is in flight

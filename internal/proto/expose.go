@@ -231,7 +231,7 @@ func (xp *Exposure) FreeWithin(ctx context.Context) error {
 		xp.hosed = 0
 	}
 	if xp.hosed != 0 {
-		err := xp.e.nic().withdrawHosed(ctx, xp.hosed)
+		err := xp.e.nic().withdrawHosed(ctx, xp.hosed, xp.region.RKey)
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 			return errors.Join(append(errs, err)...)
 		}

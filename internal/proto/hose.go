@@ -48,21 +48,21 @@ func (n *device) pinnable() int64 {
 	return max(1, n.Caps.MaxPinned-fixed)
 }
 
-// hoseKey is the key by which messages name a range that has no key of the NIC. NICs do not draw keys so large.
-func hoseKey(id uint32) uint64 { return 1<<63 | uint64(id) }
+// nameKey draws a key by which messages name memory that has none of the NIC, and no other memory ever. NICs do not draw keys so large.
+func (n *device) nameKey() uint64 { return 1<<63 | n.names.Add(1) }
 
-// exposeHosed lets peers ask for buckets of r, and send messages about it.
-func (n *device) exposeHosed(r mem.Range) (uint32, error) {
-	id, err := n.hoses.Expose(r)
-	if err == nil {
-		n.exposed.Know(hoseKey(id), r)
+// exposeHosed lets peers ask for buckets of r, and send messages about it, by the key.
+func (n *device) exposeHosed(r mem.Range) (id uint32, key uint64, err error) {
+	if id, err = n.hoses.Expose(r); err == nil {
+		key = n.nameKey()
+		n.exposed.Know(key, r)
 	}
-	return id, err
+	return id, key, err
 }
 
 // withdrawHosed ends what exposeHosed began. If ctx ends before the others have let go of it, it stays registered.
-func (n *device) withdrawHosed(ctx context.Context, id uint32) error {
-	n.exposed.Forget(hoseKey(id))
+func (n *device) withdrawHosed(ctx context.Context, id uint32, key uint64) error {
+	n.exposed.Forget(key)
 	return n.hoses.Withdraw(ctx, id)
 }
 
