@@ -5,11 +5,14 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
+	"gopgas/transport/transporttest"
 	"gopgas/window"
 )
 
@@ -126,4 +129,34 @@ func TestManySplits(t *testing.T) {
 		require.Equal(t, []int{reserved, used}, []int{r, u})
 		return nil
 	}, 3)
+}
+
+// TestSplitBeyondALimit: the first memory of a team takes as many exchanges of the old one where its NIC has no room for it, so those who are in no team, or in
+// another one, keep in step.
+func TestSplitBeyondALimit(t *testing.T) {
+	for name, color := range map[string]func(r int) int{
+		"some in none": func(r int) int { return r%2 - 1 },
+		"in two":       func(r int) int { return r / 3 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: 4 << 20, Untold: true}, TimeLimit: 30 * time.Second}
+			pgastest.RunConfig(t, 4, c, func(ctx context.Context, w *pgas.World) error {
+				for range 20 {
+					team, err := w.Team().Split(ctx, color(w.Rank()), w.Rank())
+					if err != nil {
+						return err
+					}
+					if team != nil {
+						if err := team.Barrier(ctx); err != nil {
+							return err
+						}
+					}
+					if err := w.Barrier(ctx); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
 }

@@ -70,8 +70,9 @@ func (h *Heap) Alloc(ctx context.Context, bytes int) (*Block, error) {
 	least := (roundUp(bytes) + pageBytes - 1) / pageBytes * pageBytes
 	size := max(least, h.step())
 	xp, err := h.engine.Allocate(ctx, h.x, h.ranks, size)
-	if least < size && (err != nil && len(h.chunks) > 0 || err == nil && xp.Bare()) {
-		// The doubled chunk does not fit this machine, or not its NIC; what was asked for may.
+	if least < size && len(h.chunks) > 0 && (err != nil || xp.Bare()) {
+		// The doubled chunk does not fit this machine, or not its NIC; what was asked for may. A heap's first chunk stays what it is, so that it always takes two
+		// exchanges: those of a team that is split take place in the old one, together with all who are not of the new.
 		if err == nil {
 			_ = xp.Free() // its error would be this member's alone, and the others go on
 		}
