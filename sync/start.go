@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
@@ -50,14 +51,35 @@ func (t *Team) Start(f func(ctx context.Context, t *Team) error) *Request {
 		r.end(transport.NewOpError("start", -1, err))
 		return r
 	}
-	v := &Team{e: t.e, ranks: t.ranks, all: t.all, me: t.me, shape: t.shape, peers: t.peers, local: t.local, slips: t.slips, pushes: t.pushes, apart: t.apart, core: t.core, races: t.races}
+	v, left := t.view(), t.takeOver()
 	v.heap = symheap.New(t.e, noExchange{}, t.ranks, t.me)
 	t.core.add(1)
 	queue := turns{t: t, op: "start"}
 	queue.number, queue.l, queue.ticket = t.core.next()
 	v.lane, v.call = queue.l, queue.number|startedCall
-	t.e.Sched.Go(func() { r.run(v, queue, f) })
+	t.e.Sched.Go(func() { r.run(v, left, queue, f) })
 	return r
+}
+
+// view is a team of the same members that another goroutine can make calls on. It has no lane and no heap yet.
+func (t *Team) view() *Team {
+	return &Team{e: t.e, ranks: t.ranks, all: t.all, me: t.me, shape: t.shape, peers: t.peers, local: t.local, slips: t.slips, pushes: t.pushes, apart: t.apart, core: t.core, races: t.races}
+}
+
+// takeOver returns a view on which a barrier of this team that was left before its end is pending, and is none of this team's any more; nil if there is none. A
+// started call goes on with it, as any other does: the others may be in it still, and come to the call behind it.
+func (t *Team) takeOver() *Team {
+	if !t.busy.CompareAndSwap(0, 1) {
+		return nil // another goroutine is in a collective, and has gone on with it
+	}
+	defer mem.Publish32(&t.busy, 0)
+	if !t.pending {
+		return nil
+	}
+	v := t.view()
+	v.cur, v.pending, t.pending = t.cur, true, false
+	v.cur.t = v
+	return v
 }
 
 // BarrierNB is a Barrier that is started: members go on, and learn from the request when all have come. Collective.
@@ -76,8 +98,8 @@ func (c *core) add(n int) {
 // errUnended: f did not return.
 var errUnended = errors.New("the started function has ended its goroutine")
 
-// run is the life of the goroutine.
-func (r *Request) run(v *Team, queue turns, f func(context.Context, *Team) error) {
+// run is the life of the goroutine. left is what takeOver has returned.
+func (r *Request) run(v, left *Team, queue turns, f func(context.Context, *Team) error) {
 	err := errUnended
 	defer func() {
 		if err != nil {
@@ -90,6 +112,11 @@ func (r *Request) run(v *Team, queue turns, f func(context.Context, *Team) error
 		v.e.Sched.Ring()
 	}()
 	ctx := context.Background()
+	if left != nil {
+		if err = left.proceed(ctx, &left.cur); err != nil {
+			return
+		}
+	}
 	if err = queue.await(ctx); err != nil {
 		return
 	}
@@ -98,7 +125,10 @@ func (r *Request) run(v *Team, queue turns, f func(context.Context, *Team) error
 		return
 	}
 	err = errUnended
-	if err = f(ctx, v); err == nil {
+	if err = f(ctx, v); err == nil && v.pending { // f has left a barrier, and does not mind
+		err = v.proceed(ctx, &v.cur)
+	}
+	if err == nil {
 		err = v.endStarted()
 	}
 }

@@ -1,0 +1,83 @@
+package pgsync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	pgsync "gopgas/sync"
+)
+
+// leave makes a barrier of team on this rank that ends with its context, and tells the others with a signal when that has happened.
+func leave(ctx context.Context, team *pgsync.Team, gate pgsync.Signal) error {
+	short, cancel := context.WithTimeout(ctx, 2*time.Millisecond)
+	defer cancel()
+	if err := team.Barrier(short); !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the barrier was not left: %w", err)
+	}
+	for m := range team.Size() {
+		if err := gate.Add(m, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestStartAfterABarrierThatWasLeft: a started call brings the barrier to its end, as a blocking one does, also where the others are in it still.
+func TestStartAfterABarrierThatWasLeft(t *testing.T) {
+	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		gate, err := pgsync.NewSignals(ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		for round := range uint64(6) { // more than there are lanes
+			if w.Rank() == 0 {
+				err = leave(ctx, w.Team(), gate.Signal(0))
+			} else if _, err = gate.Signal(0).WaitUntil(ctx, pgsync.Greater, round); err == nil {
+				err = w.Barrier(ctx)
+			}
+			if err != nil {
+				return err
+			}
+			sum := []int{w.Rank()}
+			r := w.Team().Start(func(ctx context.Context, team *pgsync.Team) error {
+				return pgsync.AllReduce(ctx, team, sum, sum, pgsync.Sum)
+			})
+			if round%2 == 0 {
+				if err := w.Barrier(ctx); err != nil { // another one
+					return err
+				}
+			}
+			if err := r.Wait(ctx); err != nil {
+				return err
+			}
+			require.Equal(t, w.Size()*(w.Size()-1)/2, sum[0])
+		}
+		return gate.Free(ctx)
+	}, 2, 3, 5)
+}
+
+// TestBarrierLeftInAStartedCall: where its function does not mind, it has the others come through the barrier all the same.
+func TestBarrierLeftInAStartedCall(t *testing.T) {
+	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		gate, err := pgsync.NewSignals(ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		r := w.Team().Start(func(ctx context.Context, team *pgsync.Team) error {
+			if w.Rank() == 0 {
+				return leave(ctx, team, gate.Signal(0))
+			}
+			if _, err := gate.Signal(0).WaitUntil(ctx, pgsync.Equal, 1); err != nil {
+				return err
+			}
+			return team.Barrier(ctx)
+		})
+		return errors.Join(r.Wait(ctx), w.Barrier(ctx), gate.Free(ctx))
+	}, 2, 3, 5)
+}
