@@ -20,6 +20,16 @@ func (t *Team) spoil(op string, err error) {
 	t.tell(abandonWord, t.left(op))
 }
 
+// forsake is spoil by a started call, whose function has returned err. That may be of anything, such as a window or another team, so it is no sign of what the
+// others know, whatever it wraps.
+func (t *Team) forsake(err error) {
+	known := t.core.failure() != nil || (*together)(t).Interrupted() != nil
+	t.core.fail(err)
+	if !known {
+		t.tell(abandonWord, t.left(""))
+	}
+}
+
 // left is what abandonWord says when this member has left op.
 func (t *Team) left(op string) uint64 {
 	return uint64(t.me+1)<<8 | uint64(slices.Index(kinds[:], op)+1)

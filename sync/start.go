@@ -104,7 +104,7 @@ func (r *Request) run(v, left *Team, queue turns, f func(context.Context, *Team)
 	defer func() {
 		if err != nil {
 			// Its turns may not all have taken place, and the others may wait for them.
-			v.spoil("", err)
+			v.forsake(err)
 		}
 		r.end(err)
 		queue.release()

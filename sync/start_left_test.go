@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
 )
 
@@ -80,4 +81,32 @@ func TestBarrierLeftInAStartedCall(t *testing.T) {
 		})
 		return errors.Join(r.Wait(ctx), w.Barrier(ctx), gate.Free(ctx))
 	}, 2, 3, 5)
+}
+
+// TestErrorOfAStartedCallIsItsOwn: the function of one member fails with an error of something else, which others of the team have not heard of, whatever it wraps.
+func TestErrorOfAStartedCallIsItsOwn(t *testing.T) {
+	for _, of := range []error{pgas.ErrClosed, pgas.ErrPeerGone, pgsync.ErrMismatch, pgsync.ErrAbandoned} {
+		t.Run(of.Error()[:9], func(t *testing.T) {
+			pgastest.RunConfig(t, 3, pgastest.Config{TimeLimit: 20 * time.Second}, func(ctx context.Context, w *pgas.World) error {
+				team, err := w.Team().Split(ctx, 0, w.Rank())
+				if err != nil {
+					return err
+				}
+				err = team.Start(func(ctx context.Context, team *pgsync.Team) error {
+					if w.Rank() == 1 {
+						return fmt.Errorf("made up: %w", of)
+					}
+					return team.Barrier(ctx)
+				}).Wait(ctx)
+				if w.Rank() == 1 {
+					require.ErrorIs(t, err, of)
+				} else {
+					require.ErrorIs(t, err, pgsync.ErrAbandoned)
+					require.ErrorContains(t, err, "rank 1 left a started call")
+				}
+				require.ErrorIs(t, team.Barrier(ctx), pgsync.ErrAbandoned)
+				return w.Barrier(ctx)
+			})
+		})
+	}
 }
