@@ -33,8 +33,8 @@ type Request struct {
 // a team go on at once, further ones wait for the one four before them. Collectives on the team itself go on meanwhile.
 // Beside what f does, a started call costs a message of each member.
 //
-// f must not touch the team that Start was called on, nor allocate on t (windows, locks, signals): that is an error. The
-// context that f is given does not end. An error that f returns spoils the team for further collectives, since some of its
+// f must not touch the team that Start was called on, nor allocate on t (windows, locks, signals) or free it: that is an error, and so is a collective on t when f
+// has returned. The context that f is given does not end. An error that f returns spoils the team for further collectives, since some of its
 // turns may not have taken place. Start costs a goroutine and some allocations.
 func (t *Team) Start(f func(ctx context.Context, t *Team) error) *Request {
 	r := &Request{t: t}
@@ -102,6 +102,7 @@ var errUnended = errors.New("the started function has ended its goroutine")
 func (r *Request) run(v, left *Team, queue turns, f func(context.Context, *Team) error) {
 	err := errUnended
 	defer func() {
+		v.over.Store(true)
 		if err != nil {
 			// Its turns may not all have taken place, and the others may wait for them.
 			v.forsake(err)
@@ -167,6 +168,9 @@ func (t *Team) wait(ctx context.Context, op string, cond func() bool) error {
 
 // Drain waits for all calls that this rank has started on the team. It is not collective.
 func (t *Team) Drain(ctx context.Context) error {
+	if t.lane != nil {
+		return transport.NewOpError("drain", -1, fmt.Errorf("%w: a started call would wait for its own end", ErrState))
+	}
 	return t.wait(ctx, "drain", func() bool {
 		t.core.mu.Lock()
 		defer t.core.mu.Unlock()

@@ -110,3 +110,25 @@ func TestErrorOfAStartedCallIsItsOwn(t *testing.T) {
 		})
 	}
 }
+
+// TestViewOfAStartedCall: its team is not freed nor drained by the call itself, which would wait for its own end, and is of no use behind that.
+func TestViewOfAStartedCall(t *testing.T) {
+	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		var kept *pgsync.Team
+		r := w.Team().Start(func(ctx context.Context, team *pgsync.Team) error {
+			kept = team
+			require.ErrorIs(t, team.Free(ctx), pgsync.ErrState)
+			require.ErrorIs(t, team.Drain(ctx), pgsync.ErrState)
+			return team.Barrier(ctx)
+		})
+		if err := r.Wait(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 { // nobody else makes these calls
+			one := []int{1}
+			require.ErrorIs(t, kept.Barrier(ctx), pgsync.ErrState)
+			require.ErrorIs(t, pgsync.AllReduce(ctx, kept, one, one, pgsync.Sum), pgsync.ErrState)
+		}
+		return w.Barrier(ctx)
+	}, 1, 3)
+}

@@ -53,8 +53,9 @@ type Team struct {
 	core   *core
 	races  *racecheck.Checker // nil: they are not looked for
 
-	lane *lane  // of a view: what its calls go on
-	call uint64 // of a view: the number of the started call
+	lane *lane       // of a view: what its calls go on
+	call uint64      // of a view: the number of the started call
+	over atomic.Bool // of a view: that call has ended, and the lane is others'
 
 	busy    atomic.Uint32 // 1: a goroutine of this rank is in a collective
 	cur     turns         // that call; the fields here and below are whose goroutine made busy true
@@ -186,6 +187,9 @@ func (t *Team) enter(ctx context.Context, op string) error {
 	}
 	if t.core.running.quit.Load() {
 		return transport.NewOpError(op, -1, errLeft)
+	}
+	if t.over.Load() {
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: the started call whose team this was has ended; use the team that Start was called on", ErrState))
 	}
 	if !t.busy.CompareAndSwap(0, 1) {
 		sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: -1}, nil)
