@@ -16,12 +16,12 @@
 // the holder may have looked for waiters just before, and waits for its grant. Who releases looks for the next living waiter behind
 // itself, clears that one's announcement, makes it the holder, and grants. Where it finds nobody it clears the holder's word
 // and looks again. A waiter that gives up takes its announcement back; if that is cleared already, a grant is under way, which it
-// waits for and hands on.
+// waits for and hands on. Where a member is gone a waiter looks whether that one had made it the holder, or had left the lock free, before it could tell.
 //
 // # Life of an RW's hand-over
 //
 // All changes are made under a Mutex, the guard: a member reads all words, writes its own, and makes holders of those that
-// rwNextHolders names, a pure function of the words. So whoever comes or goes hands on.
+// rwNextHolders names, a pure function of the words. So whoever comes or goes hands on. The guard of one who is gone in the midst of that is lost, and the lock with it.
 //
 // # Invariants
 //

@@ -60,11 +60,7 @@ func (l *Mutex) TryLock() (bool, error) {
 	}
 	ok, err := l.take()
 	if !ok && err == nil {
-		w := mutexWatch{l}
-		if err = w.Interrupted(); errors.Is(err, errMine) { // the granter died between making this rank the holder and telling it
-			err = nil
-		}
-		err = l.g.WaitError("lock", -1, err)
+		err = l.g.WaitError("lock", -1, l.lost()) // nil of nil
 	}
 	if !ok {
 		l.busy.Store(false)
@@ -82,6 +78,15 @@ func (l *Mutex) take() (bool, error) {
 	}
 	l.held.Store(true)
 	return true, nil
+}
+
+// takeAnnounced is take by who has announced itself, and takes that back when it is the holder.
+func (l *Mutex) takeAnnounced(wants int) (bool, error) {
+	ok, err := l.take()
+	if ok {
+		_, err = l.home(atom.Replace, wants, 0, 0)
+	}
+	return ok, err
 }
 
 // home performs an atomic on member 0's part.
@@ -122,24 +127,24 @@ func (l *Mutex) wait(ctx context.Context) error {
 		return err
 	}
 	// The holder may have looked for waiters before the announcement and found none.
-	ok, err := l.take()
-	if ok {
-		_, err := l.home(atom.Replace, wants, 0, 0)
-		if err == nil {
-			return nil
-		}
-		return err
-	}
-	if err != nil {
+	ok, err := l.takeAnnounced(wants)
+	if ok || err != nil {
 		return err
 	}
 	w := mutexWatch{l: l}
 	sp := l.g.Engine.Sched.Begin(ctx, sched.What{Op: "lock", Peer: sched.Anyone}, &w)
 	defer sp.End()
 	for !l.granted() {
-		if err := sp.Step(); errors.Is(err, errMine) {
+		err := sp.Step()
+		if errors.Is(err, errMine) {
 			break
-		} else if err != nil {
+		}
+		if errors.Is(err, errFree) {
+			if ok, err = l.takeAnnounced(wants); ok {
+				return err
+			}
+		}
+		if err != nil {
 			return l.withdraw(wants, err)
 		}
 		if sp.Unsure() {
@@ -171,7 +176,7 @@ func (l *Mutex) withdraw(wants int, cause error) error {
 		for !l.granted() {
 			if err := sp.Step(); errors.Is(err, errMine) {
 				break
-			} else if err != nil {
+			} else if err != nil && !errors.Is(err, errFree) {
 				return l.g.WaitError("lock", -1, err)
 			}
 		}
@@ -182,8 +187,21 @@ func (l *Mutex) withdraw(wants int, cause error) error {
 	return l.g.WaitError("lock", -1, cause)
 }
 
-// errMine ends a wait whose granter died between making this rank the holder and telling it.
-var errMine = errors.New("the lock is this rank's")
+// What ends a wait where somebody died in the midst of handing the lock on.
+var (
+	errMine = errors.New("the lock is this rank's") // he had made this rank the holder, and not told it
+	errFree = errors.New("nobody has the lock")     // he had left it free, and not looked for who came too late to be seen. Others may just be about to look
+)
+
+// lost returns why nobody will get the lock any more, or nil.
+func (l *Mutex) lost() error {
+	w := mutexWatch{l}
+	err := w.Interrupted()
+	if errors.Is(err, errMine) || errors.Is(err, errFree) {
+		return nil
+	}
+	return err
+}
 
 // mutexWatch ends a wait when the lock's holder, or the rank that keeps its state, is gone.
 type mutexWatch struct{ l *Mutex }
@@ -203,7 +221,7 @@ func (w *mutexWatch) Interrupted() error {
 	}
 	switch holder {
 	case 0:
-		return nil
+		return errFree
 	case uint64(g.Me) + 1:
 		return errMine
 	}

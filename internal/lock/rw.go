@@ -109,11 +109,13 @@ func (l *RW) take(ctx context.Context, op string, how uint64) error {
 	if holds {
 		return nil
 	}
-	w := rwWatch{l}
+	w := rwWatch{l, turn}
 	sp := l.g.Engine.Sched.Begin(ctx, sched.What{Op: op, Peer: sched.Anyone}, &w)
 	defer sp.End()
 	for l.local.Word64(rwGrant).Load() != turn {
-		if err := sp.Step(); err != nil {
+		if err := sp.Step(); errors.Is(err, errMine) {
+			break
+		} else if err != nil {
 			return l.withdraw(op, err)
 		}
 		if sp.Unsure() {
@@ -199,7 +201,7 @@ func (l *RW) try(op string, how uint64) (bool, error) {
 		return errors.Join(l.write(l.g.Me, words[l.g.Me]), l.grant(words))
 	})
 	if err == nil && !holds {
-		w := rwWatch{l}
+		w := rwWatch{l, 0}
 		err = l.g.WaitError(op, -1, w.Interrupted()) // nil of nil
 	}
 	if err != nil || !holds {
@@ -258,8 +260,12 @@ func (l *RW) grant(words []uint64) error {
 	return nil
 }
 
-// rwWatch ends a wait when a holder of the lock, or the rank that keeps its state, is gone.
-type rwWatch struct{ l *RW }
+// rwWatch ends a wait when a holder of the lock, or of its guard, or the rank that keeps its state, is gone, and where this rank's turn has come and who should have
+// told it is.
+type rwWatch struct {
+	l    *RW
+	turn uint64 // 0: this rank stands in no queue
+}
 
 // Interrupted implements sched.Watch.
 func (w *rwWatch) Interrupted() error {
@@ -283,5 +289,14 @@ func (w *rwWatch) Interrupted() error {
 			return fmt.Errorf("it held the lock: %w", gone)
 		}
 	}
-	return nil
+	if w.turn != 0 {
+		own, err := g.Engine.Load64(&w.l.peers[0], rwWords+8*g.Me)
+		if err != nil {
+			return err
+		}
+		if own&rwHolds != 0 && own>>3&rwTurn == w.turn {
+			return errMine
+		}
+	}
+	return w.l.guard.lost() // then nobody hands the lock on
 }
