@@ -124,8 +124,9 @@ func (w *core) post(origins []int) error {
 }
 
 // tell counts one more post (0) or completion (8) of this rank with each of members, and writes the counts there, after
-// all earlier puts of this rank to them.
-func (w *core) tell(op string, members []int, counts []uint64, which int) error {
+// all earlier puts of this rank to them. Where one cannot be told the others are all the same: they wait for this rank, which has come to it. The first error is
+// returned.
+func (w *core) tell(op string, members []int, counts []uint64, which int) (first error) {
 	p := w.ep
 	for _, m := range members {
 		p.mu.Lock()
@@ -133,14 +134,15 @@ func (w *core) tell(op string, members []int, counts []uint64, which int) error 
 		n := counts[m]
 		p.mu.Unlock()
 		w.race.Told(m, which)
-		if err := w.e.Gone(op, p.ctl[m].Rank); err != nil {
-			return err
+		err := w.e.Gone(op, p.ctl[m].Rank)
+		if err == nil {
+			err = transport.NewOpError(op, p.ctl[m].Rank, w.e.Store64(&p.ctl[m], groupOff+groupWords*w.team.Rank()+which, n))
 		}
-		if err := w.e.Store64(&p.ctl[m], groupOff+groupWords*w.team.Rank()+which, n); err != nil {
-			return transport.NewOpError(op, p.ctl[m].Rank, err)
+		if first == nil {
+			first = err
 		}
 	}
-	return nil
+	return first
 }
 
 // heard reports whether member has told this rank more than n posts or completions.
@@ -229,7 +231,7 @@ func (m *memberWatch) Interrupted() error {
 	return m.e.Alive()
 }
 
-// Complete ends the access epoch that Start opened, flushes it, and tells its targets.
+// Complete ends the access epoch that Start opened, flushes it, and tells its targets. A transfer that failed is reported; the targets are told all the same.
 func (w *Window[T]) Complete() error { return w.c.complete() }
 
 func (w *core) complete() error {
@@ -248,11 +250,14 @@ func (w *core) complete() error {
 	}
 	for _, m := range targets {
 		w.team.RaceCheck().Flushed(w.remotes[m].Rank)
-		if err := w.e.Flush(&w.remotes[m]); err != nil {
-			return err
+		if ferr := w.e.Flush(&w.remotes[m]); err == nil {
+			err = ferr
 		}
 	}
-	return w.tell(op, targets, p.dones, 8)
+	if terr := w.tell(op, targets, p.dones, 8); err == nil {
+		err = terr
+	}
+	return err
 }
 
 // Wait ends the exposure epoch that Post opened: it waits until every origin has Completed, and what they have moved is
