@@ -30,7 +30,7 @@ func NewRWLock(ctx context.Context, t *Team) (*RWLock, error) {
 	g := t.group()
 	l := &RWLock{guard: guard}
 	if err := l.hold(ctx, t, lock.RWBytes(g)); err != nil {
-		return nil, err
+		return nil, errors.Join(err, guard.Free(ctx))
 	}
 	l.rw.Open(g, &guard.m, l.block.Remotes(), l.block.Local())
 	l.shut = l.rw.Close

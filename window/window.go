@@ -95,7 +95,26 @@ func (w *core) allocate(ctx context.Context, t *pgsync.Team, of any, n int, c Co
 		return transport.NewOpError(op, -1, err)
 	}
 	w.block, w.remotes, w.local, w.cpu = block, block.Remotes(), block.Local(), block.CPU()
-	return transport.NewOpError(op, -1, w.openChecks(ctx, c, n, of))
+	if err := w.openChecks(ctx, c, n, of); err != nil {
+		return transport.NewOpError(op, -1, errors.Join(err, w.giveBack(ctx)))
+	}
+	return nil
+}
+
+// giveBack gives back what a window has of memory, its own and what looks at accesses to it. All members do: nobody uses it any more, or it has come to nothing.
+func (w *core) giveBack(ctx context.Context) error {
+	var errs [3]error
+	if w.ep != nil {
+		errs[0] = w.ep.block.FreeWithin(ctx)
+	}
+	errs[2] = w.closeRaceCheck()
+	switch {
+	case w.block != nil:
+		errs[1] = w.block.FreeWithin(ctx)
+	case w.xp != nil:
+		errs[1] = w.xp.FreeWithin(ctx)
+	}
+	return errors.Join(errs[:]...)
 }
 
 // elemType is the element type of a window of T, of which core is shown a nil *T: who hears of a method with a reflect.Type in it compiles what
@@ -155,7 +174,10 @@ func (w *core) create(ctx context.Context, t *pgsync.Team, of any, local mem.Ran
 	}
 	w.begin(t, of)
 	w.xp, w.remotes, w.local, w.cpu = xp, xp.Of, xp.Local, xp.CPU
-	return transport.NewOpError(op, -1, w.openChecks(ctx, c, w.longest(), of))
+	if err := w.openChecks(ctx, c, w.longest(), of); err != nil {
+		return transport.NewOpError(op, -1, errors.Join(err, w.giveBack(ctx)))
+	}
+	return nil
 }
 
 // agree checks the element type and, with all members, that they make the same window.
@@ -269,18 +291,7 @@ func (w *core) free(ctx context.Context, shut func()) error {
 	if w.forget != nil {
 		w.forget()
 	}
-	var errs [3]error
-	if w.ep != nil {
-		errs[0] = w.ep.block.FreeWithin(ctx)
-	}
-	errs[2] = w.closeRaceCheck()
-	switch {
-	case w.block != nil:
-		errs[1] = w.block.FreeWithin(ctx)
-	case w.xp != nil:
-		errs[1] = w.xp.FreeWithin(ctx)
-	}
-	return transport.NewOpError(op, -1, errors.Join(errs[:]...))
+	return transport.NewOpError(op, -1, w.giveBack(ctx))
 }
 
 // Team returns the window's team.
