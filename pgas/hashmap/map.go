@@ -114,7 +114,7 @@ func (m *Map[V]) Load(key uint64) (v V, ok bool, err error) {
 	if err != nil || !ok {
 		return v, false, err
 	}
-	v, err = window.FetchAdd(m.values, member, disp, 0)
+	v, err = window.CompareSwap(m.values, member, disp, 0, 0) // changes no value; a sum with 0 would take the sign of -0
 	return v, err == nil, err
 }
 

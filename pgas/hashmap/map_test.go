@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -178,6 +179,32 @@ func TestRefused(t *testing.T) {
 		}
 		require.ErrorIs(t, m.AddAll(ctx, []uint64{1}, nil), pgas.ErrRange)
 		require.NoError(t, m.AddAll(ctx, nil, nil))
+		return m.Free(ctx)
+	})
+}
+
+// TestLoadChangesNothing: not a bit of a value, such as the sign of a zero.
+func TestLoadChangesNothing(t *testing.T) {
+	pgastest.Each(t, []int{2}, func(ctx context.Context, w *pgas.World, _ *testing.T) error {
+		m, err := hashmap.New[float64](ctx, w.Team(), 8)
+		if err != nil {
+			return err
+		}
+		for k, bits := range map[uint64]uint64{1: 1 << 63, 2: 0x7ff4000000000123, 3: 5, math.MaxUint64: 1 << 63} { // -0, a NaN that signals, the smallest ones
+			k = k - uint64(w.Rank())*10 // each rank its own
+			if _, err := m.Swap(k, math.Float64frombits(bits)); err != nil {
+				return err
+			}
+			for range 3 {
+				v, ok, err := m.Load(k)
+				if err != nil || !ok || math.Float64bits(v) != bits {
+					return fmt.Errorf("key %d: the bits %x (%v), and should be %x: %w", k, math.Float64bits(v), ok, bits, err)
+				}
+			}
+		}
+		if err := m.Fence(ctx); err != nil {
+			return err
+		}
 		return m.Free(ctx)
 	})
 }
