@@ -81,8 +81,8 @@ func (rt *routes) close() error {
 		errs = append(errs, f.Close())
 	}
 	for _, to := range rt.sinks {
-		if to.o.failed != nil {
-			errs = append(errs, fmt.Errorf("the ranks' output is not complete: %w", to.o.failed)) // which names the file
+		if failed := to.o.failed.Load(); failed != nil {
+			errs = append(errs, fmt.Errorf("the ranks' output is not complete: %w", *failed)) // which names the file
 		}
 	}
 	return errors.Join(errs...)

@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"errors"
-	"sync"
 	"syscall"
 	"time"
 
@@ -75,11 +74,12 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 		return Result{}, err
 	}
 	err = j.loop(ctx)
-	j.clear()
+	r := reader{job: j, ctx: ctx, grace: unset()}
+	defer r.grace.Stop()
+	j.clear(&r)
 	j.tty.takeBack()
 	close(j.over)
-	err = errors.Join(err, j.routes.close(), j.outlet.lost())
-	res := Result{Job: j.name, Code: j.judge.code, Cause: j.judge.cause, Elapsed: time.Since(begin)}
+	res := Result{Job: j.name, Elapsed: time.Since(begin)}
 	for _, p := range j.ranks {
 		p.end.Host = p.host
 		res.Ranks = append(res.Ranks, *p.end)
@@ -95,7 +95,12 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 			j.log.logf("rank %d %s after %s, %s of CPU, at most %.1f MiB", e.Rank, how, seconds(e.After), seconds(e.CPU), float64(e.MaxRSS)/(1<<20))
 		}
 	}
-	return res, err
+	r.await(j.log.written())
+	if err == nil && r.gone {
+		err = ctx.Err()
+	}
+	res.Code, res.Cause = j.judge.code, j.judge.cause
+	return res, errors.Join(err, j.routes.close(), j.screens.lost())
 }
 
 // unset is a timer that does not run yet.
@@ -242,67 +247,5 @@ func (j *job) loop(ctx context.Context) (err error) {
 func (j *job) signal(sig syscall.Signal) {
 	for _, p := range j.ranks {
 		p.hand.Signal(sig)
-	}
-}
-
-// clear ends what the leaders left behind, reads the output to its end, and reaps.
-func (j *job) clear() {
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		for _, p := range j.ranks {
-			p.output.Wait()
-		}
-	}()
-	select {
-	case <-drained:
-	default:
-		j.drain(drained)
-	}
-	j.signal(syscall.SIGKILL) // L1: those that run without our pipes
-	j.guard.Dismiss()
-	j.in.end()
-	var all sync.WaitGroup
-	for _, s := range j.sites {
-		all.Go(func() { s.reap(j) })
-	}
-	all.Wait()
-	<-drained // closed pipes end the last readers
-}
-
-// drain waits for the end of the output. What still prints after a moment is a child that a rank left behind: it is asked
-// to end, then killed.
-func (j *job) drain(drained <-chan struct{}) {
-	const moment = 50 * time.Millisecond // between the end of the last leader and the last bytes in its pipe
-	wait := func(d time.Duration) bool {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-drained:
-			return true
-		case <-t.C:
-			return false
-		}
-	}
-	if wait(moment) {
-		return
-	}
-	j.signal(syscall.SIGTERM)
-	j.signal(syscall.SIGCONT)
-	if wait(j.spec.Grace) {
-		return
-	}
-	j.signal(syscall.SIGKILL)
-	for { // all writers of the groups are dead: what remains is in the pipes, or the reader is slow
-		before := j.outlet.writes.Load()
-		if wait(killPatience) {
-			return
-		}
-		if before%2 == 0 && j.outlet.writes.Load() == before {
-			break
-		}
-	}
-	for _, p := range j.ranks { // a process outside of the groups holds a pipe and is silent
-		p.hand.CloseOutput()
 	}
 }

@@ -28,10 +28,11 @@ type job struct {
 	guard  *crew.Guard
 	events chan event
 
-	outlet              *outlet
-	stdout, stderr, log sink
-	routes              routes
-	taps                [][2][]tap // by rank: of its standard output and error
+	screens        screens
+	stdout, stderr sink
+	log            logger
+	routes         routes
+	taps           [][2][]tap // by rank: of its standard output and error
 
 	over chan struct{} // closed when Run is done: posts are dropped
 
@@ -45,14 +46,13 @@ func newJob(s *Spec) (*job, error) {
 	rand.Read(id[:])
 	secret := make([]byte, pmi.SecretSize)
 	rand.Read(secret)
-	out := new(outlet)
 	j := &job{
 		spec: s, name: "pgas-" + hex.EncodeToString(id[:]),
 		judge:  judge{noKill: s.NoKill, wrapped: map[int]bool{}, timeout: s.Timeout, grace: s.Grace},
 		events: make(chan event, s.N+16), over: make(chan struct{}),
-		outlet: out, stdout: sink{out, s.Stdout}, stderr: sink{out, s.Stderr}, log: sink{out, s.Log},
 		stats: map[int]control.Stats{},
 	}
+	j.stdout, j.stderr, j.log.to = j.screens.sink(s.Stdout), j.screens.sink(s.Stderr), j.screens.sink(s.Log)
 	for r := range s.Wrap {
 		j.judge.wrapped[r] = true
 	}
