@@ -460,3 +460,19 @@ func TestGhostIsSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestANumberThatIsUsedAgain: a device may give the number of a queue pair that has just ended to the next one. Who receives a message of that one must find it.
+func TestANumberThatIsUsedAgain(t *testing.T) {
+	d := new(domain)
+	d.table.init(2)
+	old, next := &pair{qp: ibv.QP{Number: 17}}, &pair{qp: ibv.QP{Number: 17}}
+	for _, p := range []*pair{old, next} {
+		require.NoError(t, d.table.reserve(p, d))
+		d.table.add(p)
+	}
+	d.table.remove(old)
+	require.Same(t, next, d.table.byNumber(17))
+	d.table.remove(next)
+	require.Nil(t, d.table.byNumber(17))
+	require.Empty(t, d.table.number)
+}

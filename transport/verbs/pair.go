@@ -322,12 +322,14 @@ func (t *table) add(p *pair) {
 	t.slots[p.slot].Store(p)
 }
 
-// remove forgets a pair whose completions have all been polled.
+// remove forgets a pair whose completions have all been polled. Where its queue pair has ended before, its number may be another's by now.
 func (t *table) remove(p *pair) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.slots[p.slot].Store(nil)
-	delete(t.number, p.qp.Number)
+	if t.number[p.qp.Number] == p {
+		delete(t.number, p.qp.Number)
+	}
 }
 
 // drop gives a pair's slot back.
