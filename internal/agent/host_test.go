@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,6 +86,40 @@ func TestSignalsAndLooks(t *testing.T) {
 	e, err = ranks[0].Wait()
 	require.NoError(t, err)
 	require.True(t, e.Signal == syscall.SIGKILL || strings.Contains(e.Lost, "the connection to b has ended"), "%+v", e)
+}
+
+// TestARankThatReadsNothing: its end is told though more was said to it than it has room for, and a child of it has its sockets.
+func TestARankThatReadsNothing(t *testing.T) {
+	h := dial(t)
+	p := plan("sh", "-c", "sleep 1000 & read line")
+	p.Count = 1
+	require.NoError(t, h.Start(t.Context(), p, []int{0}, ""))
+	rank := h.Processes()[0]
+	pmi, ctl := rank.Talk()
+	var said sync.WaitGroup
+	for _, c := range []net.Conn{pmi, ctl} {
+		require.NoError(t, c.SetWriteDeadline(time.Now().Add(time.Second)))
+		said.Go(func() {
+			_, err := c.Write(make([]byte, 16<<20))
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		})
+	}
+	said.Wait()
+	require.NoError(t, h.Stdin(0).Close())
+	ended := make(chan crew.End, 1)
+	go func() {
+		e, _ := rank.Wait()
+		ended <- e
+	}()
+	select {
+	case e := <-ended:
+		require.Equal(t, crew.End{Exit: 1, After: e.After}, e)
+	case <-time.After(20 * time.Second):
+		t.Error("the end of the rank is not told")
+	}
+	pmi.Close()
+	ctl.Close()
+	h.Finish()
 }
 
 // TestLostAgent: when the agent itself is killed its ranks are too, and are told as lost.

@@ -278,7 +278,8 @@ func carryOutput(to *channel, from io.ReadCloser) {
 	from.Close()
 }
 
-// converse carries both directions between a channel and a socket until both have ended. hangUp is called when the channel has no more for the socket.
+// converse carries both directions between a channel and a socket until both have ended. hangUp is called when the channel has no more for the socket. Who says
+// no more is told no more: what he has not read nobody might ever read.
 func converse(c *channel, conn net.Conn, hangUp func() error) {
 	var back sync.WaitGroup
 	back.Go(func() {
@@ -287,8 +288,8 @@ func converse(c *channel, conn net.Conn, hangUp func() error) {
 	})
 	_, _ = io.Copy(c, conn)
 	c.Close()
-	back.Wait()
 	conn.Close()
+	back.Wait()
 }
 
 // clear ends what runs, takes the ranks' numbers back and tells what they used.
