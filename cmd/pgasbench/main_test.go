@@ -472,6 +472,7 @@ func TestWrongOptions(t *testing.T) {
 		var out bytes.Buffer
 		err := app(&out).Run(append([]string{"pgasbench"}, strings.Fields(args)...))
 		require.ErrorContains(t, err, want, args)
+		require.NotContains(t, err.Error(), "---", args)
 		require.Empty(t, out.String(), args)
 	}
 }

@@ -29,7 +29,7 @@ func usageText(said string, options []cli.Flag) string {
 		if rest, ok := strings.CutPrefix(said, begin); ok {
 			value, rest, _ := strings.Cut(rest, " for ")
 			name, _, _ := strings.Cut(strings.TrimPrefix(rest, "flag "), ":")
-			return fmt.Sprintf("--%s %s: want %s", name, value, wantedOf(name, options))
+			return fmt.Sprintf("-%s %s: want %s", name, value, wantedOf(name, options)) // it begins with a dash
 		}
 	}
 	return said
