@@ -32,6 +32,7 @@ type coroutine struct {
 
 	when  func() bool // parked until this holds: who wakes the rank looks for it; nil: it looks itself
 	naps  int         // waits with a time limit, one after the other, beside which nothing happened in the world
+	nap   napping     // whether it is in one
 	acted uint64      // the world's activity at the last of them
 }
 
@@ -225,6 +226,7 @@ func (s *Sched) Kill() {
 	for _, c := range m.all {
 		if c.rank == r {
 			m.live--
+			c.setNap(awake)
 		}
 	}
 	m.acted()

@@ -388,3 +388,30 @@ func TestThreadNapsInVirtualTime(t *testing.T) {
 	require.NoError(t, m.Run())
 	require.Equal(t, []time.Duration{50 * time.Microsecond, 100 * time.Microsecond, 150 * time.Microsecond}, at)
 }
+
+// TestSimKilledWhileItNaps: a rank that is killed in a wait with a time limit is no reason to go on when the others can only look, over and over.
+func TestSimKilledWhileItNaps(t *testing.T) {
+	m := NewSim(0)
+	killed, left := m.Rank(), m.Rank()
+	killed.Go(func() {
+		var e Event
+		for {
+			e.Wait(killed, time.Hour)
+		}
+	})
+	rounds := 0
+	left.Go(func() {
+		killed.Kill()
+		left.Go(func() {
+			var e Event
+			for !e.Wait(left, us) {
+				if rounds++; rounds > 100_000 {
+					panic("it naps for ever")
+				}
+			}
+		})
+		_ = wait(left, t.Context(), nil, func() bool { return false })
+	})
+	var stuck *StuckError
+	require.ErrorAs(t, m.Run(), &stuck)
+}

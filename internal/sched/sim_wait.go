@@ -109,10 +109,13 @@ func (r *simRank) waitFor(limit time.Duration, cond func() bool) bool {
 		}
 		c.limit(end)
 		r.waiting, c.when = append(r.waiting, c), cond
-		weary := c.naps >= maxNaps
-		m.nap(weary, 1)
+		if c.naps < maxNaps {
+			c.setNap(fresh)
+		} else {
+			c.setNap(weary)
+		}
 		c.park()
-		m.nap(weary, -1)
+		c.setNap(awake)
 		c.when = nil
 	}
 	c.acted = m.activity
@@ -123,12 +126,30 @@ func (r *simRank) waitFor(limit time.Duration, cond func() bool) bool {
 	return false
 }
 
-// nap counts a coroutine that waits with a time limit.
-func (m *Sim) nap(weary bool, n int) {
-	m.naps += n
-	if weary {
-		m.weary += n
+// napping says whether a coroutine is in a wait with a time limit, and whether it has waited so again and again in vain.
+type napping uint8
+
+const (
+	awake napping = iota
+	fresh
+	weary
+)
+
+// setNap keeps the simulation's counts of such coroutines.
+func (c *coroutine) setNap(to napping) {
+	m := c.rank.m
+	for _, change := range [...]struct {
+		nap napping
+		by  int
+	}{{c.nap, -1}, {to, 1}} {
+		if change.nap != awake {
+			m.naps += change.by
+		}
+		if change.nap == weary {
+			m.weary += change.by
+		}
 	}
+	c.nap = to
 }
 
 // waitUntil is Sched.WaitUntil. The condition is looked at by whoever wakes the rank, so that nothing is switched for a
