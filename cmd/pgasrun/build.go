@@ -63,7 +63,8 @@ func (s *source) command(binary string) []string {
 	return append(cmd, "build", "-o", binary, s.arg)
 }
 
-// build compiles s. A signal to stop ends the compiler too.
+// build compiles s. A signal to stop ends the compiler too, and so does the end of pgasrun; what either leaves lies in the binary's folder, which goes with
+// the job, since the go command does not clear up when it is stopped.
 func (s *source) build(binary string, st streams) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return &exit{codeUsage, fmt.Sprintf("%s is Go code, and there is no go command in PATH to build it: install Go, or give a binary", s.shown)}
@@ -73,11 +74,19 @@ func (s *source) build(binary string, st streams) error {
 	argv := s.command(binary)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = st.err, st.err
+	dir := filepath.Dir(binary)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the go command's own children are ended with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	guard, err := crew.StartGuard(dir, "") // as a job's own does later
+	if err != nil {
+		return fmt.Errorf("build %s: %w", s.shown, err)
+	}
+	defer guard.Dismiss()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("build %s: %w", s.shown, err)
 	}
+	guard.Watch(cmd.Process.Pid)
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	for {

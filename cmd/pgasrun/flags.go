@@ -116,7 +116,7 @@ func specOf(c *cli.Context, environ []string) (s launch.Spec, err error) {
 			return s, usage("--wdir: %s is not a folder", s.Dir)
 		}
 	}
-	if len(s.Argv) == 0 {
+	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return s, usage("no program to run: wanted pgasrun -n %d PROGRAM", s.N)
 	}
 	if _, err := strconv.Atoi(s.Argv[0]); err == nil && !c.IsSet("n") && !elsewhere(&s) {

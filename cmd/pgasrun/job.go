@@ -57,7 +57,11 @@ func runJob(c *cli.Context, s streams) error {
 	}
 	defer shown.close()
 	if source != nil || shown.file != nil {
-		dir, err := os.MkdirTemp("", "pgasrun-")
+		tmp, err := filepath.Abs(os.TempDir()) // ranks, compiler and guard work in other folders
+		if err != nil {
+			return fmt.Errorf("make a temporary folder: %w", err)
+		}
+		dir, err := os.MkdirTemp(tmp, "pgasrun-")
 		if err != nil {
 			return fmt.Errorf("make a temporary folder: %w", err)
 		}

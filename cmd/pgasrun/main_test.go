@@ -83,6 +83,7 @@ func TestWrongCommandLines(t *testing.T) {
 		text string
 	}{
 		{nil, 2, "no program to run: wanted pgasrun -n 1 PROGRAM"},
+		{[]string{"-n", "2", ""}, 2, "no program to run: wanted pgasrun -n 2 PROGRAM"},
 		{[]string{"-n", "0", "true"}, 2, "-n 0: wanted a number of ranks, 1 to 4096"},
 		{[]string{"-n", "x", "true"}, 2, "-n x: wanted a number"},
 		{[]string{"-np", "-3", "true"}, 2, "-n -3: wanted a number"},

@@ -113,6 +113,21 @@ func TestTraceOfAJobThatFails(t *testing.T) {
 	require.NotEmpty(t, spansOf(t, file))
 }
 
+// TestRelativeTemporaryFolder: ranks that work elsewhere find it, and so does the compiler.
+func TestRelativeTemporaryFolder(t *testing.T) {
+	source, err := filepath.Abs("../../internal/launch/testdata/rank")
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("tmp", 0o700))
+	t.Setenv("TMPDIR", "tmp")
+	out, errs, code := call(t, "--trace", "out.json", "--wdir", "/", traffic)
+	require.Zero(t, code, out+errs)
+	require.Contains(t, errs, "spans of 1 ranks")
+	_, errs, code = call(t, source, "exit", "0", "3")
+	require.Equal(t, 3, code, errs)
+	requireEmpty(t, "tmp")
+}
+
 // TestTraceOfSeveralHosts: what the ranks of agents' hosts write comes here, on one axis of time.
 func TestTraceOfSeveralHosts(t *testing.T) {
 	dir, tmp := t.TempDir(), t.TempDir()
