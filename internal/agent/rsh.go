@@ -141,7 +141,14 @@ func explain(c Config, t trouble, code int, said string) error {
 	}
 	switch {
 	case errors.Is(t.start, exec.ErrNotFound), errors.Is(t.start, fs.ErrNotExist):
-		return fmt.Errorf("there is no program %s here to reach it with; install it (Debian has ssh in openssh-client), or name another with --rsh: %w", program, t.start)
+		cure := "install it (Debian has ssh in openssh-client), or name another with --rsh"
+		switch {
+		case len(c.Command) == 2 && c.Command[1] == AgentFlag:
+			cure = "it is to be the agent of such a host itself: name the path of pgasrun with --agent-path"
+		case program == "srun":
+			cure = "Slurm's programs are not in PATH: name another way with --launcher"
+		}
+		return fmt.Errorf("there is no program %s here to reach it with; %s: %w", program, cure, t.start)
 	case t.start != nil:
 		return fmt.Errorf("run %s: %w", program, t.start)
 	case t.late > 0:

@@ -32,6 +32,8 @@ func TestWhyAHostIsNotReached(t *testing.T) {
 		want []string // found and cure
 	}{
 		{ssh, trouble{start: exec.ErrNotFound}, -1, "", []string{"there is no program ssh here", "openssh-client", "--rsh"}},
+		{fork, trouble{start: exec.ErrNotFound}, -1, "", []string{"there is no program /p here", "--agent-path"}},
+		{Config{Name: "b", Command: Command(Srun, nil, "b", "/p")}, trouble{start: exec.ErrNotFound}, -1, "", []string{"there is no program srun here", "--launcher"}},
 		{ssh, trouble{start: context.Canceled}, -1, "", []string{"run ssh: "}},
 		{ssh, trouble{late: 3 * time.Second}, -1, "", []string{"no agent answered within 3.0 s, it said nothing", "ssh -T b true"}},
 		{ssh, trouble{protocol: 1, version: "v2"}, -1, "", []string{`the pgasrun there is "v2" with protocol 1, this one is "v1" with protocol 2`, "--agent-path"}},
