@@ -235,6 +235,35 @@ func TestForeignMemory(t *testing.T) {
 	life.End()
 }
 
+// TestLifetimeWaitsForAnyUse (R5): what was registered for one use before the lifetime began, and is used since, is waited for like what the lifetime keeps, and
+// so is what reaches out of it; what lies beside it is not.
+func TestLifetimeWaitsForAnyUse(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{})
+	b := mapping(t, 8, readWrite)
+	r := mem.Of(b)
+	before, beside := acquire(t, m, r.Slice(0, 2*page), 0), acquire(t, m, r.Slice(6*page+8, page), 0)
+	life, err := m.Keep(b[:6*page+8])
+	require.NoError(t, err)
+	since, across := acquire(t, m, r.Slice(0, page), 0), acquire(t, m, r.Slice(5*page, 2*page), 0)
+	require.Same(t, before.Region(), since.Region())
+	m.Release(before)
+	ended := make(chan struct{})
+	go func() { life.End(); close(ended) }()
+	for _, h := range []*Hold{since, across} {
+		select {
+		case <-ended:
+			t.Fatal("the owner may unmap what a transfer uses")
+		case <-time.After(50 * time.Millisecond):
+		}
+		m.Release(h)
+	}
+	<-ended
+	regions, _ := n.count()
+	require.Equal(t, 1, regions)
+	m.Release(beside)
+}
+
 // TestLifetimeEndsBeforeARegistrationAhead (R5): the helper has found the memory alive and makes room for it; the owner ends its
 // lifetime in between, and may unmap it. Nothing is registered then, and what lies there later is registered for one use.
 func TestLifetimeEndsBeforeARegistrationAhead(t *testing.T) {

@@ -88,12 +88,13 @@ func (m *Manager) forgetLifetime(l *Lifetime) {
 	m.setExposed(slices.DeleteFunc(slices.Clone(m.exposures()), is))
 }
 
-// oneOf returns a region of the lifetime that is not dead, or nil.
+// oneOf returns a region of the lifetime, or one that has none and is there for a transfer that uses the memory all the same, that is not dead, or nil.
 func (m *Manager) oneOf(l *Lifetime) (found *Region) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.index.each(l.lo, l.hi, func(r *Region) bool {
-		if r.lifetime == l && r.state() != dead {
+		used := r.lifetime == l || r.lifetime == nil && r.origin == mem.Foreign && r.lo < l.hi && l.lo < r.hi
+		if used && r.state() != dead {
 			found = r
 		}
 		return found == nil
