@@ -3,6 +3,7 @@ package am
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -25,7 +26,7 @@ func bufferSize(ranks int) int {
 // Limits of a rank's buffers.
 const (
 	ownRequests = 64   // unanswered requests of this rank
-	mostBuffers = 2048 // receive buffers, whatever the size of the world
+	mostBuffers = 2048 // for the requests of others and the replies to them, unless there are more than half as many ranks
 	mostCredits = 8    // unanswered requests to one rank
 )
 
@@ -162,8 +163,14 @@ func (a *AM) buffer(i int) mem.Range { return a.memory.Slice(i*a.size, a.size) }
 // post gives receive buffer i to the NIC.
 func (a *AM) post(i int) error {
 	a.recv[0] = transport.Recv{Buf: transport.SGE{Mem: a.buffer(i), LKey: a.key.LKey}, Cookie: a.base + uint64(i)}
-	if n, err := a.d.PostRecv(a.recv); err != nil || n != 1 {
-		return fmt.Errorf("post message buffer %d of %d: the NIC took %d: %w", i, a.nRecv, n, err)
+	switch n, err := a.d.PostRecv(a.recv); {
+	case err != nil:
+		return fmt.Errorf("post message buffer %d of %d: %w", i, a.nRecv, err)
+	case n != 1:
+		return &transport.LimitError{
+			What: fmt.Sprintf("the message buffers of a rank of %d", len(a.credits)), Found: fmt.Sprintf("a NIC with room for %d", i),
+			Needed: strconv.Itoa(a.nRecv), Setting: "fewer ranks, fewer leases (PGAS_LEASES), or a NIC with longer receive queues (MaxRecv in the configuration of tcp and soft)",
+		}
 	}
 	return nil
 }

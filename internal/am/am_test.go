@@ -14,6 +14,8 @@ import (
 
 	"gopgas/internal/sched"
 	"gopgas/transport"
+	"gopgas/transport/soft"
+	"gopgas/transport/tcp"
 	"gopgas/transport/transporttest"
 )
 
@@ -146,6 +148,29 @@ func TestSmallMessages(t *testing.T) {
 	defer d.Close()
 	_, err = New(d, 0, 1, 0, 0, nil)
 	require.ErrorIs(t, err, transport.ErrUnsupported)
+}
+
+// TestManyRanks: a NIC that nobody has told how many buffers to have room for has room for those of a job of any size; one that has none says so.
+func TestManyRanks(t *testing.T) {
+	nics := []transport.Provider{tcp.New(tcp.Config{MaxPinned: 1 << 30}), soft.New(soft.Config{MaxPinned: 1 << 30})}
+	open := func(p transport.Provider, ranks int) error {
+		t.Helper()
+		d, err := p.Open(t.Context(), transport.Config{Size: ranks, Secret: []byte("secret"), Sched: sched.Goroutine(2)})
+		require.NoError(t, err)
+		_, err = New(d, 0, ranks, 64, base, nil)
+		require.NoError(t, d.Close())
+		return err
+	}
+	for _, ranks := range []int{1, 64, 112, 113, 120, 128, 512, 1024, 1025, 3000} {
+		for _, p := range append(nics, transporttest.NewFabric(ranks, transporttest.FabricConfig{}).Provider(0)) {
+			require.NoError(t, open(p, ranks), "%s, %d ranks", p.Name(), ranks)
+		}
+	}
+	err := open(tcp.New(tcp.Config{MaxPinned: 1 << 30, MaxRecv: 1024}), 128)
+	require.ErrorIs(t, err, transport.ErrLimit)
+	require.ErrorContains(t, err, "of 128")
+	require.ErrorContains(t, err, "room for 1024")
+	require.ErrorContains(t, err, "1152")
 }
 
 // allFree waits until every slot is free: a request's is when the NIC has reported that it is sent, which may be after its reply is here.

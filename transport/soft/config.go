@@ -30,7 +30,7 @@ type Config struct {
 	Spin time.Duration
 
 	MaxPost    int   // operations of one endpoint in flight; 0: 256
-	MaxRecv    int   // receive buffers of a rank not yet polled; 0: 1024
+	MaxRecv    int   // receive buffers of a rank not yet polled; 0: 1024, or what more than 112 ranks need
 	MaxMessage int   // bytes of one operation; 0: 1 GiB
 	MaxRegions int   // registrations of a rank; 0: 8192, at most 65536
 	MaxPinned  int64 // bytes that this process may lock; 0: RLIMIT_MEMLOCK, the soft limit raised to the hard one
@@ -49,7 +49,6 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	set(&c.MaxPost, 256)
-	set(&c.MaxRecv, 1024)
 	set(&c.MaxMessage, 1<<30)
 	set(&c.MaxRegions, 8192)
 	if c.headStart == 0 {
@@ -67,7 +66,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	if c.Latency < 0 || c.Bandwidth < 0 || c.Spin < 0 || c.MaxPost < 1 || c.MaxRecv < 1 || c.MaxMessage < 8 || c.MaxMessage > 1<<31-1 ||
+	if c.Latency < 0 || c.Bandwidth < 0 || c.Spin < 0 || c.MaxPost < 1 || c.MaxRecv < 0 || c.MaxMessage < 8 || c.MaxMessage > 1<<31-1 ||
 		c.MaxPinned < 0 || c.FailureTimeout < 0 {
 		return fmt.Errorf("soft NIC: settings out of range: %+v", c)
 	}
@@ -113,7 +112,11 @@ func (p *Provider) Open(ctx context.Context, c transport.Config) (transport.Doma
 	if c.Sched == nil {
 		c.Sched = sched.Process(c.Size)
 	}
-	d, err := openDomain(p.cfg, c, pins)
+	cfg := p.cfg
+	if cfg.MaxRecv == 0 {
+		cfg.MaxRecv = softnic.DefaultRecvs(c.Size)
+	}
+	d, err := openDomain(cfg, c, pins)
 	if err != nil {
 		return nil, fmt.Errorf("open soft: %w", err)
 	}

@@ -24,7 +24,7 @@ type Config struct {
 	FailureTimeout time.Duration
 
 	MaxPost    int   // operations of one endpoint in flight; 0: 256, at most 16384
-	MaxRecv    int   // receive buffers of a rank not yet polled; 0: 1024
+	MaxRecv    int   // receive buffers of a rank not yet polled; 0: 1024, or what more than 112 ranks need
 	MaxMessage int   // bytes of one operation; 0: 1 GiB, which is also the most
 	MaxRegions int   // registrations of a rank; 0: 8192, at most 65536
 	MaxPinned  int64 // bytes that this process may lock; 0: RLIMIT_MEMLOCK, the soft limit raised to the hard one
@@ -37,7 +37,6 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	set(&c.MaxPost, 256)
-	set(&c.MaxRecv, 1024)
 	set(&c.MaxMessage, wire.MaxPayload)
 	set(&c.MaxRegions, 8192)
 	if c.FailureTimeout == 0 {
@@ -50,7 +49,7 @@ func (c Config) withDefaults() Config {
 const maxWindow = 1 << 14
 
 func (c Config) validate() error {
-	if c.MaxPost < 1 || c.MaxPost > maxWindow || c.MaxRecv < 1 || c.MaxMessage < 8 || c.MaxMessage > wire.MaxPayload ||
+	if c.MaxPost < 1 || c.MaxPost > maxWindow || c.MaxRecv < 0 || c.MaxMessage < 8 || c.MaxMessage > wire.MaxPayload ||
 		c.MaxRegions < 1 || c.MaxPinned < 0 || c.FailureTimeout < time.Millisecond {
 		return fmt.Errorf("tcp NIC: settings out of range: %+v", c)
 	}
@@ -104,7 +103,11 @@ func (p *Provider) Open(ctx context.Context, c transport.Config) (transport.Doma
 	if c.Sched == nil {
 		c.Sched = sched.Process(c.Size)
 	}
-	d, err := openDomain(ctx, p.cfg, c, pins)
+	cfg := p.cfg
+	if cfg.MaxRecv == 0 {
+		cfg.MaxRecv = softnic.DefaultRecvs(c.Size)
+	}
+	d, err := openDomain(ctx, cfg, c, pins)
 	if err != nil {
 		return nil, fmt.Errorf("open tcp: %w", err)
 	}

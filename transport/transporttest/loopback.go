@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gopgas/internal/sched"
+	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -19,7 +20,7 @@ type FabricConfig struct {
 	Jitter time.Duration // every operation is performed up to so much later, in order on its endpoint; 0: at once
 
 	MaxPost    int   // operations of one endpoint not yet polled; 0: 256
-	MaxRecv    int   // receive buffers not yet polled; 0: 1024
+	MaxRecv    int   // receive buffers not yet polled; 0: 1024, or what more than 112 ranks need
 	MaxInline  int   // bytes; 0: 128
 	MaxSGE     int   // 0: 4
 	MaxMessage int   // bytes; 0: 8 MiB
@@ -42,7 +43,7 @@ func (c FabricConfig) withDefaults() FabricConfig {
 		}
 	}
 	set(&c.MaxPost, 256)
-	set(&c.MaxRecv, 1024)
+	set(&c.MaxRecv, softnic.DefaultRecvs(1))
 	set(&c.MaxInline, 128)
 	set(&c.MaxSGE, len(transport.Op{}.SGE))
 	set(&c.MaxMessage, 8<<20)
@@ -80,6 +81,9 @@ type Fabric struct {
 
 // NewFabric returns a fabric for n ranks. It holds nothing but memory until a domain is opened.
 func NewFabric(n int, opts FabricConfig) *Fabric {
+	if opts.MaxRecv == 0 {
+		opts.MaxRecv = softnic.DefaultRecvs(n)
+	}
 	f := &Fabric{
 		cfg: opts.withDefaults(), ranks: make([]atomic.Pointer[domain], n),
 		rng: rand.New(rand.NewPCG(opts.Seed, 0)), open: make([]uint64, n), inc: make([][]uint32, n),
