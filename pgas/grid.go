@@ -45,7 +45,7 @@ func (g Grid) fit(rows, cols, p int) (Grid, error) {
 	case g.Cols == 0 && g.Rows > 0:
 		g.Cols = p / g.Rows
 	}
-	if g.Rows < 1 || g.Cols < 1 || g.Rows > p || g.Rows*g.Cols != p {
+	if g.Rows < 1 || p%g.Rows != 0 || g.Cols != p/g.Rows { // a product could overflow
 		return g, fmt.Errorf("%w: a grid of %d by %d blocks for a team of %d members; needed: Rows times Cols is %d (one of them may be 0, if "+
 			"the other divides it)", ErrConfig, g.Rows, g.Cols, p, p)
 	}

@@ -33,6 +33,8 @@ func TestGridsThatAreChosen(t *testing.T) {
 		_, err := bad.fit(10, 10, 6)
 		require.Error(t, err, "%+v", bad)
 	}
+	_, err := Grid{Rows: 3, Cols: (1<<64 + 5) / 3}.fit(10, 10, 5) // 3 times that is 5 in 64 bits
+	require.ErrorIs(t, err, ErrConfig)
 	for _, n := range []int{-1, 1 << 40} {
 		_, err := Grid{}.fit(n, 1, 1)
 		require.ErrorIs(t, err, ErrRange)
