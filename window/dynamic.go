@@ -174,7 +174,8 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 	}
 	w.c.remotes[r.Member] = xp.Of[0]
 	if w.c.remotes[r.Member].Bytes != r.Len*w.c.elem.Bytes {
-		return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: %d bytes are not %d elements", ErrRange, xp.Of[0].Bytes, r.Len))
+		err := fmt.Errorf("%w: %d bytes are not %d elements", ErrRange, xp.Of[0].Bytes, r.Len)
+		return nil, transport.NewOpError(op, rank, errors.Join(err, xp.Free()))
 	}
 	if own != nil {
 		w.c.local, w.c.race = own.xp.Local, own.race
@@ -189,10 +190,10 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 // before.
 func (d *Dynamic[T]) Free(ctx context.Context) error {
 	const op = "free"
-	if err := d.team.Meet(ctx, op, 0); err != nil {
+	if err := d.open(op); err != nil {
 		return err
 	}
-	if err := d.open(op); err != nil {
+	if err := d.team.Meet(ctx, op, 0); err != nil {
 		return err
 	}
 	d.mu.Lock()

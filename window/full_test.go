@@ -68,3 +68,59 @@ func TestWindowsThatDoNotFit(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// counted is a mapper that counts what is mapped.
+type counted struct {
+	transport.Mapper
+	maps *atomic.Int32
+}
+
+func (m counted) Map(t transport.Token) (mem.Range, error) {
+	r, err := m.Mapper.Map(t)
+	if err == nil {
+		m.maps.Add(1)
+	}
+	return r, err
+}
+
+func (m counted) Unmap(r mem.Range) error {
+	m.maps.Add(-1)
+	return m.Mapper.Unmap(r)
+}
+
+// TestReachOfAnotherLength: a Ref that does not fit what it names is refused, and leaves no mapping behind; a dynamic window that was freed says so at once.
+func TestReachOfAnotherLength(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	const n = 2
+	jobs, mappers := bootstrap.InProcess(n), shm.NewGroup(n, shm.Config{What: "symmetric heap"})
+	var wg sync.WaitGroup
+	for r := range n {
+		wg.Go(func() {
+			var maps atomic.Int32
+			parts := pgas.Parts{
+				Job: jobs[r], Mapper: counted{mappers[r], &maps}, Heap: raceEnabled, Sched: func(here, _ int) *sched.Sched { return sched.Goroutine(here) },
+			}
+			w, err := pgas.Assemble(ctx, pgas.Config{}, parts)
+			require.NoError(t, err)
+			d, err := window.NewDynamic[int64](ctx, w.Team())
+			require.NoError(t, err)
+			refs, err := window.Allocate[window.Ref](ctx, w.Team(), 1)
+			require.NoError(t, err)
+			ref, err := d.Alloc(10)
+			require.NoError(t, err)
+			require.NoError(t, errors.Join(refs.Put(1-r, 0, []window.Ref{ref}), refs.Fence(ctx)))
+			before, wrong := maps.Load(), refs.Local()[0]
+			wrong.Len++
+			_, err = d.Reach(wrong)
+			require.ErrorIs(t, err, window.ErrRange)
+			require.Equal(t, before, maps.Load())
+			require.NoError(t, errors.Join(refs.Free(ctx), d.Free(ctx)))
+			if r == 0 { // alone
+				require.ErrorIs(t, d.Free(ctx), transport.ErrClosed)
+			}
+			require.NoError(t, w.Close(ctx))
+		})
+	}
+	wg.Wait()
+}
