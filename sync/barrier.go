@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/shape"
 	"gopgas/transport"
@@ -29,8 +30,24 @@ func (t *Team) Meet(ctx context.Context, op string, which int) error {
 	return t.meet(ctx, op, callOf(op, 0, 0, which))
 }
 
+// MeetThen is Meet behind which then is called, once: also where ctx ends first, by the next collective call, which brings the meeting to its end. So what members
+// do to the team's heap they do at the same place in the order of calls. Who meets again with the same whose goes on with the meeting. It is for the layers above.
+func (t *Team) MeetThen(ctx context.Context, op string, which int, whose any, then func(ctx context.Context)) error {
+	return t.meetThen(ctx, op, callOf(op, 0, 0, which), behind{whose, then})
+}
+
+// behind is what is done when a barrier has come to its end, and for whom.
+type behind struct {
+	whose any
+	then  func(ctx context.Context) // nil: nothing
+}
+
 // meet is a barrier that all members make for the same purpose.
 func (t *Team) meet(ctx context.Context, op string, purpose call) error {
+	return t.meetThen(ctx, op, purpose, behind{})
+}
+
+func (t *Team) meetThen(ctx context.Context, op string, purpose call, b behind) error {
 	if len(t.ranks) == 1 {
 		if err := ended(ctx, op); err != nil {
 			return err
@@ -40,7 +57,7 @@ func (t *Team) meet(ctx context.Context, op string, purpose call) error {
 		return err
 	}
 	defer t.leave()
-	if t.pending && t.cur.purpose == uint64(purpose) && t.cur.op == op {
+	if t.pending && t.cur.purpose == uint64(purpose) && t.cur.op == op && t.behind.whose == b.whose {
 		return t.proceed(ctx, &t.cur)
 	}
 	c, err := t.open(ctx, op)
@@ -48,8 +65,20 @@ func (t *Team) meet(ctx context.Context, op string, purpose call) error {
 		return err
 	}
 	c.purpose = uint64(purpose)
-	t.pending = true
+	t.pending, t.behind = true, b
 	return t.proceed(ctx, c)
+}
+
+// leftFor returns for whom a barrier of this purpose was left that is pending; nil: there is none.
+func (t *Team) leftFor(op string, purpose call) any {
+	if !t.busy.CompareAndSwap(0, 1) {
+		return nil // another goroutine is in a collective, and has gone on with it
+	}
+	defer mem.Publish32(&t.busy, 0)
+	if !t.pending || t.cur.purpose != uint64(purpose) || t.cur.op != op {
+		return nil
+	}
+	return t.behind.whose
 }
 
 // proceed goes on with the barrier that is pending.
@@ -66,8 +95,12 @@ func (t *Team) proceed(ctx context.Context, c *turns) error {
 	} else if err != nil {
 		return err
 	}
-	t.pending = false
+	then := t.behind.then
+	t.pending, t.behind = false, behind{}
 	c.release()
+	if err == nil && then != nil {
+		then(ctx)
+	}
 	return err
 }
 

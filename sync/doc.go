@@ -15,8 +15,8 @@
 //
 // Collectives, locks, events and Signal.WaitUntil wait for other ranks and take a context. A member that is alone in its team waits for nobody: its
 // collectives, but for those that give memory back, look at the context when they begin. Ending the context ends
-// the wait, not the operation: the next collective of the team goes on with a barrier that was left; a data collective
-// that was abandoned leaves the team unusable for collectives: they say so, and those that other members are in end with
+// the wait, not the operation: the next collective of the team, blocking or started, goes on with a barrier that was left, and gives the memory back where that was
+// the barrier of a Free; a data collective that was abandoned leaves the team unusable for collectives: they say so, and those that other members are in end with
 // ErrAbandoned, which names who left. A member that is gone ends
 // every wait of its team with an error wrapping transport.ErrPeerGone that names it; those who live go on with
 // Team.Survivors. Members that do not make the same call, of elements of the same type, all get an error wrapping ErrMismatch. Nothing hangs.

@@ -2,6 +2,7 @@ package pgsync
 
 import (
 	"context"
+	"errors"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/symheap"
@@ -17,13 +18,18 @@ type held struct {
 	forget func()         // the end of the world is no concern any more
 }
 
-// hold allocates bytes on every member, which nobody can touch before all have zeroed them. Collective. The caller sets shut.
-func (h *held) hold(ctx context.Context, t *Team, bytes int) error {
-	block, err := t.heap.Alloc(ctx, bytes)
-	if err != nil {
-		return err
+// hold allocates bytes on every member, which nobody can touch before all have zeroed them. Collective. The caller sets shut. Where ctx ends while it waits for the
+// others, the next call for as many bytes goes on with what was allocated: the others may have it already.
+func (h *held) hold(ctx context.Context, t *Team, bytes int) (err error) {
+	const op = "allocate"
+	purpose := callOf(op, inBytes, 0, bytes)
+	block, left := t.leftFor(op, purpose).(*symheap.Block)
+	if !left {
+		if block, err = t.heap.Alloc(ctx, bytes); err != nil {
+			return err
+		}
 	}
-	if err := t.meet(ctx, "allocate", callOf("allocate", inBytes, 0, bytes)); err != nil {
+	if err := t.meetThen(ctx, op, purpose, behind{whose: block}); err != nil {
 		return err
 	}
 	h.t, h.block, h.forget = t, block, t.e.AtEnd(h.leave)
@@ -36,29 +42,47 @@ func (h *held) leave() {
 	h.block = nil
 }
 
-// free gives the block back when all members are done with it and nothing is on its way to it. Collective.
-func (h *held) free(ctx context.Context) error {
+// free gives the block back when all members are done with it and nothing is on its way to it, and likewise those of what belongs to the object. Collective. Where ctx
+// ends first that is done when the next collective call has met the others, and this rank's use is over already.
+func (h *held) free(ctx context.Context, parts ...*held) error {
 	if h.block == nil {
 		return transport.NewOpError("free", -1, transport.ErrClosed)
 	}
-	block, t := h.block, h.t
-	err := t.settle(ctx, block.Bytes())
-	h.leave()
-	h.forget()
+	var blocks []*symheap.Block
+	all := append([]*held{h}, parts...)
+	for _, p := range all {
+		blocks = append(blocks, p.block)
+	}
+	end := func() {
+		for _, p := range all {
+			if p.block != nil {
+				p.leave()
+				p.forget()
+			}
+		}
+	}
+	var given error
+	err := h.t.settle(ctx, blocks[0].Bytes(), behind{h, func(ctx context.Context) {
+		end()
+		for _, b := range blocks {
+			given = errors.Join(given, b.FreeWithin(ctx))
+		}
+	}})
+	end()
 	if err != nil {
 		return err
 	}
-	return block.FreeWithin(ctx)
+	return given
 }
 
 // settle waits until nothing of this rank is on its way and all members are about to free the same.
-func (t *Team) settle(ctx context.Context, bytes int) error {
+func (t *Team) settle(ctx context.Context, bytes int, b behind) error {
 	for m := range t.peers {
 		if err := t.e.Flush(&t.peers[m]); err != nil {
 			return err
 		}
 	}
-	return t.meet(ctx, "free", callOf("free", inBytes, 0, bytes))
+	return t.meetThen(ctx, "free", callOf("free", inBytes, 0, bytes), b)
 }
 
 // keepsake is a copy of what r holds now, for whom looks at its own words after the memory is gone.

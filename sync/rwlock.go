@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"gopgas/internal/lock"
-	"gopgas/transport"
+	"gopgas/internal/sched"
 )
 
 // RWLock is a lock that one writer holds, or any number of readers, each a rank. Ranks are served in the order in which they
@@ -30,7 +30,10 @@ func NewRWLock(ctx context.Context, t *Team) (*RWLock, error) {
 	g := t.group()
 	l := &RWLock{guard: guard}
 	if err := l.hold(ctx, t, lock.RWBytes(g)); err != nil {
-		return nil, errors.Join(err, guard.Free(ctx))
+		if sched.Ended(ctx) == nil { // else the others may have the lock
+			err = errors.Join(err, guard.Free(ctx))
+		}
+		return nil, err
 	}
 	l.rw.Open(g, &guard.m, l.block.Remotes(), l.block.Local())
 	l.shut = l.rw.Close
@@ -38,12 +41,7 @@ func NewRWLock(ctx context.Context, t *Team) (*RWLock, error) {
 }
 
 // Free gives the lock back. Collective.
-func (l *RWLock) Free(ctx context.Context) error {
-	if l.block == nil {
-		return transport.NewOpError("free", -1, transport.ErrClosed)
-	}
-	return errors.Join(l.free(ctx), l.guard.Free(ctx))
-}
+func (l *RWLock) Free(ctx context.Context) error { return l.free(ctx, &l.guard.held) }
 
 // Lock waits for the lock to write. When a holder is gone, the lock is lost: this and every later call that needs it
 // returns an error wrapping transport.ErrPeerGone that names the holder.

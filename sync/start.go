@@ -77,8 +77,9 @@ func (t *Team) takeOver() *Team {
 		return nil
 	}
 	v := t.view()
-	v.cur, v.pending, t.pending = t.cur, true, false
+	v.cur, v.behind, v.pending = t.cur, t.behind, true
 	v.cur.t = v
+	t.pending, t.behind = false, behind{}
 	return v
 }
 

@@ -66,6 +66,7 @@ type Team struct {
 	trip    []uint64    // where reads of others' outboxes land
 	word    [1]uint64   // likewise
 	pending bool        // cur is a barrier that was left before its end
+	behind  behind      // of that
 	visit   proto.Visit // the collective that this rank is in, for those who look on
 }
 

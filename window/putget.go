@@ -273,12 +273,19 @@ func (w *core) fence(ctx context.Context, f func(epoch) (epoch, error)) error {
 
 // meet flushes everything and waits for all members, who must do the same with the same window.
 func (w *core) meet(ctx context.Context, op string) error {
-	if w.direct.Load() != 0 {
-		fullFence()
-	} else if err := w.flushAll(ctx, op); err != nil {
+	if err := w.flushes(ctx, op); err != nil {
 		return err
 	}
 	return w.team.Meet(ctx, op, w.mark)
+}
+
+// flushes is flushAll as far as there is something to wait for.
+func (w *core) flushes(ctx context.Context, op string) error {
+	if w.direct.Load() != 0 {
+		fullFence()
+		return nil
+	}
+	return w.flushAll(ctx, op)
 }
 
 // PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait.

@@ -265,7 +265,8 @@ func (w *core) shut() {
 // strict reports whether every access is looked at.
 func (w *core) strict() bool { return w.ep != nil && w.ep.strict }
 
-// Free ends the window: it waits until all members have called it and gives the memory back. Collective. If ctx ends while another
+// Free ends the window: it waits until all members have called it and gives the memory back. Collective. If ctx ends before the others have come it is called again,
+// before any other collective call; where it had flushed all, that call ends the window as well. If ctx ends while another
 // member still holds buckets of this rank's part, because it has stopped, the part stays registered and is not given back; the
 // error says whose buckets they are.
 func (w *Window[T]) Free(ctx context.Context) error { return w.c.free(ctx, w.shut) }
@@ -280,18 +281,23 @@ func (w *core) free(ctx context.Context, shut func()) error {
 			return transport.NewOpError(op, -1, err)
 		}
 	}
-	if w.reached {
-		if err := w.flushAll(ctx, "free"); err != nil {
-			return err
+	var given error
+	end := func(ctx context.Context) {
+		shut()
+		if w.forget != nil {
+			w.forget()
 		}
-	} else if err := w.meet(ctx, op); err != nil {
+		given = w.giveBack(ctx)
+	}
+	if err := w.flushes(ctx, op); err != nil {
 		return err
 	}
-	shut()
-	if w.forget != nil {
-		w.forget()
+	if w.reached {
+		end(ctx)
+	} else if err := w.team.MeetThen(ctx, op, w.mark, w, end); err != nil {
+		return err
 	}
-	return transport.NewOpError(op, -1, w.giveBack(ctx))
+	return transport.NewOpError(op, -1, given)
 }
 
 // Team returns the window's team.
