@@ -89,3 +89,19 @@ func TestGuardIsLost(t *testing.T) {
 	_, err = rs[3].TryLock()
 	require.ErrorIs(t, err, transport.ErrPeerGone)
 }
+
+// TestLostGrant: one of an earlier turn comes behind that of the present one, in the same word: it was long on its way. The waiter finds out that it holds the lock.
+func TestLostGrant(t *testing.T) {
+	all := groups(3)
+	rs := rws(all)
+	require.NoError(t, rs[1].Lock(t.Context()))
+	got := waiting(t, all[2], rs[2].Lock)
+	require.NoError(t, rs[1].guarded(t.Context(), func(words []uint64) error {
+		require.NoError(t, rs[1].write(1, 0))
+		return rs[1].write(2, words[2]|rwHolds)
+	}))
+	rs[2].local.Word64(rwGrant).Store(rs[2].turns + 1) // any but its own
+	require.NoError(t, <-got)
+	require.NoError(t, rs[2].Unlock())
+	require.NoError(t, rs[0].Lock(t.Context()))
+}

@@ -119,25 +119,35 @@ func (l *RW) take(ctx context.Context, op string, how uint64) error {
 			return l.withdraw(op, err)
 		}
 		if sp.Unsure() {
-			sp.For(l.holder())
+			holder, mine := l.look(turn)
+			if mine {
+				break // and the grant was lost: an earlier one, by another rank, was long on its way, and came behind it
+			}
+			sp.For(holder)
 		}
 	}
 	return nil
 }
 
-// holder returns the first rank that holds the lock; sched.Anyone where none does at the moment, or it cannot be read.
-func (l *RW) holder() int {
+// look returns the first rank that holds the lock, sched.Anyone where none does at the moment, or it cannot be read; and whether this one does, in its present turn.
+func (l *RW) look(turn uint64) (holder int, mine bool) {
+	holder = sched.Anyone
 	for m, r := range l.g.Ranks {
 		word, err := l.g.Engine.Load64(&l.peers[0], rwWords+8*m) // others write them meanwhile
-		if err != nil {
-			break
-		}
-		if word&rwHolds != 0 {
-			return r
+		switch {
+		case err != nil:
+			return holder, false
+		case m == l.g.Me && rwTold(word, turn):
+			return r, true
+		case word&rwHolds != 0 && holder == sched.Anyone:
+			holder = r
 		}
 	}
-	return sched.Anyone
+	return holder, false
 }
+
+// rwTold reports whether a member whose word that is holds the lock in this turn of its.
+func rwTold(word, turn uint64) bool { return word&rwHolds != 0 && word>>3&rwTurn == turn }
 
 // withdraw leaves the queue because of cause. A lock that was granted meanwhile is handed on.
 func (l *RW) withdraw(op string, cause error) error {
@@ -255,7 +265,7 @@ func (l *RW) grant(words []uint64) error {
 			continue
 		}
 		// A waiter that dies now holds the lock, and the next one who looks will see that.
-		_ = l.g.Engine.Store64(&l.peers[m], rwGrant, words[m]>>3&rwTurn)
+		_ = l.g.Engine.Store64(&l.peers[m], rwGrant, words[m]>>3&rwTurn) // nobody waits for that: see take
 	}
 	return nil
 }
@@ -294,7 +304,7 @@ func (w *rwWatch) Interrupted() error {
 		if err != nil {
 			return err
 		}
-		if own&rwHolds != 0 && own>>3&rwTurn == w.turn {
+		if rwTold(own, w.turn) {
 			return errMine
 		}
 	}
