@@ -68,7 +68,8 @@ func plain[T any](t *Team, s []T) []T { return racecheck.Plain(t.races, s) }
 // Broadcast copies root's buf to every member's buf, which has the same length everywhere. Collective. For each
 // outbox-full (16 KiB, or 256 KiB where all members map each other's memory, or none does, and the call is not a started one) it takes a barrier; among up to 8 members all read from the root, or it pushes to them where none is mapped, in larger teams each from one that
 // has the bytes already, in ceil(log2 n) steps; on a node only one member reads from another node. Long ones among up to 8 members none of which is mapped take two
-// barriers whatever their length from the second use of a buf on, which is read from where it lies.
+// barriers whatever their length from the second use of a buf on, which is read from where it lies; so do those of 64 KiB and more where all are mapped, if root's buf is
+// library memory (a window's, an array's).
 func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	const op = "broadcast"
 	if err := checkData[T](t, op, root); err != nil {
@@ -84,7 +85,7 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	if c.slim(whole.Bytes, true) {
 		return c.End(c.castSlip(ctx, what, whole, 0, whole.Bytes, root))
 	}
-	if how != relayed {
+	if how != relayed || c.t.maps {
 		done, err := c.offered(ctx, what, root, whole.Bytes, c.likely(how, true), nil, whole, whole, func(m int) (from, to, bytes int) {
 			if m == root && m != t.me {
 				bytes = whole.Bytes
@@ -177,7 +178,7 @@ func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) 
 
 // AllGather concatenates every member's src, in the order of ranks, into every member's dst. All src have the
 // same length, and dst has Size times that; otherwise all members get an error. Collective. Short ones in teams of more than 8
-// take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full of src, as in Broadcast, or two barriers for any length where src is used again and none is mapped. Where members share nodes a
+// take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full of src, as in Broadcast, or two barriers for any length where src is used again and none is mapped, or src is library memory and all are. Where members share nodes a
 // node reads long ones once, each of its members a share.
 func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	const op = "allgather"

@@ -2,17 +2,19 @@ package pgsync
 
 import (
 	"context"
+	"fmt"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 )
 
-// Long data of members that reach each other through a NIC goes without outboxes. Each member offers it from where it lies: it tells the others address and key of it
-// in a turn; they read what they want of it, all at once and straight to where it belongs; and a last turn says that nobody reads any more. So there are two
-// turns whatever the length, and no copies, where outboxes take a turn and two copies for each 256 KiB.
+// Long data of members that all reach each other through a NIC, or all map each other's memory, goes without outboxes. Each member offers it from where it lies: it tells the
+// others address and key of it in a turn; they read what they want of it, all at once and straight to where it belongs; and a last turn says that nobody reads any more. So there
+// are two turns whatever the length, and no copies, where outboxes take a turn and two copies for each 256 KiB.
 //
-// What is offered is registered memory, which somebody may not have, or not want to have, for this call (proto.Offer). All see that in the first turn, and the call goes on in
-// outboxes. Of the calls behind that, more and more then go without asking, until nobody refuses any more: all members count the same.
+// What is offered through a NIC is registered memory, which somebody may not have, or not want to have, for this call (proto.Offer); what is mapped is library memory, a
+// window's or an array's (proto.OfferMapped). Who has no such refuses. All see that in the first turn, and the call goes on in outboxes. Of the calls behind that, more and more then go without asking,
+// until nobody refuses any more: all members count the same.
 
 // offers is what members have for each other in a call, and what a team knows of calls before. It belongs to whoever has made Team.busy true.
 type offers struct {
@@ -29,9 +31,10 @@ type offers struct {
 const (
 	mostOffers  = 2 // a member has in a call
 	mostPassed  = 15
-	offerCopies = 1 << 20 // bytes that a reduction reads of others at once,
-	leastCopy   = 4 << 10 // and of each of them, at least
-	mostPartial = 8 << 20 // bytes of a result that a member combines for somebody else
+	offerCopies = 1 << 20  // bytes that a reduction reads of others at once,
+	leastCopy   = 4 << 10  // and of each of them, at least
+	seenCopy    = 32 << 10 // of the first of them, where they are mapped
+	mostPartial = 8 << 20  // bytes of a result that a member combines for somebody else
 )
 
 // offering is what a member offers in a call. All members agree on many, from and absent.
@@ -58,7 +61,7 @@ func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err 
 	}
 	words := 2 * o.many
 	card, all := x.cards[:words], x.cards[words:words*(n+1)]
-	x.fill(t.e, card, o)
+	x.fill(t, card, o)
 	if err := c.gather(ctx, what, everyone, mem.Of(card).Data(), mem.Of(all).Data()); err != nil {
 		return false, err
 	}
@@ -67,8 +70,15 @@ func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err 
 		has := (o.from == everyone || o.from == m) && (o.absent == nil || !o.absent(m))
 		for i := range o.many {
 			addr, key := all[m*words+2*i], all[m*words+2*i+1]
-			x.of[m*mostOffers+i] = t.e.Offered(t.ranks[m], addr, key)
 			ok = ok && (addr != 0 || !has)
+			if !t.maps {
+				x.of[m*mostOffers+i] = t.e.Offered(t.ranks[m], addr, key)
+			} else if addr != 0 && m != t.me {
+				known := false
+				if x.of[m*mostOffers+i], known = t.e.OfferedMapped(t.ranks[m], addr, key); !known {
+					return false, c.Mismatch(m, fmt.Sprintf("rank %d offers memory that this rank has not mapped", t.ranks[m]))
+				}
+			}
 		}
 	}
 	if ok {
@@ -82,11 +92,15 @@ func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err 
 }
 
 // fill puts addresses and keys into this member's card, or nothing where it does not offer all that it has.
-func (x *offers) fill(e *proto.Engine, card []uint64, o offering) {
+func (x *offers) fill(t *Team, card []uint64, o offering) {
 	willing := true
 	for i := range o.many {
-		if o.mine[i].Bytes > 0 {
-			willing = e.Offer(&x.mine[i], o.mine[i]) && willing // also the second one is noted where the first one is refused
+		switch {
+		case o.mine[i].Bytes == 0:
+		case t.maps:
+			willing = t.e.OfferMapped(&x.mine[i], o.mine[i], t.ranks) && willing
+		default:
+			willing = t.e.Offer(&x.mine[i], o.mine[i]) && willing // also the second one is noted where the first one is refused
 		}
 	}
 	clear(card)
@@ -132,6 +146,9 @@ func (c *turns) fetchOffered(i int, mutual bool, dst mem.Range, of func(m int) (
 
 // mayOffer says whether a call may go by offers, in which a member has so many bytes for others, and outboxes take them in parts of part bytes.
 func (c *turns) mayOffer(bytes, part int) bool {
+	if c.t.maps {
+		return len(c.t.ranks) > 1 && bytes >= leastShared
+	}
 	return c.t.apart && len(c.t.ranks) > 1 && worthOffering(bytes, part, c.t.pushes)
 }
 
@@ -172,8 +189,8 @@ func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (
 		return false, nil
 	}
 	n, width := len(c.t.ranks), r.elem.Bytes
-	if r.root != everyone && src.Bytes/n > mostPartial {
-		return false, nil // a team keeps that memory
+	if r.root != everyone && (c.t.maps || src.Bytes/n > mostPartial) {
+		return false, nil // a team keeps that memory, which others have not mapped
 	}
 	stretch := func(m int) (at, bytes int) {
 		lo, hi := segment(src.Bytes/width, n, m)
@@ -209,25 +226,48 @@ func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (
 
 // combineOffered makes sum the combination of own, this member's, and of what the others offer from byte at on, in the order of ranks.
 func (r *reduction) combineOffered(sum, own mem.Range, at int) error {
-	c := r.c
-	others := len(c.t.ranks) - 1
-	step := max(offerCopies/others, leastCopy) &^ 63
+	look, step := r.c.fetchOthers, max(offerCopies/(len(r.c.t.ranks)-1), leastCopy)&^63
+	if r.c.t.maps {
+		look, step = r.c.seeOthers, seenCopy
+	}
 	for lo := 0; lo < own.Bytes; lo += step {
 		bytes := min(step, own.Bytes-lo)
-		theirs := wordsFor(&c.t.offers.scratch, others*step)
-		place := func(m int) int { // of a member other than this one
-			if m > c.t.me {
-				m--
-			}
-			return m * step
-		}
-		err := c.fetchOffered(0, true, theirs, func(m int) (from, to, n int) { return at + lo, place(m), bytes })
+		of, err := look(at+lo, bytes)
 		if err != nil {
 			return err
 		}
-		r.inOrder(sum.Slice(lo, bytes), own.Slice(lo, bytes), func(m int) mem.Range { return theirs.Slice(place(m), bytes) })
+		r.inOrder(sum.Slice(lo, bytes), own.Slice(lo, bytes), of)
 	}
 	return nil
+}
+
+// fetchOthers reads so many bytes from byte at on of what each other member offers, and returns where they are.
+func (c *turns) fetchOthers(at, bytes int) (of func(m int) mem.Range, err error) {
+	step := (bytes + 63) &^ 63
+	theirs := wordsFor(&c.t.offers.scratch, (len(c.t.ranks)-1)*step)
+	place := func(m int) int { // of a member other than this one
+		if m > c.t.me {
+			m--
+		}
+		return m * step
+	}
+	err = c.fetchOffered(0, true, theirs, func(m int) (from, to, n int) { return at, place(m), bytes })
+	return func(m int) mem.Range { return theirs.Slice(place(m), bytes) }, err
+}
+
+// seeOthers is fetchOthers where all is mapped: only what may be changed is copied.
+func (c *turns) seeOthers(at, bytes int) (of func(m int) mem.Range, err error) {
+	x := &c.t.offers
+	first := wordsFor(&x.scratch, bytes)
+	if c.t.me > 0 {
+		err = c.t.e.Fetch(&x.of[0], at, first)
+	}
+	return func(m int) mem.Range {
+		if m == 0 {
+			return first
+		}
+		return x.of[m*mostOffers].Mapped.Slice(at, bytes)
+	}, err
 }
 
 // inOrder makes sum, which may be own, the combination of own and of what of gives of the others, of whom it may change the first.

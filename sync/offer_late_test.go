@@ -20,7 +20,7 @@ import (
 // TestOfferReadBehindTheEnd: a member that reads what another one offers when that one has left, and has used his memory for something else, does not take that for
 // the result, though he has all flags.
 func TestOfferReadBehindTheEnd(t *testing.T) {
-	apart(t, func(t *testing.T, p pgastest.Named) {
+	alike(t, func(t *testing.T, p pgastest.Named) {
 		if p.Fabric.MaxPinned != 0 {
 			return // nothing is offered for want of room
 		}
@@ -30,7 +30,11 @@ func TestOfferReadBehindTheEnd(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			src, dst := make([]uint64, offeredElems), make([]uint64, offeredElems)
+			o, err := offeredOf(ctx, p, w.Team(), 2)
+			if err != nil {
+				return err
+			}
+			src, dst := o.mine, o.sum
 			reads := func(ctx context.Context, before func()) (done bool, err error) { // member 1 reads what 0 has
 				c, err := team.Collective(ctx, "gather")
 				if err != nil {

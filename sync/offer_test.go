@@ -31,6 +31,24 @@ func newOffered(t *pgsync.Team) *offered {
 	return &offered{make([]float64, offeredElems), make([]float64, offeredElems), make([]float64, offeredElems*t.Size())}
 }
 
+// offeredOf is newOffered for a team of up to n members in memory that may be offered: where members map each other that is library memory, which the members of t allocate.
+func offeredOf(ctx context.Context, p pgastest.Named, t *pgsync.Team, n int) (*offered, error) {
+	if p.NIC {
+		return newOffered(t), nil
+	}
+	win, err := window.Allocate[float64](ctx, t, offeredElems*(2+n))
+	if err != nil {
+		return nil, err
+	}
+	whole := win.Local()
+	return &offered{whole[:offeredElems], whole[offeredElems : 2*offeredElems], whole[2*offeredElems:]}, nil
+}
+
+// of is the memory for a team of fewer members.
+func (o *offered) of(t *pgsync.Team) *offered {
+	return &offered{o.mine, o.sum, o.all[:offeredElems*t.Size()]}
+}
+
 func (o *offered) give(seed, m int) []float64 {
 	for i := range o.mine {
 		o.mine[i] = given(seed, m, i)
@@ -103,11 +121,11 @@ func (o *offered) calls(ctx context.Context, t *pgsync.Team, seed int) error {
 	)
 }
 
-// apart are the paths on which nobody maps another's memory.
-func apart(t *testing.T, f func(t *testing.T, p pgastest.Named)) {
+// alike are the paths on which nobody maps another's memory, or all do.
+func alike(t *testing.T, f func(t *testing.T, p pgastest.Named)) {
 	t.Helper()
 	for _, p := range pgastest.PathsOf(t) {
-		if p.NIC && p.Nodes == nil {
+		if p.Nodes == nil {
 			t.Run(p.Name, func(t *testing.T) {
 				p.TimeLimit = 60 * time.Second
 				f(t, p)
@@ -119,14 +137,21 @@ func apart(t *testing.T, f func(t *testing.T, p pgastest.Named)) {
 // TestOffers: long calls whose memory is used again are right, on the team itself, on one of its own and in started calls, and when that is known they take two turns, a
 // reduction three.
 func TestOffers(t *testing.T) {
-	apart(t, func(t *testing.T, p pgastest.Named) {
+	alike(t, func(t *testing.T, p pgastest.Named) {
 		sizes := []int{2, 5}
 		if raceEnabled || testing.Short() {
 			sizes = []int{3}
 		}
 		for _, n := range p.Worlds(sizes) {
 			pgastest.RunConfig(t, n, p.Config, func(ctx context.Context, w *pgas.World) error {
-				o, beside := newOffered(w.Team()), newOffered(w.Team())
+				o, err := offeredOf(ctx, p, w.Team(), n)
+				if err != nil {
+					return err
+				}
+				beside, err := offeredOf(ctx, p, w.Team(), n)
+				if err != nil {
+					return err
+				}
 				started := w.Team().Start(func(ctx context.Context, t *pgsync.Team) error {
 					return errors.Join(beside.calls(ctx, t, 50), beside.calls(ctx, t, 51))
 				})
@@ -170,9 +195,12 @@ func TestOffers(t *testing.T) {
 // TestOfferRefused: memory that nobody has used before is not offered, by one member or by all; the call is right all the same, and calls that find that ask more
 // and more seldom.
 func TestOfferRefused(t *testing.T) {
-	apart(t, func(t *testing.T, p pgastest.Named) {
+	alike(t, func(t *testing.T, p pgastest.Named) {
 		pgastest.RunConfig(t, 2, p.Config, func(ctx context.Context, w *pgas.World) error {
-			o := newOffered(w.Team())
+			o, err := offeredOf(ctx, p, w.Team(), 2)
+			if err != nil {
+				return err
+			}
 			var turns []uint64
 			var fresh []*offered // so that no memory comes again
 			for seed := range 6 {
@@ -227,9 +255,13 @@ func TestOfferAbandoned(t *testing.T) {
 	} else if testing.Short() {
 		rounds = 3
 	}
-	apart(t, func(t *testing.T, p pgastest.Named) {
+	alike(t, func(t *testing.T, p pgastest.Named) {
 		pgastest.RunConfig(t, 3, p.Config, func(ctx context.Context, w *pgas.World) error {
 			win, err := window.Allocate[int64](ctx, w.Team(), 8)
+			if err != nil {
+				return err
+			}
+			mem, err := offeredOf(ctx, p, w.Team(), 3)
 			if err != nil {
 				return err
 			}
@@ -239,7 +271,7 @@ func TestOfferAbandoned(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				o := newOffered(team)
+				o := mem.of(team)
 				calls := func(ctx context.Context, seed int) error {
 					if err := o.gather(ctx, team, seed); err != nil {
 						return err

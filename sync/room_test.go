@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -200,11 +201,15 @@ func TestRoom(t *testing.T) {
 			want++ // a team of one member talks to nobody
 		}
 		require.Equal(t, want, m.left())
-		before := w.Team().Barriers()
-		if err := cast(w.Team(), 4*pgsync.RoomBytes); err != nil {
-			return err
+		least := uint64(math.MaxUint64)
+		for range 4 {
+			before := w.Team().Barriers()
+			if err := cast(w.Team(), 4*pgsync.RoomBytes); err != nil {
+				return err
+			}
+			least = min(least, w.Team().Barriers()-before)
 		}
-		require.EqualValues(t, 4, w.Team().Barriers()-before, "one for each part")
+		require.EqualValues(t, 4, least, "one for each part, in calls that do not ask whether the memory is offered")
 		if err := team.Free(ctx); err != nil {
 			return err
 		}

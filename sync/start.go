@@ -63,7 +63,7 @@ func (t *Team) Start(f func(ctx context.Context, t *Team) error) *Request {
 
 // view is a team of the same members that another goroutine can make calls on. It has no lane and no heap yet.
 func (t *Team) view() *Team {
-	return &Team{e: t.e, ranks: t.ranks, all: t.all, me: t.me, shape: t.shape, peers: t.peers, local: t.local, slips: t.slips, pushes: t.pushes, apart: t.apart, core: t.core, races: t.races}
+	return &Team{e: t.e, ranks: t.ranks, all: t.all, me: t.me, shape: t.shape, peers: t.peers, local: t.local, slips: t.slips, pushes: t.pushes, apart: t.apart, maps: t.maps, core: t.core, races: t.races}
 }
 
 // takeOver returns a view on which a barrier of this team that was left before its end is pending, and is none of this team's any more; nil if there is none. A

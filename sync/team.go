@@ -50,6 +50,7 @@ type Team struct {
 	slips  bool           // a few bytes go along with flags: the same on all, see file slip.go
 	pushes bool           // and more are pushed: likewise, see file push.go
 	apart  bool           // none maps another's, and all are as far from each other: likewise, and in views
+	maps   bool           // mapped, in views too
 	core   *core
 	races  *racecheck.Checker // nil: they are not looked for
 
@@ -117,7 +118,7 @@ func newTeam(ctx context.Context, e *proto.Engine, heap *symheap.Heap, ranks []i
 	t.alike = t.mapped || len(t.shape.Phases) == 1 && !t.shape.Phases[0].Near
 	t.slips = slippery(&t.shape, t.alike) && (t.mapped || e.Prompt())
 	t.pushes = t.slips && !t.mapped
-	t.apart = t.alike && !t.mapped
+	t.apart, t.maps = t.alike && !t.mapped, t.mapped
 	heap.SetExchanger(t)
 	return t, nil
 }

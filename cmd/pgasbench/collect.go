@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gopgas/pgas"
 	pgsync "gopgas/sync"
 	"gopgas/sync/coll"
+	"gopgas/window"
 )
 
 // collectSizes are the payloads of the rows of collectives: bytes that a member gives, to each other one in an exchange of all with all.
@@ -75,17 +77,26 @@ var collectives = []struct {
 	},
 }
 
+// leastWindowed is the size from which it matters that what members give lies in a window.
+const leastWindowed = 64 << 10
+
 // collectRows are collectives one behind the other, as a program's iterations call them, beside the same of other libraries.
 func collectRows() (rows []row) {
+	add := func(c, bytes int, api string, windowed bool) {
+		k := &collectives[c]
+		rows = append(rows, row{
+			name: "coll_" + k.name + "_" + sizeName(bytes), title: fmt.Sprintf("%s, %s", k.title, sizeName(bytes)), api: api, unit: unitNanos,
+			measure: func(ctx context.Context, b *bench, r *row) (int, []float64, error) {
+				return b.collect(ctx, r, c, bytes, windowed)
+			},
+		})
+	}
 	for c := range collectives {
 		for _, bytes := range collectSizes {
-			k := &collectives[c]
-			rows = append(rows, row{
-				name: "coll_" + k.name + "_" + sizeName(bytes), title: fmt.Sprintf("%s, %s", k.title, sizeName(bytes)), api: k.api, unit: unitNanos,
-				measure: func(ctx context.Context, b *bench, r *row) (int, []float64, error) {
-					return b.collect(ctx, r, c, bytes)
-				},
-			})
+			add(c, bytes, collectives[c].api, false)
+			if bytes >= leastWindowed {
+				add(c, bytes, collectives[c].api+", memory of a window", true)
+			}
 		}
 	}
 	return rows
@@ -100,9 +111,21 @@ func collectRounds(barriers, ranks, bytes int) int {
 }
 
 // collect measures collective c of so many bytes, and looks at what the last of them brought.
-func (b *bench) collect(ctx context.Context, r *row, c, bytes int) (int, []float64, error) {
+func (b *bench) collect(ctx context.Context, r *row, c, bytes int, windowed bool) (ops int, values []float64, err error) {
 	size, k := b.w.Size(), &collectives[c]
-	e := &exchange{w: b.w, each: bytes / 8, src: make([]float64, bytes/8*size), dst: make([]float64, bytes/8*size)}
+	all := bytes / 8 * size
+	var memory []float64
+	if windowed {
+		win, werr := window.Allocate[float64](ctx, b.w.Team(), 2*all)
+		if werr != nil {
+			return 0, nil, werr
+		}
+		defer func() { err = errors.Join(err, win.Free(ctx)) }()
+		memory = win.Local()
+	} else {
+		memory = make([]float64, 2*all)
+	}
+	e := &exchange{w: b.w, each: bytes / 8, src: memory[:all:all], dst: memory[all:]}
 	for i := range e.src {
 		e.src[i] = e.given(b.w.Rank(), i)
 	}

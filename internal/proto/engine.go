@@ -31,6 +31,7 @@ type Engine struct {
 
 	chains  chains // of operations on their way to the NIC together
 	lists   lists  // of elements on their way to their owners together
+	commons commons
 	opening sync.Mutex
 	count   bool // count operations on mapped memory too
 	record  *Recording

@@ -33,6 +33,7 @@ type Exposure struct {
 	hosed    uint32 // the number of the range, where Local is registered in buckets, or marked where it is bare; 0: neither
 	bare     bool   // some member's part is: the same for all
 	mappings []mem.Range
+	common   bool // what the others told is among the engine's commons
 }
 
 // Exporter is implemented by mappers that can export memory which they did not make.
@@ -124,6 +125,9 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 			verdict = xp.unreachable(cards, ranks)
 		}
 	}
+	if allMapped && xp.owned {
+		e.commons.meet(xp)
+	}
 	// Second round: one member that cannot reach another decides the path, or the failure, for all. It takes
 	// place whatever the first one brought, so that every share is exactly two exchanges.
 	votes, xerr := card.Exchange(ctx, x.Exchange, card.Card{CPU: allMapped, Err: verdict})
@@ -140,6 +144,9 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	}
 	for m := range xp.Of {
 		xp.Of[m].nicAtomics = !xp.CPU
+	}
+	if xp.CPU && xp.owned {
+		e.commons.join(xp)
 	}
 	return xp, nil
 }
@@ -218,6 +225,7 @@ func (xp *Exposure) Free() error { return xp.FreeWithin(context.Background()) }
 // what it is until the NIC is closed, and the error says who it was.
 func (xp *Exposure) FreeWithin(ctx context.Context) error {
 	var errs []error
+	xp.e.commons.leave(xp)
 	for _, m := range xp.mappings {
 		errs = append(errs, xp.e.mapper.Unmap(m))
 	}

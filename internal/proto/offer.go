@@ -118,7 +118,7 @@ func (e *Engine) FetchRuns(op string, mutual bool, count int, run func(int) Run,
 }
 
 func (e *Engine) fetchRuns(op string, mutual bool, count int, run func(int) Run, dst mem.Range) error {
-	if !mutual || !e.nic().Caps.Busy {
+	if n := e.nic(); !mutual || n == nil || !n.Caps.Busy {
 		return e.fetchAtOnce(op, count, run, dst)
 	}
 	longest := 0

@@ -8,7 +8,8 @@
 //     the parts lie one behind the other.
 //   - Turn: each member fills its outbox, all meet, each reads from the others' (pgsync's doc). An outbox holds at least
 //     16 KiB, and in long blocking calls 256 KiB where all members map each other's memory, or none does; longer data takes several turns.
-//   - Offered: where none does, what takes more than a turn or two is read from where it lies, in two turns, if its memory is used again (pgsync's doc).
+//   - Offered: where none does, what takes more than a turn or two is read from where it lies, in two turns, if its memory is used again; where all do, if it is library
+//     memory (pgsync's doc).
 //   - Pushed: a scatter whose root fills the members' outboxes, and not its own. In pairs: an all-to-all in which each member reads from another one
 //     in each turn. Both are for what does not fit into one outbox; file choose.go has when, and where they come from.
 //   - By nodes: where members share nodes and map each other's memory, what is for a node, or comes from it, travels between nodes in one piece.

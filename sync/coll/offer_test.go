@@ -10,6 +10,7 @@ import (
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
 	"gopgas/sync/coll"
+	"gopgas/window"
 )
 
 // reused is memory of a member for long collectives, again and again: from the second one on it is offered.
@@ -22,9 +23,9 @@ type reused struct {
 	lengths  []int   // what members give: one gives nothing
 }
 
-func newReused(t *pgsync.Team, k int) *reused {
+func newReused(t *pgsync.Team, k int, whole []int32) *reused {
 	n := t.Size()
-	r := &reused{t: t, k: k, mine: make([]int32, k), out: make([]int32, n*k), in: make([]int32, n*k)}
+	r := &reused{t: t, k: k, mine: whole[:k], out: whole[k : (n+1)*k], in: whole[(n+1)*k : (2*n+1)*k]}
 	for m := range n {
 		r.from, r.to, r.lengths = append(r.from, r.length(t.Rank(), m)), append(r.to, r.length(m, t.Rank())), append(r.lengths, r.given(m))
 	}
@@ -162,17 +163,26 @@ func sum(of []int) (n int) {
 	return n
 }
 
-// TestOffered: long collectives of memory that is used again, where nobody maps another's.
+// TestOffered: long collectives of memory that is used again, where nobody maps another's, and of library memory, where all do.
 func TestOffered(t *testing.T) {
 	for _, p := range pgastest.PathsOf(t) {
-		if !p.NIC || p.Nodes != nil {
+		if p.Nodes != nil {
 			continue
 		}
 		for _, n := range p.Worlds([]int{2, 3}) {
 			t.Run(fmt.Sprintf("%s-%d", p.Name, n), func(t *testing.T) {
 				p.TimeLimit = 30 * time.Second
 				pgastest.RunConfig(t, n, p.Config, func(ctx context.Context, w *pgas.World) error {
-					r := newReused(w.Team(), 140_000) // 560 kB
+					const k = 140_000 // 560 kB
+					whole := make([]int32, (2*n+1)*k)
+					if !p.NIC {
+						win, err := window.Allocate[int32](ctx, w.Team(), len(whole))
+						if err != nil {
+							return err
+						}
+						whole = win.Local()
+					}
+					r := newReused(w.Team(), k, whole)
 					for round := range 4 {
 						if err := r.round(ctx, round); err != nil {
 							return err
