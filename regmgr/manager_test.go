@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -194,6 +195,44 @@ func TestDeregistrationThatFailsKeepsThePin(t *testing.T) {
 	require.ErrorContains(t, m.Close(), "would not deregister 1")
 	m.Forget() // else the runtime ends the program when it finds the pin
 	runtime.GC()
+}
+
+// TestHighMemoryThatStays: what the index does not know is not looked for there when the NIC would not deregister it.
+func TestHighMemoryThatStays(t *testing.T) {
+	n := newNIC()
+	n.stubborn = true
+	m := managerOn(t, n, Config{})
+	h := acquire(t, m, mem.At(1<<addrBits, 2*page), 0)
+	require.NotPanics(t, func() { m.Release(h) })
+	require.Equal(t, uint64(1), m.Stats().Stuck)
+	require.ErrorContains(t, m.Close(), "would not deregister 1")
+	m.Forget()
+}
+
+// TestMostReferences: who wants one reference more than a region can have waits as others do, so that in virtual time he who lets go of one has his turn.
+func TestMostReferences(t *testing.T) {
+	sim := sched.NewSim(1)
+	s := sim.Rank()
+	m, err := New(Config{Registrar: newNIC(), Sched: s})
+	require.NoError(t, err)
+	r := heap(2)
+	holds := make([]Hold, 1<<refBits)
+	s.Go(func() {
+		for i := range holds[1:] {
+			require.NoError(t, m.Acquire(&holds[1+i], Request{Mem: r}))
+		}
+		s.Go(func() { m.Release(&holds[1]) })
+		require.NoError(t, m.Acquire(&holds[0], Request{Mem: r}))
+		holds[1] = Hold{}
+	})
+	require.NoError(t, sim.Run())
+	require.Equal(t, uint64(1), m.Stats().Waits)
+	for i := range holds {
+		if holds[i].Region() != nil {
+			m.Release(&holds[i])
+		}
+	}
+	require.NoError(t, m.Close())
 }
 
 func TestManagerRefusesNonsense(t *testing.T) {

@@ -88,6 +88,13 @@ func (r *Region) ref() bool {
 	}
 }
 
+// settled reports whether ref is worth a try, or will never be again.
+func (r *Region) settled() bool {
+	w := r.word.Load()
+	s := state(w >> stateBase)
+	return s == dead || s == ready && w&refMask != refMask
+}
+
 // unref drops a reference at the tick and reports whether it was the last.
 func (r *Region) unref(tick uint64) bool {
 	for {

@@ -35,9 +35,9 @@ func (m *Manager) miss(q Request) (*Region, error) {
 			m.count()
 			return r, nil
 		}
-		// Somebody registers it: never twice. Or deregisters it: then on demand, when that is done.
+		// Somebody registers it: never twice. Or deregisters it: then on demand, when that is done. Or it has as many references as it can.
 		waited = true
-		m.waitFor("register", func() bool { s := r.state(); return s == ready || s == dead })
+		m.waitFor("register", r.settled)
 	}
 }
 
@@ -214,11 +214,7 @@ func (m *Manager) unenter(r *Region) {
 func (m *Manager) forget(r *Region) {
 	bytes := int64(r.pages) * int64(m.page)
 	m.mu.Lock()
-	if r.self.r != nil {
-		m.index.remove(r)
-		m.hints.forget(r)
-	}
-	m.idle.remove(r)
+	m.unlistLocked(r)
 	m.heapLocked(r, -bytes)
 	m.mu.Unlock()
 	switch {
@@ -229,6 +225,15 @@ func (m *Manager) forget(r *Region) {
 	default:
 		m.budget.give(bytes, 1)
 	}
+}
+
+// unlistLocked has nobody find a region any more.
+func (m *Manager) unlistLocked(r *Region) {
+	if r.self.r != nil { // else its addresses are such as the index does not know
+		m.index.remove(r)
+		m.hints.forget(r)
+	}
+	m.idle.remove(r)
 }
 
 // drop deregisters a region that the caller has retired, and counts it.
@@ -242,9 +247,7 @@ func (m *Manager) drop(r *Region, why *counter) {
 	if err := m.cfg.Registrar.Deregister(r.key); err != nil {
 		m.counts.stuck.Add(1)
 		m.mu.Lock() // R3: the NIC may still look at it, so it stays pinned and charged
-		m.index.remove(r)
-		m.hints.forget(r)
-		m.idle.remove(r)
+		m.unlistLocked(r)
 		m.stuck = append(m.stuck, r)
 		if m.refusal == nil {
 			m.refusal = fmt.Errorf("deregister %d bytes at %#x: %w", r.mem.Bytes, r.lo, err)
