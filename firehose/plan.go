@@ -135,7 +135,7 @@ func (h *Holder) miss(q *Request, lack int64) {
 	p.pressed = p.pressed || len(old) > 0
 	f.old = coalesce(f.old, old)
 	if n := len(q.Put); n > 0 && n <= mostPut && h.wire.fits(len(f.new)+len(f.old), n) {
-		f.carry = q
+		f.carry, q.carrier = q, id+1
 	}
 	p.launch(id)
 	h.hang(q)

@@ -54,7 +54,7 @@ func (h *Holder) Reply(rank int, r *Reply) error {
 		err = fmt.Errorf("%w: rank %d granted %d keys with status %d, %d were asked for", ErrMove, rank, len(r.Keys), r.Status, want)
 	}
 	if f.carry != nil {
-		f.carry.carried = r.Stored
+		f.carry.carried, f.carry.carrier = r.Stored, 0
 	}
 	p.settle(&f, status == statusGranted)
 	if status != statusGranted {
@@ -111,6 +111,10 @@ func (h *Holder) land(p *peer, f *flight, keys []uint64, err error) {
 
 // hang lets q wait at the first of its buckets that is pending; if none is, it is ready.
 func (h *Holder) hang(q *Request) {
+	if q.err != nil {
+		h.reject(q, q.err)
+		return
+	}
 	p := q.v.p
 	for ; q.scan < q.run.Count; q.scan++ {
 		x := &p.slab[p.at.find(q.run.At(q.scan))]
@@ -146,11 +150,24 @@ func (h *Holder) ready(q *Request) {
 	}
 }
 
-// reject ends a request whose buckets it had taken.
+// reject ends a request whose buckets it had taken. One whose Put is on its way waits for the answer to that first: till then the bytes may be sent, and stored, and whoever
+// had it fail could send them by message, and others behind them, before.
 func (h *Holder) reject(q *Request, err error) {
+	if q.err == nil {
+		q.err = err
+	}
+	if q.carrier != 0 {
+		p := q.v.p
+		own := p.flights[q.carrier-1].new[0].First
+		x := &p.slab[p.at.find(own)]
+		q.scan = uint32(own - q.run.First)
+		q.next, x.wait = x.wait, q
+		q.state = Waiting
+		return
+	}
 	h.letGo(q)
 	q.abandoned = false
-	q.fail(err)
+	q.fail(q.err)
 }
 
 // letGo drops q's references.
@@ -263,6 +280,9 @@ func (h *Holder) Lost(rank int, err error) {
 		f := p.flights[id]
 		if f.busy {
 			p.flights[id] = flight{gen: f.gen + 1}
+			if f.carry != nil {
+				f.carry.carrier = 0
+			}
 			h.land(p, &f, nil, err)
 		}
 	}

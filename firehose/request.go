@@ -28,6 +28,7 @@ type Request struct {
 	err       error
 	next      *Request // in a chain of blocked ones, or of those that hang on a hose
 	scan      uint32   // buckets before this one are held
+	carrier   int32    // the flight that Put goes along with, plus one, until that is answered
 	state     State
 	moved     bool
 	carried   bool
