@@ -110,20 +110,42 @@ func (c *Checker) settle(ended []*Transfer, op string) {
 		if t.learned != nil {
 			c.learn(t.learned)
 		}
-		if t.far.w != nil {
-			c.done(t.far, Read, t.site)
-		}
-		for _, s := range t.near {
-			kind := Write
-			if t.put {
-				kind = Read
+		for _, kind := range []Kind{Read, Write} {
+			for _, s := range t.spans(kind) {
+				c.done(s, kind, t.site)
 			}
-			c.done(s, kind, t.site)
 		}
 	}
 }
 
-// done makes a pending access of this rank one that is done now.
+// spans are the elements of which the transfer is a pending access of that kind.
+func (t *Transfer) spans(kind Kind) []span {
+	switch {
+	case (kind == Read) == t.put:
+		return t.near
+	case kind == Read && t.far.w != nil:
+		return []span{t.far}
+	}
+	return nil
+}
+
+// others are the elements of s of which some transfer that is not waited for yet is a pending access of that kind and site: it and
+// those that are done have one cell. The caller holds mu.
+func (c *Checker) others(s span, kind Kind, at Site) (out []span) {
+	for _, t := range c.waits {
+		if t.site != at {
+			continue
+		}
+		for _, o := range t.spans(kind) {
+			if o.w == s.w && o.member == s.member && o.disp < s.disp+s.n && s.disp < o.disp+o.n {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// done makes a pending access of this rank one that is done now, where it is not one of another transfer still.
 func (c *Checker) done(s span, kind Kind, at Site) {
 	w := s.w
 	if c.off.Load() || w.gone.Load() || !w.shelf.lock(s.member) {
@@ -136,11 +158,14 @@ func (c *Checker) done(s span, kind Kind, at Site) {
 	words := w.shelf.words(s.member, off, s.n*k, &buf)
 	c.mu.Lock()
 	now := c.time.stamp(Access{Kind: kind, Site: at}, w.shelf.at[s.member].Rank)
+	open := c.others(s, kind, at)
 	c.mu.Unlock()
 	was := newCell(0, c.e.Rank, Access{Kind: kind, Done: ByWait, Site: at})
 	cells := cellsOf(words)
 	for i := range s.n {
-		settle(cells[i*k:(i+1)*k], was, now)
+		if !slices.ContainsFunc(open, func(o span) bool { return s.disp+i >= o.disp && s.disp+i < o.disp+o.n }) {
+			settle(cells[i*k:(i+1)*k], was, now)
+		}
 	}
 	w.shelf.put(s.member, off, words)
 }

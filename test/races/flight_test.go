@@ -64,4 +64,79 @@ var flights = []program{
 			}
 		})
 	}, pair("unwaited a", "unwaited b")},
+	{"two puts of one line from the own part, of which one is waited for", func(r *rig) error {
+		return seq(
+			func() error {
+				return r.is(2, func() error {
+					var hs []window.Handle
+					for target := range 2 {
+						h, err := r.win.PutNB(target, 8, r.win.Local()[3:5]) // mark: twins-put a
+						if err != nil {
+							return err
+						}
+						hs = append(hs, h)
+					}
+					return hs[0].Wait(r.ctx)
+				})
+			},
+			func() error { return r.Barrier(r.ctx) },
+			func() error {
+				return r.is(0, func() error { return r.win.Put(2, 3, []int64{0}) }) // mark: twins-put b
+			})
+	}, pair("twins-put a", "twins-put b")},
+	{"two puts of one line from the own part, of which one is flushed", func(r *rig) error {
+		return seq(
+			func() error {
+				return r.is(2, func() error {
+					for target := range 2 {
+						if _, err := r.win.PutNB(target, 8, r.win.Local()[3:5]); err != nil { // mark: twins-flush a
+							return err
+						}
+					}
+					return r.win.Flush(0)
+				})
+			},
+			func() error { return r.Barrier(r.ctx) },
+			func() error {
+				return r.is(0, func() error { return r.win.Put(2, 3, []int64{0}) }) // mark: twins-flush b
+			})
+	}, pair("twins-flush a", "twins-flush b")},
+	{"two gets of one line, of which one is waited for", func(r *rig) error {
+		return seq(
+			func() error {
+				return r.is(1, func() error {
+					var hs []window.Handle
+					for i := range 2 {
+						h, err := r.win.GetNB(2, 2+i, make([]int64, 2)) // mark: twins-get a
+						if err != nil {
+							return err
+						}
+						hs = append(hs, h)
+					}
+					return hs[0].Wait(r.ctx)
+				})
+			},
+			func() error { return r.Barrier(r.ctx) },
+			func() error {
+				return r.is(0, func() error { return r.win.Put(2, 3, []int64{0}) }) // mark: twins-get b
+			})
+	}, pair("twins-get a", "twins-get b")},
+	{"two puts of one line from the own part, both waited for", func(r *rig) error {
+		return seq(
+			func() error {
+				return r.is(2, func() error {
+					var hs window.Handles
+					for target := range 2 {
+						h, err := r.win.PutNB(target, 8, r.win.Local()[3:5])
+						if err != nil {
+							return err
+						}
+						hs = append(hs, h)
+					}
+					return hs.Wait(r.ctx)
+				})
+			},
+			func() error { return r.Barrier(r.ctx) },
+			func() error { return r.is(0, func() error { return r.win.Put(2, 3, []int64{0}) }) })
+	}, nil},
 }
