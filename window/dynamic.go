@@ -24,10 +24,11 @@ type Dynamic[T any] struct {
 
 	shelf *symheap.Block // nil: races are not looked for
 
-	mu    sync.Mutex
-	mine  map[uint64]*attached // by the number of the Ref
-	next  uint64
-	freed bool
+	mu     sync.Mutex
+	mine   map[uint64]*attached // by the number of the Ref
+	last   uint64               // number
+	places [shelfPlaces]bool    // of the shelf, those that are taken
+	freed  bool
 }
 
 // Ref names memory that a member has attached. It holds no pointers, so it may be an element of a window or array.
@@ -79,14 +80,15 @@ func (d *Dynamic[T]) attach(op string, local mem.Range, n int) (Ref, error) {
 		return Ref{}, transport.NewOpError(op, -1, err)
 	}
 	d.mu.Lock()
-	d.next++
-	id, a := d.next, &attached{xp: xp}
+	id, placed := d.number()
+	a := &attached{xp: xp, placed: placed}
 	d.mine[id] = a
 	d.mu.Unlock()
 	if err := d.check(a, id, n); err != nil {
 		d.mu.Lock()
 		delete(d.mine, id)
 		d.mu.Unlock()
+		d.leave(a, id)
 		return Ref{}, transport.NewOpError(op, -1, errors.Join(err, xp.Free()))
 	}
 	ref := Ref{Member: d.team.Rank(), Len: n, id: id, bytes: uint8(len(card))}

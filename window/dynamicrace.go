@@ -16,6 +16,7 @@ import (
 // attached is memory of this rank, and, where races are looked for, the check of it.
 type attached struct {
 	xp          *proto.Exposure
+	placed      bool // it has its place on the shelf
 	race        *racecheck.Window
 	shadow, way *proto.Exposure // of race: its memory, and how this rank reaches it
 }
@@ -44,16 +45,40 @@ func (d *Dynamic[T]) openShelf(ctx context.Context) (err error) {
 // place is where Ref number id of a member stands.
 func place(id uint64) int { return int(id%shelfPlaces) * placeBytes }
 
+// number returns the number of a new Ref, and whether it has its place on the shelf. Those whose places are taken are left out, unless all
+// are. The caller holds mu.
+func (d *Dynamic[T]) number() (id uint64, placed bool) {
+	d.last++
+	if d.shelf == nil {
+		return d.last, false
+	}
+	for range shelfPlaces {
+		if taken := &d.places[d.last%shelfPlaces]; !*taken {
+			*taken = true
+			return d.last, true
+		}
+		d.last++
+	}
+	return d.last, false
+}
+
+// leave gives the place of number id back.
+func (d *Dynamic[T]) leave(a *attached, id uint64) {
+	if !a.placed {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.places[id%shelfPlaces] = false
+}
+
 // check has memory of n elements that was attached as number id checked, unless there is no place for it.
 func (d *Dynamic[T]) check(a *attached, id uint64, n int) error {
 	check := d.team.RaceCheck()
-	if check == nil {
-		return nil
-	}
-	slot := d.shelf.Local().Slice(place(id), placeBytes).Data()
-	if binary.LittleEndian.Uint64(slot[placeID:]) != 0 {
+	if check == nil || !a.placed {
 		return nil // who reaches it says so
 	}
+	slot := d.shelf.Local().Slice(place(id), placeBytes).Data()
 	bytes := check.WindowBytes(d.team.Size(), n)
 	shadow, card, err := d.team.Engine().Attach(mem.Range{}, bytes, d.cpu, d.team.Size() == 1)
 	if err != nil {
@@ -82,6 +107,7 @@ func (d *Dynamic[T]) uncheck(a *attached, id uint64) error {
 	}
 	a.race.Close()
 	clear(d.shelf.Local().Slice(place(id), 8).Data())
+	d.leave(a, id)
 	return errors.Join(a.race.Hide(), a.way.Free(), a.shadow.Free())
 }
 

@@ -10,9 +10,10 @@ import (
 // lent is memory that rank 2 has attached, as each rank sees it.
 type lent struct {
 	*rig
-	d   *window.Dynamic[int64]
-	ref window.Ref
-	win *window.Window[int64] // 8 elements, on rank 2
+	d    *window.Dynamic[int64]
+	refs *window.Window[window.Ref]
+	ref  window.Ref
+	win  *window.Window[int64] // 8 elements, on rank 2
 }
 
 // withLent runs f with memory that rank 2 attaches, and takes it away after the fence if f has not.
@@ -25,24 +26,30 @@ func (r *rig) withLent(f func(l *lent) error) error {
 	if err != nil {
 		return err
 	}
-	l := &lent{rig: r, d: d}
-	err = r.is(2, func() error {
-		if l.ref, err = d.Alloc(8); err != nil {
-			return err
-		}
-		for k := range ranks {
-			err = errors.Join(err, refs.Put(k, 0, []window.Ref{l.ref}))
-		}
-		return err
-	})
-	if err := errors.Join(err, refs.Fence(r.ctx)); err != nil {
-		return err
-	}
-	if l.win, err = d.Reach(refs.Local()[0]); err != nil {
+	l := &lent{rig: r, d: d, refs: refs}
+	if err := l.lend(); err != nil {
 		return err
 	}
 	return seq(func() error { return f(l) }, func() error { return l.win.Fence(r.ctx) }, func() error { return l.win.Free(r.ctx) },
 		func() error { return r.Barrier(r.ctx) }, func() error { return d.Free(r.ctx) }, func() error { return refs.Free(r.ctx) })
+}
+
+// lend has rank 2 attach memory, and all reach it.
+func (l *lent) lend() (err error) {
+	err = l.is(2, func() error {
+		if l.ref, err = l.d.Alloc(8); err != nil {
+			return err
+		}
+		for k := range ranks {
+			err = errors.Join(err, l.refs.Put(k, 0, []window.Ref{l.ref}))
+		}
+		return err
+	})
+	if err := errors.Join(err, l.refs.Fence(l.ctx)); err != nil {
+		return err
+	}
+	l.win, err = l.d.Reach(l.refs.Local()[0])
+	return err
 }
 
 // declared are programs that say what they do with memory of their own by the way they get at it.
@@ -169,4 +176,23 @@ var attachments = []program{
 		}
 		return nil
 	}, nil},
+	{"attached memory beside an older piece, after many that are gone", func(r *rig) error {
+		return r.withLent(func(l *lent) error {
+			err := r.is(2, func() error {
+				for range 255 {
+					ref, err := l.d.Alloc(1)
+					if err := errors.Join(err, l.d.Detach(ref)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			older := l.win
+			err = errors.Join(err, r.Barrier(r.ctx), l.lend())
+			return errors.Join(err,
+				r.is(0, func() error { return l.win.Put(2, 3, one) }), // mark: lent late a
+				r.is(1, func() error { return l.win.Put(2, 3, one) }), // mark: lent late b
+				older.Free(r.ctx))
+		})
+	}, pair("lent late a", "lent late b")},
 }
