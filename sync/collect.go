@@ -177,7 +177,7 @@ func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) 
 }
 
 // AllGather concatenates every member's src, in the order of ranks, into every member's dst. All src have the
-// same length, and dst has Size times that; otherwise all members get an error. Collective. Short ones in teams of more than 8
+// same length, and dst has Size times that; otherwise all members get an error. src may be this member's part of dst, and shares no memory with it otherwise. Collective. Short ones in teams of more than 8
 // take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full of src, as in Broadcast, or two barriers for any length where src is used again and none is mapped, or src is library memory and all are. Where members share nodes a
 // node reads long ones once, each of its members a share.
 func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {

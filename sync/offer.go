@@ -174,7 +174,9 @@ func (c *turns) offered(ctx context.Context, what call, root, bytes, part int, a
 		return false, nil
 	}
 	if from, to, n := of(c.t.me); n > 0 {
-		mem.Copy(dst.Slice(to, n).Data(), mine.Slice(from, n).Data())
+		if own, place := mine.Slice(from, n), dst.Slice(to, n); own.Addr() != place.Addr() { // else others may be reading it
+			mem.Copy(place.Data(), own.Data())
+		}
 	}
 	if err = c.fetchOffered(0, root == everyone, dst, of); err == nil {
 		err = c.turn(ctx, what, max(root, 0), visitor{})

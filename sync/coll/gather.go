@@ -10,7 +10,7 @@ import (
 )
 
 // Gather concatenates every member's src, in the order of members, into root's dst, which has Size times the length; dst is
-// not looked at elsewhere. All src have the same length. Collective. For each outbox-full of src it takes a barrier and n reads
+// not looked at elsewhere. All src have the same length. Root's src may be its part of dst, and shares no memory with it otherwise. Collective. For each outbox-full of src it takes a barrier and n reads
 // by root, all at once; from some 60 members on short ones take one
 // barrier with ceil(log2 n) reads by root. Where members share nodes, and what a node has fits into an outbox, one member of each node collects that between
 // the rounds of the barrier, and root reads once from each other node.
@@ -64,7 +64,7 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 }
 
 // GatherV is Gather of different lengths: counts[m] elements of member m. counts and dst are looked at on root only, and each
-// member's src must have the length that counts gives it, else all members get an error. Collective. One barrier in which
+// member's src must have the length that counts gives it, else all members get an error. src may be its part of dst, as in Gather. Collective. One barrier in which
 // members tell their lengths (ceil(log2 n) reads), and then as Gather for the longest src.
 func GatherV[T any](ctx context.Context, t *pgsync.Team, dst []T, counts []int, src []T, root int) error {
 	return gatherV(ctx, t, "gatherv", dst, counts, src, root)

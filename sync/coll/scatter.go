@@ -10,7 +10,7 @@ import (
 )
 
 // Scatter copies the parts of root's src, which has Size times the length of dst, to the members' dst, in the order of
-// members; src is not looked at elsewhere. All dst have the same length. Collective. A src that fits into an outbox takes a barrier, and each
+// members; src is not looked at elsewhere. All dst have the same length. Root's dst may be its part of src, and shares no memory with it otherwise. Collective. A src that fits into an outbox takes a barrier, and each
 // member reads its part from root. Of a longer one root puts an outbox-full to every member at once, and there is a barrier for each
 // outbox-full of dst; where up to 8 members push to each other over a NIC it does so of short ones, too, and the next outbox-full sets out while the last is copied. Where members share nodes, and what is for a node fits into an outbox, it travels to a node in one piece, from which the members of the
 // node read: one barrier.
@@ -152,7 +152,7 @@ func (s *stream) pushed(ctx context.Context, t *pgsync.Team, dst, src mem.Range)
 }
 
 // ScatterV is Scatter of different lengths: counts[m] elements for member m. counts and src are looked at on root only, and
-// each member's dst must have the length that counts gives it, else all members get an error. Collective. One barrier in
+// each member's dst must have the length that counts gives it, else all members get an error. dst may be its part of src, as in Scatter. Collective. One barrier in
 // which members tell their lengths, and then as Scatter for the longest dst.
 func ScatterV[T any](ctx context.Context, t *pgsync.Team, dst, src []T, counts []int, root int) error {
 	const op = "scatterv"
