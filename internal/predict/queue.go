@@ -31,12 +31,13 @@ type slot struct {
 // DefaultQueue is the number of entries of a DQ. They fill 8 KiB; the paper's ring has 5.6 KB.
 const DefaultQueue = 64
 
-// NewQueue returns an empty queue of at least entries slots, a power of two; 0 means DefaultQueue.
+// NewQueue returns an empty queue of at least entries slots, a power of two; 0 means DefaultQueue. Two are the least: by the number of a single one nobody could tell
+// whether it holds an entry or is free for the next.
 func NewQueue(entries int) *Queue {
 	if entries <= 0 {
 		entries = DefaultQueue
 	}
-	n := 1
+	n := 2
 	for n < entries {
 		n *= 2
 	}

@@ -32,6 +32,20 @@ func TestQueueKeepsOrderAndLosesNewest(t *testing.T) {
 	require.Len(t, NewQueue(0).slots, DefaultQueue)
 }
 
+// TestQueueOfOne: what was put into the smallest queue is not overwritten, and is read.
+func TestQueueOfOne(t *testing.T) {
+	q, put := NewQueue(1), 0
+	for put < 4 && q.Put(&Use{At: Nanos(put)}) {
+		put++
+	}
+	require.Less(t, put, 4, "nobody reads")
+	var u Use
+	for i := range put {
+		require.True(t, q.take(&u))
+		require.Equal(t, Nanos(i), u.At)
+	}
+}
+
 // TestQueueNeverShowsHalfAnEntry: producer and consumer run against each other on a small ring that overflows.
 func TestQueueNeverShowsHalfAnEntry(t *testing.T) {
 	const uses = 200_000
