@@ -37,7 +37,7 @@
 //
 //   - R1: a region with a reference is registered, and its memory is what it was when it was acquired.
 //   - R2: a hit contains the whole request. Partial overlap registers anew; two requests are never united, because
-//     neighbours may belong to different objects.
+//     neighbours may belong to different objects. Nor is a part of foreign memory that is registered for one use a hit, but for a piece of that use.
 //   - R3: a Go object is pinned from before its registration to after its deregistration. Should a deregistration fail, it
 //     stays pinned and charged for good.
 //   - R4: an idle region on the Go heap is given up when two garbage collections have passed without a use, since its pin

@@ -192,9 +192,12 @@ func TestForeignMemory(t *testing.T) {
 	m := managerOn(t, n, Config{})
 	b := mapping(t, 8, readWrite)
 	r := mem.Of(b)
-	one, two := acquire(t, m, r, 0), acquire(t, m, r.Slice(page, page), 0)
+	one, two, piece := acquire(t, m, r, 0), acquire(t, m, r, 0), new(Hold)
 	require.Same(t, one.Region(), two.Region(), "uses at the same time share")
+	require.NoError(t, m.Acquire(piece, Request{Mem: r.Slice(page, page), Of: two}))
+	require.Same(t, one.Region(), piece.Region(), "it is a part of one of them")
 	m.Release(one)
+	m.Release(piece)
 	require.True(t, n.covers(two.LKey(), r, 0))
 	m.Release(two)
 	regions, _ := n.count()
@@ -211,7 +214,7 @@ func TestForeignMemory(t *testing.T) {
 		m.Collected() // the collector has nothing to say about it
 	}
 	m.Release(acquire(t, m, r.Slice(0, page), 0))
-	require.Equal(t, uint64(2), m.Stats().Hits, "one shared, one kept")
+	require.Equal(t, uint64(3), m.Stats().Hits, "two shared, one kept")
 
 	_, err = m.Keep(b[5*page:])
 	require.ErrorIs(t, err, ErrLifetime)
@@ -245,7 +248,7 @@ func TestLifetimeWaitsForAnyUse(t *testing.T) {
 	before, beside := acquire(t, m, r.Slice(0, 2*page), 0), acquire(t, m, r.Slice(6*page+8, page), 0)
 	life, err := m.Keep(b[:6*page+8])
 	require.NoError(t, err)
-	since, across := acquire(t, m, r.Slice(0, page), 0), acquire(t, m, r.Slice(5*page, 2*page), 0)
+	since, across := acquire(t, m, r.Slice(0, 2*page), 0), acquire(t, m, r.Slice(5*page, 2*page), 0)
 	require.Same(t, before.Region(), since.Region())
 	m.Release(before)
 	ended := make(chan struct{})
@@ -262,6 +265,25 @@ func TestLifetimeWaitsForAnyUse(t *testing.T) {
 	regions, _ := n.count()
 	require.Equal(t, 1, regions)
 	m.Release(beside)
+}
+
+// TestForeignMemoryMappedAnew (R1): while a part of a mapping is used the program unmaps another one, whose use is over, and maps something else there. What was registered
+// of the mapping as a whole is no registration of that.
+func TestForeignMemoryMappedAnew(t *testing.T) {
+	n := newNIC()
+	m := managerOn(t, n, Config{})
+	r := mem.Of(mapping(t, 8, readWrite))
+	whole, part := acquire(t, m, r, 0), acquire(t, m, r.Slice(page, page), 0)
+	m.Release(whole)
+	anew := r.Slice(4*page, 4*page)
+	at, err := unix.MmapPtr(-1, 0, anew.Base, uintptr(anew.Bytes), readWrite, unix.MAP_FIXED|unix.MAP_ANON|unix.MAP_PRIVATE)
+	require.NoError(t, err)
+	require.Equal(t, anew.Base, at)
+	made := n.made
+	h := acquire(t, m, anew.Slice(page, page), 0)
+	require.Equal(t, made+1, n.made)
+	m.Release(h)
+	m.Release(part)
 }
 
 // TestLifetimeEndsBeforeARegistrationAhead (R5): the helper has found the memory alive and makes room for it; the owner ends its

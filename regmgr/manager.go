@@ -186,9 +186,22 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 	return m.search(h, q)
 }
 
+// whole is the region that the transfer has of which this is a piece, if it is one for which that matters.
+func (q *Request) whole(lo uint64) *Region {
+	if q.Of == nil || q.Of.region == nil || !q.Of.region.alone || !q.Of.region.holds(lo, lo+uint64(q.Mem.Bytes), q.Access) {
+		return nil
+	}
+	return q.Of.region
+}
+
 // search is Acquire where no hint helps.
 func (m *Manager) search(h *Hold, q Request) error {
 	lo := q.Mem.Addr()
+	if r := q.whole(lo); r != nil && r.ref() {
+		m.count()
+		h.region = r
+		return nil
+	}
 	if r := m.index.find(lo, lo+uint64(q.Mem.Bytes), q.Access); r != nil && r.ref() {
 		m.hints.at(lo).Store(r) // under the reference, so before forget looks for it
 		m.count()

@@ -40,6 +40,7 @@ type Region struct {
 	key    transport.Region // valid while ready
 
 	once   bool    // deregister when the last reference goes
+	alone  bool    // and all who share it use all of its pages: see serves
 	bucket *bucket // whose registration this is; nil: it has its own
 
 	mem      mem.Range
@@ -58,8 +59,15 @@ func (r *Region) Contains(m mem.Range) bool {
 	return m.Addr() >= r.lo && m.Addr()+uint64(m.Bytes) <= r.hi
 }
 
-// serves reports whether [lo, hi) lies in the region with the rights asked for.
+// serves reports whether [lo, hi) lies in the region with the rights asked for. Memory of which nobody says how long it stays may be unmapped, and something else be mapped there, as
+// soon as no transfer uses it, which need not be all of the region at once: so a use of a part of that says nothing of the other pages, and the region is for those only whose use of
+// it says that all of it is what it was.
 func (r *Region) serves(lo, hi uint64, a transport.Access) bool {
+	return r.holds(lo, hi, a) && (!r.alone || lo>>pageBits == r.lo>>pageBits && (hi-1)>>pageBits == (r.hi-1)>>pageBits)
+}
+
+// holds is serves for a piece of a transfer that uses all of the region.
+func (r *Region) holds(lo, hi uint64, a transport.Access) bool {
 	return lo >= r.lo && hi <= r.hi && r.access&a == a
 }
 

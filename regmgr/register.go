@@ -173,6 +173,7 @@ func (m *Manager) enter(r *Region, ahead bool) (again bool, err error) {
 	case r.origin == mem.Foreign:
 		r.lifetime = m.lifetimeLocked(r)
 		r.once = r.lifetime == nil // R5
+		r.alone = r.once
 		if ahead && r.once {
 			return false, errGone
 		}
