@@ -70,7 +70,9 @@ func (p *picture) draw(ranks []launch.RankEnd, stderr io.Writer) error {
 	p.file = nil
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		_ = os.Remove(name)
+		if at, serr := os.Lstat(name); serr == nil && at.Mode().IsRegular() { // a device, or a pipe, is not ours to take away
+			_ = os.Remove(name)
+		}
 		return fmt.Errorf("--trace %s: no rank wrote anything; is it a program of this library?", name)
 	case err != nil:
 		return fmt.Errorf("--trace %s: %w", name, err)

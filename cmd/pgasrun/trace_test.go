@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,7 +108,13 @@ func TestTraceOfAJobThatFails(t *testing.T) {
 			require.NoFileExists(t, file)
 		})
 	}
-	_, errs, code := call(t, "-n", "3", "--trace", file, traffic, "fail")
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, errs, code := call(t, "--trace", pipe, "true")
+	require.Equal(t, codeTrouble, code, errs)
+	_, err := os.Stat(pipe)
+	require.NoError(t, err, "what is no plain file, such as /dev/null, stays")
+	_, errs, code = call(t, "-n", "3", "--trace", file, traffic, "fail")
 	require.Equal(t, 7, code, errs)
 	require.Contains(t, errs, "spans of 3 ranks", "the job's own failure decides its code, and there is a picture all the same")
 	require.NotEmpty(t, spansOf(t, file))
