@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -217,14 +218,14 @@ func FileName(rank int) string { return fmt.Sprintf("rank-%06d.trace", rank) }
 // ReadDir reads the files of a trace, in the order of ranks. Ranks whose file is cut short are returned as far as they go,
 // with an error that wraps ErrCut and names them; missing ranks are an error.
 func ReadDir(dir string) ([]*File, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "rank-*.trace"))
+	names, err := fs.Glob(os.DirFS(dir), "rank-*.trace") // the folder's own name is no pattern
 	if err != nil || len(names) == 0 {
 		return nil, fmt.Errorf("read the trace in %s: it has no file rank-*.trace; PGAS_TRACE=%s makes a program write them", dir, dir)
 	}
 	var files []*File
 	var cut error
 	for _, name := range names { // Glob sorts
-		f, err := readFile(name)
+		f, err := readFile(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, ErrCut) {
 			return nil, err
 		}

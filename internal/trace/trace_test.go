@@ -194,7 +194,8 @@ func TestAddAllocatesNothing(t *testing.T) {
 }
 
 func TestDirectories(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "run[1] *") // a name, though it looks like a pattern
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	_, err := ReadDir(dir)
 	require.ErrorContains(t, err, "PGAS_TRACE")
 	put := func(rank, ranks, cut int) {
