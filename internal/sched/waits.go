@@ -138,11 +138,13 @@ func Where(pcs []uintptr) string {
 	}
 }
 
-// inGo tells the functions of Go's own packages by the first part of their names; a program's are main's, or begin with its module.
+// inGo tells the functions of Go's own packages by the first part of their paths; a program's are main's, or begin with its module, of which
+// the first part may have dots, as net.example.org has.
 func inGo(function string) bool {
-	first := function
-	if i := strings.IndexAny(first, "./"); i >= 0 {
-		first = first[:i]
+	path, _, _ := strings.Cut(function, "[") // behind it are the types that it was made for
+	first, _, folders := strings.Cut(path, "/")
+	if !folders {
+		first, _, _ = strings.Cut(path, ".")
 	}
 	switch first {
 	case "runtime", "internal", "reflect", "sync", "syscall", "slices", "sort", "maps", "iter", "bytes", "strings", "encoding", "math", "io", "os",

@@ -33,6 +33,7 @@ func TestWhereIsTheProgram(t *testing.T) {
 	require.Empty(t, <-end, "where a goroutine ends is no place of a program's")
 	for function, want := range map[string]bool{
 		"runtime.memmove": true, "slices.insertionSortOrdered[...]": true, "encoding/binary.Read": true, "sync/atomic.AddInt64": true,
+		"slices.SortFunc[go.shape.[]example.com/x.T]": true, "net.(*conn).Read": true, "net.example.org/prog/step.Run": false, "io%2egithub.Run": false,
 		"main.main": false, "gopgas/sync.Broadcast[...]": false, "example.com/sort.Sort": false, "sorted.Sort": false,
 	} {
 		require.Equal(t, want, inGo(function), function)
