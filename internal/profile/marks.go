@@ -62,8 +62,12 @@ func (m *Marks) Begin(op string, target int) Mark {
 	return m.region(context.Background(), n)
 }
 
-// Within is Begin for a call that was given ctx, whose labels stand beside ours and are back after it. It allocates.
+// Within is Begin for a call that was given ctx, whose labels stand beside ours and are back after it. ctx may be nil, as that of a collective call
+// may: it has no labels. It allocates.
 func (m *Marks) Within(ctx context.Context, op string, target int) Mark {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	c := call{op, target}
 	if m.labels {
 		pprof.SetGoroutineLabels(pprof.WithLabels(ctx, set(c)))

@@ -28,6 +28,9 @@ func labels(t *testing.T) string {
 	return ""
 }
 
+// none is what programs give that have no context.
+var none context.Context
+
 func TestLabels(t *testing.T) {
 	m, err := Parse("labels")
 	require.NoError(t, err)
@@ -44,6 +47,10 @@ func TestLabels(t *testing.T) {
 	require.Equal(t, `{"pgas_op":"barrier", "phase":"solve"}`, labels(t))
 	k.End()
 	require.Equal(t, `{"phase":"solve"}`, labels(t), "M2")
+	k = m.Within(none, "barrier", -1)
+	require.Equal(t, `{"pgas_op":"barrier"}`, labels(t))
+	k.End()
+	require.Empty(t, labels(t))
 	require.Zero(t, testing.AllocsPerRun(100, func() { m.Begin("put", 3).End() }))
 }
 
@@ -58,8 +65,9 @@ func TestRegions(t *testing.T) {
 	require.NoError(t, trace.Start(&b))
 	m.Begin("put", 3).End()
 	m.Within(context.Background(), "barrier", -1).End()
+	m.Within(none, "fence", -1).End()
 	trace.Stop()
-	for _, want := range []string{"pgas put 3", "pgas barrier"} {
+	for _, want := range []string{"pgas put 3", "pgas barrier", "pgas fence"} {
 		require.Contains(t, b.String(), want)
 	}
 	require.NotContains(t, b.String(), "pgas never")
