@@ -113,13 +113,13 @@ func (n *NIC) Land(ctx context.Context, op string, rank int) error {
 	return nil
 }
 
-// tell returns the first error to rank that nobody was told of.
+// tell returns the first error to rank that nobody was told of, and stands for the others: no later flush tells of them.
 func (n *NIC) tell(rank int) error {
 	e := n.ends[rank]
 	n.mu.Lock()
-	err := e.err
+	err, untold := e.err, n.table.Untold(rank) // taken in any case: what stayed in the table nobody would ever look for
 	if err == nil {
-		err = n.table.Untold(rank)
+		err = untold
 	}
 	e.err = nil
 	e.bad.Store(false)
