@@ -38,14 +38,18 @@ type epochs struct {
 	ctl    []proto.Remote // by member
 	local  mem.Range
 
-	mu    sync.Mutex
-	state epoch
-	kinds map[int]LockKind // of locked targets
-	posts []uint64         // by member: told to it
-	dones []uint64         // by member: told to it
-	began []uint64         // by member: its posts that were used
-	ended []uint64         // by member: its completions that were waited for
+	mu      sync.Mutex
+	state   epoch
+	opening map[int]bool     // by target whose Lock waits still; everyone: LockAll or Start does
+	kinds   map[int]LockKind // of locked targets
+	posts   []uint64         // by member: told to it
+	dones   []uint64         // by member: told to it
+	began   []uint64         // by member: its posts that were used
+	ended   []uint64         // by member: its completions that were waited for
 }
+
+// everyone stands for the targets of LockAll and of Start.
+const everyone = -1
 
 // openEpochs allocates the control block. Collective.
 func (w *core) openEpochs(ctx context.Context, c Config) error {
@@ -61,7 +65,8 @@ func (w *core) openEpochs(ctx context.Context, c Config) error {
 		return err
 	}
 	w.ep = &epochs{
-		strict: c.StrictEpochs, block: block, ctl: block.Remotes(), local: block.Local(), kinds: make(map[int]LockKind),
+		strict: c.StrictEpochs, block: block, ctl: block.Remotes(), local: block.Local(),
+		opening: make(map[int]bool), kinds: make(map[int]LockKind),
 		posts: make([]uint64, n), dones: make([]uint64, n), began: make([]uint64, n), ended: make([]uint64, n),
 	}
 	return nil
@@ -74,6 +79,50 @@ func (p *epochs) enter(f func(epoch) (epoch, error)) error {
 	next, err := f(p.state)
 	p.state = next
 	return err
+}
+
+// begin makes the transition f of a call that then waits for what it opens, to a target or to everyone, until begun: nobody else of this rank ends
+// meanwhile what is not open yet.
+func (p *epochs) begin(to int, f func(epoch) (epoch, error)) error {
+	return p.enter(func(s epoch) (epoch, error) {
+		next, err := f(s)
+		if err == nil {
+			p.opening[to] = true
+		}
+		return next, err
+	})
+}
+
+// begun ends the wait of begin. Where that has failed back takes the transition back.
+func (p *epochs) begun(to int, failed error, back func(epoch) (epoch, error)) {
+	_ = p.enter(func(s epoch) (epoch, error) {
+		delete(p.opening, to)
+		if failed != nil {
+			return back(s)
+		}
+		return s, nil
+	})
+}
+
+// end makes the transition f of a call that ends what is open to a target or to everyone.
+func (p *epochs) end(call string, to int, f func(epoch) (epoch, error)) error {
+	return p.enter(func(s epoch) (epoch, error) {
+		next, err := f(s)
+		if err == nil && p.opening[to] {
+			return s, s.refuse(call, "the call that opens it waits still")
+		}
+		return next, err
+	})
+}
+
+// reach notes an access to target, if there is an epoch for it that is open.
+func (p *epochs) reach(target int) error {
+	return p.enter(func(s epoch) (epoch, error) {
+		if p.opening[target] || p.opening[everyone] {
+			return s, s.refuse(fmt.Sprint("access to ", target), "the call that opens it waits still")
+		}
+		return s.reach(target)
+	})
 }
 
 // epochs returns the window's epochs, or an error with the cure.
@@ -166,15 +215,13 @@ func (w *core) start(ctx context.Context, targets []int) error {
 		return transport.NewOpError(op, -1, err)
 	}
 	own := append([]int(nil), targets...)
-	if err := p.enter(func(s epoch) (epoch, error) { return s.start(own) }); err != nil {
+	if err := p.begin(everyone, func(s epoch) (epoch, error) { return s.start(own) }); err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
 	opened := func(s epoch) (epoch, error) { return s, nil }
-	if err := w.await(ctx, op, own, p.began, 0, opened); err != nil {
-		_ = p.enter(epoch.complete) // it was not opened
-		return err
-	}
-	return nil
+	err = w.await(ctx, op, own, p.began, 0, opened)
+	p.begun(everyone, err, epoch.complete)
+	return err
 }
 
 // await waits until each of members has told this rank once more, and only then counts that and makes the transition
@@ -241,7 +288,7 @@ func (w *core) complete() error {
 		return err
 	}
 	var targets []int
-	err = p.enter(func(s epoch) (epoch, error) {
+	err = p.end(op, everyone, func(s epoch) (epoch, error) {
 		targets = s.targets
 		return s.complete()
 	})

@@ -82,18 +82,17 @@ func (w *core) lock(ctx context.Context, target int, kind LockKind) error {
 	if err := sched.Ended(ctx); err != nil {
 		return transport.NewOpError(op, w.remotes[target].Rank, err)
 	}
-	if err := p.enter(func(s epoch) (epoch, error) { return s.lock(target) }); err != nil {
+	if err := p.begin(target, func(s epoch) (epoch, error) { return s.lock(target) }); err != nil {
 		return transport.NewOpError(op, w.remotes[target].Rank, err)
 	}
-	if err := w.lockOne(ctx, target, kind); err != nil {
-		_ = p.enter(func(s epoch) (epoch, error) { return s.unlock(target) }) // it was not opened
-		return err
+	if err = w.lockOne(ctx, target, kind); err == nil {
+		w.race.LockTaken(target, kind == LockExclusive)
+		p.mu.Lock()
+		p.kinds[target] = kind
+		p.mu.Unlock()
 	}
-	w.race.LockTaken(target, kind == LockExclusive)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.kinds[target] = kind
-	return nil
+	p.begun(target, err, func(s epoch) (epoch, error) { return s.unlock(target) })
+	return err
 }
 
 // Unlock ends the epoch that Lock of target opened: what this rank has moved is visible there, and then the lock free.
@@ -109,13 +108,9 @@ func (w *core) unlock(target int) error {
 		return err
 	}
 	var kind LockKind
-	err = p.enter(func(s epoch) (epoch, error) {
-		kind = p.kinds[target]
-		next, err := s.unlock(target)
-		if err == nil {
-			delete(p.kinds, target)
-		}
-		return next, err
+	err = p.end(fmt.Sprint("unlock of ", target), target, func(s epoch) (epoch, error) {
+		kind = p.kinds[target] // which stays there: who locks it next writes his own
+		return s.unlock(target)
 	})
 	if err != nil {
 		return transport.NewOpError(op, w.remotes[target].Rank, err)
@@ -144,17 +139,16 @@ func (w *core) lockAll(ctx context.Context) error {
 	if err := sched.Ended(ctx); err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
-	if err := p.enter(epoch.lockAll); err != nil {
+	if err := p.begin(everyone, epoch.lockAll); err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
-	if err := w.lockEach(ctx); err != nil {
-		_ = p.enter(epoch.unlockAll) // it was not opened
-		return err
+	if err = w.lockEach(ctx); err == nil {
+		for m := range w.remotes {
+			w.race.LockTaken(m, false)
+		}
 	}
-	for m := range w.remotes {
-		w.race.LockTaken(m, false)
-	}
-	return nil
+	p.begun(everyone, err, epoch.unlockAll)
+	return err
 }
 
 // lockEach takes all shared locks. Who held some while it waits for another could wait for one that does the same.
@@ -194,7 +188,7 @@ func (w *core) unlockAll() error {
 	if err != nil {
 		return err
 	}
-	if err := p.enter(epoch.unlockAll); err != nil {
+	if err := p.end(op, everyone, epoch.unlockAll); err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
 	var errs []error

@@ -358,7 +358,7 @@ func (w *core) checked(op string, target, disp, n int) error {
 			fmt.Errorf("%w: %s of a part of %d", ErrRange, span(disp, n), have))
 	}
 	if w.strict() {
-		if err := w.ep.enter(func(s epoch) (epoch, error) { return s.reach(target) }); err != nil {
+		if err := w.ep.reach(target); err != nil {
 			return transport.NewOpError(op, r.Rank, err)
 		}
 	}
