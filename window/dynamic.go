@@ -22,7 +22,8 @@ type Dynamic[T any] struct {
 	team *pgsync.Team
 	cpu  bool
 
-	shelf *symheap.Block // nil: races are not looked for
+	shelf  *symheap.Block // nil: races are not looked for
+	forget func()         // takes back what happens at the world's end
 
 	mu     sync.Mutex
 	mine   map[uint64]*attached // by the number of the Ref
@@ -54,7 +55,16 @@ func NewDynamic[T any](ctx context.Context, t *pgsync.Team) (*Dynamic[T], error)
 	if err := d.openShelf(ctx); err != nil {
 		return nil, transport.NewOpError(op, -1, err)
 	}
+	d.forget = t.Engine().AtEnd(func() { d.shut() })
 	return d, nil
+}
+
+// shut ends all use of the window, and returns what is attached still.
+func (d *Dynamic[T]) shut() (rest map[uint64]*attached) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	rest, d.mine, d.freed = d.mine, nil, true
+	return rest
 }
 
 // Attach makes local, which has at least one element, reachable for the others until Detach; the window keeps it alive.
@@ -70,7 +80,7 @@ func (d *Dynamic[T]) Alloc(n int) (Ref, error) {
 
 func (d *Dynamic[T]) attach(op string, local mem.Range, n int) (Ref, error) {
 	if n < 1 || n > 1<<47/mem.SizeOf[T]() {
-		return Ref{}, transport.NewOpError(op, -1, fmt.Errorf("%w: %d elements, needed at least 1", ErrRange, n))
+		return Ref{}, transport.NewOpError(op, -1, fmt.Errorf("%w: %d elements, needed from 1 to %d", ErrRange, n, 1<<47/mem.SizeOf[T]()))
 	}
 	if err := d.open(op); err != nil {
 		return Ref{}, err
@@ -128,6 +138,9 @@ func (d *Dynamic[T]) Local(r Ref) []T {
 // be an error of theirs, and memory that they have mapped stays until they free the way there. Local.
 func (d *Dynamic[T]) Detach(r Ref) error {
 	const op = "detach"
+	if err := d.open(op); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	a := d.mine[r.id]
 	if r.Member != d.team.Rank() {
@@ -198,12 +211,9 @@ func (d *Dynamic[T]) Free(ctx context.Context) error {
 	if err := d.team.Meet(ctx, op, 0); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	rest := d.mine
-	d.mine, d.freed = nil, true
-	d.mu.Unlock()
+	d.forget()
 	var first error
-	for id, a := range rest {
+	for id, a := range d.shut() {
 		if err := errors.Join(d.uncheck(a, id), a.xp.FreeWithin(ctx)); first == nil {
 			first = err
 		}

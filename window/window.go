@@ -231,8 +231,9 @@ func (w *core) uses() bool { return !w.e.CountsMapped() && !w.strict() && w.race
 
 // watch completes open: it has the window shut at the world's end, and calls lose at deaths.
 func (w *core) watch(shut, lose func()) {
-	if w.block == nil && w.xp == nil {
-		return // there is no memory
+	if w.block == nil && w.xp == nil { // no elements, but perhaps locks
+		w.forget = w.e.AtEnd(shut)
+		return
 	}
 	w.shown = w.race.Shown(w.local)
 	direct := w.uses() && w.cpu // else a flush is for the NIC's atomics, too
