@@ -129,6 +129,7 @@ func onWindow(ctx context.Context, win *window.Window[int64], sigs *pgsync.Signa
 		{"get-nb", func() error { return wait(win.GetNB(target, area+3, many)) }},
 		{"flush", func() error { return win.Flush(target) }},
 		{"flush with a context", func() error { return win.FlushContext(ctx, target) }},
+		{"flush-local", func() error { return win.FlushLocal(target) }},
 		{"put-section", func() error { return flushed(win.PutSection(target, area, many, window.Packed(4, 5, 10))) }},
 		{"get-section", func() error { return win.GetSection(target, area, many, window.Packed(4, 5, 10)) }},
 		{"put-sections", func() error { return flushed(win.PutSections(many, strip)) }},

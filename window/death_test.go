@@ -74,3 +74,33 @@ func TestDeathShutsTheDirectWay(t *testing.T) {
 		}
 	}
 }
+
+// TestFlushLocalOfTheDead: where a target dies before it has answered a get whose handle was dropped, who waits for the data by FlushLocal hears that it is
+// not there, also when all has ended by then.
+func TestFlushLocalOfTheDead(t *testing.T) {
+	for _, p := range pgastest.PathsOf(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			var begun sync.WaitGroup
+			begun.Add(1)
+			errs := pgastest.Errors(t, 2, p.Config, func(ctx context.Context, w *pgas.World) error {
+				win, err := window.Allocate[int64](ctx, w.Team(), 100)
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 1 {
+					begun.Wait()
+					return errors.New("made up")
+				}
+				h, err := win.GetNB(1, 0, make([]int64, 100))
+				begun.Done()
+				if err != nil {
+					return err
+				}
+				require.Eventually(t, func() bool { return len(w.Failed()) == 1 && h.Done() }, 10*time.Second, time.Millisecond)
+				require.ErrorIs(t, win.FlushLocal(1), pgas.ErrPeerGone)
+				return nil
+			})
+			require.ErrorIs(t, errs[0], pgas.ErrPeerGone, "of Close")
+		})
+	}
+}

@@ -319,7 +319,8 @@ func (w *core) putBefore(target, disp, n int, src mem.Range, sig pgsync.Signal) 
 }
 
 // FlushLocal returns when no transfer between this rank and target that was begun before uses this rank's memory:
-// sources may be reused, and the destinations of GetNB hold their data. It says nothing about the target's memory.
+// sources may be reused, and the destinations of GetNB hold their data. It says nothing about the target's memory. A get that was refused tells its
+// handle; one from a target that is gone is not there, and the call fails.
 func (w *Window[T]) FlushLocal(target int) error { return w.c.flushLocal(target) }
 
 func (w *core) flushLocal(target int) error {
@@ -327,7 +328,10 @@ func (w *core) flushLocal(target int) error {
 		return err
 	}
 	w.team.RaceCheck().FlushedLocal(w.remotes[target].Rank)
-	return w.e.FlushLocal(&w.remotes[target])
+	if err := w.e.FlushLocal(&w.remotes[target]); err != nil || !w.e.Peers.AnyGone() {
+		return err
+	}
+	return w.gone("flush-local", target) // what was begun may have failed, and nobody holds the handle
 }
 
 // Shared returns target's part as ordinary memory, to be used like Local between synchronisations; ok is false where it
