@@ -104,3 +104,53 @@ func TestFlushLocalOfTheDead(t *testing.T) {
 		})
 	}
 }
+
+// TestEpochOfTheDead: who opens or ends an epoch with several members hears of one that is gone, though another, which lives, is the one that it waits for.
+func TestEpochOfTheDead(t *testing.T) {
+	for _, p := range pgastest.PathsOf(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			p.TimeLimit = 20 * time.Second
+			told := make(chan struct{})
+			var ready sync.WaitGroup
+			ready.Add(3)
+			errs := pgastest.Errors(t, 3, p.Config, func(ctx context.Context, w *pgas.World) error {
+				win, err := window.AllocateConfig[int64](ctx, w.Team(), 1, window.Config{Epochs: true})
+				if err == nil && w.Rank() == 1 {
+					err = win.Lock(ctx, 1, window.LockExclusive)
+				}
+				ready.Done()
+				ready.Wait()
+				if err != nil {
+					return err
+				}
+				switch w.Rank() {
+				case 1:
+					<-told
+					return win.Unlock(1)
+				case 2:
+					return errors.New("made up")
+				}
+				defer close(told)
+				names := func(err error) {
+					var of *pgas.OpError
+					require.ErrorIs(t, err, pgas.ErrPeerGone)
+					require.ErrorAs(t, err, &of)
+					require.Equal(t, 2, of.Rank)
+				}
+				within, end := context.WithTimeout(ctx, 5*time.Second)
+				defer end()
+				require.ErrorIs(t, win.LockAll(within), pgas.ErrPeerGone)
+				require.ErrorIs(t, win.UnlockAll(), window.ErrEpoch, "it was not opened")
+				names(win.Start(within, []int{1, 2}))
+				require.ErrorIs(t, win.Complete(), window.ErrEpoch, "likewise")
+				_ = win.Post([]int{1, 2}) // which may tell of the death
+				names(win.Wait(within))
+				_, err = win.TryWait()
+				names(err)
+				return nil
+			})
+			require.ErrorContains(t, errs[2], "made up")
+			require.ErrorIs(t, errs[0], pgas.ErrPeerGone, "of Close")
+		})
+	}
+}

@@ -228,19 +228,21 @@ func (w *core) start(ctx context.Context, targets []int) error {
 // done.
 func (w *core) await(ctx context.Context, op string, members []int, counts []uint64, which int, done func(epoch) (epoch, error)) error {
 	p := w.ep
+	watch := groupWatch{w: w, members: members, counts: counts, which: which}
 	for _, m := range members {
 		n := p.count(counts, m)
 		if p.heard(m, n, which) {
 			continue
 		}
-		sp := w.e.Sched.Begin(ctx, sched.What{Op: op, Peer: p.ctl[m].Rank}, &memberWatch{w.e, p.ctl[m].Rank})
+		watch.rank = p.ctl[m].Rank
+		sp := w.e.Sched.Begin(ctx, sched.What{Op: op, Peer: watch.rank}, &watch)
 		var err error
 		for err == nil && !p.heard(m, n, which) {
 			err = sp.Step()
 		}
 		sp.End()
 		if err != nil {
-			return transport.NewOpError(op, p.ctl[m].Rank, err)
+			return transport.NewOpError(op, watch.rank, err)
 		}
 	}
 	for _, m := range members {
@@ -264,18 +266,28 @@ func (p *epochs) count(counts []uint64, m int) uint64 {
 	return counts[m]
 }
 
-// memberWatch ends a wait for one member when that is gone, or this rank's NIC.
-type memberWatch struct {
-	e    *proto.Engine
-	rank int
+// groupWatch ends a wait for members to tell this rank once more when one of them is gone that has not, whichever is waited for, or this rank's NIC.
+type groupWatch struct {
+	w       *core
+	members []int
+	counts  []uint64
+	which   int
+	rank    int // of the member that is waited for, or of that which is gone
 }
 
 // Interrupted implements sched.Watch.
-func (m *memberWatch) Interrupted() error {
-	if err := m.e.Peers.Check(m.rank); err != nil {
-		return err
+func (g *groupWatch) Interrupted() error {
+	e, p := g.w.e, g.w.ep
+	if e.Peers.AnyGone() {
+		for _, m := range g.members {
+			rank := p.ctl[m].Rank
+			if err := e.Peers.Check(rank); err != nil && !p.heard(m, p.count(g.counts, m), g.which) {
+				g.rank = rank
+				return err
+			}
+		}
 	}
-	return m.e.Alive()
+	return e.Alive()
 }
 
 // Complete ends the access epoch that Start opened, flushes it, and tells its targets. A transfer that failed is reported; the targets are told all the same.
@@ -339,7 +351,9 @@ func (w *core) tryWait() (ended bool, err error) {
 	}
 	for _, m := range origins {
 		if !p.heard(m, p.count(p.ended, m), 8) {
-			return false, (&memberWatch{w.e, p.ctl[m].Rank}).Interrupted()
+			watch := groupWatch{w: w, members: origins, counts: p.ended, which: 8, rank: p.ctl[m].Rank}
+			err := watch.Interrupted()
+			return false, transport.NewOpError(op, watch.rank, err)
 		}
 	}
 	return true, w.wait(context.Background())

@@ -85,7 +85,7 @@ func (w *core) lock(ctx context.Context, target int, kind LockKind) error {
 	if err := p.begin(target, func(s epoch) (epoch, error) { return s.lock(target) }); err != nil {
 		return transport.NewOpError(op, w.remotes[target].Rank, err)
 	}
-	if err = w.lockOne(ctx, target, kind); err == nil {
+	if err = w.lockOne(ctx, target, kind, false); err == nil {
 		w.race.LockTaken(target, kind == LockExclusive)
 		p.mu.Lock()
 		p.kinds[target] = kind
@@ -155,7 +155,7 @@ func (w *core) lockAll(ctx context.Context) error {
 func (w *core) lockEach(ctx context.Context) error {
 	n := len(w.remotes)
 	for first := 0; ; { // the one that could not be had; it is waited for first
-		if err := w.lockOne(ctx, first, LockShared); err != nil {
+		if err := w.lockOne(ctx, first, LockShared, true); err != nil {
 			return err
 		}
 		for i := 1; ; i++ {
@@ -244,8 +244,8 @@ func (w *core) lockFrom(target int, kind LockKind, announced bool, word uint64) 
 	return false, 0, err
 }
 
-// lockOne waits for a lock.
-func (w *core) lockOne(ctx context.Context, target int, kind LockKind) error {
+// lockOne waits for a lock; if all, for who needs those of the other members too.
+func (w *core) lockOne(ctx context.Context, target int, kind LockKind, all bool) error {
 	const op = "lock"
 	rank := w.remotes[target].Rank
 	ok, err := w.tryFree(target, kind)
@@ -258,7 +258,7 @@ func (w *core) lockOne(ctx context.Context, target int, kind LockKind) error {
 			return err
 		}
 	}
-	watch := lockWatch{w: w, target: target}
+	watch := lockWatch{w: w, target: target, all: all}
 	sp := w.e.Sched.Begin(ctx, sched.What{Op: op, Peer: sched.Anyone}, &watch)
 	defer sp.End()
 	for {
@@ -296,10 +296,11 @@ func (w *core) ringAll() {
 }
 
 // lockWatch ends a wait for a lock when its member is gone, when its holder is, or when it may be held, shared, by any
-// member that is gone: nobody keeps a list of those.
+// member that is gone: nobody keeps a list of those. Of all locks it ends the wait when any member is gone.
 type lockWatch struct {
 	w      *core
 	target int
+	all    bool
 	seen   lockWord
 }
 
@@ -319,7 +320,9 @@ func (l *lockWatch) Interrupted() error {
 		if err := w.e.Peers.Check(w.remotes[h].Rank); err != nil {
 			return fmt.Errorf("it held the lock: %w", err)
 		}
-		return nil
+		if !l.all {
+			return nil
+		}
 	}
 	return w.team.Interrupted()
 }
