@@ -40,6 +40,7 @@ type Engine struct {
 	board   *seats.Board // of this node's registration helpers
 	ends    calls        // what must happen before the memory is unmapped
 	deaths  calls        // who is told when some rank is gone
+	made    calls        // what gives back memory that this rank has made, and not given back
 }
 
 // Config is what an Engine is made of.
@@ -175,7 +176,7 @@ func (e *Engine) Close() error {
 			first = err
 		}
 	}
-	return first
+	return e.unmake(first)
 }
 
 // Join moves what this rank knows of the others' lives into its block in shared memory, announces the rank as up, and makes its

@@ -59,14 +59,27 @@ func (e *Engine) Allocate(ctx context.Context, x Exchanger, ranks []int, bytes i
 	return xp.share(ctx, x, ranks, token, err)
 }
 
-// make makes memory that is not mapped, and what gives it back: nil if the collector does.
+// make makes memory that is not mapped, and what gives it back, as Close does else: nil if the collector does.
 func (e *Engine) make(bytes int) (mem.Range, func() error) {
 	if e.config.Twice {
 		if r, free, err := touch.Alloc(bytes); err == nil {
-			return r, free
+			forget := e.made.add(func() { _ = free() })
+			return r, func() error { forget(); return free() }
 		}
 	}
 	return mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes), nil
+}
+
+// unmake gives back what make has made and nobody has given back, and returns err: where the NIC was not closed it may have that memory still, which
+// stays.
+func (e *Engine) unmake(err error) error {
+	if err != nil {
+		return err
+	}
+	for _, free := range e.made.takeAll() {
+		free()
+	}
+	return nil
 }
 
 // Expose makes local memory that the caller owns reachable for the other members. It is collective like
