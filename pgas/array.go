@@ -14,7 +14,7 @@ var ErrRange = window.ErrRange
 
 // Array is a one-dimensional array spread over a team. Every member sees all of it by global index. T holds no pointers.
 //
-// Any goroutine may call any method at any time, except Free. Put, Get, At, Set and the atomics move elements at once
+// Any goroutine may call any method at any time, except the collective ones and Free. Put, Get, At, Set and the atomics move elements at once
 // and take no part of their owner; Fence is what orders them between ranks.
 type Array[T any] struct {
 	w *window.Window[T]

@@ -3,6 +3,8 @@ package pgas_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -277,5 +279,21 @@ func TestPtr(t *testing.T) {
 		}
 		require.ErrorIs(t, p.Store(1), pgas.ErrClosed)
 		return nil
+	})
+}
+
+// TestBeyondAllNumbers: elements whose end is no number are refused in words that hold.
+func TestBeyondAllNumbers(t *testing.T) {
+	pgastest.Run(t, 1, func(ctx context.Context, w *pgas.World) error {
+		a, err := pgas.NewArray[int](ctx, w.Team(), 10, pgas.Block())
+		if err != nil {
+			return err
+		}
+		_, at := a.At(math.MaxInt)
+		for want, err := range map[string]error{"at: out of range: 1 elements from ": at, "get: out of range: 3 elements from ": a.Get(math.MaxInt, make([]int, 3))} {
+			require.ErrorIs(t, err, pgas.ErrRange)
+			require.EqualError(t, err, want+fmt.Sprint(math.MaxInt)+" on, of an array of 10")
+		}
+		return a.Free(ctx)
 	})
 }

@@ -2,6 +2,7 @@ package pgas
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 
@@ -202,7 +203,10 @@ func (d dist) run(i int) int {
 
 // check verifies a range of elements.
 func (d dist) check(lo, n int) error {
-	if lo < 0 || n < 0 || lo > d.n-n {
+	switch {
+	case lo > math.MaxInt-max(n, 0): // their end is beyond all numbers
+		return fmt.Errorf("%w: %d elements from %d on, of an array of %d", ErrRange, n, lo, d.n)
+	case lo < 0 || n < 0 || lo > d.n-n:
 		return fmt.Errorf("%w: elements [%d, %d) of an array of %d", ErrRange, lo, lo+n, d.n)
 	}
 	return nil
