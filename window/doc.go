@@ -49,6 +49,8 @@
 //   - The path of atomics is chosen when the window is made, by all members together: the CPU's where every member
 //     maps every part, else the NIC's for all. Do not mix plain stores into Local or View with atomics of others
 //     on the same element.
+//   - Where the source and the destination of a rank's put or get to itself overlap, mapped memory gets what a copy of the whole would leave there.
+//     Through a NIC, and in transfers of many pieces, it is undefined what arrives in the overlap.
 //   - Waiting calls take a context. Ending it stops the wait, not the transfer; the buffers stay owned until the
 //     transfer has ended. Blocking data-path calls take none: one that ended early would leave its buffer with the NIC, and
 //     the program without a handle to ask. Who needs a limit takes PutNB, GetNB, FetchAddNB and their like with Handle.Wait,
