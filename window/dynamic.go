@@ -91,7 +91,7 @@ func (d *Dynamic[T]) attach(op string, local mem.Range, n int) (Ref, error) {
 	}
 	d.mu.Lock()
 	id, placed := d.number()
-	a := &attached{xp: xp, placed: placed}
+	a := &attached{xp: xp, card: string(card), placed: placed}
 	d.mine[id] = a
 	d.mu.Unlock()
 	if err := d.check(a, id, n); err != nil {
@@ -120,13 +120,19 @@ func (d *Dynamic[T]) open(op string) error {
 func (d *Dynamic[T]) own(r Ref) *attached {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r.Member != d.team.Rank() {
-		return nil
-	}
-	return d.mine[r.id]
+	return d.ownLocked(r)
 }
 
-// Local returns what this rank has attached; nil if r is another's, or detached.
+// ownLocked is own for who holds mu. A Ref of another dynamic window may have the same number, but other memory has another card.
+func (d *Dynamic[T]) ownLocked(r Ref) *attached {
+	a := d.mine[r.id]
+	if r.Member != d.team.Rank() || a == nil || int(r.bytes) > len(r.card) || a.card != string(r.card[:r.bytes]) {
+		return nil
+	}
+	return a
+}
+
+// Local returns what this rank has attached; nil if r is another's, of another window, or detached.
 func (d *Dynamic[T]) Local(r Ref) []T {
 	if a := d.own(r); a != nil {
 		return mem.Slice[T](a.race.Shown(a.xp.Local))
@@ -142,16 +148,13 @@ func (d *Dynamic[T]) Detach(r Ref) error {
 		return err
 	}
 	d.mu.Lock()
-	a := d.mine[r.id]
-	if r.Member != d.team.Rank() {
-		a = nil
-	}
+	a := d.ownLocked(r)
 	if a != nil {
 		delete(d.mine, r.id)
 	}
 	d.mu.Unlock()
 	if a == nil {
-		return transport.NewOpError(op, -1, fmt.Errorf("%w: not attached by this rank", ErrRange))
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: not attached by this rank to this window", ErrRange))
 	}
 	d.leaving(a)
 	return transport.NewOpError(op, -1, errors.Join(d.uncheck(a, r.id), a.xp.Free()))
@@ -170,7 +173,7 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 	e, rank := d.team.Engine(), d.team.WorldRank(r.Member)
 	own := d.own(r)
 	if own == nil && r.Member == d.team.Rank() {
-		return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: it is detached", ErrRange))
+		return nil, transport.NewOpError(op, rank, fmt.Errorf("%w: it is detached, or attached to another window", ErrRange))
 	}
 	var mine *proto.Exposure
 	if own != nil {

@@ -205,3 +205,31 @@ func TestAttachBeyondTheLimit(t *testing.T) {
 		return d.Free(ctx)
 	})
 }
+
+// TestRefOfAnotherWindow: what is attached to one dynamic window is none of another's, though both count what they have from 1 on.
+func TestRefOfAnotherWindow(t *testing.T) {
+	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		var windows [2]*window.Dynamic[int32]
+		var refs [2]window.Ref
+		for i := range windows {
+			d, err := window.NewDynamic[int32](ctx, w.Team())
+			if err != nil {
+				return err
+			}
+			if refs[i], err = d.Alloc(3); err != nil {
+				return err
+			}
+			d.Local(refs[i])[0] = int32(i + 1)
+			windows[i] = d
+		}
+		for i, d := range windows {
+			other := refs[1-i]
+			require.Nil(t, d.Local(other))
+			_, err := d.Reach(other)
+			require.ErrorIs(t, err, window.ErrRange)
+			require.ErrorIs(t, d.Detach(other), window.ErrRange)
+			require.Equal(t, []int32{int32(i + 1), 0, 0}, d.Local(refs[i]), "it is there still")
+		}
+		return errors.Join(windows[0].Detach(refs[0]), windows[1].Detach(refs[1]), windows[0].Free(ctx), windows[1].Free(ctx))
+	})
+}

@@ -16,7 +16,8 @@ import (
 // attached is memory of this rank, and, where races are looked for, the check of it.
 type attached struct {
 	xp          *proto.Exposure
-	placed      bool // it has its place on the shelf
+	card        string // which the Ref has, too
+	placed      bool   // it has its place on the shelf
 	race        *racecheck.Window
 	shadow, way *proto.Exposure // of race: its memory, and how this rank reaches it
 }
