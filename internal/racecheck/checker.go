@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/symheap"
@@ -24,9 +25,11 @@ type Checker struct {
 	n    int
 	say  func(text string)
 	off  atomic.Bool // nothing is checked any more
+	gave atomic.Bool // this rank has ended it
 	root []proto.Remote
-	seer *touch.Watch // nil: undeclared accesses of this rank to its own memory are not seen
-	seen sync.Mutex   // held while they are entered; this rank waits for it in steps (lockSeen)
+	over *atomic.Uint64 // not 0: some rank has ended it
+	seer *touch.Watch   // nil: undeclared accesses of this rank to its own memory are not seen
+	seen sync.Mutex     // held while they are entered; this rank waits for it in steps (lockSeen)
 
 	mu      sync.Mutex // guards what follows; it is not held while this rank waits
 	time    *state
@@ -68,9 +71,13 @@ func (c *Checker) Join(ctx context.Context, heap *symheap.Heap) error {
 	if err != nil {
 		return fmt.Errorf("memory for the race check: %w", err)
 	}
-	c.root = block.Remotes()
-	c.sites.table = block.Local().Slice(sitesAt, siteSlots*siteSlotBytes)
+	c.use(block.Remotes(), block.Local())
 	return nil
+}
+
+func (c *Checker) use(root []proto.Remote, local mem.Range) {
+	c.root, c.over = root, local.Word64(overAt)
+	c.sites.table = local.Slice(sitesAt, siteSlots*siteSlotBytes)
 }
 
 // The memory that Join takes of each rank, in bytes.
@@ -78,7 +85,8 @@ const (
 	foundAt    = 0 // on rank 0: how many races were found
 	keysAt     = 8 // on rank 0: the keys of those that were reported
 	keySlots   = 1023
-	sitesAt    = keysAt + keySlots*8
+	overAt     = keysAt + keySlots*8 // whether a rank has ended the check
+	sitesAt    = overAt + 8
 	worldBytes = sitesAt + siteSlots*siteSlotBytes
 )
 
@@ -102,12 +110,27 @@ func (c *Checker) Free() error {
 	return c.seer.Free()
 }
 
-// give ends the check because of an error of its own transfers. The program's operations go on, and will meet it too.
+// give ends the check because of an error of its own transfers. The program's operations go on, and will meet it too. It ends on all ranks: whose
+// checks went on would miss the clocks that this one handed on no longer, and take what is in order for races. So they are told before it goes on.
 func (c *Checker) give(err error) {
-	if c.off.Swap(true) {
+	if c.gave.Swap(true) || c.ended() {
 		return
 	}
-	c.say(fmt.Sprintf("race check: rank %d checks no further: %v", c.e.Rank, err))
+	for r := range c.root {
+		if c.e.Peers.Check(r) == nil {
+			_, _ = c.e.Atomic(atom.Replace, atom.Word64(), &c.root[r], overAt, 1, 0) // one that cannot be reached is about to be gone
+		}
+	}
+	c.off.Store(true)
+	c.say(fmt.Sprintf("race check: rank %d can check no further, so no rank does: %v", c.e.Rank, err))
+}
+
+// ended reports whether the check has ended, by whichever rank.
+func (c *Checker) ended() bool {
+	if !c.off.Load() && c.over != nil && c.over.Load() != 0 {
+		c.off.Store(true)
+	}
+	return c.off.Load()
 }
 
 // Stats returns what was counted so far.

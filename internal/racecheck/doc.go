@@ -55,5 +55,5 @@
 //
 // 64 ranks. A world takes 136 KB on each rank; an element 16 bytes for each rank, at least 32 and at most 128; a signal, lock or
 // atomic element a clock of 4*n*(n+1) bytes, all of a window or set together at most 4 MiB. A Checker that meets an error
-// of its own transfers says so and ends; the program goes on.
+// of its own transfers says so and ends the check of all ranks; the program goes on.
 package racecheck

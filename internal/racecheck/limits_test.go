@@ -1,6 +1,7 @@
 package racecheck
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,9 +144,30 @@ func TestLockOfTheDead(t *testing.T) {
 	w.checks[1].e.Peers.MarkGone(0, peers.Exited(1))
 	w.signals[1].Release(1, 0, CarryAll)
 	require.Len(t, w.said, 1)
-	require.Contains(t, w.said[0], "rank 1 checks no further")
+	require.Contains(t, w.said[0], "rank 1 can check no further")
 	w.windows[1].Touch(Access{}, 0, 0, 1)
 	require.Zero(t, w.checks[1].Stats(), "nothing is checked any more")
+}
+
+// TestOneEndsForAll: who checks no further hands no clocks on. The others do not take what he has ordered for races.
+func TestOneEndsForAll(t *testing.T) {
+	w := newWorld(t, 3).join()
+	touch := func(rank int, kind Kind, done Done) {
+		w.windows[rank].Touch(Access{Kind: kind, Done: done, Site: w.checks[rank].Site("access")}, 2, 0, 1)
+	}
+	touch(0, Write, ByFlush)
+	w.checks[0].Flushed(2)
+	w.checks[0].e.Peers.MarkGone(2, peers.Exited(1)) // whose word cannot be written, and need not
+	w.checks[0].give(errors.New("what went wrong"))
+	for _, b := range w.boards {
+		b.Enter()
+	}
+	for _, b := range w.boards {
+		b.Leave()
+	}
+	touch(1, Read, AtReturn)
+	require.Equal(t, []string{"race check: rank 0 can check no further, so no rank does: what went wrong"}, w.said)
+	require.Zero(t, w.checks[1].Stats().Races)
 }
 
 func TestWorldsThatAreTooLarge(t *testing.T) {

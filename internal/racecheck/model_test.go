@@ -69,7 +69,7 @@ func newWorld(t *testing.T, n int) *world {
 func (w *world) join() *world {
 	root := shared(w.n, worldBytes)
 	for r, c := range w.checks {
-		c.root, c.sites.table = root, root[r].Mapped.Slice(sitesAt, siteSlots*siteSlotBytes)
+		c.use(root, root[r].Mapped)
 	}
 	return w
 }

@@ -28,9 +28,12 @@ func collect(races []found, c cell, i int) []found {
 }
 
 // report tells of a race between access a of this rank and an earlier one, unless the same two lines have been found
-// already, by whichever rank.
+// already, by whichever rank, or the check has ended.
 func (w *Window) report(a Access, member int, f found) {
 	c := w.c
+	if c.ended() {
+		return
+	}
 	mine, theirs := c.siteOf(c.e.Rank, a.Site), c.siteOf(f.with.origin(), f.with.site())
 	if !c.first(mine, theirs, w.name) {
 		return

@@ -68,7 +68,7 @@ func (c *Checker) Clocks(things int) int {
 func (s *Shelf) lock(member int) bool {
 	e := s.c.e
 	r := &s.at[member]
-	if s.c.off.Load() {
+	if s.c.ended() {
 		return false
 	}
 	old, err := e.Atomic(atom.CompareSwap, atom.Word64(), r, shelfLock, 0, 1)
@@ -78,6 +78,9 @@ func (s *Shelf) lock(member int) bool {
 	sp := e.Sched.Begin(context.Background(), sched.What{Op: "race check", Peer: r.Rank}, (*watch)(s.c))
 	defer sp.End()
 	for err == nil && old != 0 {
+		if s.c.ended() { // by who has the lock, perhaps, and cannot give it back
+			return false
+		}
 		if err = sp.Step(); err == nil {
 			old, err = e.Atomic(atom.CompareSwap, atom.Word64(), r, shelfLock, 0, 1)
 		}
