@@ -26,7 +26,7 @@ func (w *World) serve(conn net.Conn, node string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = control.Serve(conn, attendant{&handler{w: w, told: teller{told: make([][2]uint64, w.Size())}}, node})
+		_ = control.Serve(conn, attendant{&handler{w: w, told: teller{told: make([][2]proto.Count, w.Size())}}, node})
 	}()
 	w.stop = append(w.stop, func() {
 		if _, joined := w.start.waits(); joined && w.cfg.Stats {
@@ -45,8 +45,8 @@ type handler struct {
 
 // teller says which flows the launcher does not know yet.
 type teller struct {
-	told [][2]uint64 // by rank: the operations with it that it knows of, of the CPU and of the NIC
-	next int         // the rank whose flow is looked at first
+	told [][2]proto.Count // by rank: what it knows of, of the CPU and of the NIC
+	next int              // the rank whose flow is looked at first
 }
 
 // Waits implements control.Handler.
@@ -79,10 +79,10 @@ func (t *teller) changed(flow func(rank int) [2]proto.Count, vias [2]string) (ou
 		}
 		rank := t.next
 		for i, c := range flow(rank) {
-			if c.Ops == t.told[rank][i] {
+			if c == t.told[rank][i] { // of an operation that is being counted the bytes come later
 				continue
 			}
-			t.told[rank][i] = c.Ops
+			t.told[rank][i] = c
 			out = append(out, control.Flow{With: rank, Via: vias[i], Ops: c.Ops, Bytes: c.Bytes})
 		}
 		t.next = (rank + 1) % len(t.told)

@@ -18,7 +18,7 @@ func TestFlowsAreToldInTurn(t *testing.T) {
 			now[r] = [2]proto.Count{{Ops: 1, Bytes: uint64(r)}, {Ops: 2, Bytes: 5}}
 		}
 		flow := func(rank int) [2]proto.Count { return now[rank] }
-		x := teller{told: make([][2]uint64, ranks)}
+		x := teller{told: make([][2]proto.Count, ranks)}
 		seen := map[int]uint64{}
 		samples := 0
 		for ; ; samples++ {
@@ -41,11 +41,14 @@ func TestFlowsAreToldInTurn(t *testing.T) {
 		}
 		now[7][1] = proto.Count{Ops: 9, Bytes: 90}
 		require.Equal(t, []control.Flow{{With: 7, Via: "soft", Ops: 9, Bytes: 90}}, x.changed(flow, [2]string{"shm", "soft"}))
+		now[7][1].Bytes = 98 // a sample may come between an operation and its bytes
+		require.Equal(t, []control.Flow{{With: 7, Via: "soft", Ops: 9, Bytes: 98}}, x.changed(flow, [2]string{"shm", "soft"}))
+		require.Empty(t, x.changed(flow, [2]string{"shm", "soft"}))
 	})
 	t.Run("the busiest do not keep the others out", func(t *testing.T) {
 		ops := uint64(0)
 		flow := func(int) [2]proto.Count { return [2]proto.Count{{Ops: ops}} }
-		x := teller{told: make([][2]uint64, ranks)}
+		x := teller{told: make([][2]proto.Count, ranks)}
 		seen := map[int]bool{}
 		for range 6 {
 			ops++
