@@ -146,7 +146,8 @@ func (c *Checker) Found() (int, error) {
 	return int(n), err
 }
 
-// Flushed says that this rank's puts to a rank are done there. Called before the flush, whose return it stands for.
+// Flushed says that this rank's puts to a rank are done there. Called before the flush, whose return it stands for, or behind one that may
+// end before.
 func (c *Checker) Flushed(rank int) {
 	if c != nil {
 		c.flushed(rank)
