@@ -125,9 +125,14 @@ func (g Signal) Add(target int, v uint64) error {
 	return err
 }
 
-// Check returns the error that Set would return before anything moves: the signals were freed, or there is no such target.
-func (g Signal) Check(target int) error {
-	_, err := g.at("signal", target)
+// Check returns the error that Set would return before anything moves: the signals were freed, or there is no such target; or that the target is not rank, by the
+// world's number: the signals are another team's. It is for the layers above.
+func (g Signal) Check(target, rank int) error {
+	const op = "signal"
+	r, err := g.at(op, target)
+	if err == nil && r.Rank != rank {
+		err = transport.NewOpError(op, target, fmt.Errorf("%w: the signal's member %d is rank %d, not %d: it is of another team", ErrMember, target, r.Rank, rank))
+	}
 	return err
 }
 

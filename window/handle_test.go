@@ -230,6 +230,41 @@ func (r relay) run(ctx context.Context, n int, rounds uint64, put func(src []uin
 	return nil
 }
 
+// TestPutSignalOfAnotherTeam: a signal whose member of that number is another rank is refused, and nothing moves.
+func TestPutSignalOfAnotherTeam(t *testing.T) {
+	pgastest.Run(t, 3, func(ctx context.Context, w *pgas.World) error {
+		backwards, err := w.Team().Split(ctx, 0, -w.Rank())
+		if err != nil {
+			return err
+		}
+		win, err := window.Allocate[uint64](ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		sigs, err := pgsync.NewSignals(ctx, backwards, 1)
+		if err != nil {
+			return err
+		}
+		for target := range w.Size() {
+			err := win.PutSignal(target, 0, []uint64{7}, sigs.Signal(0), 1)
+			if target == 1 { // in the middle of both
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, pgsync.ErrMember)
+			require.ErrorContains(t, err, "it is of another team")
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+		if w.Rank() != 1 {
+			require.Zero(t, win.Local()[0])
+			require.Zero(t, sigs.Signal(0).Load())
+		}
+		return errors.Join(sigs.Free(ctx), win.Free(ctx))
+	})
+}
+
 // TestPutSignal: whoever sees the signal sees the data.
 func TestPutSignal(t *testing.T) {
 	sizes(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {

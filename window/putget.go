@@ -289,7 +289,7 @@ func (w *core) flushes(ctx context.Context, op string) error {
 }
 
 // PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait.
-// The signal belongs to a set of the window's team.
+// The signal belongs to a set of the window's team, or of one in which target has the same number.
 func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
 	if err := w.c.putBefore(target, disp, len(src), mem.Of(src), sig); err != nil {
 		return err
@@ -312,7 +312,7 @@ func (w *core) putBefore(target, disp, n int, src mem.Range, sig pgsync.Signal) 
 	if err := w.check(op, target, disp, n); err != nil {
 		return err
 	}
-	if err := sig.Check(target); err != nil {
+	if err := sig.Check(target, w.remotes[target].Rank); err != nil {
 		return err
 	}
 	return w.put(op, target, disp, n, src)
