@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/proto"
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	"gopgas/regmgr"
@@ -234,6 +235,24 @@ func TestOffersUnderEveryPolicy(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			c := pgastest.Config{NIC: true, Reg: policy, TimeLimit: 30 * time.Second}
 			pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+				o := newOffered(w.Team())
+				for seed := range 3 {
+					if err := o.calls(ctx, w.Team(), seed); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestOffersUnderEveryBulk: however large transfers are forced to travel, calls bring the same. A lease asks the owner's CPU, which knows nothing of what is offered to a call.
+func TestOffersUnderEveryBulk(t *testing.T) {
+	for bulk := range strings.SplitSeq(proto.Bulks(), ", ") {
+		t.Run(bulk, func(t *testing.T) {
+			c := pgastest.Config{NIC: true, Bulk: bulk, Reg: regmgr.OnDemand.String(), TimeLimit: 30 * time.Second}
+			pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error {
 				o := newOffered(w.Team())
 				for seed := range 3 {
 					if err := o.calls(ctx, w.Team(), seed); err != nil {

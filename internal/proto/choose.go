@@ -18,7 +18,7 @@ func (n *device) choose(t *journey, waited bool, user mem.Range) selector.Protoc
 		return selector.Bounce
 	}
 	switch {
-	case user.Bytes >= n.direct.least && n.leaseForced() && n.mayLeaseAsForced(t.r, user):
+	case user.Bytes >= n.direct.least && !t.r.offered && n.leaseForced() && n.mayLeaseAsForced(t.r, user):
 		return selector.Lease
 	case t.r.hosed != nil && n.Payload != 0 && user.Bytes > n.Payload && n.unregistered(t.r):
 		if p := n.chooseUnregistered(t, waited, user); p != selector.Bounce {

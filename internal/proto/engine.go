@@ -198,6 +198,7 @@ type Remote struct {
 	keyed    bool // the member has registered it, so that the NIC may touch it
 	room     int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	measured bool // this rank's own, which costs are measured with: no transfer of the program's
+	offered  bool // the member exposes it to nobody but for a call: its NIC reaches it, and no message asks its CPU for it
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
 	hosed      *hose.Far // not nil: the member's memory is registered in buckets, on demand

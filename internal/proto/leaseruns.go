@@ -92,7 +92,7 @@ func (l *lot) clear() {
 // leasesRuns reports whether runs to a member's part, out of or into memory of base, go through leases if they are much.
 func (n *device) leasesRuns(r *Remote, base mem.Range) bool {
 	switch {
-	case n.Payload == 0 || r.hosed != nil && r.Rank == n.e.Rank:
+	case n.Payload == 0 || r.offered || r.hosed != nil && r.Rank == n.e.Rank:
 		return false
 	case n.bulk.how.kind == bulkLeased:
 		return n.mayLease(r, base)

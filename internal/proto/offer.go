@@ -98,7 +98,7 @@ func (e *Engine) KeepTo(o *Offer) {
 // Offered is how this rank reaches what another one offers. Who fetches from it knows its length.
 func (e *Engine) Offered(rank int, addr, key uint64) Remote {
 	const all = 1 << 46
-	return Remote{Rank: rank, Bytes: all, raddr: addr, rkey: key, keyed: true, room: all}
+	return Remote{Rank: rank, Bytes: all, raddr: addr, rkey: key, keyed: true, room: all, offered: true}
 }
 
 // fetchMost is how many bytes of each run are asked for at once by ranks that read of each other, where what the NIC does takes processors: through a socket that takes
