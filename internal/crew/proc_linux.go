@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -22,13 +23,37 @@ func describe(pid int) string {
 	if !ok {
 		return "not readable in /proc"
 	}
-	text := stateName(state)
-	if where, err := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid)); err == nil {
+	text, of := stateName(state), fmt.Sprintf("/proc/%d", pid)
+	if state == 'Z' {
+		if thread, s, ok := lastThread(pid); ok {
+			text, of = "ended but for a thread, "+stateName(s), thread
+		}
+	}
+	if where, err := os.ReadFile(of + "/wchan"); err == nil {
 		if w := strings.TrimSpace(string(where)); w != "" && w != "0" {
 			text += " in " + w
 		}
 	}
 	return fmt.Sprintf("%s, %.2f s of CPU used", text, float64(ticks)/ticksPerSecond)
+}
+
+// lastThread returns the folder in /proc of a thread that has not ended, and its state. The first thread of a process may have ended long before the others: a
+// thread that the kernel keeps, as one does that gives much memory back, keeps the process.
+func lastThread(pid int) (folder string, state byte, ok bool) {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return "", 0, false
+	}
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		if s, _, ok := parseStat(stat); ok && s != 'Z' && s != 'X' {
+			return filepath.Dir(name), s, true
+		}
+	}
+	return "", 0, false
 }
 
 // cpuOf is what a process has used of the CPU, 0 where the system does not say.
