@@ -57,7 +57,7 @@ const leastNodal, leastNodalExact = 4, 2
 const leastOffered = 256 << 10
 
 // leastShared is that where members map each other's memory, and what they have lies in such.
-const leastShared = 64 << 10
+const leastShared = 16 << 10
 
 // worthOffering says whether so many bytes of a member, of which outboxes take part in a turn, travel by offers (file offer.go).
 func worthOffering(bytes, part int, pushes bool) bool {

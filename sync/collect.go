@@ -68,7 +68,7 @@ func plain[T any](t *Team, s []T) []T { return racecheck.Plain(t.races, s) }
 // Broadcast copies root's buf to every member's buf, which has the same length everywhere. Collective. For each
 // outbox-full (16 KiB, or 256 KiB where all members map each other's memory, or none does, and the call is not a started one) it takes a barrier; among up to 8 members all read from the root, or it pushes to them where none is mapped, in larger teams each from one that
 // has the bytes already, in ceil(log2 n) steps; on a node only one member reads from another node. Long ones among up to 8 members none of which is mapped take two
-// barriers whatever their length from the second use of a buf on, which is read from where it lies; so do those of 64 KiB and more where all are mapped, if root's buf is
+// barriers whatever their length from the second use of a buf on, which is read from where it lies; so do those of 16 KiB and more where all are mapped, if root's buf is
 // library memory (a window's, an array's).
 func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	const op = "broadcast"

@@ -125,8 +125,10 @@ func (c *turns) ended(err error) error {
 		t.offers.withdraw()
 		return nil
 	}
-	word := t.left(c.op)
-	t.local.Word64(abandonWord).CompareAndSwap(0, word)
+	word, mine := t.left(c.op), t.local.Word64(abandonWord)
+	if !mine.CompareAndSwap(0, word) {
+		word = mine.Load() // who left before is the one to be named
+	}
 	t.spread(abandonWord, word)
 	for i := range t.offers.mine {
 		t.e.KeepTo(&t.offers.mine[i])
