@@ -30,6 +30,13 @@ type Config struct {
 	Lives func(rank int) (lives, known bool)
 }
 
+// Receives is for how many receive buffers a NIC has room where nobody says: eight for the messages of each rank of the job, or fewer where there are
+// many ranks, one at least, and some for what a rank asks for itself.
+func (c Config) Receives() int {
+	const few = 1024
+	return max(few, min(8*c.Size, max(few, c.Size))+128)
+}
+
 // Domain is one NIC in use by one rank.
 type Domain interface {
 	// Caps says what this NIC can do. It never changes while the domain is open.

@@ -57,16 +57,21 @@ func TestReleaserDies(t *testing.T) {
 	}
 }
 
+// handsOn has l's member, which holds the lock, make another one its holder, and not tell it.
+func handsOn(t *testing.T, l *RW, to int) {
+	require.NoError(t, l.guarded(t.Context(), func(words []uint64) error {
+		require.NoError(t, l.write(l.g.Me, 0))
+		return l.write(to, words[to]|rwHolds)
+	}))
+}
+
 // TestGranterDies: between making a waiter the holder of an RW and telling it.
 func TestGranterDies(t *testing.T) {
 	all := groups(3)
 	rs := rws(all)
 	require.NoError(t, rs[1].Lock(t.Context()))
 	got := waiting(t, all[2], rs[2].RLock)
-	require.NoError(t, rs[1].guarded(t.Context(), func(words []uint64) error {
-		require.NoError(t, rs[1].write(1, 0))
-		return rs[1].write(2, words[2]|rwHolds)
-	}))
+	handsOn(t, rs[1], 2)
 	dies(all, 1)
 	require.NoError(t, <-got)
 	require.NoError(t, rs[2].RUnlock())
@@ -96,10 +101,7 @@ func TestLostGrant(t *testing.T) {
 	rs := rws(all)
 	require.NoError(t, rs[1].Lock(t.Context()))
 	got := waiting(t, all[2], rs[2].Lock)
-	require.NoError(t, rs[1].guarded(t.Context(), func(words []uint64) error {
-		require.NoError(t, rs[1].write(1, 0))
-		return rs[1].write(2, words[2]|rwHolds)
-	}))
+	handsOn(t, rs[1], 2)
 	rs[2].local.Word64(rwGrant).Store(rs[2].turns + 1) // any but its own
 	require.NoError(t, <-got)
 	require.NoError(t, rs[2].Unlock())

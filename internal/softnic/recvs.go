@@ -13,13 +13,6 @@ type Recvs struct {
 // NewRecvs makes a queue for so many buffers, counted until their receives have been polled.
 func NewRecvs(most int) Recvs { return Recvs{ring: make([]transport.Recv, most)} }
 
-// DefaultRecvs is for how many buffers the queue of a rank has room where nobody says: eight for the messages of each rank of a job of that size, or fewer
-// where there are many ranks, one at least, and some for what it asks for itself.
-func DefaultRecvs(ranks int) int {
-	const few = 1024
-	return max(few, min(8*ranks, max(few, ranks))+128)
-}
-
 // Len is how many buffers can be taken.
 func (q *Recvs) Len() int { return q.n }
 

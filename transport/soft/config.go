@@ -114,7 +114,7 @@ func (p *Provider) Open(ctx context.Context, c transport.Config) (transport.Doma
 	}
 	cfg := p.cfg
 	if cfg.MaxRecv == 0 {
-		cfg.MaxRecv = softnic.DefaultRecvs(c.Size)
+		cfg.MaxRecv = c.Receives()
 	}
 	d, err := openDomain(cfg, c, pins)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gopgas/internal/sched"
-	"gopgas/internal/softnic"
 	"gopgas/transport"
 )
 
@@ -43,7 +42,7 @@ func (c FabricConfig) withDefaults() FabricConfig {
 		}
 	}
 	set(&c.MaxPost, 256)
-	set(&c.MaxRecv, softnic.DefaultRecvs(1))
+	set(&c.MaxRecv, transport.Config{Size: 1}.Receives())
 	set(&c.MaxInline, 128)
 	set(&c.MaxSGE, len(transport.Op{}.SGE))
 	set(&c.MaxMessage, 8<<20)
@@ -82,7 +81,7 @@ type Fabric struct {
 // NewFabric returns a fabric for n ranks. It holds nothing but memory until a domain is opened.
 func NewFabric(n int, opts FabricConfig) *Fabric {
 	if opts.MaxRecv == 0 {
-		opts.MaxRecv = softnic.DefaultRecvs(n)
+		opts.MaxRecv = transport.Config{Size: n}.Receives()
 	}
 	f := &Fabric{
 		cfg: opts.withDefaults(), ranks: make([]atomic.Pointer[domain], n),

@@ -164,7 +164,7 @@ func TestPlan(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.post, s.post, "%d ranks", c.size)
 		require.GreaterOrEqual(t, s.pairs, c.size)
-		require.Equal(t, min(recvsFor(c.size), int(l.MaxRecvs), min(int(l.MaxCQE), mostCQE)/4), s.recvs)
+		require.Equal(t, min(transport.Config{Size: c.size}.Receives(), int(l.MaxRecvs), min(int(l.MaxCQE), mostCQE)/4), s.recvs)
 		require.LessOrEqual(t, s.cqe, int(l.MaxCQE))
 		require.GreaterOrEqual(t, s.cqe, s.pairs*(s.post+1)+s.recvs, "the queue can overflow")
 		require.Less(t, s.post, int(l.MaxSends), "no room for the drain")

@@ -17,12 +17,11 @@ import (
 
 // Sizes that a domain asks for; the device may grant less.
 const (
-	wantPost   = 128  // operations in flight on one pair
-	leastPost  = 4    // with fewer a pair is of no use
-	wantRecvs  = 1024 // receive buffers, in a job of few ranks
-	wantInline = 256  // bytes
-	wantReads  = 16   // reads and atomics of one pair at once
-	spare      = 16   // pairs beyond one for each rank: old incarnations that are being drained
+	wantPost   = 128 // operations in flight on one pair
+	leastPost  = 4   // with fewer a pair is of no use
+	wantInline = 256 // bytes
+	wantReads  = 16  // reads and atomics of one pair at once
+	spare      = 16  // pairs beyond one for each rank: old incarnations that are being drained
 	mostCQE    = 1 << 20
 )
 
@@ -49,10 +48,6 @@ const (
 	ringShare   = 8
 	shallowPost = 16
 )
-
-// recvsFor is how many receive buffers a rank of so many wants: eight for the messages of each, or fewer where there are many ranks, one at least, and some for what
-// it asks for itself.
-func recvsFor(size int) int { return max(wantRecvs, min(8*size, max(wantRecvs, size))+128) }
 
 // rings is what the rings of a job of size ranks take, bytes, when each is connected with each.
 func (s sizes) rings(size int) int64 {
@@ -95,7 +90,7 @@ func limitOf(limit int64, size int, together bool) int64 {
 func plan(l *ibv.Limits, size int, pin int64) (sizes, error) {
 	s := sizes{
 		pairs: size + spare,
-		recvs: min(recvsFor(size), int(l.MaxRecvs)),
+		recvs: min(transport.Config{Size: size}.Receives(), int(l.MaxRecvs)),
 		sge:   min(int(l.MaxSGE), len(transport.Op{}.SGE)),
 		reads: min(wantReads, int(l.MaxReads), int(l.MaxInitReads)),
 	}
