@@ -22,20 +22,15 @@ func (e errSignal) Error() string { return "signal: " + e.sig.String() }
 
 // Main is a whole program: it joins the job, calls f, leaves the job, and exits. An error of f, or of joining or
 // leaving, is printed with the rank and ends the rank with exit code 1; the others learn of it at once. So does runtime.Goexit in f. SIGINT and
-// SIGTERM end f's context; when f returns for that reason the exit code is 128 plus the signal.
+// SIGTERM end f's context; when f returns for that reason the exit code is 128 plus the signal. A second one ends the
+// process at once, but for a SIGTERM after a SIGINT.
 func Main(f func(ctx context.Context, w *World) error) {
 	os.Exit(run(f))
 }
 
 func run(f func(ctx context.Context, w *World) error) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		s := <-signals
-		signal.Stop(signals) // a second one ends the process
-		cancel(errSignal{s.(syscall.Signal)})
-	}()
+	go heed(cancel, notify(syscall.SIGINT), notify(syscall.SIGTERM))
 	w, err := Init(ctx, nil)
 	if err != nil {
 		if err = stopped(ctx, err, signalTime); !errors.As(err, new(errSignal)) {
@@ -50,6 +45,27 @@ func run(f func(ctx context.Context, w *World) error) int {
 		return 0
 	}
 	return failed(ctx, w, err)
+}
+
+func notify(sig os.Signal) chan os.Signal {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, sig)
+	return c
+}
+
+// heed has the first SIGINT or SIGTERM end f's context, and a second one the process. A SIGTERM after the first SIGINT is no second one: Ctrl-C goes to all
+// ranks, and when one of them has ended of it the launcher sends that to the others, which may still be at what they do at their end.
+func heed(cancel context.CancelCauseFunc, interrupts, terms chan os.Signal) {
+	select {
+	case <-interrupts:
+		signal.Stop(interrupts)
+		cancel(errSignal{syscall.SIGINT})
+		<-terms
+	case <-terms:
+		signal.Stop(interrupts)
+		cancel(errSignal{syscall.SIGTERM})
+	}
+	signal.Stop(terms)
 }
 
 // whole calls f, which may end its goroutine by runtime.Goexit. Nobody would come back to end the rank then, and the others would wait for it.

@@ -34,8 +34,8 @@
 //
 // # Signals
 //
-// INT, TERM, HUP, USR1 and USR2 go to all process groups. After a TERM what has not ended within the grace is killed; a second
-// INT or TERM kills at once; who does not heed the first INT is told so after the grace. The first QUIT prints the hang report
+// INT, TERM, HUP, USR1 and USR2 go to all process groups. After a TERM what has not ended within the grace is killed, and whoever ends
+// first of it has no other one sent to the rest, which may still save what they have; a second INT or TERM kills at once; who does not heed the first INT is told so after the grace. The first QUIT prints the hang report
 // and touches no rank; a second one is forwarded, so that Go programs print their stacks and end.
 //
 // None of this waits for who reads the output. When all ranks have ended he is waited for: an INT or TERM leaves him the grace, a second one nothing, and

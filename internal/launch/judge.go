@@ -51,7 +51,8 @@ type judge struct {
 
 	asked map[int]bool // the ranks that were asked for their stacks, run, and have had no SIGTERM
 
-	ending    bool // endAll was ordered
+	warned    bool // a SIGTERM was forwarded to all, and the grace runs from there
+	ending    bool // endAll was ordered, or was not needed any more
 	killing   bool // killAll was ordered
 	stops     int  // INT and TERM received
 	quits     int
@@ -97,12 +98,16 @@ func (j *judge) rankEnded(e RankEnd, state pmiserver.State) []action {
 	return acts
 }
 
-// end orders the end of all ranks, once.
+// end orders the end of all ranks, once. Those that were sent a SIGTERM already have their grace from there: programs take a second one as the wish
+// to end at once, and leave what they do on the first.
 func (j *judge) end() []action {
 	if j.ending || j.killing {
 		return nil
 	}
 	j.ending = true
+	if j.warned {
+		return []action{{do: forward, sig: syscall.SIGCONT}} // a stopped process did not hear it
+	}
 	return []action{{do: endAll}}
 }
 
@@ -159,6 +164,7 @@ func (j *judge) signalled(sig syscall.Signal) []action {
 	}
 	acts := []action{{do: forward, sig: sig}}
 	if sig == syscall.SIGTERM && !j.ending {
+		j.warned = true
 		acts = append(acts, action{do: startGrace}) // whoever sends it, a batch system say, wants an end
 	}
 	if sig == syscall.SIGINT && !j.ending {
@@ -184,8 +190,8 @@ func (j *judge) timedOut(quiet []int) []action {
 		acts = append(acts, action{do: say, text: cause + ": ending it"})
 	}
 	end := j.end()
-	if end == nil {
-		return acts
+	if end == nil || j.warned {
+		return append(acts, end...)
 	}
 	acts = append(acts, end...) // before those end whom the others may wait for
 	j.asked = map[int]bool{}

@@ -101,6 +101,13 @@ func TestJudgeOfAbortAndSignals(t *testing.T) {
 	require.Contains(t, j.cause, "within 1.00 s of SIGTERM")
 	require.Empty(t, deeds(j.graceOver()), "once")
 
+	j = judge{hosts: hosts, grace: time.Second}
+	j.signalled(syscall.SIGTERM)
+	require.Equal(t, []action{{do: forward, sig: syscall.SIGCONT}}, j.rankEnded(RankEnd{Exit: 143}, pmiserver.Begun)[2:], "the others have had theirs, and the grace runs")
+	require.Empty(t, deeds(j.timedOut([]int{1})), "nor are they asked for stacks")
+	require.Equal(t, []deed{killAll}, deeds(j.graceOver()))
+	require.Equal(t, 143, j.code)
+
 	j = judge{hosts: hosts}
 	j.rankEnded(RankEnd{Exit: 3}, pmiserver.Silent)
 	require.Equal(t, []deed{forward}, deeds(j.signalled(syscall.SIGTERM)), "the grace of a job that ends already has begun")

@@ -1,10 +1,12 @@
 // Command traffic is a program of ranks whose traffic is known: rank r puts r+1 megabytes to the next rank through mapped memory
 // and r+1 times 100 kB to the one after that through the NIC. Then all meet in a barrier, to which rank 0 comes when the
-// file exists that the first argument names. If that is "fail", rank 1 exits with 7 instead.
+// file exists that the first argument names. If that is "fail", rank 1 exits with 7 instead; if it is
+// "save", no rank does any of this: they wait to be told to end, and all but rank 0 then take their time.
 package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -20,6 +22,9 @@ const (
 func main() {
 	pgas.Main(func(ctx context.Context, w *pgas.World) error {
 		me, n := w.Rank(), w.Size()
+		if len(os.Args) > 1 && os.Args[1] == "save" {
+			return save(ctx, me)
+		}
 		mapped, err := window.Allocate[byte](ctx, w.Team(), near)
 		if err != nil {
 			return err
@@ -58,4 +63,14 @@ func main() {
 		}
 		return mapped.Free(ctx)
 	})
+}
+
+func save(ctx context.Context, me int) error {
+	fmt.Println("up")
+	<-ctx.Done()
+	if me > 0 {
+		time.Sleep(500 * time.Millisecond)
+	}
+	fmt.Println("saved", me)
+	return ctx.Err()
 }
