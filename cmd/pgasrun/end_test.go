@@ -26,3 +26,19 @@ func TestRanksSaveWhatTheyHave(t *testing.T) {
 		})
 	}
 }
+
+// TestInTheBackground: a job whose shell has put it into the background runs, although its standard input is the terminal, and reads when it is in front.
+func TestInTheBackground(t *testing.T) {
+	cmd := exec.Command("script", "-qec", `sh -c 'set -m; "$0" -n 2 "$1" stdin & read -r go; fg >/dev/null' `+pgasrun+" "+rank, "/dev/null")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	var out locked
+	cmd.Stdout = &out
+	require.NoError(t, cmd.Start())
+	defer in.Close() // which ends all
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), `1 read ""`) }, 10*time.Second, 5*time.Millisecond, "it was stopped")
+	_, err = in.Write([]byte("go\ntyped\n\x04"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), `0 read "typed\n"`) }, 10*time.Second, 5*time.Millisecond, &out)
+	require.NoError(t, cmd.Wait())
+}

@@ -52,6 +52,7 @@
 // # Limits
 //
 // A line of output is held until its newline comes, MaxOutputLine bytes at most. Stopping the launcher
-// from a terminal does not stop the ranks. Where standard input is a terminal it is copied to the rank through a pipe; a single
+// from a terminal does not stop the ranks. Where standard input is a terminal it is copied to the rank through a pipe, as long as
+// the launcher is in its foreground; in the background it runs on without. A single
 // wrapped rank has the terminal itself, and is in its foreground, until it ends.
 package launch

@@ -1,8 +1,10 @@
 package launch
 
 import (
+	"errors"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +17,7 @@ type stdin struct {
 	pipes []io.WriteCloser // our ends, of those that are fed
 	far   []int            // the ranks on other hosts that are to be fed
 	src   *os.File
+	over  chan struct{} // closed by end
 }
 
 // openStdin prepares the inputs of all ranks. A file or pipe that one rank reads is inherited as it is. A terminal is not: a
@@ -24,7 +27,7 @@ func openStdin(s *Spec, tty *terminal) (*stdin, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &stdin{null: null, files: make([]*os.File, s.N), src: s.Stdin}
+	in := &stdin{null: null, files: make([]*os.File, s.N), src: s.Stdin, over: make(chan struct{})}
 	for r := range in.files {
 		in.files[r] = null
 		wanted := s.Stdin != nil && (s.StdinTo == StdinAll || s.StdinTo == r)
@@ -63,10 +66,14 @@ func (in *stdin) feed() {
 	if len(in.pipes) == 0 {
 		return
 	}
+	if isTerminal(in.src) {
+		runtime.LockOSThread() // for ever: it ends with the goroutine
+		blockTTIN()
+	}
 	buf := make([]byte, 32<<10)
 	open := append([]io.WriteCloser(nil), in.pipes...)
 	for len(open) > 0 {
-		n, err := in.src.Read(buf)
+		n, err := in.read(buf)
 		kept := open[:0]
 		for _, p := range open {
 			if _, werr := p.Write(buf[:n]); werr != nil || err != nil {
@@ -82,8 +89,46 @@ func (in *stdin) feed() {
 	}
 }
 
+// foregroundEvery is how often a launcher in the background looks whether it has come to the front.
+const foregroundEvery = 100 * time.Millisecond
+
+// read reads the source; of a terminal it waits until this process is in its foreground. In the background a read stops a process, which would be the launcher,
+// although perhaps no rank wants to read: a thread that blocks the signal gets an error instead.
+func (in *stdin) read(buf []byte) (int, error) {
+	for {
+		n, err := in.src.Read(buf)
+		if n > 0 || !errors.Is(err, unix.EIO) || !inBackground(in.src) {
+			return n, err
+		}
+		select {
+		case <-in.over:
+			return 0, io.EOF
+		case <-time.After(foregroundEvery):
+		}
+	}
+}
+
+// inBackground says whether f is this session's terminal, and another process group is in its foreground.
+func inBackground(f *os.File) bool {
+	t := terminal{file: f}
+	front := 0
+	err := t.control(func(fd int) (err error) {
+		front, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		return err
+	})
+	return err == nil && front != unix.Getpgrp()
+}
+
+// blockTTIN has the calling thread not stopped by a read from the background.
+func blockTTIN() {
+	var block unix.Sigset_t
+	block.Val[0] = 1 << (unix.SIGTTIN - 1)
+	_ = unix.PthreadSigmask(unix.SIG_BLOCK, &block, nil) // which cannot fail
+}
+
 // end stops feed where it can be stopped: a read from a terminal ends with the launcher.
 func (in *stdin) end() {
+	close(in.over)
 	for _, p := range in.pipes {
 		p.Close()
 	}
