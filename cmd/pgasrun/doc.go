@@ -20,8 +20,8 @@
 //
 // # Exit codes
 //
-// 0 when all ranks end well; else that of the first failure, 128+signal where one killed the rank, 255 where its host was lost; 124 after the time limit; 126
-// and 127 for a program that is not executable or not there; 2 for a command line or a package that makes no job; 1 when
+// 0 when all ranks end well; else that of the first failure, 128+signal where one killed the rank, 255 where its host was lost; 124 after the time limit;
+// 141 when who reads the output has gone; 126 and 127 for a program that is not executable or not there; 2 for a command line or a package that makes no job; 1 when
 // pgasrun itself is in trouble.
 //
 // # Invariants

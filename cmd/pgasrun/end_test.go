@@ -1,7 +1,11 @@
 package main
 
 import (
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,4 +45,28 @@ func TestInTheBackground(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return strings.Contains(out.String(), `0 read "typed\n"`) }, 10*time.Second, 5*time.Millisecond, &out)
 	require.NoError(t, cmd.Wait())
+}
+
+// TestReaderGoes: when who reads the output has gone, as head does, the ranks of all hosts are told to end, and what was asked for besides is written.
+func TestReaderGoes(t *testing.T) {
+	dir := t.TempDir()
+	const script = `trap 'echo saved >"$0/$PGAS_RANK"; exit 0' TERM; while :; do echo line; sleep 0.01; done`
+	cmd := exec.Command(pgasrun, "-H", "a,b,c", "--launcher", "fork", "--grace", "30s", "--stats=json:"+dir+"/stats", "sh", "-c", script, dir)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	var errs locked
+	cmd.Stderr = &errs
+	require.NoError(t, cmd.Start())
+	_, err = io.ReadFull(out, make([]byte, 100*len("line\n")))
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+	_ = cmd.Wait()
+	require.Equal(t, 141, cmd.ProcessState.ExitCode(), "%s: %s", cmd.ProcessState, errs.String())
+	require.Contains(t, errs.String(), "pgasrun: nobody reads the output any more: ending the job\n")
+	for rank := range 3 {
+		require.FileExists(t, filepath.Join(dir, strconv.Itoa(rank)))
+	}
+	stats, err := os.ReadFile(filepath.Join(dir, "stats"))
+	require.NoError(t, err)
+	require.Contains(t, string(stats), `"rank":2`)
 }

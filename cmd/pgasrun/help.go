@@ -59,8 +59,8 @@ or TERM at once. QUIT (Ctrl-\) prints what every rank waits for and ends nothing
 Go programs print their stacks and end. TSTP (Ctrl-Z) stops the ranks and pgasrun, until CONT (fg); a time limit counts that time too.
 
 Exit code: that of the first rank that fails (128+signal if one killed it, 255 if its host was lost), 0 if none does; 124 after the
-time limit; 126 or 127 if the program cannot be run or found; 2 for a mistake in the command line or a package that does not compile;
-1 where a host cannot be reached.
+time limit; 141 when who reads the output has gone, as head does when it has enough: the ranks are told to end then; 126 or 127 if the
+program cannot be run or found; 2 for a mistake in the command line or a package that does not compile; 1 where a host cannot be reached.
 
 examples:
   pgasrun -n 4 ./examples/hello

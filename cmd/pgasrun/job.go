@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -83,6 +84,7 @@ func runJob(c *cli.Context, s streams) error {
 	spec.Stdin, spec.Stdout, spec.Stderr, spec.Signals = s.in, s.out, s.err, s.signals
 	spec.Suspend = func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) } // which cannot fail
 	s.attend(syscall.SIGTSTP, syscall.SIGCONT)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // so that writing to a reader who has gone is an error, of which the job is told, and not the end
 	res, err := launch.Run(context.Background(), spec)
 	if err != nil {
 		return err

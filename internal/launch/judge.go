@@ -137,6 +137,16 @@ func (j *judge) aborted(rank, code int, text string, after time.Duration) []acti
 	return append(acts, j.end()...)
 }
 
+// unread judges that who read the job's output has gone, as head(1) does when it has enough. A program that writes on then is ended by SIGPIPE.
+func (j *judge) unread() []action {
+	const cause = "nobody reads the output any more"
+	var acts []action
+	if j.decide(128+int(syscall.SIGPIPE), cause) {
+		acts = append(acts, action{do: say, text: cause + ": ending the job"})
+	}
+	return append(acts, j.end()...)
+}
+
 // signalled judges a signal that the launcher received.
 func (j *judge) signalled(sig syscall.Signal) []action {
 	if sig == syscall.SIGINT && len(j.wrapped) > 0 {

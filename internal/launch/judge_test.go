@@ -115,6 +115,18 @@ func TestJudgeOfAbortAndSignals(t *testing.T) {
 	require.Equal(t, 3, j.code)
 }
 
+func TestJudgeOfOutputThatNobodyReads(t *testing.T) {
+	j := judge{hosts: hosts, noKill: true}
+	require.Equal(t, []deed{say, endAll}, deeds(j.unread()), "whatever becomes of failures")
+	require.Empty(t, j.unread(), "once, of both streams")
+	require.Equal(t, 141, j.code)
+
+	j = judge{hosts: hosts}
+	j.rankEnded(RankEnd{Exit: 3}, pmiserver.Silent)
+	require.Empty(t, j.unread())
+	require.Equal(t, 3, j.code)
+}
+
 func TestJudgeOfTheTimeLimit(t *testing.T) {
 	j := judge{hosts: hosts, timeout: time.Second}
 	require.Equal(t, []deed{say, endAll}, deeds(j.timedOut(nil)))

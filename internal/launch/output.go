@@ -22,6 +22,7 @@ type outlet struct {
 	mu     sync.Mutex            // held by who writes, as long as the reader takes
 	failed atomic.Pointer[error] // of the first write that did
 	writes atomic.Uint64         // begun and ended: odd while somebody waits for the reader
+	unread func()                // called once, when it turns out that the reader has gone; nil: nothing is
 }
 
 // lost returns why some of the ranks' output was not written: a full disk, for instance. That nobody reads any more is no mistake.
@@ -39,13 +40,13 @@ type sink struct {
 	w io.Writer
 }
 
-// write writes whole lines. Errors are dropped: a rank must not stop because nobody reads any more.
+// write writes whole lines. Errors are dropped: what follows from them is not for the rank that happened to print.
 func (s sink) write(b []byte) {
 	s.o.mu.Lock()
 	defer s.o.mu.Unlock()
 	s.o.writes.Add(1)
-	if _, err := s.w.Write(b); err != nil {
-		s.o.failed.CompareAndSwap(nil, &err)
+	if _, err := s.w.Write(b); err != nil && s.o.failed.CompareAndSwap(nil, &err) && errors.Is(err, syscall.EPIPE) && s.o.unread != nil {
+		s.o.unread()
 	}
 	s.o.writes.Add(1)
 }

@@ -33,6 +33,7 @@ const (
 	evEnd    evKind = iota // rank's leader has ended: end
 	evAbort                // rank asked for the end of the job: code, text
 	evReport               // the hang report has been gathered: text, and quiet: who told of no wait and can print its stacks
+	evUnread               // who read the output has gone
 	evIdle                 // the ranks, none of which computed, have been asked what they wait for: all
 )
 
@@ -195,6 +196,8 @@ func (j *job) loop(ctx context.Context) (err error) {
 				j.server.Gone(e.rank, how) // only now: what follows from it comes second
 			case evAbort:
 				act(j.judge.aborted(e.rank, e.code, e.text, time.Since(j.ranks[e.rank].started)))
+			case evUnread:
+				act(j.judge.unread())
 			case evIdle:
 				if line, ok := vigil.judge(e.all); ok && !reporting && !j.judge.ending {
 					j.log.logf("%s", line)
