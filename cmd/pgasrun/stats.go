@@ -113,7 +113,6 @@ func statsTable(doc statsDoc) string {
 				what = "sent no statistics"
 			}
 			fmt.Fprintf(t, "%d\t%s\t%s\t\t\t\t\t\n", r.Rank, r.Node, what)
-			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Transports)) {
 			for _, path := range slices.Sorted(maps.Keys(r.Transports[name].Paths)) {
