@@ -70,3 +70,18 @@ func TestReaderGoes(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(stats), `"rank":2`)
 }
+
+// TestFilesOfTheLauncher: a launcher that may not open enough files for the ranks of other hosts says so, and does not call the hosts lost.
+func TestFilesOfTheLauncher(t *testing.T) {
+	for limit, want := range map[string]string{
+		"12":  `reach host a: make pipes: .*too many open files; for 48 ranks pgasrun needs about 260 open files: raise the limit`,
+		"40":  `host [abc]: start .*too many open files; for 16 ranks pgasrun needs about 100 open files: raise the limit`,
+		"130": `host [abc]: channels of the launcher to rank \d+ there: .*too many open files; for 48 ranks pgasrun needs about 260 open files: raise the limit`,
+	} {
+		out, err := exec.Command("sh", "-c", `ulimit -n "$2"; exec "$0" -H a,b,c -n 48 --launcher fork "$1" exit 0 0`, pgasrun, rank, limit).CombinedOutput()
+		require.Error(t, err)
+		require.Regexp(t, want, string(out))
+		require.NotContains(t, string(out), "was lost")
+		require.NotContains(t, string(out), "has gone")
+	}
+}

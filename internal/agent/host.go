@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type Config struct {
 	Name    string   // of the host, for messages
 	Command []string // what runs an agent there, with its standard input and output here; see Command
 	Version string   // of this launcher; the agent's must be the same
+	Ranks   int      // of the whole job, for messages
 	Log     func(line string)
 }
 
@@ -61,9 +63,9 @@ func Dial(ctx context.Context, c Config) (*Host, error) {
 	out, theirOut, err2 := os.Pipe()
 	errs, theirErr, err3 := os.Pipe()
 	all := []*os.File{theirIn, in, out, theirOut, errs, theirErr}
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		closeFiles(all...)
-		return nil, fmt.Errorf("reach host %s: make pipes: %w", c.Name, err)
+		return nil, fmt.Errorf("reach host %s: make pipes: %w%s", c.Name, err, crew.Cure(err, c.Ranks))
 	}
 	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = theirIn, theirOut, theirErr
 	err := h.cmd.Start()
@@ -172,8 +174,13 @@ func (h *Host) hear(n note) error {
 	switch n.Do {
 	case started, refused:
 		if n.Do == started {
-			if err := h.open(n); err != nil {
+			err := h.open(n)
+			if errors.Is(err, ErrMalformed) {
 				return err
+			}
+			if err != nil { // this process lacks something, not the host
+				h.greeted.Store(false) // that its agent is left then is no news
+				n = note{Do: refused, Text: err.Error()}
 			}
 		}
 		return offer(h.answer, n)
@@ -272,7 +279,7 @@ func (h *Host) open(n note) error {
 			return fmt.Errorf("%w: the agent says %q twice", ErrMalformed, n.Do)
 		}
 		if err := r.attach(n.PIDs[i]); err != nil {
-			return fmt.Errorf("channels of rank %d of the host: %w", i, err)
+			return fmt.Errorf("channels of the launcher to rank %d there: %w%s", i, err, crew.Cure(err, h.cfg.Ranks))
 		}
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gopgas/internal/crew"
 )
 
 // Carrier is how an agent is started on a host.
@@ -150,7 +152,7 @@ func explain(c Config, t trouble, code int, said string) error {
 		}
 		return fmt.Errorf("there is no program %s here to reach it with; %s: %w", program, cure, t.start)
 	case t.start != nil:
-		return fmt.Errorf("run %s: %w", program, t.start)
+		return fmt.Errorf("run %s: %w%s", program, t.start, crew.Cure(t.start, c.Ranks))
 	case t.late > 0:
 		return fmt.Errorf("no agent answered within %.1f s, %s; is the host up, and does this come back at once: %s", t.late.Seconds(), heard, byHand)
 	case t.protocol != 0 || t.version != "":

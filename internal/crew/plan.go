@@ -123,6 +123,17 @@ func Lookup(program string) (string, error) {
 	return filepath.Abs(path)
 }
 
+// Cure says what a person can do about a system error that stood in the way of so many ranks here, as words that follow it; empty: nothing is known.
+func Cure(err error, n int) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE):
+		return fmt.Sprintf("; for %d ranks pgasrun needs about %d open files: raise the limit where it runs, with ulimit -n", n, 5*n+20)
+	case errors.Is(err, syscall.EAGAIN):
+		return "; the limit on processes is reached: see ulimit -u and the pids controller of the control group"
+	}
+	return ""
+}
+
 // CheckDir says whether ranks can work in a folder; empty is this process's own.
 func CheckDir(dir string) error {
 	if dir == "" {

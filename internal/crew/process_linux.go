@@ -1,7 +1,6 @@
 package crew
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -39,7 +38,7 @@ func startRank(plan *Plan, path string, rank int, std Streams) (*process, error)
 	}()
 	fail := func(what string, err error) (*process, error) {
 		p.closeAll()
-		return nil, fmt.Errorf("rank %d: %s: %w%s", rank, what, err, cureFor(err, plan.Count))
+		return nil, fmt.Errorf("rank %d: %s: %w%s", rank, what, err, Cure(err, plan.Count))
 	}
 	var err error
 	files := []*os.File{std.In, std.Out, std.Err}
@@ -75,17 +74,6 @@ func startRank(plan *Plan, path string, rank int, std Streams) (*process, error)
 		return fail("start it", err)
 	}
 	return p, nil
-}
-
-// cureFor adds to a system error what a person can do about it.
-func cureFor(err error, n int) string {
-	switch {
-	case errors.Is(err, syscall.EMFILE):
-		return fmt.Sprintf("; %d ranks need about %d open files in the launcher: raise the limit with ulimit -n", n, 5*n+20)
-	case errors.Is(err, syscall.EAGAIN):
-		return "; the limit on processes is reached: see ulimit -u and the pids controller of the control group"
-	}
-	return ""
 }
 
 // SocketPair makes a connected pair: our end as a connection, the other as a file to hand on. Neither is inherited by accident.

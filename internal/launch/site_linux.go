@@ -217,7 +217,7 @@ func (j *job) start(ctx context.Context, path string) (sig syscall.Signal, err e
 			return nil
 		}
 		s.far, err = agent.Dial(ctx, agent.Config{
-			Name: s.Name, Command: s.Agent, Version: j.spec.Version, Log: func(line string) { j.log.logf("%s", line) },
+			Name: s.Name, Command: s.Agent, Version: j.spec.Version, Ranks: j.spec.N, Log: func(line string) { j.log.logf("%s", line) },
 		})
 		if err == nil {
 			j.guard.Watch(s.far.Group())
