@@ -15,7 +15,8 @@ import path, or a .go file; Go code is built first.
   -e, --error PATTERN   files for their standard error; without it -o takes that too
   --tee                 to the files and here as well
   --only RANKS          show the output of these ranks here, such as 0,3-5, or none; files get that of all
-  --stdin WHO           who reads the standard input: a rank, "all" or "none" (default 0); the others read /dev/null
+  --stdin WHO           who reads the standard input: a rank, "all" or "none" (default 0); the others read /dev/null.
+                        With "all" each reads at its own pace, but none gets more than 16 MiB ahead of one that does not read
   -x VAR, -x VAR=VALUE  environment of the ranks: hand VAR on although it looks like another launcher's, or set it
   --wdir FOLDER         working folder of the ranks (default: this one), on every host
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,23 @@ func TestInputThatNobodyReads(t *testing.T) {
 		r := run(t, Spec{N: 2, Stdin: rd, StdinTo: to, Grace: time.Minute}, "exit", "0", "0")
 		require.Zero(t, r.Code)
 		require.Less(t, r.took, 30*time.Second, "the reader was waited for, or the grace")
+	}
+}
+
+// TestInputOfWhoWaits: a rank that reads nothing, as it waits for another one that reads, does not keep the input from that.
+func TestInputOfWhoWaits(t *testing.T) {
+	const size = 8 << 20
+	in, err := os.Create(t.TempDir() + "/in")
+	require.NoError(t, err)
+	defer in.Close()
+	require.NoError(t, in.Truncate(size))
+	for _, hosts := range [][]Host{nil, {{Ranks: 1, Agent: agentCommand()}, {Ranks: 2}}, {{Ranks: 2}, {Ranks: 1, Agent: agentCommand()}}} {
+		_, err = in.Seek(0, io.SeekStart)
+		require.NoError(t, err)
+		const script = `if [ $PGAS_RANK = 1 ]; then while [ ! -e "$0/0" ] || [ ! -e "$0/2" ]; do sleep 0.01; done; fi; wc -c; touch "$0/$PGAS_RANK"`
+		r := run(t, Spec{N: 3, Hosts: hosts, Stdin: in, StdinTo: StdinAll, Timeout: 20 * time.Second, Argv: []string{"sh", "-c", script, t.TempDir()}})
+		require.Zero(t, r.Code, r.err)
+		require.Equal(t, 3, strings.Count(r.out, strconv.Itoa(size)), r.out)
 	}
 }
 

@@ -1,10 +1,12 @@
 package launch
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -61,7 +63,8 @@ func (in *stdin) started() {
 	in.null.Close()
 }
 
-// feed copies the source to every pipe until the source or the last reader ends.
+// feed copies the source to every pipe until the source or the last reader ends. Of several readers each reads at its own pace, until one is mostAhead chunks
+// behind the source.
 func (in *stdin) feed() {
 	if len(in.pipes) == 0 {
 		return
@@ -70,20 +73,60 @@ func (in *stdin) feed() {
 		runtime.LockOSThread() // for ever: it ends with the goroutine
 		blockTTIN()
 	}
-	buf := make([]byte, 32<<10)
-	open := append([]io.WriteCloser(nil), in.pipes...)
+	ahead := 0 // a single reader holds up itself alone, and what it does not read stays in the source
+	if len(in.pipes) > 1 {
+		ahead = mostAhead
+	}
+	var open []*feeder
+	for _, p := range in.pipes {
+		f := &feeder{to: p, chunks: make(chan []byte, ahead), gone: make(chan struct{})}
+		go f.run()
+		open = append(open, f)
+	}
+	buf := make([]byte, chunkSize)
 	for len(open) > 0 {
 		n, err := in.read(buf)
-		kept := open[:0]
-		for _, p := range open {
-			if _, werr := p.Write(buf[:n]); werr != nil || err != nil {
-				p.Close() // its rank has ended or reads no more; or there is no more
-			} else {
-				kept = append(kept, p)
-			}
+		if n > 0 {
+			chunk := bytes.Clone(buf[:n])
+			open = slices.DeleteFunc(open, func(f *feeder) bool { return !f.take(chunk) })
 		}
-		open = kept
 		if err != nil {
+			break
+		}
+	}
+	for _, f := range open {
+		close(f.chunks)
+	}
+}
+
+// What feed holds of the source for readers that are behind: chunkSize times mostAhead bytes, 16 MiB.
+const (
+	chunkSize = 32 << 10
+	mostAhead = 512
+)
+
+// feeder copies to one pipe.
+type feeder struct {
+	to     io.WriteCloser
+	chunks chan []byte
+	gone   chan struct{} // closed when its rank has ended or reads no more
+}
+
+// take waits for room and says whether the reader is still there.
+func (f *feeder) take(chunk []byte) bool {
+	select {
+	case f.chunks <- chunk:
+		return true
+	case <-f.gone:
+		return false
+	}
+}
+
+func (f *feeder) run() {
+	defer close(f.gone)
+	defer f.to.Close()
+	for chunk := range f.chunks {
+		if _, err := f.to.Write(chunk); err != nil {
 			return
 		}
 	}
