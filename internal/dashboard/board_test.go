@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -268,6 +269,30 @@ func TestCountersDoNotFall(t *testing.T) {
 	require.Contains(t, page, `pgas_registration_hits_total{rank="0"} 10`)
 	require.NotContains(t, page, "pgas_registered_bytes")
 	require.Contains(t, shown(map[string]float64{"reg.hits": 11}), `pgas_registration_hits_total{rank="0"} 11`)
+}
+
+// TestEndedRanksHaveNothing: what a rank had, its end has given back; what it did stays.
+func TestEndedRanksHaveNothing(t *testing.T) {
+	b, _ := begun(2)
+	for r := range 2 {
+		b.Sampled(r, control.Sample{Extra: map[string]float64{"reg.bytes": 4096, "reg.peak": 8192, "heap.used": 512, "heap.reserved": 1024, "reg.hits": 3}})
+	}
+	b.Ended(1, "exited with 0 after 1.00 s")
+	s := b.snapshot()
+	require.Equal(t, []float64{4096, 0, 512, 0}, []float64{s.Ranks[0].Reg, s.Ranks[1].Reg, s.Ranks[0].Heap, s.Ranks[1].Heap})
+	page := string(b.metrics())
+	for _, name := range []string{"pgas_registered_bytes", "pgas_heap_used_bytes", "pgas_heap_reserved_bytes"} {
+		require.Contains(t, page, name+`{rank="0"}`)
+		require.NotContains(t, page, name+`{rank="1"}`)
+	}
+	require.Contains(t, page, `pgas_registered_peak_bytes{rank="1"} 8192`)
+	require.Contains(t, page, `pgas_registration_hits_total{rank="1"} 3`)
+}
+
+func TestLabelsOfAnyBytes(t *testing.T) {
+	page := string(newBoard(Job{Program: "prog \xe9 -x\n", Ranks: 1}, time.Now).metrics())
+	require.Contains(t, page, `pgas_job_info{program="prog `+"\uFFFD"+` -x\n"} 1`)
+	require.True(t, utf8.ValidString(page))
 }
 
 func TestMetricsOfAJobThatSaysNothing(t *testing.T) {

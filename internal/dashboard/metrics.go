@@ -58,6 +58,9 @@ func counters() []counter {
 	}
 }
 
+// level says whether c is what a rank has now, which one that has ended has no more.
+func (c counter) level() bool { return c.kind == "gauge" && c.extra != "reg.peak" }
+
 // noFall returns what a rank says now with those of its counters that are less than what it said before, or missing, as they were: some are made
 // of several that were not read at one moment, and who reads metrics takes a counter that falls for a process that began anew.
 func noFall(before, now map[string]float64) map[string]float64 {
@@ -92,8 +95,9 @@ func (w *writer) value(f family, labels string, v float64) {
 	w.out.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
 }
 
-// label is name="value" with what the format wants escaped.
+// label is name="value" with what the format wants escaped. One byte that is no UTF-8, as an argument of the program may hold, and Prometheus refuses the page.
 func label(name, value string) string {
+	value = strings.ToValidUTF8(value, "\uFFFD")
 	return name + `="` + strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(value) + `"`
 }
 
@@ -134,6 +138,9 @@ func (b *Board) metrics() []byte {
 	b.flowMetrics(w)
 	for _, c := range counters() {
 		for i := range b.ranks {
+			if b.ranks[i].ended != "" && c.level() {
+				continue
+			}
 			if v, ok := b.ranks[i].last.Extra[c.extra]; ok {
 				labels := label("rank", strconv.Itoa(i))
 				if c.labels != "" {

@@ -75,7 +75,9 @@ func (b *Board) snapshot() snapshot {
 		r := &b.ranks[i]
 		n := rankNow{
 			Rank: i, PID: r.pid, Node: r.last.Node, State: b.state(r, now), Ended: r.ended, Waits: []waitNow{},
-			Reg: r.last.Extra["reg.bytes"], Heap: r.last.Extra["heap.used"],
+		}
+		if r.ended == "" {
+			n.Reg, n.Heap = r.last.Extra["reg.bytes"], r.last.Extra["heap.used"]
 		}
 		if !r.asked.IsZero() {
 			n.Silent = now.Sub(r.asked).Seconds()
