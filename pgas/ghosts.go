@@ -14,6 +14,10 @@ import (
 // from as many blocks as the frame reaches across. Ghost cells outside a matrix that is not periodic stay as they are.
 // Collective; it is a Fence before, and waits until all have their frames.
 func (m *Matrix[T]) UpdateGhosts(ctx context.Context) error {
+	return m.Team().Abandon("update-ghosts", m.updateGhosts(ctx))
+}
+
+func (m *Matrix[T]) updateGhosts(ctx context.Context) error {
 	if err := m.Fence(ctx); err != nil {
 		return err
 	}
@@ -54,6 +58,10 @@ func (m *Matrix[T]) Fill(ctx context.Context, v T) error {
 // Apply sets every element to f of its row, its column and its value; each member does so for its own, in any order.
 // Collective; it is a Fence before and after.
 func (m *Matrix[T]) Apply(ctx context.Context, f func(i, j int, v T) T) error {
+	return m.Team().Abandon("apply", m.apply(ctx, f))
+}
+
+func (m *Matrix[T]) apply(ctx context.Context, f func(i, j int, v T) T) error {
 	if err := m.Fence(ctx); err != nil {
 		return err
 	}
@@ -138,16 +146,17 @@ func (m *Matrix[T]) from(ctx context.Context, op string, src *Matrix[T], rows, c
 	if bad != nil {
 		return m.Team().Refuse(ctx, op, bad)
 	}
-	if err := src.Fence(ctx); err != nil {
-		return err
+	err := src.Fence(ctx)
+	if err == nil {
+		err = m.Fence(ctx)
 	}
-	if err := m.Fence(ctx); err != nil {
-		return err
+	if err == nil {
+		err = f()
 	}
-	if err := f(); err != nil {
-		return err
+	if err == nil {
+		err = m.Fence(ctx)
 	}
-	return m.Fence(ctx)
+	return m.Team().Abandon(op, err)
 }
 
 // alike verifies that src, of which rows by cols elements are taken, is on m's team, and that those are as many as m has.

@@ -73,11 +73,16 @@ func (m *Matrix[T]) list(op string, values int, at [][2]int) error {
 // same team; their grids may differ, and both may be m itself. Ghost cells stay as they are. Collective; it is a Fence of all three
 // before, and of m after. (Global Arrays: GA_Add, GA_Elem_multiply and their like.)
 func (m *Matrix[T]) Combine(ctx context.Context, x, y *Matrix[T], f func(x, y T) T) error {
+	const op = "combine"
 	for _, o := range []*Matrix[T]{x, y} {
-		if err := m.alike("combine", o, o.rd.n, o.cd.n); err != nil {
-			return m.Team().Refuse(ctx, "combine", err)
+		if err := m.alike(op, o, o.rd.n, o.cd.n); err != nil {
+			return m.Team().Refuse(ctx, op, err)
 		}
 	}
+	return m.Team().Abandon(op, m.combine(ctx, x, y, f))
+}
+
+func (m *Matrix[T]) combine(ctx context.Context, x, y *Matrix[T], f func(x, y T) T) error {
 	for _, o := range []*Matrix[T]{x, y, m} {
 		if err := o.Fence(ctx); err != nil {
 			return err
@@ -132,24 +137,31 @@ func (x *Matrix[T]) rowsOf(m *Matrix[T], b Area, lo, n int, buf *[]T) (func(i in
 }
 
 // Resize gives m another size or grid, or both; the elements that both sizes have are kept, the new ones are 0, and so are ghost cells. Pointers
-// into the matrix, its Window and Row end. Collective; it is a Fence. On an error m is as it was.
+// into the matrix, its Window and Row end. Collective; it is a Fence. On an error m is as it was, but for one that comes when all members have the new elements and the
+// old memory is given back, as where ctx ends then: Rows and Cols say which it is.
 func (m *Matrix[T]) Resize(ctx context.Context, rows, cols int, g Grid) error {
 	b, err := NewMatrix[T](ctx, m.Team(), rows, cols, g)
 	if err != nil {
 		return err
 	}
-	if err := m.Fence(ctx); err != nil {
-		return err
-	}
-	keep := b.mine()
-	keep.Rows, keep.Cols = min(keep.Rows, m.rd.n-keep.Row), min(keep.Cols, m.cd.n-keep.Col)
-	if err := b.fetch(ctx, m, keep); err != nil {
-		return err
-	}
-	if err := b.Fence(ctx); err != nil {
-		return err
+	const op = "resize"
+	if err := b.keepOf(ctx, m); err != nil {
+		return m.Team().Abandon(op, err)
 	}
 	old := m.w
 	m.w, m.blocks = b.w, b.blocks
-	return old.Free(ctx)
+	return m.Team().AbandonEnd(ctx, op, old.Free(ctx))
+}
+
+// keepOf copies the elements that old has in the places of this rank's, which are new, between fences.
+func (m *Matrix[T]) keepOf(ctx context.Context, old *Matrix[T]) error {
+	if err := old.Fence(ctx); err != nil {
+		return err
+	}
+	keep := m.mine()
+	keep.Rows, keep.Cols = min(keep.Rows, old.rd.n-keep.Row), min(keep.Cols, old.cd.n-keep.Col)
+	if err := m.fetch(ctx, old, keep); err != nil {
+		return err
+	}
+	return m.Fence(ctx)
 }

@@ -22,6 +22,10 @@ func (a *Array[T]) Fill(ctx context.Context, v T) error {
 // Apply sets every element to f of its index and its value; each member does so for its own, in any order, so f must not
 // depend on other elements. Collective; it is a Fence before and after.
 func (a *Array[T]) Apply(ctx context.Context, f func(i int, v T) T) error {
+	return a.Team().Abandon("apply", a.apply(ctx, f))
+}
+
+func (a *Array[T]) apply(ctx context.Context, f func(i int, v T) T) error {
 	if err := a.Fence(ctx); err != nil {
 		return err
 	}
@@ -48,13 +52,14 @@ func (a *Array[T]) Combine(ctx context.Context, x, y *Array[T], f func(x, y T) T
 			return a.Team().Refuse(ctx, op, err)
 		}
 	}
-	for _, o := range []*Array[T]{x, y} {
+	return a.Team().Abandon(op, a.combine(ctx, x, y, f))
+}
+
+func (a *Array[T]) combine(ctx context.Context, x, y *Array[T], f func(x, y T) T) error {
+	for _, o := range []*Array[T]{x, y, a} {
 		if err := o.Fence(ctx); err != nil {
 			return err
 		}
-	}
-	if err := a.Fence(ctx); err != nil {
-		return err
 	}
 	local := a.Local()
 	var bufs [2][]T
@@ -81,10 +86,11 @@ func (a *Array[T]) Combine(ctx context.Context, x, y *Array[T], f func(x, y T) T
 // CopyFrom copies the elements of src, which has as many on the same team, in any layout. Collective; it is a Fence of
 // both before and after.
 func (a *Array[T]) CopyFrom(ctx context.Context, src *Array[T]) error {
-	if err := a.alike("copy", src); err != nil {
-		return a.Team().Refuse(ctx, "copy", err)
+	const op = "copy"
+	if err := a.alike(op, src); err != nil {
+		return a.Team().Refuse(ctx, op, err)
 	}
-	return a.copyFrom(ctx, src, a.d.n)
+	return a.Team().Abandon(op, a.copyFrom(ctx, src, a.d.n))
 }
 
 // copyFrom copies the first n elements of src, at most as many as either has.
@@ -162,18 +168,20 @@ func (x *Array[T]) readTo(a *Array[T], lo int, dst []T) error {
 }
 
 // Resize gives a another length or layout, or both; the elements that both lengths have are kept, the new ones are 0.
-// Pointers into the array, its Window and Local end. Collective; it is a Fence. On an error a is as it was.
+// Pointers into the array, its Window and Local end. Collective; it is a Fence. On an error a is as it was, but for one that comes when all members have the new elements
+// and the old memory is given back, as where ctx ends then: Len says which it is.
 func (a *Array[T]) Resize(ctx context.Context, n int, l Layout) error {
 	b, err := NewArray[T](ctx, a.Team(), n, l)
 	if err != nil {
 		return err
 	}
+	const op = "resize"
 	if err := b.copyFrom(ctx, a, min(n, a.d.n)); err != nil {
-		return err
+		return a.Team().Abandon(op, err)
 	}
 	old := a.w
 	a.w, a.d = b.w, b.d
-	return old.Free(ctx)
+	return a.Team().AbandonEnd(ctx, op, old.Free(ctx))
 }
 
 // elements is what is spread over a team: an Array, a Matrix, or what a package above this one makes like them.
@@ -206,7 +214,7 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 		return 0, x.Team().Refuse(ctx, name, transport.NewOpError(name, -1, err))
 	}
 	if err := x.Fence(ctx); err != nil {
-		return 0, err
+		return 0, x.Team().Abandon(name, err)
 	}
 	mine := make([]partial, 1)
 	add := func(to *partial, v T) {
@@ -220,7 +228,7 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 	for piece := range x.Owned() {
 		for some := range slices.Chunk(piece, wholePiece) {
 			if err := look.next(len(some)); err != nil {
-				return 0, err
+				return 0, x.Team().Abandon(name, err)
 			}
 			for _, v := range some {
 				add(&mine[0], v)

@@ -120,6 +120,7 @@ var kinds = [...]string{
 	"barrier", "exchange", "broadcast", "allgather", "reduce", "allreduce", "allocate", "free", "call with wrong arguments",
 	"scan", "exscan", "gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "allgatherv",
 	"fence", "close",
+	"create", "apply", "combine", "copy", "transpose", "resize", "update-ghosts", "sort", "merge", "grow", "len", // made of several others: see Abandon
 }
 
 // inBytes is what stands for a type where there are bytes alone.

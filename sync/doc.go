@@ -17,7 +17,7 @@
 // collectives, but for those that give memory back, look at the context when they begin. Ending the context ends
 // the wait, not the operation: the next collective of the team, blocking or started, goes on with a barrier that was left, and gives the memory back where that was
 // the barrier of a Free; a data collective that was abandoned leaves the team unusable for collectives: they say so, and those that other members are in end with
-// ErrAbandoned, which names who left. A member that is gone ends
+// ErrAbandoned, which names who left. So does a call of the packages above that is made of several collectives (pgas.Array.Apply, window.Allocate), whichever of them was left. A member that is gone ends
 // every wait of its team with an error wrapping transport.ErrPeerGone that names it; those who live go on with
 // Team.Survivors. Members that do not make the same call, of elements of the same type, all get an error wrapping ErrMismatch. Nothing hangs.
 //
@@ -67,7 +67,7 @@
 //     member has sent can change what was agreed.
 //   - Y6: an RWLock's waiters hold it in the order in which they came.
 //   - Y7: who leaves a collective before its end tells all members, who wait no longer than until then: a word in their control
-//     blocks, as of a mismatch. What has arrived by then is not taken back.
+//     blocks, as of a mismatch. What has arrived by then is not taken back. A call that is made of several collectives is one in this (Abandon).
 //
 // # Lock order
 //

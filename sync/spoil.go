@@ -1,10 +1,13 @@
 package pgsync
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -12,20 +15,55 @@ import (
 // what this member will not do any more, so they are told, unless they learn it anyway: of members that disagree or are gone.
 func (t *Team) spoil(op string, err error) {
 	t.core.fail(err)
-	for _, known := range []error{ErrMismatch, ErrAbandoned, transport.ErrPeerGone, transport.ErrClosed} {
-		if errors.Is(err, known) {
-			return
+	if !known(err) {
+		t.tell(abandonWord, t.left(op))
+	}
+}
+
+// known reports whether the others have err as well, or learn of it by themselves.
+func known(err error) bool {
+	for _, k := range []error{ErrMismatch, ErrAbandoned, transport.ErrPeerGone, transport.ErrClosed} {
+		if errors.Is(err, k) {
+			return true
 		}
 	}
-	t.tell(abandonWord, t.left(op))
+	return false
+}
+
+// Abandon tells the other members that this one leaves op, a collective call that is made of several, because of err; nil: it does not. They would wait for its next part, or
+// take this member's next call for that, so all get ErrAbandoned, as where a data collective is left. It is told also where the last part was left, since nobody
+// outside can tell which it was. It returns err. It is for the layers above; op is listed in the table of kinds.
+func (t *Team) Abandon(op string, err error) error {
+	if err != nil && len(t.ranks) > 1 && !known(err) { // what the others know this member finds again in its next call
+		t.spoil(op, err)
+	}
+	return err
+}
+
+// AbandonEnd is Abandon for a last part of op that gives memory back: where ctx has ended while it met the others, this member's next call brings it to its end, and there is
+// nothing to tell. What comes behind the meeting is this member's own.
+func (t *Team) AbandonEnd(ctx context.Context, op string, err error) error {
+	if ended := sched.Ended(ctx); ended == nil || !errors.Is(err, ended) || t.meeting() {
+		return err
+	}
+	return t.Abandon(op, err)
+}
+
+// meeting reports whether this member has left a barrier that its next call goes on with.
+func (t *Team) meeting() bool {
+	if !t.busy.CompareAndSwap(0, 1) {
+		return true // another goroutine is in a collective, and goes on with it
+	}
+	defer mem.Publish32(&t.busy, 0)
+	return t.pending
 }
 
 // forsake is spoil by a started call, whose function has returned err. That may be of anything, such as a window or another team, so it is no sign of what the
 // others know, whatever it wraps.
 func (t *Team) forsake(err error) {
-	known := t.core.failure() != nil || (*together)(t).Interrupted() != nil
+	heard := t.core.failure() != nil || (*together)(t).Interrupted() != nil
 	t.core.fail(err)
-	if !known {
+	if !heard {
 		t.tell(abandonWord, t.left(""))
 	}
 }

@@ -73,7 +73,10 @@ func AllocateConfig[T any](ctx context.Context, t *pgsync.Team, n int, c Config)
 		return nil, err
 	}
 	w.open()
-	return w, w.c.ready(ctx)
+	if err := w.c.ready(ctx, "allocate"); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 func (w *core) allocate(ctx context.Context, t *pgsync.Team, of any, n int, c Config) error {
@@ -134,12 +137,13 @@ func (w *core) openChecks(ctx context.Context, c Config, n int, of any) error {
 	return w.openRaceCheck(ctx, n, elemType(of).String())
 }
 
-// ready waits for the others where they may use at once what is made: nobody uses a control block that another member has yet to clear.
-func (w *core) ready(ctx context.Context) error {
+// ready waits for the others where they may use at once what is made: nobody uses a control block that another member has yet to clear. Who leaves before they have
+// come has no window, and tells those who have one.
+func (w *core) ready(ctx context.Context, op string) error {
 	if w.block == nil && w.ep == nil && w.race == nil {
 		return nil
 	}
-	return w.team.Barrier(ctx)
+	return w.team.Abandon(op, w.team.Barrier(ctx))
 }
 
 // Create makes a window over a slice that each member has already; the lengths may differ. The slice must not be
@@ -156,7 +160,10 @@ func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Confi
 		return nil, err
 	}
 	w.open()
-	return w, w.c.ready(ctx)
+	if err := w.c.ready(ctx, "create"); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 func (w *core) create(ctx context.Context, t *pgsync.Team, of any, local mem.Range, c Config) error {

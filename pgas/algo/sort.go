@@ -29,24 +29,26 @@ func SortFunc[T any](ctx context.Context, a *pgas.Array[T], compare func(x, y T)
 
 // sorted is a sort whose local part is sortLocal.
 func sorted[T any](ctx context.Context, a *pgas.Array[T], sortLocal func([]T), compare func(x, y T) int) error {
+	const op = "sort"
+	t := a.Team()
 	if err := a.Fence(ctx); err != nil {
-		return err
+		return t.Abandon(op, err)
 	}
 	local := a.Local()
 	sortLocal(local)
-	b, err := deal(ctx, a.Team(), local, compare)
+	b, err := deal(ctx, t, local, compare)
 	if err != nil {
 		return err
 	}
 	bucket := b.box.Local()[:b.begins[len(b.begins)-1]]
 	bucket = merged(bucket, make([]T, len(bucket)), b.begins, compare)
-	if err := a.Put(b.first, bucket); err != nil {
-		return err
+	if err = a.Put(b.first, bucket); err == nil {
+		err = a.Fence(ctx)
 	}
-	if err := a.Fence(ctx); err != nil {
-		return err
+	if err != nil {
+		return t.Abandon(op, err)
 	}
-	return b.box.Free(ctx)
+	return t.AbandonEnd(ctx, op, b.box.Free(ctx))
 }
 
 // buckets are the elements of an array on their way: this member's bucket has arrived.
@@ -92,10 +94,10 @@ func deal[T any](ctx context.Context, t *pgas.Team, local []T, compare func(x, y
 	for i := range p { // beginning with the next member's, so that not all put to the same one
 		m := (me + 1 + i) % p
 		if err := box.Put(m, offset[m], local[at[m]:at[m+1]]); err != nil {
-			return nil, err
+			return nil, t.Abandon("sort", err)
 		}
 	}
-	return b, box.Fence(ctx)
+	return b, t.Abandon("sort", box.Fence(ctx))
 }
 
 // agree returns the splitters, the same on all members.

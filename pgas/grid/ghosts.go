@@ -6,6 +6,10 @@ import "context"
 // them out, from as many blocks as the frame reaches across. Ghost cells outside an array that is not periodic stay as they are. Collective; it
 // is a Fence before, and waits until all have their frames. The first call allocates.
 func (a *Array[T]) UpdateGhosts(ctx context.Context) error {
+	return a.Team().Abandon("update-ghosts", a.updateGhosts(ctx))
+}
+
+func (a *Array[T]) updateGhosts(ctx context.Context) error {
 	if err := a.Fence(ctx); err != nil {
 		return err
 	}

@@ -112,6 +112,10 @@ const appliedBetween = 1 << 16
 // Apply sets every element to f of its index and its value; each member does so for its own, in any order. The index is f's until it returns.
 // Collective; it is a Fence before and after.
 func (a *Array[T]) Apply(ctx context.Context, f func(at []int, v T) T) error {
+	return a.Team().Abandon("apply", a.apply(ctx, f))
+}
+
+func (a *Array[T]) apply(ctx context.Context, f func(at []int, v T) T) error {
 	if err := a.Fence(ctx); err != nil {
 		return err
 	}
@@ -142,18 +146,17 @@ func (a *Array[T]) CopyBox(ctx context.Context, to Box, src *Array[T], from Box)
 	if err != nil {
 		return a.Team().Refuse(ctx, op, transport.NewOpError(op, -1, err))
 	}
-	if err := src.Fence(ctx); err != nil {
-		return err
+	err = src.Fence(ctx)
+	if err == nil {
+		err = a.Fence(ctx)
 	}
-	if err := a.Fence(ctx); err != nil {
-		return err
+	if err == nil && mine > 0 {
+		err = src.move(false, &theirs, a.w.Local(), first, near)
 	}
-	if mine > 0 {
-		if err := src.move(false, &theirs, a.w.Local(), first, near); err != nil {
-			return err
-		}
+	if err == nil {
+		err = a.Fence(ctx)
 	}
-	return a.Fence(ctx)
+	return a.Team().Abandon(op, err)
 }
 
 // share returns what this rank gets in a copy: how many elements, where in its part they begin, how far apart they are, and which ones of src they are.

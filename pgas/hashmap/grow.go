@@ -40,21 +40,39 @@ func (m *Map[V]) grow(ctx context.Context, capacity int) error {
 		return errors.Join(failed, err)
 	}
 	if bad[0] > 0 {
-		return fmt.Errorf("grow map: %d members could not move their keys: %w", bad[0], errors.Join(failed, next.Free(ctx)))
+		return fmt.Errorf("grow map: %d members could not move their keys: %w", bad[0], errors.Join(failed, next.end(ctx)))
 	}
 	if err := next.Fence(ctx); err != nil {
-		return err
+		return m.Team().Abandon("grow", err)
 	}
 	old := *m
 	*m = *next
-	return old.Free(ctx)
+	return old.end(ctx)
+}
+
+// end is Free as the last part of a growth: nobody can call it again, so where ctx ends before the second window's turn the others are told.
+func (m *Map[V]) end(ctx context.Context) error {
+	const op = "grow"
+	err := m.values.Free(ctx)
+	if cause := ended(ctx); cause != nil && errors.Is(err, cause) {
+		return m.Team().Abandon(op, err)
+	}
+	return errors.Join(err, m.Team().AbandonEnd(ctx, op, m.keys.Free(ctx)))
+}
+
+// left tells the other members where this one leaves op because ctx has ended; other errors of its parts come to all.
+func (m *Map[V]) left(ctx context.Context, op string, err error) error {
+	if cause := ended(ctx); cause != nil && errors.Is(err, cause) {
+		return m.Team().Abandon(op, err)
+	}
+	return err
 }
 
 // moveTo brings this member's keys and values into another map. They are in nobody else's part, so each value is written once.
 func (m *Map[V]) moveTo(ctx context.Context, next *Map[V]) error {
 	keys, values := make([]uint64, 0, together), make([]V, 0, together)
 	send := func() error {
-		if err := context.Cause(ctx); err != nil { // mapped memory has nothing to wait for
+		if err := ended(ctx); err != nil {
 			return err
 		}
 		b := newBatch(next, keys)
@@ -90,9 +108,10 @@ func (m *Map[V]) Merge(ctx context.Context, keys []uint64, vs []V) error {
 		lengths = fmt.Errorf("merge: %w: %d keys and %d values", pgas.ErrRange, len(keys), len(vs))
 		keys, vs = nil, nil
 	}
+	const op = "merge"
 	for {
 		if err := m.Fence(ctx); err != nil {
-			return err
+			return m.Team().Abandon(op, err)
 		}
 		now := make([]int, 5) // members that have refused, keys left, and what count says
 		if lengths != nil {
@@ -116,13 +135,13 @@ func (m *Map[V]) Merge(ctx context.Context, keys []uint64, vs []V) error {
 		all := counts{live: now[2], taken: now[3], spares: now[4]}
 		if capacity, grow := m.enough(now[1], all); grow {
 			if err := m.grow(ctx, capacity); err != nil {
-				return err
+				return m.left(ctx, op, err)
 			}
 			all = counts{live: all.live, taken: all.live}
 		}
 		n := min(len(keys), m.share(now[1], all))
 		if err := m.AddAll(ctx, keys[:n], vs[:n]); err != nil {
-			return err
+			return m.Team().Abandon(op, err)
 		}
 		keys, vs = keys[n:], vs[n:]
 	}

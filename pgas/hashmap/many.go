@@ -20,7 +20,7 @@ func (m *Map[V]) AddAll(ctx context.Context, keys []uint64, vs []V) error {
 		return fmt.Errorf("add all: %w: %d keys and %d values", pgas.ErrRange, len(keys), len(vs))
 	}
 	for len(keys) > 0 {
-		if err := context.Cause(ctx); err != nil { // mapped memory has nothing to wait for
+		if err := ended(ctx); err != nil {
 			return err
 		}
 		n := min(together, len(keys))
@@ -36,6 +36,9 @@ func (m *Map[V]) AddAll(ctx context.Context, keys []uint64, vs []V) error {
 	}
 	return nil
 }
+
+// ended returns the cause of a context that has ended, where mapped memory has nothing to wait for and nothing else would find out.
+func ended(ctx context.Context) error { return context.Cause(ctx) }
 
 // batch is keys that are looking for their places together.
 type batch[V window.Word] struct {

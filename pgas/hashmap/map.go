@@ -157,7 +157,7 @@ func (m *Map[V]) Mine() iter.Seq2[uint64, V] {
 // Len returns how many keys there are, on all members. Collective; it is a Fence before.
 func (m *Map[V]) Len(ctx context.Context) (int, error) {
 	if err := m.Fence(ctx); err != nil {
-		return 0, err
+		return 0, m.Team().Abandon("len", err)
 	}
 	n := make([]int, 1)
 	for range m.Mine() {
