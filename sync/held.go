@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/proto"
 	"gopgas/internal/symheap"
 	"gopgas/transport"
 )
@@ -62,27 +63,33 @@ func (h *held) free(ctx context.Context, parts ...*held) error {
 		}
 	}
 	var given error
-	err := h.t.settle(ctx, blocks[0].Bytes(), behind{h, func(ctx context.Context) {
+	failed, err := h.t.settle(ctx, blocks[0].Bytes(), behind{h, func(ctx context.Context) {
 		end()
 		for _, b := range blocks {
 			given = errors.Join(given, b.FreeWithin(ctx))
 		}
 	}})
 	end()
-	if err != nil {
+	switch {
+	case failed != nil:
+		return errors.Join(failed, err, given)
+	case err != nil:
 		return err
 	}
 	return given
 }
 
-// settle waits until nothing of this rank is on its way and all members are about to free the same.
-func (t *Team) settle(ctx context.Context, bytes int, b behind) error {
+// settle waits until nothing of this rank is on its way and all members are about to free the same. A transfer that failed is over, too: the others wait for this member
+// all the same, and it is told beside.
+func (t *Team) settle(ctx context.Context, bytes int, b behind) (failed, err error) {
 	for m := range t.peers {
-		if err := t.e.Flush(&t.peers[m]); err != nil {
-			return err
+		if err := t.e.Flush(&t.peers[m]); !proto.Flushed(ctx, err) {
+			return failed, err
+		} else if err != nil && failed == nil {
+			failed = err
 		}
 	}
-	return t.meetThen(ctx, "free", callOf("free", inBytes, 0, bytes), b)
+	return failed, t.meetThen(ctx, "free", callOf("free", inBytes, 0, bytes), b)
 }
 
 // keepsake is a copy of what r holds now, for whom looks at its own words after the memory is gone.

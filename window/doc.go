@@ -65,7 +65,8 @@
 // # Errors
 //
 // A target that is not a member, elements out of the target's range, or a freed window is an error before anything
-// has moved. A failed put or atomic through a NIC for which nobody has waited is reported by the next Flush or Fence. Element
+// has moved. A failed put or atomic through a NIC for which nobody has waited is reported by the next Flush or Fence, or by what
+// frees. Fence and Free meet the others all the same, and do what they do. Element
 // types with pointers are refused when the window is made: the garbage collector would not see the copies.
 //
 // # Cost

@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gopgas/internal/mem"
@@ -226,13 +227,28 @@ func (w *core) flushAll(ctx context.Context, op string) error {
 	if w.freed {
 		return transport.NewOpError(op, -1, fmt.Errorf("window: %w", transport.ErrClosed))
 	}
+	var failed error
 	for m := range w.remotes {
 		if err := w.e.FlushContext(ctx, &w.remotes[m]); err != nil {
-			return err
+			if failed = both(failed, err); !proto.Flushed(ctx, err) {
+				return failed
+			}
+			continue
 		}
 		w.team.RaceCheck().Flushed(w.remotes[m].Rank) // those that ctx has left no time for are not
 	}
-	return nil
+	return failed
+}
+
+// both is two errors, of which either or both may be nil.
+func both(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return errors.Join(a, b)
 }
 
 // Order makes earlier puts to target visible there before later ones; it does not wait where the transport keeps
@@ -255,7 +271,7 @@ func (w *core) order(target int) error {
 
 // Fence returns when everything that any member has done to the window before is visible to all. Collective. It is
 // a fence in the sense of MPI and a barrier; what OpenSHMEM calls a fence is Order. It meets only fences of the same window: a
-// member that is in another one's, or in a barrier, makes all get pgsync.ErrMismatch.
+// member that is in another one's, or in a barrier, makes all get pgsync.ErrMismatch. A transfer of this rank that failed is reported; the others are met all the same.
 func (w *Window[T]) Fence(ctx context.Context) error {
 	return w.c.fence(ctx, epoch.fence)
 }
@@ -271,12 +287,13 @@ func (w *core) fence(ctx context.Context, f func(epoch) (epoch, error)) error {
 	return w.meet(ctx, op)
 }
 
-// meet flushes everything and waits for all members, who must do the same with the same window.
+// meet flushes everything and waits for all members, who must do the same with the same window. They do not wait for what has failed.
 func (w *core) meet(ctx context.Context, op string) error {
-	if err := w.flushes(ctx, op); err != nil {
-		return err
+	failed := w.flushes(ctx, op)
+	if !proto.Flushed(ctx, failed) {
+		return failed
 	}
-	return w.team.Meet(ctx, op, w.mark)
+	return both(failed, w.team.Meet(ctx, op, w.mark))
 }
 
 // flushes is flushAll as far as there is something to wait for.

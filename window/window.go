@@ -276,7 +276,7 @@ func (w *core) strict() bool { return w.ep != nil && w.ep.strict }
 // Free ends the window: it waits until all members have called it and gives the memory back. Collective. If ctx ends before the others have come it is called again,
 // before any other collective call; where it had flushed all, that call ends the window as well. If ctx ends while another
 // member still holds buckets of this rank's part, because it has stopped, the part stays registered and is not given back; the
-// error says whose buckets they are.
+// error says whose buckets they are. A transfer of this rank that failed is reported, and the window is freed.
 func (w *Window[T]) Free(ctx context.Context) error { return w.c.free(ctx, w.shut) }
 
 func (w *core) free(ctx context.Context, shut func()) error {
@@ -297,15 +297,16 @@ func (w *core) free(ctx context.Context, shut func()) error {
 		}
 		given = w.giveBack(ctx)
 	}
-	if err := w.flushes(ctx, op); err != nil {
-		return err
+	failed := w.flushes(ctx, op)
+	if !proto.Flushed(ctx, failed) {
+		return failed
 	}
 	if w.reached {
 		end(ctx)
 	} else if err := w.team.MeetThen(ctx, op, w.mark, w, end); err != nil {
-		return err
+		return both(failed, err)
 	}
-	return transport.NewOpError(op, -1, given)
+	return both(failed, transport.NewOpError(op, -1, given))
 }
 
 // Team returns the window's team.

@@ -1,0 +1,19 @@
+package proto
+
+import (
+	"context"
+	"errors"
+
+	"gopgas/internal/sched"
+	"gopgas/transport"
+)
+
+// Flushed reports whether a flush that has returned err has left nothing in flight, though something may have failed: then collectives that flush go on to meet the others, who
+// wait for them. They do not where ctx has ended, or where no wait would end well: a member or the world is gone.
+func Flushed(ctx context.Context, err error) bool {
+	if err == nil {
+		return true
+	}
+	ended := sched.Ended(ctx)
+	return !errors.Is(err, transport.ErrPeerGone) && !errors.Is(err, transport.ErrClosed) && (ended == nil || !errors.Is(err, ended))
+}
