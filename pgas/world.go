@@ -318,6 +318,9 @@ func (w *World) Close(ctx context.Context) error {
 	if w.closed.Swap(true) {
 		return transport.NewOpError("close", -1, transport.ErrClosed)
 	}
+	if ctx == nil { // it never ends; the launcher's channel takes none that is nil
+		ctx = context.Background()
+	}
 	w.engine.AwaitKept(ctx)
 	w.sayRefused()
 	w.sayUnkept()

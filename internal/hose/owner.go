@@ -7,6 +7,7 @@ import (
 
 	"gopgas/firehose"
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -68,7 +69,7 @@ func (h *Set) Withdraw(ctx context.Context, id uint32) error {
 		// What this rank gives up must be on its way: when it waits no longer nobody may look after that for long.
 		return life.Over() && h.server.Withdrawn(id) && (parted || !h.work.Load())
 	})
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+	if cause := sched.Ended(ctx); cause != nil && errors.Is(err, cause) {
 		holders := h.server.Withdraw(id)
 		if len(holders) == 0 {
 			return fmt.Errorf("transfers of this rank use the memory, so it stays registered: %w", err)

@@ -8,6 +8,7 @@ import (
 	"gopgas/internal/card"
 	"gopgas/internal/hose"
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/internal/touch"
 	"gopgas/transport"
 )
@@ -253,7 +254,7 @@ func (xp *Exposure) FreeWithin(ctx context.Context) error {
 	}
 	if xp.hosed != 0 {
 		err := xp.e.nic().withdrawHosed(ctx, xp.hosed, xp.region.RKey)
-		if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		if cause := sched.Ended(ctx); cause != nil && errors.Is(err, cause) {
 			return errors.Join(append(errs, err)...)
 		}
 		errs = append(errs, err, xp.e.nic().flights.Drain(xp.Local))

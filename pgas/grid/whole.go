@@ -121,7 +121,7 @@ func (a *Array[T]) apply(ctx context.Context, f func(at []int, v T) T) error {
 	}
 	n := 0
 	for at, x := range a.Mine() {
-		if n%appliedBetween == 0 { // nothing here waits, which is what would find out
+		if n%appliedBetween == 0 && ctx != nil { // nothing here waits, which is what would find out
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}

@@ -37,8 +37,13 @@ func (m *Map[V]) AddAll(ctx context.Context, keys []uint64, vs []V) error {
 	return nil
 }
 
-// ended returns the cause of a context that has ended, where mapped memory has nothing to wait for and nothing else would find out.
-func ended(ctx context.Context) error { return context.Cause(ctx) }
+// ended returns the cause of a context that has ended, where mapped memory has nothing to wait for and nothing else would find out. nil is one that never does.
+func ended(ctx context.Context) error {
+	if ctx == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
 
 // batch is keys that are looking for their places together.
 type batch[V window.Word] struct {
