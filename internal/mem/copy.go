@@ -25,7 +25,8 @@ func copyRange(dst, src Range) { Copy(dst.Data(), src.Data()) }
 type way int
 
 const (
-	builtin  way = iota // the Go runtime's: at most AVX, and from 1 MiB on past the caches
+	builtin  way = iota // the Go runtime's: at most AVX, and from pastCaches on past the caches
+	inPieces            // the same, in pieces that go through them
 	wide                // a loop over registers of 64 bytes
 	byString            // the processor's own instruction for long copies
 )
@@ -38,6 +39,8 @@ const (
 	// piece is about what one call of an assembly function copies at most. The collector cannot stop a goroutine in the middle of one, and this is
 	// 4 to 15 us. It can do so between two pieces, but not in the builtin.
 	piece = 256 << 10
+	// pastCaches is from where on the builtin stores past the caches (runtime/memmove_amd64.s).
+	pastCaches = 1 << 20
 )
 
 // choose returns the way for n bytes from src to dst on processor p.
@@ -50,9 +53,14 @@ func (p processor) choose(dst, src uintptr, n int) way {
 		return byString
 	case n <= piece && p.wide:
 		return wide
+	case n >= pastCaches && n <= p.cached:
+		return inPieces
 	}
 	return builtin
 }
 
 // processor is what choose must know about the one that it runs on.
-type processor struct{ wide, byString bool }
+type processor struct {
+	wide, byString bool
+	cached         int // bytes that go through its caches
+}

@@ -17,7 +17,7 @@ func here() processor {
 	// Those with AVX-VNNI are Zen 5, Alder Lake, Sapphire Rapids, and what came later. On some before, Zen 3 and 4, the string
 	// instructions are slow by a factor of 20 where source and destination lie in some ways to each other (glibc's bug 30994).
 	x := &cpu.X86
-	return processor{wide: x.HasAVXVNNI && x.HasAVX512F, byString: x.HasAVXVNNI && x.HasERMS}
+	return processor{wide: x.HasAVXVNNI && x.HasAVX512F, byString: x.HasAVXVNNI && x.HasERMS, cached: cached}
 }
 
 // copyLong is Copy without a look at the length.
@@ -28,10 +28,27 @@ func copyLong(to, from []byte) int {
 		copyPieces(dst, src, n)
 	case wide:
 		copyWide(dst, src, n)
+	case inPieces:
+		if lately.again(uintptr(dst), uintptr(src), n, cached) {
+			copyThrough(to[:n], from[:n])
+		} else {
+			copy(to, from)
+		}
 	default:
 		copy(to, from)
 	}
 	return min(len(to), len(from))
+}
+
+// lately is what this process has copied of late in long copies.
+var lately recent
+
+// copyThrough is the builtin through the caches.
+func copyThrough(to, from []byte) {
+	for ; len(from) > piece; to, from = to[piece:], from[piece:] {
+		copy(to[:piece], from)
+	}
+	copy(to, from)
 }
 
 // copyPieces is copyString in pieces, none of which is short.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,6 +24,9 @@ func ownWays(n int) []namedWay {
 		}
 	}
 	var out []namedWay
+	if n > 0 {
+		out = append(out, namedWay{"in pieces", func(dst, src []byte) int { copyThrough(dst, src); return len(src) }})
+	}
 	if n >= leastString { // any processor has this instruction
 		out = append(out, namedWay{"string", by(copyString)})
 	}
@@ -30,6 +34,17 @@ func ownWays(n int) []namedWay {
 		out = append(out, namedWay{"wide", by(copyWide)})
 	}
 	return out
+}
+
+// TestLastCache: what the processor says of its last cache is what the system says, or nothing.
+func TestLastCache(t *testing.T) {
+	bytes, sharers := lastCache()
+	require.Positive(t, sharers)
+	said, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cache/index3/size")
+	if err != nil || bytes == 0 {
+		t.Skip("the system, or the processor, tells of no third cache")
+	}
+	require.Equal(t, strings.TrimSpace(string(said)), strconv.Itoa(bytes>>10)+"K")
 }
 
 // What the functions in assembly ask for.

@@ -104,7 +104,7 @@ func TestCopyTakesTheShorter(t *testing.T) {
 const least = min(Long, 512)
 
 func TestChooseWay(t *testing.T) {
-	both := processor{wide: true, byString: true}
+	both, small := processor{wide: true, byString: true, cached: 4 << 20}, processor{cached: 4 << 20}
 	const src, far = 1 << 20, 1 << 30
 	type question struct {
 		of  processor
@@ -124,6 +124,12 @@ func TestChooseWay(t *testing.T) {
 		{both, src + fromString, fromString}:         byString, // side by side
 		{both, src - fromString, fromString}:         byString,
 		{processor{}, far, 1 << 20}:                  builtin,
+		{small, far, 1<<20 - 1}:                      builtin,
+		{small, far, 1 << 20}:                        inPieces,
+		{small, src - 1<<20, 1 << 20}:                inPieces,
+		{small, src + 1<<20 - 1, 1 << 20}:            builtin,
+		{small, far, 4 << 20}:                        inPieces,
+		{small, far, 4<<20 + 1}:                      builtin,
 		{processor{wide: true}, far, fromString}:     wide,
 		{processor{wide: true}, far, piece + 1}:      builtin,
 		{processor{byString: true}, far, 1 << 12}:    builtin,
