@@ -76,6 +76,14 @@ func (n *device) close() error {
 	return err
 }
 
+// Forget lets go of the memory that this rank has registered, without a word to its NIC: for a rank that never runs again in a process that goes on, as one
+// that a simulation kills. After Close and Abandon there is none.
+func (e *Engine) Forget() {
+	if n := e.nic(); n != nil {
+		n.direct.reg.Forget()
+	}
+}
+
 // know lets handlers touch exposed memory that is registered as a whole.
 func (n *device) know(key transport.Region, r mem.Range) {
 	n.exposed.Know(key.RKey, r)

@@ -146,6 +146,7 @@ func SimErrors(t testing.TB, c SimConfig, f func(ctx context.Context, w *pgas.Wo
 		t.Fatalf("seed %d: the simulation has not ended within %v of real time; rank %d has the token: does it compute, or block in a "+
 			"call that is not the library's?\n%s", c.Seed, c.TimeLimit, s.m.Running(), stacks[:runtime.Stack(stacks, true)])
 	}
+	s.forget()
 	if !finished {
 		t.FailNow()
 	}
@@ -238,6 +239,16 @@ func (s *simWorld) program(ctx context.Context, r int, w *pgas.World, f func(con
 	}
 	ended = true
 	return err
+}
+
+// forget lets go of what ranks have registered that were killed, or stood somewhere when another one ended the test: the runtime ends the
+// program when it finds memory pinned for a world that is garbage.
+func (s *simWorld) forget() {
+	for _, w := range s.worlds {
+		if w != nil {
+			w.Team().Engine().Forget()
+		}
+	}
 }
 
 // enter and leave take the time of f.
