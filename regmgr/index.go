@@ -112,6 +112,9 @@ func (m *Manager) Known(r mem.Range, a transport.Access) (covered, stays bool) {
 func (m *Manager) Hot(r mem.Range, a transport.Access) bool {
 	lo := r.Addr()
 	o := m.hints.at(lo).Load()
+	if m.names != nil { // which addresses share a hint is chance
+		o = m.index.find(lo, lo+uint64(r.Bytes), a)
+	}
 	return o != nil && o.serves(lo, lo+uint64(r.Bytes), a) && o.state() == ready
 }
 

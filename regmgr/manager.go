@@ -78,6 +78,7 @@ type Manager struct {
 	queue   *predict.Queue              // of uses, then: its producing side
 
 	returning returning
+	names     *mem.Names // of memory that the program uses, in virtual time; else nil
 
 	index index // changed under mu, read without
 	hints hints // of what the index would find
@@ -114,6 +115,9 @@ func New(c Config) (*Manager, error) {
 	}
 	c.Registrar = guarded{c.Registrar}
 	m := &Manager{cfg: c, page: os.Getpagesize(), budget: NewBudget(c.Bytes, c.Regions, c.Sched.Now)}
+	if c.Sched.Virtual() {
+		m.names = mem.NewNames()
+	}
 	m.keeps.Store(c.Policy.keeps())
 	if c.Ahead != nil && c.Policy == Predictive {
 		if err := m.startAhead(*c.Ahead); err != nil {
@@ -131,6 +135,9 @@ func (m *Manager) Policy() Policy { return m.cfg.Policy }
 
 // Budget returns the rank's budget.
 func (m *Manager) Budget() *Budget { return m.budget }
+
+// Names are what memory is remembered by in virtual time, where nothing may go by its address; nil in real time.
+func (m *Manager) Names() *mem.Names { return m.names }
 
 // Plan says how a transfer of so many bytes is registered.
 func (m *Manager) Plan(bytes int) Plan { return m.cfg.Policy.PlanFor(bytes, m.cfg.Threshold) }
@@ -173,7 +180,7 @@ func (m *Manager) Acquire(h *Hold, q Request) error {
 	hi := lo + uint64(q.Mem.Bytes)
 	if r := m.hints.at(lo).Load(); m.ahead != nil {
 		found := r != nil && r.serves(lo, hi, q.Access) // before the time is read, since what follows that waits for it
-		m.ahead.called(&h.use, q.Of, lo, q.Access)
+		m.ahead.called(&h.use, q.Of, m.names.Of(q.Mem), q.Access)
 		if found && r.ref() {
 			h.region = r
 			return nil

@@ -26,5 +26,5 @@ func (m *Manager) Returns(site uint64, r mem.Range, covered bool, stands uint8) 
 	if p.mind == nil {
 		p.mind = new(predict.Returns)
 	}
-	return p.mind.Use(site, r.Addr(), r.Bytes, covered, stands, reach, m.counts.collections.Load())
+	return p.mind.Use(site, m.names.Of(r), r.Bytes, covered, stands, reach, m.counts.collections.Load())
 }

@@ -9,6 +9,8 @@
 //
 //   - Range: bytes in this process's address space. Go heap, a mapping of this process, or a peer's memory
 //     mapped here; a Range does not know which. OriginOf finds out as much as a NIC must know.
+//   - Name: what memory is remembered by in virtual time instead of its address. Names are given in the order in which
+//     they are asked for.
 //   - Elem: an element type without pointers. The collector does not see what a peer or a NIC writes, so a
 //     pointer stored remotely would dangle; CheckElem refuses such types once, at creation.
 //
@@ -23,6 +25,6 @@
 // Copy is the builtin for bytes without pointers, and for long ones whatever this processor copies them fastest with
 // (docs/adr/0009). Everything that moves a transfer's bytes uses it, and so does what measures copies.
 //
-// Nothing here allocates except CheckElem's error, nothing blocks, and all functions are safe for
+// Nothing here allocates except CheckElem's error and Names, nothing blocks, and all functions but those of Names are safe for
 // concurrent use as far as the bytes they touch are.
 package mem

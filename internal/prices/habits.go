@@ -14,6 +14,8 @@ import (
 // Habits is what has been seen of how the program uses its buffers, and of the flushes behind its puts. The zero Habits has
 // seen nothing, and predicts nothing before Begin. Any goroutine may use it at any time; nothing in it waits or allocates.
 type Habits struct {
+	Names *mem.Names // of buffers; nil: their addresses
+
 	awaiting atomic.Bool      // the last operation was a put that the chooser knows
 	begun    atomic.Bool      // Begin was called
 	repeats  [repeats]granted // how puts that a flush follows go on, by size
@@ -136,7 +138,7 @@ func (h *Habits) endRun() (r Run) {
 // Bypasses counts a use of memory by a small transfer, and reports whether that is to go past the slots. waited says that
 // somebody waits for its end anyway. skip counts the frames above the caller that all puts have in common.
 func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
-	if c := h.quick.Load(); c != nil && c.Refused(get, user.Addr(), user.Bytes) {
+	if c := h.quick.Load(); c != nil && c.Refused(get, h.Names.Of(user), user.Bytes) {
 		h.Other() // a program whose buffers are used once comes here each time; the lock would be half of what it pays
 		return false
 	}
@@ -156,9 +158,9 @@ func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
 	case seldom:
 		choice = h.seldomLocked(get, user)
 	case get:
-		choice = c.Get(user.Addr(), user.Bytes, false)
+		choice = c.Get(h.Names.Of(user), user.Bytes, false)
 	default:
-		frequent, site := c.Used(false, user.Addr(), user.Bytes), uint64(0)
+		frequent, site := c.Used(false, h.Names.Of(user), user.Bytes), uint64(0)
 		if frequent && !waited { // else the call site does not matter
 			var stack callsite.Stack
 			callsite.Here(&stack, skip+1)
@@ -174,7 +176,7 @@ func (h *Habits) Bypasses(get, waited bool, user mem.Range, skip int) bool {
 // those of as many bytes behind it go through slots unasked.
 func (h *Habits) seldomLocked(get bool, user mem.Range) eager.Choice {
 	c, slotted := h.chooser, &h.slotted[side(get)]
-	frequent := c.UsedOf(slotted.of(user.Bytes), get, user.Addr(), user.Bytes)
+	frequent := c.UsedOf(slotted.of(user.Bytes), get, h.Names.Of(user), user.Bytes)
 	slotted.next(user.Bytes, frequent)
 	if get {
 		return c.GetOf(frequent, user.Bytes, false)
@@ -190,7 +192,7 @@ func (h *Habits) Gathers(waited bool, user mem.Range, skip int) bool {
 	if c == nil {
 		return false
 	}
-	frequent, site := c.UsedSent(user.Addr(), user.Bytes), uint64(0)
+	frequent, site := c.UsedSent(h.Names.Of(user), user.Bytes), uint64(0)
 	if frequent && !waited {
 		var stack callsite.Stack
 		callsite.Here(&stack, skip+1)
@@ -292,7 +294,7 @@ func (h *Habits) Frequent(site uint64, user mem.Range) bool {
 	if h.once == this {
 		of = AskedOf
 	}
-	if h.chooser.UsedOf(of, false, user.Addr(), user.Bytes) {
+	if h.chooser.UsedOf(of, false, h.Names.Of(user), user.Bytes) {
 		return true
 	}
 	h.once = this

@@ -36,10 +36,10 @@ type place struct {
 }
 
 // again notes a range, and reports whether it was noted before.
-func (u *used) again(r mem.Range) bool {
+func (u *used) again(names *mem.Names, r mem.Range) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	p := place{r.Addr(), r.Bytes}
+	p := place{names.Of(r), r.Bytes}
 	if slices.Contains(u.last[:], p) {
 		return true
 	}
@@ -51,7 +51,7 @@ func (u *used) again(r mem.Range) bool {
 // Foresee notes memory that will be offered if it comes again.
 func (e *Engine) Foresee(r mem.Range) {
 	if n := e.nic(); n != nil && r.Bytes > 0 {
-		n.used.again(r)
+		n.used.again(n.direct.reg.Names(), r)
 	}
 }
 
@@ -68,7 +68,8 @@ func (e *Engine) Offer(o *Offer, r mem.Range) bool {
 
 // pays reports whether memory is worth offering. Under a policy that somebody has asked for it is what that registers as a whole.
 func (n *device) pays(r mem.Range) bool {
-	again, reg := n.used.again(r), n.direct.reg
+	reg := n.direct.reg
+	again := n.used.again(reg.Names(), r)
 	if reg.Policy() != regmgr.LeavePinned {
 		plan := reg.Plan(r.Bytes)
 		return plan.Register && plan.Fragment >= r.Bytes

@@ -75,7 +75,7 @@ const nothing = math.MaxInt64
 // prepareSmall decides what is asked. Where registrations do not stay only force makes the bypass.
 func (n *device) prepareSmall(how Eager) {
 	s := &n.small
-	s.how = how
+	s.how, s.habits.Names = how, n.direct.reg.Names()
 	least := int64(leastAsked)
 	if how.Mode == eager.OnlyBounce || how.Mode == eager.OnlyInline || n.direct.reg.Policy() != regmgr.LeavePinned {
 		least = nothing
