@@ -19,7 +19,8 @@ type Action interface{ Fire(arg uint64) }
 type Sim struct {
 	now    time.Duration
 	events queue
-	due    int // events that are not mere time limits
+	due    int // events that are not mere time limits, and not stale
+	old    int // stale events
 	naps   int // coroutines in a wait with a time limit
 	weary  int // of them, those that have waited so again and again in vain
 	seq    uint64
@@ -120,11 +121,36 @@ func (m *Sim) Running() int { return int(m.running.Load()) }
 // Advance fires the next action and reports whether there was one. It is for worlds without coroutines, whose domains
 // are used by ordinary goroutines under a lock of the caller's.
 func (m *Sim) Advance() bool {
-	e, ok := m.events.pop()
+	e, ok := m.pop()
 	if ok {
 		m.fire(e)
 	}
 	return ok
+}
+
+// pop takes the next event that is not stale.
+func (m *Sim) pop() (event, bool) {
+	for {
+		e, ok := m.events.pop()
+		if !ok || !e.stale() {
+			return e, ok
+		}
+		m.old--
+	}
+}
+
+// oldMost is how many stale events there may be, if they are fewer than the others: where they are more all are taken out.
+const oldMost = 64
+
+// outdate notes that an event has become stale, one that was due or the limit of a wait.
+func (m *Sim) outdate(due bool) {
+	if due {
+		m.due--
+	}
+	if m.old++; m.old > oldMost && m.old > len(m.events)/2 {
+		m.events.sweep()
+		m.old = 0
+	}
 }
 
 func (m *Sim) fire(e event) {
@@ -174,7 +200,7 @@ func (m *Sim) dispatch() *coroutine {
 			return nil
 		}
 		if !m.idle() {
-			if e, ok := m.events.pop(); ok {
+			if e, ok := m.pop(); ok {
 				m.fire(e)
 				continue
 			}

@@ -14,6 +14,17 @@ type event struct {
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
+// stale reports whether the event is a time limit that nobody waits for any more. It happens to nobody, so time need not come to it.
+func (e *event) stale() bool {
+	switch a := e.a.(type) {
+	case *coroutine:
+		return a.turn != e.arg
+	case *timer:
+		return a.over
+	}
+	return false
+}
+
 // queue holds what is to happen, as a heap with four children to a node: half as deep as one with two, and the four
 // lie side by side.
 type queue []event
@@ -67,4 +78,17 @@ func (q *queue) pop() (event, bool) {
 	}
 	h[i] = last
 	return first, true
+}
+
+// sweep takes out what is stale.
+func (q *queue) sweep() {
+	all := *q
+	kept := all[:0]
+	for _, e := range all {
+		if !e.stale() {
+			kept.push(e) // behind where it was read
+		}
+	}
+	clear(all[len(kept):])
+	*q = kept
 }

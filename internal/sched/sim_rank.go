@@ -29,12 +29,22 @@ type coroutine struct {
 	turn   uint64        // grows when it becomes ready, so that an older alarm finds itself out of date
 	place  int           // in Sim.all
 	vain   int           // waits begun after the world was found stuck
+	set    setting       // whether an alarm is set for turn
 
 	when  func() bool // parked until this holds: who wakes the rank looks for it; nil: it looks itself
 	naps  int         // waits with a time limit, one after the other, beside which nothing happened in the world
 	nap   napping     // whether it is in one
 	acted uint64      // the world's activity at the last of them
 }
+
+// setting says what is set for a coroutine.
+type setting uint8
+
+const (
+	unset setting = iota
+	alarmed
+	limited
+)
 
 // errStopped unwinds a coroutine whose world has ended.
 var errStopped = errors.New("the simulation has ended")
@@ -94,6 +104,10 @@ func (m *Sim) unwind() {
 // wake makes a parked coroutine ready.
 func (c *coroutine) wake() {
 	c.turn++
+	if c.set != unset {
+		c.rank.m.outdate(c.set == alarmed)
+		c.set = unset
+	}
 	if !c.rank.dead {
 		c.rank.m.ready = append(c.rank.m.ready, c)
 	}
@@ -104,6 +118,7 @@ func (c *coroutine) Fire(turn uint64) {
 	if c.turn != turn {
 		return
 	}
+	c.set = unset
 	if i := slices.Index(c.rank.waiting, c); i >= 0 {
 		c.rank.waiting = slices.Delete(c.rank.waiting, i, i+1)
 	}
@@ -138,6 +153,7 @@ func (c *coroutine) alarm(t time.Duration) {
 	m := c.rank.m
 	m.seq++
 	m.due++
+	c.set = alarmed
 	m.events.push(event{at: max(t, m.now), seq: m.seq, arg: c.turn, a: c})
 }
 
@@ -145,6 +161,7 @@ func (c *coroutine) alarm(t time.Duration) {
 func (c *coroutine) limit(t time.Duration) {
 	m := c.rank.m
 	m.seq++
+	c.set = limited
 	m.events.push(event{at: max(t, m.now), seq: m.seq, arg: c.turn, a: c, limit: true})
 }
 
@@ -238,18 +255,46 @@ func (s *Sched) Kill() {
 // withTimeout is a context that ends at a virtual time.
 func (r *simRank) withTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
-	r.m.At(r.m.Now()+d, alarm{r, func() { cancel(context.DeadlineExceeded) }}, 0)
-	return ctx, func() { cancel(context.Canceled) }
+	if d <= 0 {
+		cancel(context.DeadlineExceeded)
+		return ctx, func() {}
+	}
+	t := &timer{r: r, cancel: cancel}
+	r.m.At(later(r.m.Now(), d), t, 0)
+	return ctx, t.stop
 }
 
-// alarm does something at a time and has the rank's waits look.
-type alarm struct {
-	r *simRank
-	f func()
+// timer ends a context at a time and has the rank's waits look.
+type timer struct {
+	r      *simRank
+	cancel context.CancelCauseFunc
+	over   bool // it has fired, or is not to any more
 }
 
 // Fire implements Action.
-func (a alarm) Fire(uint64) {
-	a.f()
-	a.r.wakeAll()
+func (t *timer) Fire(uint64) {
+	t.over = true
+	t.cancel(context.DeadlineExceeded)
+	t.r.wakeAll()
+}
+
+// stop is the context's CancelFunc.
+func (t *timer) stop() {
+	if t.over {
+		return
+	}
+	t.over = true
+	t.cancel(context.Canceled)
+	t.r.m.outdate(true)
+}
+
+// forever is a time that no simulation comes to: some may be added to it.
+const forever time.Duration = 1 << 62
+
+// later is the time d after t.
+func later(t, d time.Duration) time.Duration {
+	if d > forever-t {
+		return forever
+	}
+	return t + d
 }

@@ -74,7 +74,7 @@ func (r *simRank) sleep(ctx context.Context, d time.Duration) error {
 	c := m.mine()
 	m.acted()
 	r.ring()
-	end := m.Now() + d
+	end := later(m.Now(), d)
 	for m.now < end {
 		if err := Ended(ctx); err != nil {
 			return err
@@ -84,9 +84,10 @@ func (r *simRank) sleep(ctx context.Context, d time.Duration) error {
 		}
 		c.alarm(end)
 		if ctx != nil && ctx.Done() != nil {
-			r.waiting = append(r.waiting, c)
+			r.waiting, c.when = append(r.waiting, c), func() bool { return Ended(ctx) != nil }
 		}
 		c.park()
+		c.when = nil
 	}
 	return Ended(ctx)
 }
@@ -101,7 +102,7 @@ func (r *simRank) waitFor(limit time.Duration, cond func() bool) bool {
 		c.naps = 0
 	}
 	r.ring()
-	end := m.Now() + limit
+	end := later(m.Now(), limit)
 	for !cond() && m.now < end {
 		if m.stuck != nil {
 			c.standAside()

@@ -1,0 +1,112 @@
+package sched
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSimTimersThatAreStopped: a time limit that nobody waits for any more is not kept, whether it was a context's or a sleep's.
+func TestSimTimersThatAreStopped(t *testing.T) {
+	const often = 10000
+	for name, once := range map[string]func(s *Sched) error{
+		"context": func(s *Sched) error {
+			_, cancel := s.WithTimeout(context.Background(), time.Hour)
+			cancel()
+			cancel()
+			return s.Sleep(context.Background(), us)
+		},
+		"sleep": func(s *Sched) error {
+			ctx, cancel := s.WithTimeout(context.Background(), us)
+			defer cancel()
+			require.ErrorIs(t, s.Sleep(ctx, time.Hour), context.DeadlineExceeded)
+			return nil
+		},
+		"nap": func(s *Sched) error {
+			var e Event
+			s.Go(func() { e.Set() })
+			require.True(t, e.Wait(s, time.Hour))
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			most := 0
+			var m *Sim
+			m = world(0, func(s *Sched) {
+				for range often {
+					require.NoError(t, once(s))
+					most = max(most, len(m.events))
+				}
+			})
+			require.NoError(t, m.Run())
+			require.Less(t, most, 128)
+			require.LessOrEqual(t, m.Now(), often*us)
+		})
+	}
+}
+
+// TestSimSleeperThatIsRungFor: who sleeps with a context is not there for what happens to its rank.
+func TestSimSleeperThatIsRungFor(t *testing.T) {
+	m := NewSim(0)
+	s, other := m.Rank(), m.Rank()
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Go(func() {
+		require.ErrorIs(t, s.Sleep(ctx, time.Hour), context.Canceled)
+		require.Equal(t, 1000*us, s.Now())
+	})
+	most := 0
+	other.Go(func() {
+		for range 1000 {
+			require.NoError(t, other.Sleep(context.Background(), us))
+			s.Ring()
+			most = max(most, len(m.events))
+		}
+		cancel()
+		s.Ring()
+	})
+	require.NoError(t, m.Run())
+	require.Less(t, most, 10)
+}
+
+// TestSimDeadlockBehindAStoppedTimer: a deadlock is found when it is there, not when a limit would have passed that nobody waits for.
+func TestSimDeadlockBehindAStoppedTimer(t *testing.T) {
+	m := world(0, func(s *Sched) {
+		_, cancel := s.WithTimeout(context.Background(), 10000*time.Hour)
+		s.Go(func() {
+			for e := new(Event); !e.Wait(s, time.Millisecond); { // a helper that looks now and then
+			}
+		})
+		require.NoError(t, s.Sleep(context.Background(), us))
+		cancel()
+		require.Error(t, wait(s, context.Background(), nil, func() bool { return false }))
+	})
+	var stuck *StuckError
+	require.ErrorAs(t, m.Run(), &stuck)
+	require.Less(t, stuck.At, time.Second)
+}
+
+// TestSimTimesWithoutEnd: the longest times are long, as in real time, and none at all is over at once.
+func TestSimTimesWithoutEnd(t *testing.T) {
+	m := world(0, func(s *Sched) {
+		s.Charge(time.Hour)
+		long, cancel := s.WithTimeout(context.Background(), math.MaxInt64)
+		defer cancel()
+		short, enough := s.WithTimeout(long, time.Minute)
+		defer enough()
+		require.ErrorIs(t, s.Sleep(short, math.MaxInt64), context.DeadlineExceeded)
+		require.Equal(t, time.Hour+time.Minute, s.Now())
+		require.NoError(t, long.Err())
+		var e Event
+		s.Go(func() { s.Charge(us); e.Set() })
+		require.True(t, e.Wait(s, math.MaxInt64))
+		for _, d := range []time.Duration{0, -1, math.MinInt64} {
+			over, done := s.WithTimeout(context.Background(), d)
+			require.ErrorIs(t, context.Cause(over), context.DeadlineExceeded)
+			done()
+		}
+	})
+	require.NoError(t, m.Run())
+}
