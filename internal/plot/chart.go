@@ -39,6 +39,9 @@ type Point struct{ X, Y, Low, High float64 }
 // ErrChart: a chart that cannot be drawn.
 var ErrChart = errors.New("chart that cannot be drawn")
 
+// Values that can be told apart on an axis: what is larger may differ by more than a number holds, and less than the least one is none.
+const mostValue, leastValue = 1e300, 1e-300
+
 // ranged reports whether the point has a range.
 func (p Point) ranged() bool { return p.Low != 0 || p.High != 0 }
 
@@ -69,6 +72,9 @@ func (c *Chart) checkPoint(p Point) error {
 	for _, v := range []float64{p.X, p.Y, p.Low, p.High} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("point %v is not finite", p)
+		}
+		if math.Abs(v) > mostValue {
+			return fmt.Errorf("point %v is too far away: want at most %g", p, mostValue)
 		}
 	}
 	if p.ranged() && (p.Low > p.Y || p.High < p.Y) {

@@ -18,7 +18,7 @@
 // # Invariants
 //
 //   - V1: equal charts give equal bytes: no clock, no map order, coordinates rounded to a tenth of a pixel.
-//   - V2: a chart that cannot be drawn truthfully (no value, a value that is not finite, a value of zero or less on a
+//   - V2: a chart that cannot be drawn truthfully (no value, a value that is not finite or beyond 1e300, a value of zero or less on a
 //     logarithmic axis, a range that does not hold its value, more series than there are colours) is an error.
 //   - V3: bars begin at zero.
 //   - V4: all text is escaped: names may hold anything.

@@ -59,6 +59,9 @@ func logarithmic(a Axis, extent [2]float64) scale {
 	return s
 }
 
+// almostEqual is by which part of them values differ that are equal but for rounding: ticks between them would be the same number.
+const almostEqual = 1e-12
+
 // linear has its ticks at multiples of 1, 2 or 5 times a power of ten, or of a power of two of bytes, and its limits there
 // too; a tight one ends where its values do.
 func linear(a Axis, extent [2]float64) scale {
@@ -66,11 +69,11 @@ func linear(a Axis, extent [2]float64) scale {
 	if a.Zero {
 		lo, hi = min(lo, 0), max(hi, 0)
 	}
-	if hi == lo {
+	if hi-lo <= almostEqual*max(math.Abs(lo), math.Abs(hi)) {
 		lo, hi = min(lo, 0), max(hi, 0)
-		if hi == lo {
-			hi = 1
-		}
+	}
+	if hi-lo < leastValue {
+		hi = lo + 1
 	}
 	step := round((hi - lo) / (mostTicks - 2))
 	if a.Bytes && hi >= 1024 {
