@@ -71,6 +71,11 @@ type recvQueue struct {
 }
 
 func (q *recvQueue) add(r transport.Recv) {
+	if len(q.bufs) == cap(q.bufs) && q.first > len(q.bufs)/2 { // who posts a buffer for each that is taken never leaves it empty
+		n := copy(q.bufs, q.bufs[q.first:])
+		clear(q.bufs[n:])
+		q.bufs, q.first = q.bufs[:n], 0
+	}
 	q.bufs = append(q.bufs, r)
 	q.owned++
 }
