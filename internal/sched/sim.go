@@ -157,7 +157,7 @@ func (m *Sim) fire(e event) {
 	if !e.limit {
 		m.due--
 	}
-	m.now = e.at
+	m.now = max(m.now, e.at) // the limit of a nap may have passed while all looked again
 	m.counts.Events++
 	e.a.Fire(e.arg)
 }

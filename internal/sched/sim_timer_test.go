@@ -110,3 +110,28 @@ func TestSimTimesWithoutEnd(t *testing.T) {
 	})
 	require.NoError(t, m.Run())
 }
+
+// TestSimNapsOfAThread are exact, hide no deadlock, and time does not go back when all have looked again before a nap was over.
+func TestSimNapsOfAThread(t *testing.T) {
+	m := NewSim(0)
+	s := m.Rank()
+	last, naps := time.Duration(0), 0
+	s.Go(func() {
+		s.Thread(func(th *Thread) {
+			for naps = range 500 {
+				before := s.Now()
+				th.Nap(100 * us)
+				require.GreaterOrEqual(t, s.Now(), last)
+				if last = s.Now(); m.stuck == nil && !m.looking {
+					require.Equal(t, before+100*us, last)
+				}
+			}
+		})
+		require.Error(t, wait(s, context.Background(), nil, func() bool { return false }))
+	})
+	var stuck *StuckError
+	require.ErrorAs(t, m.Run(), &stuck)
+	require.Less(t, stuck.At, 10*time.Millisecond)
+	require.Len(t, stuck.Waits, 1)
+	require.Equal(t, 499, naps)
+}

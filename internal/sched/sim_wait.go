@@ -96,11 +96,7 @@ func (r *simRank) sleep(ctx context.Context, d time.Duration) error {
 func (r *simRank) waitFor(limit time.Duration, cond func() bool) bool {
 	m := r.m
 	c := m.mine()
-	if c.acted == m.activity {
-		c.naps++
-	} else {
-		c.naps = 0
-	}
+	c.tire()
 	r.ring()
 	end := later(m.Now(), limit)
 	for !cond() && m.now < end {
@@ -108,15 +104,8 @@ func (r *simRank) waitFor(limit time.Duration, cond func() bool) bool {
 			c.standAside()
 			break
 		}
-		c.limit(end)
 		r.waiting, c.when = append(r.waiting, c), cond
-		if c.naps < maxNaps {
-			c.setNap(fresh)
-		} else {
-			c.setNap(weary)
-		}
-		c.park()
-		c.setNap(awake)
+		c.doze(end)
 		c.when = nil
 	}
 	c.acted = m.activity
@@ -125,6 +114,43 @@ func (r *simRank) waitFor(limit time.Duration, cond func() bool) bool {
 		return true
 	}
 	return false
+}
+
+// nap is Thread.Nap. It is a sleep that nothing is to come of: a world in which only those go on who nap again and again is stuck.
+func (r *simRank) nap(d time.Duration) {
+	m := r.m
+	c := m.mine()
+	c.tire()
+	r.ring()
+	for end := later(m.Now(), d); m.now < end; {
+		if m.stuck != nil {
+			c.standAside()
+			break
+		}
+		c.doze(end)
+	}
+	c.acted = m.activity
+}
+
+// tire counts a wait with a time limit.
+func (c *coroutine) tire() {
+	if c.acted == c.rank.m.activity {
+		c.naps++
+	} else {
+		c.naps = 0
+	}
+}
+
+// doze parks c, until end at most.
+func (c *coroutine) doze(end time.Duration) {
+	c.limit(end)
+	if c.naps < maxNaps {
+		c.setNap(fresh)
+	} else {
+		c.setNap(weary)
+	}
+	c.park()
+	c.setNap(awake)
 }
 
 // napping says whether a coroutine is in a wait with a time limit, and whether it has waited so again and again in vain.

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"context"
 	"fmt"
 	"time"
 )
@@ -49,7 +48,7 @@ func (t *Thread) Bind(core int) error {
 // Nap sleeps for d. It returns a few microseconds late where a processor is free, later where all are busy.
 func (t *Thread) Nap(d time.Duration) {
 	if t.s.sim != nil {
-		_ = t.s.Sleep(context.Background(), d) // which does not end
+		t.s.sim.nap(d)
 		return
 	}
 	t.s.nap(d)

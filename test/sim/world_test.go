@@ -187,3 +187,25 @@ func TestPanicAndFailNowOfARank(t *testing.T) {
 	require.ErrorIs(t, r.Errors[0], pgas.ErrPeerGone)
 	require.ErrorIs(t, r.Errors[2], pgas.ErrPeerGone)
 }
+
+// TestDeadlockBesideRegistrationHelpers: the helpers, which look at the clock for ever, do not hide it.
+func TestDeadlockBesideRegistrationHelpers(t *testing.T) {
+	c := pgastest.SimConfig{Ranks: 2, Reg: "predictive", TimeLimit: 20 * time.Second}
+	r := pgastest.SimErrors(t, c, func(ctx context.Context, w *pgas.World) error {
+		s, err := pgsync.NewSignals(ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			_, err = s.Signal(0).WaitUntil(ctx, pgsync.Equal, 7) // nobody sets it
+			return err
+		}
+		return w.Barrier(ctx)
+	})
+	require.NotNil(t, r.Stuck)
+	require.Less(t, r.Stuck.At, time.Second)
+	for rank, err := range r.Errors {
+		var stuck *sched.StuckError
+		require.ErrorAs(t, err, &stuck, "rank %d", rank)
+	}
+}
