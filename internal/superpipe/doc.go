@@ -48,7 +48,8 @@
 //   - B4: a workspace keeps to one Way for its life: chunks with an immediate would put payload on the grid.
 //   - B5: a lease ends when its last acknowledgement has left the NIC, or, where leases are kept (Config.Kept: what a broken connection
 //     flushes is posted again), when its origin returns it; or when its origin is lost and the connection with it. Then no write of
-//     that origin can land in it. The place of its acknowledgements is used again when nothing can land there.
+//     that origin can land in it. The place of its acknowledgements is used again when nothing can land there. Where a NIC does not
+//     keep the order of writes only one acknowledgement of a kept lease is under way at a time.
 //   - B6: chunks cover a transfer without gap or overlap, and none is longer than a slot, whatever the model says.
 //   - B7: a workspace is registered or deregistered only while no lease is out (Prepare, Reclaim).
 //   - B8: chunks of a Spread are gathered, and scattered, in the order of its bytes, each byte once. A layout from a message has no

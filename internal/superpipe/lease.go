@@ -132,7 +132,7 @@ func (l *lease) acknowledge() (moved bool) {
 		l.told = 0 // the next one says it all
 	}
 	before := l.told
-	if l.told < l.chunk && l.tell() {
+	if l.told < l.chunk && (l.t.ordered || l.sending.Load() == 0) && l.tell() { // else an earlier one could be what stays
 		moved = true
 	}
 	switch {

@@ -13,9 +13,10 @@ import (
 // a time, and the copying behind the NIC. NewTarget makes it. All methods may be called concurrently; none blocks for
 // longer than the copy of one chunk.
 type Target struct {
-	c      Config
-	way    Way
-	inline bool
+	c       Config
+	way     Way
+	inline  bool
+	ordered bool // of two acknowledgements under way the later one lands last
 
 	live, served, broken atomic.Int64
 
@@ -38,7 +39,7 @@ func NewTarget(c Config) (*Target, error) {
 		return nil, err
 	}
 	caps := c.NIC.Caps()
-	t := &Target{c: c, way: wayOf(caps), inline: caps.MaxInline >= 8, leases: make([]lease, c.Leases), held: map[int]int{}, gone: map[int]bool{}}
+	t := &Target{c: c, way: wayOf(caps), inline: caps.MaxInline >= 8, ordered: caps.OrderedWrites, leases: make([]lease, c.Leases), held: map[int]int{}, gone: map[int]bool{}}
 	if t.way == WayNone {
 		return nil, errNoWay
 	}
