@@ -26,7 +26,7 @@ type way int
 
 const (
 	builtin  way = iota // the Go runtime's: at most AVX, and from pastCaches on past the caches
-	inPieces            // the same, in pieces that go through them
+	asUsed              // through the caches or past them, by how the destination is used
 	wide                // a loop over registers of 64 bytes
 	byString            // the processor's own instruction for long copies
 )
@@ -39,6 +39,8 @@ const (
 	// piece is about what one call of an assembly function copies at most. The collector cannot stop a goroutine in the middle of one, and this is
 	// 4 to 15 us. It can do so between two pieces, but not in the builtin.
 	piece = 256 << 10
+	// fromUsed: below it, less is to be had than is lost where a destination is taken for one that is not used again.
+	fromUsed = 256 << 10
 	// pastCaches is from where on the builtin stores past the caches (runtime/memmove_amd64.s).
 	pastCaches = 1 << 20
 )
@@ -53,14 +55,14 @@ func (p processor) choose(dst, src uintptr, n int) way {
 		return byString
 	case n <= piece && p.wide:
 		return wide
-	case n >= pastCaches && n <= p.cached:
-		return inPieces
+	case n >= fromUsed && n <= p.cached:
+		return asUsed
 	}
 	return builtin
 }
 
 // processor is what choose must know about the one that it runs on.
 type processor struct {
-	wide, byString bool
-	cached         int // bytes that go through its caches
+	wide, byString, past bool
+	cached               int // bytes that may go through its caches
 }

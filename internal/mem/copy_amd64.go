@@ -17,7 +17,7 @@ func here() processor {
 	// Those with AVX-VNNI are Zen 5, Alder Lake, Sapphire Rapids, and what came later. On some before, Zen 3 and 4, the string
 	// instructions are slow by a factor of 20 where source and destination lie in some ways to each other (glibc's bug 30994).
 	x := &cpu.X86
-	return processor{wide: x.HasAVXVNNI && x.HasAVX512F, byString: x.HasAVXVNNI && x.HasERMS, cached: cached}
+	return processor{wide: x.HasAVXVNNI && x.HasAVX512F, byString: x.HasAVXVNNI && x.HasERMS, past: x.HasAVX, cached: cached}
 }
 
 // copyLong is Copy without a look at the length.
@@ -28,20 +28,33 @@ func copyLong(to, from []byte) int {
 		copyPieces(dst, src, n)
 	case wide:
 		copyWide(dst, src, n)
-	case inPieces:
-		if lately.again(uintptr(dst), uintptr(src), n, cached) {
-			copyThrough(to[:n], from[:n])
-		} else {
-			copy(to, from)
-		}
+	case asUsed:
+		copyAsUsed(to[:n], from[:n])
 	default:
 		copy(to, from)
 	}
 	return min(len(to), len(from))
 }
 
-// lately is what this process has copied of late in long copies.
+// lately is what this process has copied to of late in long copies.
 var lately recent
+
+// copyAsUsed has what is copied to again and again go through the caches, and the rest past them.
+func copyAsUsed(to, from []byte) {
+	dst, src, n := unsafe.Pointer(unsafe.SliceData(to)), unsafe.Pointer(unsafe.SliceData(from)), len(to)
+	switch {
+	case lately.again(uintptr(dst), n, cached):
+		copyThrough(to, from)
+	case n < pastCaches && here().past:
+		for ; n >= piece+fromString; n -= piece {
+			copyPastPiece(dst, src)
+			dst, src = unsafe.Add(dst, piece), unsafe.Add(src, piece)
+		}
+		copyPast(dst, src, n)
+	default:
+		copy(to, from)
+	}
+}
 
 // copyThrough is the builtin through the caches.
 func copyThrough(to, from []byte) {
@@ -66,10 +79,20 @@ func copyPieces(dst, src unsafe.Pointer, n int) {
 //go:noinline
 func copyPiece(dst, src unsafe.Pointer) { copyString(dst, src, piece) }
 
+// copyPastPiece is the same past the caches.
+//
+//go:noinline
+func copyPastPiece(dst, src unsafe.Pointer) { copyPast(dst, src, piece) }
+
 // copyWide copies n bytes, at least 192, that do not overlap.
 //
 //go:noescape
 func copyWide(dst, src unsafe.Pointer, n int)
+
+// copyPast copies n bytes, at least 256, that do not overlap.
+//
+//go:noescape
+func copyPast(dst, src unsafe.Pointer, n int)
 
 // copyString copies n bytes, at least 80, that do not overlap.
 //

@@ -77,3 +77,54 @@ TEXT ·copyString(SB), NOSPLIT, $0-24
 	REP; MOVSQ
 	MOVQ AX, (DX)
 	RET
+
+// func copyPast(dst, src unsafe.Pointer, n int)
+//
+// The stores go past the caches, and are in order with all others at the end.
+TEXT ·copyPast(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+
+	// The head, a line, and the tail, two.
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y1, 32(DI)
+	LEAQ    -128(SI)(CX*1), R10
+	LEAQ    -128(DI)(CX*1), R9
+
+	// On to the next line, 1 to 64 bytes further.
+	LEAQ 64(DI), AX
+	ANDQ $~63, AX
+	SUBQ DI, AX
+	ADDQ AX, DI
+	ADDQ AX, SI
+
+past:
+	PREFETCHNTA 1024(SI)
+	PREFETCHNTA 1088(SI)
+	VMOVDQU     (SI), Y0
+	VMOVDQU     32(SI), Y1
+	VMOVDQU     64(SI), Y2
+	VMOVDQU     96(SI), Y3
+	VMOVNTDQ    Y0, (DI)
+	VMOVNTDQ    Y1, 32(DI)
+	VMOVNTDQ    Y2, 64(DI)
+	VMOVNTDQ    Y3, 96(DI)
+	ADDQ        $128, SI
+	ADDQ        $128, DI
+	CMPQ        DI, R9
+	JBE         past
+
+	SFENCE
+	VMOVDQU (R10), Y0
+	VMOVDQU 32(R10), Y1
+	VMOVDQU 64(R10), Y2
+	VMOVDQU 96(R10), Y3
+	VMOVDQU Y0, (R9)
+	VMOVDQU Y1, 32(R9)
+	VMOVDQU Y2, 64(R9)
+	VMOVDQU Y3, 96(R9)
+	VZEROUPPER
+	RET

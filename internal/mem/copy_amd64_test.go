@@ -27,6 +27,10 @@ func ownWays(n int) []namedWay {
 	if n > 0 {
 		out = append(out, namedWay{"in pieces", func(dst, src []byte) int { copyThrough(dst, src); return len(src) }})
 	}
+	if n >= leastPast && here().past {
+		out = append(out, namedWay{"past", by(copyPast)},
+			namedWay{"as used", func(dst, src []byte) int { copyAsUsed(dst[:len(src)], src); return len(src) }})
+	}
 	if n >= leastString { // any processor has this instruction
 		out = append(out, namedWay{"string", by(copyString)})
 	}
@@ -48,7 +52,7 @@ func TestLastCache(t *testing.T) {
 }
 
 // What the functions in assembly ask for.
-const leastString, leastWide = 80, 192
+const leastString, leastWide, leastPast = 80, 192, 256
 
 func TestEveryWayEveryShift(t *testing.T) {
 	room := noise(4000)
