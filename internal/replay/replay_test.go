@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -216,6 +217,31 @@ func TestOverlappingTransfers(t *testing.T) {
 	require.EqualValues(t, 1, res.Small)
 	require.EqualValues(t, 1, res.Deregistrations, "after the last of them")
 	require.EqualValues(t, 1<<20, res.Peak)
+}
+
+// TestTransfersOfNoProgram: a file may say anything; what it takes to replay it is bounded all the same.
+func TestTransfersOfNoProgram(t *testing.T) {
+	for _, bad := range []trace.Event{
+		{Bytes: 1 << 62},
+		{Bytes: mostBytes + 1, Addr: 1 << 30},
+		{Bytes: 1 << 44}, // 2^32 pages
+		{At: math.MaxInt64, Took: 1},
+		{At: math.MinInt64},
+		{Took: math.MaxInt64},
+		{Took: -1},
+	} {
+		bad.Bytes, bad.Kind, bad.Peer = max(bad.Bytes, 1<<20), trace.Put, -1
+		f := &trace.File{Head: trace.Head{Ranks: 1}, Events: []trace.Event{{At: 5, Bytes: 1 << 20, Kind: trace.Put, Peer: -1}, bad}}
+		for _, p := range Policies() {
+			_, err := Run([]*trace.File{f}, Config{Policy: p, Costs: costs(t, "helper-threads")})
+			require.ErrorContains(t, err, "rank 0, call 1: ", p)
+		}
+	}
+	large := trace.Event{Bytes: mostBytes, Kind: trace.Put, Peer: -1}
+	for _, p := range []Policy{LeavePinned, OnDemand, Pipelined} {
+		res := run(t, []*trace.File{{Head: trace.Head{Ranks: 1}, Events: []trace.Event{large}}}, Config{Policy: p})
+		require.Positive(t, res.Peak, p)
+	}
 }
 
 func TestMeter(t *testing.T) {

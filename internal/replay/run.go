@@ -49,6 +49,9 @@ func Run(files []*trace.File, c Config) (*Result, error) {
 	if c.Threshold == 0 {
 		c.Threshold = defaultThreshold
 	}
+	if err := check(files); err != nil {
+		return nil, err
+	}
 	w, err := c.world(files)
 	if err != nil {
 		return nil, err
@@ -70,6 +73,28 @@ func Run(files []*trace.File, c Config) (*Result, error) {
 	}
 	res.Hose = hoseResult(budget, w.ranks)
 	return res, res.Hose.compare(files, c, w.ranks[0].cache.account)
+}
+
+// What a transfer may be: no program's is longer, and times add up.
+const (
+	mostBytes = 1 << 40
+	mostTime  = 1 << 61
+)
+
+// check refuses transfers that no program makes, as a file has them that is not what was written: whoever cuts up what is that long, or counts its
+// pages, would not come to an end.
+func check(files []*trace.File) error {
+	for _, f := range files {
+		for i := range f.Events {
+			switch e := &f.Events[i]; {
+			case e.Bytes > mostBytes:
+				return fmt.Errorf("replay: rank %d, call %d: a transfer of %d bytes: want at most %d", f.Rank, i, e.Bytes, int64(mostBytes))
+			case e.At < -mostTime || e.At > mostTime || e.Took < 0 || e.Took > mostTime:
+				return fmt.Errorf("replay: rank %d, call %d: %d ns long from %d ns on: want times of at most %d", f.Rank, i, e.Took, e.At, int64(mostTime))
+			}
+		}
+	}
+	return nil
 }
 
 // world makes the nodes.

@@ -95,7 +95,7 @@ func (c ShapeConfig) check() error {
 	}{
 		{"ranks", float64(c.Ranks), 1, 1 << 16},
 		{"iterations", float64(c.Iterations), 1, 1 << 20},
-		{"bytes", float64(c.Bytes), 1, 1 << 40},
+		{"bytes", float64(c.Bytes), 1, mostBytes / 8}, // some send six times as much at once
 		{"noise", c.Noise, 0, 100},
 		{"spikes", c.Spikes, 0, 1},
 		{"pace", c.Pace, 0, 1e6},
