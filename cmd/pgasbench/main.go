@@ -121,7 +121,9 @@ func app(out io.Writer) *cli.App {
 			{
 				Name: "merge", Usage: "print one markdown table of the figures in CSV files", ArgsUsage: "NAME=FILE...",
 				Description: "NAME=FILE gives a column; a NAME that is given several times (runs of one program) becomes one\n" +
-					"column over all repeats. Columns appear in the order in which their names come first.",
+					"column over all repeats. Columns appear in the order in which their names come first.\n" +
+					"The first column's APIs have a line each, and what another one has by the same API stands there. One that shares no API of a row\n" +
+					"has its figures of it together, on the first of the row's lines.",
 				Action: func(c *cli.Context) error { return mergeFiles(out, c.Args().Slice()) },
 			},
 		},

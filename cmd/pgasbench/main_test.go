@@ -409,33 +409,6 @@ func TestPlotsAreRefusedFirst(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "x.svg"))
 }
 
-func TestMerge(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name string, results []result) string {
-		var out bytes.Buffer
-		require.NoError(t, printCSV(&out, header{}, results))
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, out.Bytes(), 0o600))
-		return path
-	}
-	ours, again := write("a", sample), write("b", sample[:1])
-	raw := write("c", []result{
-		{"get8", "8 B get", "plain C", "shm", unitNanos, 9, []float64{0.25}, 0},
-		{"other", "more", "plain C", "shm", unitNanos, 9, []float64{7}, 0},
-	})
-	var out bytes.Buffer
-	require.NoError(t, mergeFiles(&out, []string{"ours=" + ours, "raw=" + raw, "ours=" + again}))
-	require.Equal(t, `| | by | unit | ours | raw |
-| --- | --- | --- | ---: | ---: |
-| 8 B get | View.Load | ns | 1.00 (0.50–1.50) | 0.25 (0.25–0.25) |
-| | Window.Get, with a comma | ns | 4.00 (4.00–4.00) | |
-| more | plain C | ns | – | 7.00 (7.00–7.00) |
-`, out.String())
-	for _, args := range [][]string{nil, {"x"}, {"x="}, {"x=" + filepath.Join(dir, "none")}} {
-		require.Error(t, mergeFiles(&out, args))
-	}
-}
-
 func TestCommandLine(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, app(&out).Run([]string{"pgasbench", "list"}))

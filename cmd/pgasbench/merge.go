@@ -39,30 +39,64 @@ type merged struct {
 	lines   []*mergedLine
 }
 
-// mergedLine is one thing measured: the first column's API decides the lines, the others' figures stand on each.
+// mergedLine is one thing measured by one API. Another program's figures of that thing, by APIs of its own, stand on each line of it.
 type mergedLine struct {
 	row, title, api, unit string
-	cells                 map[string][]float64
+	cells                 map[string][]float64 // by column, of this API
+	others                map[string][]float64 // of APIs of which no line is
 }
 
-// add takes the results of one run into the column called name.
+// add takes the results of one run into the column called name. What it has by APIs of which there are lines stands there, and what it has by others
+// has lines of its own if it shares any with those that are there: then it is the same program's, or one like it.
 func (m *merged) add(name string, results []result) {
 	if !slices.Contains(m.columns, name) {
 		m.columns = append(m.columns, name)
 	}
 	first := name == m.columns[0]
 	for _, r := range results {
-		found := false
-		for _, l := range m.lines {
-			if l.row == r.Row && l.unit == r.Unit && (!first || l.api == r.API) {
-				l.cells[name] = append(l.cells[name], r.Values...)
-				found = true
+		same := m.of(r)
+		i := slices.IndexFunc(same, func(l *mergedLine) bool { return l.api == r.API })
+		switch {
+		case i >= 0:
+			same[i].cells[name] = append(same[i].cells[name], r.Values...)
+		case first || len(same) == 0 || m.shares(same, results):
+			l := &mergedLine{r.Row, r.Title, r.API, r.Unit, map[string][]float64{name: slices.Clone(r.Values)}, map[string][]float64{}}
+			at := len(m.lines)
+			if !first && len(same) > 0 { // beside them
+				at = slices.Index(m.lines, same[len(same)-1]) + 1
+			}
+			m.lines = slices.Insert(m.lines, at, l)
+		default:
+			for _, l := range same {
+				l.others[name] = append(l.others[name], r.Values...)
 			}
 		}
-		if !found {
-			m.lines = append(m.lines, &mergedLine{r.Row, r.Title, r.API, r.Unit, map[string][]float64{name: slices.Clone(r.Values)}})
+	}
+}
+
+// of are the lines of what r measures.
+func (m *merged) of(r result) (lines []*mergedLine) {
+	for _, l := range m.lines {
+		if l.row == r.Row && l.unit == r.Unit {
+			lines = append(lines, l)
 		}
 	}
+	return lines
+}
+
+// shares reports whether some of the results are by an API of these lines.
+func (m *merged) shares(lines []*mergedLine, results []result) bool {
+	return slices.ContainsFunc(results, func(r result) bool {
+		return slices.ContainsFunc(lines, func(l *mergedLine) bool { return l.row == r.Row && l.unit == r.Unit && l.api == r.API })
+	})
+}
+
+// cell are the values in a column of the line.
+func (l *mergedLine) cell(column string) []float64 {
+	if v := l.cells[column]; len(v) > 0 {
+		return v
+	}
+	return l.others[column]
 }
 
 // print writes median (min–max) of every cell. Figures of other columns that a line shares with the one above, being of one measurement, are not said
@@ -79,11 +113,11 @@ func (m *merged) print(out io.Writer) error {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |", shown, l.api, l.unit)
 		for i, c := range m.columns {
-			v := l.cells[c]
+			v := l.cell(c)
 			switch {
 			case len(v) == 0:
 				b.WriteString(" – |")
-			case i > 0 && l.row == above.row && l.unit == above.unit && slices.Equal(v, above.cells[c]):
+			case i > 0 && l.row == above.row && l.unit == above.unit && slices.Equal(v, above.others[c]):
 				b.WriteString(" |")
 			default:
 				s := summarize(v)
