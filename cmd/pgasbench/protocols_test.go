@@ -151,6 +151,10 @@ func TestFamilyArguments(t *testing.T) {
 		"select --csv --json":        "one of them",
 		"eager --trace x tables":     "NAME=DIR",
 		"bulk --transport no native": "no",
+		"eager --max 1 ping":         "want at least 64",
+		"eager --max 255 spectrum":   "want at least 256",
+		"eager --max 63 search":      "want at least 64",
+		"bulk --max 4095 sim":        "want at least 4096",
 	} {
 		_, err := familyOut(t, args)
 		require.ErrorContains(t, err, want, args)

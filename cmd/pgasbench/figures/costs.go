@@ -17,7 +17,13 @@ import (
 
 // costs is registration against copy by size, on every NIC that is here, with the lines that are fitted to it.
 func costs(ctx context.Context, o *Options) (*Result, error) {
-	sizes := Sizes(4<<10, or(o.Most, 16<<20), o.Fine)
+	sizes, err := o.Sweep(4<<10, 16<<20)
+	if err != nil {
+		return nil, err
+	}
+	if len(sizes) < 2 {
+		return nil, fmt.Errorf("--max %d: want two sizes at least, to which a line can be fitted: %d", o.Most, 2*sizes[0])
+	}
 	res := &Result{
 		Kind:    "measured on the NICs of this machine, without the library above them",
 		Columns: []string{"nic", "bytes", "register_us", "register_us_min", "register_us_max", "deregister_us", "copy_us", "register_gb_per_s", "copy_gb_per_s"},
@@ -54,7 +60,7 @@ func costs(ctx context.Context, o *Options) (*Result, error) {
 			r.Points = append(r.Points, both.point(float64(x.bytes)))
 			pages := float64(x.bytes) / float64(n.page())
 			l.Points = append(l.Points, x.reg.point(pages))
-			samples = append(samples, cost.Sample{N: int(pages), Nanos: x.reg.least * 1e3})
+			samples = append(samples, cost.Sample{N: (x.bytes + n.page() - 1) / n.page(), Nanos: x.reg.least * 1e3})
 			if name == "soft" {
 				copied.Points = append(copied.Points, spread{gb(x.copied.median), gb(x.copied.most), gb(x.copied.least)}.point(float64(x.bytes)))
 			}

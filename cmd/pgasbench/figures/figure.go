@@ -132,6 +132,15 @@ func Sizes(least, most int, fine bool) (all []int) {
 	return all
 }
 
+// Sweep returns the sizes from least to Most, or to the figure's own most; an error if there are none.
+func (o *Options) Sweep(least, most int) ([]int, error) {
+	all := Sizes(least, or(o.Most, most), o.Fine)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("--max %d: want at least %d, with which the sizes of this figure begin", o.Most, least)
+	}
+	return all, nil
+}
+
 // spread is the median and the range of values.
 type spread struct{ median, least, most float64 }
 

@@ -3,11 +3,14 @@ package figures
 import (
 	"context"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gopgas/internal/trace"
 )
 
 // make runs a figure and checks its form.
@@ -205,6 +208,32 @@ func TestReplayedFiguresRepeat(t *testing.T) { // F3
 		o := Options{Seed: 5, Iterations: 12}
 		require.Equal(t, makeFigure(t, name, o).Rows, makeFigure(t, name, o).Rows, name)
 	}
+}
+
+// TestSweepsOfNothing: a sweep that would have no size is refused before anything is measured, and what the paper does not have is not its 0.
+func TestSweepsOfNothing(t *testing.T) {
+	for name, least := range map[string]int{"costs": 8 << 10, "latency": 64 << 10, "hoses": 1 << 20} {
+		f, err := Find(name)
+		require.NoError(t, err)
+		_, err = f.Run(t.Context(), Options{Most: least - 1})
+		require.ErrorContains(t, err, "--max "+strconv.Itoa(least-1)+": want ", name)
+	}
+	makeFigure(t, "costs", Options{Most: 8 << 10})
+	r := makeFigure(t, "costs", Options{Most: 4500, Fine: true}) // they take one page and two
+	require.Len(t, r.column("register_us", "nic", "soft"), 2)
+}
+
+// TestOverheadOfLargeTransfers: the target is as large as what is put there.
+func TestOverheadOfLargeTransfers(t *testing.T) {
+	r := makeFigure(t, "overhead", Options{Bytes: 17 << 20, Iterations: 1})
+	require.Positive(t, r.number(t, "call_us"))
+	require.Equal(t, []any{"-"}, r.column("paper_percent"), "of this size the paper says nothing")
+}
+
+// TestFiguresOfAnEmptyTrace: what has not transferred anything takes no time, and no longer than that.
+func TestFiguresOfAnEmptyTrace(t *testing.T) {
+	r := makeFigure(t, "nas", Options{Traces: []Trace{{"none", []*trace.File{{Head: trace.Head{Ranks: 1}}}}}})
+	require.Equal(t, []any{0.0, 0.0}, r.column("longer_percent"))
 }
 
 func TestSizes(t *testing.T) {

@@ -35,6 +35,10 @@ const hosesOwn = 32 << 20
 
 // hoses varies what a rank keeps registered for its peers.
 func hoses(_ context.Context, o *Options) (*Result, error) {
+	budgets, err := o.Sweep(1<<20, 64<<20)
+	if err != nil {
+		return nil, err
+	}
 	all, err := o.hosed()
 	if err != nil {
 		return nil, err
@@ -68,7 +72,7 @@ func hoses(_ context.Context, o *Options) (*Result, error) {
 	for _, t := range lines {
 		c.Policy = t.policy
 		a, b := plot.Series{Name: t.name}, plot.Series{Name: t.name}
-		for _, m := range Sizes(1<<20, or(o.Most, 64<<20), o.Fine) {
+		for _, m := range budgets {
 			c.Hose = &replay.Hose{Pinned: int64(m), Victims: hosesOwn}
 			r, err := replay.Run(t.Files, c)
 			if err != nil {
@@ -83,7 +87,7 @@ func hoses(_ context.Context, o *Options) (*Result, error) {
 			with, without := float64(r.Slowest)/1e6, float64(h.SlowestWithout)/1e6
 			res.Rows = append(res.Rows, []any{
 				t.Name, r.Policy, m, h.Share, h.Unit, h.Hits, h.Joins, h.Misses, percent, h.Ahead, h.Foreseen, h.Late, h.Wasted, h.Told, h.Untold, h.Registered, h.Deregistered, h.Resurrected, lent, with, without,
-				100 * (r.Seconds/h.SecondsWithout - 1),
+				longer(r.Seconds, h.SecondsWithout),
 			})
 			a.Points = append(a.Points, plot.Point{X: float64(m), Y: percent})
 			b.Points = append(b.Points, plot.Point{X: float64(m), Y: with - without})

@@ -32,6 +32,14 @@ func saved(ours, theirs float64) float64 {
 	return 100 * (1 - ours/theirs)
 }
 
+// longer is by how much ours is above theirs, in percent.
+func longer(ours, theirs float64) float64 {
+	if theirs == 0 {
+		return 0
+	}
+	return 100 * (ours/theirs - 1)
+}
+
 // seriesParts is into how many parts of time a picture of registered bytes is divided.
 const seriesParts = 400
 
@@ -80,7 +88,7 @@ func nas(_ context.Context, o *Options) (*Result, error) {
 			theirs, known := paper[t.Name]
 			row := []any{
 				t.Name, p.String(), r.Peak, r.Average, r.Seconds, float64(r.Slowest) / 1e6, r.Hits, r.Late, r.First + r.Again,
-				saved(float64(r.Peak), float64(left.Peak)), saved(r.Average, left.Average), 100 * (r.Seconds/left.Seconds - 1), "-",
+				saved(float64(r.Peak), float64(left.Peak)), saved(r.Average, left.Average), longer(r.Seconds, left.Seconds), "-",
 			}
 			if known && p == replay.Predictive {
 				row[len(row)-1] = theirs

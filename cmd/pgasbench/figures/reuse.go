@@ -113,7 +113,10 @@ func compare(names []string, runs [][]*microRun) (notes []string) {
 
 // latency is the time of a call by size under all policies, with buffers reused and not.
 func latency(ctx context.Context, o *Options) (*Result, error) {
-	sizes := Sizes(64<<10, or(o.Most, 8<<20), o.Fine)
+	sizes, err := o.Sweep(64<<10, 8<<20)
+	if err != nil {
+		return nil, err
+	}
 	names := policies()
 	res := &Result{
 		Kind:    "measured on the " + o.Transport + " NIC of this machine, one rank that puts to itself",

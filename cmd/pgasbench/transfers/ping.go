@@ -47,7 +47,10 @@ const (
 
 // ping is figure 6 of the paper: put and flush, and get, from and into one buffer, with the copy and without.
 func ping(ctx context.Context, o *figures.Options) (res *figures.Result, err error) {
-	sizes := pingSizes(o)
+	sizes, err := pingSizes(o)
+	if err != nil {
+		return nil, err
+	}
 	benches, err := openAll(ctx, o, smallVariants, mostSmall, 64<<20, pgas.Config{Reg: lazily})
 	if err != nil {
 		return nil, err
@@ -145,29 +148,28 @@ func (t timing) theory(nothing timing) float64 {
 }
 
 // pingSizes are in steps of 5 %, with the powers of two among them: on soft, where that takes a minute or two, else on request.
-func pingSizes(o *figures.Options) []int {
+func pingSizes(o *figures.Options) ([]int, error) {
 	steps := *o
 	steps.Fine = false
-	sizes := smallSizes(&steps, leastPing)
-	if o.Bytes > 0 || !o.Fine && o.Transport != "soft" {
-		return sizes
+	sizes, err := smallSizes(&steps, leastPing)
+	if err != nil || o.Bytes > 0 || !o.Fine && o.Transport != "soft" {
+		return sizes, err
 	}
 	steps.Fine = true
-	sizes = append(sizes, smallSizes(&steps, leastPing)...)
+	between, err := smallSizes(&steps, leastPing)
+	sizes = append(sizes, between...)
 	slices.Sort(sizes)
-	return slices.Compact(sizes)
+	return slices.Compact(sizes), err
 }
 
 // smallSizes are the sizes of small transfers.
-func smallSizes(o *figures.Options, least int) []int {
+func smallSizes(o *figures.Options, least int) ([]int, error) {
 	if o.Bytes > 0 {
-		return []int{o.Bytes}
+		return []int{o.Bytes}, nil
 	}
-	most := mostSmall
-	if o.Most > 0 {
-		most = min(o.Most, most)
-	}
-	return figures.Sizes(least, most, o.Fine)
+	within := *o
+	within.Most = min(o.Most, mostSmall)
+	return within.Sweep(least, mostSmall)
 }
 
 // smallCosts are what the library measures of small puts at its start, in a world of its own.

@@ -21,9 +21,9 @@ const (
 
 // search is figure 3 of the paper: the time of a use by the number of buffers, in the hash table and in a balanced tree.
 func search(_ context.Context, o *figures.Options) (*figures.Result, error) {
-	most := searchMost
-	if o.Most > 0 {
-		most = o.Most
+	sizes, err := o.Sweep(64, searchMost)
+	if err != nil {
+		return nil, err
 	}
 	rounds := 2 + o.Reps
 	res := &figures.Result{
@@ -37,7 +37,7 @@ func search(_ context.Context, o *figures.Options) (*figures.Result, error) {
 	}
 	hash, avl := plot.Series{Name: "hash table"}, plot.Series{Name: "balanced tree"}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	for _, n := range figures.Sizes(64, most, o.Fine) {
+	for _, n := range sizes {
 		say(o, "%d buffers", n)
 		var t tree
 		table := eager.NewTable()

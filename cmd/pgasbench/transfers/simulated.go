@@ -37,12 +37,12 @@ func simulated(ctx context.Context, o *figures.Options) (*figures.Result, error)
 	assumed := m.Write.Gap
 	m.Write.Gap = derivedGap(&m)
 	m.Send.Gap = m.Write.Gap
-	most := 16 << 20
-	if o.Most > 0 {
-		most = o.Most
+	sizes, err := o.Sweep(4<<10, 16<<20)
+	if err != nil {
+		return nil, err
 	}
 	d := &drawing{
-		ctx: ctx, o: o, model: m, sizes: figures.Sizes(4<<10, most, o.Fine), raw: map[int]float64{},
+		ctx: ctx, o: o, model: m, sizes: sizes, raw: map[int]float64{},
 		res: &figures.Result{
 			Kind:    "simulated with the constants of " + m.Name + " (transport/sim), one transfer at a time between two nodes",
 			Columns: []string{"figure", "way", "bytes", "us", "gb_per_s", "percent_of_raw"},

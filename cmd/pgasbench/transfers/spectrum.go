@@ -33,7 +33,10 @@ var spectrumVariants = []variant{
 // spectrum is figure 7 of the paper: a thousand buffers, of which the first is used once and the last a thousand times, each
 // use a put and its flush; back to back and one per page.
 func spectrum(ctx context.Context, o *figures.Options) (*figures.Result, error) {
-	sizes := smallSizes(o, 256)
+	sizes, err := smallSizes(o, 256)
+	if err != nil {
+		return nil, err
+	}
 	buffers := spectrumBuffers
 	if o.Iterations > 0 {
 		buffers = o.Iterations
