@@ -51,11 +51,34 @@ type settings struct {
 	passive     int // operations on a rank that computes, of a repeat
 }
 
-func main() {
-	if err := app(os.Stdout).Run(os.Args); err != nil {
-		fmt.Fprintln(os.Stderr, "pgasbench:", err)
-		os.Exit(2)
+func main() { os.Exit(run(os.Args, os.Stdout, os.Stderr)) }
+
+// run is pgasbench as a function: it returns the exit code.
+func run(args []string, out, errs io.Writer) int {
+	said := &noted{w: out} // the texts of --help are written by who does not look at errors
+	err := app(said).Run(args)
+	if err == nil {
+		err = said.failed
 	}
+	if err != nil {
+		fmt.Fprintln(errs, "pgasbench:", err)
+		return 2
+	}
+	return 0
+}
+
+// noted is a writer that keeps the first error.
+type noted struct {
+	w      io.Writer
+	failed error
+}
+
+func (n *noted) Write(b []byte) (int, error) {
+	k, err := n.w.Write(b)
+	if n.failed == nil {
+		n.failed = err
+	}
+	return k, err
 }
 
 const help = `Rows are measured by rank 0 against rank 1 (alone: against itself) while the other ranks wait in a barrier.
@@ -70,6 +93,7 @@ func app(out io.Writer) *cli.App {
 		Name: "pgasbench", OnUsageError: onUsageError, Usage: "measure one-sided operations between ranks",
 		UsageText:   "pgasrun -n 2 pgasbench [options]\n   pgasrun -n 2 pgasbench lat|bw|rate --op put|get [options]\n   pgasbench list|merge|reg|eager|bulk|select|replay",
 		Description: help, HideVersion: true, Flags: flags(), Writer: out,
+		ExitErrHandler: func(*cli.Context, error) {}, // main says it
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return unknownCommand(c.Args().First())

@@ -429,6 +429,22 @@ func TestCommandLine(t *testing.T) {
 }
 
 // TestWrongOptions: what the flag parser refuses is a sentence that names the option, what was found and what is wanted, without pages of help behind it.
+// TestTextsThatCannotBeWritten: who asks for a text and does not get it learns that by the exit code.
+func TestTextsThatCannotBeWritten(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	for _, args := range []string{"--help", "help", "reg --help", "help replay", "list", "replay --shape nest"} {
+		var errs bytes.Buffer
+		require.Equal(t, 2, run(append([]string{"pgasbench"}, strings.Fields(args)...), full, &errs), args)
+		require.Equal(t, "pgasbench: write /dev/full: no space left on device\n", errs.String(), args)
+	}
+	var out, errs bytes.Buffer
+	require.Equal(t, 2, run([]string{"pgasbench", "help", "nothing"}, &out, &errs))
+	require.Equal(t, "pgasbench: No help topic for 'nothing'\n", errs.String())
+	require.Zero(t, run([]string{"pgasbench", "--help"}, &out, &errs))
+}
+
 func TestWrongOptions(t *testing.T) {
 	for args, want := range map[string]string{
 		"--reps x":              `--reps "x": want a whole number (pgasbench --help shows all options)`,
