@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -88,7 +89,7 @@ func makeFigures(c *cli.Context, out io.Writer) error {
 }
 
 // giveFigures makes figures and gives them to whoever asked.
-func giveFigures(c *cli.Context, out io.Writer, chosen []figures.Figure, o figures.Options) (err error) {
+func giveFigures(c *cli.Context, out io.Writer, chosen []figures.Figure, o figures.Options) error {
 	to := c.String("plot")
 	if err := checkPlot(to, 0); err != nil {
 		return err
@@ -110,7 +111,11 @@ func giveFigures(c *cli.Context, out io.Writer, chosen []figures.Figure, o figur
 		began := time.Now()
 		m := &made{header: headerOf(1, "threads unbound", strings.Join(os.Args, " ")), Figure: f.Name, Paper: f.Paper, Title: f.Title}
 		fmt.Fprintf(os.Stderr, "figure %s: %s\n", f.Name, f.Title)
-		if m.result, err = f.Run(c.Context, o); err != nil {
+		err := untilTold(c.Context, dieOf, func(ctx context.Context) (err error) {
+			m.result, err = f.Run(ctx, o)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(os.Stderr, "figure %s: %.1f s\n", f.Name, time.Since(began).Seconds())

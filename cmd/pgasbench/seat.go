@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -61,6 +62,8 @@ func startRanks(ctx context.Context, n, cores int, settings []string, args ...st
 	cmd := exec.CommandContext(ctx, launcher, append([]string{"-n", fmt.Sprint(n), self}, args...)...)
 	cmd.Env = append(os.Environ(), settings...)
 	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it ends its ranks
+	cmd.WaitDelay = tidyTime / 2
 	if err := onCores(cores, cmd.Start); err != nil {
 		return fmt.Errorf("start %d ranks: %w", n, err)
 	}

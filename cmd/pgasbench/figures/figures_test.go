@@ -3,6 +3,7 @@ package figures
 import (
 	"context"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -234,6 +235,23 @@ func TestOverheadOfLargeTransfers(t *testing.T) {
 func TestFiguresOfAnEmptyTrace(t *testing.T) {
 	r := makeFigure(t, "nas", Options{Traces: []Trace{{"none", []*trace.File{{Head: trace.Head{Ranks: 1}}}}}})
 	require.Equal(t, []any{0.0, 0.0}, r.column("longer_percent"))
+}
+
+// TestRecordingThatIsEnded leaves nothing behind.
+func TestRecordingThatIsEnded(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	f, err := Find("recorded")
+	require.NoError(t, err)
+	began := time.Now()
+	_, err = f.Run(ctx, Options{Compute: 10 * time.Second})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(began), 9*time.Second)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestSizes(t *testing.T) {

@@ -53,7 +53,8 @@ func record(ctx context.Context, o *Options, phase time.Duration, run func(*play
 	if err != nil {
 		return nil, err
 	}
-	p := &play{phase: phase, spikes: o.Spikes, rng: rand.New(rand.NewPCG(or(o.Seed, 1), 0x7265616c))}
+	end := context.WithoutCancel(ctx) // the files lie in dir until the world is closed
+	p := &play{ctx: ctx, phase: phase, spikes: o.Spikes, rng: rand.New(rand.NewPCG(or(o.Seed, 1), 0x7265616c))}
 	if p.win, err = window.Allocate[byte](ctx, w.Team(), or(o.Bytes, 1<<20)); err == nil {
 		for i := range p.bufs {
 			p.bufs[i] = make([]byte, p.win.Len(0))
@@ -62,9 +63,9 @@ func record(ctx context.Context, o *Options, phase time.Duration, run func(*play
 			}
 		}
 		run(p, or(o.Iterations, 40))
-		err = errors.Join(p.err, p.win.Free(ctx))
+		err = errors.Join(p.err, p.win.Free(end))
 	}
-	if err = errors.Join(err, w.Close(ctx)); err != nil {
+	if err = errors.Join(err, w.Close(end)); err != nil {
 		return nil, err
 	}
 	if files, err = trace.ReadDir(dir); err != nil {
@@ -80,6 +81,7 @@ func record(ctx context.Context, o *Options, phase time.Duration, run func(*play
 
 // play is a program under way.
 type play struct {
+	ctx    context.Context // when it ends the program does
 	win    *window.Window[byte]
 	bufs   [buffers][]byte
 	phase  time.Duration
@@ -101,7 +103,14 @@ func (p *play) compute(d time.Duration) {
 	if p.rng.Float64() < p.spikes {
 		d += time.Duration(float64(d) * (0.05 + 0.15*p.rng.Float64()))
 	}
-	time.Sleep(d)
+	if p.err != nil {
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-p.ctx.Done():
+		p.err = p.ctx.Err()
+	}
 }
 
 func (p *play) threeBuffers(iterations int) {
