@@ -23,8 +23,11 @@ type spot struct {
 // errGone: what a spot stood for is no longer there.
 var errGone = errors.New("the memory is gone")
 
-// spotsLeast is how many spots are kept before the dead ones are looked for.
-const spotsLeast = 1024
+// spotsLeast is how many spots are kept before the dead ones are looked for, and spotsMost how many there may be of memory that is not registered.
+const (
+	spotsLeast = 1024
+	spotsMost  = 1 << 16
+)
 
 // spots are the spots by number and by place. Guarded by Manager.mu.
 type spots struct {
@@ -34,8 +37,8 @@ type spots struct {
 	sweep int                 // how many there may be before the next look for dead ones
 }
 
-// of returns the spot of a region.
-func (s *spots) of(r *Region) *spot {
+// of returns the spot of a region. registered are those that there are.
+func (s *spots) of(r *Region, registered []*Region) *spot {
 	if s.byID == nil {
 		s.byID, s.at, s.sweep = make(map[uint64]*spot), make(map[[2]uint64]*spot), spotsLeast
 	}
@@ -44,7 +47,7 @@ func (s *spots) of(r *Region) *spot {
 		return p
 	}
 	if len(s.byID) >= s.sweep {
-		s.clean()
+		s.clean(registered)
 	}
 	s.last++
 	p := &spot{id: s.last, lo: r.lo, hi: r.hi, access: r.access, origin: r.origin, lifetime: r.lifetime}
@@ -58,15 +61,28 @@ func (s *spots) of(r *Region) *spot {
 	return p
 }
 
-// clean forgets the spots whose memory is gone.
-func (s *spots) clean() {
+// clean forgets the spots whose memory is gone. Where there are too many even so, because of ever other parts of memory that stays, it forgets all whose memory is not
+// registered: what was to be registered ahead of a use is gone for whoever asks, and learnt anew.
+func (s *spots) clean(registered []*Region) {
+	s.forget(func(p *spot) bool { return !p.alive() })
+	if len(s.byID) >= spotsMost {
+		stay := make(map[*spot]bool, len(registered))
+		for _, r := range registered {
+			stay[r.spot] = true
+		}
+		s.forget(func(p *spot) bool { return !stay[p] })
+	}
+	s.sweep = max(spotsLeast, min(2*len(s.byID), len(s.byID)+spotsMost))
+}
+
+// forget forgets spots.
+func (s *spots) forget(which func(*spot) bool) {
 	for id, p := range s.byID {
-		if !p.alive() {
+		if which(p) {
 			delete(s.byID, id)
 			delete(s.at, [2]uint64{p.lo, p.hi})
 		}
 	}
-	s.sweep = max(spotsLeast, 2*len(s.byID))
 }
 
 // alive reports whether the memory is still what it was. Foreign memory is only while a lifetime says so.

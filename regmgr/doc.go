@@ -78,5 +78,6 @@
 // # Limits
 //
 // Addresses from 2^48 on are registered for one use only. The index needs 1/256 of the address space that it was ever used
-// for. A region has at most 65535 references at once; who wants one more waits.
+// for. Under Predictive 2^16 parts of memory that is not registered are remembered; beyond that all of them are forgotten, and learnt
+// anew. A region has at most 65535 references at once; who wants one more waits.
 package regmgr

@@ -386,7 +386,7 @@ func TestSpotsForgetTheDead(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { runtime.GC(); return m.registerAhead(lost) == errGone }, 10*time.Second, time.Millisecond)
 	m.mu.Lock()
-	m.spots.clean()
+	m.spots.clean(m.idle.heap)
 	m.mu.Unlock()
 	_, ok = m.spotByID(lost.id)
 	require.False(t, ok)

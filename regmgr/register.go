@@ -118,7 +118,7 @@ func (m *Manager) begin(r *Region, ahead bool) {
 	}
 	m.mu.Lock()
 	if m.cfg.Policy == Predictive {
-		r.spot = m.spots.of(r)
+		r.spot = m.spots.of(r, m.idle.heap)
 	}
 	r.word.Store(word(ready, refs, m.tick()))
 	m.idle.add(r)
