@@ -239,6 +239,7 @@ func (p *Predictor) serve(now Nanos, s *site) Act {
 	default:
 		p.withdraw(s)
 	}
+	p.expect(r) // else the cache would keep a time at which nobody comes
 	p.counts.refused.Add(1)
 	return Refused
 }

@@ -321,6 +321,7 @@ func TestRefusalsAndMemoryThatIsGone(t *testing.T) {
 	b.until(5 * ms)
 	require.Equal(t, []Act{Refused, Refused}, b.took())
 	require.Empty(t, b.p.table.regions)
+	require.Equal(t, map[Region]Nanos{100: Never, 200: Never}, b.cache.expect, "nobody comes at a time that was told before")
 	b.cache.refuse = nil
 	b.call(1, 100, 10).until(6 * ms)
 	require.Equal(t, GaveBack, b.took()[0], "it goes on")
