@@ -71,7 +71,7 @@ func (b *bench) skip(r *row, why string) {
 	}
 }
 
-// agree makes an error of any rank one of all ranks: a wrong result ends the benchmark everywhere.
+// agree makes an error of any rank one of all ranks: a wrong result, or what else has failed, ends the benchmark everywhere.
 func (b *bench) agree(ctx context.Context, mine error) error {
 	bad := []int64{-1}
 	if mine != nil {
@@ -81,7 +81,7 @@ func (b *bench) agree(ctx context.Context, mine error) error {
 		return errors.Join(mine, err)
 	}
 	if mine == nil && bad[0] >= 0 {
-		return fmt.Errorf("rank %d found the result wrong; its own message says how", bad[0])
+		return fmt.Errorf("rank %d has failed, or found the result wrong; its own message says how", bad[0])
 	}
 	return mine
 }

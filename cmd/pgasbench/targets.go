@@ -50,7 +50,7 @@ func targetsCommand(out io.Writer) *cli.Command {
 		Flags:       append(flags(), &cli.IntFlag{Name: "max", Value: targetSizes[len(targetSizes)-1], Usage: "largest size in `BYTES`"}),
 		Action: func(c *cli.Context) error {
 			s := settingsOf(c)
-			if err := s.validate(); err != nil {
+			if err := errors.Join(s.validate(), checkTargets(s.bytes, c.Int("max"))); err != nil {
 				return err
 			}
 			onRanks(s, io.Discard, func(ctx context.Context, b *bench, _ string) error {
@@ -63,6 +63,17 @@ func targetsCommand(out io.Writer) *cli.Command {
 			return nil
 		},
 	}
+}
+
+// checkTargets refuses what has no cell, and a window in which there is nowhere to move.
+func checkTargets(span, most int) error {
+	switch {
+	case most < targetSizes[0]:
+		return fmt.Errorf("--max %d: want at least %d", most, targetSizes[0])
+	case span < 2*targetStep:
+		return fmt.Errorf("--span %d: want at least %d, in which there are two places", span, 2*targetStep)
+	}
+	return nil
 }
 
 // targets measures the cells of sizes up to most, in a window of so many bytes.
@@ -123,7 +134,7 @@ func (b *bench) targetCell(win *window.Window[byte], c *targetCell) error {
 	for i := range reused {
 		reused[i] = touched(c.bytes, i)
 	}
-	place, places := 0, (win.Len(b.peer)-c.bytes)/targetStep
+	place, places := 0, (win.Len(b.peer)-c.bytes)/targetStep+1
 	began := time.Now()
 	for round := 0; round*turn < uses && (round < 2 || time.Since(began) < targetTime); round++ {
 		for j := range targetWays {

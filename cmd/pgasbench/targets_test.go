@@ -43,6 +43,28 @@ func TestTargets(t *testing.T) {
 	})
 }
 
+// TestTargetsOfASmallWindow: the least window has two places, and what has no cell, or one place, is refused.
+func TestTargetsOfASmallWindow(t *testing.T) {
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: 2 << 20}}
+	for span := 1 << 20; span <= 2<<20; span *= 2 { // the former as a test only
+		pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+			all, err := newBench(w, settings{reps: 1}, io.Discard).targets(ctx, span, 512)
+			if err == nil && w.Rank() == 0 {
+				require.Len(t, all, 2*2*2*2)
+			}
+			return err
+		})
+	}
+	for want, args := range map[string][]string{
+		"--span 1048576: want at least 2097152": {"--span", "1048576"},
+		"--max 0: want at least 64":             {"--max", "0"},
+		"--max -1: want at least 64":            {"--max=-1"},
+		"--reps 0":                              {"--reps", "0"},
+	} {
+		require.ErrorContains(t, app(io.Discard).Run(append([]string{"pgasbench", "targets"}, args...)), want)
+	}
+}
+
 // TestTargetsWantBuckets: where the target is registered as a whole nothing is measured, and the error says what to do.
 func TestTargetsWantBuckets(t *testing.T) {
 	for _, err := range pgastest.Errors(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
