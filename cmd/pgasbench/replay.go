@@ -160,6 +160,9 @@ func policiesOf(names string) ([]replay.Policy, error) {
 	return all, nil
 }
 
+// mostLimit is what limits may be: one is made of another, and they are added up.
+const mostLimit = 1 << 60
+
 func replayConfig(c *cli.Context) (replay.Config, error) {
 	costs, err := replay.ParseCosts(c.String("cost"))
 	if err != nil {
@@ -178,13 +181,13 @@ func replayConfig(c *cli.Context) (replay.Config, error) {
 		}
 	}
 	for _, name := range []string{"limit", "base", "pinned", "victims", "bucket"} {
-		if c.Int64(name) < 0 {
-			return replay.Config{}, fmt.Errorf("--%s %d: want 0 or more", name, c.Int64(name))
+		if v := c.Int64(name); v < 0 || v > mostLimit {
+			return replay.Config{}, fmt.Errorf("--%s %d: want 0 to %d", name, v, int64(mostLimit))
 		}
 	}
 	if d := c.Duration("latency"); d != 0 {
-		if costs.Latency = d.Nanoseconds(); d < 0 {
-			return replay.Config{}, fmt.Errorf("--latency %v: want 0 or more", d)
+		if costs.Latency = d.Nanoseconds(); d < 0 || d > replay.MostCost {
+			return replay.Config{}, fmt.Errorf("--latency %v: want 0 to %v", d, replay.MostCost)
 		}
 	}
 	config := replay.Config{

@@ -22,6 +22,12 @@ type Costs struct {
 	Net                  float64       // bytes per nanosecond of transfers whose length a trace does not tell
 }
 
+// MostCost is the longest that anything may take: of each page, so that times of transfers do not overflow. mostRate is the highest rate, and one over it the least.
+const (
+	MostCost = 10 * time.Second
+	mostRate = 1e6
+)
+
 // free is a machine on which nothing costs anything but the helper's thoughts, so that what is seen is prediction alone.
 const free = "register=0 deregister=0 copy=1000 hash=200ns compare=0 slice=0 swap=0 poll=0 latency=0 net=1000"
 
@@ -74,8 +80,8 @@ func (c *Costs) set(word string) error {
 	name, value, _ := strings.Cut(word, "=")
 	if rate := map[string]*float64{"copy": &c.Copy, "net": &c.Net}[name]; rate != nil {
 		v, err := strconv.ParseFloat(value, 64)
-		if err != nil || v <= 0 {
-			return fmt.Errorf("%s=%s: want GB/s", name, value)
+		if err != nil || !(v >= 1/mostRate && v <= mostRate) { // nor what is no number
+			return fmt.Errorf("%s=%s: want GB/s, from %g to %g", name, value, 1/mostRate, mostRate)
 		}
 		*rate = v
 		return nil
@@ -107,14 +113,19 @@ func (c *Costs) set(word string) error {
 
 // nanos reads a duration, which may be a plain number of nanoseconds with a fraction.
 func nanos(s string) (float64, error) {
-	if v, err := strconv.ParseFloat(strings.TrimSuffix(s, "ns"), 64); err == nil && v >= 0 {
-		return v, nil
+	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "ns"), 64)
+	if err != nil {
+		var d time.Duration
+		d, err = time.ParseDuration(s)
+		v = float64(d)
 	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
+	switch {
+	case err != nil, !(v >= 0):
 		return 0, fmt.Errorf("%q is no duration", s)
+	case v > float64(MostCost):
+		return 0, fmt.Errorf("%q: want at most %v", s, MostCost)
 	}
-	return float64(d), nil
+	return v, nil
 }
 
 // forHelper is what the helper's estimates are made of.
