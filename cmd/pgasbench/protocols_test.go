@@ -152,6 +152,8 @@ func TestFamilyArguments(t *testing.T) {
 		"eager --trace x tables":     "NAME=DIR",
 		"bulk --transport no native": "no",
 		"eager --max 1 ping":         "want at least 64",
+		"eager --bytes 8193 ping":    "--bytes 8193: want at most 8192",
+		"eager --bytes 99999999":     "--bytes 99999999: want at most 8192",
 		"eager --max 255 spectrum":   "want at least 256",
 		"eager --max 63 search":      "want at least 64",
 		"bulk --max 4095 sim":        "want at least 4096",

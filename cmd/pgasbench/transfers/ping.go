@@ -149,6 +149,9 @@ func (t timing) theory(nothing timing) float64 {
 
 // pingSizes are in steps of 5 %, with the powers of two among them: on soft, where that takes a minute or two, else on request.
 func pingSizes(o *figures.Options) ([]int, error) {
+	if o.Bytes > mostSmall { // the windows are no larger
+		return nil, fmt.Errorf("--bytes %d: want at most %d: this figure is of small transfers", o.Bytes, mostSmall)
+	}
 	steps := *o
 	steps.Fine = false
 	sizes, err := smallSizes(&steps, leastPing)
