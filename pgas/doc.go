@@ -36,8 +36,9 @@
 // size, that of the largest. Data-path calls (Put, Get, At, Set, Gather, Scatter, AccumulateArea, atomics) take part of nobody else and
 // complete as those of a window do; whole-array calls (Fill, Apply, Combine, Reduce, CopyFrom, Resize, Transpose,
 // UpdateGhosts) are collective: the owner computes, and a fence on either side keeps them apart from what comes before
-// and after. One that a member leaves, because its context has ended or a transfer of its has failed, all have left: the others get pgsync.ErrAbandoned from
-// it or, where they are through it, from their next collective call.
+// and after. One that a member leaves, because its context has ended, a transfer of its has failed, or a function that it
+// was given has panicked there, all have left: the others get pgsync.ErrAbandoned from it or, where they are through it, from
+// their next collective call.
 //
 // # Progress
 //

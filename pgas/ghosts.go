@@ -58,7 +58,9 @@ func (m *Matrix[T]) Fill(ctx context.Context, v T) error {
 // Apply sets every element to f of its row, its column and its value; each member does so for its own, in any order.
 // Collective; it is a Fence before and after.
 func (m *Matrix[T]) Apply(ctx context.Context, f func(i, j int, v T) T) error {
-	return m.Team().Abandon("apply", m.apply(ctx, f))
+	const op = "apply"
+	t := m.Team()
+	return t.Abandon(op, t.Guard(op, func() error { return m.apply(ctx, f) }))
 }
 
 func (m *Matrix[T]) apply(ctx context.Context, f func(i, j int, v T) T) error {

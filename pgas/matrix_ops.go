@@ -79,7 +79,8 @@ func (m *Matrix[T]) Combine(ctx context.Context, x, y *Matrix[T], f func(x, y T)
 			return m.Team().Refuse(ctx, op, err)
 		}
 	}
-	return m.Team().Abandon(op, m.combine(ctx, x, y, f))
+	t := m.Team()
+	return t.Abandon(op, t.Guard(op, func() error { return m.combine(ctx, x, y, f) }))
 }
 
 func (m *Matrix[T]) combine(ctx context.Context, x, y *Matrix[T], f func(x, y T) T) error {

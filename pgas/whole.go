@@ -22,7 +22,9 @@ func (a *Array[T]) Fill(ctx context.Context, v T) error {
 // Apply sets every element to f of its index and its value; each member does so for its own, in any order, so f must not
 // depend on other elements. Collective; it is a Fence before and after.
 func (a *Array[T]) Apply(ctx context.Context, f func(i int, v T) T) error {
-	return a.Team().Abandon("apply", a.apply(ctx, f))
+	const op = "apply"
+	t := a.Team()
+	return t.Abandon(op, t.Guard(op, func() error { return a.apply(ctx, f) }))
 }
 
 func (a *Array[T]) apply(ctx context.Context, f func(i int, v T) T) error {
@@ -52,7 +54,8 @@ func (a *Array[T]) Combine(ctx context.Context, x, y *Array[T], f func(x, y T) T
 			return a.Team().Refuse(ctx, op, err)
 		}
 	}
-	return a.Team().Abandon(op, a.combine(ctx, x, y, f))
+	t := a.Team()
+	return t.Abandon(op, t.Guard(op, func() error { return a.combine(ctx, x, y, f) }))
 }
 
 func (a *Array[T]) combine(ctx context.Context, x, y *Array[T], f func(x, y T) T) error {

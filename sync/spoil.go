@@ -49,6 +49,23 @@ func (t *Team) AbandonEnd(ctx context.Context, op string, err error) error {
 	return t.Abandon(op, err)
 }
 
+// errUnreturned: a panic, or runtime.Goexit, has left a call.
+var errUnreturned = errors.New("a function of the program that it called did not return")
+
+// Guard returns what part does, which is of op and calls functions of the program. Where one of these panics or ends its goroutine, and part does not return, this member
+// has left op, and Guard is Abandon. It is for the layers above.
+func (t *Team) Guard(op string, part func() error) (err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			_ = t.Abandon(op, transport.NewOpError(op, -1, errUnreturned))
+		}
+	}()
+	err = part()
+	returned = true
+	return err
+}
+
 // meeting reports whether this member has left a barrier that its next call goes on with.
 func (t *Team) meeting() bool {
 	if !t.busy.CompareAndSwap(0, 1) {

@@ -24,7 +24,9 @@ func Sort[T cmp.Ordered](ctx context.Context, a *pgas.Array[T]) error {
 // SortFunc is Sort in the order that compare gives, as slices.SortFunc takes it: negative where x comes before y. It is the same function on all
 // members, and a strict weak ordering; elements for which it is 0 come in no particular order.
 func SortFunc[T any](ctx context.Context, a *pgas.Array[T], compare func(x, y T) int) error {
-	return sorted(ctx, a, func(s []T) { slices.SortFunc(s, compare) }, compare)
+	return a.Team().Guard("sort", func() error {
+		return sorted(ctx, a, func(s []T) { slices.SortFunc(s, compare) }, compare)
+	})
 }
 
 // sorted is a sort whose local part is sortLocal.

@@ -112,7 +112,9 @@ const appliedBetween = 1 << 16
 // Apply sets every element to f of its index and its value; each member does so for its own, in any order. The index is f's until it returns.
 // Collective; it is a Fence before and after.
 func (a *Array[T]) Apply(ctx context.Context, f func(at []int, v T) T) error {
-	return a.Team().Abandon("apply", a.apply(ctx, f))
+	const op = "apply"
+	t := a.Team()
+	return t.Abandon(op, t.Guard(op, func() error { return a.apply(ctx, f) }))
 }
 
 func (a *Array[T]) apply(ctx context.Context, f func(at []int, v T) T) error {
