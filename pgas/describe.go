@@ -22,6 +22,9 @@ type Fact struct{ Section, Name, Value, Note string }
 // Describe tells what the library uses and offers on this machine with the settings of environ: transports, and why one
 // cannot be used, and what a rank, a peer and a window cost in memory. It opens each NIC for a moment.
 func Describe(ctx context.Context, environ []string, ranks int) []Fact {
+	if ctx == nil { // it never ends; NICs take none that is nil
+		ctx = context.Background()
+	}
 	remote := mem.SizeOf[proto.Remote]()
 	slice := mem.SizeOf[[]byte]()
 	perRank, perPeer, long := pgsync.Footprint(ranks)

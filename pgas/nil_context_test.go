@@ -43,6 +43,43 @@ func TestNilContext(t *testing.T) {
 	require.Equal(t, []error{over, over}, errs)
 }
 
+// TestInitWithoutContext joins a world of one rank, and looks at the machine, with a nil context.
+func TestInitWithoutContext(t *testing.T) {
+	var none context.Context
+	w, err := pgas.Init(none, &pgas.Config{Environ: []string{}})
+	require.NoError(t, err)
+	require.NoError(t, w.Barrier(none))
+	require.NoError(t, w.Close(none))
+	require.NotEmpty(t, pgas.Describe(none, []string{}, 2))
+}
+
+// TestOpenWithoutContext: the NIC of ranks that map each other's memory is opened by the first call that needs it, which may have a nil context.
+func TestOpenWithoutContext(t *testing.T) {
+	for name, open := range map[string]func(ctx context.Context, t *pgas.Team) error{
+		"create": func(ctx context.Context, t *pgas.Team) error {
+			win, err := window.Create(ctx, t, make([]int64, 10))
+			if err != nil {
+				return err
+			}
+			return errors.Join(win.Put(1-t.Rank(), 5, []int64{7}), win.Fence(ctx), win.Free(ctx))
+		},
+		"dynamic": func(ctx context.Context, t *pgas.Team) error {
+			d, err := window.NewDynamic[int64](ctx, t)
+			if err != nil {
+				return err
+			}
+			return d.Free(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pgastest.RunProcs(t, 2, func(_ context.Context, w *pgas.World) error {
+				var none context.Context
+				return open(none, w.Team())
+			})
+		})
+	}
+}
+
 // TestFreeWithoutContext frees what is registered in buckets with a nil context.
 func TestFreeWithoutContext(t *testing.T) {
 	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: 10 << 20}}

@@ -93,6 +93,9 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 		cores = runtime.GOMAXPROCS(0)
 		runtime.GOMAXPROCS(cores + 1)
 	}
+	if ctx == nil { // it never ends; what it is made of takes none that is nil
+		ctx = context.Background()
+	}
 	start, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout, lateStart{cfg.StartTimeout})
 	defer cancel()
 	fail, err := joinOnce(cfg.Environ)
@@ -247,6 +250,9 @@ func (w *World) fabrics(ctx context.Context, nodes int) ([]string, error) {
 
 // openNIC opens the NIC of the parts for this rank. The NIC's secret was agreed on at the start.
 func (w *World) openNIC(ctx context.Context, p Parts, s *sched.Sched) (transport.Domain, error) {
+	if ctx == nil { // that of the call which needs the NIC first: it never ends, and NICs take none that is nil
+		ctx = context.Background()
+	}
 	return p.Provider.Open(ctx, transport.Config{
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Job: p.Job.Name(), Secret: w.secret, Device: w.cfg.Device, Sched: s,
 		Lives: func(rank int) (lives, known bool) { return w.lives(rank, p.control != nil) },
