@@ -95,12 +95,20 @@ func (m *Matrix[T]) Row(i int) []T {
 	return m.w.Local()[at : at+n : at+n]
 }
 
+// ownRows is how many rows of its block this rank has: none any more after Free.
+func (m *Matrix[T]) ownRows() int {
+	if len(m.w.Local()) == 0 {
+		return 0
+	}
+	return m.mine().Rows
+}
+
 // Mine iterates over the elements that this rank owns, with their global row and column; the pointers allow to change
-// them in place.
+// them in place. There are none after Free.
 func (m *Matrix[T]) Mine() iter.Seq2[[2]int, *T] {
 	return func(yield func([2]int, *T) bool) {
 		b := m.mine()
-		for i := range b.Rows {
+		for i := range m.ownRows() {
 			row := m.Row(i)[m.g.Ghost:]
 			for j := range b.Cols {
 				if !yield([2]int{b.Row + i, b.Col + j}, &row[j]) {
@@ -111,11 +119,11 @@ func (m *Matrix[T]) Mine() iter.Seq2[[2]int, *T] {
 	}
 }
 
-// Owned iterates over this rank's elements in pieces of ordinary memory, a row after the other. Reduce combines them all.
+// Owned iterates over this rank's elements in pieces of ordinary memory, a row after the other, none after Free. Reduce combines them all.
 func (m *Matrix[T]) Owned() iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		b := m.mine()
-		for i := range b.Rows {
+		for i := range m.ownRows() {
 			if !yield(m.Row(i)[m.g.Ghost : m.g.Ghost+b.Cols]) {
 				return
 			}

@@ -42,7 +42,7 @@ func (a *Array[T]) Row(at ...int) []T {
 func (a *Array[T]) rows() iter.Seq2[[]int, []T] {
 	return func(yield func([]int, []T) bool) {
 		b := a.Block(a.Team().Rank())
-		if b.Len() == 0 {
+		if b.Len() == 0 || len(a.w.Local()) == 0 { // there are no elements after Free
 			return
 		}
 		last := a.n - 1
@@ -69,7 +69,7 @@ func (a *Array[T]) rows() iter.Seq2[[]int, []T] {
 }
 
 // Mine iterates over the elements that this rank owns, with their global indices; the pointers allow to change them in place. The slice of the index is
-// the same one at each step, and not to be kept or changed.
+// the same one at each step, and not to be kept or changed. There are no elements after Free.
 //
 //	for at, x := range a.Mine() {
 //		*x = float64(at[0] + at[1] + at[2])
