@@ -15,7 +15,7 @@ import (
 // ScatterAccumulate combines element i of src into the one at the target and displacement that at(i) returns, for all i and for
 // as many targets as there are, each atomically and in any order. It completes like an Accumulate. Through a NIC many elements
 // travel together: up to 250 of 8 bytes in a message to each owner, or 64 NIC atomics in a crossing. at is called more than once
-// for each i and always answers the same. (Tables that many ranks update at random places: histograms, GUPS.)
+// for each i and always answers the same; as that of Scatter it makes no call that waits. (Tables that many ranks update at random places: histograms, GUPS.)
 func ScatterAccumulate[T pgsync.Number](w *Window[T], at func(i int) (target, disp int), src []T, op Op) error {
 	if op < atom.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 && accumulates[T](op) && cells(w, at, len(src)) {
 		var b [batch]*T

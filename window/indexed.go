@@ -90,7 +90,8 @@ func (w *core) moveShares(put bool, op string, target int, disps []int, block in
 }
 
 // Scatter puts element i of src to the target and displacement that at(i) returns, for as many targets as there are.
-// It completes like a Put. at is called more than once for each i and always answers the same.
+// It completes like a Put. at is called more than once for each i and always answers the same. It makes no call
+// that waits, as Flush does: that could be for pieces of this very call, which set out when more have been asked for.
 func (w *Window[T]) Scatter(src []T, at func(i int) (target, disp int)) error {
 	const op = "scatter"
 	direct, err := w.c.places(op, len(src), at)
