@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
@@ -29,6 +30,10 @@ type turns struct {
 	wide    bool   // they do so in the room, see file room.go
 	handing bool   // this turn is one of slips, see file slip.go
 	call    call
+	contest *contest      // nil: it goes one way, see file contest.go
+	went    way           // that it takes
+	timed   bool          // from here on
+	began   time.Duration // when
 }
 
 // Collective begins a collective call, of a kind that the table of kinds lists. End must follow.
@@ -106,6 +111,8 @@ func (c *turns) End(err error) error {
 		c.recall()
 		err = c.t.instead(c.op, err)
 		c.t.spoil(c.op, err)
+	} else {
+		c.settle()
 	}
 	c.release()
 	c.t.leave()

@@ -69,7 +69,7 @@ func plain[T any](t *Team, s []T) []T { return racecheck.Plain(t.races, s) }
 // outbox-full (16 KiB, or 256 KiB where all members map each other's memory, or none does, and the call is not a started one) it takes a barrier; among up to 8 members all read from the root, or it pushes to them where none is mapped, in larger teams each from one that
 // has the bytes already, in ceil(log2 n) steps; on a node only one member reads from another node. Long ones among up to 8 members none of which is mapped take two
 // barriers whatever their length from the second use of a buf on, which is read from where it lies; so do those of 16 KiB and more where all are mapped, if root's buf is
-// library memory (a window's, an array's).
+// library memory (a window's, an array's), or Go memory which the kernel copies as fast.
 func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	const op = "broadcast"
 	if err := checkData[T](t, op, root); err != nil {
@@ -178,7 +178,7 @@ func (c *turns) relay(ctx context.Context, what call, part mem.Range, root int) 
 
 // AllGather concatenates every member's src, in the order of ranks, into every member's dst. All src have the
 // same length, and dst has Size times that; otherwise all members get an error. src may be this member's part of dst, and shares no memory with it otherwise. Collective. Short ones in teams of more than 8
-// take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full of src, as in Broadcast, or two barriers for any length where src is used again and none is mapped, or src is library memory and all are. Where members share nodes a
+// take one barrier with ceil(log2 n) reads; others a barrier and n-1 reads for each outbox-full of src, as in Broadcast, or two barriers for any length where src is used again and none is mapped, or src is library memory and all are, or Go memory which the kernel copies as fast. Where members share nodes a
 // node reads long ones once, each of its members a share.
 func AllGather[T any](ctx context.Context, t *Team, dst, src []T) error {
 	const op = "allgather"

@@ -37,7 +37,7 @@
 // Among up to 8 of these up to 16 bytes of each come with the barrier's flags, in the same cache line, and no outbox is read (file slip.go); through a NIC
 // for which no thread has to get up more is pushed into the others' outboxes before the flags (file push.go). What is longer than a part or two, of memory that is
 // used again, members that do not map each other's read of each other where it lies, in two turns for any length (file offer.go), and members that do likewise what is library
-// memory, a window's or an array's. Where
+// memory, a window's or an array's; what is Go memory the kernel copies from where it lies, or it goes through outboxes, whichever has been faster (file contest.go). Where
 // everybody needs a little from everybody (Exchange, and in teams of more than 8 short AllGather and AllReduce), or all
 // something from one (Broadcast there), the reading takes place between the rounds of the barrier, in log2 n steps instead of n.
 // Long reductions are divided: each member combines a part, and all read the parts. Where ranks share nodes and map

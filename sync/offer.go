@@ -2,7 +2,6 @@ package pgsync
 
 import (
 	"context"
-	"fmt"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
@@ -13,13 +12,17 @@ import (
 // are two turns whatever the length, and no copies, where outboxes take a turn and two copies for each 256 KiB.
 //
 // What is offered through a NIC is registered memory, which somebody may not have, or not want to have, for this call (proto.Offer); what is mapped is library memory, a
-// window's or an array's (proto.OfferMapped). Who has no such refuses. All see that in the first turn, and the call goes on in outboxes. Of the calls behind that, more and more then go without asking,
+// window's or an array's (proto.OfferMapped); and Go memory can be read by a copy of the kernel's (proto.OfferPeeked). Who has no such refuses. All see that in the first turn, and the call goes on in outboxes. Of the calls behind that, more and more then go without asking,
 // until nobody refuses any more: all members count the same.
 
 // offers is what members have for each other in a call, and what a team knows of calls before. It belongs to whoever has made Team.busy true.
 type offers struct {
 	refusals int // calls in a row in which somebody refused
 	passes   int // so many calls do not ask
+
+	sight    sight
+	ballots  []ballot            // of the members, in the present call
+	contests map[uint16]*contest // by class of calls
 
 	mine    [mostOffers]proto.Offer
 	cards   []uint64       // two words of each offer, by member
@@ -45,6 +48,11 @@ type offering struct {
 	absent func(m int) bool // who of these has nothing to offer; nil: nobody
 }
 
+// has reports whether a member has something to offer.
+func (o *offering) has(m int) bool {
+	return (o.from == everyone || o.from == m) && (o.absent == nil || !o.absent(m))
+}
+
 // offer is the turn in which members tell each other what they offer. Where ok is false somebody refuses, and nothing is offered. Else, and behind an error, ended
 // must follow.
 func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err error) {
@@ -61,29 +69,22 @@ func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err 
 	}
 	words := 2 * o.many
 	card, all := x.cards[:words], x.cards[words:words*(n+1)]
-	x.fill(t, card, o)
+	if t.maps {
+		c.fillNear(card, o)
+	} else {
+		x.fill(t, card, o)
+	}
 	if err := c.gather(ctx, what, everyone, mem.Of(card).Data(), mem.Of(all).Data()); err != nil {
 		return false, err
 	}
-	ok = true
-	for m := range n {
-		has := (o.from == everyone || o.from == m) && (o.absent == nil || !o.absent(m))
-		for i := range o.many {
-			addr, key := all[m*words+2*i], all[m*words+2*i+1]
-			ok = ok && (addr != 0 || !has)
-			if !t.maps {
-				x.of[m*mostOffers+i] = t.e.Offered(t.ranks[m], addr, key)
-			} else if addr != 0 && m != t.me {
-				known := false
-				if x.of[m*mostOffers+i], known = t.e.OfferedMapped(t.ranks[m], addr, key); !known {
-					return false, c.Mismatch(m, fmt.Sprintf("rank %d offers memory that this rank has not mapped", t.ranks[m]))
-				}
-			}
-		}
+	if t.maps {
+		ok, err = c.learnNear(all, o)
+	} else {
+		ok = x.learn(t, all, o)
 	}
-	if ok {
+	if ok || err != nil {
 		x.refusals = 0
-		return true, nil
+		return ok, err
 	}
 	x.passes = min(1<<x.refusals-1, mostPassed)
 	x.refusals = min(x.refusals+1, 8)
@@ -95,11 +96,7 @@ func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err 
 func (x *offers) fill(t *Team, card []uint64, o offering) {
 	willing := true
 	for i := range o.many {
-		switch {
-		case o.mine[i].Bytes == 0:
-		case t.maps:
-			willing = t.e.OfferMapped(&x.mine[i], o.mine[i], t.ranks) && willing
-		default:
+		if o.mine[i].Bytes > 0 {
 			willing = t.e.Offer(&x.mine[i], o.mine[i]) && willing // also the second one is noted where the first one is refused
 		}
 	}
@@ -107,6 +104,19 @@ func (x *offers) fill(t *Team, card []uint64, o offering) {
 	for i := 0; willing && i < o.many; i++ {
 		card[2*i], card[2*i+1] = x.mine[i].Addr, x.mine[i].Key
 	}
+}
+
+// learn takes in what all members have told, and reports whether the call goes by offers.
+func (x *offers) learn(t *Team, all []uint64, o offering) (ok bool) {
+	ok = true
+	for m, rank := range t.ranks {
+		for i := range o.many {
+			at := 2 * (m*o.many + i)
+			ok = ok && (all[at] != 0 || !o.has(m))
+			x.of[m*mostOffers+i] = t.e.Offered(rank, all[at], all[at+1])
+		}
+	}
+	return ok
 }
 
 // withdraw ends the offers of a call that nobody reads any more.
@@ -139,6 +149,9 @@ func (c *turns) ended(err error) error {
 // fetchOffered reads what each other member offers as number i: so many bytes from byte from of it on, to byte to of dst. mutual says that all read of all.
 func (c *turns) fetchOffered(i int, mutual bool, dst mem.Range, of func(m int) (from, to, bytes int)) error {
 	t, n := c.t, len(c.t.ranks)
+	if t.maps {
+		return c.fetchNear(i, dst, of)
+	}
 	return t.e.FetchRuns(c.op, mutual, n-1, func(k int) proto.Run {
 		m := (t.me + 1 + k) % n
 		from, to, bytes := of(m)
@@ -165,6 +178,7 @@ func (c *turns) offered(ctx context.Context, what call, root, bytes, part int, a
 	if !c.mayOffer(bytes, part) {
 		return false, nil
 	}
+	c.compete(what, bytes, root != c.t.me && (root != everyone || dst.Bytes > 0))
 	o := offering{many: 1, from: root, absent: absent}
 	if root == everyone || root == c.t.me {
 		o.mine[0] = mine
@@ -196,6 +210,7 @@ func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (
 	if r.root != everyone && (c.t.maps || src.Bytes/n > mostPartial) {
 		return false, nil // a team keeps that memory, which others have not mapped
 	}
+	c.compete(r.what, src.Bytes, true)
 	stretch := func(m int) (at, bytes int) {
 		lo, hi := segment(src.Bytes/width, n, m)
 		return lo * width, (hi - lo) * width
@@ -257,21 +272,6 @@ func (c *turns) fetchOthers(at, bytes int) (of func(m int) mem.Range, err error)
 	}
 	err = c.fetchOffered(0, true, theirs, func(m int) (from, to, n int) { return at, place(m), bytes })
 	return func(m int) mem.Range { return theirs.Slice(place(m), bytes) }, err
-}
-
-// seeOthers is fetchOthers where all is mapped: only what may be changed is copied.
-func (c *turns) seeOthers(at, bytes int) (of func(m int) mem.Range, err error) {
-	x := &c.t.offers
-	first := wordsFor(&x.scratch, bytes)
-	if c.t.me > 0 {
-		err = c.t.e.Fetch(&x.of[0], at, first)
-	}
-	return func(m int) mem.Range {
-		if m == 0 {
-			return first
-		}
-		return x.of[m*mostOffers].Mapped.Slice(at, bytes)
-	}, err
 }
 
 // inOrder makes sum, which may be own, the combination of own and of what of gives of the others, of whom it may change the first.

@@ -37,7 +37,7 @@ func machineInfo() []infoSection {
 			{"mappings", fileText("/proc/sys/vm/max_map_count"), "per process; sysctl vm.max_map_count"},
 			cgroupRow("memory of the control group", cgroupFiles("memory.max", "memory/memory.limit_in_bytes"), "memory.max of the group, --memory of the container"),
 			cgroupRow("processes of the control group", cgroupFiles("pids.max", "pids/pids.max"), "pids.max of the group, --pids-limit of the container"),
-			{"ptrace scope", fileText("/proc/sys/kernel/yama/ptrace_scope"), "0: any process of this user may copy another's memory; 1: only where that one allows it"},
+			{"ptrace scope", fileText("/proc/sys/kernel/yama/ptrace_scope"), "0: any process of this user may copy another's memory; 1: only where that one allows it, as ranks do; 2 and 3: none, so that long collectives of Go memory go through outboxes"},
 		}},
 	}
 }

@@ -71,7 +71,7 @@ var grants = []grant{
 	{"unsafe", "internal/sched:futex_linux.go", "the address of a futex; a leaf cannot ask internal/mem"},
 	{"unsafe", "internal/touch:serve_linux_amd64.go internal/touch:watch_linux_amd64.go", "a thread that the Go runtime does not know calls the kernel"},
 	{"unsafe", "transport/soft:aside_linux.go", "the kernel says which processor it is"},
-	{"unsafe", "transport/soft:copy_linux.go", "lists that the kernel reads in a call that the Go runtime does not see"},
+	{"unsafe", "transport/shm:peek_linux.go transport/soft:copy_linux.go", "lists that the kernel reads in a call that the Go runtime does not see"},
 	{"unsafe", "transport/verbs/internal/ibv", "the border to C"},
 	{"unsafe", "window pgas", "their typed edges: one element without a call"},
 

@@ -5,7 +5,7 @@
 //
 //   - Exposure: memory that each member of a group exposes to the others, and how this rank reaches every part.
 //   - Mapped: the part is in this process's address space; operations are loads, stores and CPU atomics.
-//   - Path: how an operation travelled, for statistics: mapped, inline, bounce, bypass, zero-copy, superpipe, lease, message,
+//   - Path: how an operation travelled, for statistics: mapped, kernel, inline, bounce, bypass, zero-copy, superpipe, lease, message,
 //     gather, atomic.
 //   - Small, large: less than a threshold, or not; the first may go through a bounce slot, the second is registered or piped.
 //   - Flight: a large transfer in a pipe: as in package flight, which carries it out.

@@ -32,6 +32,7 @@ type Engine struct {
 	chains  chains // of operations on their way to the NIC together
 	lists   lists  // of elements on their way to their owners together
 	commons commons
+	peeked  peeked
 	opening sync.Mutex
 	count   bool // count operations on mapped memory too
 	record  *Recording
@@ -199,6 +200,7 @@ type Remote struct {
 	room     int  // bytes from raddr on that the NIC may touch, at least Bytes: a block ends on a larger boundary
 	measured bool // this rank's own, which costs are measured with: no transfer of the program's
 	offered  bool // the member exposes it to nobody but for a call: its NIC reaches it, and no message asks its CPU for it
+	peeked   bool // likewise, and the kernel copies from it
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
 	hosed      *hose.Far // not nil: the member's memory is registered in buckets, on demand
@@ -263,18 +265,6 @@ func (e *Engine) getRecorded(r *Remote, off int, dst mem.Range) error {
 	event, mark := e.record.begin(trace.Get, r, off, dst)
 	err := e.get(r, off, dst)
 	e.record.end(&event, mark)
-	return err
-}
-
-// Fetch is Get on behalf of a collective call, which is shown and marked itself.
-func (e *Engine) Fetch(r *Remote, off int, dst mem.Range) error {
-	if e.record == nil || e.record.To == nil {
-		return e.get(r, off, dst)
-	}
-	t := Recording{Clock: e.record.Clock, To: e.record.To}
-	event, mark := t.begin(trace.Get, r, off, dst)
-	err := e.get(r, off, dst)
-	t.end(&event, mark)
 	return err
 }
 
@@ -489,11 +479,5 @@ func (e *Engine) NoteWait(sp *sched.Spin, r *Remote) {
 		e.counts.waited(PathMapped)
 	default:
 		e.counts.waited(PathInline)
-	}
-}
-
-func (e *Engine) note(p Path, rank, bytes int) {
-	if e.count {
-		e.counts.add(p, rank, bytes)
 	}
 }

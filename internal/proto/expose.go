@@ -141,6 +141,7 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	}
 	if allMapped && xp.owned {
 		e.commons.meet(xp)
+		e.peeked.meet(xp, cards)
 	}
 	// Second round: one member that cannot reach another decides the path, or the failure, for all. It takes
 	// place whatever the first one brought, so that every share is exactly two exchanges.

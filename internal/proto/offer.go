@@ -19,6 +19,7 @@ type Offer struct {
 
 	n    *device
 	hold regmgr.Hold
+	kept mem.Range // what keeps memory alive that is not registered
 }
 
 // used is the memory of this rank that was to be offered last, so that what comes again is known. It is two ranges a call, at most. It keeps no memory alive: what the
@@ -100,6 +101,25 @@ func (e *Engine) KeepTo(o *Offer) {
 func (e *Engine) Offered(rank int, addr, key uint64) Remote {
 	const all = 1 << 46
 	return Remote{Rank: rank, Bytes: all, raddr: addr, rkey: key, keyed: true, room: all, offered: true}
+}
+
+// Fetch is Get on behalf of a collective call, which is shown and marked itself.
+func (e *Engine) Fetch(r *Remote, off int, dst mem.Range) error {
+	if e.record == nil || e.record.To == nil {
+		return e.fetchFrom(r, off, dst)
+	}
+	t := Recording{Clock: e.record.Clock, To: e.record.To}
+	event, mark := t.begin(trace.Get, r, off, dst)
+	err := e.fetchFrom(r, off, dst)
+	t.end(&event, mark)
+	return err
+}
+
+func (e *Engine) fetchFrom(r *Remote, off int, dst mem.Range) error {
+	if r.peeked {
+		return e.peek(r, off, dst)
+	}
+	return e.get(r, off, dst)
 }
 
 // fetchMost is how many bytes of each run are asked for at once by ranks that read of each other, where what the NIC does takes processors: through a socket that takes

@@ -14,6 +14,7 @@ type Path int
 const (
 	PathMapped Path = iota
 	PathAtomic
+	PathKernel // of a rank of the node, of memory that is not mapped, by a copy of the kernel's
 	PathInline
 	PathBounce
 	PathNICAtomic
@@ -28,7 +29,7 @@ const (
 
 // String names the path as statistics do.
 func (p Path) String() string {
-	return [...]string{"mapped", "atomic", "inline", "bounce", "atomic", "message", "zero-copy", "bypass", "superpipe", "lease", "gather"}[p]
+	return [...]string{"mapped", "atomic", "kernel", "inline", "bounce", "atomic", "message", "zero-copy", "bypass", "superpipe", "lease", "gather"}[p]
 }
 
 // OverNIC reports whether the path uses the NIC.
@@ -52,6 +53,12 @@ func (c *counters) add(p Path, rank, bytes int) {
 	c.paths[p].bytes.Add(uint64(bytes))
 	if c.flows != nil {
 		c.flow(p, rank, bytes)
+	}
+}
+
+func (e *Engine) note(p Path, rank, bytes int) {
+	if e.count {
+		e.counts.add(p, rank, bytes)
 	}
 }
 

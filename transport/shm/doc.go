@@ -20,6 +20,9 @@
 // once. Free unmaps, closes and forgets; what peers have mapped stays theirs until they Unmap. When the last
 // mapping goes, by Unmap, Close or the end of a process however violent, the kernel takes the memory back.
 //
+// Peek reads memory of a peer that it has not exposed, by a copy of the kernel's: for collectives of Go memory, whose owner
+// keeps it meanwhile.
+//
 // Memory of a goroutine rank is a Go slice. Map returns the same addresses, so the race detector sees all
 // ranks; the collector takes the memory when nobody holds it any more.
 //
@@ -39,6 +42,8 @@
 //     waits a second for one that says nothing.
 //   - H7: a peer cannot shrink a memfd under the others' feet (F_SEAL_SHRINK). A file can be truncated by any
 //     process of the same user that has it open.
+//   - H8: Peek reads only of the process that a token names, and never a stranger's that counts processes otherwise; what cannot be read is an error and no signal.
+//     Open lets processes of the same user read this one's memory where Yama (ptrace_scope 1) would let only ancestors.
 //
 // # Lock order
 //

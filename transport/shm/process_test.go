@@ -27,6 +27,7 @@ var children = map[string]func(*line){
 	"peer": childPeer, "holder": childHolder, "undumpable": childUndumpable, "seccomp": childSeccomp,
 	"fsize": childFileSize, "as": childAddressSpace, "nofile": childFiles, "tmpfs": childTmpfs, "maps": childMaps,
 	"notmpfile": childNoTmpfile, "huge": childHuge, "mapone": childMapOne, "stranger": childStranger,
+	"shown": childShown, "peeker": childPeeker,
 }
 
 func TestProcesses(t *testing.T) {
