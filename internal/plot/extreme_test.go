@@ -17,7 +17,7 @@ func TestExtremes(t *testing.T) {
 		{next(1e6), 1e6, next(next(next(1e6)))},
 		{-1e6, -next(1e6)}, // equal but for rounding
 		{0},
-		{-0.0, 0},
+		{math.Copysign(0, -1), 0},
 		{7},
 		{-7},
 		{math.SmallestNonzeroFloat64},
