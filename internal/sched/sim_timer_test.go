@@ -135,3 +135,23 @@ func TestSimNapsOfAThread(t *testing.T) {
 	require.Len(t, stuck.Waits, 1)
 	require.Equal(t, 499, naps)
 }
+
+// TestSimThreadThatIsToldToEnd: who waits for the end of a thread that has napped again and again in vain is not stuck: it looks when its nap is over.
+func TestSimThreadThatIsToldToEnd(t *testing.T) {
+	m := NewSim(0)
+	s := m.Rank()
+	stop, ended := false, false
+	s.Go(func() {
+		s.Thread(func(th *Thread) {
+			for !stop {
+				th.Nap(100 * us)
+			}
+			ended = true
+			s.Ring()
+		})
+		require.NoError(t, s.Sleep(context.Background(), 50*time.Millisecond))
+		stop = true
+		require.NoError(t, wait(s, context.Background(), nil, func() bool { return ended }))
+	})
+	require.NoError(t, m.Run())
+}

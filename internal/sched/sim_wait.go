@@ -116,7 +116,8 @@ func (r *simRank) waitFor(limit time.Duration, cond func() bool) bool {
 	return false
 }
 
-// nap is Thread.Nap. It is a sleep that nothing is to come of: a world in which only those go on who nap again and again is stuck.
+// nap is Thread.Nap. It is a sleep that nothing is to come of: a world in which only those go on who nap again and again is stuck. But when something happens to the rank
+// meanwhile, that may be what the thread looks for when it is up.
 func (r *simRank) nap(d time.Duration) {
 	m := r.m
 	c := m.mine()
@@ -127,7 +128,14 @@ func (r *simRank) nap(d time.Duration) {
 			c.standAside()
 			break
 		}
+		if c.naps >= maxNaps {
+			r.waiting, c.when = append(r.waiting, c), func() bool { return c.acted != m.activity }
+		}
 		c.doze(end)
+		c.when = nil
+		if c.acted != m.activity {
+			c.naps = 0
+		}
 	}
 	c.acted = m.activity
 }
