@@ -159,11 +159,14 @@ func TestCallOfPartsThatIsLeft(t *testing.T) {
 		for name, in := range inParts {
 			t.Run(fmt.Sprintf("%s/%v", name, c.NIC), func(t *testing.T) {
 				left := 0
-				step := 3
-				if c.NIC {
-					step = 1 // its worlds take longer to make
+				step, most := 3, 200
+				if c.NIC || testing.Short() {
+					step = 1 // it takes longer to make such worlds
 				}
-				for asks := 0; asks < 200; asks += 1 + asks/step {
+				if testing.Short() {
+					most = 40
+				}
+				for asks := 0; asks < most; asks += 1 + asks/step {
 					pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error {
 						team, err := w.Team().Split(ctx, 0, 0)
 						if err != nil {
