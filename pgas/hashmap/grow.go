@@ -40,7 +40,7 @@ func (m *Map[V]) grow(ctx context.Context, capacity int) error {
 		return errors.Join(failed, err)
 	}
 	if bad[0] > 0 {
-		return fmt.Errorf("grow map: %d members could not move their keys: %w", bad[0], errors.Join(failed, next.end(ctx)))
+		return errors.Join(fmt.Errorf("grow map: %d members could not move their keys", bad[0]), failed, next.end(ctx))
 	}
 	if err := next.Fence(ctx); err != nil {
 		return m.Team().Abandon("grow", err)
