@@ -22,9 +22,12 @@ import (
 	"gopgas/window"
 )
 
+// onOneNode is how ranks are started that map each other's memory, whatever the environment of the tests says.
+var onOneNode = pgastest.Procs{Env: []string{"PGAS_LOCAL=on"}}
+
 // TestPeeks: long calls of Go memory between processes are right whichever way they go, are read where it lies at first, and go both ways at times.
 func TestPeeks(t *testing.T) {
-	pgastest.RunProcs(t, 3, func(ctx context.Context, w *pgas.World) error {
+	pgastest.RunProcsConfig(t, 3, onOneNode, func(ctx context.Context, w *pgas.World) error {
 		o := newOffered(w.Team())
 		before := w.Team().Barriers()
 		if err := o.gather(ctx, w.Team(), 1); err != nil {
@@ -33,7 +36,11 @@ func TestPeeks(t *testing.T) {
 		if turns := w.Team().Barriers() - before; turns != 2 {
 			return fmt.Errorf("the first gather takes %d turns, not 2", turns)
 		}
-		for seed := range 30 {
+		rounds := 30
+		if testing.Short() {
+			rounds = 6
+		}
+		for seed := range rounds {
 			if err := o.calls(ctx, w.Team(), seed); err != nil {
 				return err
 			}
@@ -43,7 +50,7 @@ func TestPeeks(t *testing.T) {
 			}
 		}
 		moved := w.Stats()["shm"]["kernel"].Bytes
-		if least := uint64(16 * 2 * 8 * offeredElems); moved < least {
+		if least := uint64(rounds / 2 * 2 * 8 * offeredElems); moved < least {
 			return fmt.Errorf("the kernel has copied %d bytes, not %d and more", moved, least)
 		}
 		return nil
@@ -52,7 +59,7 @@ func TestPeeks(t *testing.T) {
 
 // TestPeeksBesideWindows: of some members Go memory is offered, of others a window's, of others what lies on a stack and is not.
 func TestPeeksBesideWindows(t *testing.T) {
-	pgastest.RunProcs(t, 3, func(ctx context.Context, w *pgas.World) error {
+	pgastest.RunProcsConfig(t, 3, onOneNode, func(ctx context.Context, w *pgas.World) error {
 		const n = 4 << 10
 		win, err := window.Allocate[float64](ctx, w.Team(), n)
 		if err != nil {
@@ -80,7 +87,7 @@ func TestPeeksBesideWindows(t *testing.T) {
 
 // TestPeeksRefused: where the kernel lets one member not read the others' memory, calls go through outboxes.
 func TestPeeksRefused(t *testing.T) {
-	pgastest.RunProcs(t, 3, func(ctx context.Context, w *pgas.World) error {
+	pgastest.RunProcsConfig(t, 3, onOneNode, func(ctx context.Context, w *pgas.World) error {
 		if w.Rank() == 1 {
 			if err := forbid(unix.SYS_PROCESS_VM_READV); err != nil {
 				return err
@@ -147,7 +154,7 @@ func peekAt(ctx context.Context, team *pgsync.Team, src, dst []float64, offered,
 func TestPeekBehindTheEnd(t *testing.T) {
 	for _, unmapped := range []bool{false, true} {
 		t.Run(fmt.Sprintf("unmapped %v", unmapped), func(t *testing.T) {
-			pgastest.RunProcs(t, 2, func(ctx context.Context, w *pgas.World) error {
+			pgastest.RunProcsConfig(t, 2, onOneNode, func(ctx context.Context, w *pgas.World) error {
 				left, err := window.Allocate[int64](ctx, w.Team(), 1)
 				if err != nil {
 					return err
@@ -196,7 +203,7 @@ func lives(pid int) bool {
 
 // TestPeekAtTheDead: a member whose process has ended when it is peeked at is gone, and named.
 func TestPeekAtTheDead(t *testing.T) {
-	_, out := pgastest.StartProcs(t, 2, pgastest.Procs{NoKill: true}, 1, func(ctx context.Context, w *pgas.World) error {
+	_, out := pgastest.StartProcs(t, 2, pgastest.Procs{NoKill: true, Env: onOneNode.Env}, 1, func(ctx context.Context, w *pgas.World) error {
 		pid, err := window.Allocate[int64](ctx, w.Team(), 1)
 		if err != nil {
 			return err
