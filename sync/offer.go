@@ -36,7 +36,7 @@ const (
 	mostPassed  = 15
 	offerCopies = 1 << 20  // bytes that a reduction reads of others at once,
 	leastCopy   = 4 << 10  // and of each of them, at least
-	seenCopy    = 32 << 10 // of the first of them, where they are mapped
+	seenCopy    = 32 << 10 // and at most, where members map each other's memory and what is copied stays in the first cache
 	mostPartial = 8 << 20  // bytes of a result that a member combines for somebody else
 )
 
@@ -247,7 +247,7 @@ func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (
 func (r *reduction) combineOffered(sum, own mem.Range, at int) error {
 	look, step := r.c.fetchOthers, max(offerCopies/(len(r.c.t.ranks)-1), leastCopy)&^63
 	if r.c.t.maps {
-		look, step = r.c.seeOthers, seenCopy
+		look, step = r.c.seeOthers, min(step, seenCopy)
 	}
 	for lo := 0; lo < own.Bytes; lo += step {
 		bytes := min(step, own.Bytes-lo)

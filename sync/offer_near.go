@@ -71,7 +71,9 @@ func (c *turns) showNear(o *proto.Offer, r mem.Range, card []uint64) bool {
 	case r.Addr()>>addrBits != 0:
 		return false
 	case e.OfferMapped(o, r, c.t.ranks):
-		card[1] = o.Key
+		if card[1] = o.Key; o.Key&(1<<pageBits-1) != 0 {
+			return false // no mapper makes such memory
+		}
 	case e.OfferPeeked(o, r):
 		card[1] = peekBit
 	default:

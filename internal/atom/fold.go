@@ -13,17 +13,6 @@ func Fold[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 |
 ) {
 	switch op {
 	case Sum:
-		for ; len(a) >= 8 && len(b) >= 8; a, b = a[8:], b[8:] { // one by one they take longer, and longer still where the loop lies across two lines
-			x, y := (*[8]T)(a), (*[8]T)(b)
-			x[0] += y[0]
-			x[1] += y[1]
-			x[2] += y[2]
-			x[3] += y[3]
-			x[4] += y[4]
-			x[5] += y[5]
-			x[6] += y[6]
-			x[7] += y[7]
-		}
 		for i := range a {
 			a[i] += b[i]
 		}

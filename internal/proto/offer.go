@@ -93,8 +93,8 @@ func (e *Engine) KeepTo(o *Offer) {
 	if o.n != nil {
 		kept := *o
 		e.AtEnd(kept.Withdraw)
-		*o = Offer{}
 	}
+	*o = Offer{}
 }
 
 // Offered is how this rank reaches what another one offers. Who fetches from it knows its length.

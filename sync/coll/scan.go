@@ -87,7 +87,7 @@ func scan[T pgsync.Number](ctx context.Context, t *pgsync.Team, name string, dst
 		return c.End(p.gathered(ctx, dst, src))
 	case doubled:
 		return c.End(c.Prefix(ctx, atom.ElemOf[T]().Code(), int(op), len(src), less == 0, mem.Of(dst), mem.Of(src), func(into, from mem.Range) {
-			atom.Fold(op, mem.Slice[T](into), mem.Slice[T](from))
+			atom.FoldRange(op, atom.ElemOf[T](), into, from)
 		}))
 	}
 	if err := c.Widen(ctx, atom.ElemOf[T]().Code(), int(op), len(src), len(src)*width); err != nil {
@@ -146,7 +146,7 @@ func (p *prefix[T]) add(dst, from []T, m int) {
 	if m == 0 {
 		copy(dst, from)
 	} else {
-		atom.Fold(p.op, dst, from)
+		atom.FoldRange(p.op, atom.ElemOf[T](), mem.Of(dst), mem.Of(from))
 	}
 }
 
