@@ -89,9 +89,9 @@ func (c *turns) settle() {
 	}
 }
 
-// due reports whether the next call is to try the other way.
+// due reports whether the next call is to try the other way. A member that only gives has taken no time, and leaves that to those that have.
 func (k *contest) due() bool {
-	if k.inRow < trialAfter {
+	if k.inRow < trialAfter || k.took[k.last] == 0 {
 		return false
 	}
 	times := k.took[k.last.other()] / k.took[k.last] // 0 if nothing is known, and nothing need be due

@@ -99,3 +99,12 @@ func TestContest(t *testing.T) {
 	calls(1000)
 	require.Greater(t, gone[peeked], 980, "a way that takes ten times as long is tried less: %v", gone)
 }
+
+// TestContestOfWhoOnlyGives: a member that takes no time of its own asks for no trial, however long it goes on.
+func TestContestOfWhoOnlyGives(t *testing.T) {
+	var k contest
+	for range 3 * trialAfter {
+		k.went(boxed)
+		require.Equal(t, ballot{}, k.ballot())
+	}
+}
