@@ -40,22 +40,25 @@ const (
 	mostPartial = 8 << 20  // bytes of a result that a member combines for somebody else
 )
 
-// offering is what a member offers in a call. All members agree on many, from and absent.
+// offering is what a member offers in a call.
 type offering struct {
-	many   int // ranges: the same of each member
-	mine   [mostOffers]mem.Range
-	from   int              // the one member that offers something, or everyone
+	many int // ranges: the same of each member
+	mine [mostOffers]mem.Range
+}
+
+// givers are the members that offer something. All members agree on them.
+type givers struct {
+	from   int              // one member, or everyone
 	absent func(m int) bool // who of these has nothing to offer; nil: nobody
 }
 
-// has reports whether a member has something to offer.
-func (o *offering) has(m int) bool {
-	return (o.from == everyone || o.from == m) && (o.absent == nil || !o.absent(m))
+func (g *givers) include(m int) bool {
+	return (g.from == everyone || g.from == m) && (g.absent == nil || !g.absent(m))
 }
 
 // offer is the turn in which members tell each other what they offer. Where ok is false somebody refuses, and nothing is offered. Else, and behind an error, ended
 // must follow.
-func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err error) {
+func (c *turns) offer(ctx context.Context, what call, o offering, g givers) (ok bool, err error) {
 	t, x, n := c.t, &c.t.offers, len(c.t.ranks)
 	if x.passes > 0 {
 		x.passes--
@@ -78,9 +81,9 @@ func (c *turns) offer(ctx context.Context, what call, o offering) (ok bool, err 
 		return false, err
 	}
 	if t.maps {
-		ok, err = c.learnNear(all, o)
+		ok, err = c.learnNear(all, o.many, g)
 	} else {
-		ok = x.learn(t, all, o)
+		ok = x.learn(t, all, o.many, g)
 	}
 	if ok || err != nil {
 		x.refusals = 0
@@ -107,12 +110,12 @@ func (x *offers) fill(t *Team, card []uint64, o offering) {
 }
 
 // learn takes in what all members have told, and reports whether the call goes by offers.
-func (x *offers) learn(t *Team, all []uint64, o offering) (ok bool) {
+func (x *offers) learn(t *Team, all []uint64, many int, g givers) (ok bool) {
 	ok = true
 	for m, rank := range t.ranks {
-		for i := range o.many {
-			at := 2 * (m*o.many + i)
-			ok = ok && (all[at] != 0 || !o.has(m))
+		for i := range many {
+			at := 2 * (m*many + i)
+			ok = ok && (all[at] != 0 || !g.include(m))
 			x.of[m*mostOffers+i] = t.e.Offered(rank, all[at], all[at+1])
 		}
 	}
@@ -179,11 +182,11 @@ func (c *turns) offered(ctx context.Context, what call, root, bytes, part int, a
 		return false, nil
 	}
 	c.compete(what, bytes, root != c.t.me && (root != everyone || dst.Bytes > 0))
-	o := offering{many: 1, from: root, absent: absent}
+	o := offering{many: 1}
 	if root == everyone || root == c.t.me {
 		o.mine[0] = mine
 	}
-	ok, err := c.offer(ctx, what, o)
+	ok, err := c.offer(ctx, what, o, givers{root, absent})
 	if err != nil {
 		return false, c.ended(err)
 	} else if !ok {
@@ -222,7 +225,7 @@ func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (
 	} else {
 		sum = wordsFor(&x.partial, bytes)
 	}
-	ok, err := c.offer(ctx, r.what, offering{many: 2, from: everyone, mine: [mostOffers]mem.Range{src, sum}})
+	ok, err := c.offer(ctx, r.what, offering{many: 2, mine: [mostOffers]mem.Range{src, sum}}, givers{from: everyone})
 	if ok && err == nil {
 		if err = r.combineOffered(sum, src.Slice(at, bytes), at); err == nil {
 			err = c.turn(ctx, r.what, max(r.root, 0), visitor{})

@@ -84,9 +84,9 @@ func (c *turns) showNear(o *proto.Offer, r mem.Range, card []uint64) bool {
 }
 
 // learnNear takes in what all members have told, and reports whether the call goes by offers.
-func (c *turns) learnNear(all []uint64, o offering) (ok bool, err error) {
+func (c *turns) learnNear(all []uint64, many int, g givers) (ok bool, err error) {
 	t, x, n := c.t, &c.t.offers, len(c.t.ranks)
-	words := 2 * o.many
+	words := 2 * many
 	ok = true
 	peeks, dark := false, false
 	x.ballots = x.ballots[:0]
@@ -94,11 +94,11 @@ func (c *turns) learnNear(all []uint64, o offering) (ok bool, err error) {
 		card := all[m*words:][:words]
 		b, cannot := heard(card)
 		x.ballots, dark = append(x.ballots, b), dark || cannot
-		for i := range o.many {
+		for i := range many {
 			addr, key := card[2*i]&(1<<addrBits-1), card[2*i+1]
 			switch {
 			case addr == 0:
-				ok = ok && !o.has(m)
+				ok = ok && !g.include(m)
 			case key&peekBit != 0:
 				peeks = true
 				x.of[m*mostOffers+i] = t.e.OfferedPeeked(t.ranks[m], addr)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 )
 
 // ErrElem is wrapped by the error of CheckElem.
@@ -15,7 +16,26 @@ func CheckElem[T any]() error { return CheckFor((*T)(nil)) }
 
 // CheckFor is CheckElem of the type that of points to.
 func CheckFor(of any) error {
-	t := reflect.TypeOf(of).Elem()
+	if t := reflect.TypeOf(of).Elem(); !number(t) {
+		return checkMade(t)
+	}
+	return nil
+}
+
+// number reports whether t is of a kind that numbers have, as most elements are: calls ask this, and it must cost them nothing.
+func number(t reflect.Type) bool {
+	kind := t.Kind()
+	return kind >= reflect.Bool && kind <= reflect.Complex128
+}
+
+// fit are the types made of others that have been found to be fit, since looking into one allocates.
+var fit sync.Map
+
+// checkMade is CheckFor of types that are made of others.
+func checkMade(t reflect.Type) error {
+	if _, known := fit.Load(t); known {
+		return nil
+	}
 	if t.Size() == 0 {
 		return fmt.Errorf("%w: %s has no size", ErrElem, t)
 	}
@@ -23,16 +43,16 @@ func CheckFor(of any) error {
 		return fmt.Errorf("%w: %s holds a pointer (%s); the garbage collector does not see copies in another rank's memory: "+
 			"use indices, fixed arrays or numbers instead", ErrElem, t, path)
 	}
+	fit.Store(t, nil)
 	return nil
 }
 
 // findPointer returns the path to the first pointer in t.
 func findPointer(t reflect.Type, path string) (string, bool) {
-	switch t.Kind() {
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
-		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+	if number(t) {
 		return "", false
+	}
+	switch t.Kind() {
 	case reflect.Array:
 		return findPointer(t.Elem(), path+"[0]")
 	case reflect.Struct:
