@@ -149,6 +149,16 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 			return err
 		}
 	}
+	if c.heeds != all {
+		c.opened = false
+		c.owe()
+		return nil
+	}
+	if t.debts.lanes != 0 {
+		if err := t.payAll(ctx); err != nil {
+			return err
+		}
+	}
 	c.opened = false
 	l.board.Leave()
 	return nil
@@ -181,6 +191,9 @@ func (c *turns) atOnce(ctx context.Context, p *shape.Phase) error {
 		return err
 	}
 	for dist := 1; dist < len(p.Members); dist++ {
+		if c.heeds != all && c.heeds != only(p.Members[shape.Behind(p.Me, dist, len(p.Members))]) {
+			continue
+		}
 		if _, err := c.hear(ctx, p, dist); err != nil {
 			return err
 		}

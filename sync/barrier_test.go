@@ -209,12 +209,12 @@ func TestAbandonedCollective(t *testing.T) {
 					defer told.Done()
 					gaveUp.Wait()
 					buf := []int{0}
-					_ = pgsync.Broadcast(ctx, w.Team(), buf, 0)
+					_ = pgsync.Broadcast(ctx, w.Team(), buf, 1)
 					return w.Barrier(ctx)
 				}
 				short, cancel := context.WithTimeout(ctx, time.Millisecond)
 				defer cancel()
-				err := pgsync.Broadcast(short, w.Team(), []int{1}, 0)
+				err := pgsync.Broadcast(short, w.Team(), []int{1}, 1)
 				gaveUp.Done()
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorIs(t, pgsync.Broadcast(ctx, w.Team(), []int{1}, 0), pgsync.ErrAbandoned)

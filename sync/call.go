@@ -29,6 +29,7 @@ type turns struct {
 	data    int    // where its bytes lie
 	wide    bool   // they do so in the room, see file room.go
 	handing bool   // this turn is one of slips, see file slip.go
+	heeds   heed   // whom it waits for, see file ahead.go
 	call    call
 	contest *contest      // nil: it goes one way, see file contest.go
 	went    way           // that it takes
@@ -84,10 +85,26 @@ func (c *turns) await(ctx context.Context) error {
 	if c.t.lane != nil || c.l.serving.Load() == c.ticket {
 		return nil
 	}
+	if c.t.debts.lanes>>c.l.number&1 != 0 {
+		if err := c.t.pay(ctx, c.l); err != nil {
+			return err
+		}
+	}
+	return c.queue(ctx, nil)
+}
+
+// queue waits until all who are before this call in the lane's queue are done, and does meanwhile what it is told to.
+func (c *turns) queue(ctx context.Context, meanwhile func() error) error {
+	if c.l.serving.Load() == c.ticket {
+		return nil
+	}
 	sp := c.t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: -1}, (*together)(c.t))
 	defer sp.End()
 	for c.l.serving.Load() != c.ticket {
 		err := c.t.core.failure() // whoever had the lane before may have left it for good
+		if err == nil && meanwhile != nil {
+			err = meanwhile()
+		}
 		if err == nil {
 			err = sp.Step()
 		}
@@ -98,10 +115,17 @@ func (c *turns) await(ctx context.Context) error {
 	return nil
 }
 
-// release lets the next call use the lane.
+// release lets the next call use the lane, unless this one has gone ahead.
 func (c *turns) release() {
-	if c.t.lane == nil && c.l.serving.CompareAndSwap(c.ticket, c.ticket+1) {
-		c.t.e.Sched.Ring()
+	if c.t.lane == nil && c.t.debts.lanes>>c.l.number&1 == 0 {
+		c.l.free(c.t, c.ticket)
+	}
+}
+
+// free lets the call behind that with a ticket use the lane.
+func (l *lane) free(t *Team, ticket uint64) {
+	if l.serving.CompareAndSwap(ticket, ticket+1) {
+		t.e.Sched.Ring()
 	}
 }
 

@@ -69,7 +69,8 @@ func plain[T any](t *Team, s []T) []T { return racecheck.Plain(t.races, s) }
 // outbox-full (16 KiB, or 256 KiB where all members map each other's memory, or none does, and the call is not a started one) it takes a barrier; among up to 8 members all read from the root, or it pushes to them where none is mapped, in larger teams each from one that
 // has the bytes already, in ceil(log2 n) steps; on a node only one member reads from another node. Long ones among up to 8 members none of which is mapped take two
 // barriers whatever their length from the second use of a buf on, which is read from where it lies; so do those of 16 KiB and more where all are mapped, if root's buf is
-// library memory (a window's, an array's), or Go memory which the kernel copies as fast.
+// library memory (a window's, an array's), or Go memory which the kernel copies as fast. Among up to 8 members that are alike root does not wait for the others in a call of one outbox-full,
+// nor they for each other: it is no barrier.
 func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 	const op = "broadcast"
 	if err := checkData[T](t, op, root); err != nil {
@@ -106,17 +107,18 @@ func Broadcast[T any](ctx context.Context, t *Team, buf []T, root int) error {
 		case handed:
 			return c.castSlip(ctx, what, whole, lo, hi, root)
 		default:
-			return c.cast(ctx, what, part, root)
+			return c.cast(ctx, what, whole, lo, hi, root)
 		}
 	}))
 }
 
-// cast is a turn in which all read from the root.
-func (c *turns) cast(ctx context.Context, what call, part mem.Range, root int) error {
+// cast is a turn in which all read bytes lo to hi from the root.
+func (c *turns) cast(ctx context.Context, what call, buf mem.Range, lo, hi, root int) error {
+	part := buf.Slice(lo, hi-lo)
 	if c.t.me == root && len(c.t.ranks) > 1 {
 		c.Write(0, part)
 	}
-	if err := c.turn(ctx, what, root, visitor{}); err != nil || c.t.me == root {
+	if err := c.rootedTurn(ctx, what, root, hi, buf.Bytes, true); err != nil || c.t.me == root {
 		return err
 	}
 	return c.Read(root, 0, part)

@@ -21,6 +21,10 @@
 // every wait of its team with an error wrapping transport.ErrPeerGone that names it; those who live go on with
 // Team.Survivors. Members that do not make the same call, of elements of the same type, all get an error wrapping ErrMismatch. Nothing hangs.
 //
+// Who has nothing to wait for in a short collective with a root does not wait (file ahead.go): the root of a broadcast or scatter waits for nobody, the others for it alone;
+// in a reduction or gather the root waits for all, the others for nobody. Such a call orders no more than that; whoever wants all members in step calls Barrier. Who has gone
+// ahead of a mismatch, a member that leaves, or one that is gone learns of it from the team's next collective in which it waits, the fifth at the latest.
+//
 // # Concurrency
 //
 // Any goroutine of a rank may call anything; collectives of one team wait for each other within the rank, but
@@ -53,7 +57,8 @@
 //
 // It is numbered, which gives it its lane and its place in that lane's queue; it waits for its place; its turns take place,
 // and each barrier adds what the call is to a sum that travels with its flags, so that members see when they differ. Who sees
-// that tells all members, by a word in their control blocks that every wait of the team looks at. A started call is closed
+// that tells all members, by a word in their control blocks that every wait of the team looks at. Flags of a call in which a member has gone ahead are looked at before the next
+// one on the lane, and behind the next barrier in which it hears all. A started call is closed
 // by a last flag that nobody waits for.
 //
 // # Invariants
@@ -68,6 +73,8 @@
 //   - Y6: an RWLock's waiters hold it in the order in which they came.
 //   - Y7: who leaves a collective before its end tells all members, who wait no longer than until then: a word in their control
 //     blocks, as of a mismatch. What has arrived by then is not taken back. A call that is made of several collectives is one in this (Abandon).
+//   - Y8: nothing begins on a lane before all have been heard in its last barrier, but for the end of a started call. So what a member has laid out for others, in the outbox or line of
+//     one turn, is theirs until it has heard that they are two turns further.
 //
 // # Lock order
 //

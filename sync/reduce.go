@@ -12,7 +12,7 @@ import (
 // Reduce combines the members' src element by element into root's dst, in the order of ranks; dst is not looked
 // at elsewhere. dst and src may be the same slice, and share no memory otherwise. Collective. Up to 8 KiB among up to 8 members root reads all src after one
 // barrier, or is pushed them over a NIC; else there are two barriers for each outbox-full, and members read n parts each; three in all for long ones whose memory is used again where none is mapped, and for an AllReduce of library memory where all are, or of Go memory which the kernel copies as fast. Short integers of members that share nodes
-// are combined there first, in one barrier.
+// are combined there first, in one barrier. Where root reads or is pushed what fits into an outbox the others do not wait: it is no barrier.
 func Reduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op, root int) error {
 	if err := checkData[T](t, "reduce", root); err != nil {
 		return t.Refuse(ctx, "reduce", err)
@@ -89,7 +89,7 @@ func (t *Team) reduce(ctx context.Context, name string, elem atom.Elem, dst, src
 		case handed:
 			return r.slips(ctx, part, src, lo, lo+bytes)
 		}
-		return r.direct(ctx, part, src.Slice(lo, bytes))
+		return r.direct(ctx, part, src, lo, lo+bytes)
 	}))
 }
 
@@ -155,10 +155,10 @@ func (r *reduction) gathered(ctx context.Context, dst, src mem.Range) error {
 	return nil
 }
 
-// direct has whoever wants the result read everybody's elements and combine them.
-func (r *reduction) direct(ctx context.Context, dst, src mem.Range) error {
-	r.c.Write(0, src)
-	if err := r.c.turn(ctx, r.what, r.root, visitor{}); err != nil || !r.want {
+// direct has whoever wants the result read everybody's elements in bytes lo to hi of src and combine them.
+func (r *reduction) direct(ctx context.Context, dst, src mem.Range, lo, hi int) error {
+	r.c.Write(0, src.Slice(lo, hi-lo))
+	if err := r.c.rootedTurn(ctx, r.what, r.root, hi, src.Bytes, false); err != nil || !r.want {
 		return err
 	}
 	return r.combine(dst, 0, r.c.Everybody())

@@ -61,15 +61,23 @@ func (c *turns) HandPart(ctx context.Context, elem, n, root int, from mem.Range,
 }
 
 // handPart is the turn of a parcel, to member only, or everyone.
-func (c *turns) handPart(ctx context.Context, what call, root, only int, p parcel) error {
+func (c *turns) handPart(ctx context.Context, what call, root, only int, p parcel) (err error) {
+	if p.alone {
+		c.heeds = c.heeded(root, p.hi, p.part, true)
+	} else {
+		c.heeds = c.heeded(only, p.hi, p.part, false)
+	}
 	if p.hi-p.lo > slipBytes {
-		return c.pushed(ctx, what, max(root, 0), only, p)
+		err = c.pushed(ctx, what, max(root, 0), only, p)
+	} else {
+		s := slip{some: p.whole.Bytes > 0, every: p.every}
+		if s.some {
+			s.from, s.bytes = p.whole.Slice(p.lo, p.whole.Bytes-p.lo), p.hi-p.lo
+		}
+		err = c.handOver(ctx, what, max(root, 0), s)
 	}
-	s := slip{some: p.whole.Bytes > 0, every: p.every}
-	if s.some {
-		s.from, s.bytes = p.whole.Slice(p.lo, p.whole.Bytes-p.lo), p.hi-p.lo
-	}
-	return c.handOver(ctx, what, max(root, 0), s)
+	c.heeds = all
+	return err
 }
 
 // handOver is the turn in which all is handed.

@@ -66,20 +66,20 @@ func (t *Team) view() *Team {
 	return &Team{e: t.e, ranks: t.ranks, all: t.all, me: t.me, shape: t.shape, peers: t.peers, local: t.local, slips: t.slips, pushes: t.pushes, apart: t.apart, maps: t.maps, core: t.core, races: t.races}
 }
 
-// takeOver returns a view on which a barrier of this team that was left before its end is pending, and is none of this team's any more; nil if there is none. A
-// started call goes on with it, as any other does: the others may be in it still, and come to the call behind it.
+// takeOver returns a view on which a barrier of this team that was left before its end is pending, or lanes are kept by calls that it has gone ahead in, and are not on this
+// team any more; nil if there is none. A started call goes on with it, as any other does: the others may be in it still, and come to the call behind it.
 func (t *Team) takeOver() *Team {
 	if !t.busy.CompareAndSwap(0, 1) {
 		return nil // another goroutine is in a collective, and has gone on with it
 	}
 	defer mem.Publish32(&t.busy, 0)
-	if !t.pending {
+	if !t.pending && t.debts.lanes == 0 {
 		return nil
 	}
 	v := t.view()
-	v.cur, v.behind, v.pending = t.cur, t.behind, true
+	v.cur, v.behind, v.pending, v.debts = t.cur, t.behind, t.pending, t.debts
 	v.cur.t = v
-	t.pending, t.behind = false, behind{}
+	t.pending, t.behind, t.debts.lanes = false, behind{}, 0
 	return v
 }
 
@@ -109,17 +109,20 @@ func (r *Request) run(v, left *Team, queue turns, f func(context.Context, *Team)
 			v.forsake(err)
 		}
 		r.end(err)
-		queue.release()
+		queue.l.free(v, queue.ticket)
 		v.core.add(-1)
 		v.e.Sched.Ring()
 	}()
 	ctx := context.Background()
 	if left != nil {
-		if err = left.proceed(ctx, &left.cur); err != nil {
+		if err = left.payAll(ctx); err == nil && left.pending {
+			err = left.proceed(ctx, &left.cur)
+		}
+		if err != nil {
 			return
 		}
 	}
-	if err = queue.await(ctx); err != nil {
+	if err = queue.queue(ctx, func() error { return queue.t.payFor(ctx, queue.l) }); err != nil {
 		return
 	}
 	if broken := v.core.failure(); broken != nil {

@@ -64,6 +64,7 @@ type Team struct {
 	slip    slip
 	freight freight
 	offers  offers
+	debts   debts
 	trip    []uint64    // where reads of others' outboxes land
 	word    [1]uint64   // likewise
 	pending bool        // cur is a barrier that was left before its end

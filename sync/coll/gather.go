@@ -13,7 +13,7 @@ import (
 // not looked at elsewhere. All src have the same length. Root's src may be its part of dst, and shares no memory with it otherwise. Collective. For each outbox-full of src it takes a barrier and n reads
 // by root, all at once; from some 60 members on short ones take one
 // barrier with ceil(log2 n) reads by root. Where members share nodes, and what a node has fits into an outbox, one member of each node collects that between
-// the rounds of the barrier, and root reads once from each other node.
+// the rounds of the barrier, and root reads once from each other node. Among up to 8 members that are alike the others do not wait for root where src fits into an outbox: it is no barrier.
 func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) error {
 	const op = "gather"
 	err := checked[T](t, op, root)
@@ -56,7 +56,7 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 	}
 	return c.End(rounds(mine.Bytes, c.Payload(), func(lo, hi int) error {
 		c.Write(0, mine.Slice(lo, hi-lo))
-		if err := c.Turn(ctx, elem, 0, len(src), root); err != nil || t.Rank() != root {
+		if err := c.TurnTo(ctx, elem, len(src), root, hi, mine.Bytes); err != nil || t.Rank() != root {
 			return err
 		}
 		return c.ReadAll(all, func(m int) (from, to, bytes int) { return 0, m*mine.Bytes + lo, hi - lo })
@@ -135,7 +135,7 @@ func gatherTurns[T any](ctx context.Context, t *pgsync.Team, c turns, to []T, co
 		if end > begin {
 			c.Write(0, src.Slice(begin, end-begin))
 		}
-		if err := c.Turn(ctx, elem, 0, longest, root); err != nil || t.Rank() != root {
+		if err := c.TurnTo(ctx, elem, longest, root, hi, longest); err != nil || t.Rank() != root {
 			return err
 		}
 		return c.ReadAll(dst, func(m int) (from, to, bytes int) {

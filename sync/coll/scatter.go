@@ -13,7 +13,7 @@ import (
 // members; src is not looked at elsewhere. All dst have the same length. Root's dst may be its part of src, and shares no memory with it otherwise. Collective. A src that fits into an outbox takes a barrier, and each
 // member reads its part from root. Of a longer one root puts an outbox-full to every member at once, and there is a barrier for each
 // outbox-full of dst; where up to 8 members push to each other over a NIC it does so of short ones, too, and the next outbox-full sets out while the last is copied. Where members share nodes, and what is for a node fits into an outbox, it travels to a node in one piece, from which the members of the
-// node read: one barrier.
+// node read: one barrier. Among up to 8 members that are alike root does not wait for the others where what it has fits into an outbox: it is no barrier.
 func Scatter[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) error {
 	const op = "scatter"
 	err := checked[T](t, op, root)
@@ -107,7 +107,7 @@ func (s *stream) pulled(ctx context.Context, t *pgsync.Team, dst, src mem.Range,
 		if t.Rank() == s.root {
 			s.c.Write(0, src.Slice(lo, hi-lo))
 		}
-		if err := s.c.Turn(ctx, s.elem, 0, s.n, s.root); err != nil {
+		if err := s.c.TurnFrom(ctx, s.elem, s.n, s.root, hi, whole); err != nil {
 			return err
 		}
 		begin, end := overlap(lo, hi, from, from+dst.Bytes)

@@ -24,6 +24,8 @@ type turns interface {
 	Slip(member int, dst mem.Range) error
 	Write(off int, data mem.Range)
 	Turn(ctx context.Context, elem, detail, n, root int) error
+	TurnFrom(ctx context.Context, elem, n, root, hi, bytes int) error
+	TurnTo(ctx context.Context, elem, n, root, hi, bytes int) error
 	Gather(ctx context.Context, elem, detail, n int, mine, all []byte) error
 	GatherTo(ctx context.Context, elem, detail, n, root int, mine, all []byte) error
 	Circle() int

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
 func marks(t *testing.T) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
-	for _, name := range []string{"programs_test.go", "flight_test.go", "memory_test.go", "local_test.go"} {
+	for _, name := range []string{"programs_test.go", "flight_test.go", "memory_test.go", "local_test.go", "rooted_test.go"} {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		n := 0
