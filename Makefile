@@ -6,7 +6,7 @@ HOST = ./pgas ./window ./sync $(LONG) $$(go list ./... | grep -v -e test/vm -e t
 ASIDE = -e gopgas/internal/ -e gopgas/pgas/grid
 INNER = $$(go list $(HOST) | grep $(ASIDE))# tested while the machines keep but one core busy
 OUTER = $$(go list $(HOST) | grep -v $(ASIDE))# and when they have ended
-OURS = $$(go list $(HOST) | grep -v -e examples$$)# and there, built without the detector: the examples' own tests run them with it
+OURS = $$(go list $(HOST) | grep -v -e examples$$ -e test/sim)# and there, built without the detector: the examples' own tests run them with it, and in virtual time nothing is concurrent
 .PHONY: help deps test check machines static bench figures fmt
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile

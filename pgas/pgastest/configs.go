@@ -48,8 +48,8 @@ func Paths() []Named {
 }
 
 // PathsOf returns those of Paths on which this test runs. With -short these are mapped memory, the good NIC, and every fourth one of
-// the others, by the test's name, so that a package of some tests still runs over every path. Race builds leave out the nodes over a real NIC,
-// and PGAS_TEST_PATHS none.
+// the others, by the test's name, so that a package of some tests still runs over every path. Race builds have every second one, but leave out the nodes over a real
+// NIC; PGAS_TEST_PATHS leaves out none.
 func PathsOf(t testing.TB) []Named {
 	t.Helper()
 	all := Paths()
@@ -57,17 +57,18 @@ func PathsOf(t testing.TB) []Named {
 	case !testing.Short() || os.Getenv(PathsVariable) != "":
 		return all
 	case raceEnabled:
-		return slices.DeleteFunc(all, func(p Named) bool { return strings.HasPrefix(p.Name, onNodes) })
+		return every(2, slices.DeleteFunc(all, func(p Named) bool { return strings.HasPrefix(p.Name, onNodes) }), t.Name())
 	}
-	return everyFourth(all, t.Name())
+	return every(4, all, t.Name())
 }
 
-func everyFourth(all []Named, test string) (some []Named) {
+// every returns mapped memory, the good NIC, and every nth one of the others.
+func every(nth uint32, all []Named, test string) (some []Named) {
 	test, _, _ = strings.Cut(test, "/")
 	turn := crc32.ChecksumIEEE([]byte(test))
 	for _, p := range all {
 		if p.Name != "mapped" && p.Name != "nic-good" {
-			if turn++; turn%4 != 0 {
+			if turn++; turn%nth != 0 {
 				continue
 			}
 		}

@@ -41,7 +41,7 @@ func TestHalved(t *testing.T) {
 // TestEveryFourth: tests share the paths among them, and each has mapped memory and the good NIC.
 func TestEveryFourth(t *testing.T) {
 	names := func(test string) (list []string) {
-		for _, p := range everyFourth(Paths(), test) {
+		for _, p := range every(4, Paths(), test) {
 			list = append(list, p.Name)
 		}
 		return list

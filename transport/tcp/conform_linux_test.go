@@ -26,8 +26,11 @@ func TestConforms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opt := transporttest.Options{FailureTimeout: 6 * time.Second, Rounds: 2000, Ops: 1000, Held: transporttest.Descriptors}
-			if raceEnabled || testing.Short() {
+			switch {
+			case raceEnabled || testing.Short():
 				opt.Rounds, opt.Ops = 300, 400
+			case name == "small": // a round of it takes seven times as long
+				opt.Rounds = 600
 			}
 			transporttest.Run(t, inProcess(c), opt)
 		})
