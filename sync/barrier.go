@@ -126,7 +126,7 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 	if !c.opened {
 		// Who has left may have told this member before: its flag would be taken for all that is awaited.
 		if err := t.abandoned(); err != nil {
-			return transport.NewOpError(c.op, -1, err)
+			return t.waitError(c.op, -1, err)
 		}
 		l.next(purpose, c.number)
 		c.opened, c.purpose = true, purpose

@@ -72,7 +72,7 @@
 //     member has sent can change what was agreed.
 //   - Y6: an RWLock's waiters hold it in the order in which they came.
 //   - Y7: who leaves a collective before its end tells all members, who wait no longer than until then: a word in their control
-//     blocks, as of a mismatch. What has arrived by then is not taken back. A call that is made of several collectives is one in this (Abandon).
+//     blocks, as of a mismatch, which names the one because of whom that was if he is gone. What has arrived by then is not taken back. A call that is made of several collectives is one in this (Abandon).
 //   - Y8: nothing begins on a lane before all have been heard in its last barrier, but for the end of a started call. So what a member has laid out for others, in the outbox or line of
 //     one turn, is theirs until it has heard that they are two turns further.
 //

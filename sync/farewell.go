@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"gopgas/internal/agree"
-	"gopgas/internal/peers"
 )
 
 // goOn notes that the program goes on without the members of t that are not among members: it has made a team of the others.
@@ -93,10 +92,7 @@ func (t *Team) missed(here agree.Verdict) error {
 		if here.Has(m) || t.core.running.foreseen(rank) {
 			continue
 		}
-		if err := t.e.Peers.Check(rank); err != nil {
-			return err
-		}
-		return &peers.Gone{Rank: rank, How: "has ended, as others have found"}
+		return t.foundGone(rank)
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func (c *turns) ended(err error) error {
 		t.offers.withdraw()
 		return nil
 	}
-	word, mine := t.left(c.op), t.local.Word64(abandonWord)
+	word, mine := t.left(c.op)|t.bereft(err), t.local.Word64(abandonWord)
 	if !mine.CompareAndSwap(0, word) {
 		word = mine.Load() // who left before is the one to be named
 	}

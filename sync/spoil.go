@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -90,6 +91,22 @@ func (t *Team) left(op string) uint64 {
 	return uint64(t.me+1)<<8 | uint64(slices.Index(kinds[:], op)+1)
 }
 
+// bereft is what it says besides when this member has left since another one is gone: the others may not know of that yet, and it is what has ended their calls.
+func (t *Team) bereft(err error) uint64 {
+	rank, gone, failed := -1, (*peers.Gone)(nil), (*transport.OpError)(nil)
+	switch {
+	case !errors.Is(err, transport.ErrPeerGone):
+	case errors.As(err, &gone):
+		rank = gone.Rank
+	case errors.As(err, &failed):
+		rank = failed.Rank
+	}
+	return uint64(slices.Index(t.ranks, rank)+1) << goneShift
+}
+
+// goneShift is where in abandonWord the member stands that is gone.
+const goneShift = 36
+
 // tell writes word at off of all members' control blocks, this one's too, unless something was written here before.
 func (t *Team) tell(off int, word uint64) {
 	if t.local.Word64(off).CompareAndSwap(0, word) {
@@ -111,11 +128,14 @@ func (t *Team) spread(off int, word uint64) {
 	}
 }
 
-// abandoned returns an error that names the member that has left a collective before its end, or nil.
+// abandoned returns an error that names the member that has left a collective before its end, or the one that is gone, because of which that was; or nil.
 func (t *Team) abandoned() error {
 	word := t.local.Word64(abandonWord).Load()
 	if word == 0 {
 		return nil
+	}
+	if gone := int(word>>goneShift) - 1; gone >= 0 && gone < len(t.ranks) && gone != t.me {
+		return t.foundGone(t.ranks[gone])
 	}
 	what, member := "a started call", int(word>>8)-1
 	if kind := int(word&0xff) - 1; kind >= 0 && kind < len(kinds) {
@@ -125,6 +145,14 @@ func (t *Team) abandoned() error {
 		return ErrAbandoned
 	}
 	return fmt.Errorf("%w: rank %d left %s before its end", ErrAbandoned, t.ranks[member], what)
+}
+
+// foundGone is the error of a rank that another one has found to be gone.
+func (t *Team) foundGone(rank int) error {
+	if err := t.e.Peers.Check(rank); err != nil {
+		return err
+	}
+	return &peers.Gone{Rank: rank, How: "has ended, as others have found"}
 }
 
 // together is a team as a watch of its collectives, which end when a member leaves one; other waits of a team do not.
