@@ -55,7 +55,7 @@ func (c *turns) fillNear(card []uint64, o offering) {
 	}
 	if x.sight == unknown {
 		x.sight = sees
-		if c.t.e.Peeks(c.t.ranks) != nil {
+		if c.t.e.Peeks(c.t.peers) != nil {
 			x.sight = blind
 		}
 	}

@@ -22,13 +22,12 @@ type peeked struct {
 
 // reader is the way to one rank's memory.
 type reader struct {
-	token  transport.Token
-	addr   uint64 // of something that it has exposed for good
+	token  transport.Token // of something that it had when it was met: it says which process it is
 	tried  sync.Once
 	denied error
 }
 
-// meet notes the ranks of xp, unless they are known: what they expose first is their part of the world's.
+// meet notes the ranks of xp, unless they are known.
 func (p *peeked) meet(xp *Exposure, cards []card.Card) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,8 +35,8 @@ func (p *peeked) meet(xp *Exposure, cards []card.Card) {
 		p.ranks = map[int]*reader{}
 	}
 	for m, r := range xp.Of {
-		if p.ranks[r.Rank] == nil && r.Bytes >= 8 {
-			p.ranks[r.Rank] = &reader{token: cards[m].Token, addr: r.raddr}
+		if p.ranks[r.Rank] == nil && r.Bytes > 0 {
+			p.ranks[r.Rank] = &reader{token: cards[m].Token}
 		}
 	}
 }
@@ -49,23 +48,24 @@ func (p *peeked) of(rank int) *reader {
 	return p.ranks[rank]
 }
 
-// Peeks returns an error if this rank cannot read memory of each of ranks which it has not mapped. It finds out by trying, once.
-func (e *Engine) Peeks(ranks []int) error {
+// Peeks returns an error if this rank cannot read memory of the ranks of peers which it has not mapped. It finds out by trying, once, with a word of what each exposes there.
+func (e *Engine) Peeks(peers []Remote) error {
 	p, ok := e.mapper.(Peeker)
 	if !ok {
 		return transport.ErrUnsupported
 	}
-	for _, rank := range ranks {
-		if rank == e.Rank {
+	for i := range peers {
+		of := &peers[i]
+		if of.Rank == e.Rank {
 			continue
 		}
-		r := e.peeked.of(rank)
+		r := e.peeked.of(of.Rank)
 		if r == nil {
 			return transport.ErrUnsupported
 		}
 		r.tried.Do(func() {
 			var word [1]uint64
-			r.denied = p.Peek(r.token, r.addr, mem.Of(word[:]))
+			r.denied = p.Peek(r.token, of.raddr, mem.Of(word[:]))
 		})
 		if r.denied != nil {
 			return r.denied
