@@ -120,6 +120,15 @@ func (k *contest) ballot() (b ballot) {
 	return b
 }
 
+// ballot is what this member tells in the call: nothing where it only gives, since what it has seen when it was one of those that read is not how long these take, and would not
+// change any more.
+func (c *turns) ballot() ballot {
+	if !c.timed {
+		return ballot{}
+	}
+	return c.contest.ballot()
+}
+
 func steps(ns int64) uint8 {
 	if ns == 0 {
 		return 0

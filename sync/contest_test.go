@@ -108,3 +108,33 @@ func TestContestOfWhoOnlyGives(t *testing.T) {
 		require.Equal(t, ballot{}, k.ballot())
 	}
 }
+
+// TestContestOfAnotherReader: what a member has seen when it read says nothing of calls in which it gives, and only others read.
+func TestContestOfAnotherReader(t *testing.T) {
+	members := []*turns{{contest: &contest{}}, {contest: &contest{}}}
+	gone := map[way]int{}
+	calls := func(n, root int, took [ways]int64) {
+		clear(gone)
+		for range n {
+			var all []ballot
+			for m, c := range members {
+				c.timed = m != root
+				all = append(all, c.ballot())
+			}
+			w := verdict(all)
+			gone[w]++
+			for _, c := range members {
+				c.contest.went(w)
+				if c.timed {
+					c.contest.saw(w, took[w])
+				}
+			}
+		}
+	}
+	calls(500, 0, [ways]int64{boxed: 450_000, peeked: 175_000})
+	require.Greater(t, gone[peeked], 480, "%v", gone)
+	calls(500, 1, [ways]int64{boxed: 70_000, peeked: 125_000})
+	require.Greater(t, gone[boxed], 480, "%v", gone)
+	calls(500, 0, [ways]int64{boxed: 450_000, peeked: 175_000})
+	require.Greater(t, gone[peeked], 480, "%v", gone)
+}

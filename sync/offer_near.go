@@ -59,7 +59,7 @@ func (c *turns) fillNear(card []uint64, o offering) {
 			x.sight = blind
 		}
 	}
-	c.contest.ballot().tell(card, x.sight == blind)
+	c.ballot().tell(card, x.sight == blind)
 }
 
 // showNear has o offer r and tells how in two words, or reports that it does not.
