@@ -137,7 +137,7 @@ func (t *Team) abandoned() error {
 	if gone := int(word>>goneShift) - 1; gone >= 0 && gone < len(t.ranks) && gone != t.me {
 		return t.foundGone(t.ranks[gone])
 	}
-	what, member := "a started call", int(word>>8)-1
+	what, member := "a started call", int(word>>8&(1<<(goneShift-8)-1))-1
 	if kind := int(word&0xff) - 1; kind >= 0 && kind < len(kinds) {
 		what = kinds[kind]
 	}
