@@ -305,8 +305,18 @@ func (w *World) Failed() map[int]error {
 }
 
 // Abort ends the whole job with an exit code: it asks the launcher to end all ranks and ends this one. It does not
-// return.
+// return. Why is printed: by pgasrun, elsewhere by this rank. A code of which the system would keep 0, as of 256, is 1.
 func (w *World) Abort(code int, why string) {
+	if code != 0 && code&0xff == 0 {
+		code = 1
+	}
+	if w.job.Launcher() != bootstrap.LauncherPgasrun { // the others are told the code alone, and a rank alone has nobody to tell
+		text := fmt.Sprintf("pgas: rank %d: aborted the job with code %d", w.Rank(), code)
+		if why != "" {
+			text += ": " + why
+		}
+		_, _ = os.Stderr.WriteString(text + "\n")
+	}
 	if err := w.job.Abort(code, why); err != nil {
 		fmt.Fprintf(os.Stderr, "pgas: rank %d: abort: %v\n", w.Rank(), err)
 		w.engine.Peers.MarkGone(w.Rank(), peers.Exited(code)) // nobody else ends the others
