@@ -22,6 +22,8 @@ const (
 var (
 	// ErrLauncherGone: the launcher ended before this rank did.
 	ErrLauncherGone = pmi.ErrServerGone
+	// ErrSpent: Open has failed, and has used up the launcher's descriptor: this process cannot join the job any more.
+	ErrSpent = pmi.ErrSpent
 	// ErrAborted: a rank of an in-process job called Abort.
 	ErrAborted = errors.New("the job was aborted")
 	// ErrRankLeft: a rank of an in-process job closed while others still wait for it.

@@ -2,7 +2,9 @@ package pgas
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,4 +60,24 @@ func TestOneInitAtATime(t *testing.T) {
 		require.Error(t, <-first)
 	}
 	require.Empty(t, calls)
+}
+
+// TestInitAfterAFailure: an Init that has failed with the launcher's descriptor in its hands has used it up. The next one says so, and how that one failed; the
+// variables are not another process's.
+func TestInitAfterAFailure(t *testing.T) {
+	t.Cleanup(func() { joined.Store(nil) })
+	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, syscall.Close(ends[0])) }() // a launcher that says nothing
+	c := &Config{Environ: []string{fmt.Sprint("PMI_FD=", ends[1]), "PMI_RANK=0", "PMI_SIZE=2", "GOMAXPROCS=2"}}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err = Init(ended, c)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrUnsupported)
+	for range 2 {
+		_, again := Init(t.Context(), c)
+		require.ErrorIs(t, again, ErrUnsupported)
+		require.ErrorContains(t, again, "it failed then: "+err.Error())
+	}
 }

@@ -79,7 +79,7 @@ type Parts struct {
 
 // Init joins the job that this process was started in. c may be nil: the environment decides. Collective over the
 // job; it waits for all ranks, at most the start timeout. A process joins a launcher's job once: a second Init, also after
-// Close, is an error that wraps ErrUnsupported.
+// Close, is an error that wraps ErrUnsupported. So is one after an Init that has failed when it had spoken with the launcher, which says how.
 func Init(ctx context.Context, c *Config) (*World, error) {
 	cfg, err := configOf(c)
 	if err != nil {
@@ -104,7 +104,7 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	}
 	job, err := bootstrap.Open(start, cfg.Environ)
 	if err != nil {
-		fail()
+		fail(err, !errors.Is(err, bootstrap.ErrSpent))
 		return nil, err
 	}
 	if c == nil {
@@ -113,11 +113,13 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	warn(job.Rank(), cfg.tooLittle())
 	conn, err := channel(job, cfg.Environ)
 	if err != nil {
+		fail(err, false)
 		return nil, err
 	}
 	var mapper transport.Mapper
 	if !cfg.NoLocal {
 		if mapper, err = shm.Open(shm.Config{What: "symmetric heap"}); err != nil {
+			fail(err, false)
 			return nil, errors.Join(err, job.Abort(1, err.Error()))
 		}
 	}
@@ -127,7 +129,9 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	}, control: conn, cores: cores}
 	w, err := Assemble(start, cfg, parts)
 	if err != nil {
-		return nil, fmt.Errorf("start rank %d of %d: %w", job.Rank(), job.Size(), err)
+		err = fmt.Errorf("start rank %d of %d: %w", job.Rank(), job.Size(), err)
+		fail(err, false)
+		return nil, err
 	}
 	w.watchNeighbours(conn != nil)
 	return w, nil

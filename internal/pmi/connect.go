@@ -2,6 +2,7 @@ package pmi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -33,8 +34,11 @@ const (
 	SecretSize = 32
 )
 
+// ErrSpent: the descriptor of PMI_FD was taken over by a Connect that failed, so that there is no other way to the launcher. Match with errors.Is.
+var ErrSpent = errors.New("the launcher's descriptor is used up")
+
 // Connect finds the launcher by the environment that lookup reads, and begins the conversation. It takes over the
-// descriptor of PMI_FD: a second Connect of the same process fails.
+// descriptor of PMI_FD: a second Connect of the same process fails. Where the first one did, too, its error wraps ErrSpent if it had taken it.
 func Connect(ctx context.Context, lookup func(string) (string, bool)) (*Client, error) {
 	if fd, ok := lookup(EnvFD); ok {
 		return connectFD(ctx, fd, lookup)
@@ -67,12 +71,18 @@ func connectFD(ctx context.Context, text string, lookup func(string) (string, bo
 			"by the launcher itself, or %s", EnvFD, fd, err, Alone)
 	}
 	c, err := begin(ctx, NewClient(conn, rank, size))
-	if err == nil {
-		job, _ := lookup(EnvJob)
-		c.extended = job != "" && job == c.KVSName()
+	if err != nil {
+		return nil, spent{err}
 	}
-	return c, err
+	job, _ := lookup(EnvJob)
+	c.extended = job != "" && job == c.KVSName()
+	return c, nil
 }
+
+// spent is an error that is ErrSpent, too, and does not say so.
+type spent struct{ error }
+
+func (e spent) Unwrap() []error { return []error{e.error, ErrSpent} }
 
 func connectPort(ctx context.Context, addr string, lookup func(string) (string, bool)) (*Client, error) {
 	id, err := envNumber(EnvID, lookup)
