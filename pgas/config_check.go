@@ -51,6 +51,25 @@ func (c *Config) tooLittle() string {
 		"to change it: more, such as %s=64M, or 0 for what the machine allows", envRegLimit, c.RegLimit, least, envRegLimit)
 }
 
+// noRankOf leaves out the folders to which the ranks of another job write, by rank: that of the pgasrun rank which has started this process, as PGAS_JOB shows, with
+// its environment but not as a rank. It returns a line for each.
+func (c *Config) noRankOf(job string) (lines []string) {
+	if outer, ok := lookup(c.Environ, "PGAS_JOB"); !ok || outer == job {
+		return nil
+	}
+	for _, f := range []struct {
+		name   string
+		folder *string
+	}{{envTimeline, &c.Timeline}, {envTrace, &c.Trace}} {
+		if *f.folder != "" {
+			*f.folder = ""
+			lines = append(lines, f.name+" is for the ranks of the job that this process was started in (PGAS_JOB) and is no rank of: it writes nothing there; "+
+				"to have it write somewhere, set it and unset PGAS_JOB")
+		}
+	}
+	return lines
+}
+
 // What tests read: names that begin so, and one more.
 const (
 	forTests    = "PGAS_TEST_"

@@ -114,3 +114,29 @@ func TestFolderForFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	require.ErrorContains(t, makeFolder(file), "is no folder")
 }
+
+// TestFoldersOfAnotherJob: only the ranks of the job that pgasrun has set the environment for write to its folders.
+func TestFoldersOfAnotherJob(t *testing.T) {
+	for _, c := range []struct {
+		environ []string
+		job     string
+		kept    bool
+	}{
+		{[]string{"PGAS_JOB=a"}, "a", true},
+		{nil, "alone-1", true},
+		{[]string{"PGAS_JOB=a"}, "alone-1", false},
+		{[]string{"PGAS_JOB=a"}, "kvs_7", false},
+	} {
+		got, err := FromEnvironment(append(c.environ, "PGAS_TRACE=t", "PGAS_TIMELINE=l"))
+		require.NoError(t, err)
+		lines := got.noRankOf(c.job)
+		if c.kept {
+			require.Empty(t, lines)
+			require.Equal(t, []string{"t", "l"}, []string{got.Trace, got.Timeline})
+			continue
+		}
+		require.Len(t, lines, 2)
+		require.Empty(t, got.Trace+got.Timeline)
+		require.Empty(t, got.noRankOf(c.job), "once")
+	}
+}

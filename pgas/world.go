@@ -109,6 +109,7 @@ func Init(ctx context.Context, c *Config) (*World, error) {
 	}
 	if c == nil {
 		warn(job.Rank(), misspelled(cfg.Environ)...)
+		warn(job.Rank(), cfg.noRankOf(job.Name())...)
 	}
 	warn(job.Rank(), cfg.tooLittle())
 	conn, err := channel(job, cfg.Environ)

@@ -120,6 +120,24 @@ func TestTraceOfAJobThatFails(t *testing.T) {
 	require.NotEmpty(t, spansOf(t, file))
 }
 
+// TestTraceOfRanksThatStartOthers: what a rank starts with its environment, a program alone or a job of another pgasrun, leaves the ranks' timelines as they are.
+func TestTraceOfRanksThatStartOthers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out.json")
+	other := heat + " -rows 8 -cols 8 -steps 1"
+	script := traffic + "; env -u PMI_FD -u PMI_RANK -u PMI_SIZE " + other + "; " + pgasrun + " -n 3 " + other
+	_, errs, code := call(t, "-n", "2", "--trace", file, "sh", "-c", script)
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "spans of 2 ranks")
+	require.Contains(t, errs, "PGAS_TIMELINE is for the ranks of the job")
+	var lines [2]int
+	for _, e := range spansOf(t, file) {
+		require.NotContains(t, fmt.Sprint(e.Args), "heat/main.go")
+		lines[e.PID]++
+	}
+	require.Positive(t, lines[0])
+	require.Positive(t, lines[1])
+}
+
 // TestRelativeTemporaryFolder: ranks that work elsewhere find it, and so does the compiler.
 func TestRelativeTemporaryFolder(t *testing.T) {
 	source, err := filepath.Abs("../../internal/launch/testdata/rank")

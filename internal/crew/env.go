@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,8 @@ const (
 	EnvRank  = "PGAS_RANK"
 	EnvSize  = "PGAS_SIZE"
 	EnvStats = "PGAS_STATS" // 1: count, and send the counters at the end
+
+	envTimeline = "PGAS_TIMELINE" // a folder for what ranks did when
 
 	envLocalRank = "MPI_LOCALRANKID" // as Hydra names them; MPICH and its kin read them
 	envLocalSize = "MPI_LOCALNRANKS"
@@ -36,6 +39,13 @@ func leftover(name string) bool {
 		}
 	}
 	return false
+}
+
+// outers returns whether a variable in env is how an outer launcher, a rank of which started this one, has its ranks' timelines written, by rank: those of
+// other jobs would take the place of theirs.
+func outers(env []string) func(name string) bool {
+	within := slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, pmi.EnvJob+"=") })
+	return func(name string) bool { return within && name == envTimeline }
 }
 
 // ownEnv is what the launcher tells a rank.
@@ -68,10 +78,10 @@ func rankEnv(p *Plan, rank int) []string {
 			}
 		}
 	}
-	always := func(string) bool { return true }
+	always, outers := func(string) bool { return true }, outers(p.Env)
 	add(own, always)
 	add(p.Set, always)
-	add(p.Env, func(name string) bool { return !leftover(name) })
+	add(p.Env, func(name string) bool { return !leftover(name) && !outers(name) })
 	return env
 }
 
