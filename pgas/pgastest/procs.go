@@ -3,6 +3,7 @@ package pgastest
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -87,16 +88,41 @@ func argv(test string) []string {
 	for i, p := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 	}
-	args := []string{os.Args[0], "-test.run=" + strings.Join(parts, "/"), "-test.count=1"}
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0] // which may be a path from where the test has gone away
+	}
+	args := []string{self, "-test.run=" + strings.Join(parts, "/"), "-test.count=1"}
 	if testing.Short() {
 		args = append(args, "-test.short") // the ranks must agree with the test on how much there is to do
 	}
-	for _, a := range os.Args[1:] {
-		if !strings.HasPrefix(strings.TrimLeft(a, "-"), "test.") {
-			args = append(args, a)
+	return append(args, ownArgs(os.Args[1:], flag.Lookup)...)
+}
+
+// ownArgs is args without the flags of package testing. They are read as package flag reads them: a value may be an argument of its own, and what follows
+// the flags is none, whatever it looks like.
+func ownArgs(args []string, known func(name string) *flag.Flag) (own []string) {
+	for i := 0; i < len(args); i++ {
+		if len(args[i]) < 2 || args[i][0] != '-' || args[i] == "--" {
+			return append(own, args[i:]...)
 		}
+		name, _, whole := strings.Cut(strings.TrimPrefix(args[i][1:], "-"), "=")
+		end := i + 1
+		if f := known(name); f != nil && !whole && !isBool(f) {
+			end = min(end+1, len(args))
+		}
+		if !strings.HasPrefix(name, "test.") {
+			own = append(own, args[i:end]...)
+		}
+		i = end - 1
 	}
-	return args
+	return own
+}
+
+// isBool says of a flag that it needs no value.
+func isBool(f *flag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
 }
 
 // lockedBuffer collects what the ranks print.
