@@ -263,6 +263,49 @@ func TestRefusalIsNotAskedForEachTime(t *testing.T) {
 	}, 10e9, 1)
 }
 
+// TestRefusalIsForgotten: once the NIC has room again all that is used again and again is registered, although giving others up helps each request.
+func TestRefusalIsForgotten(t *testing.T) {
+	n := newNIC()
+	n.limit = 4 * page
+	m := managerOn(t, n, Config{})
+	require.ErrorIs(t, m.Acquire(new(Hold), Request{Mem: heap(5)}), ErrCopy)
+	n.limit = 0
+	var bufs [8]mem.Range
+	for i := range bufs {
+		bufs[i] = heap(2)
+	}
+	before := 0
+	for round := range 2 * probeEvery {
+		if round == probeEvery {
+			before = n.made
+		}
+		for _, b := range bufs {
+			m.Release(acquire(t, m, b, 0))
+		}
+	}
+	require.Equal(t, before, n.made, "registered anew though there is room")
+}
+
+// TestLimitIsNotAskedForEachTime: where giving others up helps the NIC is not asked in vain first, but for one request in probeEvery.
+func TestLimitIsNotAskedForEachTime(t *testing.T) {
+	n := newNIC()
+	n.limit = 6 * page
+	m := managerOn(t, n, Config{})
+	var bufs [8]mem.Range
+	for i := range bufs {
+		bufs[i] = heap(2)
+	}
+	for range 2 * probeEvery {
+		for _, b := range bufs {
+			m.Release(acquire(t, m, b, 0))
+		}
+	}
+	requests := 2 * probeEvery * len(bufs)
+	require.LessOrEqual(t, m.Stats().Refused, uint64(requests/probeEvery+2))
+	_, bytes := n.count()
+	require.GreaterOrEqual(t, bytes, int64(4*page))
+}
+
 // TestImpossibleProblem: each buffer fits, all together do not. The policy that never gives up memory fails, the others
 // copy nothing.
 func TestImpossibleProblem(t *testing.T) {

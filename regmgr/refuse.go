@@ -17,7 +17,7 @@ func isLimit(err error) bool {
 }
 
 // ceiling remembers what the NIC refused, so that not every transfer at a limit lower than the budget asks the NIC again.
-// The limit may rise again, so every probeEvery'th request that it stops asks anyway. Guarded by Manager.mu.
+// The limit may rise again, so every probeEvery'th request that it stops, or has others given up, asks anyway. Guarded by Manager.mu.
 type ceiling struct {
 	bytes   int64 // the NIC refused to have so many registered at once; 0: it refused nothing
 	stopped int
@@ -28,7 +28,7 @@ const probeEvery = 64
 // allows reports whether the NIC may be asked for so many bytes more than the used ones.
 func (c ceiling) allows(used, bytes int64) bool { return c.bytes == 0 || used+bytes < c.bytes }
 
-// stop counts a request that the ceiling stopped, and lifts it for the next one from time to time.
+// stop counts a request that the ceiling stands in the way of, and lifts it from time to time.
 func (c ceiling) stop() ceiling {
 	if c.stopped++; c.stopped >= probeEvery {
 		return ceiling{}
@@ -38,22 +38,31 @@ func (c ceiling) stop() ceiling {
 
 // belowCeiling gives idle regions up until the NIC may be asked for so many bytes more; it reports whether it may.
 func (m *Manager) belowCeiling(bytes int64, ahead bool) bool {
-	for {
+	for stopped := false; ; stopped = true {
 		seen := m.stirred.Load()
 		used := m.budget.Usage().Bytes
 		m.mu.Lock()
 		c := m.ceiling
+		allowed := c.allows(used, bytes)
+		if !allowed && !stopped { // once for each request, and also where giving others up helps: else it would never be lifted there
+			m.ceiling = c.stop()
+		}
 		m.mu.Unlock()
-		if c.allows(used, bytes) {
+		if allowed {
 			return true
 		}
 		if !c.allows(0, bytes) || !m.cfg.Policy.evicts() || !m.yield(ahead) && !m.awaitRoom(ahead, seen) {
-			m.mu.Lock()
-			m.ceiling = c.stop()
-			m.mu.Unlock()
 			return false
 		}
 	}
+}
+
+// refusedNow notes that the NIC would not have registered as much as is charged now, the region that it has just refused being part of that.
+func (m *Manager) refusedNow() {
+	bytes := m.budget.Usage().Bytes
+	m.mu.Lock()
+	m.ceiling.bytes = bytes
+	m.mu.Unlock()
 }
 
 // noRoom is the outcome of a registration of r that cannot be had because of why: an error to act on under the policy that

@@ -95,6 +95,9 @@ func (m *Manager) register(q Request) (r *Region, again bool, err error) {
 			break
 		}
 		m.counts.refused.Add(1)
+		if isLimit(err) {
+			m.refusedNow()
+		}
 		if !isLimit(err) || !m.cfg.Policy.evicts() || !m.yield(q.ahead) && !m.awaitRoom(q.ahead, seen) {
 			m.unenter(r)
 			return nil, false, m.noRoom(r, err, q.ahead)
