@@ -108,8 +108,11 @@ func mapped[T any](w *Window[T], target int) []T {
 }
 
 // move copies a section of mapped memory: the elements of dst from at on, step and stride apart, become those of src from
-// from on, with its own step and stride.
+// from on, with its own step and stride. An empty section is one anywhere.
 func move[T any](rows, cols int, dst []T, at, stride, step int, src []T, from, fromStride, fromStep int) {
+	if cols == 0 {
+		return
+	}
 	for row := range rows {
 		to, of := at+row*stride, from+row*fromStride
 		if cols == 1 || step == 1 && fromStep == 1 {
