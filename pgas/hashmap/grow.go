@@ -101,7 +101,8 @@ func (m *Map[V]) moveTo(ctx context.Context, next *Map[V]) error {
 
 // Merge adds vs[i] to the value of keys[i] for all i, as AddAll does, for all members together, who may bring as many as they like; the map grows until
 // all have room. Collective, and as Grow is: no other call of the map runs at the same time on this rank. It is a Fence before and after. It goes in rounds in which
-// no more keys are added than there is room for, were they all new, so it costs a scan of the member's own keys and an AllReduce for each.
+// no more keys are added than there is room for, were they all new, so it costs a scan of the member's own keys and an AllReduce for each. Which keys a round
+// adds does not go by their order: that of another map's Mine costs no more than any.
 func (m *Map[V]) Merge(ctx context.Context, keys []uint64, vs []V) error {
 	lengths := error(nil)
 	if len(keys) != len(vs) {
@@ -109,6 +110,7 @@ func (m *Map[V]) Merge(ctx context.Context, keys []uint64, vs []V) error {
 		keys, vs = nil, nil
 	}
 	const op = "merge"
+	rest := newDeal(keys, vs)
 	for {
 		if err := m.Fence(ctx); err != nil {
 			return m.Team().Abandon(op, err)
@@ -117,7 +119,7 @@ func (m *Map[V]) Merge(ctx context.Context, keys []uint64, vs []V) error {
 		if lengths != nil {
 			now[0] = 1
 		}
-		now[1] = len(keys)
+		now[1] = rest.left
 		mine := m.count()
 		now[2], now[3], now[4] = mine.live, mine.taken, mine.spares
 		if err := pgsync.AllReduce(ctx, m.Team(), now, now, pgsync.Sum); err != nil {
@@ -139,11 +141,9 @@ func (m *Map[V]) Merge(ctx context.Context, keys []uint64, vs []V) error {
 			}
 			all = counts{live: all.live, taken: all.live}
 		}
-		n := min(len(keys), m.share(now[1], all))
-		if err := m.AddAll(ctx, keys[:n], vs[:n]); err != nil {
+		if err := rest.add(ctx, m, min(rest.left, m.share(now[1], all))); err != nil {
 			return m.Team().Abandon(op, err)
 		}
-		keys, vs = keys[n:], vs[n:]
 	}
 }
 
