@@ -62,9 +62,13 @@ func allocate[V window.Word](ctx context.Context, t *pgas.Team, capacity int) (*
 	return m, nil
 }
 
-// Free gives the map's memory back. Collective.
+// Free gives the map's memory back. Collective. If ctx ends before the others have come it is called again, as Free of a window is.
 func (m *Map[V]) Free(ctx context.Context) error {
-	return errors.Join(m.values.Free(ctx), m.keys.Free(ctx))
+	err := m.values.Free(ctx)
+	if errors.Is(err, pgas.ErrClosed) { // by an earlier call, whose context ended before the turn of the keys
+		err = nil
+	}
+	return errors.Join(err, m.keys.Free(ctx))
 }
 
 // Fence returns when everything that any member has done to the map before is there for all. Collective.

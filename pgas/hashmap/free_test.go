@@ -1,0 +1,37 @@
+package hashmap
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+)
+
+// TestFreeAgain: a Free whose context ended when one of the map's windows was freed, and not yet the other, is called again as a window's is, and then all is well.
+func TestFreeAgain(t *testing.T) {
+	short, cancel := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	pgastest.RunConfig(t, 2, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error {
+		m, err := New[int64](ctx, w.Team(), 10)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 { // this is Free, in which it takes its time in the middle
+			require.NoError(t, m.values.Free(ctx))
+			time.Sleep(50 * time.Millisecond)
+			cancel()
+			<-left
+			return m.keys.Free(ctx)
+		}
+		err = m.Free(short)
+		close(left)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, m.Free(ctx))
+		require.ErrorIs(t, m.Free(ctx), pgas.ErrClosed)
+		return nil
+	})
+}
