@@ -13,7 +13,7 @@ const MaxDims = 7
 type dims [MaxDims]int
 
 // Box names elements of an array: those from Lo to before Hi in each dimension. With a Step above 1 it takes only every so manieth. A box
-// without elements is legal wherever its Lo is.
+// without elements is legal, too, where Lo and Hi are in order, and in the array or at its end.
 type Box struct {
 	Lo, Hi []int
 	Step   []int // nil, and 0 in a dimension: 1

@@ -333,6 +333,7 @@ func TestBoxesThatCannotBe(t *testing.T) {
 		{Box{Lo: []int{0, -1}, Hi: []int{1, 1}}, 2, false, "dimension 1 needed 0 <= Lo <= Hi <= 5"},
 		{Box{Lo: []int{0, 0}, Hi: []int{5, 5}}, 25, false, "dimension 0 needed 0 <= Lo <= Hi <= 4"},
 		{Box{Lo: []int{3, 0}, Hi: []int{2, 5}}, 0, false, "box [3:2 0:5] of an array of [4 5]"},
+		{Box{Lo: []int{9, 0}, Hi: []int{9, 5}}, 0, false, "dimension 0 needed 0 <= Lo <= Hi <= 4"},
 		{Box{Lo: []int{0, 0}, Hi: []int{4, 5}, Step: []int{1, -1}}, 20, false, "box [0:4 0:5:-1]"},
 		{Box{Lo: []int{0, 0}, Hi: []int{largest, 1}}, 4, false, "Hi <= 4"},
 		{Box{Lo: []int{0, 0}, Hi: []int{4, 5}, Step: []int{largest, largest}}, 2, false, "a slice of 2 elements"},
