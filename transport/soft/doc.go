@@ -65,7 +65,7 @@
 //
 // Writes become visible in the order posted. Within one write nothing is promised: the kernel copies with
 // string instructions, and the last byte may be there before the first. So Caps.InOrderData is not set, and a flag is a
-// write of its own, for which the kernel is called when it has finished with the data.
+// write of its own: the kernel is called for it when it has finished with the data, or finds it behind them in the list of a bunch (file bunch.go), which it copies in order.
 // Aligned words of 8 bytes have never been seen torn, between processes too.
 //
 // # Lock order

@@ -86,12 +86,12 @@ func (d *domain) brief(ops []transport.Op) bool {
 }
 
 // straight performs the first of ops, all to one seat, without the ring, and returns how many that were; the caller holds the engine. It
-// leaves to the ring whatever is more than the plain case: an operation that is wrong, or one that others come before.
+// leaves to the ring whatever is more than the plain case: an operation that is wrong, one that others come before, several to another process.
 func (e *engine) straight(ops []transport.Op) (n int) {
 	s := &e.d.seats[ops[0].EP.Index]
 	p := s.p.Load()
-	if e.stopping() || len(e.busy) > 0 || p == nil || p != s.served || s.inboxed || s.head != s.tail.Load() || p.gone() {
-		return 0
+	if e.stopping() || len(e.busy) > 0 || p == nil || p != s.served || s.inboxed || s.head != s.tail.Load() || p.gone() || len(ops) > 1 && !p.local {
+		return 0 // several go as a bunch
 	}
 	sl := &e.now
 	for n < len(ops) && e.plain(s, p, &ops[n]) {

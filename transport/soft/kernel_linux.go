@@ -14,8 +14,8 @@ import (
 // mover moves bytes between this process and another. It belongs to one thread at a time, and keeps the lists
 // that the kernel reads.
 type mover struct {
-	here  [4]unix.Iovec
-	there [4]unix.RemoteIovec
+	here  [bunchOps]unix.Iovec
+	there [bunchOps]unix.RemoteIovec
 	stays bool // copies in chunks are raw calls (copy_linux.go)
 }
 
@@ -59,6 +59,23 @@ func (m *mover) pull(pid int, addr uint64, pieces []transport.SGE) error {
 		}
 		if err = short(err); err != nil {
 			return err
+		}
+	}
+}
+
+// pair notes what is the i-th copy of a bunch: between here and as many bytes at addr.
+func (m *mover) pair(i int, here mem.Range, addr uint64) {
+	m.here[i] = unix.Iovec{Base: &here.Data()[0]}
+	m.here[i].SetLen(here.Bytes)
+	m.there[i] = unix.RemoteIovec{Base: uintptr(addr), Len: here.Bytes}
+}
+
+// bunch makes the first n copies that pair has noted, to process pid or from it, in order, and returns how many bytes it has moved.
+func (m *mover) bunch(out bool, pid, n int) int {
+	for {
+		got, err := m.copyVM(out, pid, m.here[:n], m.there[:n])
+		if err == nil || short(err) != nil {
+			return max(got, 0)
 		}
 	}
 }

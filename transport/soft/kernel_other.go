@@ -18,6 +18,9 @@ func (m *mover) push(int, uint64, []transport.SGE) error     { return errNotLinu
 func (m *mover) pull(int, uint64, []transport.SGE) error     { return errNotLinux }
 func (m *mover) collect(int, mem.Range, []remotePiece) error { return errNotLinux }
 
+func (m *mover) pair(int, mem.Range, uint64) {}
+func (m *mover) bunch(bool, int, int) int    { return 0 }
+
 func isGone(error) bool { return false }
 
 func readHead(int, uint64, mem.Range) error { return errNotLinux }

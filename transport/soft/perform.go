@@ -8,7 +8,7 @@ import (
 // perform works through the seat's ring.
 func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
 	worked = e.harvest(s, p)
-	for range burst {
+	for n := 0; n < burst; n++ {
 		if s.sent.Load() == s.tail.Load() {
 			break
 		}
@@ -33,6 +33,13 @@ func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
 		}
 		var done bool
 		if sl.Kind == transport.OpWrite || sl.Kind == transport.OpRead {
+			if s.head == s.sent.Load() {
+				if k := e.bunch(s, p); k > 0 {
+					worked = true
+					n += k - 1
+					continue
+				}
+			}
 			done = s.head == s.sent.Load() && e.copied(s, p, sl)
 		} else {
 			done = e.request(s, p, sl)
