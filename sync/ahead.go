@@ -78,6 +78,7 @@ func (c *turns) owe() {
 	d := &c.t.debts
 	d.of[c.l.number] = debt{c.op, c.number, c.ticket, c.purpose, c.call}
 	d.lanes |= 1 << c.l.number
+	mem.Publish32(&c.l.kept, 1)
 }
 
 // pay hears from all in the calls that this member has gone ahead in, on one lane, and lets its next call use it.
@@ -94,6 +95,7 @@ func (t *Team) pay(ctx context.Context, l *lane) error {
 	}
 	t.e.Sched.Seen()
 	t.debts.lanes &^= 1 << l.number
+	mem.Publish32(&l.kept, 0)
 	l.free(t, d.ticket)
 	return nil
 }
@@ -110,7 +112,7 @@ func (t *Team) payAll(ctx context.Context) error {
 
 // payFor pays what keeps a started call from its lane, unless a goroutine is in a collective that is about to.
 func (t *Team) payFor(ctx context.Context, l *lane) error {
-	if !t.busy.CompareAndSwap(0, 1) {
+	if l.kept.Load() == 0 || !t.busy.CompareAndSwap(0, 1) {
 		return nil
 	}
 	defer mem.Publish32(&t.busy, 0)

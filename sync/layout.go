@@ -57,6 +57,7 @@ type lane struct {
 	before  uint64           // the same without the last one
 	round   uint64           // rounds of outboxes so far
 	serving atomic.Uint64    // tickets that are done with the lane
+	kept    atomic.Uint32    // 1: a call that has gone ahead keeps it
 	board   *racecheck.Board // nil: races are not looked for
 }
 
