@@ -1,6 +1,8 @@
 package pgas_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -9,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 )
 
 // abortCode tells a process that it is a rank alone, which aborts with that code.
@@ -39,4 +42,15 @@ func TestAbortAlone(t *testing.T) {
 		require.Equal(t, c.want, cmd.ProcessState.ExitCode(), "code %d: %s", c.code, out)
 		require.Equal(t, c.said, string(out), "code %d", c.code)
 	}
+}
+
+// TestCloseAfterFail: who closes a world that has failed learns why it did.
+func TestCloseAfterFail(t *testing.T) {
+	why := errors.New("the file is not there")
+	errs := pgastest.Errors(t, 1, pgastest.Config{}, func(_ context.Context, w *pgas.World) error {
+		w.Fail(why)
+		return nil // and the world is closed
+	})
+	require.ErrorIs(t, errs[0], pgas.ErrClosed)
+	require.ErrorIs(t, errs[0], why)
 }

@@ -53,6 +53,7 @@ type World struct {
 	start    *starting
 	stop     []func() // what runs beside the program, in the order to end it
 	closed   atomic.Bool
+	failed   atomic.Pointer[error] // why Fail has ended it
 	left     bool // in good order: nothing is to be ended any more
 }
 
@@ -337,7 +338,11 @@ func (w *World) Abort(code int, why string) {
 // it waits for those who live, and returns nil. If registrations were refused, and transfers copied for that, it says so once.
 func (w *World) Close(ctx context.Context) error {
 	if w.closed.Swap(true) {
-		return transport.NewOpError("close", -1, transport.ErrClosed)
+		err := error(transport.ErrClosed)
+		if why := w.failed.Load(); why != nil {
+			err = fmt.Errorf("%w, since this rank has failed: %w", err, *why)
+		}
+		return transport.NewOpError("close", -1, err)
 	}
 	if ctx == nil { // it never ends; the launcher's channel takes none that is nil
 		ctx = context.Background()
@@ -418,8 +423,11 @@ func (w *World) leaveAlone(cause peers.Cause) {
 }
 
 // Fail ends this rank's part of the world because of err, without the others, who learn of it at once: their calls
-// that need this rank fail. Main does it for a function that returns an error.
+// that need this rank fail. Main does it for a function that returns an error. A Close that follows returns an error that wraps err.
 func (w *World) Fail(err error) {
+	if err != nil {
+		w.failed.CompareAndSwap(nil, &err)
+	}
 	w.leaveAlone(peers.Exited(exitCode(err)))
 	_ = w.job.Close()
 }
