@@ -66,7 +66,7 @@ func TestOneInitAtATime(t *testing.T) {
 // variables are not another process's.
 func TestInitAfterAFailure(t *testing.T) {
 	t.Cleanup(func() { joined.Store(nil) })
-	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, syscall.Close(ends[0])) }() // a launcher that says nothing
 	c := &Config{Environ: []string{fmt.Sprint("PMI_FD=", ends[1]), "PMI_RANK=0", "PMI_SIZE=2", "GOMAXPROCS=2"}}

@@ -54,7 +54,7 @@ type World struct {
 	stop     []func() // what runs beside the program, in the order to end it
 	closed   atomic.Bool
 	failed   atomic.Pointer[error] // why Fail has ended it
-	left     bool // in good order: nothing is to be ended any more
+	left     bool                  // in good order: nothing is to be ended any more
 }
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
