@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,43 +77,53 @@ func look(err error, have, want []uint64) error {
 
 // TestWhoGoesAhead: who needs nothing of a member does not wait for it, in four calls; the fifth waits until that one has come to the first, and all have what belongs to each.
 func TestWhoGoesAhead(t *testing.T) {
-	for name, kind := range rootedCalls {
-		for _, words := range []int{1, 100} {
-			t.Run(fmt.Sprintf("%s of %d", name, words), func(t *testing.T) {
-				var made atomic.Int64
-				each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
-					team, root := w.Team(), w.Size()-1
-					ahead := team.Slips(8*words) || team.Slips(8) && team.Engine().Mapper() != nil
-					made.Store(0)
-					if err := w.Barrier(ctx); err != nil {
-						return err
-					}
-					slow := w.Rank() == root // who goes ahead of it
-					if kind.fromRoot {
-						slow = w.Rank() == 0
-					}
-					if slow {
-						want := int64(0)
-						if ahead {
-							want = 4 * int64(w.Size()-1)
-						}
-						for made.Load() < want && ctx.Err() == nil {
-							time.Sleep(time.Millisecond)
-						}
-						time.Sleep(2 * time.Millisecond)
-						require.Equal(t, want, made.Load(), "calls made of which this rank has not begun one")
-					}
-					for number := range 9 {
-						if err := kind.call(ctx, team, words, number, root); err != nil {
-							return err
-						}
-						made.Add(1)
-					}
-					return w.Barrier(ctx)
-				}, 2, 3, 8, 9)
-			})
+	var made atomic.Int64
+	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		for _, name := range slices.Sorted(maps.Keys(rootedCalls)) {
+			for _, words := range []int{1, 100} {
+				if err := goAhead(ctx, t, w, name, words, &made); err != nil {
+					return fmt.Errorf("%s of %d: %w", name, words, err)
+				}
+			}
+		}
+		return nil
+	}, 2, 3, 8, 9)
+}
+
+// goAhead makes nine calls, of which those who go ahead count theirs in made.
+func goAhead(ctx context.Context, t *testing.T, w *pgas.World, name string, words int, made *atomic.Int64) error {
+	kind, team, root := rootedCalls[name], w.Team(), w.Size()-1
+	ahead := team.Slips(8*words) || team.Slips(8) && team.Engine().Mapper() != nil
+	slow := w.Rank() == root // who goes ahead of it
+	if kind.fromRoot {
+		slow = w.Rank() == 0
+	}
+	if slow {
+		made.Store(0)
+	}
+	if err := w.Barrier(ctx); err != nil {
+		return err
+	}
+	if slow {
+		want := int64(0)
+		if ahead {
+			want = 4 * int64(w.Size()-1)
+		}
+		for made.Load() < want && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(2 * time.Millisecond)
+		require.Equal(t, want, made.Load(), "calls of %s of %d made of which this rank has not begun one", name, words)
+	}
+	for number := range 9 {
+		if err := kind.call(ctx, team, words, number, root); err != nil {
+			return err
+		}
+		if !slow {
+			made.Add(1)
 		}
 	}
+	return w.Barrier(ctx)
 }
 
 // TestAheadOfMismatch: members that go ahead of others in calls that are not theirs learn of it in the next call in which they wait, whatever that is.

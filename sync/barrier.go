@@ -202,11 +202,17 @@ func (c *turns) atOnce(ctx context.Context, p *shape.Phase) error {
 }
 
 // tellAll sets all others' flags, with which what has been pushed may set out.
-func (c *turns) tellAll(p *shape.Phase) error {
-	if c.handing {
-		c.hush(sched.Steadily)
-		defer c.hush(sched.NoMore)
+func (c *turns) tellAll(p *shape.Phase) (err error) {
+	if c.handing && c.wide {
+		c.t.e.Hush(sched.Steadily)
+		err = c.tellEach(p)
+		c.t.e.Hush(sched.NoMore)
+		return err
 	}
+	return c.tellEach(p)
+}
+
+func (c *turns) tellEach(p *shape.Phase) error {
 	for dist := 1; dist < len(p.Members); dist++ {
 		if err := c.tell(p, dist); err != nil {
 			return err

@@ -135,10 +135,10 @@ func (r *reduction) slips(ctx context.Context, dst, src mem.Range, lo, hi int) e
 		case c.t.slip.pushed && c.t.me > 0:
 			sum = from // in the inbox: until the turn after the next it is this member's
 		default:
-			mem.Copy(sum.Data(), from.Data())
+			mem.CopyRange(sum, from)
 		}
 	}
-	mem.Copy(dst.Data(), sum.Data()) // may be src
+	mem.CopyRange(dst, sum) // may be src
 	return nil
 }
 

@@ -92,7 +92,7 @@ func (c *turns) handOver(ctx context.Context, what call, root int, s slip) error
 func (c *turns) Slip(member int, dst mem.Range) error {
 	theirs, err := c.handed(member, dst.Bytes)
 	if err == nil {
-		mem.Copy(dst.Data(), theirs.Data())
+		mem.CopyRange(dst, theirs)
 	}
 	return err
 }
@@ -127,7 +127,7 @@ func (c *turns) gatherSlips(ctx context.Context, what call, root int, mine, all 
 	for m := range c.t.ranks {
 		dst := all.Slice(m*mine.Bytes, mine.Bytes)
 		if m == c.t.me {
-			mem.Copy(dst.Data(), mine.Data())
+			mem.CopyRange(dst, mine)
 		} else if err := c.Slip(m, dst); err != nil {
 			return err
 		}

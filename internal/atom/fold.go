@@ -40,8 +40,9 @@ func Fold[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 |
 // FoldRange is Fold of ranges of elements that e describes. Ranges of others stay as they are.
 func FoldRange(op Op, e Elem, a, b mem.Range) {
 	if op == Sum {
-		done := sumLong(e.Kind, a, b)
-		a, b = a.Slice(done, a.Bytes-done), b.Slice(done, a.Bytes-done)
+		if done := sumLong(e.Kind, a, b); done > 0 {
+			a, b = a.Slice(done, a.Bytes-done), b.Slice(done, a.Bytes-done)
+		}
 	}
 	switch e.Kind {
 	case reflect.Int:
