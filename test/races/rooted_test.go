@@ -27,25 +27,35 @@ var rooted = []program{
 		return seq(func() error { return r.is(0, r.put) }, func() error { return r.broadcast(0) }, func() error { return r.is(1, r.put) })
 	}, nil},
 	{"a broadcast behind another rank", func(r *rig) error {
-		return seq(func() error {
-			return r.is(1, func() error { return errors.Join(r.win.Put(2, 3, one), r.win.Flush(2)) })
-		}, // mark: cast a
+		return seq(
+			func() error {
+				return r.is(1, func() error {
+					return errors.Join(r.win.Put(2, 3, one), r.win.Flush(2)) // mark: cast a
+				})
+			},
 			func() error { return r.broadcast(0) },
 			func() error {
-				return r.is(0, func() error { return errors.Join(r.win.Put(2, 3, one), r.win.Flush(2)) })
-			}) // mark: cast b
+				return r.is(0, func() error {
+					return errors.Join(r.win.Put(2, 3, one), r.win.Flush(2)) // mark: cast b
+				})
+			})
 	}, pair("cast a", "cast b")},
 	{"a reduction before its root", func(r *rig) error {
 		return seq(func() error { return r.is(1, r.put) }, func() error { return r.reduce(0) }, func() error { return r.is(0, r.put) })
 	}, nil},
 	{"a reduction before another rank", func(r *rig) error {
-		return seq(func() error {
-			return r.is(0, func() error { return errors.Join(r.win.Put(2, 3, one), r.win.Flush(2)) })
-		}, // mark: reduce a
+		return seq(
+			func() error {
+				return r.is(0, func() error {
+					return errors.Join(r.win.Put(2, 3, one), r.win.Flush(2)) // mark: reduce a
+				})
+			},
 			func() error { return r.reduce(0) },
 			func() error {
-				return r.is(1, func() error { return errors.Join(r.win.Put(2, 3, one), r.win.Flush(2)) })
-			}) // mark: reduce b
+				return r.is(1, func() error {
+					return errors.Join(r.win.Put(2, 3, one), r.win.Flush(2)) // mark: reduce b
+				})
+			})
 	}, pair("reduce a", "reduce b")},
 	{"a barrier behind them", func(r *rig) error {
 		return seq(func() error { return r.is(1, r.put) }, func() error { return r.broadcast(0) }, func() error { return r.Barrier(r.ctx) },
