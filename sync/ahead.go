@@ -63,6 +63,9 @@ type debts struct {
 	of    [laneCount]debt
 }
 
+// on reports whether there is one on a lane.
+func (d *debts) on(l *lane) bool { return d.lanes>>l.number&1 != 0 }
+
 // debt is what tells the barrier of a lane from others.
 type debt struct {
 	op                      string
@@ -116,7 +119,7 @@ func (t *Team) payFor(ctx context.Context, l *lane) error {
 		return nil
 	}
 	defer mem.Publish32(&t.busy, 0)
-	if t.debts.lanes>>l.number&1 == 0 {
+	if !t.debts.on(l) {
 		return nil
 	}
 	return t.pay(ctx, l)

@@ -203,13 +203,13 @@ func (c *turns) atOnce(ctx context.Context, p *shape.Phase) error {
 
 // tellAll sets all others' flags, with which what has been pushed may set out.
 func (c *turns) tellAll(p *shape.Phase) (err error) {
-	if c.handing && c.wide {
-		c.t.e.Hush(sched.Steadily)
-		err = c.tellEach(p)
-		c.t.e.Hush(sched.NoMore)
-		return err
+	if !c.handing {
+		return c.tellEach(p)
 	}
-	return c.tellEach(p)
+	c.hush(sched.Steadily)
+	err = c.tellEach(p)
+	c.hush(sched.NoMore)
+	return err
 }
 
 func (c *turns) tellEach(p *shape.Phase) error {

@@ -85,7 +85,7 @@ func (c *turns) await(ctx context.Context) error {
 	if c.t.lane != nil || c.l.serving.Load() == c.ticket {
 		return nil
 	}
-	if c.t.debts.lanes>>c.l.number&1 != 0 {
+	if c.t.debts.on(c.l) {
 		if err := c.t.pay(ctx, c.l); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (c *turns) queue(ctx context.Context, meanwhile func() error) error {
 
 // release lets the next call use the lane, unless this one has gone ahead.
 func (c *turns) release() {
-	if c.t.lane == nil && c.t.debts.lanes>>c.l.number&1 == 0 {
+	if c.t.lane == nil && !c.t.debts.on(c.l) {
 		c.l.free(c.t, c.ticket)
 	}
 }

@@ -52,18 +52,19 @@ func (b *Board) Enter() {
 }
 
 // Leave takes over what all members have shown, after the meeting: this rank comes after whatever they did before it.
-func (b *Board) Leave() { b.leave(0, -1) }
+func (b *Board) Leave() {
+	if b != nil {
+		b.leave(0, len(b.at))
+	}
+}
 
 // LeaveWith is Leave behind one member alone, where this rank has not waited for the others.
 func (b *Board) LeaveWith(member int) { b.leave(member, member+1) }
 
-// leave takes over what members lo to hi have shown; hi below 0: all from lo on.
+// leave takes over what members lo to hi have shown.
 func (b *Board) leave(lo, hi int) {
 	if b == nil || b.c.off.Load() {
 		return
-	}
-	if hi < 0 {
-		hi = len(b.at)
 	}
 	b.c.enterSeen()
 	theirs := make(clock, b.bytes/clockBytes)

@@ -23,7 +23,7 @@ const ordered = runtime.GOARCH == "amd64"
 // bunch performs those operations at the head of a seat's ring that can be copied in one call, and returns how many that were. What is more than the plain case it leaves to
 // be performed one by one, also what could not be copied.
 func (e *engine) bunch(s *seat, p *peer) (done int) {
-	first := &s.ring[s.head&s.mask]
+	first := s.at(0)
 	need, out := transport.RemoteRead, false
 	if first.Kind == transport.OpWrite {
 		need, out = transport.RemoteWrite, true

@@ -32,17 +32,16 @@ func (e *engine) perform(s *seat, p *peer) (worked bool, next int64) {
 			continue
 		}
 		var done bool
-		if sl.Kind == transport.OpWrite || sl.Kind == transport.OpRead {
-			if s.head == s.sent.Load() {
-				if k := e.bunch(s, p); k > 0 {
-					worked = true
-					n += k - 1
-					continue
-				}
-			}
-			done = s.head == s.sent.Load() && e.copied(s, p, sl)
-		} else {
+		switch {
+		case sl.Kind != transport.OpWrite && sl.Kind != transport.OpRead:
 			done = e.request(s, p, sl)
+		case s.head == s.sent.Load():
+			if k := e.bunch(s, p); k > 0 {
+				worked = true
+				n += k - 1
+				continue
+			}
+			done = e.copied(s, p, sl)
 		}
 		if !done {
 			worked = worked || s.offset != 0
@@ -115,7 +114,7 @@ func (e *engine) breakLink(p *peer, inc uint32) {
 
 // finish reports the oldest operation of a seat, if there is something to report, and frees its slot.
 func (e *engine) finish(s *seat, status transport.Status, bytes int) {
-	sl := &s.ring[s.head&s.mask]
+	sl := s.at(0)
 	if sl.bulk {
 		e.d.bulk.Add(-1)
 	}
