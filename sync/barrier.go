@@ -124,9 +124,9 @@ type visitor struct {
 func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 	t, l := c.t, c.l
 	if !c.opened {
-		// Who has left may have told this member before: its flag would be taken for all that is awaited.
+		// Who has left may have told this member before: its flag would be taken for all that is awaited. Who has left because members differ has told that first.
 		if err := t.abandoned(); err != nil {
-			return t.waitError(c.op, -1, err)
+			return t.instead(c.op, t.waitError(c.op, -1, err))
 		}
 		l.next(purpose, c.number)
 		c.opened, c.purpose = true, purpose

@@ -131,7 +131,7 @@ func (x *offers) withdraw() {
 
 // ended ends the offers of a call that has come to its end, or to err. Who leaves before the end gets his memory back while others may be reading it. What they read then
 // may be anything, so they must not take the call for done, even if they have all flags: he tells each of them before he goes, whatever they may know by then, and
-// all look for that when they have read: at the beginning of the turn behind it.
+// all look for that when they have read: at the beginning of the turn behind it. Where he goes because members differ, they know that before.
 func (c *turns) ended(err error) error {
 	t := c.t
 	if err == nil {
@@ -141,6 +141,9 @@ func (c *turns) ended(err error) error {
 	word, mine := t.left(c.op)|t.bereft(err), t.local.Word64(abandonWord)
 	if !mine.CompareAndSwap(0, word) {
 		word = mine.Load() // who left before is the one to be named
+	}
+	if differ := t.local.Word64(poisonWord).Load(); differ != 0 {
+		t.spread(poisonWord, differ) // whoever has told this member may not have told all
 	}
 	t.spread(abandonWord, word)
 	for i := range t.offers.mine {

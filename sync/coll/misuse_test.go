@@ -220,6 +220,35 @@ func TestDisagreements(t *testing.T) {
 	}
 }
 
+// TestDisagreementIsLearntLate: who is through with a call before another member finds that it is not the same learns that from the next one, though that member has left
+// in the middle of it as well.
+func TestDisagreementIsLearntLate(t *testing.T) {
+	for _, p := range pgastest.PathsOf(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			p.TimeLimit = 20 * time.Second
+			found := make(chan struct{})
+			pgastest.RunConfig(t, 3, p.Config, func(ctx context.Context, w *pgas.World) error {
+				team, err := w.Team().Split(ctx, 0, w.Rank())
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 0 {
+					defer close(found)
+					require.ErrorIs(t, gather(30_000, 0)(ctx, team), pgsync.ErrMismatch)
+					return nil
+				}
+				err = gather(4, 0)(ctx, team)
+				<-found
+				if err == nil {
+					err = team.Barrier(ctx)
+				}
+				require.ErrorIs(t, err, pgsync.ErrMismatch)
+				return nil
+			})
+		})
+	}
+}
+
 // TestRefusedByAll: what is wrong by itself is refused on all members, and the team is whole.
 func TestRefusedByAll(t *testing.T) {
 	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
