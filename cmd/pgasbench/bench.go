@@ -128,38 +128,6 @@ func (b *bench) timed(unit string, step, bytes int, loop func(n int) error) (int
 	return n, values, nil
 }
 
-// How a row over a NIC begins: with some steps in which nothing is measured beside them, and before what is large with so many bytes, or a
-// second, that measuring has begun.
-const (
-	settleSteps = 16
-	settleLarge = 1 << 10
-	settleBytes = 8 << 20
-	settleTime  = time.Second
-	settleMost  = 30 * time.Second
-)
-
-// settle runs loop until the library has measured what a NIC's transfers cost. It does so once in a job, when the first large ones are made, and
-// takes a core for it; that is no part of what a row is about.
-func (b *bench) settle(step, bytes int, loop func(n int) error) error {
-	if b.w.Transport(b.peer) == "shm" || bytes < settleLarge {
-		return nil
-	}
-	e, began, moved := b.w.Team().Engine(), time.Now(), 0
-	busy := began // when something was measured last
-	for quiet := 0; quiet < settleSteps && time.Since(busy) < settleTime && time.Since(began) < settleMost; {
-		if err := loop(step); err != nil {
-			return err
-		}
-		moved += step * bytes
-		if now, over := e.Measuring(); now {
-			quiet, busy = 0, time.Now()
-		} else if over || moved > settleBytes {
-			quiet++
-		}
-	}
-	return nil
-}
-
 // together has all ranks run loop between barriers, once to warm up, then for each repeat; rank 0 times it. total is
 // how many operations all ranks do in one repeat.
 func (b *bench) together(ctx context.Context, unit string, total int, loop func() error) (int, []float64, error) {

@@ -66,6 +66,9 @@ func (b *bench) met(ctx context.Context, call func() error) func(round int) erro
 
 // collective times calls of all ranks, so many a repeat, and checks what they have brought.
 func (b *bench) collective(ctx context.Context, r *row, rounds int, call func(round int) error, check func() error) (int, []float64, error) {
+	if err := b.settleTogether(ctx, r.bytes, call); err != nil {
+		return 0, nil, err
+	}
 	n, values, err := b.together(ctx, r.unit, rounds, func() error {
 		for i := range rounds {
 			if err := call(i); err != nil {
