@@ -35,25 +35,20 @@ func (m *mover) list(pieces []transport.SGE) ([]unix.Iovec, int) {
 
 // push copies the pieces to addr in process pid.
 func (m *mover) push(pid int, addr uint64, pieces []transport.SGE) error {
-	here, n := m.list(pieces)
-	m.there[0] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
-	for {
-		got, err := m.copyVM(true, pid, here, m.there[:1])
-		if got == n && err == nil {
-			return nil
-		}
-		if err = short(err); err != nil {
-			return err
-		}
-	}
+	return m.all(true, pid, addr, pieces)
 }
 
 // pull copies from addr in process pid to the pieces.
 func (m *mover) pull(pid int, addr uint64, pieces []transport.SGE) error {
+	return m.all(false, pid, addr, pieces)
+}
+
+// all copies all of the pieces out to addr in process pid, or in from there.
+func (m *mover) all(out bool, pid int, addr uint64, pieces []transport.SGE) error {
 	here, n := m.list(pieces)
 	m.there[0] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
 	for {
-		got, err := m.copyVM(false, pid, here, m.there[:1])
+		got, err := m.copyVM(out, pid, here, m.there[:1])
 		if got == n && err == nil {
 			return nil
 		}
