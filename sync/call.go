@@ -98,6 +98,9 @@ func (c *turns) queue(ctx context.Context, meanwhile func() error) error {
 	if c.l.serving.Load() == c.ticket {
 		return nil
 	}
+	if c.ofStarted(ctx) {
+		return transport.NewOpError(c.op, -1, errOwnEnd)
+	}
 	sp := c.t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: -1}, (*together)(c.t))
 	defer sp.End()
 	for c.l.serving.Load() != c.ticket {

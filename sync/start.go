@@ -33,8 +33,9 @@ type Request struct {
 // a team go on at once, further ones wait for the one four before them. Collectives on the team itself go on meanwhile.
 // Beside what f does, a started call costs a message of each member.
 //
-// f must not touch the team that Start was called on, nor allocate on t (windows, locks, signals) or free it: that is an error, and so is a collective on t when f
-// has returned. The context that f is given does not end. An error that f returns spoils the team for further collectives, since some of its
+// f must not touch the team that Start was called on, nor make collective calls on what was made of that (a window, an array): every fourth call waits for the started one
+// to end, so for itself, which is an error if it has f's context, and otherwise lasts until its own ends. Nor must f allocate on t (windows, locks, signals) or free it:
+// that is an error, and so is a collective on t when f has returned. The context that f is given does not end. An error that f returns spoils the team for further collectives, since some of its
 // turns may not have taken place. Start costs a goroutine and some allocations.
 func (t *Team) Start(f func(ctx context.Context, t *Team) error) *Request {
 	r := &Request{t: t}
@@ -130,12 +131,27 @@ func (r *Request) run(v, left *Team, queue turns, f func(context.Context, *Team)
 		return
 	}
 	err = errUnended
-	if err = f(ctx, v); err == nil && v.pending { // f has left a barrier, and does not mind
+	if err = f(context.WithValue(ctx, startedView{}, v), v); err == nil && v.pending { // f has left a barrier, and does not mind
 		err = v.proceed(ctx, &v.cur)
 	}
 	if err == nil {
 		err = v.endStarted()
 	}
+}
+
+// startedView is what a started call's context knows its view by.
+type startedView struct{}
+
+var errOwnEnd = fmt.Errorf("%w: a started call makes calls on the team that it was started on, where this one would wait for its end; it makes them on the team that "+
+	"it is given, and none on windows and arrays of the other", ErrState)
+
+// ofStarted reports whether a call that waits for its lane is made by the started call that has the lane: that would not end before it.
+func (c *turns) ofStarted(ctx context.Context) bool {
+	if c.t.lane != nil || ctx == nil {
+		return false
+	}
+	v, ok := ctx.Value(startedView{}).(*Team)
+	return ok && v.core == c.t.core && v.lane == c.l && !v.over.Load()
 }
 
 func (r *Request) end(err error) {

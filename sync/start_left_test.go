@@ -132,3 +132,37 @@ func TestViewOfAStartedCall(t *testing.T) {
 		return w.Barrier(ctx)
 	}, 1, 3)
 }
+
+// TestStartedCallOnItsOwnTeam: a started call whose calls go to the team that it was started on, as those of an array of that do, comes to one that waits for the started
+// call's end. It is told so, and does not wait for itself; members that are behind it hear that it has left.
+func TestStartedCallOnItsOwnTeam(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, team *pgsync.Team) error{
+		"barrier": func(ctx context.Context, team *pgsync.Team) error { return team.Barrier(ctx) },
+		"data": func(ctx context.Context, team *pgsync.Team) error {
+			return pgsync.AllReduce(ctx, team, []int{0}, []int{1}, pgsync.Sum)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+				team, err := w.Team().Split(ctx, 0, w.Rank())
+				if err != nil {
+					return err
+				}
+				calls := 0
+				err = team.Start(func(ctx context.Context, _ *pgsync.Team) error {
+					for ; calls < 10; calls++ {
+						if err := call(ctx, team); err != nil {
+							return err
+						}
+					}
+					return nil
+				}).Wait(ctx)
+				if w.Size() == 1 || !errors.Is(err, pgsync.ErrAbandoned) {
+					require.ErrorIs(t, err, pgsync.ErrState)
+					require.Equal(t, 3, calls)
+				}
+				return w.Barrier(ctx)
+			}, 1, 3)
+		})
+	}
+}
