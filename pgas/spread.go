@@ -83,10 +83,14 @@ func (a *Array[T]) stride(op string, lo, step, n int) error {
 }
 
 // Accumulate combines src into the elements of a from lo on, whoever owns them, each atomically, the whole not. It is
-// ordered and flushed like a Put.
+// ordered and flushed like a Put. Through a NIC long runs of an owner's part travel as one each, the short ones of a layout that deals its
+// elements out together, as those of ScatterAccumulate.
 func Accumulate[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) error {
 	if err := a.d.check(lo, len(src)); err != nil {
 		return transport.NewOpError("accumulate", -1, err)
+	}
+	if a.scattered() && !a.near(lo, len(src)) {
+		return window.ScatterAccumulate(a.w, func(i int) (int, int) { return a.d.owner(lo + i) }, src, op)
 	}
 	for len(src) > 0 {
 		member, disp := a.d.owner(lo)
@@ -97,6 +101,18 @@ func Accumulate[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) err
 		lo, src = lo+n, src[n:]
 	}
 	return nil
+}
+
+// near reports whether all owners of n elements from lo on, which are dealt out, are mapped: each short run is a few loads and stores there.
+func (a *Array[T]) near(lo, n int) bool {
+	for end, owners := lo+n, 0; lo < end && owners < a.d.p; owners++ {
+		member, _ := a.d.owner(lo)
+		if _, ok := a.w.Shared(member); !ok {
+			return false
+		}
+		lo += a.d.run(lo)
+	}
+	return true
 }
 
 // ScatterAccumulate combines src[i] into element at[i] for all i, whoever owns them, each atomically and in any order. It completes

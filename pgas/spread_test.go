@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
 	"gopgas/window"
 )
@@ -169,6 +170,43 @@ func TestAccumulateAcrossOwners(t *testing.T) {
 		require.Panics(t, func() { a.Ptr(n) })
 		return a.Fence(ctx)
 	})
+}
+
+// TestDealtElementsAreAccumulatedTogether counts what goes over the NIC: elements that are dealt out in short runs travel together, and not one after
+// the other; an owner's long run goes as one.
+func TestDealtElementsAreAccumulatedTogether(t *testing.T) {
+	const n, fewest = 4096, 60
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		for _, l := range []pgas.Layout{pgas.Block(), pgas.Cyclic(), pgas.BlockCyclic(16), pgas.BlockCyclic(256)} {
+			a, err := pgas.NewArray[int32](ctx, w.Team(), n, l)
+			if err != nil {
+				return err
+			}
+			ones := make([]int32, n)
+			for i := range ones {
+				ones[i] = 1
+			}
+			if w.Rank() == 0 {
+				before := operations(w)
+				if err := errors.Join(pgas.Accumulate(a, 0, ones, pgsync.Sum), a.Flush()); err != nil {
+					return err
+				}
+				require.Less(t, operations(w)-before, uint64(fewest), "%v", l)
+			}
+			if err := errors.Join(holds(ctx, t, a, ones), a.Free(ctx)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// operations is how many operations of this rank have gone over the loop-back NIC.
+func operations(w *pgas.World) (n uint64) {
+	for _, path := range w.Stats()["loopback"] {
+		n += path.Ops
+	}
+	return n
 }
 
 // TestAccumulatesByIndex: all members count at random indices of all owners, each old value is seen once, and an atomic for each
