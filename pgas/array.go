@@ -59,8 +59,10 @@ func (a *Array[T]) Owner(i int) (member, disp int) {
 }
 
 // Range returns the elements [lo, hi) that a member owns in a layout that gives each member one range. In the others lo is
-// its first element and hi is the one behind its last; in a cyclic layout every Team().Size()-th between them is its.
+// its first element and hi is the one behind its last; in a cyclic layout every Team().Size()-th between them is its. It panics if there
+// is no such member.
 func (a *Array[T]) Range(member int) (lo, hi int) {
+	existing(member, a.d.p)
 	lo = a.d.first(member)
 	if c := a.d.count(member); c > 0 {
 		return lo, a.d.index(member, c-1) + 1
@@ -68,8 +70,16 @@ func (a *Array[T]) Range(member int) (lo, hi int) {
 	return lo, lo
 }
 
-// Index returns the global index of the element at place disp of a member's part.
-func (a *Array[T]) Index(member, disp int) int { return a.d.index(member, disp) }
+// Index returns the global index of the element at place disp of a member's part: the inverse of Owner. It panics if there is no such
+// element.
+func (a *Array[T]) Index(member, disp int) int {
+	existing(member, a.d.p)
+	if count := a.d.count(member); uint(disp) >= uint(count) {
+		// bug: an index out of range, as with a slice
+		panic(fmt.Errorf("%w: place %d of the part of member %d, which has %d elements", ErrRange, disp, member, count))
+	}
+	return a.d.index(member, disp)
+}
 
 // Local returns this rank's elements, in ascending order of their global indices: ordinary memory. There are none after Free.
 func (a *Array[T]) Local() []T {

@@ -92,6 +92,12 @@ func TestArrayPutGetAcrossOwners(t *testing.T) {
 				require.ErrorIs(t, err, pgas.ErrRange)
 				require.Panics(t, func() { a.Owner(n) })
 				require.Panics(t, func() { a.Owner(-1) })
+				for _, member := range []int{-1, w.Size()} {
+					require.Panics(t, func() { a.Range(member) }, "%d", member)
+					require.Panics(t, func() { a.Index(member, 0) }, "%d", member)
+				}
+				require.Panics(t, func() { a.Index(w.Rank(), len(a.Local())) }, "the place of another member's element, or of none")
+				require.Panics(t, func() { a.Index(w.Rank(), -1) })
 				if err := a.Fence(ctx); err != nil { // all have looked
 					return err
 				}

@@ -201,6 +201,14 @@ func (d dist) run(i int) int {
 	return d.count(rank) - disp
 }
 
+// existing panics unless a team of p has this member.
+func existing(member, p int) {
+	if uint(member) >= uint(p) {
+		// bug: an index out of range, as with a slice
+		panic(fmt.Errorf("%w: member %d of a team of %d", ErrRange, member, p))
+	}
+}
+
 // check verifies a range of elements.
 func (d dist) check(lo, n int) error {
 	switch {

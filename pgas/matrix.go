@@ -72,14 +72,20 @@ func (m *Matrix[T]) Owner(i, j int) (member, disp int) {
 	return r*m.g.Cols + c, m.place(x, y)
 }
 
-// Block returns the elements that a member owns; the area may be empty.
+// Block returns the elements that a member owns; the area may be empty. It panics if there is no such member.
 func (m *Matrix[T]) Block(member int) Area {
-	r, c := member/m.g.Cols, member%m.g.Cols
-	return Area{Row: m.rd.first(r), Col: m.cd.first(c), Rows: m.rd.count(r), Cols: m.cd.count(c)}
+	existing(member, m.Team().Size())
+	return m.block(member)
 }
 
 // mine is the block of this rank.
-func (m *Matrix[T]) mine() Area { return m.Block(m.Team().Rank()) }
+func (m *Matrix[T]) mine() Area { return m.block(m.Team().Rank()) }
+
+// block is the block of a member, which exists.
+func (b *blocks) block(member int) Area {
+	r, c := member/b.g.Cols, member%b.g.Cols
+	return Area{Row: b.rd.first(r), Col: b.cd.first(c), Rows: b.rd.count(r), Cols: b.cd.count(c)}
+}
 
 // Row returns row i of this rank's block, counted from the block's first one: ordinary memory. With ghost cells it begins
 // and ends with those, so that column j of the block is element Grid().Ghost+j, and i goes from -Ghost to Ghost behind

@@ -159,6 +159,8 @@ func TestMatrixAreas(t *testing.T) {
 				require.ErrorIs(t, m.Get(pgas.Area{}, make([]int32, 1)), pgas.ErrRange)
 				require.Panics(t, func() { m.Owner(rows, 0) })
 				require.Panics(t, func() { m.Row(b.Rows + m.Grid().Ghost) })
+				require.Panics(t, func() { m.Block(w.Size()) })
+				require.Panics(t, func() { m.Block(-1) })
 				if rows == 9 {
 					if err := m.Fence(ctx); err != nil { // all have looked
 						return err

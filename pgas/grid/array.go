@@ -71,8 +71,12 @@ func (a *Array[T]) Parts() []int { return slices.Clone(a.parts[:a.n]) }
 // Whole returns the box of all elements.
 func (a *Array[T]) Whole() Box { return Box{Lo: make([]int, a.n), Hi: a.Shape()} }
 
-// Block returns the elements that a member owns; there may be none.
+// Block returns the elements that a member owns; there may be none. It panics if there is no such member.
 func (a *Array[T]) Block(member int) Box {
+	if size := a.Team().Size(); uint(member) >= uint(size) {
+		// bug: an index out of range, as with a slice
+		panic(fmt.Errorf("%w: member %d of a team of %d", pgas.ErrRange, member, size))
+	}
 	b := a.Whole()
 	for d, k := range a.coords(member) {
 		if d < a.n {

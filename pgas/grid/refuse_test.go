@@ -83,6 +83,8 @@ func TestRefusedBeforeAnythingMoves(t *testing.T) {
 			require.ErrorIs(t, err, pgas.ErrRange, "call %d", k)
 		}
 		require.ErrorIs(t, grid.Accumulate(a, a.Whole(), buf[:72], pgsync.Op(99)), window.ErrType)
+		require.Panics(t, func() { a.Block(w.Size()) })
+		require.Panics(t, func() { a.Block(-w.Size()) })
 		require.Panics(t, func() { a.Owner(4, 0, 0) })
 		require.Panics(t, func() { a.Row(0) })
 		require.Panics(t, func() { a.Row(-1, 0) })
