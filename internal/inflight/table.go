@@ -108,6 +108,16 @@ func (p *Piece) Into(dst mem.Range) {
 	p.Mark(brings)
 }
 
+// Forget lets go of the memory between which and the target's the piece's operation was, which is over: it is somebody else's, who may let go of it, too,
+// and the piece may not be used again for long.
+func (p *Piece) Forget() {
+	op := &p.op[0]
+	op.SGE[0].Mem.Base = nil
+	for i := 1; i < int(op.NSGE); i++ {
+		op.SGE[i].Mem.Base = nil
+	}
+}
+
 // Op is the place of the piece's operation: see Table.Op.
 func (p *Piece) Op() *[1]transport.Op { return &p.op }
 
@@ -367,6 +377,7 @@ func (t *Table) strip(p *Piece) {
 	if p.Has(brings) {
 		p.Dst = mem.Range{}
 	}
+	p.Forget()
 	p.marks = 0
 }
 

@@ -68,7 +68,8 @@ func (n *NIC) Lend(id int32) { n.table.Piece(id).Mark(inflight.Lent) }
 
 // landed tells the client of the end of a piece to which he has lent something.
 func (n *NIC) landed(id int32) {
-	if n.table.Piece(id).Unmark(inflight.Lent) {
+	if p := n.table.Piece(id); p.Unmark(inflight.Lent) {
+		p.Forget()
 		n.client.Landed(id)
 	}
 }

@@ -173,6 +173,7 @@ func (o *Origin) Begin(t Transfer) (p *Pipe, ok bool, err error) {
 
 // Reuse gives a pipe that is done to a later transfer. Its holder asks it nothing any more.
 func (o *Origin) Reuse(p *Pipe) {
+	p.forget()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.spare = append(o.spare, p)

@@ -98,6 +98,16 @@ func (p *Pipe) begin(t Transfer, index int32, tag uint64) {
 	p.done.Store(false)
 }
 
+// forget lets go of the memory of a transfer that is over, which is its caller's: the pipe may not be used again for long.
+func (p *Pipe) forget() {
+	p.stepping.Lock()
+	defer p.stepping.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.t.Local, p.t.Keys, p.t.Spread = mem.Range{}, nil, nil
+	p.op[0].SGE = [len(p.op[0].SGE)]transport.SGE{}
+}
+
 // choose decides how the transfer travels and cuts it. A plan for a lease is made before the grant, from this rank's
 // settings, which are the target's too.
 func (p *Pipe) choose() {

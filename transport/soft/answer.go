@@ -175,6 +175,7 @@ func (e *engine) fetch(p *peer, m mail, r *request, dst mem.Range) error {
 			e.part[i] = transport.SGE{Mem: mem.At(uintptr(from.addr), from.bytes)}
 		}
 		softnic.Gather(dst, e.part[:r.pieces])
+		clear(e.part[:r.pieces])
 		return nil
 	default:
 		return e.mover.collect(p.pid, dst, r.from[:r.pieces])

@@ -12,7 +12,7 @@ import (
 )
 
 // mover moves bytes between this process and another. It belongs to one thread at a time, and keeps the lists
-// that the kernel reads.
+// that the kernel reads; what they name of this process it lets go of after each copy, since the next may be long in coming.
 type mover struct {
 	here  [bunchOps]unix.Iovec
 	there [bunchOps]unix.RemoteIovec
@@ -47,6 +47,7 @@ func (m *mover) pull(pid int, addr uint64, pieces []transport.SGE) error {
 func (m *mover) all(out bool, pid int, addr uint64, pieces []transport.SGE) error {
 	here, n := m.list(pieces)
 	m.there[0] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
+	defer clear(here)
 	for {
 		got, err := m.copyVM(out, pid, here, m.there[:1])
 		if got == n && err == nil {
@@ -67,6 +68,7 @@ func (m *mover) pair(i int, here mem.Range, addr uint64) {
 
 // bunch makes the first n copies that pair has noted, to process pid or from it, in order, and returns how many bytes it has moved.
 func (m *mover) bunch(out bool, pid, n int) int {
+	defer clear(m.here[:n])
 	for {
 		got, err := m.copyVM(out, pid, m.here[:n], m.there[:n])
 		if err == nil || short(err) != nil {
@@ -82,6 +84,7 @@ func (m *mover) collect(pid int, dst mem.Range, from []remotePiece) error {
 	for i, p := range from {
 		m.there[i] = unix.RemoteIovec{Base: uintptr(p.addr), Len: p.bytes}
 	}
+	defer clear(m.here[:1])
 	for {
 		got, err := unix.ProcessVMReadv(pid, m.here[:1], m.there[:len(from)], 0)
 		if got == dst.Bytes && err == nil {

@@ -48,6 +48,9 @@ func (e *engine) move(s *seat, p *peer, op *slot, total int) transport.Status {
 	err := e.copy(p, op.Kind, op.RAddr+uint64(s.offset), pieces, n)
 	mem.StoreFence()         // what the next operation writes is not seen before this
 	mem.Publish(p.hazard, 0) // nothing that follows need wait for its being seen
+	if n < total {
+		clear(pieces) // of part
+	}
 	switch {
 	case err == nil:
 		s.offset += n

@@ -124,6 +124,9 @@ func (e *engine) finish(s *seat, status transport.Status, bytes int) {
 	s.head++
 	s.sent.Store(max(s.sent.Load(), s.head))
 	s.offset, s.moved = 0, false
+	if sl.NSGE > 1 {
+		clear(e.whole[:])
+	}
 	e.conclude(s, sl, status, bytes)
 }
 

@@ -65,7 +65,7 @@ func feed(l *link, b []byte, step int) error {
 			k := copy(to, b[:min(len(b), step-n)])
 			b, n = b[k:], n+k
 		}
-		l.leaveTarget()
+		l.leaveTarget(vec[:len(vec)-1])
 		served := l.in.expect
 		if err := l.handle(n); err != nil {
 			return err

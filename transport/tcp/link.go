@@ -135,7 +135,11 @@ func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, 
 	l.alive.Store(true)
 	l.heard.Store(true)
 	l.gulp.Store(1)
-	l.writeFn = func(fd uintptr) { l.wn, l.werr = writeFrom(int(fd), l.vector()) }
+	l.writeFn = func(fd uintptr) {
+		v := l.vector()
+		l.wn, l.werr = writeFrom(int(fd), v)
+		clear(v) // it is the program's memory, and the next call may be long in coming
+	}
 	l.pollFn = func(fd uintptr) {
 		l.in.polled, l.in.more = true, false
 		l.serve(int(fd), pollReads)

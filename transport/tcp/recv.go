@@ -118,7 +118,7 @@ func (l *link) readOnce(fd int) bool {
 		return false
 	}
 	n, err := readInto(fd, vec)
-	l.leaveTarget()
+	l.leaveTarget(vec[:len(vec)-1])
 	switch {
 	case err != nil && notNow(err):
 		return false
@@ -310,7 +310,11 @@ func (l *link) enterTarget(most int) (n int, ok bool) {
 	}
 }
 
-func (l *link) leaveTarget() {
+// leaveTarget lets go of what enterTarget has put into vec.
+func (l *link) leaveTarget(vec [][]byte) {
+	if len(vec) > 0 {
+		clear(vec)
+	}
 	if l.in.hold != nil {
 		l.in.hold.Release()
 		l.in.hold = nil
@@ -330,7 +334,7 @@ func (l *link) takePayload() error {
 		for _, to := range in.vec[:n] {
 			from = from[mem.Copy(to, from):]
 		}
-		l.leaveTarget()
+		l.leaveTarget(in.vec[:n])
 	}
 	in.from += k
 	in.off, in.left = in.off+k, in.left-k
