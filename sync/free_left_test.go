@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
 	"gopgas/window"
 )
@@ -140,4 +141,51 @@ func TestAllocationThatWasLeft(t *testing.T) {
 		}
 		return errors.Join(s.Free(ctx), gate.Free(ctx))
 	}, 2, 3)
+}
+
+// TestTeamFreeThatWasLeft: a Free of a team whose context ends, wherever that is, is called again. Where races are looked for the members meet twice in it, and the others may
+// be in the first meeting still when this one has left the second.
+func TestTeamFreeThatWasLeft(t *testing.T) {
+	for _, check := range []string{"", "races"} {
+		t.Run("check "+check, func(t *testing.T) {
+			c := pgastest.Config{Check: check, TimeLimit: 20 * time.Second}
+			pgastest.RunConfig(t, 2, c, func(ctx context.Context, w *pgas.World) error {
+				gate, err := pgsync.NewSignals(ctx, w.Team(), 1)
+				if err != nil {
+					return err
+				}
+				team, err := w.Team().Split(ctx, 0, w.Rank())
+				if err != nil {
+					return err
+				}
+				short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+				defer cancel()
+				if w.Rank() == 0 { // once the other one has told that it is in the first meeting, and left
+					if _, err := gate.Signal(0).WaitUntil(ctx, pgsync.Equal, 1); err != nil {
+						return err
+					}
+				}
+				left := team.Free(short)
+				if left != nil && !errors.Is(left, context.DeadlineExceeded) {
+					return left
+				}
+				if w.Rank() == 1 {
+					if err := gate.Signal(0).Set(0, 1); err != nil {
+						return err
+					}
+					if _, err := gate.Signal(0).WaitUntil(ctx, pgsync.Equal, 1); err != nil {
+						return err
+					}
+				} else if err := gate.Signal(0).Set(1, 1); err != nil {
+					return err
+				}
+				if left != nil {
+					if err := team.Free(ctx); err != nil {
+						return fmt.Errorf("called again: %w", err)
+					}
+				}
+				return gate.Free(ctx)
+			})
+		})
+	}
 }

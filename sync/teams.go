@@ -150,21 +150,21 @@ func (s *subset) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
 }
 
 // Free gives the team's memory back. Collective; the team cannot be used afterwards. It waits for calls that this rank has
-// started on the team.
+// started on the team. If ctx ends before the others have come it is called again, before any other collective call.
 func (t *Team) Free(ctx context.Context) error {
 	if err := t.Drain(ctx); err != nil {
 		return err
 	}
-	if err := t.meet(ctx, "free", 0); err != nil {
-		return err
-	}
-	if t.races != nil {
-		for i := range t.core.lanes {
-			t.core.lanes[i].board = nil // the others may still be reading them
-		}
+	if t.core.lanes[0].board != nil { // races are looked for, and no Free that ctx has ended has come further
 		if err := t.meet(ctx, "free", 0); err != nil {
 			return err
 		}
+		for i := range t.core.lanes {
+			t.core.lanes[i].board = nil // the others may still be reading them
+		}
+	}
+	if err := t.meet(ctx, "free", 0); err != nil {
+		return err
 	}
 	if t.core.freed.Swap(true) {
 		return nil
