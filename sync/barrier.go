@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
@@ -57,16 +58,38 @@ func (t *Team) meetThen(ctx context.Context, op string, purpose call, b behind) 
 		return err
 	}
 	defer t.leave()
-	if t.pending && t.cur.purpose == uint64(purpose) && t.cur.op == op && t.behind.whose == b.whose {
-		return t.proceed(ctx, &t.cur)
+	if c, left := t.lastLeft(); c != nil && c.purpose == uint64(purpose) && c.op == op && left.whose == b.whose {
+		return t.proceed(ctx)
 	}
 	c, err := t.open(ctx, op)
 	if err != nil {
+		if t.pending && !known(err) { // the others come to this one all the same
+			c := t.numbered(op)
+			c.purpose = uint64(purpose)
+			t.unbegun = append(t.unbegun, unbegun{c, b})
+		}
 		return err
 	}
 	c.purpose = uint64(purpose)
 	t.pending, t.behind = true, b
-	return t.proceed(ctx, c)
+	return t.proceed(ctx)
+}
+
+// unbegun is a barrier whose context has ended in the one before, which was left: it is the next one when that has come to its end.
+type unbegun struct {
+	c turns
+	b behind
+}
+
+// lastLeft returns the last barrier that was left, and what is behind it; nil: there is none.
+func (t *Team) lastLeft() (*turns, behind) {
+	if n := len(t.unbegun); n > 0 {
+		return &t.unbegun[n-1].c, t.unbegun[n-1].b
+	}
+	if !t.pending {
+		return nil, behind{}
+	}
+	return &t.cur, t.behind
 }
 
 // leftFor returns for whom a barrier of this purpose was left that is pending; nil: there is none.
@@ -75,14 +98,39 @@ func (t *Team) leftFor(op string, purpose call) any {
 		return nil // another goroutine is in a collective, and has gone on with it
 	}
 	defer mem.Publish32(&t.busy, 0)
-	if !t.pending || t.cur.purpose != uint64(purpose) || t.cur.op != op {
+	c, b := t.lastLeft()
+	if c == nil || c.purpose != uint64(purpose) || c.op != op {
 		return nil
 	}
-	return t.behind.whose
+	return b.whose
 }
 
-// proceed goes on with the barrier that is pending.
-func (t *Team) proceed(ctx context.Context, c *turns) error {
+// endLeft brings what was left to its end.
+func (t *Team) endLeft(ctx context.Context, op string) error {
+	if err := t.enter(ctx, op); err != nil {
+		return err
+	}
+	defer t.leave()
+	if !t.pending {
+		return nil
+	}
+	return t.proceed(ctx)
+}
+
+// proceed goes on with the barrier that is pending, and with those behind it that were left before they began.
+func (t *Team) proceed(ctx context.Context) error {
+	err := t.proceedOne(ctx)
+	for err == nil && len(t.unbegun) > 0 {
+		next := t.unbegun[0]
+		t.unbegun = slices.Delete(t.unbegun, 0, 1)
+		t.cur, t.pending, t.behind = next.c, true, next.b
+		err = t.proceedOne(ctx)
+	}
+	return err
+}
+
+func (t *Team) proceedOne(ctx context.Context) error {
+	c := &t.cur
 	if err := t.core.failure(); err != nil {
 		return transport.NewOpError(c.op, -1, fmt.Errorf("%w: %w", ErrAbandoned, err))
 	}
@@ -92,6 +140,7 @@ func (t *Team) proceed(ctx context.Context, c *turns) error {
 	}
 	if errors.Is(err, ErrMismatch) || errors.Is(err, ErrAbandoned) {
 		t.core.fail(err)
+		t.unbegun = nil
 	} else if err != nil {
 		return err
 	}

@@ -59,25 +59,31 @@ func (t *Team) begin(ctx context.Context, op string) (*turns, error) {
 		return nil, c.End(err) // its number is taken: the others will wait for it
 	}
 	t.leave()
-	return nil, err
+	return nil, t.Abandon(op, err) // in a barrier before: others come to this call all the same
 }
 
-// open numbers a call. A barrier that was left before its end is brought to it first.
+// open numbers a call. What was left before its end is brought to it first.
 func (t *Team) open(ctx context.Context, op string) (*turns, error) {
 	if err := t.core.failure(); err != nil {
 		return nil, transport.NewOpError(op, -1, fmt.Errorf("%w: %w", ErrAbandoned, err))
 	}
 	c := &t.cur
 	if t.pending {
-		if err := t.proceed(ctx, c); err != nil {
+		if err := t.proceed(ctx); err != nil {
 			return nil, err
 		}
 	}
-	*c = turns{t: t, op: op, l: t.lane, number: t.call}
+	*c = t.numbered(op)
+	return c, nil
+}
+
+// numbered is a call that has its place.
+func (t *Team) numbered(op string) turns {
+	c := turns{t: t, op: op, l: t.lane, number: t.call}
 	if t.lane == nil {
 		c.number, c.l, c.ticket = t.core.next()
 	}
-	return c, nil
+	return c
 }
 
 // await waits until the lane is this call's.

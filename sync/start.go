@@ -79,8 +79,11 @@ func (t *Team) takeOver() *Team {
 	}
 	v := t.view()
 	v.cur, v.behind, v.pending, v.debts = t.cur, t.behind, t.pending, t.debts
-	v.cur.t = v
-	t.pending, t.behind, t.debts.lanes = false, behind{}, 0
+	v.cur.t, v.unbegun = v, t.unbegun
+	for i := range v.unbegun {
+		v.unbegun[i].c.t = v
+	}
+	t.pending, t.behind, t.unbegun, t.debts.lanes = false, behind{}, nil, 0
 	return v
 }
 
@@ -117,7 +120,7 @@ func (r *Request) run(v, left *Team, queue turns, f func(context.Context, *Team)
 	ctx := context.Background()
 	if left != nil {
 		if err = left.payAll(ctx); err == nil && left.pending {
-			err = left.proceed(ctx, &left.cur)
+			err = left.proceed(ctx)
 		}
 		if err != nil {
 			return
@@ -132,7 +135,7 @@ func (r *Request) run(v, left *Team, queue turns, f func(context.Context, *Team)
 	}
 	err = errUnended
 	if err = f(context.WithValue(ctx, startedView{}, v), v); err == nil && v.pending { // f has left a barrier, and does not mind
-		err = v.proceed(ctx, &v.cur)
+		err = v.proceed(ctx)
 	}
 	if err == nil {
 		err = v.endStarted()

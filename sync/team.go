@@ -69,6 +69,7 @@ type Team struct {
 	word    [1]uint64   // likewise
 	pending bool        // cur is a barrier that was left before its end
 	behind  behind      // of that
+	unbegun []unbegun   // barriers that were left behind it
 	visit   proto.Visit // the collective that this rank is in, for those who look on
 }
 
