@@ -105,6 +105,54 @@ func TestFreeThatWasLeft(t *testing.T) {
 	}
 }
 
+// TestAllocationBehindAFreeThatWasLeft: what is made right behind it lies where the others, which have freed that before, have it. Where the context is the one that has ended
+// it is made when it is asked for again.
+func TestAllocationBehindAFreeThatWasLeft(t *testing.T) {
+	each(t, func(ctx context.Context, w *pgas.World, _ *testing.T) error {
+		gate, err := pgsync.NewSignals(ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		old, err := pgsync.NewSignals(ctx, w.Team(), 2)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			short, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+			defer cancel()
+			if err := old.Free(short); !errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("the free was not left: %w", err)
+			}
+			if _, err := pgsync.NewSignals(short, w.Team(), 2); !errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("the first was not left: %w", err)
+			}
+			for m := 1; m < w.Size(); m++ {
+				if err := gate.Signal(0).Set(m, 1); err != nil {
+					return err
+				}
+			}
+		} else {
+			if _, err := gate.Signal(0).WaitUntil(ctx, pgsync.Equal, 1); err != nil {
+				return err
+			}
+			if err := old.Free(ctx); err != nil {
+				return err
+			}
+		}
+		s, err := pgsync.NewSignals(ctx, w.Team(), 2)
+		if err != nil {
+			return err
+		}
+		if err := s.Signal(1).Add((w.Rank()+1)%w.Size(), 5); err != nil {
+			return err
+		}
+		if _, err := s.Signal(1).WaitUntil(ctx, pgsync.Equal, 5); err != nil {
+			return err
+		}
+		return errors.Join(s.Free(ctx), gate.Free(ctx))
+	}, 2, 3)
+}
+
 // TestAllocationThatWasLeft: who asks again for what he could not wait for gets what the others have got.
 func TestAllocationThatWasLeft(t *testing.T) {
 	each(t, func(ctx context.Context, w *pgas.World, _ *testing.T) error {

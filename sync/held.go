@@ -26,6 +26,9 @@ func (h *held) hold(ctx context.Context, t *Team, bytes int) (err error) {
 	purpose := callOf(op, inBytes, 0, bytes)
 	block, left := t.leftFor(op, purpose).(*symheap.Block)
 	if !left {
+		if err = t.endLeft(ctx, op); err != nil { // which may give memory back that the others have for this
+			return err
+		}
 		if block, err = t.heap.Alloc(ctx, bytes); err != nil {
 			return err
 		}
