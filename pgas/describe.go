@@ -145,7 +145,7 @@ func memoryOver(name string, m proto.Memory, ranks int) []Fact {
 		{"memory", "leases, over " + name, mem.Text(m.Leases), "registered when others first put to memory that is not"},
 		{
 			"memory", "measuring, over " + name, mem.Text(m.Measuring + m.Beside),
-			fmt.Sprintf("for some tenths of a second, when there have been some transfers; %s of it registered", mem.Text(m.Measuring)),
+			fmt.Sprintf("for a second, or some, when there have been some transfers; %s of it registered", mem.Text(m.Measuring)),
 		},
 	}
 	if n := auto.PeerBytes(name, ranks); n > 0 {

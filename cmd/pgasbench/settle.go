@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"gopgas/internal/proto"
 	pgsync "gopgas/sync"
 )
 
@@ -21,10 +20,16 @@ const (
 // settling is what comes before a row, until the library has measured what a NIC's transfers cost. It does so once in a job, when the first large ones are
 // made, and takes a core for it; that is no part of what a row is about.
 type settling struct {
-	e           *proto.Engine
+	e           measures
 	began, busy time.Time // something was measured last
 	moved       int       // bytes
 	quiet       int       // steps in a row
+}
+
+// measures is what an engine tells of its measuring.
+type measures interface {
+	Measuring() (now, over bool)
+	HastenMeasuring() (done func())
 }
 
 func (b *bench) settling() settling {
@@ -50,7 +55,9 @@ func (b *bench) settles(bytes int) bool {
 
 // settle runs loop until nothing is measured beside it.
 func (b *bench) settle(step, bytes int, loop func(n int) error) error {
-	for s, more := b.settling(), b.settles(bytes); more; more = s.step(step * bytes) {
+	s := b.settling()
+	defer s.e.HastenMeasuring()()
+	for more := b.settles(bytes); more; more = s.step(step * bytes) {
 		if err := loop(step); err != nil {
 			return err
 		}
@@ -61,6 +68,7 @@ func (b *bench) settle(step, bytes int, loop func(n int) error) error {
 // settleTogether has all ranks make a call until nothing is measured beside any of them.
 func (b *bench) settleTogether(ctx context.Context, bytes int, call func(round int) error) error {
 	s, more := b.settling(), b.settles(bytes)
+	defer s.e.HastenMeasuring()()
 	for round := 0; ; round++ {
 		wanted, err := b.anybody(ctx, more)
 		if err != nil || !wanted {

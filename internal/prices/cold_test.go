@@ -100,9 +100,9 @@ func TestCold(t *testing.T) {
 			all = append(all, k.attempt(p, false, 256*kib, false), k.attempt(p, false, k.both(), true))
 			require.Zero(t, w.made[what])
 		}
-		require.NoError(t, brisk.passes(c.Sched.Now, all, false))
+		require.NoError(t, brisk.passes(c.Sched.Now, c.rest, all, false))
 		require.Empty(t, w.made, "their turn comes later")
-		require.NoError(t, brisk.passes(c.Sched.Now, all, true))
+		require.NoError(t, brisk.passes(c.Sched.Now, c.rest, all, true))
 		for _, what := range []string{"past", "slotted", "piped"} {
 			require.Positive(t, w.made[what])
 			require.Equal(t, refuses == nil, w.made[what+" both"] > 0, what)
@@ -130,7 +130,7 @@ func TestColdGivesBack(t *testing.T) {
 	c := Config{Sched: sched.Process(1), NIC: w, Memory: mem.Of(make([]uint64, 2<<20/8)), Cold: w.all}
 	k, err := c.afar()
 	require.NoError(t, err)
-	require.ErrorIs(t, brisk.passes(c.Sched.Now, []attempt{k.attempt(selector.Direct, true, 64*kib, true)}, true), fails)
+	require.ErrorIs(t, brisk.passes(c.Sched.Now, c.rest, []attempt{k.attempt(selector.Direct, true, 64*kib, true)}, true), fails)
 	require.Empty(t, w.regs)
 	require.Empty(t, w.made)
 	require.NoError(t, k.close())

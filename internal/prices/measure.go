@@ -3,6 +3,7 @@ package prices
 import (
 	"context"
 	"errors"
+	"time"
 
 	"gopgas/eager"
 	"gopgas/internal/mem"
@@ -51,13 +52,17 @@ type Config struct {
 	Cold    mem.Range        // of this rank, more than caches hold: what long transfers are tried with; none: Memory
 	Hush    sched.Hushable   // what the NIC's waits tell that they poll without a pause; nil: there is nothing to tell
 
+	// Rest is called between two tries, with how long it has been worked since the last time, and leaves the cores to the program for some time. Its error ends the
+	// measurement. nil: never.
+	Rest func(worked time.Duration) error
+
 	caches int // how much they hold, bytes
 }
 
 // coldest: so small a part of the memory at either end the longest transfer is, so that others find it in no cache.
 const coldest = 4
 
-// Measure measures what transfers cost between this rank and itself. It takes some tenths of a second, or one (tcp), in which the rank's other
+// Measure measures what transfers cost between this rank and itself. It takes some tenths of a second, or one (tcp), and its rests, in which the rank's other
 // goroutines may use the NIC as they like. Every wait of it ends with ctx, or when the NIC is closed. After an error operations may
 // still be at work on Memory and Cold: see NIC.Flying.
 func Measure(ctx context.Context, c Config) (*Prices, error) {
@@ -90,6 +95,14 @@ func plain(puts eager.Costs, m *selector.Machine) {
 	}
 }
 
+// rest lets the program have its turn.
+func (c *Config) rest(worked time.Duration) error {
+	if c.Rest == nil {
+		return nil
+	}
+	return c.Rest(worked)
+}
+
 // near and far are the halves of the memory that is measured with.
 func (c *Config) near() mem.Range { return c.Memory.Slice(0, c.Memory.Bytes/2) }
 
@@ -100,7 +113,8 @@ func (c *Config) model(ctx context.Context) (m *superpipe.Model, err error) {
 	if err := c.NIC.Connect(c.Rank); err != nil {
 		return nil, err
 	}
-	defer c.NIC.Alone()()
+	alone := c.NIC.Alone()
+	defer func() { alone() }()
 	near, far := c.near(), c.far()
 	cache, err := regmgr.New(regmgr.Config{Policy: regmgr.OnDemand, Registrar: c.NIC, Sched: c.Sched, Quiet: true})
 	if err != nil {
@@ -111,6 +125,11 @@ func (c *Config) model(ctx context.Context) (m *superpipe.Model, err error) {
 		Sched: c.Sched, NIC: c.NIC, Poll: c.NIC.Poll, Hush: c.Hush, EP: transport.EP{Index: uint32(c.Rank)},
 		Local: transport.SGE{Mem: near, LKey: c.Key.LKey}, RAddr: far.Addr(), RKey: c.Key.RKey, Longest: near.Bytes / coldest,
 		Cold: c.Cold.Slice(0, c.caches),
+		Rest: func(worked time.Duration) error { // who attends to the NIC has it meanwhile
+			alone()
+			defer func() { alone = c.NIC.Alone() }()
+			return c.rest(worked)
+		},
 		Pin: func(r mem.Range) error {
 			var hold regmgr.Hold
 			err := cache.Acquire(&hold, regmgr.Request{Mem: r, Access: transport.LocalWrite})

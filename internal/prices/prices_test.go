@@ -157,9 +157,16 @@ func TestPasses(t *testing.T) {
 		return all
 	}
 	const slow = 3 * time.Second
+	rests, rested := 0, time.Duration(0)
+	rest := func(worked time.Duration) error {
+		rests, rested = rests+1, rested+worked
+		return c.spend(100 * worked)()
+	}
 	all := attempts(c.spend(50*time.Microsecond, 10*brisk.time, 10*time.Microsecond), c.spend(slow, 3*slow, 2*slow))
-	require.NoError(t, brisk.passes(c.Now, all, false))
+	require.NoError(t, brisk.passes(c.Now, rest, all, false))
 	require.Equal(t, slices.Repeat([]int{0, 1}, tuneFewest), order)
+	require.Equal(t, 2*tuneFewest, rests, "behind each")
+	require.Equal(t, c.Now(), 101*rested, "of what it took, the rests before not counted")
 	require.Len(t, all[1].took, tuneFewest, "what is slow is tried once in a pass, and not in more passes than must be")
 	require.Greater(t, len(all[0].took), 2*int(brisk.time/(10*time.Microsecond))-1)
 	require.Equal(t, []tried{{1, 10e-6}, {2, 2 * slow.Seconds()}}, of(all, selector.Bounce, false))
@@ -179,17 +186,18 @@ func TestPasses(t *testing.T) {
 
 	order = nil
 	all = attempts(c.spend(1))
-	require.NoError(t, brisk.passes(c.Now, all, false))
+	require.NoError(t, brisk.passes(c.Now, rest, all, false))
 	require.Len(t, all[0].took, tunePasses*tuneMost, "what takes nothing is not tried for ever")
 
 	long := attempts(c.spend(tuneRunLong*brisk.long), c.spend(tuneRunLong*brisk.long-1))
 	long[0].run, long[1].run = true, true
-	require.NoError(t, brisk.passes(c.Now, long, false))
+	require.NoError(t, brisk.passes(c.Now, rest, long, false))
 	require.Len(t, long[0].took, 1, "puts before a wait that are slow")
 	require.Len(t, long[1].took, tunePasses)
 
 	fails := errors.New("no")
-	require.ErrorIs(t, brisk.passes(c.Now, attempts(func() error { return fails }), false), fails)
+	require.ErrorIs(t, brisk.passes(c.Now, rest, attempts(func() error { return fails }), false), fails)
+	require.ErrorIs(t, brisk.passes(c.Now, func(time.Duration) error { return fails }, attempts(c.spend(1)), false), fails, "a rest that does not end")
 }
 
 // TestStride: only where a NIC is a program that is slow are tries given time to settle.

@@ -70,7 +70,7 @@ func (c *Config) differ(home *selector.Selector, m selector.Machine, longest int
 			all = append(all, c.sized(p, get, &m, longest, cache)...)
 		}
 	}
-	if err := brisk.passes(c.Sched.Now, all, false); err != nil {
+	if err := brisk.passes(c.Sched.Now, c.rest, all, false); err != nil {
 		return f, err
 	}
 	clock := clockTime(c.Sched.Now)

@@ -101,7 +101,7 @@ func (c *Config) tune(m *selector.Machine, small bySlot) (err error) {
 	// What is in a cache comes first: what drives it from there, and keeps the NIC busy for long, would show in all others.
 	clock := clockTime(c.Sched.Now)
 	for _, cold := range [...]bool{false, true} {
-		if err := strideOn(c.NIC.Caps(), m.Model.Latency).passes(c.Sched.Now, all, cold); err != nil {
+		if err := strideOn(c.NIC.Caps(), m.Model.Latency).passes(c.Sched.Now, c.rest, all, cold); err != nil {
 			return err
 		}
 	}
@@ -422,10 +422,10 @@ func one(nic NIC, p selector.Protocol, get bool, user mem.Range, cache *regmgr.M
 
 // passes makes all attempts with cold memory, or all others, by turns, some tries of each at a time, and notes what they took. What the NIC has no
 // room for is left out.
-func (s stride) passes(now func() time.Duration, all []attempt, cold bool) error {
-	began := now()
+func (s stride) passes(now func() time.Duration, rest func(worked time.Duration) error, all []attempt, cold bool) error {
+	worked := time.Duration(0)
 	for pass := range tunePasses {
-		if pass >= tuneFewest && now()-began > s.enough {
+		if pass >= tuneFewest && worked > s.enough {
 			break
 		}
 		for i := range all {
@@ -433,7 +433,13 @@ func (s stride) passes(now func() time.Duration, all []attempt, cold bool) error
 			if a.isCold() != cold || a.run && len(a.took) > 0 && a.took[0] >= tuneRunLong*s.long {
 				continue
 			}
+			began := now()
 			if err := a.pass(now, s); err != nil && !errors.Is(err, transport.ErrLimit) {
+				return err
+			}
+			took := now() - began
+			worked += took
+			if err := rest(took); err != nil {
 				return err
 			}
 		}

@@ -24,8 +24,9 @@ type gauge struct {
 	told   atomic.Pointer[told] // to other ranks last
 	kept   atomic.Pointer[kept]
 
-	flying atomic.Int64 // operations that the NIC has
-	memory [2]mem.Range // that they may still use
+	awaited atomic.Int32 // who waits for what is measured
+	flying  atomic.Int64 // operations that the NIC has
+	memory  [2]mem.Range // that they may still use
 
 	mu     sync.Mutex
 	done   int // operations reported and not yet taken
@@ -95,7 +96,8 @@ func (n *device) gaugeBytes() int {
 }
 
 // measure has what transfers cost measured, the first time it is called, by the first rank of the node (tell.go) or this one, with itself: beside whatever
-// else the rank does, which goes on with what was known before. It takes some tenths of a second, of one rank of the node at a time.
+// else the rank does, which goes on with what was known before. It takes some tenths of a second, of one rank of the node at a time, and five times as
+// long where it rests.
 func (n *device) measure() {
 	switch {
 	case n.gauge.begun.Swap(true):
@@ -109,12 +111,31 @@ func (n *device) measure() {
 // measureNow is measure that returns when the costs are known, or cannot be.
 func (n *device) measureNow() error {
 	n.measure()
+	defer n.hasten()()
 	for !n.gauge.over.Load() {
 		if err := n.e.Sched.Sleep(n.Context(), turnPause); err != nil {
 			return nic.ErrOwnEnd
 		}
 	}
 	return nil
+}
+
+// gaugeRest is how much longer than it works who measures rests, where no core is idle and nobody waits for what he measures: until he is done, a fifth of a core is
+// his. The program goes by the published costs so long, which costs it less than a core.
+const gaugeRest = 4
+
+// rest lets the program have the core for a while.
+func (n *device) rest(worked time.Duration) error {
+	if n.gauge.awaited.Load() > 0 || n.idleCore() {
+		return nil
+	}
+	return n.e.Sched.Sleep(n.Context(), gaugeRest*worked)
+}
+
+// hasten has nobody rest until what it returns is called.
+func (n *device) hasten() (done func()) {
+	n.gauge.awaited.Add(1)
+	return func() { n.gauge.awaited.Add(-1) }
 }
 
 // turnPause is how long who waits for his turn to measure, or for a measurement, leaves the cores to others.
@@ -247,7 +268,7 @@ func (n *device) gaugeWith(cold mem.Range, loan prices.Loan, measure func(prices
 	far := farOf(loan)
 	p, err := measure(prices.Config{
 		Sched: n.e.Sched, NIC: gaugeLane{nic.Lane{N: n.NIC}, n, &far}, Machine: n.machine(), Inline: n.Inline, Rank: n.e.Rank, Memory: both, Key: key, Cold: cold,
-		Hush: n.Hushable(),
+		Hush: n.Hushable(), Rest: n.rest,
 	})
 	if n.gauge.flying.Load() != 0 || n.Pending(loan.Rank) && n.Closed() {
 		n.gauge.memory = [...]mem.Range{both, cold} // N1: a wait has ended before the operations did

@@ -165,3 +165,33 @@ func TestMeasuredWhereAllIsRegistered(t *testing.T) {
 	require.NoError(t, refused)
 	require.Zero(t, after.CopiedRefused+after.CopiedBudget)
 }
+
+// TestMeasuringRests: who measures leaves the cores to the program where none is idle, until somebody waits for what he measures.
+func TestMeasuringRests(t *testing.T) {
+	for _, c := range []struct {
+		cores int
+		rests bool
+	}{{cores: 1, rests: true}, {cores: 64}} {
+		tm := newTeamWith(t, 2, 4096, transporttest.FabricConfig{}, nil, func(to *Config) { to.Registration.Idle.Cores = c.cores })
+		n := tm.e[0].nic()
+		rested := func() time.Duration {
+			began := time.Now()
+			require.NoError(t, n.rest(5*time.Millisecond))
+			return time.Since(began)
+		}
+		if c.rests {
+			require.GreaterOrEqual(t, rested(), gaugeRest*5*time.Millisecond)
+		} else {
+			require.Less(t, rested(), 5*time.Millisecond)
+		}
+		done := tm.e[0].HastenMeasuring()
+		require.Less(t, rested(), 5*time.Millisecond, "somebody waits")
+		done()
+		if c.rests {
+			ended := make(chan error)
+			go func() { ended <- n.rest(time.Hour) }()
+			require.NoError(t, tm.e[0].Close())
+			require.Error(t, <-ended, "the NIC is closed")
+		}
+	}
+}

@@ -84,6 +84,7 @@ func (e *Engine) AwaitKept(ctx context.Context) {
 	if n == nil || !n.keeps() {
 		return
 	}
+	defer n.hasten()()
 	for now, _ := e.Measuring(); now && e.Sched.Sleep(ctx, turnPause) == nil && !n.Closed(); {
 		now, _ = e.Measuring()
 	}

@@ -26,6 +26,9 @@ type Bench struct {
 	Cold        mem.Range      // to copy long transfers out of: more than caches hold; less than four times Longest: as much is taken for some milliseconds
 	Hush        sched.Hushable // told as the NIC's waits tell it; nil: nobody is
 
+	// Rest is called between two rounds of tries, with how long that one took, and leaves the cores to the program for some time; nil: never.
+	Rest func(worked time.Duration) error
+
 	// Pin registers memory and gives it back, as the program's transfers have it done; nil: the NIC alone.
 	Pin func(r mem.Range) error
 }
@@ -83,7 +86,10 @@ func Measure(ctx context.Context, b Bench) (*Model, error) {
 		cold = mem.Of(make([]uint64, most/8+1))
 		clear(cold.Data())
 	}
-	m := &Model{Copies: b.copies(cold, most)}
+	m := new(Model)
+	if m.Copies, err = b.copies(cold, most); err != nil {
+		return nil, err
+	}
 	m.Copy = m.Copies.At
 	for i, n := range sizes {
 		m.Writes = append(m.Writes, cost.Sample{N: n, Nanos: float64(took[2*i])})
@@ -188,11 +194,12 @@ func bandwidth(c cost.Curve) float64 {
 // times tries all functions in turn and returns the lower quartile of each one's times.
 func (b *Bench) times(what ...task) ([]time.Duration, error) {
 	all := make([][]time.Duration, len(what))
-	first := b.Sched.Now()
+	worked := time.Duration(0)
 	for try := range attempts {
-		if try >= fewTries && b.Sched.Now()-first > enoughOf {
+		if try >= fewTries && worked > enoughOf {
 			break
 		}
+		began := b.Sched.Now()
 		for i, t := range what {
 			if try >= fewTries && t.bytes >= longTry {
 				continue
@@ -203,6 +210,11 @@ func (b *Bench) times(what ...task) ([]time.Duration, error) {
 			}
 			all[i] = append(all[i], d)
 		}
+		round := b.Sched.Now() - began
+		worked += round
+		if err := b.rest(round); err != nil {
+			return nil, err
+		}
 	}
 	took := make([]time.Duration, len(what))
 	for i := range all {
@@ -210,6 +222,14 @@ func (b *Bench) times(what ...task) ([]time.Duration, error) {
 		took[i] = max(all[i][len(all[i])/4], 1)
 	}
 	return took, nil
+}
+
+// rest lets the program have its turn.
+func (b *Bench) rest(worked time.Duration) error {
+	if b.Rest == nil {
+		return nil
+	}
+	return b.Rest(worked)
 }
 
 // once returns how long a task takes. What is short is done before, and then several times in a row: it comes often, and is
@@ -300,7 +320,7 @@ func (b *Bench) moving(ctx context.Context, kind transport.Kind, n, at, bytes in
 // copies measures B_copy(L) at powers of two, as the first transfer of a buffer copies: out of a source that is in no cache of
 // a core, since each copy goes on where the one before has ended, into a slot. Long ones go through so much memory that it is in none of the machine's,
 // and the last is long: that needs no registration, and so is measured also where the transfers that are tried are shorter.
-func (b *Bench) copies(from mem.Range, most int) (all cost.Speeds) {
+func (b *Bench) copies(from mem.Range, most int) (all cost.Speeds, err error) {
 	to := mem.Of(make([]uint64, copySlot/8))
 	clear(to.Data())
 	var sizes []float64
@@ -333,11 +353,14 @@ func (b *Bench) copies(from mem.Range, most int) (all cost.Speeds) {
 	if most < b.Cold.Bytes/coldest {
 		try(b.Cold.Bytes / coldest)
 	}
-	took, _ := b.times(what...) // copies do not fail
+	took, err := b.times(what...)
+	if err != nil {
+		return nil, err
+	}
 	for i, n := range sizes {
 		all = append(all, struct{ Bytes, Speed float64 }{n, n * float64(rounds[i]) / took[i].Seconds()})
 	}
-	return all
+	return all, nil
 }
 
 // copySlot is the size of what is copied into.
