@@ -163,6 +163,25 @@ func (a *Array[T]) Flush() error { return a.w.FlushAll() }
 // Fence returns when everything that any member has done to the array before is visible to all. Collective.
 func (a *Array[T]) Fence(ctx context.Context) error { return a.w.Fence(ctx) }
 
+// Load returns element i, as it is at one moment between what other atomics do to it: see window.Load. At is a Get, and no atomic.
+func Load[T window.Word](a *Array[T], i int) (v T, err error) {
+	if err := a.d.check(i, 1); err != nil {
+		return v, transport.NewOpError("load", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	return window.Load(a.w, member, disp)
+}
+
+// Store sets element i to v atomically, and asks not for the old value. It is visible after a Flush or Fence: see window.Store. Set is a
+// Put, and no atomic.
+func Store[T window.Word](a *Array[T], i int, v T) error {
+	if err := a.d.check(i, 1); err != nil {
+		return transport.NewOpError("store", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	return window.Store(a.w, member, disp, v)
+}
+
 // FetchAdd adds v to element i atomically and returns the old value.
 func FetchAdd[T window.Word](a *Array[T], i int, v T) (T, error) {
 	if err := a.d.check(i, 1); err != nil {
@@ -191,6 +210,15 @@ func Swap[T window.Word](a *Array[T], i int, v T) (T, error) {
 	return window.Swap(a.w, member, disp, v)
 }
 
+// SwapNB begins a Swap, as FetchAddNB does a FetchAdd.
+func SwapNB[T window.Word](a *Array[T], i int, v T, old *T) (window.Handle, error) {
+	if err := a.d.check(i, 1); err != nil {
+		return window.Handle{}, transport.NewOpError("swap", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	return window.SwapNB(a.w, member, disp, v, old)
+}
+
 // CompareSwap sets element i to v if it is old, and returns what it was.
 func CompareSwap[T window.Word](a *Array[T], i int, old, v T) (T, error) {
 	if err := a.d.check(i, 1); err != nil {
@@ -198,6 +226,15 @@ func CompareSwap[T window.Word](a *Array[T], i int, old, v T) (T, error) {
 	}
 	member, disp := a.d.owner(i)
 	return window.CompareSwap(a.w, member, disp, old, v)
+}
+
+// CompareSwapNB begins a CompareSwap of expect and v, as FetchAddNB does a FetchAdd: the swap took place if and only if *old is expect then.
+func CompareSwapNB[T window.Word](a *Array[T], i int, expect, v T, old *T) (window.Handle, error) {
+	if err := a.d.check(i, 1); err != nil {
+		return window.Handle{}, transport.NewOpError("compare-swap", -1, err)
+	}
+	member, disp := a.d.owner(i)
+	return window.CompareSwapNB(a.w, member, disp, expect, v, old)
 }
 
 // FetchXor combines element i with v by exclusive or, atomically, and returns the old value.

@@ -2,6 +2,7 @@ package pgas_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -59,6 +60,16 @@ func dataPath(ctx context.Context, w *pgas.World) ([]pgastest.Call, error) {
 			pgastest.Call{Name: "Set " + name, Call: func() error { return a.Set(71, 1) }},
 			pgastest.Call{Name: "Put across owners " + name, Call: func() error { return a.Put(40, buf) }},
 			pgastest.Call{Name: "Get across owners " + name, Call: func() error { return a.Get(40, buf) }},
+			pgastest.Call{Name: "Load " + name, Call: func() error { _, err := pgas.Load(a, 71); return err }},
+			pgastest.Call{Name: "Store " + name, Call: func() error { return pgas.Store(a, 71, 1) }},
+			pgastest.Call{Name: "SwapNB " + name, Call: func() error {
+				h, err := pgas.SwapNB(a, 71, 1, &buf[0])
+				return errors.Join(err, h.Wait(ctx))
+			}},
+			pgastest.Call{Name: "CompareSwapNB " + name, Call: func() error {
+				h, err := pgas.CompareSwapNB(a, 71, 1, 2, &buf[0])
+				return errors.Join(err, h.Wait(ctx))
+			}},
 			pgastest.Call{Name: "FetchAdd " + name, Call: func() error { _, err := pgas.FetchAdd(a, 71, 1); return err }},
 			pgastest.Call{Name: "Swap " + name, Call: func() error { _, err := pgas.Swap(a, 71, 1); return err }},
 			pgastest.Call{Name: "CompareSwap " + name, Call: func() error { _, err := pgas.CompareSwap(a, 71, 1, 2); return err }},

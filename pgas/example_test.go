@@ -237,6 +237,28 @@ func ExampleAccumulateArea() {
 	// Output: [0 4 16 0]
 }
 
+// An element that others may change by atomics meanwhile is loaded and stored by atomics too.
+func ExampleLoad() {
+	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {
+		a, err := pgas.NewArray[float64](ctx, w.Team(), 6, pgas.Block())
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			if err := errors.Join(pgas.Store(a, 5, 2.5), a.Flush()); err != nil {
+				return err
+			}
+			v, err := pgas.Load(a, 5)
+			if err != nil {
+				return err
+			}
+			fmt.Println(v)
+		}
+		return a.Free(ctx)
+	})
+	// Output: 2.5
+}
+
 // A pointer to the same element of another rank.
 func ExamplePtr() {
 	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {

@@ -144,6 +144,9 @@ func onWindow(ctx context.Context, win *window.Window[int64], sigs *pgsync.Signa
 		{"get-accumulate", func() error { return window.GetAccumulate(win, target, cell, many, many, pgsync.Sum) }},
 		{"scatter-accumulate", func() error { return flushed(window.ScatterAccumulate(win, cells, many, pgsync.Xor)) }},
 		{"gather-accumulate", func() error { return window.GatherAccumulate(win, cells, many, many, pgsync.Sum) }},
+		{"load", func() error { return value(window.Load(win, target, cell)) }},
+		{"store", func() error { return flushed(window.Store(win, target, cell, 1)) }},
+		{"load-nb", func() error { return wait(window.LoadNB(win, target, cell, old)) }},
 		{"fetch-add", func() error { return value(window.FetchAdd(win, target, cell, 1)) }},
 		{"swap", func() error { return value(window.Swap(win, target, cell, 1)) }},
 		{"compare-swap", func() error { return value(window.CompareSwap(win, target, cell, 1, 2)) }},
@@ -169,6 +172,8 @@ func onArrays(ctx context.Context, array, cyclic *pgas.Array[int64], matrix *pga
 		{"array get", func() error { return array.Get(lo, many) }},
 		{"cyclic array at", func() error { return value(cyclic.At(target)) }},
 		{"array fetch-add", func() error { return value(pgas.FetchAdd(array, lo+8, 1)) }},
+		{"array load", func() error { return value(pgas.Load(array, lo+8)) }},
+		{"array store", func() error { return errors.Join(pgas.Store(array, lo+8, 1), array.Window().Flush(target)) }},
 		{"array compare-swap", func() error { return value(pgas.CompareSwap(array, lo+8, 1, 2)) }},
 		{"array get-nb", func() error {
 			hs, err := array.GetNB(lo, many)

@@ -263,7 +263,54 @@ var arrayCalls = map[string]func(p *pair) error{
 	"FetchXor": func(p *pair) error {
 		return p.fetched("FetchXor", pgas.FetchXor, func(x, v int32) int32 { return x ^ v })
 	},
+	"Load": func(p *pair) error {
+		if len(p.s) == 0 {
+			return nil
+		}
+		i := p.r.IntN(len(p.s))
+		if !p.acts {
+			return nil
+		}
+		have, err := pgas.Load(p.a, i)
+		return p.same("Load", p.s[i], have, err)
+	},
+	"Store": func(p *pair) error {
+		if len(p.s) == 0 {
+			return nil
+		}
+		i, v := p.r.IntN(len(p.s)), p.values(1)[0]
+		p.s[i] = v
+		if !p.acts {
+			return nil
+		}
+		return pgas.Store(p.a, i, v)
+	},
+	"SwapNB": func(p *pair) error {
+		return p.fetched("SwapNB", func(a *pgas.Array[int32], i int, v int32) (int32, error) {
+			old := make([]int32, 1)
+			h, err := pgas.SwapNB(a, i, v, &old[0])
+			err = errors.Join(err, h.Wait(p.ctx))
+			return old[0], err
+		}, func(_, v int32) int32 { return v })
+	},
 	"Swap": func(p *pair) error { return p.fetched("Swap", pgas.Swap, func(_, v int32) int32 { return v }) },
+	"CompareSwapNB": func(p *pair) error {
+		old := p.values(1)[0]
+		if p.r.IntN(2) == 0 && len(p.s) > 0 {
+			old = p.s[p.r.IntN(len(p.s))]
+		}
+		return p.fetched("CompareSwapNB", func(a *pgas.Array[int32], i int, v int32) (int32, error) {
+			was := make([]int32, 1)
+			h, err := pgas.CompareSwapNB(a, i, old, v, &was[0])
+			err = errors.Join(err, h.Wait(p.ctx))
+			return was[0], err
+		}, func(x, v int32) int32 {
+			if x == old {
+				return v
+			}
+			return x
+		})
+	},
 	"CompareSwap": func(p *pair) error {
 		old := p.values(1)[0]
 		if p.r.IntN(2) == 0 && len(p.s) > 0 { // most likely another element's

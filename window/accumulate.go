@@ -182,8 +182,8 @@ func (w *core) getAccumulate(target, disp, n, room int, src, old mem.Range, op O
 
 // accumulable returns an error unless op is one of Accumulate's for the element type.
 func (w *core) accumulable(op Op) error {
-	if op == atom.CompareSwap {
-		op++ // not an operation of Accumulate; Check refuses what lies beyond the last
+	if op > atom.Replace {
+		return fmt.Errorf("%w: operation %d", atom.ErrUndefined, op)
 	}
 	return w.elem.Check(op)
 }

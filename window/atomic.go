@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"gopgas/internal/atom"
+	"gopgas/internal/mem"
 	pgsync "gopgas/sync"
 )
 
@@ -52,6 +53,43 @@ func fromBits[T Word](u uint64) T {
 
 // isFloat is a constant in each instance.
 func isFloat[T Word]() bool { return T(1)/T(2) != 0 }
+
+// Load returns target's element disp, as it is at one moment between what the window's other atomics do to it. (A Get of the element is
+// no atomic: it is a race with them, and may bring half of what one of them does.) Floating-point numbers come bit by bit, -0 and NaN too.
+func Load[T Word](w *Window[T], target, disp int) (T, error) {
+	if p := cell(w, target, disp); p != nil {
+		return load(p), nil
+	}
+	u, err := w.c.atomic(atom.Load, target, disp, 0, 0)
+	return fromBits[T](u), err
+}
+
+// Store sets target's element disp to v, atomically as the window's other atomics see it; what was there is not asked for: that is Swap.
+// It is ordered and flushed like an Accumulate: visible after a Flush or Fence, and without one, or an Order, a later atomic of this rank
+// may still find the old value. With a Flush of the data before it, it tells those who Load it that the data is there.
+func Store[T Word](w *Window[T], target, disp int, v T) error {
+	if p := cell(w, target, disp); p != nil {
+		store(p, v)
+		return nil
+	}
+	one := [1]T{v}
+	return w.c.store(target, disp, mem.Of(one[:]))
+}
+
+// store asks the engine.
+func (w *core) store(target, disp int, src mem.Range) error {
+	const name = "store"
+	if err := w.check(name, target, disp, 1); err != nil {
+		return err
+	}
+	if err := w.gone(name, target); err != nil {
+		return err
+	}
+	if w.race != nil {
+		return w.checkedStore(name, target, disp, src)
+	}
+	return w.e.Store(w.elem, &w.remotes[target], disp*w.elem.Bytes, src)
+}
 
 // FetchAdd adds v to target's element disp and returns the old value. Integers wrap around. For floating-point
 // numbers the sum depends on the order of the adds.

@@ -42,7 +42,7 @@ func contend[T window.Bits](ctx context.Context, t *testing.T, w *pgas.World) er
 				_, e3 := window.FetchOr(win, 0, 2, T(1)<<id)
 				_, e4 := window.FetchAnd(win, 0, 3, ^(T(1) << id))
 				for { // a lock-free add by compare-and-swap, on the last word
-					old, err := window.FetchAdd(win, 0, 4, 0) // an atomic load; a Get beside atomics is a race
+					old, err := window.Load(win, 0, 4) // a Get beside atomics is a race
 					if err != nil {
 						errs[g] = err
 						return

@@ -87,6 +87,17 @@ func newDataPath(ctx context.Context, w *pgas.World) (*dataPath, error) {
 	add("FlushAll", d.win.FlushAll)
 	add("Order", func() error { return d.win.Order(1) })
 	add("PutSignal", func() error { return d.win.PutSignal(1, 0, d.one, d.sig, 1) })
+	add("Load", func() error { _, err := window.Load(d.win, 1, 3); return err })
+	add("Load of floats", func() error { _, err := window.Load(d.flt, 1, 3); return err })
+	add("Store", func() error { return window.Store(d.win, 1, 3, 1) })
+	add("Store of floats", func() error { return window.Store(d.flt, 1, 3, 1) })
+	add("LoadNB and Wait", func() error {
+		h, err := window.LoadNB(d.win, 1, 3, &d.one[0])
+		if err != nil {
+			return err
+		}
+		return h.Wait(ctx)
+	})
 	add("FetchAdd", func() error { _, err := window.FetchAdd(d.win, 1, 3, 1); return err })
 	add("FetchAdd of floats", func() error { _, err := window.FetchAdd(d.flt, 1, 3, 0.5); return err })
 	add("Swap", func() error { _, err := window.Swap(d.win, 1, 3, 1); return err })

@@ -13,7 +13,8 @@
 //	PutNB, GetNB → Handle    nothing; Handle.Wait gives what the blocking call gives, Handle.Done polls
 //	Flush, FlushAll          all earlier puts, accumulates and atomics of this rank to the target(s) are visible there
 //	Order                    earlier puts to the target become visible before later ones; does not wait
-//	atomics that fetch       done at the target; the old value is returned
+//	atomics that fetch       done at the target; the old value is returned (Load: the value)
+//	Accumulate, Store        as Put: the source may be reused
 //	FetchAddNB … → Handle    nothing; Handle.Wait gives the old value, done at the target
 //	PutSection, PutStrided,  as Put: the source may be reused
 //	PutIndexed, Scatter

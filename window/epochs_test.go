@@ -81,11 +81,12 @@ func TestStrictEpochs(t *testing.T) {
 			require.NoError(t, put.Wait(ctx))
 			_, add := window.FetchAdd(win, target, w.Rank(), 1)
 			_, swap := window.Swap(win, target, w.Rank(), 1)
+			_, load := window.Load(win, target, w.Rank())
 			_, cas := window.CompareSwap(win, target, w.Rank(), 1, 1)
 			at := func(int) (int, int) { return target, w.Rank() }
 			return map[string]error{
 				"put": win.Put(target, w.Rank(), buf), "get": win.Get(target, w.Rank(), buf), "get nb": getNB, "put nb": putNB,
-				"add": add, "swap": swap, "cas": cas, "flush": win.Flush(target), "order": win.Order(target),
+				"add": add, "swap": swap, "cas": cas, "load": load, "store": window.Store(win, target, w.Rank(), 77), "flush": win.Flush(target), "order": win.Order(target),
 				"accumulate":     window.Accumulate(win, target, w.Rank(), buf, pgsync.Sum),
 				"get-accumulate": window.GetAccumulate(win, target, w.Rank(), buf, buf, pgsync.Sum),
 				"strided":        win.PutStrided(target, w.Rank(), 1, buf, 1, 1), "indexed": win.GetIndexed(target, []int{w.Rank()}, buf),

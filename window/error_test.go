@@ -25,6 +25,9 @@ func calls(win *window.Window[int32], target, disp, n int) map[string]error {
 	_, out["put nb"] = win.PutNB(target, disp, buf)
 	_, out["get nb"] = win.GetNB(target, disp, buf)
 	if n == 1 {
+		out["load"] = one(window.Load(win, target, disp))
+		out["store"] = window.Store(win, target, disp, 1)
+		_, out["load nb"] = window.LoadNB(win, target, disp, &buf[0])
 		out["add"] = one(window.FetchAdd(win, target, disp, 1))
 		out["swap"] = one(window.Swap(win, target, disp, 1))
 		out["cas"] = one(window.CompareSwap(win, target, disp, 0, 1))

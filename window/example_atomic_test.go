@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gopgas/pgas"
@@ -9,6 +10,59 @@ import (
 	pgsync "gopgas/sync"
 	"gopgas/window"
 )
+
+// A rank waits until another one has its data there: a flag that is set by Store, behind a Flush of the data, and looked at by Load.
+func ExampleStore() {
+	pgastest.Example(2, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int64](ctx, w.Team(), 2) // data, and a flag
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			err := errors.Join(win.Put(0, 0, []int64{42}), win.Flush(0), window.Store(win, 0, 1, 1), win.Flush(0))
+			return errors.Join(err, win.Free(ctx))
+		}
+		for set := int64(0); set == 0; {
+			if set, err = window.Load(win, 0, 1); err != nil {
+				return err
+			}
+		}
+		there := make([]int64, 1)
+		if err := win.Get(0, 0, there); err != nil {
+			return err
+		}
+		fmt.Println(there[0])
+		return win.Free(ctx)
+	})
+	// Output: 42
+}
+
+// A look at the counters of all ranks, while they count.
+func ExampleLoadNB() {
+	pgastest.Example(3, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int32](ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(window.Store(win, w.Rank(), 0, int32(10*w.Rank())), win.Fence(ctx)); err != nil {
+			return err
+		}
+		all, hs := make([]int32, w.Size()), make(window.Handles, w.Size())
+		for m := range all {
+			if hs[m], err = window.LoadNB(win, m, 0, &all[m]); err != nil {
+				return err
+			}
+		}
+		if err := hs.Wait(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			fmt.Println(all)
+		}
+		return win.Free(ctx)
+	})
+	// Output: [0 10 20]
+}
 
 // While a rank works on one task it asks for the number of its next one.
 func ExampleFetchAddNB() {

@@ -294,7 +294,7 @@ func ExampleDynamic() {
 // keep puts the larger of v and what there is into element i of target, whatever kind of integer T is.
 func keep[T window.Bits](w *window.Window[T], target, i int, v T) error {
 	for {
-		old, err := window.FetchOr(w, target, i, 0) // an atomic read
+		old, err := window.Load(w, target, i)
 		if err != nil || old >= v {
 			return err
 		}

@@ -15,9 +15,18 @@ import (
 //
 // On mapped memory they are done at once. Through a NIC the only one in flight sets out at once; the next ones go together, at
 // the latest with this rank's next flush, wait, or other operation. Sums and compare-swaps of 8-byte integers are the NIC's, if
-// it has them. What it lacks the target's CPU does, asked by a message of which eight can be under way to one target: a call
+// it has them, and so are their loads. What it lacks the target's CPU does, asked by a message of which eight can be under way to one target: a call
 // that finds no room waits for it. Where that must not be, since the NIC's atomics and the CPU's do not know of each other (verbs:
 // swaps and bit operations on 8-byte integers), the operation is made of compare-swaps, and is over when the call returns.
+
+// LoadNB begins a Load.
+func LoadNB[T Word](w *Window[T], target, disp int, now *T) (Handle, error) {
+	if p := cell(w, target, disp); p != nil && now != nil {
+		*now = load(p)
+		return Handle{}, nil
+	}
+	return w.c.atomicNB(atom.Load, target, disp, 0, 0, word(now))
+}
 
 // FetchAddNB begins a FetchAdd.
 func FetchAddNB[T Word](w *Window[T], target, disp int, v T, old *T) (Handle, error) {

@@ -93,16 +93,17 @@ func begun[T window.Bits](win *window.Window[T], target int, old []T) (hs window
 		func(d int) (window.Handle, error) { return window.FetchAndNB(win, target, d, 5, &old[d]) },
 		func(d int) (window.Handle, error) { return window.FetchOrNB(win, target, d, 5, &old[d]) },
 		func(d int) (window.Handle, error) { return window.FetchXorNB(win, target, d, 5, &old[d]) },
+		func(d int) (window.Handle, error) { return window.LoadNB(win, target, d, &old[d]) },
 	}
 	for d, f := range ops {
 		h, e := f(d)
 		hs, err = append(hs, h), errors.Join(err, e)
 	}
-	return hs, slices.Repeat([]T{12}, len(ops)), []T{17, 5, 5, 12, 4, 13, 9}, err
+	return hs, slices.Repeat([]T{12}, len(ops)), []T{17, 5, 5, 12, 4, 13, 9, 12}, err
 }
 
 func everyNB[T window.Bits](ctx context.Context, t *testing.T, w *pgas.World) error {
-	const n = 7
+	const n = 8
 	win, err := window.Allocate[T](ctx, w.Team(), n)
 	if err != nil {
 		return err
@@ -154,6 +155,7 @@ func TestNoPlaceForTheOldValue(t *testing.T) {
 			}
 			next := 1 - w.Rank()
 			for name, f := range map[string]func() (window.Handle, error){
+				"load": func() (window.Handle, error) { return window.LoadNB(win, next, 0, nil) },
 				"add":  func() (window.Handle, error) { return window.FetchAddNB(win, next, 0, 1, nil) },
 				"swap": func() (window.Handle, error) { return window.SwapNB(win, next, 0, 1, nil) },
 				"cas":  func() (window.Handle, error) { return window.CompareSwapNB(win, next, 0, 0, 1, nil) },

@@ -320,11 +320,13 @@ func TestCallsOfAWorldAllocateNothing(t *testing.T) {
 				"put 1": func() { note(win.Put(1, 3, src[:1])) }, "put": func() { note(win.Put(1, 3, src)) },
 				"get 1": func() { note(win.Get(1, 3, dst[:1])) }, "get": func() { note(win.Get(1, 3, dst)) },
 				"flush": func() { note(win.Put(1, 3, src)); note(win.Flush(1)) }, "order": func() { note(win.Order(1)) },
-				"add":  func() { _, err := window.FetchAdd(win, 1, 3, 1); note(err) },
-				"swap": func() { _, err := window.Swap(win, 1, 3, 1); note(err) },
-				"cas":  func() { _, err := window.CompareSwap(win, 1, 3, 1, 2); note(err) },
-				"or":   func() { _, err := window.FetchOr(win, 1, 3, 1); note(err) },
-				"acc":  func() { note(window.Accumulate(win, 1, 3, src[:4], pgsync.Max)) },
+				"add":   func() { _, err := window.FetchAdd(win, 1, 3, 1); note(err) },
+				"load":  func() { _, err := window.Load(win, 1, 3); note(err) },
+				"store": func() { note(window.Store(win, 1, 3, 1)) },
+				"swap":  func() { _, err := window.Swap(win, 1, 3, 1); note(err) },
+				"cas":   func() { _, err := window.CompareSwap(win, 1, 3, 1, 2); note(err) },
+				"or":    func() { _, err := window.FetchOr(win, 1, 3, 1); note(err) },
+				"acc":   func() { note(window.Accumulate(win, 1, 3, src[:4], pgsync.Max)) },
 				"add nb": func() {
 					for i := range dst[:10] {
 						_, err := window.FetchAddNB(win, 1, i, 1, &dst[i])

@@ -106,7 +106,7 @@ func (w *core) checkRuns(put bool, op string, count int, run func(i int) proto.R
 
 // checkedAtomic is an atomic, and the order that it makes.
 func (w *core) checkedAtomic(op atom.Op, target, disp int, x, y uint64) (old uint64, err error) {
-	a := racecheck.Access{Kind: racecheck.Update, Site: w.team.RaceCheck().Site(op.Fetch())}
+	a := racecheck.Access{Kind: fetching(op), Site: w.team.RaceCheck().Site(op.Fetch())}
 	err = w.race.Atomic(a, target, disp, 1, func() (changed bool, err error) {
 		old, err = w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
 		return atom.Combine(op, w.elem.Kind, old, x, y) != old, err
@@ -114,9 +114,17 @@ func (w *core) checkedAtomic(op atom.Op, target, disp int, x, y uint64) (old uin
 	return old, err
 }
 
+// fetching is what a fetching atomic does to its element, for the check.
+func fetching(op atom.Op) racecheck.Kind {
+	if op == atom.Load {
+		return racecheck.Look
+	}
+	return racecheck.Update
+}
+
 // checkedAtomicNB makes a non-blocking atomic at once; the check learns when the program waits for it.
 func (w *core) checkedAtomicNB(op atom.Op, target, disp int, x, y uint64, old mem.Range) (Handle, error) {
-	t, err := w.race.AtomicNB(w.team.RaceCheck().Site(op.Fetch()), target, disp, old, func() (changed bool, err error) {
+	t, err := w.race.AtomicNB(fetching(op), w.team.RaceCheck().Site(op.Fetch()), target, disp, old, func() (changed bool, err error) {
 		was, err := w.e.Atomic(op, w.elem, &w.remotes[target], disp*w.elem.Bytes, x, y)
 		if err == nil {
 			old.SetBits(was)
@@ -128,6 +136,14 @@ func (w *core) checkedAtomicNB(op atom.Op, target, disp int, x, y uint64, old me
 	}
 	t.Begun()
 	return proto.Watched(t.Ended), nil
+}
+
+// checkedStore is a store, which orders as an accumulate does.
+func (w *core) checkedStore(name string, target, disp int, src mem.Range) error {
+	a := racecheck.Access{Kind: racecheck.Update, Done: racecheck.ByFlush, Site: w.team.RaceCheck().Site(name)}
+	return w.race.Atomic(a, target, disp, 1, func() (changed bool, err error) {
+		return true, w.e.Store(w.elem, &w.remotes[target], disp*w.elem.Bytes, src)
+	})
 }
 
 // checkedUpdate is a bulk atomic with the operands src. old is where a fetching one, whose accesses are done AtReturn,

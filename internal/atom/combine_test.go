@@ -67,6 +67,7 @@ func checkArithmetic[T real](t *testing.T) {
 			require.Equal(t, x&y, Combine(And, e.Kind, x, y, 0))
 			require.Equal(t, x|y, Combine(Or, e.Kind, x, y, 0))
 			require.Equal(t, x^y, Combine(Xor, e.Kind, x, y, 0))
+			require.Equal(t, x, Combine(Load, e.Kind, x, y, 7))
 			swapped := x
 			if x == y {
 				swapped = 7
@@ -97,7 +98,7 @@ func TestElemCheck(t *testing.T) {
 	floats := []Elem{ElemOf[float32](), ElemOf[float64]()}
 	others := []Elem{ElemOf[bool](), ElemOf[complex64](), ElemOf[[2]int](), ElemOf[struct{ A int }](), {Kind: reflect.Invalid}}
 	for op := range CompareSwap + 3 {
-		exists := op <= CompareSwap
+		exists := op <= Load
 		bits := op == And || op == Or || op == Xor
 		for _, e := range integers {
 			require.Equal(t, exists, e.Check(op) == nil, "%v on %s", uint8(op), e.Kind)

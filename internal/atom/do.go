@@ -11,7 +11,10 @@ func Do(op Op, t Elem, m mem.Range, off int, x, y uint64) uint64 {
 	switch t.Bytes {
 	case 8:
 		w := m.Word64(off)
-		if op == Sum && t.Kind != reflect.Float64 {
+		switch {
+		case op == Load:
+			return w.Load()
+		case op == Sum && t.Kind != reflect.Float64:
 			return w.Add(x) - x
 		}
 		for {
@@ -22,6 +25,9 @@ func Do(op Op, t Elem, m mem.Range, off int, x, y uint64) uint64 {
 		}
 	case 4:
 		w := m.Word32(off)
+		if op == Load {
+			return uint64(w.Load())
+		}
 		for {
 			old := w.Load()
 			if w.CompareAndSwap(old, uint32(Combine(op, t.Kind, uint64(old), x, y))) {

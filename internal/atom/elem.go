@@ -33,7 +33,7 @@ func (t Elem) Check(op Op) error {
 	isInt := t.Kind >= reflect.Int && t.Kind <= reflect.Uintptr
 	isFloat := t.Kind == reflect.Float32 || t.Kind == reflect.Float64
 	bits := op == And || op == Or || op == Xor
-	if op > CompareSwap {
+	if op > Load {
 		return fmt.Errorf("%w: operation %d", ErrUndefined, op)
 	}
 	if isInt || isFloat && !bits {

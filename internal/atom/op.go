@@ -9,7 +9,7 @@ import (
 // Op is what an atomic does to an element.
 type Op uint8
 
-// The atomics. All return the old value; Accumulate uses the same names without it.
+// The atomics. All return the old value; Accumulate uses the same names, up to Replace, without it.
 const (
 	Sum Op = iota
 	Prod
@@ -20,15 +20,16 @@ const (
 	Xor
 	Replace
 	CompareSwap
+	Load // changes nothing
 )
 
 func (a Op) String() string {
-	return [...]string{"sum", "prod", "min", "max", "and", "or", "xor", "replace", "compare-swap"}[a]
+	return [...]string{"sum", "prod", "min", "max", "and", "or", "xor", "replace", "compare-swap", "load"}[a]
 }
 
 // Fetch names the atomic that returns the old value, in the API's words.
 func (a Op) Fetch() string {
-	return [...]string{"fetch-add", "fetch-prod", "fetch-min", "fetch-max", "fetch-and", "fetch-or", "fetch-xor", "swap", "compare-swap"}[a]
+	return [...]string{"fetch-add", "fetch-prod", "fetch-min", "fetch-max", "fetch-and", "fetch-or", "fetch-xor", "swap", "compare-swap", "load"}[a]
 }
 
 // ErrUndefined: the operation is not defined for the element type.
@@ -40,6 +41,8 @@ func Combine(a Op, k reflect.Kind, old, x, y uint64) uint64 {
 	switch a {
 	case Replace:
 		return x
+	case Load:
+		return old
 	case CompareSwap:
 		if old == x {
 			return y

@@ -51,6 +51,10 @@ func (e *Engine) nicAtomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y uin
 	if err != nil {
 		return 0, err
 	}
+	if op == atom.Load { // a read might find the word half-way
+		word, err := n.atomic(transport.OpFetchAdd, r, wordOff, 0, 0)
+		return word >> shift & mask, err
+	}
 	// What the NIC lacks is made of what it has: a compare-swap of the word around the element.
 	word, err := e.nic().load64(r, wordOff)
 	for err == nil {
@@ -71,30 +75,39 @@ func (e *Engine) nicAtomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y uin
 // Accumulate combines the elements in src into those from byte off on, each atomically; it returns when src may be
 // reused, and is flushed and ordered like a put.
 func (e *Engine) Accumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
+	return e.accumulate("accumulate", op, t, r, off, src)
+}
+
+// Store is the Accumulate that replaces the element at byte off by that in src.
+func (e *Engine) Store(t atom.Elem, r *Remote, off int, src mem.Range) error {
+	return e.accumulate("store", atom.Replace, t, r, off, src)
+}
+
+func (e *Engine) accumulate(name string, op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
 	if r.cpuAtomics() {
 		e.note(PathAtomic, r.Rank, src.Bytes)
 		atom.Accumulate(op, t, r.Mapped.Slice(off, src.Bytes), src)
 		return nil
 	}
 	if e.record == nil {
-		return e.nicAccumulate(op, t, r, off, src)
+		return e.nicAccumulate(name, op, t, r, off, src)
 	}
-	v := e.record.visit(timeline.Transfer, "accumulate", r.Rank)
-	err := e.nicAccumulate(op, t, r, off, src)
+	v := e.record.visit(timeline.Transfer, name, r.Rank)
+	err := e.nicAccumulate(name, op, t, r, off, src)
 	e.record.atomic(&v, trace.Accumulate, r, off, src.Bytes)
 	e.record.over(&v, src.Bytes)
 	return err
 }
 
-// nicAccumulate is Accumulate where the path is not the CPU's.
-func (e *Engine) nicAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
+// nicAccumulate is Accumulate, or what goes by that name, where the path is not the CPU's.
+func (e *Engine) nicAccumulate(name string, op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
 	n := e.nic()
 	w := n.wayTo(r, op, t)
 	switch {
 	case w == native && src.Bytes == t.Bytes:
 		return n.add(r, off, src.Bits())
 	case w == byMessage || n.Caps.AtomicsCPU && n.Payload != 0:
-		return n.askedAccumulate(op, t, r, off, src)
+		return n.askedAccumulate(name, op, t, r, off, src)
 	}
 	for at := 0; at < src.Bytes; at += t.Bytes {
 		if _, err := e.nicAtomic(op, t, r, off+at, src.Slice(at, t.Bytes).Bits(), 0); err != nil {
@@ -143,7 +156,7 @@ const (
 func (n *device) way(op atom.Op, t atom.Elem) way {
 	hardware := n.Caps.Atomics64 && t.Bytes == 8 && t.Kind != reflect.Float64
 	switch {
-	case hardware && (op == atom.Sum || op == atom.CompareSwap):
+	case hardware && (op == atom.Sum || op == atom.CompareSwap || op == atom.Load): // a load is a sum with 0
 		return native
 	case n.Payload != 0 && (n.Caps.AtomicsCPU || !hardware):
 		return byMessage

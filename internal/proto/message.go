@@ -90,8 +90,8 @@ func (n *device) askedAtomic(op atom.Op, t atom.Elem, r *Remote, off int, x, y u
 }
 
 // askedAccumulate has the target's CPU combine src into its memory; it returns when src may be reused.
-func (n *device) askedAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
-	m := messages{name: "accumulate", kind: errand.ToAccumulate, op: op, t: t, r: r, off: off}
+func (n *device) askedAccumulate(name string, op atom.Op, t atom.Elem, r *Remote, off int, src mem.Range) error {
+	m := messages{name: name, kind: errand.ToAccumulate, op: op, t: t, r: r, off: off}
 	if err := n.reachElements(m.name, r, off, src.Bytes, t.Bytes); err != nil {
 		return err
 	}

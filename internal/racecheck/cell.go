@@ -8,13 +8,19 @@ const (
 	Read   Kind = iota
 	Write       // plainly
 	Update      // atomically: not in conflict with other updates
+	Look        // read atomically: in conflict with plain writes alone
 )
 
 // conflicts reports whether two accesses to one element need an order.
-func (k Kind) conflicts(o Kind) bool { return k != o || k == Write }
+func (k Kind) conflicts(o Kind) bool {
+	if k == Look || o == Look {
+		return k == Write || o == Write
+	}
+	return k != o || k == Write
+}
 
 // covers reports whether whatever is in conflict with o is in conflict with k.
-func (k Kind) covers(o Kind) bool { return k == Write || k == o }
+func (k Kind) covers(o Kind) bool { return k == Write || k == o || o == Look }
 
 // Done says when an access has come about.
 type Done uint8
@@ -81,9 +87,9 @@ func (c cell) sameClock(o cell) bool {
 	return c.origin() == o.origin() && c.later() == o.later()
 }
 
-// width is the number of cells of an element in a world of n ranks. A rank can have two accesses at once that are in
-// conflict with nobody's: two reads, of which it has waited for one, or two updates, of which it has flushed one.
-func width(n int) int { return min(max(2*n, fewest), widest) }
+// width is the number of cells of an element in a world of n ranks. A rank can have three accesses at once that are in
+// conflict with nobody's: two reads, of which it has waited for one, or two updates, of which it has flushed one, and a look.
+func width(n int) int { return min(max(3*n, fewest), widest) }
 
 // enter adds access a to the cells of an element. It calls hit for each earlier one that is in conflict with a and not
 // before it, and forgets those that a covers: whoever comes later and knows of a knows of them too (Flanagan, Freund,

@@ -21,7 +21,7 @@
 // clock, writes its own cell, and unlocks: gets, puts and atomics like any other, so the target takes no step, and every
 // transport will do. A cell that conflicts and does not come before the access is a race. What the new access covers is
 // forgotten: whoever comes later and is in order with it is in order with what it covers. So a row needs as many
-// cells as accesses can be in no order and in no conflict: two for each rank.
+// cells as accesses can be in no order and in no conflict: three for each rank.
 //
 // Atomics are performed while the shelf is locked; so their order on the shelf is their order in memory.
 //
@@ -53,7 +53,7 @@
 //
 // Touches: Linux on amd64, one of each page between synchronisations, in memory of the library's.
 //
-// 64 ranks. A world takes 136 KB on each rank; an element 16 bytes for each rank, at least 32 and at most 128; a signal, lock or
+// 64 ranks. A world takes 136 KB on each rank; an element 24 bytes for each rank, at least 32 and at most 128; a signal, lock or
 // atomic element a clock of 4*n*(n+1) bytes, all of a window or set together at most 4 MiB. A Checker that meets an error
 // of its own transfers says so and ends the check of all ranks; the program goes on.
 package racecheck

@@ -16,7 +16,7 @@ import (
 
 func TestCellKeepsItsParts(t *testing.T) {
 	for _, origin := range []int{0, 1, MaxRanks - 1} {
-		for _, kind := range []Kind{Read, Write, Update} {
+		for _, kind := range []Kind{Read, Write, Update, Look} {
 			for _, done := range []Done{AtReturn, ByFlush, ByWait} {
 				for _, site := range []Site{0, 1, siteSlots - 1} {
 					c := newCell(1<<32-1, origin, Access{kind, done, site})
@@ -38,12 +38,23 @@ func TestConflicts(t *testing.T) {
 	for _, c := range []struct {
 		a, b      Kind
 		conflicts bool
-	}{{Read, Read, false}, {Read, Write, true}, {Read, Update, true}, {Write, Write, true}, {Write, Update, true}, {Update, Update, false}} {
+	}{
+		{Read, Read, false},
+		{Read, Write, true},
+		{Read, Update, true},
+		{Write, Write, true},
+		{Write, Update, true},
+		{Update, Update, false},
+		{Look, Look, false},
+		{Look, Read, false},
+		{Look, Update, false},
+		{Look, Write, true},
+	} {
 		require.Equal(t, c.conflicts, c.a.conflicts(c.b), "%d %d", c.a, c.b)
 		require.Equal(t, c.conflicts, c.b.conflicts(c.a), "%d %d", c.a, c.b)
 	}
 	// What covers another is in conflict with all that the other is in conflict with.
-	kinds := []Kind{Read, Write, Update}
+	kinds := []Kind{Read, Write, Update, Look}
 	for _, a := range kinds {
 		for _, b := range kinds {
 			for _, x := range kinds {
@@ -53,7 +64,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// TestRowForgetsLast: a row has room for whatever is in no order in a world of up to eight ranks; beyond it says that it
+// TestRowForgetsLast: a row has room for whatever is in no order in a world of up to five ranks; beyond it says that it
 // forgets, unless it forgets what has been reported.
 func TestRowForgetsLast(t *testing.T) {
 	never, nothing := func(cell) bool { return false }, func(cell) {}
@@ -61,16 +72,17 @@ func TestRowForgetsLast(t *testing.T) {
 		cells := make([]cell, width(n))
 		forgot := 0
 		for origin := range n {
-			for _, done := range []Done{AtReturn, ByWait} {
-				if enter(cells, newCell(1, origin, Access{Kind: Read, Done: done, Site: 1}), never, nothing) {
+			for _, a := range []Access{{Kind: Read}, {Kind: Read, Done: ByWait}, {Kind: Look}} {
+				a.Site = 1
+				if enter(cells, newCell(1, origin, a), never, nothing) {
 					forgot++
 				}
 			}
 		}
-		require.Equal(t, max(0, 2*n-width(n)), forgot, "%d ranks", n)
+		require.Equal(t, max(0, 3*n-width(n)), forgot, "%d ranks", n)
 		hits := 0
 		require.False(t, enter(cells, newCell(1, 0, Access{Kind: Write, Site: 2}), never, func(cell) { hits++ }))
-		require.Equal(t, min(2*n, width(n)), hits)
+		require.Equal(t, min(3*n, width(n)), hits)
 		require.True(t, slices.ContainsFunc(cells, func(c cell) bool { return c.kind() == Write }), "it has taken the place of one")
 	}
 }

@@ -225,8 +225,8 @@ func (r *run) random(rng *rand.Rand) {
 		r.access(rank, rank, lo, n, Kind(rng.IntN(2)), AtReturn) // declared
 	case 4: // a fetching atomic
 		id, changed := len(r.events), rng.IntN(3) > 0
-		at := r.step(rank)
-		r.note(rank, member, lo, 1, Update, at)
+		at, kind := r.step(rank), fetching(rng, changed)
+		r.note(rank, member, lo, 1, kind, at)
 		slot := [2]int{member, lo}
 		for _, from := range r.atoms[slot] {
 			r.g.edge(from, at)
@@ -235,7 +235,7 @@ func (r *run) random(rng *rand.Rand) {
 			r.atoms[slot] = append(r.atoms[slot], append(r.done(rank, member, CarryOrdered), at)...)
 		}
 		w.shelf.lock(member)
-		races, lost := w.arrive(Access{Kind: Update, Site: Site(id)}, member, lo, 1)
+		races, lost := w.arrive(Access{Kind: kind, Site: Site(id)}, member, lo, 1)
 		if changed {
 			w.leave(member, lo, 1)
 		}
@@ -323,24 +323,37 @@ func (r *run) random(rng *rand.Rand) {
 			r.waited(o)
 			return
 		}
-		id, at := len(r.events), r.step(rank)
-		e := r.note(rank, member, lo, 1, Update, at)
+		id, at, changed := len(r.events), r.step(rank), rng.IntN(3) > 0
+		kind := fetching(rng, changed)
+		e := r.note(rank, member, lo, 1, kind, at)
 		e.begin = r.g.add(at)
 		slot := [2]int{member, lo}
 		o := pendingGet{e: id, rank: rank, learned: slices.Clone(r.atoms[slot])}
 		for _, from := range o.learned {
 			r.g.edge(from, e.begin)
 		}
-		r.atoms[slot] = append(r.atoms[slot], append(r.done(rank, member, CarryOrdered), at)...)
+		if changed {
+			r.atoms[slot] = append(r.atoms[slot], append(r.done(rank, member, CarryOrdered), at)...)
+		}
 		o.t = &Transfer{w: w, site: Site(id), rank: member, fetch: true}
 		w.shelf.lock(member)
-		races, lost := w.arriveNB(o.t, member, lo)
-		w.leave(member, lo, 1)
+		races, lost := w.arriveNB(o.t, kind, member, lo)
+		if changed {
+			w.leave(member, lo, 1)
+		}
 		w.shelf.unlock(member)
 		o.t.Begun()
 		r.judge(id, member, races, lost)
 		r.open = append(r.open, o)
 	}
+}
+
+// fetching is the kind of a fetching atomic: of those that change nothing some are loads.
+func fetching(rng *rand.Rand, changed bool) Kind {
+	if !changed && rng.IntN(2) == 0 {
+		return Look
+	}
+	return Update
 }
 
 // flushed flushes in step at, which waits for atomics too.

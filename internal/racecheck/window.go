@@ -216,9 +216,9 @@ func (w *Window) arrive(a Access, member, disp, n int) (races []found, lost int)
 	return w.enter(a, member, disp, n, nil, nil, 0)
 }
 
-// AtomicNB is Atomic for one that fetches element disp to old, and is made at once. This rank comes after whoever changed the
+// AtomicNB is Atomic for one of the kind that fetches element disp to old, and is made at once. This rank comes after whoever changed the
 // element before when the program has waited for it: then the caller calls Ended of the Transfer.
-func (w *Window) AtomicNB(site Site, member, disp int, old mem.Range, f func() (changed bool, err error)) (*Transfer, error) {
+func (w *Window) AtomicNB(kind Kind, site Site, member, disp int, old mem.Range, f func() (changed bool, err error)) (*Transfer, error) {
 	w.c.enterSeen()
 	defer w.c.lookAgain()
 	spans := w.c.Near(Access{Kind: Write, Done: ByWait, Site: site}, old.Addr(), old.Bytes)
@@ -230,20 +230,20 @@ func (w *Window) AtomicNB(site Site, member, disp int, old mem.Range, f func() (
 		_, err := f()
 		return t, err
 	}
-	races, lost := w.arriveNB(t, member, disp)
+	races, lost := w.arriveNB(t, kind, member, disp)
 	changed, err := f()
 	if err == nil && changed {
 		w.leave(member, disp, 1)
 	}
 	w.shelf.unlock(member)
-	w.end(Access{Kind: Update, Site: site}, member, 1, races, lost)
+	w.end(Access{Kind: kind, Site: site}, member, 1, races, lost)
 	return t, err
 }
 
 // arriveNB is arrive for an atomic that is not waited for yet: what it learns is t's.
-func (w *Window) arriveNB(t *Transfer, member, disp int) (races []found, lost int) {
+func (w *Window) arriveNB(t *Transfer, kind Kind, member, disp int) (races []found, lost int) {
 	t.learned = w.shelf.peek(member, disp%w.atoms, disp)
-	return w.enter(Access{Kind: Update, Site: t.site}, member, disp, 1, t.learned, nil, 0)
+	return w.enter(Access{Kind: kind, Site: t.site}, member, disp, 1, t.learned, nil, 0)
 }
 
 // leave is the second half: whoever fetches from here on comes after this rank.

@@ -216,6 +216,26 @@ func TestPutSignal(t *testing.T) {
 	})
 }
 
+// TestMessagePassingByStoreAndLoad: a put, Flush, a Store of the flag; whoever Loads the flag sees the data.
+func TestMessagePassingByStoreAndLoad(t *testing.T) {
+	everywhere(t, 500, exactly(block), func(ctx context.Context, p *pair, rounds int) error {
+		last := uint64(rounds)
+		if p.me == 1 {
+			return p.read(ctx, func() (uint64, error) { return window.Load(p.flags, 1, 0) }, last)
+		}
+		src := make([]uint64, block)
+		for n := uint64(1); n <= last; n++ {
+			for i := range src {
+				src[i] = n
+			}
+			if err := errors.Join(p.data.Put(1, 0, src), p.data.Flush(1), window.Store(p.flags, 1, 0, n)); err != nil {
+				return err
+			}
+		}
+		return p.flags.Flush(1)
+	})
+}
+
 // storeBuffering has both ranks put to a word of their own round and then get the other's, and returns in how many
 // rounds both got the old value. between is what stands between put and get.
 func storeBuffering(ctx context.Context, p *pair, n int, between func(target int) error) (int, error) {
