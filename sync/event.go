@@ -59,7 +59,7 @@ func (e *Event) Post(target int, n uint64) error {
 	return err
 }
 
-// Count returns how many posts to this rank are there to be taken.
+// Count returns how many posts to this rank are there to be taken. It returns no error, as TryWait does not.
 func (e *Event) Count() uint64 {
 	if e.peers == nil {
 		return 0
@@ -68,7 +68,8 @@ func (e *Event) Count() uint64 {
 	return e.local.Word64(0).Load() - taken
 }
 
-// TryWait takes n posts if there are as many, and reports whether it did.
+// TryWait takes n posts if there are as many, and reports whether it did. It returns no error: a loop over it does not end when the rank
+// dies that was to post. Wait does, and so does Team.WaitAny, which can ask TryWait.
 func (e *Event) TryWait(n uint64) bool {
 	for e.peers != nil {
 		taken := e.taken.Load()

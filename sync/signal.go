@@ -12,7 +12,7 @@ import (
 	"gopgas/transport"
 )
 
-// Cmp is a comparison of a signal with a value.
+// Cmp is a comparison of a signal with a value: Equal, NotEqual, Greater, GreaterOrEqual, Less, or LessOrEqual.
 type Cmp uint8
 
 // The comparisons that WaitUntil can wait for.

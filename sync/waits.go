@@ -104,4 +104,5 @@ func (s *Signals) usable(op string) error {
 }
 
 // Is reports whether this rank's word compares to v as asked. What was put before the signal was set is visible then.
+// It returns no error: a loop over it does not end when the rank dies that was to set the signal. WaitUntil does, and so does Team.WaitAny.
 func (g Signal) Is(c Cmp, v uint64) bool { return c.holds(g.Load(), v) }

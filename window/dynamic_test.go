@@ -38,6 +38,7 @@ func TestAttachAndDetach(t *testing.T) {
 			given[1], err = d.Attach(slice)
 			if mapped {
 				require.ErrorIs(t, err, pgas.ErrUnsupported)
+				require.ErrorContains(t, err, "Config.NIC")
 				require.ErrorContains(t, err, "use Alloc")
 			} else if n++; err != nil {
 				return err

@@ -96,6 +96,7 @@ func (w *core) lock(ctx context.Context, target int, kind LockKind) error {
 }
 
 // Unlock ends the epoch that Lock of target opened: what this rank has moved is visible there, and then the lock free.
+// It flushes this window only: what the lock guards in others their own Flush makes visible, before it.
 func (w *Window[T]) Unlock(target int) error { return w.c.unlock(target) }
 
 func (w *core) unlock(target int) error {
@@ -179,7 +180,8 @@ func (w *core) lockEach(ctx context.Context) error {
 	}
 }
 
-// UnlockAll ends the epoch that LockAll opened: what this rank has moved is visible, and the locks are free.
+// UnlockAll ends the epoch that LockAll opened: what this rank has moved is visible, and the locks are free. As Unlock it flushes this
+// window only.
 func (w *Window[T]) UnlockAll() error { return w.c.unlockAll() }
 
 func (w *core) unlockAll() error {

@@ -188,6 +188,7 @@ func TestCreateOverSlices(t *testing.T) {
 		win, err := window.Create(ctx, w.Team(), local)
 		if _, _, nic := w.Team().Engine().Registered(); w.Size() > 1 && !nic {
 			require.ErrorIs(t, err, pgas.ErrUnsupported)
+			require.ErrorContains(t, err, "Config.NIC")
 			require.ErrorContains(t, err, "Allocate the window instead")
 			return nil
 		}

@@ -50,7 +50,7 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 		xp.CPU = alone && e.mapper != nil
 		if n == nil && !alone {
 			return nil, nil, fmt.Errorf("%w: memory that was not made to be shared is reached through a NIC, and none is in use: "+
-				"use Alloc, or set PGAS_TRANSPORT", transport.ErrUnsupported)
+				"use Alloc, or set PGAS_TRANSPORT (in a test Config.NIC or Config.Over of pgastest)", transport.ErrUnsupported)
 		}
 	}
 	c := card.Card{CPU: xp.CPU}

@@ -222,7 +222,7 @@ func (xp *Exposure) unreachable(cards []card.Card, ranks []int) error {
 			continue
 		}
 		why := fmt.Errorf("%w: its memory was not made to be shared and no NIC is in use; "+
-			"Allocate the window instead of creating it over a slice, or set PGAS_TRANSPORT", transport.ErrUnsupported)
+			"Allocate the window instead of creating it over a slice, or set PGAS_TRANSPORT (in a test Config.NIC or Config.Over of pgastest)", transport.ErrUnsupported)
 		if cards[m].Token != nil {
 			if _, err := xp.e.mapper.Map(cards[m].Token); err != nil {
 				why = err
