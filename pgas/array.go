@@ -3,6 +3,7 @@ package pgas
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -17,8 +18,9 @@ var ErrRange = window.ErrRange
 // Any goroutine may call any method at any time, except the collective ones and Free. Put, Get, At, Set and the atomics move elements at once
 // and take no part of their owner; Fence is what orders them between ranks.
 type Array[T any] struct {
-	w *window.Window[T]
-	d dist
+	w     *window.Window[T]
+	d     dist
+	spare atomic.Pointer[[]T] // a buffer for accumulates to come
 }
 
 // NewArray returns an array of n zeroed elements over t. Collective; n and the layout are the same everywhere.
@@ -32,7 +34,7 @@ func NewArray[T any](ctx context.Context, t *Team, n int, l Layout) (*Array[T], 
 	if err != nil {
 		return nil, err
 	}
-	return &Array[T]{w, d}, nil
+	return &Array[T]{w: w, d: d}, nil
 }
 
 // Free gives the array's memory back. Collective.
@@ -124,8 +126,8 @@ func (a *Array[T]) Put(lo int, src []T) error {
 	if err := a.d.check(lo, len(src)); err != nil {
 		return transport.NewOpError("put", -1, err)
 	}
-	if a.scattered() {
-		return a.w.Scatter(src, func(i int) (int, int) { return a.d.owner(lo + i) })
+	if a.d.dealt() && a.d.p > 1 {
+		return a.dealt(true, lo, src)
 	}
 	for len(src) > 0 {
 		member, disp := a.d.owner(lo)
@@ -143,8 +145,8 @@ func (a *Array[T]) Get(lo int, dst []T) error {
 	if err := a.d.check(lo, len(dst)); err != nil {
 		return transport.NewOpError("get", -1, err)
 	}
-	if a.scattered() {
-		return a.w.Gather(dst, func(i int) (int, int) { return a.d.owner(lo + i) })
+	if a.d.dealt() && a.d.p > 1 {
+		return a.dealt(false, lo, dst)
 	}
 	for len(dst) > 0 {
 		member, disp := a.d.owner(lo)
@@ -153,6 +155,28 @@ func (a *Array[T]) Get(lo int, dst []T) error {
 			return err
 		}
 		lo, dst = lo+n, dst[n:]
+	}
+	return nil
+}
+
+// dealtOnce is how many bytes of a layout that is dealt out are moved at once: as many as a window packs.
+const dealtOnce = 1 << 20
+
+// dealt puts, or gets, the elements from lo on of a layout that deals blocks out: what an owner has of them is one piece.
+func (a *Array[T]) dealt(put bool, lo int, near []T) error {
+	var few [together]window.Piece
+	for step := max(1, dealtOnce/a.elemBytes()); len(near) > 0; {
+		n := min(step, len(near))
+		ps, err := a.d.pieces(lo, n, few[:0]), error(nil)
+		if put {
+			err = a.w.PutSections(near[:n], ps)
+		} else {
+			err = a.w.GetSections(near[:n], ps)
+		}
+		if err != nil {
+			return err
+		}
+		lo, near = lo+n, near[n:]
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package pgas
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"gopgas/transport"
 	"gopgas/window"
@@ -14,7 +15,7 @@ func (a *Array[T]) GetNB(lo int, dst []T) (window.Handles, error) {
 	if err := a.d.check(lo, len(dst)); err != nil {
 		return nil, transport.NewOpError("get", -1, err)
 	}
-	return begun(a.d.pieces(lo, len(dst)), dst, a.w.GetSectionsNB)
+	return begun(slices.Values(a.d.pieces(lo, len(dst), nil)), dst, a.w.GetSectionsNB)
 }
 
 // PutNB begins a Put. src belongs to the library until the handles are done; the elements are visible at their owners after a Flush or Fence.
@@ -23,7 +24,7 @@ func (a *Array[T]) PutNB(lo int, src []T) (window.Handles, error) {
 	if err := a.d.check(lo, len(src)); err != nil {
 		return nil, transport.NewOpError("put", -1, err)
 	}
-	return begun(a.d.pieces(lo, len(src)), src, a.w.PutSectionsNB)
+	return begun(slices.Values(a.d.pieces(lo, len(src), nil)), src, a.w.PutSectionsNB)
 }
 
 // begun begins the transfer of pieces, some at a time. On an error nothing is under way.
@@ -50,35 +51,30 @@ func begun[T any](pieces iter.Seq[window.Piece], near []T, sections func([]T, []
 	return hs, nil
 }
 
-// pieces cuts n elements from lo on, which exist, by owner. Of a layout that is dealt out an owner's whole blocks are one piece: they lie
-// next to each other in its part, and p blocks apart in the array.
-func (d dist) pieces(lo, n int) iter.Seq[window.Piece] {
-	return func(yield func(window.Piece) bool) {
-		piece := func(at, rows, cols int) bool {
-			member, disp := d.owner(at)
-			return yield(window.Piece{Target: member, Disp: disp, Near: at - lo, Section: window.Section{
-				Rows: rows, Cols: cols, Stride: cols, Step: 1, NearStride: cols * d.p, NearStep: 1,
-			}})
-		}
-		for at, end := lo, lo+n; at < end; {
-			k := min(d.run(at), end-at)
-			blocks := 0 // whole ones from here on
-			if d.dealt() && d.p > 1 && at%d.length == 0 {
-				blocks = (end - at) / d.length
-			}
-			for q := range min(blocks, d.p) {
-				if !piece(at+q*d.length, (blocks-q+d.p-1)/d.p, d.length) {
-					return
-				}
-			}
-			switch {
-			case blocks > 0:
-				at += blocks * d.length
-			case !piece(at, 1, k):
-				return
-			default:
-				at += k
-			}
-		}
+// pieces appends to ps what n elements from lo on, which exist, are cut into by owner. Of a layout that is dealt out an owner's whole blocks are one piece: they lie
+// next to each other in its part, and p blocks apart in the array. So there are two more than owners, at most.
+func (d dist) pieces(lo, n int, ps []window.Piece) []window.Piece {
+	add := func(at, rows, cols int) {
+		member, disp := d.owner(at)
+		ps = append(ps, window.Piece{Target: member, Disp: disp, Near: at - lo, Section: window.Section{
+			Rows: rows, Cols: cols, Stride: cols, Step: 1, NearStride: cols * d.p, NearStep: 1,
+		}})
 	}
+	for at, end := lo, lo+n; at < end; {
+		blocks := 0 // whole ones from here on
+		if d.dealt() && d.p > 1 && at%d.length == 0 {
+			blocks = (end - at) / d.length
+		}
+		if blocks == 0 {
+			k := min(d.run(at), end-at)
+			add(at, 1, k)
+			at += k
+			continue
+		}
+		for q := range min(blocks, d.p) {
+			add(at+q*d.length, (blocks-q+d.p-1)/d.p, d.length)
+		}
+		at += blocks * d.length
+	}
+	return ps
 }

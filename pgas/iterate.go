@@ -3,6 +3,7 @@ package pgas
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"gopgas/internal/sched"
 	"gopgas/window"
@@ -88,6 +89,8 @@ func (l *lookout) next(n int) error {
 // piece is a run of elements being fetched.
 type piece[T any] struct {
 	buf     []T
+	dealt   []T            // what owners have of a layout that is dealt out, one after the other; buf has it when it is there
+	owners  []window.Piece // of that
 	handles []window.Handle
 	err     error
 }
@@ -98,16 +101,23 @@ func (p *piece[T]) start(a *Array[T], lo, n int) {
 		p.buf = make([]T, n)
 	}
 	p.buf, p.handles, p.err = p.buf[:n], p.handles[:0], nil
-	for dst := p.buf; len(dst) > 0; {
-		member, disp := a.d.owner(lo)
-		k := min(a.d.run(lo), len(dst))
-		h, err := a.w.GetNB(member, disp, dst[:k])
+	p.owners = a.d.pieces(lo, n, p.owners[:0])
+	dst, spread := p.buf, a.d.dealt() && a.d.p > 1
+	if spread {
+		p.dealt = slices.Grow(p.dealt[:0], n)[:n]
+		dst = p.dealt
+	}
+	for _, o := range p.owners { // of any layout the elements of one are next to each other in its part
+		k := o.Rows * o.Cols
+		h, err := a.w.GetNB(o.Target, o.Disp, dst[:k])
 		if err != nil {
 			p.err = err
 			return
 		}
-		p.handles = append(p.handles, h) // one that is done may have failed
-		lo, dst = lo+k, dst[k:]
+		p.handles, dst = append(p.handles, h), dst[k:] // one that is done may have failed
+	}
+	if !spread {
+		p.owners = p.owners[:0]
 	}
 }
 
@@ -119,7 +129,16 @@ func (p *piece[T]) wait(ctx context.Context) ([]T, error) {
 		}
 	}
 	p.handles = p.handles[:0]
-	return p.buf, p.err
+	if p.err != nil {
+		return nil, p.err
+	}
+	from := p.dealt
+	for _, o := range p.owners {
+		for row := range o.Rows {
+			from = from[copy(p.buf[o.Near+row*o.NearStride:][:o.Cols], from):]
+		}
+	}
+	return p.buf, nil
 }
 
 // drain waits for what is still under way, as long as ctx lasts; then the library keeps the buffer until that has ended.

@@ -109,7 +109,7 @@ func TestPiecesAgainstOwners(t *testing.T) {
 				for lo := range n + 1 {
 					for k := range n - lo + 1 {
 						pieces, seen := 0, make([]bool, k)
-						for x := range d.pieces(lo, k) {
+						for _, x := range d.pieces(lo, k, nil) {
 							pieces++
 							for row := range x.Rows {
 								for col := range x.Cols {

@@ -161,6 +161,13 @@ func TestNodes(t *testing.T) {
 		if err := tour(ctx, w); err != nil {
 			return err
 		}
+		words, err := pgas.NewArray[uint64](ctx, w.Team(), 4, pgas.Block())
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(words.Set((w.Rank()+2)%4, 1), words.Free(ctx)); err != nil {
+			return err
+		}
 		if s := w.Stats(); s[far]["inline"].Ops == 0 || s[far]["bounce"].Bytes == 0 {
 			return fmt.Errorf("statistics: %v", s)
 		}

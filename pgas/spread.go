@@ -83,11 +83,13 @@ func (a *Array[T]) stride(op string, lo, step, n int) error {
 }
 
 // Accumulate combines src into the elements of a from lo on, whoever owns them, each atomically, the whole not. It is
-// ordered and flushed like a Put. Through a NIC long runs of an owner's part travel as one each, the short ones of a layout that deals its
-// elements out together, as those of ScatterAccumulate.
+// ordered and flushed like a Put. Of a layout that is dealt out what an owner has of many elements travels as one, by way of a buffer of up to 1 MiB that the array keeps.
 func Accumulate[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) error {
 	if err := a.d.check(lo, len(src)); err != nil {
 		return transport.NewOpError("accumulate", -1, err)
+	}
+	if len(src) >= accumulatePacked && a.d.dealt() && a.d.p > 1 {
+		return accumulateDealt(a, lo, src, op)
 	}
 	if a.scattered() && !a.near(lo, len(src)) {
 		return window.ScatterAccumulate(a.w, func(i int) (int, int) { return a.d.owner(lo + i) }, src, op)
@@ -97,6 +99,34 @@ func Accumulate[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) err
 		n := min(a.d.run(lo), len(src))
 		if err := window.Accumulate(a.w, member, disp, src[:n], op); err != nil {
 			return err
+		}
+		lo, src = lo+n, src[n:]
+	}
+	return nil
+}
+
+// accumulatePacked is from how many elements on those of a layout that is dealt out are copied together first.
+const accumulatePacked = 64
+
+// accumulateDealt combines the elements from lo on of a layout that deals blocks out: what an owner has of them is next to each other in its part.
+func accumulateDealt[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) error {
+	spare := a.spare.Swap(nil)
+	if spare == nil {
+		spare = new([]T)
+	}
+	defer a.spare.Store(spare)
+	var few [together]window.Piece
+	for step := max(1, dealtOnce/a.elemBytes()); len(src) > 0; {
+		n := min(step, len(src))
+		for _, p := range a.d.pieces(lo, n, few[:0]) {
+			packed := (*spare)[:0]
+			for row := range p.Rows {
+				packed = append(packed, src[p.Near+row*p.NearStride:][:p.Cols]...)
+			}
+			*spare = packed
+			if err := window.Accumulate(a.w, p.Target, p.Disp, packed, op); err != nil {
+				return err
+			}
 		}
 		lo, src = lo+n, src[n:]
 	}

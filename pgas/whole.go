@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
@@ -104,18 +105,47 @@ func (a *Array[T]) copyFrom(ctx context.Context, src *Array[T], n int) error {
 	if err := a.Fence(ctx); err != nil {
 		return err
 	}
-	local, me := a.Local(), a.Team().Rank()
-	err := a.pieces(ctx, func(lo, k int) error {
-		// Local elements ascend, so those below n are the first ones.
-		for k > 0 && a.d.index(me, lo+k-1) >= n {
-			k--
-		}
-		return src.readTo(a, lo, local[lo:lo+k])
-	})
+	err := a.moveFrom(ctx, src, n)
 	if err != nil {
 		return err
 	}
 	return a.Fence(ctx)
+}
+
+// moveFrom moves this member's share of the first n elements of src: those that a range of this rank's in a is to have, or that it has in src, or else, as many as each
+// other member, one range. So what goes to or comes from a member is one piece of its part.
+func (a *Array[T]) moveFrom(ctx context.Context, src *Array[T], n int) error {
+	me := a.Team().Rank()
+	switch {
+	case a.d.same(src.d) || !a.d.dealt():
+		local := a.Local()
+		return a.pieces(ctx, func(lo, k int) error {
+			k = a.d.below(n, me, lo, k)
+			return src.readTo(a, lo, local[lo:lo+k])
+		})
+	case !src.d.dealt():
+		local := src.Local()
+		return src.pieces(ctx, func(lo, k int) error {
+			if k = src.d.below(n, me, lo, k); k == 0 {
+				return nil
+			}
+			return a.Put(src.d.index(me, lo), local[lo:lo+k])
+		})
+	}
+	mine, buf := newDist(Block(), n, a.d.p), []T(nil)
+	return inPieces(ctx, mine.count(me), func(lo, k int) error {
+		buf = slices.Grow(buf[:0], k)[:k]
+		lo = mine.index(me, lo)
+		if err := src.Get(lo, buf); err != nil {
+			return err
+		}
+		return a.Put(lo, buf)
+	})
+}
+
+// below is how many of k elements of a member's part, from place lo on, are among the first n of the array: local ones ascend.
+func (d dist) below(n, member, lo, k int) int {
+	return sort.Search(k, func(i int) bool { return d.index(member, lo+i) >= n })
 }
 
 // alike verifies that o is on a's team and has as many elements.
@@ -134,7 +164,12 @@ const wholePiece = 1 << 16
 
 // pieces calls f for pieces of this rank's part, until ctx ends.
 func (a *Array[T]) pieces(ctx context.Context, f func(lo, n int) error) error {
-	for lo, n := 0, a.localLen(); lo < n; lo += wholePiece {
+	return inPieces(ctx, a.localLen(), f)
+}
+
+// inPieces calls f for pieces of n elements, until ctx ends.
+func inPieces(ctx context.Context, n int, f func(lo, n int) error) error {
+	for lo := 0; lo < n; lo += wholePiece {
 		if err := sched.Ended(ctx); err != nil {
 			return err
 		}
@@ -164,7 +199,7 @@ func (x *Array[T]) readTo(a *Array[T], lo int, dst []T) error {
 		return nil
 	}
 	me := a.Team().Rank()
-	if len(dst) > 0 && !a.d.dealt() && !x.scattered() { // long pieces at both ends
+	if len(dst) > 0 && !a.d.dealt() {
 		return x.Get(a.d.index(me, lo), dst)
 	}
 	return x.w.Gather(dst, func(k int) (int, int) { return x.d.owner(a.d.index(me, lo+k)) })

@@ -110,12 +110,15 @@ func mapped[T any](w *Window[T], target int) []T {
 // move copies a section of mapped memory: the elements of dst from at on, step and stride apart, become those of src from
 // from on, with its own step and stride. An empty section is one anywhere.
 func move[T any](rows, cols int, dst []T, at, stride, step int, src []T, from, fromStride, fromStep int) {
-	if cols == 0 {
+	if rows == 0 || cols == 0 {
 		return
+	}
+	if cols == 1 { // a column is a row of such steps
+		rows, cols, step, fromStep = 1, rows, stride, fromStride
 	}
 	for row := range rows {
 		to, of := at+row*stride, from+row*fromStride
-		if cols == 1 || step == 1 && fromStep == 1 {
+		if step == 1 && fromStep == 1 {
 			if long[T](cols) {
 				copyLong(dst[to:to+cols], src[of:])
 			} else {
@@ -184,7 +187,8 @@ type Piece struct {
 	Section
 }
 
-// PutSections is PutSection for several pieces of src, to one target or to many, which go out in chains together.
+// PutSections is PutSection for several pieces of src, to one target or to many, which go out in chains together; what is short and without gaps at its target as one
+// transfer each, by way of a buffer of up to 1 MiB that the window keeps.
 func (w *Window[T]) PutSections(src []T, pieces []Piece) error {
 	const op = "put-sections"
 	count, err := w.c.pieces(op, len(src), pieces)
@@ -197,10 +201,14 @@ func (w *Window[T]) PutSections(src []T, pieces []Piece) error {
 		}
 		return nil
 	}
+	if n := w.c.packing(pieces); n > 0 {
+		return w.pack(true, op, src, pieces, n)
+	}
 	return w.c.movePieces(true, op, count, pieces, mem.Of(src))
 }
 
-// GetSections is GetSection for several pieces of dst, from one target or from many; all are under way together.
+// GetSections is GetSection for several pieces of dst, from one target or from many; all are under way together. What is short and without gaps at its target comes as
+// for PutSections.
 func (w *Window[T]) GetSections(dst []T, pieces []Piece) error {
 	const op = "get-sections"
 	count, err := w.c.pieces(op, len(dst), pieces)
@@ -212,6 +220,9 @@ func (w *Window[T]) GetSections(dst []T, pieces []Piece) error {
 			move(p.Rows, p.Cols, dst, p.Near, p.NearStride, p.NearStep, w.parts[p.Target].s, p.Disp, p.Stride, p.Step)
 		}
 		return nil
+	}
+	if n := w.c.packing(pieces); n > 0 {
+		return w.pack(false, op, dst, pieces, n)
 	}
 	return w.c.movePieces(false, op, count, pieces, mem.Of(dst))
 }

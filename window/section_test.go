@@ -396,3 +396,71 @@ func TestSectionsOfSeveral(t *testing.T) {
 		return win.Free(ctx)
 	})
 }
+
+// TestShortRowsArePacked: short rows that are dense at the target are one operation of the NIC, and get where they belong, beside others and more than are packed at once.
+func TestShortRowsArePacked(t *testing.T) {
+	const n = 300_000
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		win, err := window.Allocate[int32](ctx, w.Team(), n)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			src, dst := make([]int32, n), make([]int32, n)
+			for i := range src {
+				src[i] = int32(i + 1)
+			}
+			dealt := func(rows, cols int) window.Section {
+				return window.Section{Rows: rows, Cols: cols, Stride: cols, Step: 1, NearStride: 2 * cols, NearStep: 1}
+			}
+			for _, c := range []struct {
+				most   int // operations of a put, and of a get
+				pieces []window.Piece
+			}{
+				{30, []window.Piece{{Target: 1, Section: dealt(30_000, 1)}, {Target: 1, Disp: 30_000, Near: 1, Section: dealt(30_000, 1)}}},
+				{30, []window.Piece{{Target: 1, Section: dealt(5_000, 12)}, {Target: 1, Disp: 70_000, Near: 12, Section: dealt(1, 12)}, {Target: 1, Disp: 80_000, Near: 36, Section: dealt(8, 12)}}},
+				{30, slices.Collect(func(yield func(window.Piece) bool) {
+					for i := range 20 {
+						yield(window.Piece{Target: 1, Disp: 100 * i, Near: 200 * i, Section: dealt(100, 1)})
+					}
+				})},
+				{n, []window.Piece{{Target: 1, Section: dealt(n/2, 1)}, {Target: 1, Disp: n / 2, Near: 1, Section: dealt(n/2, 1)}}},
+			} {
+				before := loopback(w)
+				if err := errors.Join(win.PutSections(src, c.pieces), win.Flush(1)); err != nil {
+					return err
+				}
+				require.LessOrEqual(t, loopback(w)-before, uint64(c.most))
+				part := make([]int32, n)
+				if err := win.Get(1, 0, part); err != nil {
+					return err
+				}
+				clear(dst)
+				before = loopback(w)
+				if err := win.GetSections(dst, c.pieces); err != nil {
+					return err
+				}
+				require.LessOrEqual(t, loopback(w)-before, uint64(c.most))
+				for _, p := range c.pieces {
+					for row := range p.Rows {
+						for col := range p.Cols {
+							near, far := p.Near+row*p.NearStride+col, p.Disp+row*p.Stride+col
+							if part[far] != src[near] || dst[near] != src[near] {
+								require.Equal(t, [2]int32{src[near], src[near]}, [2]int32{part[far], dst[near]}, "row %d, column %d of %+v", row, col, p)
+							}
+						}
+					}
+				}
+			}
+		}
+		return win.Free(ctx)
+	})
+}
+
+// loopback is how many operations of this rank have gone over the loop-back NIC.
+func loopback(w *pgas.World) (n uint64) {
+	for _, path := range w.Stats()["loopback"] {
+		n += path.Ops
+	}
+	return n
+}

@@ -1,0 +1,96 @@
+package window
+
+import (
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+)
+
+// Short rows that lie one behind the other in the target's part are a single transfer there, by way of a buffer here: out of it they are copied to where they belong, or into it
+// before. So travel the elements of a layout that deals them out. An operation of the NIC for each row would take longer than the copy by far. (MPI: packing a derived type.)
+const (
+	packRow  = 512     // bytes: rows that are as long go by themselves
+	packRows = 8       // fewer do, too
+	packMost = 1 << 20 // bytes of a call: where there are more each row goes by itself
+	packed   = 16      // transfers under way at once
+)
+
+// packs reports whether a piece is packed, of elements of so many bytes.
+func (p *Piece) packs(size int) bool {
+	return p.Rows >= packRows && p.Cols > 0 && p.Stride == p.Cols && (p.Cols == 1 || p.Step == 1) && p.Cols*size < packRow && p.NearStride != p.Cols
+}
+
+// packing is how many elements of pieces are to be packed.
+func (w *core) packing(pieces []Piece) (n int) {
+	for i := range pieces {
+		if p := &pieces[i]; p.packs(w.elem.Bytes) {
+			n += p.Rows * p.Cols
+		}
+	}
+	if n > packMost/w.elem.Bytes {
+		return 0
+	}
+	return n
+}
+
+// packs is a buffer that a window keeps for calls to come.
+type packs[T any] struct{ s []T }
+
+// take returns the buffer, if it is as long and nobody has it, or another one.
+func take[T any](kept *atomic.Pointer[packs[T]], n int) *packs[T] {
+	b := kept.Swap(nil)
+	if b == nil {
+		b = new(packs[T])
+	}
+	if len(b.s) < n {
+		b.s = make([]T, n)
+	}
+	return b
+}
+
+// pack moves pieces, of which so many elements are packed.
+func (w *Window[T]) pack(put bool, op string, near []T, pieces []Piece, n int) error {
+	b := take(&w.kept, n)
+	for len(pieces) > 0 {
+		some := pieces[:min(packed, len(pieces))]
+		if err := w.packSome(put, op, near, some, b.s); err != nil {
+			return err // and nobody uses that buffer again
+		}
+		pieces = pieces[len(some):]
+	}
+	w.kept.Store(b)
+	return nil
+}
+
+func (w *Window[T]) packSome(put bool, op string, near []T, some []Piece, buf []T) (err error) {
+	var hs [packed]Handle
+	at := 0
+	for i := 0; i < len(some) && err == nil; i++ {
+		p := &some[i]
+		if !p.packs(w.c.elem.Bytes) {
+			err = w.c.movePieces(put, op, p.runs(), some[i:i+1], mem.Of(near)) // the others are under way meanwhile
+			continue
+		}
+		part := buf[at : at+p.Rows*p.Cols]
+		at += len(part)
+		if put {
+			move(p.Rows, p.Cols, part, 0, p.Cols, 1, near, p.Near, p.NearStride, p.NearStep)
+			hs[i], err = w.PutNB(p.Target, p.Disp, part)
+		} else {
+			hs[i], err = w.GetNB(p.Target, p.Disp, part)
+		}
+	}
+	for i := range some { // the buffer is the library's until all have ended
+		if ended := hs[i].Wait(nil); err == nil {
+			err = ended
+		}
+	}
+	at = 0
+	for i := 0; i < len(some) && err == nil && !put; i++ {
+		if p := &some[i]; p.packs(w.c.elem.Bytes) {
+			move(p.Rows, p.Cols, near, p.Near, p.NearStride, p.NearStep, buf, at, p.Cols, 1)
+			at += p.Rows * p.Cols
+		}
+	}
+	return err
+}
