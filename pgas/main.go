@@ -33,7 +33,7 @@ func run(f func(ctx context.Context, w *World) error) int {
 	go heed(cancel, notify(syscall.SIGINT), notify(syscall.SIGTERM))
 	w, err := Init(ctx, nil)
 	if err != nil {
-		if err = stopped(ctx, err, signalTime); !errors.As(err, new(errSignal)) {
+		if err = stopped(ctx, err, signalTime, onlyCtrlC); !errors.As(err, new(errSignal)) {
 			fmt.Fprintf(os.Stderr, "pgas: %v\n", err)
 		}
 		return exitCode(err)
@@ -96,7 +96,7 @@ func unwinding() string {
 
 // failed says what has ended a rank, tells the others and returns the exit code.
 func failed(ctx context.Context, w *World, err error) int {
-	err = stopped(ctx, err, patienceFor(err))
+	err = stopped(ctx, err, patienceFor(err), w.meantForAll)
 	code := exitCode(err)
 	if errors.Is(err, flag.ErrHelp) {
 		code = 0 // the usage was printed by package flag
@@ -107,11 +107,11 @@ func failed(ctx context.Context, w *World, err error) int {
 	return code
 }
 
-// signalTime is how much later than the end of others a rank may see the SIGINT that has ended them: Ctrl-C is for all ranks, but the
+// signalTime is how much later than the end of others a rank may see the signal that has ended them: Ctrl-C is for all ranks, but the
 // launcher's word is sometimes faster.
 const signalTime = 50 * time.Millisecond
 
-// patienceFor is how long a rank that failed so waits for a SIGINT that may have ended others: where it failed because of them.
+// patienceFor is how long a rank that failed so waits for a signal that may have ended others: where it failed because of them.
 func patienceFor(err error) time.Duration {
 	if errors.Is(err, ErrPeerGone) || errors.Is(err, pgsync.ErrAbandoned) {
 		return signalTime
@@ -119,9 +119,29 @@ func patienceFor(err error) time.Duration {
 	return 0
 }
 
+// meantForAll reports whether sig, which this rank has received, may be what has ended others. SIGINT goes to all. So does a SIGTERM of who ends the job, but
+// the launcher's own goes to those whom another rank's failure has left behind: it is that one's end that they are to tell of then. Where a NIC was
+// faster, and could not say how that rank has ended, the launcher's word is waited for.
+func (w *World) meantForAll(sig syscall.Signal) bool {
+	if sig == syscall.SIGINT {
+		return true
+	}
+	for end := time.Now().Add(signalTime); ; time.Sleep(time.Millisecond) {
+		switch first, cause := w.engine.Peers.FirstLost(); {
+		case first < 0 || cause == peers.Exited(exitCode(errSignal{sig})):
+			return true
+		case cause != peers.Silent && cause != peers.Vanished || time.Now().After(end):
+			return false
+		}
+	}
+}
+
+// onlyCtrlC is meantForAll of a rank that has no world yet.
+func onlyCtrlC(sig syscall.Signal) bool { return sig == syscall.SIGINT }
+
 // stopped returns the signal that ended ctx, where err says no more than that it has ended. Where it may say that others have, patience is
-// how long a SIGINT is waited for that has ended them.
-func stopped(ctx context.Context, err error, patience time.Duration) error {
+// how long a signal is waited for that has ended them, as toAll knows.
+func stopped(ctx context.Context, err error, patience time.Duration, toAll func(syscall.Signal) bool) error {
 	ended := errors.Is(err, context.Canceled)
 	if patience > 0 && !ended {
 		select {
@@ -130,7 +150,7 @@ func stopped(ctx context.Context, err error, patience time.Duration) error {
 		}
 	}
 	var s errSignal
-	if errors.As(context.Cause(ctx), &s) && (ended || patience > 0 && s.sig == syscall.SIGINT) {
+	if errors.As(context.Cause(ctx), &s) && (ended || patience > 0 && toAll(s.sig)) {
 		return s
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 // TestStopped: what a rank says of its end when a signal has ended it, or the others first.
 func TestStopped(t *testing.T) {
 	own := errors.New("its own")
+	each := func(syscall.Signal) bool { return true }
 	for _, c := range []struct {
 		name     string
 		sig      syscall.Signal // 0: none
@@ -21,14 +22,17 @@ func TestStopped(t *testing.T) {
 		err      error
 		patience time.Duration
 		silent   bool
+		toAll    func(syscall.Signal) bool
 	}{
-		{"told to end", syscall.SIGTERM, false, context.Canceled, 0, true},
-		{"told to end, and says so", syscall.SIGINT, false, context.Canceled, time.Minute, true},
-		{"the others have ended by the same", syscall.SIGINT, false, ErrPeerGone, time.Minute, true},
-		{"and were faster", syscall.SIGINT, true, ErrPeerGone, time.Minute, true},
-		{"another failed, so the launcher ends all", syscall.SIGTERM, true, ErrPeerGone, time.Minute, false},
-		{"no signal", 0, false, ErrPeerGone, time.Millisecond, false},
-		{"its own failure", syscall.SIGINT, false, own, 0, false},
+		{"told to end", syscall.SIGTERM, false, context.Canceled, 0, true, nil},
+		{"told to end, and says so", syscall.SIGINT, false, context.Canceled, time.Minute, true, nil},
+		{"the others have ended by the same", syscall.SIGINT, false, ErrPeerGone, time.Minute, true, onlyCtrlC},
+		{"and were faster", syscall.SIGINT, true, ErrPeerGone, time.Minute, true, onlyCtrlC},
+		{"another failed, so the launcher ends all", syscall.SIGTERM, true, ErrPeerGone, time.Minute, false, onlyCtrlC},
+		{"all are told to end", syscall.SIGTERM, false, ErrPeerGone, time.Minute, true, each},
+		{"and the others were faster", syscall.SIGTERM, true, ErrPeerGone, time.Minute, true, each},
+		{"no signal", 0, false, ErrPeerGone, time.Millisecond, false, each},
+		{"its own failure", syscall.SIGINT, false, own, 0, false, each},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -41,7 +45,7 @@ func TestStopped(t *testing.T) {
 			default:
 				end()
 			}
-			err := stopped(ctx, c.err, c.patience)
+			err := stopped(ctx, c.err, c.patience, c.toAll)
 			if !c.silent {
 				require.Equal(t, c.err, err)
 				return

@@ -31,6 +31,25 @@ func TestRanksSaveWhatTheyHave(t *testing.T) {
 	}
 }
 
+// TestToldToEnd: a signal that goes to all ranks has ended the job, whoever is first to end of it: that the others lose it is no failure of theirs.
+func TestToldToEnd(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		for _, hosts := range [][]string{{"-n", "3"}, {"-H", "a,b,c", "--launcher", "fork"}, {"-x", "PGAS_LOCAL=off", "-n", "3"}} {
+			t.Run(sig.String()+" "+hosts[0], func(t *testing.T) {
+				var out, errs locked
+				cmd := exec.Command(pgasrun, append(hosts, "--grace", "30s", traffic, "reach")...)
+				cmd.Stdout, cmd.Stderr = &out, &errs
+				require.NoError(t, cmd.Start())
+				require.Eventually(t, func() bool { return strings.Count(out.String(), "up") == 3 }, 30*time.Second, time.Millisecond)
+				require.NoError(t, cmd.Process.Signal(sig))
+				_ = cmd.Wait()
+				require.Equal(t, 128+int(sig), cmd.ProcessState.ExitCode(), errs.String())
+				require.NotContains(t, errs.String(), "peer is gone")
+			})
+		}
+	}
+}
+
 // TestInTheBackground: a job whose shell has put it into the background runs, although its standard input is the terminal, and reads when it is in front.
 func TestInTheBackground(t *testing.T) {
 	cmd := exec.Command("script", "-qec", `sh -c 'set -m; "$0" -n 2 "$1" stdin & read -r go; fg >/dev/null' `+pgasrun+" "+rank, "/dev/null")

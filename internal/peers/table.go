@@ -139,7 +139,7 @@ func (p *Table) MarkGone(rank int, c Cause) bool {
 	return news
 }
 
-// Tell is MarkGone with the words of somebody who knows more: "exited with 3 after 0.2 s".
+// Tell is MarkGone with the words of somebody who knows more: "exited with 3".
 func (p *Table) Tell(rank int, story string) bool {
 	p.story[rank].Store(&story)
 	return p.MarkGone(rank, Vanished)
@@ -150,6 +150,21 @@ func (p *Table) AnyGone() bool { return p.First() != 0 }
 
 // First returns the rank that was lost first, plus one; 0 where none was, or it is not known.
 func (p *Table) First() uint64 { return p.first.Load().Load() }
+
+// FirstLost returns the rank that was lost first, and how it was, by whoever knows the exit code; -1: none was, or it is not known.
+func (p *Table) FirstLost() (rank int, c Cause) {
+	if rank = int(p.First()) - 1; rank < 0 {
+		return rank, 0
+	}
+	c = p.Cause(rank)
+	if story := p.story[rank].Load(); story != nil && (c == Silent || c == Vanished) {
+		var code int
+		if n, _ := fmt.Sscanf(*story, "exited with %d", &code); n == 1 && code != 0 { // with 0: it has not left as it should have
+			c = Exited(code)
+		}
+	}
+	return rank, c
+}
 
 // Cause returns why rank is gone, or 0.
 func (p *Table) Cause(rank int) Cause {

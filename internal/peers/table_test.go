@@ -88,6 +88,19 @@ func TestStatesAndStories(t *testing.T) {
 	require.Equal(t, Left, s)
 	require.True(t, all[0].Tell(1, "exited with 3 after 0.2 s"))
 	require.ErrorContains(t, all[0].Check(1), "rank 1 exited with 3 after 0.2 s")
+	first, how := all[0].FirstLost()
+	require.Equal(t, 1, first)
+	require.Equal(t, Exited(3), how, "of what tells a code the code is known")
+	for story, want := range map[string]Cause{"was killed by SIGTERM": Silent, "exited with 0 without leaving the job": Silent, "exited with 143": Exited(143)} {
+		one := family(2)[0]
+		first, how = one.FirstLost()
+		require.Equal(t, -1, first)
+		require.Zero(t, how)
+		require.True(t, one.MarkGone(1, Silent))
+		require.False(t, one.Tell(1, story))
+		_, how = one.FirstLost()
+		require.Equal(t, want, how, story)
+	}
 	for c, want := range map[Cause]string{
 		Exited(7): "exited with code 7", Signalled(11): "was killed by signal 11", Silent: "does not answer",
 		Vanished: "ended without closing its world", Exited(0): "exited with code 0",

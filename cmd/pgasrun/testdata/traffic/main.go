@@ -1,7 +1,8 @@
 // Command traffic is a program of ranks whose traffic is known: rank r puts r+1 megabytes to the next rank through mapped memory
 // and r+1 times 100 kB to the one after that through the NIC. Then all meet in a barrier, to which rank 0 comes when the
 // file exists that the first argument names. If that is "fail", rank 1 exits with 7 instead; if it is
-// "save", no rank does any of this: they wait to be told to end, and all but rank 0 then take their time.
+// "save", no rank does any of this: they wait to be told to end, and all but rank 0 then take their time. With "reach" rank 0 alone waits, and
+// the others put to it, with calls that take no context, until one fails.
 package main
 
 import (
@@ -24,6 +25,9 @@ func main() {
 		me, n := w.Rank(), w.Size()
 		if len(os.Args) > 1 && os.Args[1] == "save" {
 			return save(ctx, me)
+		}
+		if len(os.Args) > 1 && os.Args[1] == "reach" {
+			return reach(ctx, w)
 		}
 		mapped, err := window.Allocate[byte](ctx, w.Team(), near)
 		if err != nil {
@@ -73,4 +77,20 @@ func save(ctx context.Context, me int) error {
 	}
 	fmt.Println("saved", me)
 	return ctx.Err()
+}
+
+func reach(ctx context.Context, w *pgas.World) error {
+	win, err := window.Allocate[byte](ctx, w.Team(), near)
+	if err != nil {
+		return err
+	}
+	fmt.Println("up")
+	if w.Rank() == 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for err == nil {
+		err = win.Put(0, 0, make([]byte, near))
+	}
+	return err
 }
