@@ -38,7 +38,8 @@ func (c *Config) idleDevice(transport string) string {
 		envTransport, auto.Names())
 }
 
-// tooLittle says that no large transfer fits into RegLimit, which is allowed and seldom meant: all are copied; "" where one does.
+// tooLittle says that no large transfer fits into RegLimit, which is allowed and seldom meant: all are copied, or fail where the policy never copies; "" where
+// one does.
 func (c *Config) tooLittle() string {
 	least := max(int64(os.Getpagesize()), regmgr.LeastRegistered)
 	if c.RegThreshold > 0 {
@@ -47,8 +48,12 @@ func (c *Config) tooLittle() string {
 	if c.RegLimit == 0 || c.RegLimit >= least {
 		return ""
 	}
-	return fmt.Sprintf("%s: found %d, needed %d bytes for the smallest of large transfers: over a NIC all are copied, which is right but slow; "+
-		"to change it: more, such as %s=64M, or 0 for what the machine allows", envRegLimit, c.RegLimit, least, envRegLimit)
+	what := "are copied, which is right but slow"
+	if c.Reg == regmgr.LeavePinnedNoEvict.String() {
+		what = "fail, since " + envReg + "=" + c.Reg + " never copies"
+	}
+	return fmt.Sprintf("%s: found %d, needed %d bytes for the smallest of large transfers: over a NIC all %s; "+
+		"to change it: more, such as %s=64M, or 0 for what the machine allows", envRegLimit, c.RegLimit, least, what, envRegLimit)
 }
 
 // noRankOf leaves out the folders to which the ranks of another job write, by rank: that of the pgasrun rank which has started this process, as PGAS_JOB shows, with

@@ -77,6 +77,8 @@ func TestTooLittleToRegister(t *testing.T) {
 	}
 	require.Contains(t, (&Config{RegLimit: 64 << 10, RegThreshold: 1 << 20}).tooLittle(), "needed 1048576")
 	require.Contains(t, (&Config{RegLimit: 100, RegThreshold: 10}).tooLittle(), fmt.Sprintf("needed %d bytes", os.Getpagesize()), "nothing smaller than a page can be registered")
+	require.Contains(t, (&Config{RegLimit: 4096}).tooLittle(), "all are copied, which is right but slow")
+	require.Contains(t, (&Config{RegLimit: 4096, Reg: "leavepinned-noevict"}).tooLittle(), "all fail, since PGAS_REG=leavepinned-noevict never copies")
 	for _, c := range []Config{{}, {RegLimit: 16 << 10}, {RegLimit: 64 << 20}, {RegLimit: 8192, RegThreshold: 8192}} {
 		require.Empty(t, c.tooLittle())
 	}
