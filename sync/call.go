@@ -284,7 +284,8 @@ func (c *turns) Take(member int, dst mem.Range) error {
 // Refuse reports err, which is about this member's arguments, after all members have had a chance to notice: where all
 // refuse, the team stays whole; where others make the call, all of them get an error and nobody waits for ever.
 func (t *Team) Refuse(ctx context.Context, op string, err error) error {
-	if meeting := t.meet(ctx, op, callOf("call with wrong arguments", 0, 0, 0)); errors.Is(meeting, ErrMismatch) {
+	one := behind{whose: new(int)} // the next refusal does not go on with this one if ctx ends in it: it is one more
+	if meeting := t.meetThen(ctx, op, callOf("call with wrong arguments", 0, 0, 0), one); errors.Is(meeting, ErrMismatch) {
 		t.core.fail(err)
 	}
 	return err
