@@ -111,8 +111,8 @@ func (t *Team) endLeft(ctx context.Context, op string) error {
 		return err
 	}
 	defer t.leave()
-	if !t.pending {
-		return nil
+	if err := t.awaitTaken(ctx, op); err != nil || !t.pending {
+		return err
 	}
 	return t.proceed(ctx)
 }
@@ -148,6 +148,7 @@ func (t *Team) proceedOne(ctx context.Context) error {
 	t.pending, t.behind = false, behind{}
 	c.release()
 	if err == nil && then != nil {
+		_ = t.awaitTaken(context.Background(), c.op) // the others have come past it
 		then(ctx)
 	}
 	return err

@@ -54,6 +54,9 @@ func (t *Team) begin(ctx context.Context, op string) (*turns, error) {
 	if err == nil {
 		err = c.await(ctx)
 		if err == nil {
+			err = t.awaitTaken(ctx, op) // behind this call the program may allocate, as for a window
+		}
+		if err == nil {
 			return c, nil
 		}
 		return nil, c.End(err) // its number is taken: the others will wait for it

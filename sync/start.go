@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"gopgas/internal/mem"
@@ -83,8 +84,29 @@ func (t *Team) takeOver() *Team {
 	for i := range v.unbegun {
 		v.unbegun[i].c.t = v
 	}
+	v.taken = t.taken
+	if t.pending && t.gives() {
+		t.taken = v
+	}
 	t.pending, t.behind, t.unbegun, t.debts.lanes = false, behind{}, nil, 0
 	return v
+}
+
+// gives reports whether something is done behind what is pending.
+func (t *Team) gives() bool {
+	return t.behind.then != nil || slices.ContainsFunc(t.unbegun, func(u unbegun) bool { return u.b.then != nil })
+}
+
+// awaitTaken waits for what a started call has taken over: behind that memory is given back, to the heap that this goroutine is about to use, and the others have that back before they come here.
+func (t *Team) awaitTaken(ctx context.Context, op string) error {
+	if t.taken == nil {
+		return nil
+	}
+	err := t.wait(ctx, op, t.taken.over.Load)
+	if err == nil {
+		t.taken = nil
+	}
+	return err
 }
 
 // BarrierNB is a Barrier that is started: members go on, and learn from the request when all have come. Collective.
@@ -122,6 +144,8 @@ func (r *Request) run(v, left *Team, queue turns, f func(context.Context, *Team)
 		if err = left.payAll(ctx); err == nil && left.pending {
 			err = left.proceed(ctx)
 		}
+		left.over.Store(true)
+		v.e.Sched.Ring()
 		if err != nil {
 			return
 		}

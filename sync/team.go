@@ -70,6 +70,7 @@ type Team struct {
 	pending bool        // cur is a barrier that was left before its end
 	behind  behind      // of that
 	unbegun []unbegun   // barriers that were left behind it
+	taken   *Team       // the last that a started call has gone on with of those that give memory back; nil: they have
 	visit   proto.Visit // the collective that this rank is in, for those who look on
 }
 
