@@ -210,6 +210,7 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 		}
 	}
 	c.opened = false
+	t.core.allHaveIt()
 	l.board.Leave()
 	return nil
 }

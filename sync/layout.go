@@ -17,6 +17,7 @@ import (
 const (
 	poisonWord  = 0   // not 0: members disagree, and who found that; see poison
 	abandonWord = 8   // not 0: a member has left a collective before its end, and which; see spoil
+	unmadeWord  = 16  // and behind it, for each lane: which making of a team a member has left, and which member; see origin
 	agreeWords  = 64  // agree.WordsBytes
 	headBytes   = 256 // behind them the flags
 
@@ -66,8 +67,9 @@ type core struct {
 	lanes   [laneCount]lane
 	running *running
 	freed   atomic.Bool
-	broken  atomic.Pointer[error] // why collectives no longer work; nil: they do
-	table   agree.Table           // of survivors, whose goroutine has made Team.busy true
+	origin  atomic.Pointer[origin] // nil: all members have this team
+	broken  atomic.Pointer[error]  // why collectives no longer work; nil: they do
+	table   agree.Table            // of survivors, whose goroutine has made Team.busy true
 
 	calls atomic.Uint64 // begun
 
@@ -98,6 +100,13 @@ func (c *core) mark() int {
 	defer c.mu.Unlock()
 	c.marks++
 	return c.marks
+}
+
+// free notes that the team is freed, and returns whether it was.
+func (c *core) free() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.freed.Swap(true)
 }
 
 // fail makes the team unusable for collectives because of err, the first time.

@@ -130,6 +130,9 @@ func (t *Team) spread(off int, word uint64) {
 
 // abandoned returns an error that names the member that has left a collective before its end, or the one that is gone, because of which that was; or nil.
 func (t *Team) abandoned() error {
+	if err := t.unmade(); err != nil {
+		return err
+	}
 	word := t.local.Word64(abandonWord).Load()
 	if word == 0 {
 		return nil

@@ -28,6 +28,9 @@ func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 	if err := t.Drain(ctx); err != nil {
 		return nil, err
 	}
+	if err := t.unmade(); err != nil { // who lacks the team would not come
+		return nil, transport.NewOpError(op, -1, err)
+	}
 	if err := t.enter(ctx, op); err != nil {
 		return nil, err
 	}

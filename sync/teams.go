@@ -14,7 +14,8 @@ import (
 )
 
 // Split divides the team by color: members that give the same color form a new team, ordered by key and then
-// by rank. A negative color joins none and gets nil. Collective over t.
+// by rank. A negative color joins none and gets nil. Collective over t. Where it ends with an error on one member, because of its context or otherwise, others may have a new team that this
+// member lacks: collectives of such a team end with ErrAbandoned, and Survivors of t makes one from which all can be made again.
 func (t *Team) Split(ctx context.Context, color, key int) (*Team, error) {
 	var mine [16]byte
 	binary.LittleEndian.PutUint64(mine[:], uint64(color))
@@ -108,7 +109,7 @@ func (t *Team) Strided(ctx context.Context, first, stride, n int) (*Team, error)
 // form makes the team of members, which all members of t agree on.
 func (t *Team) form(ctx context.Context, members []int) (*Team, error) {
 	// All members of t take part in the two exchanges of an allocation, whatever team they land in.
-	x := &subset{t, members}
+	x := &subset{members, origin{of: t}}
 	me := slices.Index(members, t.me)
 	if me < 0 {
 		for range 2 {
@@ -118,7 +119,11 @@ func (t *Team) form(ctx context.Context, members []int) (*Team, error) {
 		}
 		return nil, nil
 	}
-	return t.found(ctx, x, members, me)
+	nt, err := t.found(ctx, x, members, me)
+	if err == nil {
+		nt.core.origin.Store(&x.origin)
+	}
+	return nt, err
 }
 
 // found makes a team over x, in which this member is number me.
@@ -128,25 +133,6 @@ func (t *Team) found(ctx context.Context, x proto.Exchanger, members []int, me i
 		ranks[i] = t.ranks[m]
 	}
 	return newTeam(ctx, t.e, symheap.New(t.e, x, ranks, me), ranks, me, t.core.running, t.races)
-}
-
-// subset is the exchange of a part of a team while the new team has none of its own.
-type subset struct {
-	t       *Team
-	members []int
-}
-
-// Exchange implements proto.Exchanger.
-func (s *subset) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
-	all, err := s.t.Exchange(ctx, card)
-	if err != nil {
-		return nil, err
-	}
-	out := make([][]byte, len(s.members))
-	for i, m := range s.members {
-		out[i] = all[m]
-	}
-	return out, nil
 }
 
 // Free gives the team's memory back. Collective; the team cannot be used afterwards. It waits for calls that this rank has
@@ -166,7 +152,7 @@ func (t *Team) Free(ctx context.Context) error {
 	if err := t.meet(ctx, "free", 0); err != nil {
 		return err
 	}
-	if t.core.freed.Swap(true) {
+	if t.core.free() {
 		return nil
 	}
 	return errors.Join(t.unfurnish(), t.heap.Close())

@@ -97,6 +97,13 @@ func (e *Engine) Expose(ctx context.Context, x Exchanger, ranks []int, local mem
 	return xp.share(ctx, x, ranks, token, err)
 }
 
+// Keeper is an Exchanger of members who use what was exposed as soon as they have come through the last exchange. Where that fails on one the others may have come through it: this one's
+// part stays until the engine is closed.
+type Keeper interface {
+	Exchanger
+	Keeps()
+}
+
 // share registers, exchanges cards, maps the others, and agrees on the outcome.
 func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token transport.Token, err error) (*Exposure, error) {
 	e := xp.e
@@ -147,6 +154,9 @@ func (xp *Exposure) share(ctx context.Context, x Exchanger, ranks []int, token t
 	// place whatever the first one brought, so that every share is exactly two exchanges.
 	votes, xerr := card.Exchange(ctx, x.Exchange, card.Card{CPU: allMapped, Err: verdict})
 	if xerr != nil {
+		if _, keeps := x.(Keeper); keeps {
+			return nil, xerr
+		}
 		return nil, errors.Join(xerr, xp.Free())
 	}
 	if err := card.FirstFailure(votes, ranks, verdict); err != nil {
