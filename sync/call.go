@@ -67,8 +67,8 @@ func (t *Team) begin(ctx context.Context, op string) (*turns, error) {
 
 // open numbers a call. What was left before its end is brought to it first.
 func (t *Team) open(ctx context.Context, op string) (*turns, error) {
-	if err := t.core.failure(); err != nil {
-		return nil, transport.NewOpError(op, -1, fmt.Errorf("%w: %w", ErrAbandoned, err))
+	if err := t.core.abandonment(); err != nil {
+		return nil, transport.NewOpError(op, -1, err)
 	}
 	c := &t.cur
 	if t.pending {
@@ -91,15 +91,24 @@ func (t *Team) numbered(op string) turns {
 
 // await waits until the lane is this call's.
 func (c *turns) await(ctx context.Context) error {
-	if c.t.lane != nil || c.l.serving.Load() == c.ticket {
+	if c.t.lane != nil {
 		return nil
 	}
-	if c.t.debts.on(c.l) {
-		if err := c.t.pay(ctx, c.l); err != nil {
+	if c.l.serving.Load() != c.ticket {
+		if c.t.debts.on(c.l) {
+			if err := c.t.pay(ctx, c.l); err != nil {
+				return err
+			}
+		}
+		if err := c.queue(ctx, nil); err != nil {
 			return err
 		}
 	}
-	return c.queue(ctx, nil)
+	// Who had the lane before may have left it in the midst of a turn, in which the others still read what this call would write over.
+	if err := c.t.core.abandonment(); err != nil {
+		return transport.NewOpError(c.op, -1, err)
+	}
+	return nil
 }
 
 // queue waits until all who are before this call in the lane's queue are done, and does meanwhile what it is told to.
@@ -113,7 +122,7 @@ func (c *turns) queue(ctx context.Context, meanwhile func() error) error {
 	sp := c.t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: -1}, (*together)(c.t))
 	defer sp.End()
 	for c.l.serving.Load() != c.ticket {
-		err := c.t.core.failure() // whoever had the lane before may have left it for good
+		err := c.t.core.abandonment() // whoever had the lane before may have left it for good
 		if err == nil && meanwhile != nil {
 			err = meanwhile()
 		}

@@ -1,6 +1,7 @@
 package pgsync
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -116,6 +117,14 @@ func (c *core) fail(err error) { c.broken.CompareAndSwap(nil, &err) }
 func (c *core) failure() error {
 	if why := c.broken.Load(); why != nil {
 		return *why
+	}
+	return nil
+}
+
+// abandonment returns failure as calls report it.
+func (c *core) abandonment() error {
+	if why := c.failure(); why != nil {
+		return fmt.Errorf("%w: %w", ErrAbandoned, why)
 	}
 	return nil
 }
