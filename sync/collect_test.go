@@ -101,7 +101,7 @@ func fold[T pgsync.Number](op pgsync.Op, kind atom.Elem, a, b T) T {
 
 func reduces[T pgsync.Number](ctx context.Context, t *testing.T, w *pgas.World, n int) error {
 	e := atom.ElemOf[T]()
-	for op := range atom.CompareSwap + 2 {
+	for op := range atom.Load + 2 {
 		if e.Check(op) != nil || op >= pgsync.Replace {
 			require.ErrorIs(t, pgsync.AllReduce(ctx, w.Team(), make([]T, 1), make([]T, 1), op), atom.ErrUndefined, "%s op %d", e.Kind, uint8(op))
 			continue
