@@ -1,6 +1,7 @@
 package window
 
 import (
+	"context"
 	"sync/atomic"
 
 	"gopgas/internal/mem"
@@ -81,7 +82,7 @@ func (w *Window[T]) packSome(put bool, op string, near []T, some []Piece, buf []
 		}
 	}
 	for i := range some { // the buffer is the library's until all have ended
-		if ended := hs[i].Wait(nil); err == nil {
+		if ended := hs[i].Wait(context.Background()); err == nil {
 			err = ended
 		}
 	}
