@@ -119,9 +119,18 @@ func accumulateDealt[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op
 	for step := max(1, dealtOnce/a.elemBytes()); len(src) > 0; {
 		n := min(step, len(src))
 		for _, p := range a.d.pieces(lo, n, few[:0]) {
+			row := func(i int) []T { return src[p.Near+i*p.NearStride:][:p.Cols] }
+			if _, near := a.w.Shared(p.Target); near && p.Cols*a.elemBytes() >= shortRun {
+				for i := range p.Rows {
+					if err := window.Accumulate(a.w, p.Target, p.Disp+i*p.Stride, row(i), op); err != nil {
+						return err
+					}
+				}
+				continue
+			}
 			packed := (*spare)[:0]
-			for row := range p.Rows {
-				packed = append(packed, src[p.Near+row*p.NearStride:][:p.Cols]...)
+			for i := range p.Rows {
+				packed = append(packed, row(i)...)
 			}
 			*spare = packed
 			if err := window.Accumulate(a.w, p.Target, p.Disp, packed, op); err != nil {
