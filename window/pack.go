@@ -13,7 +13,7 @@ const (
 	packRow  = 512     // bytes: rows that are as long go by themselves
 	packRows = 8       // fewer do, too
 	packMost = 1 << 20 // bytes of a call: where there are more each row goes by itself
-	packed   = 16      // transfers under way at once
+	packOnce = 16      // transfers under way at once
 )
 
 // packs reports whether a piece is packed, of elements of so many bytes.
@@ -34,14 +34,14 @@ func (w *core) packing(pieces []Piece) (n int) {
 	return n
 }
 
-// packs is a buffer that a window keeps for calls to come.
-type packs[T any] struct{ s []T }
+// packBuffer is a buffer that a window keeps for calls to come.
+type packBuffer[T any] struct{ s []T }
 
 // take returns the buffer, if it is as long and nobody has it, or another one.
-func take[T any](kept *atomic.Pointer[packs[T]], n int) *packs[T] {
+func take[T any](kept *atomic.Pointer[packBuffer[T]], n int) *packBuffer[T] {
 	b := kept.Swap(nil)
 	if b == nil {
-		b = new(packs[T])
+		b = new(packBuffer[T])
 	}
 	if len(b.s) < n {
 		b.s = make([]T, n)
@@ -53,7 +53,7 @@ func take[T any](kept *atomic.Pointer[packs[T]], n int) *packs[T] {
 func (w *Window[T]) pack(put bool, op string, near []T, pieces []Piece, n int) error {
 	b := take(&w.kept, n)
 	for len(pieces) > 0 {
-		some := pieces[:min(packed, len(pieces))]
+		some := pieces[:min(packOnce, len(pieces))]
 		if err := w.packSome(put, op, near, some, b.s); err != nil {
 			return err // and nobody uses that buffer again
 		}
@@ -64,7 +64,7 @@ func (w *Window[T]) pack(put bool, op string, near []T, pieces []Piece, n int) e
 }
 
 func (w *Window[T]) packSome(put bool, op string, near []T, some []Piece, buf []T) (err error) {
-	var hs [packed]Handle
+	var hs [packOnce]Handle
 	at := 0
 	for i := 0; i < len(some) && err == nil; i++ {
 		p := &some[i]

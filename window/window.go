@@ -35,7 +35,7 @@ var (
 type Window[T any] struct {
 	parts []part[T] // by member
 	c     core
-	kept  atomic.Pointer[packs[T]] // for sections
+	kept  atomic.Pointer[packBuffer[T]] // for sections
 }
 
 // core is what does not depend on the element type. Every package that names a Window compiles all its methods for each type of elements: what
