@@ -120,6 +120,33 @@ func ExampleReduce() {
 	// Output: 500
 }
 
+// Where rows of a sparse matrix begin, from their lengths: an array that is dealt out is as good as any.
+func ExampleScan() {
+	pgastest.Example(3, func(ctx context.Context, w *pgas.World) error {
+		ends, err := pgas.NewArray[int](ctx, w.Team(), 7, pgas.Cyclic())
+		if err != nil {
+			return err
+		}
+		if err := ends.Apply(ctx, func(i, _ int) int { return i % 3 }); err != nil {
+			return err
+		}
+		if err := pgas.Scan(ctx, ends, pgsync.Sum); err != nil {
+			return err
+		}
+		if w.Rank() == 2 {
+			for end, err := range ends.All(ctx, 0, ends.Len()) {
+				if err != nil {
+					return err
+				}
+				fmt.Print(end, " ")
+			}
+			fmt.Println()
+		}
+		return ends.Free(ctx)
+	})
+	// Output: 0 1 3 3 4 6 6
+}
+
 // One step of a stencil: every element becomes the sum of its four neighbours, around the edges.
 func ExampleMatrix() {
 	pgastest.Example(4, func(ctx context.Context, w *pgas.World) error {

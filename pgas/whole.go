@@ -12,7 +12,6 @@ import (
 	"gopgas/internal/sched"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
-	"gopgas/window"
 )
 
 // Fill sets every element to v. Collective; it is a Fence before and after.
@@ -240,28 +239,14 @@ func (a *Array[T]) Owned() iter.Seq[[]T] {
 // error if x has no elements.
 func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (T, error) {
 	const name = "reduce"
-	type partial struct {
-		Value T
-		Any   bool
-	}
 	kind := atom.ElemOf[T]()
-	if err := kind.Check(op); err != nil || op >= atom.Replace {
-		if err == nil {
-			err = fmt.Errorf("%w: %s is not a reduction", window.ErrType, op)
-		}
+	if err := reduces(kind, op); err != nil {
 		return 0, x.Team().Refuse(ctx, name, transport.NewOpError(name, -1, err))
 	}
 	if err := x.Fence(ctx); err != nil {
 		return 0, x.Team().Abandon(name, err)
 	}
-	mine := make([]partial, 1)
-	add := func(to *partial, v T) {
-		if !to.Any {
-			*to = partial{v, true}
-			return
-		}
-		to.Value = combine(kind, op, to.Value, v)
-	}
+	mine := make([]partial[T], 1)
 	look := lookout{ctx: ctx}
 	for piece := range x.Owned() {
 		for some := range slices.Chunk(piece, wholePiece) {
@@ -269,19 +254,17 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 				return 0, x.Team().Abandon(name, err)
 			}
 			for _, v := range some {
-				add(&mine[0], v)
+				mine[0].add(kind, op, v)
 			}
 		}
 	}
-	all := make([]partial, x.Team().Size())
+	all := make([]partial[T], x.Team().Size())
 	if err := pgsync.AllGather(ctx, x.Team(), all, mine); err != nil {
 		return 0, err
 	}
-	var total partial
+	var total partial[T]
 	for _, p := range all {
-		if p.Any {
-			add(&total, p.Value)
-		}
+		total.join(kind, op, p)
 	}
 	if !total.Any {
 		return 0, transport.NewOpError(name, -1, fmt.Errorf("%w: nothing to reduce", ErrRange))
