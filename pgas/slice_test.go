@@ -413,6 +413,13 @@ var arrayCalls = map[string]func(p *pair) error{
 		p.s = append(p.s, make([]int32, max(0, n-len(p.s)))...)[:n]
 		return p.a.Resize(p.ctx, n, ls[p.r.IntN(len(ls))])
 	},
+	"Scan": func(p *pair) error {
+		op := p.op()
+		for i := 1; i < len(p.s); i++ {
+			p.s[i] = apply(op, p.s[i-1], p.s[i])
+		}
+		return pgas.Scan(p.ctx, p.a, op)
+	},
 	"Reduce": func(p *pair) error {
 		op := p.op()
 		have, err := pgas.Reduce(p.ctx, p.a, op)
