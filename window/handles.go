@@ -51,10 +51,13 @@ func (w *Window[T]) GetSectionNB(target, disp int, dst []T, s Section) (Handles,
 }
 
 // PutSectionsNB begins a PutSections. src belongs to the library until the handles are done; what is short is copied on the way, so
-// that there is none for it. It may wait for room on the NIC, and allocates a handle for each long row.
+// that there is none for it. It may wait for room on the NIC, and allocates a handle for each long row, and for what it packs as PutSections does a buffer and a handle for each piece.
 func (w *Window[T]) PutSectionsNB(src []T, pieces []Piece) (Handles, error) {
 	if w.c.direct.Load() != 0 {
 		return nil, w.PutSections(src, pieces)
+	}
+	if n := w.c.packing(pieces); n > 0 {
+		return w.packNB(src, pieces, n)
 	}
 	return w.c.beginSections(true, "put-sections", mem.Of(src), pieces)
 }

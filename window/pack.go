@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"gopgas/internal/mem"
@@ -94,4 +95,30 @@ func (w *Window[T]) packSome(put bool, op string, near []T, some []Piece, buf []
 		}
 	}
 	return err
+}
+
+// packNB begins to put pieces, of which so many elements are packed: into a buffer of the call's own, which the NIC keeps as long as it needs it.
+func (w *Window[T]) packNB(src []T, pieces []Piece, n int) (hs Handles, err error) {
+	if _, err := w.c.pieces("put-sections", len(src), pieces); err != nil {
+		return nil, err
+	}
+	buf := make([]T, n)
+	for i := range pieces {
+		var more Handles
+		if p := &pieces[i]; p.packs(w.c.elem.Bytes) {
+			part := buf[:p.Rows*p.Cols]
+			buf = buf[len(part):]
+			move(p.Rows, p.Cols, part, 0, p.Cols, 1, src, p.Near, p.NearStride, p.NearStep)
+			var h Handle
+			h, err = w.PutNB(p.Target, p.Disp, part)
+			more = Handles{h}
+		} else {
+			more, err = w.c.beginSections(true, "put-sections", mem.Of(src), pieces[i:i+1])
+		}
+		if err != nil {
+			return nil, errors.Join(err, hs.Wait(context.Background())) // nothing is under way then
+		}
+		hs = append(hs, more...)
+	}
+	return hs, nil
 }

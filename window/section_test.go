@@ -432,9 +432,25 @@ func TestShortRowsArePacked(t *testing.T) {
 				}
 				require.LessOrEqual(t, loopback(w)-before, uint64(c.most))
 				part := make([]int32, n)
-				if err := win.Get(1, 0, part); err != nil {
+				if err := errors.Join(win.Get(1, 0, part), win.Put(1, 0, make([]int32, n)), win.Flush(1)); err != nil {
 					return err
 				}
+				before = loopback(w)
+				hs, err := win.PutSectionsNB(src, c.pieces)
+				if err := errors.Join(err, hs.Wait(ctx), win.Flush(1)); err != nil {
+					return err
+				}
+				require.LessOrEqual(t, loopback(w)-before, uint64(c.most))
+				again := make([]int32, n)
+				if err := win.Get(1, 0, again); err != nil {
+					return err
+				}
+				for i, v := range again { // where no piece lies there are zeros now
+					if v != 0 && v != part[i] {
+						require.Equal(t, part[i], v, "element %d", i)
+					}
+				}
+				part = again
 				clear(dst)
 				before = loopback(w)
 				if err := win.GetSections(dst, c.pieces); err != nil {
