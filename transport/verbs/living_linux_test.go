@@ -91,13 +91,13 @@ func newDoor(t *testing.T, d *domain) (at netip.AddrPort, open func() error) {
 
 // TestNoDescriptors: a rank whose process has no descriptor left says so, and is not taken for dead.
 func TestNoDescriptors(t *testing.T) {
-	a := told(t, 300*time.Millisecond, nil)
+	a := told(t, 2*time.Second, nil) // in which a process gets its turn in an emulated machine that is busy
 	_, address, _, _ := spawn(t, 1, 2, tight)
 	_, err := a.Connect(t.Context(), 1, address)
 	var limit *transport.LimitError
 	require.ErrorAs(t, err, &limit)
 	require.NotErrorIs(t, err, transport.ErrPeerGone)
-	require.ErrorContains(t, err, "a connection with rank 1: found no file descriptor left in that rank's process for 300ms")
+	require.ErrorContains(t, err, "a connection with rank 1: found no file descriptor left in that rank's process for 2s")
 }
 
 // TestRefusedByTheLiving: a rank that refuses a call is gone at once where its end is known, after the patience where it lives, and

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,20 +53,45 @@ func child(job string) error {
 	if err != nil {
 		return err
 	}
+	var taken []*os.File
 	if strings.HasSuffix(job, tight) {
-		f, err := os.Open(os.DevNull)
-		if err != nil {
-			return err
-		}
-		free := f.Fd() // the lowest number that is free
-		f.Close()
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: uint64(free), Max: uint64(free)}); err != nil {
+		if taken, err = useUp(); err != nil {
 			return err
 		}
 	}
 	fmt.Println(hex.EncodeToString(d.Address()), m.Addr(), g.RKey)
 	_, err = bufio.NewReader(os.Stdin).ReadString('\n') // until the parent goes
+	runtime.KeepAlive(taken)
 	return err
+}
+
+// useUp takes all descriptors up to the greatest in use, also those that others of this process have for a moment and then give back, and sets the limit behind it. So whichever of
+// these the rank gives back is one that it can use.
+func useUp() (taken []*os.File, err error) {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil, err
+	}
+	most := 0
+	for _, f := range open {
+		n, err := strconv.Atoi(f.Name())
+		if err != nil {
+			return nil, err
+		}
+		most = max(most, n+1)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: uint64(most), Max: uint64(most)}); err != nil {
+		return nil, err
+	}
+	const moment = 200 * time.Millisecond
+	for until := time.Now().Add(moment); time.Now().Before(until); {
+		if f, err := os.Open(os.DevNull); err == nil {
+			taken = append(taken, f)
+		} else {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return taken, nil
 }
 
 // spawn starts a rank in a process of its own and returns it with its address, memory and key.
