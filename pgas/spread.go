@@ -11,11 +11,6 @@ import (
 // shortRun is how many bytes one after the other make a transfer of their own worth while; shorter ones go together.
 const shortRun = 512
 
-// scattered reports whether the elements of a range lie in pieces so short that they go together in one call.
-func (a *Array[T]) scattered() bool {
-	return a.d.dealt() && a.d.p > 1 && a.d.length*a.elemBytes() < shortRun
-}
-
 // Gather gets element at[i] to dst[i] for all i, whoever owns them, and returns when all are there. Through a NIC they
 // come in chains of many, over all owners at once.
 func (a *Array[T]) Gather(dst []T, at []int) error {
@@ -83,16 +78,13 @@ func (a *Array[T]) stride(op string, lo, step, n int) error {
 }
 
 // Accumulate combines src into the elements of a from lo on, whoever owns them, each atomically, the whole not. It is
-// ordered and flushed like a Put. Of a layout that is dealt out what an owner has of many elements travels as one, by way of a buffer of up to 1 MiB that the array keeps.
+// ordered and flushed like a Put. Of a layout that is dealt out what an owner has of the range travels as one, by way of a buffer of up to 1 MiB that the array keeps.
 func Accumulate[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) error {
 	if err := a.d.check(lo, len(src)); err != nil {
 		return transport.NewOpError("accumulate", -1, err)
 	}
-	if len(src) >= accumulatePacked && a.d.dealt() && a.d.p > 1 {
+	if a.d.dealt() && a.d.p > 1 {
 		return accumulateDealt(a, lo, src, op)
-	}
-	if a.scattered() && !a.near(lo, len(src)) {
-		return window.ScatterAccumulate(a.w, func(i int) (int, int) { return a.d.owner(lo + i) }, src, op)
 	}
 	for len(src) > 0 {
 		member, disp := a.d.owner(lo)
@@ -104,9 +96,6 @@ func Accumulate[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) err
 	}
 	return nil
 }
-
-// accumulatePacked is from how many elements on those of a layout that is dealt out are copied together first.
-const accumulatePacked = 64
 
 // accumulateDealt combines the elements from lo on of a layout that deals blocks out: what an owner has of them is next to each other in its part.
 func accumulateDealt[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) error {
@@ -120,7 +109,7 @@ func accumulateDealt[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op
 		n := min(step, len(src))
 		for _, p := range a.d.pieces(lo, n, few[:0]) {
 			row := func(i int) []T { return src[p.Near+i*p.NearStride:][:p.Cols] }
-			if _, near := a.w.Shared(p.Target); near && p.Cols*a.elemBytes() >= shortRun {
+			if _, near := a.w.Shared(p.Target); p.Rows == 1 || near && p.Cols*a.elemBytes() >= shortRun {
 				for i := range p.Rows {
 					if err := window.Accumulate(a.w, p.Target, p.Disp+i*p.Stride, row(i), op); err != nil {
 						return err
@@ -140,18 +129,6 @@ func accumulateDealt[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op
 		lo, src = lo+n, src[n:]
 	}
 	return nil
-}
-
-// near reports whether all owners of n elements from lo on, which are dealt out, are mapped: each short run is a few loads and stores there.
-func (a *Array[T]) near(lo, n int) bool {
-	for end, owners := lo+n, 0; lo < end && owners < a.d.p; owners++ {
-		member, _ := a.d.owner(lo)
-		if _, ok := a.w.Shared(member); !ok {
-			return false
-		}
-		lo += a.d.run(lo)
-	}
-	return true
 }
 
 // ScatterAccumulate combines src[i] into element at[i] for all i, whoever owns them, each atomically and in any order. It completes

@@ -143,13 +143,7 @@ func TestAllocationBehindAFreeThatWasLeft(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := s.Signal(1).Add((w.Rank()+1)%w.Size(), 5); err != nil {
-			return err
-		}
-		if _, err := s.Signal(1).WaitUntil(ctx, pgsync.Equal, 5); err != nil {
-			return err
-		}
-		return errors.Join(s.Free(ctx), gate.Free(ctx))
+		return errors.Join(passedOn(ctx, w, s.Signal(1)), s.Free(ctx), gate.Free(ctx))
 	}, 2, 3)
 }
 
@@ -181,13 +175,7 @@ func TestAllocationThatWasLeft(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := s.Signal(2).Add((w.Rank()+1)%w.Size(), 5); err != nil {
-			return err
-		}
-		if _, err := s.Signal(2).WaitUntil(ctx, pgsync.Equal, 5); err != nil {
-			return err
-		}
-		return errors.Join(s.Free(ctx), gate.Free(ctx))
+		return errors.Join(passedOn(ctx, w, s.Signal(2)), s.Free(ctx), gate.Free(ctx))
 	}, 2, 3)
 }
 
@@ -236,4 +224,13 @@ func TestTeamFreeThatWasLeft(t *testing.T) {
 			})
 		})
 	}
+}
+
+// passedOn has each rank add to the next one's signal, which lies where all think that it lies.
+func passedOn(ctx context.Context, w *pgas.World, s pgsync.Signal) error {
+	if err := s.Add((w.Rank()+1)%w.Size(), 5); err != nil {
+		return err
+	}
+	_, err := s.WaitUntil(ctx, pgsync.Equal, 5)
+	return err
 }
