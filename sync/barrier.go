@@ -210,7 +210,9 @@ func (c *turns) barrier(ctx context.Context, purpose uint64, v visitor) error {
 		}
 	}
 	c.opened = false
-	t.core.allHaveIt()
+	if t.core.origin.Load() != nil {
+		t.core.origin.Store(nil) // all members have this team
+	}
 	l.board.Leave()
 	return nil
 }

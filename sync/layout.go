@@ -121,13 +121,15 @@ func (c *core) failure() error {
 	return nil
 }
 
-// abandonment returns failure as calls report it.
+// abandonment returns failure as calls report it. Where there is none it is but a load.
 func (c *core) abandonment() error {
-	if why := c.failure(); why != nil {
-		return fmt.Errorf("%w: %w", ErrAbandoned, why)
+	if c.broken.Load() == nil {
+		return nil
 	}
-	return nil
+	return c.abandonedFor()
 }
+
+func (c *core) abandonedFor() error { return fmt.Errorf("%w: %w", ErrAbandoned, c.failure()) }
 
 // Footprint returns the bytes that a world of size ranks takes on each rank before anything is allocated, how
 // many of them come with each further rank, and those that a team whose members all map each other takes on each from its first long call on.

@@ -27,9 +27,16 @@ func (o *origin) unmake() {
 
 // unmade returns an error that names the member that has not got this team, or nil.
 func (t *Team) unmade() error {
-	o := t.core.origin.Load()
-	if o == nil {
+	if t.core.origin.Load() == nil {
 		return nil
+	}
+	return t.core.unmade()
+}
+
+func (c *core) unmade() error {
+	o := c.origin.Load()
+	if o == nil {
+		return nil // all have it by now
 	}
 	from := o.of.core
 	from.mu.Lock() // the memory is there until then
@@ -43,13 +50,6 @@ func (t *Team) unmade() error {
 			ErrAbandoned, o.of.ranks[member])
 	}
 	return nil
-}
-
-// allHaveIt notes that all members have this team.
-func (c *core) allHaveIt() {
-	if c.origin.Load() != nil {
-		c.origin.Store(nil)
-	}
 }
 
 // subset is the exchange of a part of a team while the new team has none of its own. An allocation has two: of cards, and of what became of them.

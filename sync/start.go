@@ -102,6 +102,10 @@ func (t *Team) awaitTaken(ctx context.Context, op string) error {
 	if t.taken == nil {
 		return nil
 	}
+	return t.awaitTakenNow(ctx, op)
+}
+
+func (t *Team) awaitTakenNow(ctx context.Context, op string) error {
 	err := t.wait(ctx, op, t.taken.over.Load)
 	if err == nil {
 		t.taken = nil
