@@ -32,11 +32,11 @@ func (c *calls) add(f func()) (forget func()) {
 	}
 }
 
-// all returns the functions; takeAll takes them out, too.
+// all returns the functions; takeAll takes them out, too: what was added last comes first, since it may use what was there before.
 func (c *calls) all() []func() {
 	c.Lock()
 	defer c.Unlock()
-	return slices.Collect(maps.Values(c.of))
+	return lastFirst(c.of)
 }
 
 func (c *calls) takeAll() []func() {
@@ -44,10 +44,17 @@ func (c *calls) takeAll() []func() {
 	defer c.Unlock()
 	of := c.of
 	c.of = nil
-	return slices.Collect(maps.Values(of))
+	return lastFirst(of)
 }
 
-// AtEnd has f called when this rank leaves the world, before the memory is unmapped; the function that it returns takes that back.
+func lastFirst(of map[uint64]func()) (fs []func()) {
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(of))) {
+		fs = append(fs, of[id])
+	}
+	return fs
+}
+
+// AtEnd has f called when this rank leaves the world, before the memory is unmapped and before what was given earlier; the function that it returns takes that back.
 func (e *Engine) AtEnd(f func()) (forget func()) { return e.ends.add(f) }
 
 // AtDeath has f called each time that this rank has learned of deaths, by whoever calls TellDeaths; the function that it returns takes that
