@@ -36,9 +36,10 @@ var rooms = []room{
 
 	// A world of ranks. pgas is the composition root: it alone sees every room of the runtime.
 	{"pgas/pgastest", "pgas window sync internal/launch internal/control bootstrap transport/auto transport/sim transport/shm transport/transporttest transport leaves"},
-	{"pgas/algo", "pgas window sync sync/coll"}, // what programs could write themselves
-	{"pgas/hashmap", "pgas window sync"},        // as programs could
-	{"pgas/grid", "pgas window sync transport"}, // as programs could; its errors are pgas's
+	{"pgas/algo", "pgas window sync sync/coll"},  // what programs could write themselves
+	{"pgas/hashmap", "pgas window sync"},         // as programs could
+	{"pgas/grid", "pgas window sync transport"},  // as programs could; its errors are pgas's
+	{"pgas/rpc", "window sync transport leaves"}, // as programs could, but for how it sleeps
 	{"pgas", "internal/peers internal/atom window sync internal/racecheck internal/symheap internal/proto eager internal/superpipe internal/am " +
 		"internal/bounce internal/selector regmgr firehose bootstrap internal/control transport/auto transport/shm transport leaves"},
 	{"internal/launch", "internal/agent internal/crew internal/pmiserver internal/control internal/pmi leaves"},

@@ -18,6 +18,9 @@ func Of[T any](s []T) Range {
 	return Range{Base: unsafe.Pointer(unsafe.SliceData(s)), Bytes: len(s) * int(unsafe.Sizeof(zero))}
 }
 
+// One returns the memory of the value that p points to. It aliases that.
+func One[T any](p *T) Range { return Range{Base: unsafe.Pointer(p), Bytes: SizeOf[T]()} }
+
 // SizeOf returns the size of T in bytes.
 func SizeOf[T any]() int {
 	var zero T

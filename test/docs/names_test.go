@@ -178,7 +178,7 @@ func public(t *testing.T) map[string]string {
 // TestComingFrom: every name of ours in the tables is one that a program can write.
 func TestComingFrom(t *testing.T) {
 	known := map[string]bool{}
-	for _, dir := range []string{"pgas", "window", "sync", "sync/coll", "pgas/algo", "pgas/grid", "pgas/hashmap", "pgas/pgastest", "transport"} {
+	for _, dir := range []string{"pgas", "window", "sync", "sync/coll", "pgas/algo", "pgas/grid", "pgas/hashmap", "pgas/rpc", "pgas/pgastest", "transport"} {
 		pkg := public(t)[dir]
 		for n := range exported(t, dir) {
 			known[pkg+"."+n] = true

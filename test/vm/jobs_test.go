@@ -51,7 +51,7 @@ func jobPrograms(t *testing.T, length string) string {
 	tests := []string{"gopgas/pgas", "gopgas/internal/proto"}
 	programs := []string{"gopgas/cmd/pgasrun", "gopgas/examples/kmer", "gopgas/test/vm/testdata/rank", "gopgas/test/vm/testdata/stale"}
 	if length == "long" {
-		tests = append(tests, "gopgas/window", "gopgas/sync", "gopgas/sync/coll", "gopgas/pgas/hashmap", "gopgas/pgas/algo", "gopgas/pgas/grid",
+		tests = append(tests, "gopgas/window", "gopgas/sync", "gopgas/sync/coll", "gopgas/pgas/hashmap", "gopgas/pgas/algo", "gopgas/pgas/grid", "gopgas/pgas/rpc",
 			"gopgas/test/races", "gopgas/test/model")
 		for name := range exampleWords {
 			programs = append(programs, "gopgas/examples/"+name)
@@ -168,7 +168,7 @@ func testJobs(t *testing.T, length string, limit time.Duration) {
 		require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
 	}
 	if length == "long" {
-		for _, suite := range []string{"coll", "hashmap", "algo", "grid", "races", "model"} {
+		for _, suite := range []string{"coll", "hashmap", "rpc", "algo", "grid", "races", "model"} {
 			passed(suite)
 			require.Contains(t, all[suite].text, "/verbs", "%s ran nothing over the NIC", suite)
 		}

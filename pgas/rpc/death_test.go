@@ -1,0 +1,114 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	"gopgas/pgas/rpc"
+)
+
+var errDies = errors.New("this rank dies")
+
+// TestMemberDies: who waits for a call of a rank that is gone is told, later calls to it are refused, however much waits for it, and the others call each other as before.
+func TestMemberDies(t *testing.T) {
+	for _, p := range pgastest.PathsOf(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			var meet sync.WaitGroup // the survivors go on together
+			meet.Add(2)
+			errs := pgastest.Errors(t, 3, p.Config, func(ctx context.Context, w *pgas.World) error {
+				s := rpc.New(w.Team())
+				called := make(chan struct{}, 10)
+				stay := rpc.Handle(s, "stay", func(ctx context.Context, _ int, _ []byte) (int, error) {
+					called <- struct{}{}
+					<-ctx.Done()
+					return 0, context.Cause(ctx)
+				})
+				add := rpc.HandleInTurn(s, "add", func(_ context.Context, _ int, x int) (int, error) { return x + 1, nil })
+				if err := s.Start(ctx); err != nil {
+					return err
+				}
+				if w.Rank() == 2 {
+					<-called
+					<-called
+					return errDies
+				}
+				_, err := stay.Call(ctx, 2, make([]byte, 300_000))
+				require.ErrorIs(t, err, pgas.ErrPeerGone)
+				_, err = add.Call(ctx, 2, 1)
+				require.ErrorIs(t, err, pgas.ErrPeerGone)
+				require.ErrorIs(t, stay.Send(ctx, 2, make([]byte, 500_000)), pgas.ErrPeerGone)
+				require.ErrorIs(t, s.Flush(ctx, 2), pgas.ErrPeerGone)
+				for i := range 100 {
+					v, err := add.Call(ctx, 1-w.Rank(), i)
+					require.NoError(t, err)
+					require.Equal(t, i+1, v)
+				}
+				meet.Done()
+				meet.Wait()
+				require.ErrorIs(t, s.Quiesce(ctx), pgas.ErrPeerGone)
+				require.ErrorIs(t, s.Close(ctx), pgas.ErrPeerGone)
+				_, err = add.Call(ctx, 1-w.Rank(), 1)
+				require.ErrorIs(t, err, pgas.ErrClosed)
+				return nil
+			})
+			require.ErrorIs(t, errs[2], errDies)
+			for _, err := range errs[:2] {
+				require.ErrorIs(t, err, pgas.ErrPeerGone) // of the world's end
+			}
+		})
+	}
+}
+
+// TestProcesses: ranks that are processes call each other while they compute, and a killed one is told of.
+func TestProcesses(t *testing.T) {
+	for _, p := range pgastest.ProcPaths() {
+		t.Run(p.Name, func(t *testing.T) {
+			c := p.Procs
+			c.NoKill = true
+			r, out := pgastest.StartProcs(t, 3, c, 1, func(ctx context.Context, w *pgas.World) error {
+				s := rpc.New(w.Team())
+				upper := rpc.Handle(s, "double", func(_ context.Context, _ int, x string) (string, error) { return x + x, nil })
+				die := rpc.HandleInTurn(s, "die", func(context.Context, int, struct{}) (struct{}, error) { os.Exit(3); return struct{}{}, nil })
+				if err := s.Start(ctx); err != nil {
+					return err
+				}
+				began := time.Now()
+				if w.Rank() == 1 { // it computes, and is called all the same
+					for x := 1.0; time.Since(began) < 200*time.Millisecond; x++ {
+						_ = x * x
+					}
+				} else {
+					v, err := upper.Call(ctx, 1, "go")
+					require.NoError(t, err)
+					require.Equal(t, "gogo", v)
+					require.Less(t, time.Since(began), 150*time.Millisecond)
+				}
+				if err := s.Quiesce(ctx); err != nil {
+					return err
+				}
+				if w.Rank() == 2 {
+					<-ctx.Done()
+					return nil
+				}
+				if w.Rank() == 0 {
+					_, err := die.Call(ctx, 2, struct{}{})
+					require.ErrorIs(t, err, pgas.ErrPeerGone)
+				}
+				v, err := upper.Call(ctx, 1-w.Rank(), "x")
+				require.NoError(t, err)
+				require.Equal(t, "xx", v)
+				require.ErrorIs(t, s.Close(ctx), pgas.ErrPeerGone)
+				return nil
+			})
+			require.Equal(t, 3, r.Code, out)
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package rpc
+
+import (
+	"bytes"
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+)
+
+// inlet is what comes from one member. But for head it is of whoever serves.
+type inlet struct {
+	head  atomic.Uint64 // words taken
+	told  uint64        // of these, what the member knows
+	parts []byte        // of a message whose last piece has not come
+	group *group        // the messages without an answer that came since the last flush
+}
+
+// take performs what has come from a member until now.
+func (s *Service) take(member int) {
+	in := &s.inlets[member]
+	head, tail := in.head.Load(), s.tails[member].Load()
+	from := s.from(member)
+	for head != tail && !s.closed.Load() {
+		at := int(head & uint64(s.ring-1))
+		words := s.local[from+at : from+s.ring]
+		h := headerOf(words[0], 0)
+		if h.kind == skip {
+			head += uint64(len(words))
+			in.head.Store(head)
+			continue
+		}
+		h = headerOf(words[0], words[1])
+		body := mem.Of(words[headerWords:size(h.bytes)]).Data()[:h.bytes]
+		switch {
+		case !h.last:
+			if in.parts == nil {
+				in.parts = make([]byte, 0, h.id)
+			}
+			in.parts = append(in.parts, body...)
+		case in.parts != nil:
+			whole := append(in.parts, body...)
+			in.parts = nil
+			s.perform(member, h, whole, true)
+		default:
+			s.perform(member, h, body, false)
+		}
+		head += uint64(size(h.bytes))
+		in.head.Store(head)
+		if head-in.told >= uint64(s.ring/pieceShare) {
+			s.tell(member, head)
+		}
+	}
+}
+
+// tell lets a member know how far its messages were taken.
+func (s *Service) tell(member int, head uint64) {
+	s.inlets[member].told = head
+	// Who is gone need not know.
+	_ = s.marks.Signal(s.team.Size()+s.team.Rank()).Set(member, head)
+	s.wake(member)
+}
+
+// perform does what a message asks for. owned says that nobody else uses body.
+func (s *Service) perform(member int, h header, body []byte, owned bool) {
+	switch h.kind {
+	case answer, failure:
+		s.answered(h.id, body, owned, h.kind == failure)
+	case flush:
+		s.flushed(member, h.id)
+	case call, send:
+		r := request{s: s, from: member, id: h.id, answers: h.kind == call}
+		if !r.answers {
+			r.group = s.inlets[member].open()
+		}
+		f := s.funcs[h.fn]
+		if f.inTurn() {
+			f.serve(s.inTurn, r, body)
+			return
+		}
+		if !owned {
+			body = bytes.Clone(body)
+		}
+		s.beside(func() { f.serve(s.ctx, r, body) })
+	}
+}
+
+// request is one call that came from another rank.
+type request struct {
+	s       *Service
+	from    int
+	id      uint64
+	answers bool
+	group   *group // without an answer: of which it is
+}
+
+// end sends the result, or the error in its place, or keeps the error until somebody asks.
+func (r request) end(result []byte, err error) {
+	if !r.answers {
+		r.group.end(err)
+		r.s.team.Engine().Sched.Ring()
+		return
+	}
+	m := message{kind: answer, id: r.id, payload: result}
+	if err != nil {
+		m.kind, m.payload = failure, []byte(err.Error())
+	}
+	// Who is gone waits for nothing.
+	_ = r.s.lanes[r.from].post(m)
+}
+
+// group is the messages without an answer that came from a member between two flushes.
+type group struct {
+	before atomic.Pointer[group] // the one before, as long as that may go on
+	left   atomic.Int64
+	err    atomic.Pointer[error] // the first, until somebody was told
+}
+
+func (in *inlet) open() *group {
+	if in.group == nil {
+		in.group = new(group)
+	}
+	in.group.left.Add(1)
+	return in.group
+}
+
+func (g *group) end(err error) {
+	if err != nil {
+		g.fail(err)
+	}
+	g.left.Add(-1)
+}
+
+func (g *group) fail(err error) { g.err.CompareAndSwap(nil, &err) }
+
+// over reports whether all of the group, and of those before, have ended.
+func (g *group) over() bool {
+	for ; g != nil; g = g.before.Load() {
+		if g.left.Load() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// close returns the first error of a group that is over, or of those before, which nobody is told again.
+func (g *group) close() (first error) {
+	if g == nil {
+		return nil
+	}
+	first = g.before.Load().close()
+	g.before.Store(nil)
+	if err := g.err.Swap(nil); err != nil && first == nil {
+		first = *err
+	}
+	return first
+}
+
+// flushed answers a member when all that it sent before has been done.
+func (s *Service) flushed(member int, id uint64) {
+	g := s.inlets[member].group
+	r := request{s: s, from: member, id: id, answers: true}
+	if g.over() {
+		s.inlets[member].group = nil
+		r.end(nil, g.close())
+		return
+	}
+	next := new(group)
+	next.before.Store(g)
+	s.inlets[member].group = next
+	s.beside(func() {
+		if s.await(s.ctx, "flush", s.team.Rank(), g.over) == nil { // else the service has ended
+			r.end(nil, g.close())
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package rpc
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"gopgas/internal/mem"
+)
+
+// message is what a lane brings to its member.
+type message struct {
+	kind    kind
+	fn      int
+	id      uint64
+	payload []byte
+	laid    int // bytes of the payload that are in the ring
+}
+
+// lane brings messages of this rank to one member's ring, in order. One goroutine at a time lays them there; what finds no room, or somebody else at it, is
+// kept in a queue that is laid by whoever looks for messages next.
+type lane struct {
+	s       *Service
+	member  int
+	busy    atomic.Bool
+	tail    atomic.Uint64 // words laid; of who is busy
+	buf     []uint64      // a piece; likewise
+	waits   atomic.Int64
+	bytes   atomic.Int64 // of what waits
+	mu      sync.Mutex
+	queue   []*message
+	sent    atomic.Uint64 // messages that nobody answers, and how many of them a flush was behind
+	flushed atomic.Uint64
+}
+
+// post brings m, or keeps a copy of it to bring later. It does not wait.
+func (l *lane) post(m message) error {
+	if err := l.s.usable(l.member); err != nil {
+		return err
+	}
+	laid := false
+	if l.waits.Load() == 0 && l.busy.CompareAndSwap(false, true) {
+		var err error
+		if l.waits.Load() == 0 {
+			laid, err = l.lay(&m)
+		}
+		if !laid && err == nil {
+			l.keep(m, true) // before what others have kept meanwhile: some pieces may have gone
+			laid = true
+		}
+		l.busy.Store(false)
+		if err != nil {
+			return err
+		}
+	}
+	if !laid {
+		l.keep(m, false)
+	}
+	_, err := l.drain() // what somebody has kept while this goroutine was busy, too
+	return err
+}
+
+func (l *lane) keep(m message, first bool) {
+	m.payload = bytes.Clone(m.payload)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if first {
+		l.queue = slices.Insert(l.queue, 0, &m)
+	} else {
+		l.queue = append(l.queue, &m)
+	}
+	l.bytes.Add(int64(len(m.payload)))
+	l.waits.Add(1)
+	l.s.backlog.Add(1)
+}
+
+// drain lays what waits as far as there is room, and reports whether any was laid.
+func (l *lane) drain() (moved bool, err error) {
+	for l.waits.Load() != 0 && l.busy.CompareAndSwap(false, true) {
+		more := true
+		for more && err == nil {
+			var m *message
+			if m = l.first(); m == nil {
+				break
+			}
+			before := m.laid
+			more, err = l.lay(m)
+			moved = moved || more || m.laid != before
+			if more {
+				l.drop(1)
+			}
+		}
+		if err != nil {
+			l.drop(int(l.waits.Load())) // the member is gone, or the service has ended
+		}
+		l.busy.Store(false)
+		if !more || err != nil {
+			break
+		}
+	}
+	return moved, err
+}
+
+// first returns the message that is laid next; of who is busy.
+func (l *lane) first() *message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return nil
+	}
+	return l.queue[0]
+}
+
+// drop takes the first n messages out.
+func (l *lane) drop(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.queue[:n] {
+		l.bytes.Add(-int64(len(l.queue[i].payload)))
+		l.queue[i] = nil
+	}
+	if l.queue = l.queue[n:]; len(l.queue) == 0 {
+		l.queue = nil
+	}
+	l.waits.Add(-int64(n))
+	l.s.backlog.Add(-int64(n))
+}
+
+// roomy reports whether what waits could be laid on, for whom a longer piece than the next may stand in its place. Who is busy goes on by himself.
+func (l *lane) roomy() bool {
+	if l.waits.Load() == 0 || l.busy.Load() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return false
+	}
+	words := size(min(len(l.queue[0].payload), pieceBytes(l.s.ring)))
+	_, _, ok := place(l.s.ring, l.tail.Load(), l.s.heads[l.member].Load(), words)
+	return ok || l.s.usable(l.member) != nil
+}
+
+// next is how many bytes of m the next piece has.
+func (l *lane) next(m *message) int { return min(len(m.payload)-m.laid, pieceBytes(l.s.ring)) }
+
+// lay puts pieces of m into the ring while there is room, and reports whether that was all. Of who is busy.
+func (l *lane) lay(m *message) (all bool, err error) {
+	s := l.s
+	if s.closed.Load() { // who ends the service waits for who is busy
+		return false, s.usable(l.member)
+	}
+	for {
+		n := l.next(m)
+		words := size(n)
+		at, skipped, ok := place(s.ring, l.tail.Load(), s.heads[l.member].Load(), words)
+		if !ok {
+			return false, s.usable(l.member)
+		}
+		if skipped > 0 {
+			first, _ := header{kind: skip}.words()
+			l.buf[0] = first
+			if err := s.rings.Put(l.member, s.from(s.team.Rank())+s.ring-skipped, l.buf[:1]); err != nil {
+				return false, err
+			}
+		}
+		h := header{kind: m.kind, last: m.laid+n == len(m.payload), fn: m.fn, bytes: n, id: m.id}
+		if !h.last {
+			h.id = uint64(len(m.payload))
+		}
+		l.buf[0], l.buf[1] = h.words()
+		copy(mem.Of(l.buf[headerWords:words]).Data(), m.payload[m.laid:m.laid+n])
+		tail := l.tail.Load() + uint64(skipped+words)
+		if err := s.rings.PutSignal(l.member, s.from(s.team.Rank())+at, l.buf[:words], s.tails[s.team.Rank()], tail); err != nil {
+			return false, err
+		}
+		l.tail.Store(tail)
+		m.laid += n
+		s.wake(l.member)
+		if h.last {
+			return true, nil
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/sched"
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+	"gopgas/window"
+)
+
+// How the goroutine that serves goes to sleep.
+const (
+	serveAwake  = 50 * time.Microsecond // behind the last message
+	sleepRung   = 20 * time.Millisecond // at most, where all who send ring
+	sleepUnrung = time.Millisecond      // where a NIC writes, which does not
+	sleepFirst  = 50 * time.Microsecond
+	sleepShare  = 16 // of the time since the last message
+)
+
+// door is how a rank learns that there are messages. A bell wakes the goroutine that serves; a waiting caller looks by itself, and then nobody need ring.
+type door struct {
+	own     knocker
+	others  []knocker    // by member; zero where its memory is not mapped
+	rung    bool         // by all members
+	waiting atomic.Int64 // goroutines of this rank that look by themselves
+}
+
+// knocker is a member's bell, and how many goroutines there look by themselves, in that member's memory.
+type knocker struct {
+	bell     sched.Bell
+	attended *atomic.Uint64
+}
+
+// The words before a member's rings.
+const (
+	bellAt     = 0
+	attendedAt = 64
+	doorWords  = 16
+)
+
+func (d *door) open(rings *window.Window[uint64], t *pgsync.Team) {
+	knock := func(part []uint64) knocker {
+		r := mem.Of(part[:doorWords])
+		return knocker{t.Engine().Sched.NewBell(r.Word32(bellAt), r.Word32(bellAt+4)), r.Word64(attendedAt)}
+	}
+	d.own, d.rung = knock(rings.Local()), true
+	d.others = make([]knocker, t.Size())
+	for m := range d.others {
+		if part, ok := rings.Shared(m); ok {
+			d.others[m] = knock(part)
+		} else if m != t.Rank() {
+			d.rung = false
+		}
+	}
+}
+
+// wake lets a member know that there is something new, unless it looks.
+func (s *Service) wake(member int) {
+	if k := &s.door.others[member]; k.attended != nil && k.attended.Load() == 0 {
+		k.bell.Ring()
+	}
+}
+
+// attend says that this goroutine looks for messages; false: the service is over. leave takes it back, and leaves what has come meanwhile to who serves.
+func (s *Service) attend() bool {
+	s.door.waiting.Add(1)
+	if s.closed.Load() {
+		s.door.waiting.Add(-1)
+		return false
+	}
+	s.door.own.attended.Add(1)
+	return true
+}
+
+func (s *Service) unattend() {
+	if s.door.own.attended.Add(^uint64(0)) == 0 && s.ready() {
+		s.door.own.bell.Ring()
+	}
+	s.door.waiting.Add(-1)
+}
+
+// ready reports whether there is something to do for who serves. It changes nothing.
+func (s *Service) ready() bool {
+	for m := range s.inlets {
+		if s.tails[m].Load() != s.inlets[m].head.Load() {
+			return true
+		}
+	}
+	if s.backlog.Load() != 0 {
+		for m := range s.lanes {
+			if s.lanes[m].roomy() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// poll performs what has come, and brings what waited for room. It reports whether there was anything. Only one goroutine does so at a time.
+func (s *Service) poll() (moved bool) {
+	if !s.serving.CompareAndSwap(false, true) {
+		s.wanted.Store(true)
+		return false
+	}
+	defer s.served()
+	for m := range s.inlets {
+		if s.closed.Load() {
+			return false
+		}
+		if s.tails[m].Load() != s.inlets[m].head.Load() {
+			s.take(m)
+			moved = true
+		}
+	}
+	if s.backlog.Load() != 0 {
+		for m := range s.lanes {
+			laid, _ := s.lanes[m].drain() // who sends to a member that is gone learns of that himself
+			moved = moved || laid
+		}
+	}
+	return moved
+}
+
+// served lets others look. In virtual time who has wanted to sleeps until something happens to the rank.
+func (s *Service) served() {
+	s.serving.Store(false)
+	if sc := s.team.Engine().Sched; sc.Virtual() && s.wanted.Swap(false) {
+		sc.Ring()
+	}
+}
+
+// goServe starts the goroutine that serves.
+func (s *Service) goServe() {
+	sc := s.team.Engine().Sched
+	body := s.serve
+	if sc.Virtual() {
+		body = s.serveVirtual
+	}
+	sc.Go(func() {
+		defer func() {
+			s.gone.Store(true)
+			sc.Ring()
+		}()
+		body(sc)
+	})
+}
+
+// ended reports whether nothing more is to be served: the service has ended, or this rank has failed, which nobody else tells of.
+func (s *Service) ended() bool {
+	if p := s.team.Engine().Peers; p.AnyGone() && p.Cause(s.team.WorldRank(s.team.Rank())) != 0 {
+		s.end()
+	}
+	return s.closed.Load()
+}
+
+func (s *Service) serveVirtual(sc *sched.Sched) {
+	for !s.ended() {
+		if !s.poll() && sc.WaitUntil(s.ctx, func() bool { return s.ended() || !s.serving.Load() && s.ready() }) != nil {
+			return // the world is stuck, or the service has ended
+		}
+	}
+}
+
+func (s *Service) serve(sc *sched.Sched) {
+	bell := s.door.own.bell
+	last := sc.Now()
+	for !s.ended() {
+		if s.poll() {
+			last = sc.Now()
+			continue
+		}
+		idle := sc.Now() - last
+		if idle < serveAwake && s.door.own.attended.Load() == 0 {
+			runtime.Gosched()
+			continue
+		}
+		limit := sleepRung
+		if !s.door.rung {
+			limit = min(max(sleepFirst, idle/sleepShare), sleepUnrung)
+		}
+		seq := bell.Arm()
+		if !s.closed.Load() && (s.door.own.attended.Load() != 0 || !s.ready()) {
+			bell.Wait(seq, limit)
+		} else {
+			runtime.Gosched() // somebody else may be at it
+		}
+		bell.Disarm()
+	}
+}
+
+// turn is the key by which the context of a function that is called in turn is known.
+type turn struct{}
+
+var errInTurn = fmt.Errorf("%w: a function that is called in turn keeps all others from being called: it must not wait (Send does not)", pgsync.ErrState)
+
+// await waits until cond holds, which depends on a member, and looks for messages meanwhile.
+func (s *Service) await(ctx context.Context, op string, member int, cond func() bool) error {
+	rank := s.team.WorldRank(member)
+	return s.wait(ctx, sched.What{Op: op, Peer: rank}, s.team.Engine().Peers.Watch(rank), cond)
+}
+
+// awaitAll is await of what depends on all members.
+func (s *Service) awaitAll(ctx context.Context, op string, cond func() bool) error {
+	return s.wait(ctx, sched.What{Op: op, Peer: -1}, s.team, cond)
+}
+
+func (s *Service) wait(ctx context.Context, what sched.What, on sched.Watch, cond func() bool) error {
+	if cond() {
+		return nil
+	}
+	if ctx != nil && ctx.Value(turn{}) != nil {
+		return transport.NewOpError(what.Op, what.Peer, errInTurn)
+	}
+	if !s.attend() {
+		return transport.NewOpError(what.Op, what.Peer, transport.ErrClosed)
+	}
+	defer s.unattend()
+	sp := s.team.Engine().Sched.Begin(ctx, what, on)
+	defer sp.End()
+	for {
+		moved := s.poll()
+		if cond() {
+			return nil
+		}
+		if s.closed.Load() {
+			return transport.NewOpError(what.Op, what.Peer, transport.ErrClosed)
+		}
+		if moved {
+			sp.Moved()
+			if err := sched.Ended(ctx); err != nil {
+				return transport.NewOpError(what.Op, what.Peer, err)
+			}
+			continue
+		}
+		if err := sp.Step(); err != nil {
+			if cond() {
+				return nil
+			}
+			return transport.NewOpError(what.Op, what.Peer, err)
+		}
+	}
+}

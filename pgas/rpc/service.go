@@ -1,0 +1,274 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"gopgas/internal/sched"
+	pgsync "gopgas/sync"
+	"gopgas/transport"
+	"gopgas/window"
+)
+
+// Service is functions that the members of a team call on each other. Make it with New, give it functions with Handle and HandleInTurn, and Start it. Any goroutine may call
+// functions at any time; the collective methods are Start, Quiesce and Close.
+type Service struct {
+	team  *pgsync.Team
+	funcs []served
+	names []string
+
+	ring   int // words of each ring
+	rings  *window.Window[uint64]
+	local  []uint64 // this rank's part
+	marks  *pgsync.Signals
+	tails  []pgsync.Signal // by member: how far its messages here are laid
+	heads  []pgsync.Signal // by member: how far it has taken those from here
+	lanes  []lane
+	inlets []inlet
+
+	pending pending
+	backlog atomic.Int64  // messages that wait in lanes
+	calls   atomic.Uint64 // of this rank, flushes too, and how many of them have ended
+	over    atomic.Uint64
+	running atomic.Int64 // goroutines that serve
+	last    uint64       // what all members had begun at Quiesce's last look, and one more
+	failed  error        // what Quiesce will return
+
+	serving atomic.Bool // somebody looks for messages
+	wanted  atomic.Bool // and somebody else wanted to
+	door    door
+
+	ctx, inTurn context.Context //nolint:containedctx // what functions are given
+	cancel      context.CancelCauseFunc
+	started     bool
+	closed      atomic.Bool // nothing of the above is touched any more
+	gone        atomic.Bool // the goroutine that serves has ended
+	forget      func()
+}
+
+// New returns a service without functions. It is local; give it the same functions in the same order on every member, then Start it.
+func New(t *pgsync.Team) *Service { return &Service{team: t} }
+
+// Team returns the team whose members call each other.
+func (s *Service) Team() *pgsync.Team { return s.team }
+
+// Start allocates what messages travel through and begins to serve this rank's functions, in a goroutine of its own. Others may call them when it has
+// returned. Collective; members that have other functions, or the same in another order, all get an error that wraps pgsync.ErrMismatch.
+func (s *Service) Start(ctx context.Context) error {
+	const op = "start service"
+	var refusal error
+	if s.started {
+		refusal = fmt.Errorf("%w: the service was started before", pgsync.ErrState)
+	}
+	if err := s.team.Alike(ctx, op, "a service of "+strings.Join(s.names, ", "), refusal); err != nil {
+		return err
+	}
+	n := s.team.Size()
+	s.ring = ringWords(n)
+	var err error
+	if s.rings, err = window.Allocate[uint64](ctx, s.team, doorWords+n*s.ring); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	if s.marks, err = pgsync.NewSignals(ctx, s.team, 2*n); err != nil {
+		return fmt.Errorf("%s: %w", op, errors.Join(err, s.rings.Free(ctx)))
+	}
+	s.open()
+	if err := s.team.Barrier(ctx); err != nil { // nobody is called before he has looked at who is there
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
+}
+
+// open makes what is local and begins to serve.
+func (s *Service) open() {
+	n := s.team.Size()
+	s.local = s.rings.Local()
+	s.lanes, s.inlets = make([]lane, n), make([]inlet, n)
+	s.tails, s.heads = make([]pgsync.Signal, n), make([]pgsync.Signal, n)
+	for m := range n {
+		s.lanes[m].s, s.lanes[m].member, s.lanes[m].buf = s, m, make([]uint64, headerWords+pieceBytes(s.ring)/8)
+		s.tails[m], s.heads[m] = s.marks.Signal(m), s.marks.Signal(n+m)
+	}
+	s.door.open(s.rings, s.team)
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.ctx = ctx
+	s.inTurn = context.WithValue(ctx, turn{}, s)
+	s.started = true
+	e := s.team.Engine()
+	s.forget = e.AtEnd(s.leave)
+	s.goServe()
+}
+
+// from is where in any part the ring of a member begins that writes there.
+func (s *Service) from(member int) int { return doorWords + member*s.ring }
+
+// beside runs f in a goroutine of the rank.
+func (s *Service) beside(f func()) {
+	s.running.Add(1)
+	e := s.team.Engine()
+	e.Sched.Go(func() {
+		defer func() {
+			s.running.Add(-1)
+			e.Sched.Ring()
+		}()
+		f()
+	})
+}
+
+// usable returns why member cannot be called.
+func (s *Service) usable(member int) error {
+	const op = "call"
+	switch {
+	case s.closed.Load():
+		return transport.NewOpError(op, -1, transport.ErrClosed)
+	case !s.started:
+		return transport.NewOpError(op, -1, fmt.Errorf("%w: the service was not started", pgsync.ErrState))
+	case member < 0 || member >= s.team.Size():
+		return transport.NewOpError(op, member, fmt.Errorf("%w: target %d of a team of %d", pgsync.ErrMember, member, s.team.Size()))
+	}
+	return s.team.Engine().Gone(op, s.team.WorldRank(member))
+}
+
+// Flush returns when all that this goroutine has sent to a member with Func.Send before has been done there, with the first error that any of this rank's messages to it has
+// returned since the last Flush.
+func (s *Service) Flush(ctx context.Context, member int) error {
+	const op = "flush"
+	if err := s.usable(member); err != nil {
+		return err
+	}
+	l := &s.lanes[member]
+	sent := l.sent.Load()
+	var c outcome
+	id := s.begin(&c)
+	if err := s.bring(ctx, member, message{kind: flush, id: id}); err != nil {
+		s.fail(id)
+		return err
+	}
+	if err := s.await(ctx, op, member, c.done.Load); err != nil {
+		s.pending.forget(id)
+		return err
+	}
+	for f := l.flushed.Load(); f < sent && !l.flushed.CompareAndSwap(f, sent); f = l.flushed.Load() {
+	}
+	if c.failed {
+		return s.told(member, op, c.raw)
+	}
+	return nil
+}
+
+// Quiesce returns when no call of any member is under way, and none will be until somebody makes another one: all that was called or sent has been done, what functions have called in their turn too.
+// Collective; nobody else of the ranks may call meanwhile. It returns the first error of what this rank has sent. When ctx ends before the others have come it is called again.
+func (s *Service) Quiesce(ctx context.Context) error {
+	const op = "quiesce"
+	if err := s.usable(s.team.Rank()); err != nil {
+		return err
+	}
+	for {
+		begun, err := s.rest(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
+		sum := [1]uint64{begun}
+		if err := pgsync.AllReduce(ctx, s.team, sum[:], sum[:], pgsync.Sum); err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
+		// Nobody has begun anything between the two times that he said how much he had begun and that it had ended: at any time between, nothing is under way.
+		// One more, since nothing has been begun before the first time.
+		if sum[0]++; sum[0] == s.last {
+			err := s.failed
+			s.last, s.failed = 0, nil
+			return err
+		}
+		s.last = sum[0]
+	}
+}
+
+// rest returns when all that this rank has begun has ended, and how much that is.
+func (s *Service) rest(ctx context.Context) (begun uint64, err error) {
+	for {
+		for m := range s.lanes {
+			if l := &s.lanes[m]; l.flushed.Load() == l.sent.Load() {
+				continue
+			}
+			var told *Error
+			if err := s.Flush(ctx, m); errors.As(err, &told) {
+				if s.failed == nil {
+					s.failed = err
+				}
+			} else if err != nil {
+				return 0, err
+			}
+		}
+		if err := s.awaitAll(ctx, "quiesce", func() bool { return s.running.Load() == 0 && s.over.Load() == s.calls.Load() }); err != nil {
+			return 0, err
+		}
+		begun = s.calls.Load()
+		quiet := s.over.Load() == begun
+		for m := range s.lanes {
+			sent := s.lanes[m].sent.Load()
+			begun += sent
+			quiet = quiet && s.lanes[m].flushed.Load() == sent
+		}
+		if quiet {
+			return begun, nil
+		}
+	}
+}
+
+// Close waits as Quiesce does, ends the service and gives its memory back. Collective. When ctx ends before the others have come it is called again, and
+// the service goes on.
+func (s *Service) Close(ctx context.Context) error {
+	err := s.Quiesce(ctx)
+	var told *Error
+	if err != nil && !errors.As(err, &told) {
+		if s.started && sched.Ended(ctx) == nil { // the others will not come
+			s.leave()
+		}
+		return err
+	}
+	s.leave()
+	s.forget()
+	return errors.Join(err, s.rings.Free(ctx), s.marks.Free(ctx))
+}
+
+// leave ends all use that this rank makes of the memory, also where its world ends first.
+func (s *Service) leave() {
+	s.end()
+	e := s.team.Engine()
+	s.door.own.bell.Ring()
+	e.Sched.Ring()
+	// Who looks for messages looks whether that is over in between; a function that is called in turn may take long.
+	wait, cancel := e.Sched.WithTimeout(context.Background(), leaveMost)
+	defer cancel()
+	sp := e.Sched.Begin(wait, sched.What{Op: "close service", Peer: -1}, nil)
+	defer sp.End()
+	for !s.quiet() && sp.Step() == nil {
+	}
+}
+
+// end has everybody leave who waits or serves.
+func (s *Service) end() {
+	s.closed.Store(true)
+	s.cancel(transport.NewOpError("serve", -1, transport.ErrClosed))
+}
+
+// quiet reports whether nobody touches the memory any more.
+func (s *Service) quiet() bool {
+	if !s.gone.Load() || s.serving.Load() || s.door.waiting.Load() != 0 {
+		return false
+	}
+	for m := range s.lanes {
+		if s.lanes[m].busy.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// leaveMost is how long the end of a service waits for a function that is called in turn.
+const leaveMost = time.Second
