@@ -95,6 +95,7 @@ func TestProcesses(t *testing.T) {
 		{[]string{"gups", "-bits", "14", "-atomic"}, `65536 updates of 16384 words by RANKS ranks.*\nverified: 0 words wrong`, all},
 		{[]string{"isx", "-keys", "20000", "-max", "65536"}, `keys on RANKS ranks.*\nverified: sorted`, all},
 		{[]string{"kmer", filepath.Join("kmer", "lambda.fa")}, `48472 of them distinct, counted by RANKS ranks.*\nverified`, all},
+		{[]string{"words", "-words", "1000"}, `000 words counted by RANKS ranks.*\nverified: all counts exact\n`, three},
 		{[]string{"transpose", "-order", "64", "-times", "2"}, `64 x 64 transposed 2 times by RANKS ranks.*\nverified: `, three},
 		{[]string{"p2p", "-cols", "40", "-rows", "30", "-rounds", "2"}, `2 rounds by RANKS ranks.*\nverified: the last cell is 204`, three},
 		{[]string{"matmul", "-n", "40"}, `40 x 40 by .* ranks.*\nverified: `, three},

@@ -27,6 +27,7 @@ func TestInterrupt(t *testing.T) {
 		{"histogram", "-values", "4000000000", "-how", "each"},
 		{"gups", "-bits", "26", "-atomic"},
 		{"kmer", genome},
+		{"words", "-words", "4000000000"},
 		{"transpose", "-order", "1000", "-times", "100000"},
 		{"matmul", "-n", "4096"},
 		{"heat", "-steps", "1000000"},

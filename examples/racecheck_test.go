@@ -34,6 +34,7 @@ func TestWithoutRaces(t *testing.T) {
 		"gups":        {{"-bits", "12"}, {"-bits", "12", "-atomic"}},
 		"isx":         {{"-keys", "5000", "-max", "65536"}},
 		"kmer":        {{filepath.Join("kmer", "lambda.fa")}},
+		"words":       {{"-words", "300"}},
 		"transpose":   {{"-order", "64", "-times", "2"}},
 		"p2p":         {{"-cols", "40", "-rows", "30", "-rounds", "2"}},
 		"matmul":      {{"-n", "40"}},

@@ -28,7 +28,7 @@ var rooms = []room{
 	{"cmd/pgasbench/pair", "internal/peers internal/proto transport/sim transport leaves"}, // two ranks in virtual time
 	{"cmd/pgasbench/figures", "pgas window regmgr internal/replay internal/predict transport/auto transport leaves"},
 	{"examples", ""}, // a test that runs them all as processes
-	{"examples/*", "pgas pgas/grid window sync sync/coll"}, // a learner's program sees what a user sees
+	{"examples/*", "pgas pgas/grid pgas/rpc window sync sync/coll"}, // a learner's program sees what a user sees
 	{"docs/tutorial/*", "pgas window sync sync/coll"},
 	{"test/vm", "test/* leaves"}, // installs what it needs as other tests do
 	{"test/npmtest", "test/*"},   // npm itself is a Debian package

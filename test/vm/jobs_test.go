@@ -41,7 +41,7 @@ var ofPassed = regexp.MustCompile(`(?m)^\s*(=== (RUN|NAME|CONT|PAUSE)|--- PASS:)
 var exampleWords = map[string]string{
 	"ring": "the token went round 20 times", "heat": "(?s)on 3 ranks.*verified: ", "stencil3d": "(?s)on 3 ranks.*verified: ", "gups": "(?s)by 3 ranks.*verified: ",
 	"isx": "(?s)on 3 ranks.*verified: sorted", "transpose": "(?s)by 3 ranks.*verified: ", "p2p": "(?s)by 3 ranks.*verified: ",
-	"matmul": "verified: ", "histogram": "(?s)by 3 ranks.*verified: ", "cg": "(?s)by 3 ranks.*verified: ", "indexgather": "(?s)by 3 ranks.*verified: ",
+	"matmul": "verified: ", "histogram": "(?s)by 3 ranks.*verified: ", "cg": "(?s)by 3 ranks.*verified: ", "indexgather": "(?s)by 3 ranks.*verified: ", "words": "(?s)by 3 ranks.*verified: ",
 }
 
 // jobPrograms builds what jobs.sh runs into one folder.

@@ -140,6 +140,7 @@ else
 		histogram -values 500
 		cg -side 10
 		indexgather -table 1000 -reads 1000
+		words -words 300
 	END
 	part proto ./proto.run -test.v -test.run='^(TestMend|TestInDoubt|TestRefusedAlone|TestChecksBeforePosting|TestUnreachable)$'
 fi
