@@ -75,29 +75,27 @@ func (l *lane) keep(m message, first bool) {
 	l.s.backlog.Add(1)
 }
 
-// drain lays what waits as far as there is room, and reports whether any was laid.
+// drain lays what waits as far as there is room, short messages many at once, and reports whether any was laid.
 func (l *lane) drain() (moved bool, err error) {
-	for l.waits.Load() != 0 && l.busy.CompareAndSwap(false, true) {
-		more := true
-		for more && err == nil {
-			var m *message
-			if m = l.first(); m == nil {
-				break
+	full := false
+	for !full && err == nil && l.waits.Load() != 0 && l.busy.CompareAndSwap(false, true) {
+		for !full && err == nil && l.waits.Load() != 0 {
+			var b block
+			for m := l.first(); m != nil && l.room(&b, m); m = l.first() {
+				if l.add(&b, m) {
+					l.drop(1)
+				}
 			}
-			before := m.laid
-			more, err = l.lay(m)
-			moved = moved || more || m.laid != before
-			if more {
-				l.drop(1)
+			if full = b.words == 0; full {
+				err = l.s.usable(l.member)
+			} else {
+				err, moved = l.bring(b), true
 			}
 		}
 		if err != nil {
 			l.drop(int(l.waits.Load())) // the member is gone, or the service has ended
 		}
 		l.busy.Store(false)
-		if !more || err != nil {
-			break
-		}
 	}
 	return moved, err
 }
@@ -147,39 +145,69 @@ func (l *lane) next(m *message) int { return min(len(m.payload)-m.laid, pieceByt
 
 // lay puts pieces of m into the ring while there is room, and reports whether that was all. Of who is busy.
 func (l *lane) lay(m *message) (all bool, err error) {
+	for !all && err == nil {
+		var b block
+		if !l.room(&b, m) {
+			return false, l.s.usable(l.member)
+		}
+		all = l.add(&b, m)
+		err = l.bring(b)
+	}
+	return all, err
+}
+
+// block is pieces, one behind the other in a lane's buffer, that go to one place of the ring in one put.
+type block struct {
+	at, skipped int
+	words, most int
+}
+
+// room reports whether m's next piece has room in a block, to which an empty one is given its place. Of who is busy.
+func (l *lane) room(b *block, m *message) bool {
+	words := size(l.next(m))
+	if b.words > 0 {
+		return b.words+words <= b.most
+	}
+	if l.s.closed.Load() { // who ends the service waits for who is busy
+		return false
+	}
+	tail, head := l.tail.Load(), l.s.heads[l.member].Load()
+	at, skipped, ok := place(l.s.ring, tail, head, words)
+	b.at, b.skipped = at, skipped
+	b.most = min(l.s.ring-at, l.s.ring-int(tail-head)-skipped, len(l.buf))
+	return ok
+}
+
+// add writes m's next piece behind a block's last one, and reports whether it was m's last.
+func (l *lane) add(b *block, m *message) (last bool) {
+	n := l.next(m)
+	h := header{kind: m.kind, last: m.laid+n == len(m.payload), fn: m.fn, bytes: n, id: m.id}
+	if !h.last {
+		h.id = uint64(len(m.payload))
+	}
+	piece := l.buf[b.words : b.words+size(n)]
+	piece[0], piece[1] = h.words()
+	copy(mem.Of(piece[headerWords:]).Data(), m.payload[m.laid:m.laid+n])
+	m.laid += n
+	b.words += len(piece)
+	return h.last
+}
+
+// bring puts a block into the ring and lets the member know.
+func (l *lane) bring(b block) error {
 	s := l.s
-	if s.closed.Load() { // who ends the service waits for who is busy
-		return false, s.usable(l.member)
-	}
-	for {
-		n := l.next(m)
-		words := size(n)
-		at, skipped, ok := place(s.ring, l.tail.Load(), s.heads[l.member].Load(), words)
-		if !ok {
-			return false, s.usable(l.member)
-		}
-		if skipped > 0 {
-			first, _ := header{kind: skip}.words()
-			l.buf[0] = first
-			if err := s.rings.Put(l.member, s.from(s.team.Rank())+s.ring-skipped, l.buf[:1]); err != nil {
-				return false, err
-			}
-		}
-		h := header{kind: m.kind, last: m.laid+n == len(m.payload), fn: m.fn, bytes: n, id: m.id}
-		if !h.last {
-			h.id = uint64(len(m.payload))
-		}
-		l.buf[0], l.buf[1] = h.words()
-		copy(mem.Of(l.buf[headerWords:words]).Data(), m.payload[m.laid:m.laid+n])
-		tail := l.tail.Load() + uint64(skipped+words)
-		if err := s.rings.PutSignal(l.member, s.from(s.team.Rank())+at, l.buf[:words], s.tails[s.team.Rank()], tail); err != nil {
-			return false, err
-		}
-		l.tail.Store(tail)
-		m.laid += n
-		s.wake(l.member)
-		if h.last {
-			return true, nil
+	me := s.team.Rank()
+	if b.skipped > 0 {
+		first, _ := header{kind: skip}.words()
+		if err := s.rings.Put(l.member, s.from(me)+s.ring-b.skipped, []uint64{first}); err != nil {
+			return err
 		}
 	}
+	tail := l.tail.Load() + uint64(b.skipped+b.words)
+	if err := s.rings.PutSignal(l.member, s.from(me)+b.at, l.buf[:b.words], s.tails[me], tail); err != nil {
+		return err
+	}
+	l.tail.Store(tail)
+	s.wake(l.member)
+	return nil
 }
