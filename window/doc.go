@@ -25,6 +25,7 @@
 //	ScatterAccumulate        as Accumulate: the source may be reused
 //	FlushLocal               sources may be reused, and the destinations of GetNB and FetchAddNB hold their data
 //	PutSignal, PutSignalAdd  the signal becomes visible only after the data
+//	GetSignal, GetSignalAdd  dst holds the data; the owner's signal becomes visible after that
 //	Fence                    collective: everything by everybody is visible to everybody
 //	View                     for mapped members: Load, Store and atomics that inline to plain instructions
 //

@@ -7,7 +7,6 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
-	pgsync "gopgas/sync"
 	"gopgas/transport"
 )
 
@@ -303,36 +302,6 @@ func (w *core) flushes(ctx context.Context, op string) error {
 		return nil
 	}
 	return w.flushAll(ctx, op)
-}
-
-// PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait.
-// The signal belongs to a set of the window's team, or of one in which target has the same number.
-func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
-	if err := w.c.putBefore(target, disp, len(src), mem.Of(src), sig); err != nil {
-		return err
-	}
-	return sig.Set(target, v)
-}
-
-// PutSignalAdd is PutSignal that adds v to the target's signal instead of setting it, so that several ranks can count
-// on one signal.
-func (w *Window[T]) PutSignalAdd(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
-	if err := w.c.putBefore(target, disp, len(src), mem.Of(src), sig); err != nil {
-		return err
-	}
-	return sig.Add(target, v)
-}
-
-// putBefore is the put before a signal, which begins only where the signal can follow.
-func (w *core) putBefore(target, disp, n int, src mem.Range, sig pgsync.Signal) error {
-	const op = "put-signal"
-	if err := w.check(op, target, disp, n); err != nil {
-		return err
-	}
-	if err := sig.Check(target, w.remotes[target].Rank); err != nil {
-		return err
-	}
-	return w.put(op, target, disp, n, src)
 }
 
 // FlushLocal returns when no transfer between this rank and target that was begun before uses this rank's memory:
