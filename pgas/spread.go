@@ -3,6 +3,8 @@ package pgas
 import (
 	"fmt"
 
+	"gopgas/internal/mem"
+	"gopgas/internal/racecheck"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
 	"gopgas/window"
@@ -104,6 +106,9 @@ func accumulateDealt[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op
 		spare = new([]T)
 	}
 	defer a.spare.Store(spare)
+	check := a.Team().RaceCheck()
+	read := racecheck.Access{Kind: racecheck.Read, Site: check.Site("accumulate")}
+	src = mem.Slice[T](check.PlainRange(mem.Of(src))) // the check is told what is used of it
 	var few [together]window.Piece
 	for step := max(1, dealtOnce/a.elemBytes()); len(src) > 0; {
 		n := min(step, len(src))
@@ -120,6 +125,7 @@ func accumulateDealt[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op
 			packed := (*spare)[:0]
 			for i := range p.Rows {
 				packed = append(packed, row(i)...)
+				check.Near(read, mem.Of(row(i)).Addr(), p.Cols*a.elemBytes())
 			}
 			*spare = packed
 			if err := window.Accumulate(a.w, p.Target, p.Disp, packed, op); err != nil {

@@ -56,8 +56,10 @@ func (w *Window[T]) PutSectionsNB(src []T, pieces []Piece) (Handles, error) {
 	if w.c.direct.Load() != 0 {
 		return nil, w.PutSections(src, pieces)
 	}
-	if n := w.c.packing(pieces); n > 0 {
-		return w.packNB(src, pieces, n)
+	if w.c.race == nil { // it watches the source itself until the handles are done
+		if n := w.c.packing(pieces); n > 0 {
+			return w.packNB(src, pieces, n)
+		}
 	}
 	return w.c.beginSections(true, "put-sections", mem.Of(src), pieces)
 }

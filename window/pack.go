@@ -53,6 +53,9 @@ func take[T any](kept *atomic.Pointer[packBuffer[T]], n int) *packBuffer[T] {
 // pack moves pieces, of which so many elements are packed.
 func (w *Window[T]) pack(put bool, op string, near []T, pieces []Piece, n int) error {
 	b := take(&w.kept, n)
+	if w.c.race != nil {
+		near = mem.Slice[T](w.c.near(mem.Of(near))) // the check is told what is used of it
+	}
 	for len(pieces) > 0 {
 		some := pieces[:min(packOnce, len(pieces))]
 		if err := w.packSome(put, op, near, some, b.s); err != nil {
@@ -75,10 +78,18 @@ func (w *Window[T]) packSome(put bool, op string, near []T, some []Piece, buf []
 		}
 		part := buf[at : at+p.Rows*p.Cols]
 		at += len(part)
+		if w.c.race != nil {
+			w.c.checkPacked(put, op, p, mem.Of(near))
+		}
 		if put {
 			move(p.Rows, p.Cols, part, 0, p.Cols, 1, near, p.Near, p.NearStride, p.NearStep)
+		}
+		switch {
+		case w.c.race != nil:
+			hs[i], err = w.c.packedNB(put, op, p, mem.Of(part))
+		case put:
 			hs[i], err = w.PutNB(p.Target, p.Disp, part)
-		} else {
+		default:
 			hs[i], err = w.GetNB(p.Target, p.Disp, part)
 		}
 	}

@@ -104,6 +104,34 @@ func (w *core) checkRuns(put bool, op string, count int, run func(i int) proto.R
 	}
 }
 
+// checkPacked checks a piece that is packed: what is used of near, and, in the target's part, what lies there without gaps.
+func (w *core) checkPacked(put bool, op string, p *Piece, near mem.Range) {
+	c, n := w.team.RaceCheck(), p.Rows*p.Cols
+	here := racecheck.Access{Kind: racecheck.Write, Site: c.Site(op)}
+	if put {
+		here.Kind = racecheck.Read
+		w.race.Put(op, p.Target, p.Disp, n, mem.Range{}, false)
+	} else {
+		w.race.Get(op, p.Target, p.Disp, n, mem.Range{}, false)
+	}
+	for i := range p.runs() {
+		r := w.run(p.Target, p.Disp, p.Near, p.Section, i)
+		c.Near(here, near.Addr()+uint64(r.Near), r.Bytes)
+	}
+}
+
+// packedNB begins the transfer of a piece that was checked, to or from a buffer of the library's.
+func (w *core) packedNB(put bool, op string, p *Piece, buf mem.Range) (Handle, error) {
+	if err := w.gone(op, p.Target); err != nil {
+		return Handle{}, err
+	}
+	r, off := &w.remotes[p.Target], p.Disp*w.elem.Bytes
+	if put {
+		return w.e.PutNB(r, off, buf)
+	}
+	return w.e.GetNB(r, off, buf)
+}
+
 // checkedAtomic is an atomic, and the order that it makes.
 func (w *core) checkedAtomic(op atom.Op, target, disp int, x, y uint64) (old uint64, err error) {
 	a := racecheck.Access{Kind: fetching(op), Site: w.team.RaceCheck().Site(op.Fetch())}

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(pgastest.Main(m)) }
 func marks(t *testing.T) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
-	for _, name := range []string{"programs_test.go", "words_test.go", "flight_test.go", "memory_test.go", "local_test.go", "rooted_test.go"} {
+	for _, name := range []string{"programs_test.go", "words_test.go", "flight_test.go", "memory_test.go", "local_test.go", "rooted_test.go", "packed_test.go"} {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		n := 0
@@ -63,7 +63,7 @@ func play(ctx context.Context, w *pgas.World, p program) error {
 // programs are all of them, seen's last. Where page faults cannot be watched, what only they show is not looked for, and the check
 // says so.
 func programs() []program {
-	return slices.Concat(conflicts, words, flights, orders, later, own, declared, attachments, seen())
+	return slices.Concat(conflicts, words, flights, orders, later, own, declared, attachments, packed, seen())
 }
 
 // seen are the programs of undeclared that can be judged here.
