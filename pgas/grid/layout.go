@@ -70,8 +70,8 @@ func (c Config) fit(shape []int, p int) (Config, error) {
 			}
 			rest -= k
 		}
-		if rest != 0 || parts[d] != len(lengths) {
-			return c, fmt.Errorf("%w: blocks of %d in dimension %d; needed %d lengths, %d together", pgas.ErrConfig, lengths, d, parts[d], shape[d])
+		if rest != 0 || parts[d] != len(lengths) || len(lengths) == 0 {
+			return c, fmt.Errorf("%w: blocks of %d in dimension %d; needed %d lengths, %d together", pgas.ErrConfig, lengths, d, max(1, parts[d]), shape[d])
 		}
 	}
 	chosen := choose(shape, parts, p)

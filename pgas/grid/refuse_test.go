@@ -21,14 +21,19 @@ func TestNewFailsEverywhere(t *testing.T) {
 		for k, wrong := range []struct {
 			shape []int
 			c     grid.Config
-		}{{[]int{4, -1}, grid.Config{}}, {[]int{4, 4}, grid.Config{Ghost: []int{1}}}, {[]int{4, 4}, grid.Config{Parts: []int{w.Size() + 1, 1}}}} {
+		}{
+			{[]int{4, -1}, grid.Config{}},
+			{[]int{4, 4}, grid.Config{Ghost: []int{1}}},
+			{[]int{4, 4}, grid.Config{Parts: []int{w.Size() + 1, 1}}},
+			{[]int{4, 0}, grid.Config{Blocks: [][]int{nil, {}}}}, // no block, of no elements
+		} {
 			if !odd {
 				wrong.shape, wrong.c = []int{4, 4}, grid.Config{}
 			}
 			_, err := grid.New[int64](ctx, w.Team(), wrong.shape, wrong.c)
 			require.Error(t, err)
 			if odd {
-				require.ErrorIs(t, err, []error{pgas.ErrRange, pgas.ErrConfig, pgas.ErrConfig}[k])
+				require.ErrorIs(t, err, []error{pgas.ErrRange, pgas.ErrConfig, pgas.ErrConfig, pgas.ErrConfig}[k])
 			} else {
 				require.ErrorIs(t, err, pgsync.ErrMismatch)
 				require.ErrorContains(t, err, fmt.Sprintf("rank %d nothing, since its arguments cannot be", w.Size()-1))
