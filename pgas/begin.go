@@ -10,7 +10,8 @@ import (
 )
 
 // GetNB begins a Get of the elements from lo on, whoever owns them. dst belongs to the library until the handles are done, all of them or one after the
-// other; where all memory is mapped that is so at once. It allocates the handles, and may wait for room on the NIC. (Global Arrays: NGA_NbGet.)
+// other; where all memory is mapped that is so at once. It allocates the handles, and may wait for room on the NIC. Of a layout that deals out short blocks each travels by itself
+// over a NIC, which takes far longer than a Get. (Global Arrays: NGA_NbGet.)
 func (a *Array[T]) GetNB(lo int, dst []T) (window.Handles, error) {
 	if err := a.d.check(lo, len(dst)); err != nil {
 		return nil, transport.NewOpError("get", -1, err)
@@ -24,7 +25,34 @@ func (a *Array[T]) PutNB(lo int, src []T) (window.Handles, error) {
 	if err := a.d.check(lo, len(src)); err != nil {
 		return nil, transport.NewOpError("put", -1, err)
 	}
+	if a.d.dealt() && a.d.p > 1 && min(a.d.length, a.d.n)*a.elemBytes() < shortRun {
+		return a.putShortNB(lo, src)
+	}
 	return begun(slices.Values(a.d.pieces(lo, len(src), nil)), src, a.w.PutSectionsNB)
+}
+
+// copiesOnce is how many copies of dealtOnce bytes there are at a time of what one PutNB puts.
+const copiesOnce = 16
+
+// putShortNB begins to put the elements from lo on of a layout that deals out short blocks, as many at a time as a window packs. It has copies of them on their way: behind some it
+// waits for the first ones.
+func (a *Array[T]) putShortNB(lo int, src []T) (hs window.Handles, err error) {
+	var calls []window.Handles // of those that may have copies
+	for step := max(1, dealtOnce/a.elemBytes()); len(src) > 0 && err == nil; {
+		n := min(step, len(src))
+		var more window.Handles
+		more, err = begun(slices.Values(a.d.pieces(lo, n, nil)), src[:n], a.w.PutSectionsNB)
+		hs, calls = append(hs, more...), append(calls, more)
+		if err == nil && len(calls) == copiesOnce {
+			err, calls = calls[0].Wait(context.Background()), calls[1:]
+		}
+		lo, src = lo+n, src[n:]
+	}
+	if err != nil {
+		_ = hs.Wait(context.Background())
+		return nil, err
+	}
+	return hs, nil
 }
 
 // begun begins the transfer of pieces, some at a time. On an error nothing is under way.

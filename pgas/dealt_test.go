@@ -110,3 +110,38 @@ func toOthers(ctx context.Context, t *testing.T, w *pgas.World, x *pgas.Array[in
 	}
 	return nil
 }
+
+// TestLongPutsOfShortBlocksTravelTogether counts what goes over the NIC of a PutNB of more than is packed at once, and of more than there may be copies of: it is no operation for each block.
+func TestLongPutsOfShortBlocksTravelTogether(t *testing.T) {
+	for _, n := range []int{200_003, 2_300_003} {
+		for _, l := range dealtLayouts[1:3] {
+			pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+				a, err := pgas.NewArray[int64](ctx, w.Team(), n, l)
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 1 {
+					src := make([]int64, n-3)
+					for i := range src {
+						src[i] = int64(i + 4)
+					}
+					before := operations(w)
+					hs, err := a.PutNB(3, src)
+					if err := errors.Join(err, hs.Wait(ctx), a.Flush()); err != nil {
+						return err
+					}
+					require.Less(t, operations(w)-before, uint64(n/100), "%v", l)
+				}
+				if err := a.Fence(ctx); err != nil {
+					return err
+				}
+				for i, v := range a.Mine() {
+					if i > 2 && *v != int64(i+1) || i < 3 && *v != 0 {
+						require.Equal(t, int64(i+1), *v, "element %d", i)
+					}
+				}
+				return a.Free(ctx)
+			})
+		}
+	}
+}

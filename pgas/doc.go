@@ -34,7 +34,7 @@
 // An Array is a line of elements that a Layout deals out: Block, Cyclic, BlockCyclic or Irregular. A Matrix lies on its
 // team in blocks, which may have frames of ghost cells. Both are one symmetric window, so the members' parts have one
 // size, that of the largest. Data-path calls (Put, Get, At, Set, Gather, Scatter, AccumulateArea, atomics) take part of nobody else and
-// complete as those of a window do, and what a member has of a range of an Array is one transfer, in whatever layout; whole-array calls (Fill, Apply, Combine, Reduce, CopyFrom, Resize, Transpose,
+// complete as those of a window do, and what a member has of a range of an Array is one transfer, in whatever layout (but of GetNB, where short blocks that are dealt out go by themselves); whole-array calls (Fill, Apply, Combine, Reduce, CopyFrom, Resize, Transpose,
 // UpdateGhosts) are collective: the owner computes, and a fence on either side keeps them apart from what comes before
 // and after. One that a member leaves, because its context has ended, a transfer of its has failed, or a function that it
 // was given has panicked there, all have left: the others get pgsync.ErrAbandoned from it or, where they are through it, from
