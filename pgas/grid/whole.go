@@ -121,7 +121,7 @@ func (a *Array[T]) apply(ctx context.Context, f func(at []int, v T) T) error {
 	if err := a.Fence(ctx); err != nil {
 		return err
 	}
-	n := 0
+	n, own := 0, make([]int, a.n) // f may change its index, and the iteration goes by at
 	for at, x := range a.Mine() {
 		if n%appliedBetween == 0 && ctx != nil { // nothing here waits, which is what would find out
 			if err := context.Cause(ctx); err != nil {
@@ -129,7 +129,8 @@ func (a *Array[T]) apply(ctx context.Context, f func(at []int, v T) T) error {
 			}
 		}
 		n++
-		*x = f(at, *x)
+		copy(own, at)
+		*x = f(own, *x)
 	}
 	return a.Fence(ctx)
 }

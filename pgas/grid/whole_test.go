@@ -337,6 +337,30 @@ func TestFillReduceAtomics(t *testing.T) {
 	})
 }
 
+// TestApplyGivesIndices: an index is the function's until it returns, which may count with it.
+func TestApplyGivesIndices(t *testing.T) {
+	pgastest.Run(t, 2, func(ctx context.Context, w *pgas.World) error {
+		a, err := grid.New[int](ctx, w.Team(), []int{4, 3, 5}, grid.Config{Ghost: []int{1, 0, 1}})
+		if err != nil {
+			return err
+		}
+		err = a.Apply(ctx, func(at []int, _ int) int {
+			for d := range at[1:] {
+				at[d+1] += 10 * at[d]
+				at[d] = -1
+			}
+			return at[len(at)-1]
+		})
+		if err != nil {
+			return err
+		}
+		for at, x := range a.Mine() {
+			require.Equal(t, 100*at[0]+10*at[1]+at[2], *x)
+		}
+		return a.Free(ctx)
+	})
+}
+
 // TestApplyEnds: Apply ends with its context also on a rank alone, which waits for nobody.
 func TestApplyEnds(t *testing.T) {
 	pgastest.Run(t, 1, func(ctx context.Context, w *pgas.World) error {
