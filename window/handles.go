@@ -56,12 +56,17 @@ func (w *Window[T]) PutSectionsNB(src []T, pieces []Piece) (Handles, error) {
 	if w.c.direct.Load() != 0 {
 		return nil, w.PutSections(src, pieces)
 	}
+	const op = "put-sections"
+	count, err := w.c.pieces(op, len(src), pieces)
+	if err != nil || count == 0 {
+		return nil, err
+	}
 	if w.c.race == nil { // it watches the source itself until the handles are done
-		if n := w.c.packing(pieces); n > 0 {
-			return w.packNB(src, pieces, n)
+		if n, others := w.c.packing(pieces, count); n > 0 {
+			return w.packNB(src, pieces, n, others)
 		}
 	}
-	return w.c.beginSections(true, "put-sections", mem.Of(src), pieces)
+	return w.c.beginPieces(true, op, mem.Of(src), cursor{pieces: pieces}, count)
 }
 
 // GetSectionsNB begins a GetSections. dst belongs to the library until the handles are done. It may wait for room on the NIC, and
@@ -70,20 +75,20 @@ func (w *Window[T]) GetSectionsNB(dst []T, pieces []Piece) (Handles, error) {
 	if w.c.direct.Load() != 0 {
 		return nil, w.GetSections(dst, pieces)
 	}
-	return w.c.beginSections(false, "get-sections", mem.Of(dst), pieces)
-}
-
-// beginSections begins the transfers of pieces, of which near is the caller's end.
-func (w *core) beginSections(put bool, op string, near mem.Range, pieces []Piece) (Handles, error) {
-	count, err := w.pieces(op, near.Bytes/w.elem.Bytes, pieces)
+	const op = "get-sections"
+	count, err := w.c.pieces(op, len(dst), pieces)
 	if err != nil || count == 0 {
 		return nil, err
 	}
-	if err := w.gonePieces(op, pieces); err != nil {
+	return w.c.beginPieces(false, op, mem.Of(dst), cursor{pieces: pieces}, count)
+}
+
+// beginPieces begins the transfers of the pieces of c, which were checked and have so many runs; near is the caller's end.
+func (w *core) beginPieces(put bool, op string, near mem.Range, c cursor, count int) (Handles, error) {
+	if err := w.gonePieces(op, c.pieces); err != nil {
 		return nil, err
 	}
 	near = w.near(near)
-	c := cursor{pieces: pieces}
 	run := func(i int) proto.Run { return c.run(w, i) }
 	switch {
 	case w.race != nil:

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/proto"
 )
 
 // Short rows that lie one behind the other in the target's part are a single transfer there, by way of a buffer here: out of it they are copied to where they belong, or into it
@@ -22,17 +23,18 @@ func (p *Piece) packs(size int) bool {
 	return p.Rows >= packRows && p.Cols > 0 && p.Stride == p.Cols && (p.Cols == 1 || p.Step == 1) && p.Cols*size < packRow && p.NearStride != p.Cols
 }
 
-// packing is how many elements of pieces are to be packed.
-func (w *core) packing(pieces []Piece) (n int) {
+// packing is how many elements of pieces are to be packed, and how many runs the others have; count is how many all have.
+func (w *core) packing(pieces []Piece, count int) (n, others int) {
 	for i := range pieces {
 		if p := &pieces[i]; p.packs(w.elem.Bytes) {
 			n += p.Rows * p.Cols
+			count -= p.runs()
 		}
 	}
 	if n > packMost/w.elem.Bytes {
-		return 0
+		return 0, 0
 	}
-	return n
+	return n, count
 }
 
 // packBuffer is a buffer that a window keeps for calls to come.
@@ -50,84 +52,102 @@ func take[T any](kept *atomic.Pointer[packBuffer[T]], n int) *packBuffer[T] {
 	return b
 }
 
-// pack moves pieces, of which so many elements are packed.
-func (w *Window[T]) pack(put bool, op string, near []T, pieces []Piece, n int) error {
+// pack moves pieces, of which n elements are packed; the others have so many runs.
+func (w *Window[T]) pack(put bool, op string, near []T, pieces []Piece, n, others int) error {
 	b := take(&w.kept, n)
 	if w.c.race != nil {
 		near = mem.Slice[T](w.c.near(mem.Of(near))) // the check is told what is used of it
 	}
 	for len(pieces) > 0 {
-		some := pieces[:min(packOnce, len(pieces))]
-		if err := w.packSome(put, op, near, some, b.s); err != nil {
+		passed, err := w.packSome(put, op, near, pieces, b.s, others)
+		if err != nil {
 			return err // and nobody uses that buffer again
 		}
-		pieces = pieces[len(some):]
+		pieces, others = pieces[passed:], 0
 	}
 	w.kept.Store(b)
 	return nil
 }
 
-func (w *Window[T]) packSome(put bool, op string, near []T, some []Piece, buf []T) (err error) {
+// packSome moves the first of the pieces that are packed, as many as are under way at once, and beside them the others, if there are any left. It returns how many pieces it has passed.
+func (w *Window[T]) packSome(put bool, op string, near []T, pieces []Piece, buf []T, others int) (passed int, err error) {
 	var hs [packOnce]Handle
-	at := 0
-	for i := 0; i < len(some) && err == nil; i++ {
-		p := &some[i]
+	n := 0
+	for free := buf; passed < len(pieces) && n < packOnce && err == nil; passed++ {
+		p := &pieces[passed]
 		if !p.packs(w.c.elem.Bytes) {
-			err = w.c.movePieces(put, op, p.runs(), some[i:i+1], mem.Of(near)) // the others are under way meanwhile
 			continue
 		}
-		part := buf[at : at+p.Rows*p.Cols]
-		at += len(part)
-		if w.c.race != nil {
-			w.c.checkPacked(put, op, p, mem.Of(near))
-		}
-		if put {
-			move(p.Rows, p.Cols, part, 0, p.Cols, 1, near, p.Near, p.NearStride, p.NearStep)
-		}
-		switch {
-		case w.c.race != nil:
-			hs[i], err = w.c.packedNB(put, op, p, mem.Of(part))
-		case put:
-			hs[i], err = w.PutNB(p.Target, p.Disp, part)
-		default:
-			hs[i], err = w.GetNB(p.Target, p.Disp, part)
-		}
+		part := free[:p.Rows*p.Cols]
+		free = free[len(part):]
+		hs[n], err = w.packOne(put, op, near, p, part)
+		n++
 	}
-	for i := range some { // the buffer is the library's until all have ended
+	if err == nil && others > 0 {
+		err = w.c.moveOthers(put, op, others, pieces, mem.Of(near))
+	}
+	for i := range hs[:n] { // the buffer is the library's until all have ended
 		if ended := hs[i].Wait(context.Background()); err == nil {
 			err = ended
 		}
 	}
-	at = 0
-	for i := 0; i < len(some) && err == nil && !put; i++ {
-		if p := &some[i]; p.packs(w.c.elem.Bytes) {
-			move(p.Rows, p.Cols, near, p.Near, p.NearStride, p.NearStep, buf, at, p.Cols, 1)
-			at += p.Rows * p.Cols
+	for i := 0; i < passed && err == nil && !put; i++ {
+		if p := &pieces[i]; p.packs(w.c.elem.Bytes) {
+			move(p.Rows, p.Cols, near, p.Near, p.NearStride, p.NearStep, buf, 0, p.Cols, 1)
+			buf = buf[p.Rows*p.Cols:]
 		}
 	}
-	return err
+	return passed, err
+}
+
+// packOne begins the transfer of a piece by way of part.
+func (w *Window[T]) packOne(put bool, op string, near []T, p *Piece, part []T) (Handle, error) {
+	if w.c.race != nil {
+		w.c.checkPacked(put, op, p, mem.Of(near))
+	}
+	if put {
+		move(p.Rows, p.Cols, part, 0, p.Cols, 1, near, p.Near, p.NearStride, p.NearStep)
+	}
+	switch {
+	case w.c.race != nil:
+		return w.c.packedNB(put, op, p, mem.Of(part))
+	case put:
+		return w.PutNB(p.Target, p.Disp, part)
+	default:
+		return w.GetNB(p.Target, p.Disp, part)
+	}
+}
+
+// moveOthers asks the engine for the pieces that are not packed, of so many runs.
+func (w *core) moveOthers(put bool, op string, count int, pieces []Piece, near mem.Range) error {
+	if err := w.gonePieces(op, pieces); err != nil {
+		return err
+	}
+	c := cursor{pieces: pieces, unpacked: true}
+	return w.moveRuns(put, op, count, func(i int) proto.Run { return c.run(w, i) }, near)
 }
 
 // packNB begins to put pieces, of which so many elements are packed: into a buffer of the call's own, which the NIC keeps as long as it needs it.
-func (w *Window[T]) packNB(src []T, pieces []Piece, n int) (hs Handles, err error) {
-	if _, err := w.c.pieces("put-sections", len(src), pieces); err != nil {
-		return nil, err
-	}
+func (w *Window[T]) packNB(src []T, pieces []Piece, n, others int) (hs Handles, err error) {
+	const op = "put-sections"
 	buf := make([]T, n)
 	for i := range pieces {
-		var more Handles
-		if p := &pieces[i]; p.packs(w.c.elem.Bytes) {
-			part := buf[:p.Rows*p.Cols]
-			buf = buf[len(part):]
-			move(p.Rows, p.Cols, part, 0, p.Cols, 1, src, p.Near, p.NearStride, p.NearStep)
-			var h Handle
-			h, err = w.PutNB(p.Target, p.Disp, part)
-			more = Handles{h}
-		} else {
-			more, err = w.c.beginSections(true, "put-sections", mem.Of(src), pieces[i:i+1])
+		p := &pieces[i]
+		if !p.packs(w.c.elem.Bytes) {
+			continue
 		}
+		part := buf[:p.Rows*p.Cols]
+		buf = buf[len(part):]
+		h, err := w.packOne(true, op, src, p, part)
 		if err != nil {
 			return nil, errors.Join(err, hs.Wait(context.Background())) // nothing is under way then
+		}
+		hs = append(hs, h)
+	}
+	if others > 0 {
+		more, err := w.c.beginPieces(true, op, mem.Of(src), cursor{pieces: pieces, unpacked: true}, others)
+		if err != nil {
+			return nil, errors.Join(err, hs.Wait(context.Background()))
 		}
 		hs = append(hs, more...)
 	}

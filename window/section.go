@@ -201,8 +201,8 @@ func (w *Window[T]) PutSections(src []T, pieces []Piece) error {
 		}
 		return nil
 	}
-	if n := w.c.packing(pieces); n > 0 {
-		return w.pack(true, op, src, pieces, n)
+	if n, others := w.c.packing(pieces, count); n > 0 {
+		return w.pack(true, op, src, pieces, n, others)
 	}
 	return w.c.movePieces(true, op, count, pieces, mem.Of(src))
 }
@@ -221,8 +221,8 @@ func (w *Window[T]) GetSections(dst []T, pieces []Piece) error {
 		}
 		return nil
 	}
-	if n := w.c.packing(pieces); n > 0 {
-		return w.pack(false, op, dst, pieces, n)
+	if n, others := w.c.packing(pieces, count); n > 0 {
+		return w.pack(false, op, dst, pieces, n, others)
 	}
 	return w.c.movePieces(false, op, count, pieces, mem.Of(dst))
 }
@@ -265,17 +265,26 @@ func (w *core) gonePieces(op string, pieces []Piece) error {
 
 // cursor finds the piece that a run belongs to; it is asked for runs in ascending order, mostly.
 type cursor struct {
-	pieces []Piece
-	k      int // the piece that was asked for last
-	before int // runs of those before it
+	pieces   []Piece
+	unpacked bool // of those that are packed there are no runs
+	k        int  // the piece that was asked for last
+	before   int  // runs of those before it
+}
+
+// runs is how many runs piece k has.
+func (c *cursor) runs(w *core, k int) int {
+	if c.unpacked && c.pieces[k].packs(w.elem.Bytes) {
+		return 0
+	}
+	return c.pieces[k].runs()
 }
 
 func (c *cursor) run(w *core, i int) proto.Run {
 	for i < c.before {
 		c.k--
-		c.before -= c.pieces[c.k].runs()
+		c.before -= c.runs(w, c.k)
 	}
-	for n := c.pieces[c.k].runs(); i-c.before >= n; n = c.pieces[c.k].runs() {
+	for n := c.runs(w, c.k); i-c.before >= n; n = c.runs(w, c.k) {
 		c.before += n
 		c.k++
 	}
