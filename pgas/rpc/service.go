@@ -36,6 +36,7 @@ type Service struct {
 	over    atomic.Uint64
 	running atomic.Int64 // goroutines that serve
 	last    uint64       // what all members had begun at Quiesce's last look, and one more
+	adding  *sum         // of what all have begun: where a context has ended meanwhile
 	failed  error        // what Quiesce will return
 
 	serving atomic.Bool // somebody looks for messages
@@ -162,30 +163,55 @@ func (s *Service) Flush(ctx context.Context, member int) error {
 }
 
 // Quiesce returns when no call of any member is under way, and none will be until somebody makes another one: all that was called or sent has been done, what functions have called in their turn too.
-// Collective; nobody else of the ranks may call meanwhile. It returns the first error of what this rank has sent. When ctx ends before the others have come it is called again.
+// Collective; nobody else of the ranks may call meanwhile. It returns the first error of what this rank has sent. When ctx ends before the others have come it is called again,
+// before any other collective call of the team; what this rank calls in between may be under way when it returns.
 func (s *Service) Quiesce(ctx context.Context) error {
 	const op = "quiesce"
 	if err := s.usable(s.team.Rank()); err != nil {
 		return err
 	}
+	if ctx != nil && ctx.Value(turn{}) != nil {
+		return transport.NewOpError(op, -1, errInTurn)
+	}
 	for {
-		begun, err := s.rest(ctx)
+		all, err := s.begun(ctx)
 		if err != nil {
-			return fmt.Errorf("%s: %w", op, err)
-		}
-		sum := [1]uint64{begun}
-		if err := pgsync.AllReduce(ctx, s.team, sum[:], sum[:], pgsync.Sum); err != nil {
 			return fmt.Errorf("%s: %w", op, err)
 		}
 		// Nobody has begun anything between the two times that he said how much he had begun and that it had ended: at any time between, nothing is under way.
 		// One more, since nothing has been begun before the first time.
-		if sum[0]++; sum[0] == s.last {
+		if all++; all == s.last {
 			err := s.failed
 			s.last, s.failed = 0, nil
 			return err
 		}
-		s.last = sum[0]
+		s.last = all
 	}
+}
+
+// sum is what all members have begun, while it is added up. It goes on when a context ends: the others may have this rank's part of it.
+type sum struct {
+	r   *pgsync.Request
+	all [1]uint64
+}
+
+// begun returns what all members had begun when each had nothing under way. Collective; after an error of ctx the next call goes on with it.
+func (s *Service) begun(ctx context.Context) (all uint64, err error) {
+	if s.adding == nil {
+		own, err := s.rest(ctx)
+		if err != nil {
+			return 0, err
+		}
+		a := &sum{all: [1]uint64{own}}
+		a.r = s.team.Start(func(ctx context.Context, t *pgsync.Team) error { return pgsync.AllReduce(ctx, t, a.all[:], a.all[:], pgsync.Sum) })
+		s.adding = a
+	}
+	a := s.adding
+	if err := a.r.Wait(ctx); err != nil && !a.r.Done() {
+		return 0, err
+	}
+	s.adding = nil
+	return a.all[0], a.r.Wait(ctx) // which does not wait any more
 }
 
 // rest returns when all that this rank has begun has ended, and how much that is.

@@ -1,0 +1,60 @@
+package rpc_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	"gopgas/pgas/rpc"
+	pgsync "gopgas/sync"
+)
+
+// TestQuiesceThatWasLeft: where its context ends, or that of a Close, it is called again, and goes on; the team is as before.
+func TestQuiesceThatWasLeft(t *testing.T) {
+	pgastest.Each(t, []int{2, 3}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		s := rpc.New(w.Team())
+		sum := 0
+		add := rpc.HandleInTurn(s, "add", func(_ context.Context, _ int, x int) (int, error) {
+			sum += x
+			return sum, nil
+		})
+		signals, err := pgsync.NewSignals(ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		come := signals.Signal(0)
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+		for round, f := range []func(context.Context) error{s.Quiesce, s.Close} {
+			if w.Rank() == 0 {
+				for range 2 {
+					short, cancel := pgastest.WithTimeout(ctx, w, 2*time.Millisecond)
+					require.ErrorIs(t, f(short), context.DeadlineExceeded)
+					cancel()
+				}
+				for m := 1; m < w.Size(); m++ {
+					require.NoError(t, come.Set(m, uint64(round+1)))
+				}
+			} else {
+				if err := add.Send(ctx, 0, 1); err != nil {
+					return err
+				}
+				if _, err := come.WaitUntil(ctx, pgsync.Equal, uint64(round+1)); err != nil {
+					return err
+				}
+			}
+			if err := f(ctx); err != nil {
+				return err
+			}
+		}
+		if w.Rank() == 0 {
+			require.Equal(t, 2*(w.Size()-1), sum)
+		}
+		return w.Barrier(ctx)
+	})
+}
