@@ -58,3 +58,37 @@ func TestQuiesceThatWasLeft(t *testing.T) {
 		return w.Barrier(ctx)
 	})
 }
+
+// TestCloseThatWasLeft: a Close whose context ends while memory is given back goes on when it is called again, and the others, who wait for it, come to their end.
+func TestCloseThatWasLeft(t *testing.T) {
+	pgastest.Each(t, []int{2, 3}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		s := rpc.New(w.Team())
+		var ends context.Context // with the service
+		f := rpc.Handle(s, "f", func(ctx context.Context, _ int, _ int) (int, error) {
+			ends = ctx
+			return 0, nil
+		})
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+		if _, err := f.Call(ctx, w.Rank(), 0); err != nil {
+			return err
+		}
+		end := ctx
+		if w.Rank() == 0 {
+			end = ends
+		}
+		err := s.Close(end)
+		_, closed := f.Call(ctx, 0, 0)
+		require.ErrorIs(t, closed, pgas.ErrClosed)
+		if w.Rank() == 0 && err != nil { // the others had not come as far
+			require.ErrorIs(t, err, context.Cause(ends))
+			err = s.Close(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		require.ErrorIs(t, s.Close(ctx), pgas.ErrClosed)
+		return w.Barrier(ctx)
+	})
+}

@@ -48,6 +48,7 @@ type Service struct {
 	started     bool
 	closed      atomic.Bool // nothing of the above is touched any more
 	gone        atomic.Bool // the goroutine that serves has ended
+	freeing     bool        // Close has come so far
 	forget      func()
 }
 
@@ -246,20 +247,37 @@ func (s *Service) rest(ctx context.Context) (begun uint64, err error) {
 	}
 }
 
-// Close waits as Quiesce does, ends the service and gives its memory back. Collective. When ctx ends before the others have come it is called again, and
+// Close waits as Quiesce does, ends the service and gives its memory back. Collective. When ctx ends before the others have come it is called again, as Quiesce is, and
 // the service goes on.
 func (s *Service) Close(ctx context.Context) error {
+	if s.freeing {
+		return s.free(ctx)
+	}
 	err := s.Quiesce(ctx)
 	var told *Error
 	if err != nil && !errors.As(err, &told) {
-		if s.started && sched.Ended(ctx) == nil { // the others will not come
+		if s.started && sched.Ended(ctx) == nil && !errors.Is(err, errInTurn) { // the others will not come
 			s.leave()
 		}
 		return err
 	}
 	s.leave()
 	s.forget()
-	return errors.Join(err, s.rings.Free(ctx), s.marks.Free(ctx))
+	return errors.Join(err, s.free(ctx))
+}
+
+// free gives the memory back. Where ctx ends meanwhile the next call goes on with it. A Free of signals is called once: that of the window, behind it, brings it to its end.
+func (s *Service) free(ctx context.Context) error {
+	var marks error
+	if !s.freeing {
+		s.freeing = true
+		marks = s.marks.Free(ctx)
+	}
+	rings := s.rings.Free(ctx)
+	if end := sched.Ended(ctx); rings == nil && end != nil && errors.Is(marks, end) {
+		return nil
+	}
+	return errors.Join(marks, rings)
 }
 
 // leave ends all use that this rank makes of the memory, also where its world ends first.
