@@ -32,6 +32,25 @@ type lane struct {
 	queue   []*message
 	sent    atomic.Uint64 // messages that nobody answers, and how many of them a flush was behind
 	flushed atomic.Uint64
+	failed  atomic.Pointer[string] // the first error of those, until somebody was told
+}
+
+// fail keeps the text of an error that a flush was told.
+func (l *lane) fail(text []byte) {
+	first := string(text)
+	l.failed.CompareAndSwap(nil, &first)
+}
+
+// failure returns the error that was kept, once.
+func (l *lane) failure() error {
+	if l.failed.Load() == nil {
+		return nil
+	}
+	text := l.failed.Swap(nil)
+	if text == nil {
+		return nil
+	}
+	return &Error{Rank: l.s.team.WorldRank(l.member), Func: "flush", Text: *text}
 }
 
 // post brings m, or keeps a copy of it to bring later. It does not wait.

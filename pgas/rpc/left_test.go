@@ -92,3 +92,46 @@ func TestCloseThatWasLeft(t *testing.T) {
 		return w.Barrier(ctx)
 	})
 }
+
+// TestFlushThatWasLeft: an error of what was sent is not lost where the context of the flush ends first: the next one has it, or Quiesce, once.
+func TestFlushThatWasLeft(t *testing.T) {
+	pgastest.EachReal(t, []int{1, 2}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		s := rpc.New(w.Team())
+		hold := make(chan struct{})
+		refuse := rpc.Handle(s, "refuse", func(context.Context, int, int) (int, error) {
+			<-hold
+			return 0, errDies
+		})
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+		last := w.Size() - 1
+		for _, again := range []func() error{
+			func() error { return s.Flush(ctx, last) },
+			func() error { return s.Quiesce(ctx) },
+		} {
+			if err := refuse.Send(ctx, last, 1); err != nil {
+				return err
+			}
+			short, cancel := context.WithTimeout(ctx, 2*time.Millisecond)
+			require.ErrorIs(t, s.Flush(short, last), context.DeadlineExceeded)
+			cancel()
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			close(hold)
+			time.Sleep(2 * time.Millisecond)
+			require.ErrorIs(t, again(), rpc.ErrCalled)
+			require.NoError(t, s.Flush(ctx, last))
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			hold = make(chan struct{})
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+		}
+		close(hold)
+		return s.Close(ctx)
+	})
+}

@@ -13,6 +13,7 @@ type outcome struct {
 	raw    []byte // what came
 	into   func(b []byte) error
 	err    error
+	lane   *lane // of a flush: who keeps an error of what was sent
 }
 
 // pending are the calls of this rank that were not answered, by number: a place in a list, and how often that was used before.
@@ -65,6 +66,8 @@ func (s *Service) begin(o *outcome) (id uint64) {
 func (s *Service) answered(id uint64, body []byte, owned, failed bool) {
 	if o := s.pending.forget(id); o != nil {
 		switch {
+		case failed && o.lane != nil:
+			o.lane.fail(body)
 		case failed:
 			o.failed, o.raw = true, bytes.Clone(body)
 		case o.into != nil:

@@ -137,7 +137,7 @@ func (s *Service) usable(member int) error {
 }
 
 // Flush returns when all that this goroutine has sent to a member with Func.Send before has been done there, with the first error that any of this rank's messages to it has
-// returned since the last Flush.
+// returned since the last Flush. When ctx ends first the next one has it.
 func (s *Service) Flush(ctx context.Context, member int) error {
 	const op = "flush"
 	if err := s.usable(member); err != nil {
@@ -145,22 +145,18 @@ func (s *Service) Flush(ctx context.Context, member int) error {
 	}
 	l := &s.lanes[member]
 	sent := l.sent.Load()
-	var c outcome
+	c := outcome{lane: l}
 	id := s.begin(&c)
 	if err := s.bring(ctx, member, message{kind: flush, id: id}); err != nil {
 		s.fail(id)
 		return err
 	}
 	if err := s.await(ctx, op, member, c.done.Load); err != nil {
-		s.pending.forget(id)
-		return err
+		return err // the answer may come all the same, and with it an error that nobody else is told
 	}
 	for f := l.flushed.Load(); f < sent && !l.flushed.CompareAndSwap(f, sent); f = l.flushed.Load() {
 	}
-	if c.failed {
-		return s.told(member, op, c.raw)
-	}
-	return nil
+	return l.failure()
 }
 
 // Quiesce returns when no call of any member is under way, and none will be until somebody makes another one: all that was called or sent has been done, what functions have called in their turn too.
@@ -204,7 +200,9 @@ func (s *Service) begun(ctx context.Context) (all uint64, err error) {
 			return 0, err
 		}
 		a := &sum{all: [1]uint64{own}}
-		a.r = s.team.Start(func(ctx context.Context, t *pgsync.Team) error { return pgsync.AllReduce(ctx, t, a.all[:], a.all[:], pgsync.Sum) })
+		a.r = s.team.Start(func(ctx context.Context, t *pgsync.Team) error {
+			return pgsync.AllReduce(ctx, t, a.all[:], a.all[:], pgsync.Sum)
+		})
 		s.adding = a
 	}
 	a := s.adding
@@ -224,9 +222,7 @@ func (s *Service) rest(ctx context.Context) (begun uint64, err error) {
 			}
 			var told *Error
 			if err := s.Flush(ctx, m); errors.As(err, &told) {
-				if s.failed == nil {
-					s.failed = err
-				}
+				s.note(err)
 			} else if err != nil {
 				return 0, err
 			}
@@ -240,10 +236,18 @@ func (s *Service) rest(ctx context.Context) (begun uint64, err error) {
 			sent := s.lanes[m].sent.Load()
 			begun += sent
 			quiet = quiet && s.lanes[m].flushed.Load() == sent
+			s.note(s.lanes[m].failure()) // that a flush whose context has ended was told
 		}
 		if quiet {
 			return begun, nil
 		}
+	}
+}
+
+// note keeps the first error for Quiesce.
+func (s *Service) note(err error) {
+	if s.failed == nil {
+		s.failed = err
 	}
 }
 
