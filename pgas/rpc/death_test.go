@@ -67,6 +67,52 @@ func TestMemberDies(t *testing.T) {
 	}
 }
 
+// TestMemberDiesInAFlood: who waits for a member that is gone is told, however many messages of others come meanwhile.
+func TestMemberDiesInAFlood(t *testing.T) {
+	told := make(chan struct{})
+	errs := pgastest.Errors(t, 3, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error {
+		s := rpc.New(w.Team())
+		called := make(chan struct{}, 1)
+		stay := rpc.Handle(s, "stay", func(ctx context.Context, _ int, _ int) (int, error) {
+			called <- struct{}{}
+			<-ctx.Done()
+			return 0, context.Cause(ctx)
+		})
+		work := rpc.HandleInTurn(s, "work", func(context.Context, int, [100]int) (struct{}, error) {
+			time.Sleep(100 * time.Microsecond)
+			return struct{}{}, nil
+		})
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+		switch w.Rank() {
+		case 0:
+			defer close(told)
+			began := time.Now()
+			_, err := stay.Call(ctx, 2, 1)
+			require.ErrorIs(t, err, pgas.ErrPeerGone)
+			require.Less(t, time.Since(began), 5*time.Second)
+		case 1:
+			for began := time.Now(); time.Since(began) < 10*time.Second; {
+				select {
+				case <-told:
+					return nil
+				default:
+				}
+				if err := work.Send(ctx, 0, [100]int{}); err != nil {
+					return err
+				}
+			}
+		case 2:
+			<-called
+			time.Sleep(20 * time.Millisecond) // the flood has begun
+			return errDies
+		}
+		return nil
+	})
+	require.ErrorIs(t, errs[2], errDies)
+}
+
 // TestProcesses: ranks that are processes call each other while they compute, and a killed one is told of.
 func TestProcesses(t *testing.T) {
 	for _, p := range pgastest.ProcPaths() {

@@ -231,7 +231,7 @@ func (s *Service) wait(ctx context.Context, what sched.What, on sched.Watch, con
 		if s.closed.Load() {
 			return transport.NewOpError(what.Op, what.Peer, transport.ErrClosed)
 		}
-		if moved {
+		if moved && on.Interrupted() == nil { // else others may keep this rank busy for as long as they like
 			sp.Moved()
 			if err := sched.Ended(ctx); err != nil {
 				return transport.NewOpError(what.Op, what.Peer, err)
