@@ -371,6 +371,30 @@ func TestCallWhoseContextEnds(t *testing.T) {
 	})
 }
 
+// TestLoopOverDone: a loop that only asks whether a call has ended ends, in virtual time too.
+func TestLoopOverDone(t *testing.T) {
+	pgastest.Each(t, []int{1, 2, 3}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		s := rpc.New(w.Team())
+		triple := rpc.HandleInTurn(s, "triple", func(_ context.Context, _ int, x int) (int, error) { return 3 * x, nil })
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+		for i := range 20 {
+			p, err := triple.CallNB(ctx, (w.Rank()+1)%w.Size(), i)
+			if err != nil {
+				return err
+			}
+			for !p.Done() {
+				require.NoError(t, ctx.Err())
+			}
+			v, err := p.Wait(ctx)
+			require.NoError(t, err)
+			require.Equal(t, 3*i, v)
+		}
+		return s.Close(ctx)
+	})
+}
+
 // TestWorldEndsFirst: a service that is not closed ends with its world.
 func TestWorldEndsFirst(t *testing.T) {
 	pgastest.Each(t, []int{1, 3}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
