@@ -31,7 +31,7 @@
 // # Invariants
 //
 //   - R1: who takes messages out never waits for a member: what it has to say that finds no room is kept, without a limit. So no ring stays full for ever, whoever calls whom.
-//     Who calls or sends waits while more than 256 KiB are kept for that member, unless it is called in turn itself.
+//     Who calls or sends waits while more than 256 KiB are kept for that member, 80 bytes for each message included, unless it is called in turn itself.
 //   - R2: messages of one goroutine to one member are taken out in the order in which it has sent them, after all that the rank has put to that member before.
 //   - R3: an answer ends the call whose number it has, and no other: a number is used again with another count of uses.
 //   - R4: who goes to sleep has said so and looked once more; who leaves a message looks for sleepers behind that; who stops looking looks once more.

@@ -18,6 +18,12 @@ type message struct {
 	laid    int // bytes of the payload that are in the ring
 }
 
+// messageBytes is what a message that waits takes beside its payload, about.
+const messageBytes = 80
+
+// kept is how many bytes a message takes that waits.
+func (m *message) kept() int64 { return messageBytes + int64(len(m.payload)) }
+
 // lane brings messages of this rank to one member's ring, in order. One goroutine at a time lays them there; what finds no room, or somebody else at it, is
 // kept in a queue that is laid by whoever looks for messages next.
 type lane struct {
@@ -89,7 +95,7 @@ func (l *lane) keep(m message, first bool) {
 	} else {
 		l.queue = append(l.queue, &m)
 	}
-	l.bytes.Add(int64(len(m.payload)))
+	l.bytes.Add(m.kept())
 	l.waits.Add(1)
 	l.s.backlog.Add(1)
 }
@@ -134,7 +140,7 @@ func (l *lane) drop(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.queue[:n] {
-		l.bytes.Add(-int64(len(l.queue[i].payload)))
+		l.bytes.Add(-l.queue[i].kept())
 		l.queue[i] = nil
 	}
 	if l.queue = l.queue[n:]; len(l.queue) == 0 {
