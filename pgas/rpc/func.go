@@ -42,7 +42,7 @@ func Handle[A, R any](s *Service, name string, f func(ctx context.Context, from 
 
 // HandleInTurn is Handle of a function that does not wait and is over soon: calls of all such functions of this rank come one after the other, those of a member in
 // the order in which it has made them, so that they need no lock among each other. It takes a goroutine's start less. f is called by whoever looks for messages, the goroutine that serves or
-// one that waits for a call. With its ctx it may Send, which then keeps what finds no room; other calls that would have to wait are an error.
+// one that waits for a call; so it must not end that (runtime.Goexit, as t.FailNow does). With its ctx it may Send, which then keeps what finds no room; other calls that would have to wait are an error.
 func HandleInTurn[A, R any](s *Service, name string, f func(ctx context.Context, from int, a A) (R, error)) *Func[A, R] {
 	return add(s, name, f, true)
 }

@@ -31,6 +31,8 @@ func (s *Service) take(member int) {
 		}
 		h = headerOf(words[0], words[1])
 		body := mem.Of(words[headerWords:size(h.bytes)]).Data()[:h.bytes]
+		head += uint64(size(h.bytes))
+		in.head.Store(head) // first: a function that ends its goroutine is not called again. The member may write there when it is told
 		switch {
 		case !h.last:
 			if in.parts == nil {
@@ -44,8 +46,6 @@ func (s *Service) take(member int) {
 		default:
 			s.perform(member, h, body, false)
 		}
-		head += uint64(size(h.bytes))
-		in.head.Store(head)
 		if head-in.told >= uint64(s.ring/pieceShare) {
 			s.tell(member, head)
 		}

@@ -135,7 +135,7 @@ func (s *Service) served() {
 	}
 }
 
-// goServe starts the goroutine that serves.
+// goServe starts the goroutine that serves, and another one where a function that is called in turn ends that.
 func (s *Service) goServe() {
 	sc := s.team.Engine().Sched
 	body := s.serve
@@ -143,11 +143,17 @@ func (s *Service) goServe() {
 		body = s.serveVirtual
 	}
 	sc.Go(func() {
+		over := false
 		defer func() {
+			if !over {
+				s.goServe()
+				return
+			}
 			s.gone.Store(true)
 			sc.Ring()
 		}()
 		body(sc)
+		over = true
 	})
 }
 
