@@ -55,6 +55,9 @@ func (c codec[T]) bytes(v *T) ([]byte, error) {
 		r := reflect.ValueOf(v).Elem()
 		return mem.Range{Base: r.UnsafePointer(), Bytes: r.Len() * c.elem}.Data(), nil
 	}
+	if r := reflect.ValueOf(v).Elem(); r.Kind() == reflect.Pointer && r.IsNil() {
+		return nil, nil // gob would make it point to a zero
+	}
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).EncodeValue(reflect.ValueOf(v)); err != nil {
 		return nil, fmt.Errorf("%s as bytes: %w", reflect.TypeFor[T](), err)
@@ -84,6 +87,9 @@ func (c codec[T]) value(b []byte, v *T) error {
 		s := reflect.MakeSlice(reflect.TypeFor[T](), n, n)
 		copy(mem.Range{Base: s.UnsafePointer(), Bytes: len(b)}.Data(), b)
 		reflect.ValueOf(v).Elem().Set(s)
+		return nil
+	}
+	if len(b) == 0 && reflect.TypeFor[T]().Kind() == reflect.Pointer {
 		return nil
 	}
 	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(v); err != nil {

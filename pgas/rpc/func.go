@@ -14,7 +14,7 @@ import (
 const backlogMost = 256 << 10
 
 // Func is a function of a service that takes an A and returns an R. Values travel as they lie in memory if that is plain (numbers, and arrays and structs without pointers; strings;
-// slices of plain memory), and else as package encoding/gob has them.
+// slices of plain memory), and else as package encoding/gob has them: without fields that are not exported. A slice without elements comes as nil, a nil pointer as that.
 type Func[A, R any] struct {
 	s      *Service
 	name   string
@@ -167,7 +167,7 @@ func (p *Pending[A, R]) Done() bool {
 // vain is what a look in vain takes in virtual time, where nothing else would let the others run.
 const vain = 100 * time.Nanosecond
 
-// Wait returns what the function has returned, when it has. When ctx ends first, Wait may be called again.
+// Wait returns what the function has returned, when it has, whenever and by however many goroutines it is asked. When ctx ends first, Wait may be called again.
 func (p *Pending[A, R]) Wait(ctx context.Context) (R, error) {
 	var none R
 	f := p.f
@@ -180,9 +180,11 @@ func (p *Pending[A, R]) Wait(ctx context.Context) (R, error) {
 	case p.o.err != nil:
 		return none, transport.NewOpError("call", f.s.team.WorldRank(p.member), fmt.Errorf("result of %s: %w", f.name, p.o.err))
 	case !f.out.atOnce():
-		if err := f.out.value(p.o.raw, &p.r); err != nil {
-			return none, fmt.Errorf("result of %s: %w", f.name, err)
+		var r R // of this call of Wait alone
+		if err := f.out.value(p.o.raw, &r); err != nil {
+			return none, transport.NewOpError("call", f.s.team.WorldRank(p.member), fmt.Errorf("result of %s: %w", f.name, err))
 		}
+		return r, nil
 	}
 	return p.r, nil
 }
