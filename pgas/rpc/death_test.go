@@ -67,6 +67,57 @@ func TestMemberDies(t *testing.T) {
 	}
 }
 
+// TestMemberClosesAlone: where a member ends the service since another one is gone, calls to it end too, those under way and those that come.
+func TestMemberClosesAlone(t *testing.T) {
+	for _, p := range pgastest.PathsOf(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			over := make(chan struct{})
+			var started sync.WaitGroup
+			started.Add(3)
+			errs := pgastest.Errors(t, 3, p.Config, func(ctx context.Context, w *pgas.World) error {
+				s := rpc.New(w.Team())
+				called := make(chan struct{}, 3)
+				stay := rpc.Handle(s, "stay", func(ctx context.Context, _ int, _ int) (int, error) {
+					called <- struct{}{}
+					<-ctx.Done()
+					return 0, context.Cause(ctx)
+				})
+				if err := s.Start(ctx); err != nil {
+					return err
+				}
+				started.Done()
+				started.Wait()
+				switch w.Rank() {
+				case 0:
+					<-called // it has called this rank, and
+					<-called
+					require.ErrorIs(t, s.Close(ctx), pgas.ErrPeerGone)
+					<-over // stays in the world
+				case 1:
+					defer close(over)
+					p, err := stay.CallNB(ctx, 0, 1)
+					require.NoError(t, err)
+					_, err = stay.Call(ctx, 0, 1)
+					require.ErrorIs(t, err, pgas.ErrClosed)
+					for !p.Done() {
+						require.NoError(t, ctx.Err())
+					}
+					_, err = p.Wait(ctx)
+					require.ErrorIs(t, err, pgas.ErrClosed)
+					_, err = stay.Call(ctx, 0, 1)
+					require.ErrorIs(t, err, pgas.ErrClosed)
+					require.ErrorIs(t, stay.Send(ctx, 0, 1), pgas.ErrClosed)
+					require.ErrorIs(t, s.Flush(ctx, 0), pgas.ErrClosed)
+				case 2:
+					return errDies
+				}
+				return nil
+			})
+			require.ErrorIs(t, errs[2], errDies)
+		})
+	}
+}
+
 // TestMemberDiesInAFlood: who waits for a member that is gone is told, however many messages of others come meanwhile.
 func TestMemberDiesInAFlood(t *testing.T) {
 	told := make(chan struct{})

@@ -161,7 +161,7 @@ func (p *Pending[A, R]) Done() bool {
 	if sc := s.team.Engine().Sched; !s.poll() && sc.Virtual() {
 		_ = sc.Sleep(context.Background(), vain) // ends early only where the world has ended
 	}
-	return p.o.done.Load() || s.usable(p.member) != nil
+	return p.o.done.Load() || s.ends(p.member)
 }
 
 // vain is what a look in vain takes in virtual time, where nothing else would let the others run.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"gopgas/internal/mem"
+	"gopgas/transport"
 )
 
 // message is what a lane brings to its member.
@@ -112,7 +113,7 @@ func (l *lane) drain() (moved bool, err error) {
 				}
 			}
 			if full = b.words == 0; full {
-				err = l.s.usable(l.member)
+				err = l.refused()
 			} else {
 				err, moved = l.bring(b), true
 			}
@@ -162,7 +163,7 @@ func (l *lane) roomy() bool {
 	}
 	words := size(min(len(l.queue[0].payload), pieceBytes(l.s.ring)))
 	_, _, ok := place(l.s.ring, l.tail.Load(), l.s.heads[l.member].Load(), words)
-	return ok || l.s.usable(l.member) != nil
+	return ok || l.s.usable(l.member) != nil || l.s.hasLeft(l.member)
 }
 
 // next is how many bytes of m the next piece has.
@@ -173,7 +174,7 @@ func (l *lane) lay(m *message) (all bool, err error) {
 	for !all && err == nil {
 		var b block
 		if !l.room(&b, m) {
-			return false, l.s.usable(l.member)
+			return false, l.refused()
 		}
 		all = l.add(&b, m)
 		err = l.bring(b)
@@ -193,7 +194,7 @@ func (l *lane) room(b *block, m *message) bool {
 	if b.words > 0 {
 		return b.words+words <= b.most
 	}
-	if l.s.closed.Load() { // who ends the service waits for who is busy
+	if l.s.closed.Load() || l.s.hasLeft(l.member) { // who ends the service waits for who is busy
 		return false
 	}
 	tail, head := l.tail.Load(), l.s.heads[l.member].Load()
@@ -201,6 +202,14 @@ func (l *lane) room(b *block, m *message) bool {
 	b.at, b.skipped = at, skipped
 	b.most = min(l.s.ring-at, l.s.ring-int(tail-head)-skipped, len(l.buf))
 	return ok
+}
+
+// refused returns why nothing is laid, where that is not for want of room. Of who is busy.
+func (l *lane) refused() error {
+	if err := l.s.usable(l.member); err != nil || !l.s.hasLeft(l.member) {
+		return err
+	}
+	return transport.NewOpError("call", l.s.team.WorldRank(l.member), transport.ErrClosed)
 }
 
 // add writes m's next piece behind a block's last one, and reports whether it was m's last.

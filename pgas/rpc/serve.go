@@ -208,15 +208,15 @@ var errInTurn = fmt.Errorf("%w: a function that is called in turn keeps all othe
 // await waits until cond holds, which depends on a member, and looks for messages meanwhile.
 func (s *Service) await(ctx context.Context, op string, member int, cond func() bool) error {
 	rank := s.team.WorldRank(member)
-	return s.wait(ctx, sched.What{Op: op, Peer: rank}, s.team.Engine().Peers.Watch(rank), cond)
+	return s.wait(ctx, sched.What{Op: op, Peer: rank}, s.team.Engine().Peers.Watch(rank), member, cond)
 }
 
 // awaitAll is await of what depends on all members.
 func (s *Service) awaitAll(ctx context.Context, op string, cond func() bool) error {
-	return s.wait(ctx, sched.What{Op: op, Peer: -1}, s.team, cond)
+	return s.wait(ctx, sched.What{Op: op, Peer: -1}, s.team, -1, cond)
 }
 
-func (s *Service) wait(ctx context.Context, what sched.What, on sched.Watch, cond func() bool) error {
+func (s *Service) wait(ctx context.Context, what sched.What, on sched.Watch, member int, cond func() bool) error {
 	if cond() {
 		return nil
 	}
@@ -230,11 +230,12 @@ func (s *Service) wait(ctx context.Context, what sched.What, on sched.Watch, con
 	sp := s.team.Engine().Sched.Begin(ctx, what, on)
 	defer sp.End()
 	for {
+		left := member >= 0 && s.hasLeft(member) // what it had said before is there, and is taken first
 		moved := s.poll()
 		if cond() {
 			return nil
 		}
-		if s.closed.Load() {
+		if s.closed.Load() || left && !moved && !s.ready() && !s.serving.Load() && !cond() {
 			return transport.NewOpError(what.Op, what.Peer, transport.ErrClosed)
 		}
 		if moved && on.Interrupted() == nil { // else others may keep this rank busy for as long as they like

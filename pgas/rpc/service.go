@@ -252,7 +252,7 @@ func (s *Service) note(err error) {
 }
 
 // Close waits as Quiesce does, ends the service and gives its memory back. Collective. When ctx ends before the others have come it is called again, as Quiesce is, and
-// the service goes on.
+// the service goes on. When it fails otherwise, since a member is gone, the service ends for this rank alone: calls of others to it end with transport.ErrClosed.
 func (s *Service) Close(ctx context.Context) error {
 	if s.freeing {
 		return s.free(ctx)
@@ -262,6 +262,7 @@ func (s *Service) Close(ctx context.Context) error {
 	if err != nil && !errors.As(err, &told) {
 		if s.started && sched.Ended(ctx) == nil && !errors.Is(err, errInTurn) { // the others will not come
 			s.leave()
+			s.tellLeft()
 		}
 		return err
 	}
@@ -282,6 +283,30 @@ func (s *Service) free(ctx context.Context) error {
 		return nil
 	}
 	return errors.Join(marks, rings)
+}
+
+// left is what a member has in a head's place that has ended the service alone.
+const left = 1 << 63
+
+// tellLeft has the calls of the others to this rank end. What this rank had to say to them before is there.
+func (s *Service) tellLeft() {
+	for m := range s.lanes {
+		// Who is gone need not know.
+		_ = s.marks.Signal(s.team.Size()+s.team.Rank()).Set(m, left)
+	}
+}
+
+// hasLeft reports whether a member has ended the service alone. It is for who keeps leave waiting.
+func (s *Service) hasLeft(member int) bool { return s.heads[member].Load() == left }
+
+// ends reports whether no call of a member will be answered any more.
+func (s *Service) ends(member int) bool {
+	if s.usable(member) != nil {
+		return true
+	}
+	s.door.waiting.Add(1)
+	defer s.door.waiting.Add(-1)
+	return s.closed.Load() || s.hasLeft(member)
 }
 
 // leave ends all use that this rank makes of the memory, also where its world ends first.
