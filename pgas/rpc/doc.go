@@ -35,7 +35,7 @@
 //   - R2: messages of one goroutine to one member are taken out in the order in which it has sent them, after all that the rank has put to that member before.
 //   - R3: an answer ends the call whose number it has, and no other: a number is used again with another count of uses.
 //   - R4: who goes to sleep has said so and looked once more; who leaves a message looks for sleepers behind that; who stops looking looks once more.
-//   - R5: nobody touches the memory when Close or the world's end goes on to give it back: leave waits for who does.
+//   - R5: nobody touches the memory when Close or the world's end goes on to give it back: leave waits for who does, a second for a function that is called in turn; who comes back from one later looks first.
 //   - R6: Quiesce returns only if no member has begun anything between two times at which all it had begun had ended.
 //
 // # Lock order

@@ -46,7 +46,7 @@ func (s *Service) take(member int) {
 		default:
 			s.perform(member, h, body, false)
 		}
-		if head-in.told >= uint64(s.ring/pieceShare) {
+		if head-in.told >= uint64(s.ring/pieceShare) && !s.closed.Load() { // the function may have taken longer than leave waits
 			s.tell(member, head)
 		}
 	}

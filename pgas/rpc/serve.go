@@ -79,7 +79,7 @@ func (s *Service) attend() bool {
 }
 
 func (s *Service) unattend() {
-	if s.door.own.attended.Add(^uint64(0)) == 0 && s.ready() {
+	if !s.closed.Load() && s.door.own.attended.Add(^uint64(0)) == 0 && s.ready() {
 		s.door.own.bell.Ring()
 	}
 	s.door.waiting.Add(-1)
@@ -180,6 +180,9 @@ func (s *Service) serve(sc *sched.Sched) {
 		if s.poll() {
 			last = sc.Now()
 			continue
+		}
+		if s.closed.Load() { // a function in turn may have taken longer than leave waits
+			return
 		}
 		idle := sc.Now() - last
 		if idle < serveAwake && s.door.own.attended.Load() == 0 {

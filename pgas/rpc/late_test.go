@@ -1,0 +1,51 @@
+package rpc_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	"gopgas/pgas/rpc"
+)
+
+// TestFunctionOutlastsTheWorld: a function in turn that goes on for longer than the world's end waits for it touches nothing that was given back.
+func TestFunctionOutlastsTheWorld(t *testing.T) {
+	if raceEnabled {
+		t.Skip("that a second has passed orders nothing to the race detector")
+	}
+	for _, p := range pgastest.ProcPaths()[:1] { // mapped memory, which is unmapped then
+		t.Run(p.Name, func(t *testing.T) {
+			c := p.Procs
+			r, out := pgastest.StartProcs(t, 2, c, 1, func(ctx context.Context, w *pgas.World) error {
+				s := rpc.New(w.Team())
+				long := rpc.HandleInTurn(s, "long", func(context.Context, int, []byte) (int, error) {
+					time.Sleep(2 * time.Second)
+					return 0, nil
+				})
+				if err := s.Start(ctx); err != nil {
+					return err
+				}
+				if err := long.Send(ctx, w.Rank(), make([]byte, 10_000)); err != nil {
+					return err
+				}
+				if err := long.Send(ctx, w.Rank(), make([]byte, 10_000)); err != nil {
+					return err
+				}
+				go func() { _, _ = long.Call(ctx, w.Rank(), make([]byte, 10_000)) }()
+				time.Sleep(50 * time.Millisecond)
+				if err := w.Close(ctx); err != nil {
+					return err
+				}
+				time.Sleep(1800 * time.Millisecond) // the function has returned
+				os.Exit(0)
+				return nil
+			})
+			require.Equal(t, 0, r.Code, out)
+		})
+	}
+}
