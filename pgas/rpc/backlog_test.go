@@ -55,3 +55,37 @@ func TestFloodOfNothing(t *testing.T) {
 		return nil
 	})
 }
+
+// TestNoCallInTurn: what a function in turn must not do does nothing: the function that it would have waited for is not called.
+func TestNoCallInTurn(t *testing.T) {
+	pgastest.Each(t, []int{1, 2}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		s := rpc.New(w.Team())
+		called := 0
+		count := rpc.HandleInTurn(s, "count", func(context.Context, int, struct{}) (struct{}, error) {
+			called++
+			return struct{}{}, nil
+		})
+		calls := rpc.HandleInTurn(s, "calls", func(ctx context.Context, from int, _ struct{}) (struct{}, error) {
+			return count.Call(ctx, from, struct{}{})
+		})
+		flushes := rpc.HandleInTurn(s, "flushes", func(ctx context.Context, from int, _ struct{}) (struct{}, error) {
+			return struct{}{}, s.Flush(ctx, from)
+		})
+		quiesces := rpc.HandleInTurn(s, "quiesces", func(ctx context.Context, _ int, _ struct{}) (struct{}, error) { return struct{}{}, s.Quiesce(ctx) })
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+		for m := range w.Size() {
+			for _, f := range []*rpc.Func[struct{}, struct{}]{calls, flushes, quiesces} {
+				_, err := f.Call(ctx, m, struct{}{})
+				require.ErrorIs(t, err, rpc.ErrCalled)
+				require.ErrorContains(t, err, "must not wait")
+			}
+		}
+		if err := s.Close(ctx); err != nil {
+			return err
+		}
+		require.Zero(t, called)
+		return nil
+	})
+}

@@ -42,7 +42,8 @@ func Handle[A, R any](s *Service, name string, f func(ctx context.Context, from 
 
 // HandleInTurn is Handle of a function that does not wait and is over soon: calls of all such functions of this rank come one after the other, those of a member in
 // the order in which it has made them, so that they need no lock among each other. It takes a goroutine's start less. f is called by whoever looks for messages, the goroutine that serves or
-// one that waits for a call; so it must not end that (runtime.Goexit, as t.FailNow does). With its ctx it may Send, which then keeps what finds no room; other calls that would have to wait are an error.
+// one that waits for a call; so it must not end that (runtime.Goexit, as t.FailNow does). With its ctx it may Send and CallNB, which then keep what finds
+// no room; what waits (Call, Flush, Quiesce) is an error there, and calls nothing.
 func HandleInTurn[A, R any](s *Service, name string, f func(ctx context.Context, from int, a A) (R, error)) *Func[A, R] {
 	return add(s, name, f, true)
 }
@@ -104,6 +105,9 @@ func (f *Func[A, R]) pending() *Pending[A, R] {
 
 // Call calls the function at a member, which may be this one, and returns what it returns: an error of it as an *Error. It waits; when ctx ends first, the function may be called all the same.
 func (f *Func[A, R]) Call(ctx context.Context, member int, a A) (r R, err error) {
+	if ofTurn(ctx) {
+		return r, transport.NewOpError("call", -1, errInTurn)
+	}
 	p := f.calls.Get().(*Pending[A, R])
 	p.a = a
 	if err := p.begin(ctx, member); err != nil {
@@ -213,7 +217,7 @@ func (f *Func[A, R]) Send(ctx context.Context, member int, a A) error {
 // bring posts m when not too much waits for the member. A function that is called in turn does not wait for that.
 func (s *Service) bring(ctx context.Context, member int, m message) error {
 	l := &s.lanes[member]
-	if l.bytes.Load() > backlogMost && (ctx == nil || ctx.Value(turn{}) == nil) {
+	if l.bytes.Load() > backlogMost && !ofTurn(ctx) {
 		if err := s.await(ctx, "send", member, func() bool { return l.bytes.Load() <= backlogMost }); err != nil {
 			return err
 		}

@@ -206,6 +206,9 @@ func (s *Service) serve(sc *sched.Sched) {
 // turn is the key by which the context of a function that is called in turn is known.
 type turn struct{}
 
+// ofTurn reports whether a function that is called in turn was given ctx, or what that was made from.
+func ofTurn(ctx context.Context) bool { return ctx != nil && ctx.Value(turn{}) != nil }
+
 var errInTurn = fmt.Errorf("%w: a function that is called in turn keeps all others from being called: it must not wait (Send does not)", pgsync.ErrState)
 
 // await waits until cond holds, which depends on a member, and looks for messages meanwhile.
@@ -223,7 +226,7 @@ func (s *Service) wait(ctx context.Context, what sched.What, on sched.Watch, mem
 	if cond() {
 		return nil
 	}
-	if ctx != nil && ctx.Value(turn{}) != nil {
+	if ofTurn(ctx) {
 		return transport.NewOpError(what.Op, what.Peer, errInTurn)
 	}
 	if !s.attend() {

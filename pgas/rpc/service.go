@@ -143,6 +143,9 @@ func (s *Service) Flush(ctx context.Context, member int) error {
 	if err := s.usable(member); err != nil {
 		return err
 	}
+	if ofTurn(ctx) {
+		return transport.NewOpError(op, s.team.WorldRank(member), errInTurn)
+	}
 	l := &s.lanes[member]
 	sent := l.sent.Load()
 	c := outcome{lane: l}
@@ -167,7 +170,7 @@ func (s *Service) Quiesce(ctx context.Context) error {
 	if err := s.usable(s.team.Rank()); err != nil {
 		return err
 	}
-	if ctx != nil && ctx.Value(turn{}) != nil {
+	if ofTurn(ctx) {
 		return transport.NewOpError(op, -1, errInTurn)
 	}
 	for {
