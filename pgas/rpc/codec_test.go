@@ -11,6 +11,7 @@ import (
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	"gopgas/pgas/rpc"
+	pgsync "gopgas/sync"
 )
 
 // TestNilPointers: where an argument or a result is a pointer, nil comes as nil, and what points to a zero as that.
@@ -76,5 +77,28 @@ func TestWaitOfSeveral(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, n)
 		return errors.Join(append(errs, s.Close(ctx))...)
+	})
+}
+
+// TestTypesThatDiffer: a function of the same name that takes or returns another type is another function, also where that is as long.
+func TestTypesThatDiffer(t *testing.T) {
+	pgastest.Each(t, []int{2}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		s := rpc.New(w.Team())
+		if w.Rank() == 0 {
+			rpc.Handle(s, "a", func(context.Context, int, int64) (int64, error) { return 0, nil })
+		} else {
+			rpc.Handle(s, "a", func(context.Context, int, float64) (int64, error) { return 0, nil })
+		}
+		require.ErrorIs(t, s.Start(ctx), pgsync.ErrMismatch)
+		s = rpc.New(w.Team())
+		names := []string{"a", "b"}
+		if w.Rank() == 0 {
+			names = []string{"a, b"}
+		}
+		for _, name := range names {
+			rpc.Handle(s, name, func(context.Context, int, int64) (int64, error) { return 0, nil })
+		}
+		require.ErrorIs(t, s.Start(ctx), pgsync.ErrMismatch)
+		return nil
 	})
 }

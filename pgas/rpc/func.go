@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -56,7 +57,7 @@ func add[A, R any](s *Service, name string, f func(context.Context, int, A) (R, 
 	fn := &Func[A, R]{s: s, name: name, number: len(s.funcs), call: f, turns: turns, in: codecOf[A](), out: codecOf[R]()}
 	fn.calls.New = func() any { return fn.pending() }
 	s.funcs = append(s.funcs, fn)
-	s.names = append(s.names, name)
+	s.kinds = append(s.kinds, fmt.Sprintf("%q(%s) %s", name, reflect.TypeFor[A](), reflect.TypeFor[R]()))
 	return fn
 }
 

@@ -19,7 +19,7 @@ import (
 type Service struct {
 	team  *pgsync.Team
 	funcs []served
-	names []string
+	kinds []string // of each its name and types
 
 	ring   int // words of each ring
 	rings  *window.Window[uint64]
@@ -59,14 +59,14 @@ func New(t *pgsync.Team) *Service { return &Service{team: t} }
 func (s *Service) Team() *pgsync.Team { return s.team }
 
 // Start allocates what messages travel through and begins to serve this rank's functions, in a goroutine of its own. Others may call them when it has
-// returned. Collective; members that have other functions, or the same in another order, all get an error that wraps pgsync.ErrMismatch.
+// returned. Collective; members that have other functions, of other types, or the same in another order, all get an error that wraps pgsync.ErrMismatch.
 func (s *Service) Start(ctx context.Context) error {
 	const op = "start service"
 	var refusal error
 	if s.started {
 		refusal = fmt.Errorf("%w: the service was started before", pgsync.ErrState)
 	}
-	if err := s.team.Alike(ctx, op, "a service of "+strings.Join(s.names, ", "), refusal); err != nil {
+	if err := s.team.Alike(ctx, op, "a service of "+strings.Join(s.kinds, ", "), refusal); err != nil {
 		return err
 	}
 	n := s.team.Size()
