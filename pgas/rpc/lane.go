@@ -151,10 +151,14 @@ func (l *lane) drop(n int) {
 	l.s.backlog.Add(-int64(n))
 }
 
-// roomy reports whether what waits could be laid on, for whom a longer piece than the next may stand in its place. Who is busy goes on by himself.
+// roomy reports whether what waits could be laid on, for whom a longer piece than the next may stand in its place. Who is busy may have found no room, and not have said yet
+// that he goes: who would sleep looks again. In virtual time nothing comes between the two.
 func (l *lane) roomy() bool {
-	if l.waits.Load() == 0 || l.busy.Load() {
+	if l.waits.Load() == 0 {
 		return false
+	}
+	if l.busy.Load() {
+		return !l.s.team.Engine().Sched.Virtual()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
