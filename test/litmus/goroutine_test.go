@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gopgas/internal/invariants"
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
@@ -230,8 +229,8 @@ func TestConflict(t *testing.T) {
 // TestRaceDetectorSeesConflicts: in a goroutine world the race detector reports a put beside a local access that nothing
 // orders, on every path, and nothing where a fence orders them.
 func TestRaceDetectorSeesConflicts(t *testing.T) {
-	if (testing.Short() || invariants.Enabled) && !raceEnabled {
-		t.Skip("builds everything with the race detector; make check runs it in tests that are built so")
+	if testing.Short() && !raceEnabled {
+		t.Skip("-short: builds everything with the race detector; make check runs it")
 	}
 	program, err := os.Executable()
 	require.NoError(t, err)
