@@ -211,13 +211,14 @@ func (s *Sched) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // WaitUntil waits until cond holds or ctx ends, whose cause it returns then. It is for goroutines that serve a rank and
-// have nothing to do for long: in virtual time it costs nothing while others work, and a world in which only such waits
+// have nothing to do for long: it stands in no list of waits, in virtual time it costs nothing while others work, and a world in which only such waits
 // go on is not stuck for them. What makes cond true rings the rank; cond changes nothing.
 func (s *Sched) WaitUntil(ctx context.Context, cond func() bool) error {
 	if s.sim != nil {
 		return s.sim.waitUntil(ctx, cond)
 	}
-	sp := s.Begin(ctx, What{Op: "serve", Peer: -1}, nil)
+	sp := s.Begin(ctx, What{}, nil)
+	sp.hidden = true
 	defer sp.End()
 	for !cond() {
 		if err := sp.Step(); err != nil {

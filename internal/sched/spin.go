@@ -37,6 +37,7 @@ type Spin struct {
 	seq    uint32        // the bell's count when the wait was armed
 	armed  bool          // announced as a sleeper
 	unrung bool          // see Unrung
+	hidden bool          // no wait of the program's: in no list
 	rec    *record       // in the list of waits
 
 	polled    bool     // see Hushes
@@ -215,7 +216,7 @@ func (sp *Spin) lastWords(err error) error {
 
 // list puts the wait into the rank's list of waits (S3).
 func (sp *Spin) list() {
-	if sp.rec == nil {
+	if sp.rec == nil && !sp.hidden {
 		sp.rec = sp.s.waits.add(sp.what, sp.began)
 	}
 }
@@ -257,7 +258,7 @@ func (sp *Spin) End() {
 		sp.s.waits.remove(sp.rec)
 		sp.rec = nil
 	}
-	if sp.s.viewer != nil {
+	if sp.s.viewer != nil && !sp.hidden {
 		sp.s.viewer.Waited(sp.what, sp.began, sp.s.Now())
 	}
 }
