@@ -44,8 +44,8 @@
 //
 // # Costs and limits
 //
-// Each member has a ring for each other one, 64 KiB or less (4 MiB together; of more than 1024 members 4 KiB each), and 128 bytes of signals. A rank that is idle has one goroutine asleep; over a NIC,
-// where nobody rings, it gets up each millisecond, so a call of a rank that has been idle and computes takes up to that. A call of plain memory in turn allocates nothing. What a
+// Each member has a ring for each other one, 256 KiB or less (4 MiB together; of more than 1024 members 4 KiB each), and 128 bytes of signals. A rank that is idle has one goroutine asleep; over a NIC,
+// where nobody rings, that waits for 5 ms behind a message as the rank's other waits do, and later gets up each millisecond, which a call of a rank that computes may take. A call of plain memory in turn allocates nothing. What a
 // function that is not called in turn takes is copied once more. Functions may panic, as a goroutine of the program may: the rank ends. A member that is gone ends the calls to it with transport.ErrPeerGone;
 // calls among the others go on, but Quiesce and Close, which are collective, fail. A Close that fails so ends the service of that rank, and calls to it end with transport.ErrClosed.
 package rpc

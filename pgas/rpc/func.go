@@ -195,7 +195,8 @@ func (p *Pending[A, R]) Wait(ctx context.Context) (R, error) {
 }
 
 // Send calls the function at a member without an answer. It returns when a may be used again, and waits only while too much waits for that member already. Messages of this goroutine to one member come there
-// in order, before calls that it makes later. What the function returns is thrown away, but for an error: Service.Flush and Quiesce return the first one.
+// in order, before calls that it makes later. What the function returns is thrown away, but for an error: Service.Flush and Quiesce return the first one. Over a NIC those that come soon behind another are
+// gathered, and brought together some microseconds later, or with whatever this rank calls next; a millisecond later where it computes.
 func (f *Func[A, R]) Send(ctx context.Context, member int, a A) error {
 	s := f.s
 	if err := s.usable(member); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gopgas/internal/mem"
 	"gopgas/transport"
@@ -30,6 +31,8 @@ func (m *message) kept() int64 { return messageBytes + int64(len(m.payload)) }
 type lane struct {
 	s       *Service
 	member  int
+	mapped  bool         // the member's memory
+	brought atomic.Int64 // when something was put last, ns
 	busy    atomic.Bool
 	tail    atomic.Uint64 // words laid; of who is busy
 	buf     []uint64      // a piece; likewise
@@ -65,6 +68,10 @@ func (l *lane) post(m message) error {
 	if err := l.s.usable(l.member); err != nil {
 		return err
 	}
+	if m.kind == send && l.gathers() {
+		l.keep(m, false)
+		return nil
+	}
 	laid := false
 	if l.waits.Load() == 0 && l.busy.CompareAndSwap(false, true) {
 		var err error
@@ -85,6 +92,16 @@ func (l *lane) post(m message) error {
 	}
 	_, err := l.drain() // what somebody has kept while this goroutine was busy, too
 	return err
+}
+
+// gatherFor is how long behind a put over a NIC, which takes far longer than a message needs to be kept, messages without an answer are kept for the next one: it is made by whoever looks
+// for messages, or by the first message after that time.
+const gatherFor = 50 * time.Microsecond
+
+// gathers reports whether a message is kept for others to go with it.
+func (l *lane) gathers() bool {
+	sc := l.s.team.Engine().Sched
+	return !l.mapped && !sc.Virtual() && sc.Now()-time.Duration(l.brought.Load()) < gatherFor
 }
 
 func (l *lane) keep(m message, first bool) {
@@ -204,6 +221,9 @@ func (l *lane) room(b *block, m *message) bool {
 	tail, head := l.tail.Load(), l.s.heads[l.member].Load()
 	at, skipped, ok := place(l.s.ring, tail, head, words)
 	b.at, b.skipped = at, skipped
+	if l.buf == nil {
+		l.buf = make([]uint64, headerWords+pieceBytes(l.s.ring)/8)
+	}
 	b.most = min(l.s.ring-at, l.s.ring-int(tail-head)-skipped, len(l.buf))
 	return ok
 }
@@ -247,5 +267,8 @@ func (l *lane) bring(b block) error {
 	}
 	l.tail.Store(tail)
 	s.wake(l.member)
+	if !l.mapped {
+		l.brought.Store(int64(s.team.Engine().Sched.Now()))
+	}
 	return nil
 }

@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
 	"gopgas/pgas/rpc"
+	pgsync "gopgas/sync"
 )
 
 // TestFunctionOutlastsTheWorld: a function in turn that goes on for longer than the world's end waits for it touches nothing that was given back.
@@ -48,4 +50,39 @@ func TestFunctionOutlastsTheWorld(t *testing.T) {
 			require.Equal(t, 0, r.Code, out)
 		})
 	}
+}
+
+// TestSendsArriveByThemselves: messages that are kept for others to go with them are brought though their rank calls nothing more.
+func TestSendsArriveByThemselves(t *testing.T) {
+	pgastest.EachReal(t, []int{2, 3}, func(ctx context.Context, w *pgas.World, _ *testing.T) error {
+		const n, rounds = 20, 10
+		sigs, err := pgsync.NewSignals(ctx, w.Team(), 1)
+		if err != nil {
+			return err
+		}
+		s := rpc.New(w.Team())
+		came := 0
+		count := rpc.HandleInTurn(s, "count", func(_ context.Context, from int, _ int) (struct{}, error) {
+			if came++; came%n != 0 {
+				return struct{}{}, nil
+			}
+			return struct{}{}, sigs.Signal(0).Set(from, uint64(came/n))
+		})
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+		if last := w.Size() - 1; w.Rank() == 0 {
+			for round := range uint64(rounds) {
+				for i := range n {
+					if err := count.Send(ctx, last, i); err != nil {
+						return err
+					}
+				}
+				if _, err := sigs.Signal(0).WaitUntil(ctx, pgsync.Equal, round+1); err != nil {
+					return err
+				}
+			}
+		}
+		return errors.Join(s.Close(ctx), sigs.Free(ctx))
+	})
 }

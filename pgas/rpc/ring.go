@@ -25,7 +25,7 @@ const (
 	// A rank's rings take ringsBytes together, as far as ringLeast and ringMost words for each allow.
 	ringsBytes = 4 << 20
 	ringLeast  = 512
-	ringMost   = 8192
+	ringMost   = 32768
 	// pieceShare is the part of a ring that a piece takes at most: while one is read the next is on its way.
 	pieceShare = 4
 

@@ -57,9 +57,11 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestRings: of however many members, a rank's rings take 4 MiB as long as none is shorter than 4 KiB, and no ring is longer than 64 KiB.
+// TestRings: of however many members, a rank's rings take 4 MiB as long as none is shorter than 4 KiB, and no ring is longer than 256 KiB.
 func TestRings(t *testing.T) {
-	require.Equal(t, 8192, ringWords(1))
+	require.Equal(t, 32768, ringWords(1))
+	require.Equal(t, 32768, ringWords(16))
+	require.Equal(t, 16384, ringWords(17))
 	require.Equal(t, 8192, ringWords(64))
 	require.Equal(t, 4096, ringWords(65))
 	require.Equal(t, 512, ringWords(1024))

@@ -16,11 +16,11 @@ import (
 
 // How the goroutine that serves goes to sleep.
 const (
-	serveAwake  = 50 * time.Microsecond // behind the last message
-	sleepRung   = 20 * time.Millisecond // at most, where all who send ring
-	sleepUnrung = time.Millisecond      // where a NIC writes, which does not
-	sleepFirst  = 50 * time.Microsecond
-	sleepShare  = 16 // of the time since the last message
+	serveAwake  = 50 * time.Microsecond // behind the last message, where all who send ring
+	sleepRung   = 20 * time.Millisecond // at most
+	serveLong   = 5 * time.Millisecond  // likewise, where a NIC writes, which may not: until then as the rank's other waits do
+	sleepUnrung = time.Millisecond
+	sleepBeside = 250 * time.Microsecond // likewise, while somebody of this rank waits, who looks himself
 )
 
 // door is how a rank learns that there are messages. A bell wakes the goroutine that serves; a waiting caller looks by itself, and then nobody need ring.
@@ -174,33 +174,44 @@ func (s *Service) serveVirtual(sc *sched.Sched) {
 }
 
 func (s *Service) serve(sc *sched.Sched) {
-	bell := s.door.own.bell
-	last := sc.Now()
+	last, naps := sc.Now(), sched.NewNaps()
+	var until time.Duration
+	due := func() bool { return s.ended() || s.ready() || s.door.own.attended.Load() != 0 || sc.Now() > until }
 	for !s.ended() {
 		if s.poll() {
 			last = sc.Now()
+			if s.running.Load() > 0 {
+				runtime.Gosched() // to those that it has begun
+			}
 			continue
 		}
 		if s.closed.Load() { // a function in turn may have taken longer than leave waits
 			return
 		}
-		idle := sc.Now() - last
-		if idle < serveAwake && s.door.own.attended.Load() == 0 {
+		switch idle, attended := sc.Now()-last, s.door.own.attended.Load() != 0; {
+		case s.door.rung && (idle > serveAwake || attended):
+			s.sleep()
+		case !s.door.rung && attended:
+			naps.Sleep(s.ctx, sleepBeside)
+		case !s.door.rung && idle > serveLong:
+			naps.Sleep(s.ctx, sleepUnrung)
+		case !s.door.rung:
+			until = last + serveLong
+			_ = sc.WaitUntil(s.ctx, due)
+		default:
 			runtime.Gosched()
-			continue
 		}
-		limit := sleepRung
-		if !s.door.rung {
-			limit = min(max(sleepFirst, idle/sleepShare), sleepUnrung)
-		}
-		seq := bell.Arm()
-		if !s.closed.Load() && (s.door.own.attended.Load() != 0 || !s.ready()) {
-			bell.Wait(seq, limit)
-		} else {
-			runtime.Gosched() // somebody else may be at it
-		}
-		bell.Disarm()
 	}
+}
+
+// sleep sleeps until somebody rings.
+func (s *Service) sleep() {
+	bell := s.door.own.bell
+	seq := bell.Arm()
+	if !s.closed.Load() && (s.door.own.attended.Load() != 0 || !s.ready()) {
+		bell.Wait(seq, sleepRung)
+	}
+	bell.Disarm()
 }
 
 // turn is the key by which the context of a function that is called in turn is known.

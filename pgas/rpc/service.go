@@ -92,10 +92,13 @@ func (s *Service) open() {
 	s.lanes, s.inlets = make([]lane, n), make([]inlet, n)
 	s.tails, s.heads = make([]pgsync.Signal, n), make([]pgsync.Signal, n)
 	for m := range n {
-		s.lanes[m].s, s.lanes[m].member, s.lanes[m].buf = s, m, make([]uint64, headerWords+pieceBytes(s.ring)/8)
+		s.lanes[m].s, s.lanes[m].member = s, m
 		s.tails[m], s.heads[m] = s.marks.Signal(m), s.marks.Signal(n+m)
 	}
 	s.door.open(s.rings, s.team)
+	for m := range n {
+		s.lanes[m].mapped = s.door.others[m].attended != nil
+	}
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.ctx = ctx
