@@ -3,7 +3,7 @@ TOOL := go tool -modfile=tools/go.mod
 STEP := @tools/step.sh
 LONG := ./cmd/pgasbench ./transport/tcp ./sync/coll ./transport/soft ./test/model ./transport/transporttest ./test/litmus ./test/failure# begin early, those that wait among those that compute, so that no core is idle at the end
 HOST = ./pgas ./window ./sync $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
-ASIDE = -e gopgas/internal/ -e gopgas/pgas/grid
+ASIDE = -e gopgas/internal/ -e gopgas/pgas/grid -e gopgas/pgas/rpc -e gopgas/pgas/hashmap -e gopgas/pgas/algo
 INNER = $$(go list $(HOST) | grep $(ASIDE))# tested while the machines keep but one core busy
 OUTER = $$(go list $(HOST) | grep -v $(ASIDE))# and when they have ended
 OURS = $$(go list $(HOST) | grep -v -e examples$$ -e test/sim)# and there, built without the detector: the examples' own tests run them with it, and in virtual time nothing is concurrent

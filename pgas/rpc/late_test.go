@@ -20,6 +20,9 @@ func TestFunctionOutlastsTheWorld(t *testing.T) {
 	if raceEnabled {
 		t.Skip("that a second has passed orders nothing to the race detector")
 	}
+	if testing.Short() {
+		t.Skip("takes 3 seconds: make check runs it")
+	}
 	for _, p := range pgastest.ProcPaths()[:1] { // mapped memory, which is unmapped then
 		t.Run(p.Name, func(t *testing.T) {
 			c := p.Procs
