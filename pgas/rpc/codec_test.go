@@ -21,7 +21,7 @@ func TestNilPointers(t *testing.T) {
 		find := rpc.Handle(s, "find", func(_ context.Context, _ int, n *note) (*int, error) {
 			switch {
 			case n == nil:
-				return nil, nil //nolint:nilnil // there is none
+				return nil, nil // there is none
 			case n.Title == "":
 				return new(int), nil
 			}

@@ -31,7 +31,6 @@ func (m *message) kept() int64 { return messageBytes + int64(len(m.payload)) }
 type lane struct {
 	s       *Service
 	member  int
-	mapped  bool         // the member's memory
 	brought atomic.Int64 // when something was put last, ns
 	busy    atomic.Bool
 	tail    atomic.Uint64 // words laid; of who is busy
@@ -98,10 +97,13 @@ func (l *lane) post(m message) error {
 // for messages, or by the first message after that time.
 const gatherFor = 50 * time.Microsecond
 
+// mapped reports whether the member's memory is.
+func (l *lane) mapped() bool { return l.s.door.others[l.member].attended != nil }
+
 // gathers reports whether a message is kept for others to go with it.
 func (l *lane) gathers() bool {
 	sc := l.s.team.Engine().Sched
-	return !l.mapped && !sc.Virtual() && sc.Now()-time.Duration(l.brought.Load()) < gatherFor
+	return !l.mapped() && !sc.Virtual() && sc.Now()-time.Duration(l.brought.Load()) < gatherFor
 }
 
 func (l *lane) keep(m message, first bool) {
@@ -267,7 +269,7 @@ func (l *lane) bring(b block) error {
 	}
 	l.tail.Store(tail)
 	s.wake(l.member)
-	if !l.mapped {
+	if !l.mapped() {
 		l.brought.Store(int64(s.team.Engine().Sched.Now()))
 	}
 	return nil

@@ -67,7 +67,7 @@ func (s *Service) wake(member int) {
 	}
 }
 
-// attend says that this goroutine looks for messages; false: the service is over. leave takes it back, and leaves what has come meanwhile to who serves.
+// attend says that this goroutine looks for messages; false: the service is over. unattend takes it back, and leaves what has come meanwhile to who serves.
 func (s *Service) attend() bool {
 	s.door.waiting.Add(1)
 	if s.closed.Load() {

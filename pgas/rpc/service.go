@@ -43,7 +43,7 @@ type Service struct {
 	wanted  atomic.Bool // and somebody else wanted to
 	door    door
 
-	ctx, inTurn context.Context //nolint:containedctx // what functions are given
+	ctx, inTurn context.Context // what functions are given
 	cancel      context.CancelCauseFunc
 	started     bool
 	closed      atomic.Bool // nothing of the above is touched any more
@@ -96,9 +96,6 @@ func (s *Service) open() {
 		s.tails[m], s.heads[m] = s.marks.Signal(m), s.marks.Signal(n+m)
 	}
 	s.door.open(s.rings, s.team)
-	for m := range n {
-		s.lanes[m].mapped = s.door.others[m].attended != nil
-	}
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.ctx = ctx
