@@ -19,7 +19,7 @@ var dealtLayouts = []pgas.Layout{pgas.Block(), pgas.Cyclic(), pgas.BlockCyclic(3
 
 // TestManyDealtElements: what is more than is packed at once gets where it belongs, from any layout to any other, in ranges, and by each iteration.
 func TestManyDealtElements(t *testing.T) {
-	const n = 200_003 // more than 1 MiB
+	const n = 140_003 // more than 1 MiB
 	for _, c := range []pgastest.Config{{}, {NIC: true}} {
 		pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error {
 			rng := rand.New(rand.NewPCG(1, 2)) // equal on all ranks

@@ -33,9 +33,11 @@ func Sometimes(percent int) bool {
 
 // Mangle overwrites b when Enabled. Call it on memory that its user has given back.
 func Mangle(b []byte) {
-	if Enabled {
-		for i := range b {
-			b[i] = spoil
-		}
+	if !Enabled || len(b) == 0 {
+		return
+	}
+	b[0] = spoil
+	for n := 1; n < len(b); { // by copies, which is quicker than by bytes, and of what is in the nearest cache
+		n += copy(b[n:], b[:min(n, 4096)])
 	}
 }

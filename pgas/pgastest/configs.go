@@ -47,25 +47,36 @@ func Paths() []Named {
 	return pick(all, os.Getenv(PathsVariable))
 }
 
-// PathsOf returns those of Paths on which this test runs. With -short these are mapped memory, the good NIC, and every fourth one of
-// the others, by the test's name, so that a package of some tests still runs over every path. Race builds have every second one, but leave out the nodes over a real
-// NIC; PGAS_TEST_PATHS leaves out none.
+// PathsOf returns those of Paths on which this test runs: mapped memory, the good NIC, and some of the others by turns, by the test's name, so that a
+// package of some tests runs over every path. With -short these are every fourth one. Race builds have every second one, but leave out the nodes over a real
+// NIC, and other builds have those that race builds leave out. PGAS_TEST_PATHS leaves out none.
 func PathsOf(t testing.TB) []Named {
 	t.Helper()
 	all := Paths()
-	switch {
-	case !testing.Short() || os.Getenv(PathsVariable) != "":
+	if os.Getenv(PathsVariable) != "" {
 		return all
-	case raceEnabled:
-		return every(2, slices.DeleteFunc(all, func(p Named) bool { return strings.HasPrefix(p.Name, onNodes) }), t.Name())
 	}
-	return every(4, all, t.Name())
+	return pathsOf(t.Name(), all, testing.Short(), raceEnabled)
 }
 
-// every returns mapped memory, the good NIC, and every nth one of the others.
-func every(nth uint32, all []Named, test string) (some []Named) {
+func pathsOf(test string, all []Named, short, raced bool) []Named {
+	if short && !raced {
+		return every(4, 0, all, test)
+	}
+	n := len(all)
+	if strings.HasPrefix(all[n-1].Name, onNodes) {
+		n--
+	}
+	if raced {
+		return every(2, 0, all[:n], test)
+	}
+	return append(every(2, 1, all[:n], test), all[n:]...)
+}
+
+// every returns mapped memory, the good NIC, and every nth one of the others, from one that the test's name and the turn choose.
+func every(nth, turn uint32, all []Named, test string) (some []Named) {
 	test, _, _ = strings.Cut(test, "/")
-	turn := crc32.ChecksumIEEE([]byte(test))
+	turn += crc32.ChecksumIEEE([]byte(test))
 	for _, p := range all {
 		if p.Name != "mapped" && p.Name != "nic-good" {
 			if turn++; turn%nth != 0 {

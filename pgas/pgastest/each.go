@@ -19,11 +19,11 @@ const manyRanks = 5
 // Worlds returns those of some numbers of ranks, ascending, in which a test of them all is to run on this path. PGAS_TEST_RANKS=4 leaves
 // out the worlds of more than 4 ranks, but for the first number if all are larger. Under the race detector, which makes everything
 // ten times as long, and with -short, only mapped memory and one NIC get all numbers, and the other paths the largest up to five: the accesses of
-// further worlds are the same ones, and other builds compare their results. With -short alone that NIC gets every second number, from the largest.
+// further worlds are the same ones, and other builds compare their results. With -short that NIC gets every second number, from the largest.
 func (p Named) Worlds(ranks []int) []int {
 	most, err := strconv.Atoi(os.Getenv(mostRanksVariable))
 	some := p.worlds(ranks, most, err == nil, raceEnabled || testing.Short())
-	if testing.Short() && !raceEnabled && p.Name == "nic-good" {
+	if testing.Short() && p.Name == "nic-good" {
 		some = halved(some)
 	}
 	return some

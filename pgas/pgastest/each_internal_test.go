@@ -41,7 +41,7 @@ func TestHalved(t *testing.T) {
 // TestEveryFourth: tests share the paths among them, and each has mapped memory and the good NIC.
 func TestEveryFourth(t *testing.T) {
 	names := func(test string) (list []string) {
-		for _, p := range every(4, Paths(), test) {
+		for _, p := range every(4, 0, Paths(), test) {
 			list = append(list, p.Name)
 		}
 		return list
@@ -57,4 +57,16 @@ func TestEveryFourth(t *testing.T) {
 		}
 	}
 	require.Len(t, seen, len(Paths()), "no path is left to nobody")
+}
+
+// TestBuildsShareThePaths: what race builds leave out of a test's paths, other builds have.
+func TestBuildsShareThePaths(t *testing.T) {
+	for _, all := range [][]Named{Paths(), Fabrics()} {
+		for _, test := range []string{"TestA", "TestB", "TestC", "TestD", "TestE", "TestF"} {
+			raced, other := pathsOf(test, all, true, true), pathsOf(test, all, false, false)
+			require.Subset(t, append(raced, other...), all, test)
+			require.Less(t, len(raced), len(all), test)
+			require.Less(t, len(other), len(all), test)
+		}
+	}
 }

@@ -38,7 +38,10 @@ func TestConforms(t *testing.T) {
 				t.Skip("the race detector does not see what orders accesses in mapped memory")
 			}
 			opt := transporttest.Options{FailureTimeout: 5 * time.Second, Rounds: c.rounds, Ops: 1000, Held: transporttest.Descriptors}
-			if raceEnabled || testing.Short() {
+			switch {
+			case raceEnabled:
+				opt.Rounds, opt.Ops = 100, 200
+			case testing.Short():
 				opt.Rounds, opt.Ops = 200, 400
 			}
 			transporttest.Run(t, inProcess(c.cfg, c.heap), opt)

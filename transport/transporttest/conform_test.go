@@ -57,6 +57,8 @@ func TestLoopbackConforms(t *testing.T) {
 			l := newLoopbackUnderTest(c)
 			opt := Options{Kill: l.kill, FailureTimeout: 5 * time.Second}
 			switch {
+			case raceEnabled:
+				opt.Rounds, opt.Ops = 100, 200
 			case testing.Short():
 				opt.Rounds, opt.Ops = 300, 400
 			case name != "full":
