@@ -65,8 +65,8 @@ func Load[T Word](w *Window[T], target, disp int) (T, error) {
 }
 
 // Store sets target's element disp to v, atomically as the window's other atomics see it; what was there is not asked for: that is Swap.
-// It is ordered and flushed like an Accumulate: visible after a Flush or Fence, and without one, or an Order, a later atomic of this rank
-// may still find the old value. With a Flush of the data before it, it tells those who Load it that the data is there.
+// It is ordered and flushed like an Accumulate: visible to all after a Flush or Fence, to later atomics of this goroutine at once. With a Flush
+// of the data before it, it tells those who Load it that the data is there.
 func Store[T Word](w *Window[T], target, disp int, v T) error {
 	if p := cell(w, target, disp); p != nil {
 		store(p, v)

@@ -193,6 +193,9 @@ func (n *NIC) want(rank int) {
 // Connected reports whether the connection with rank works, as far as this rank knows: what is posted now need not wait for it.
 func (n *NIC) Connected(rank int) bool { return n.ends[rank].state.Load() == epUp }
 
+// Asked reports whether rank's CPU was asked for something by this rank that it has not answered.
+func (n *NIC) Asked(rank int) bool { return n.ends[rank].asked.Load() != 0 }
+
 // Ordered reports whether what is posted to rank now arrives after all that went before, and sees to it that what is held back from now on does.
 func (n *NIC) Ordered(rank int) bool {
 	n.later.order()

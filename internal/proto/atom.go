@@ -168,12 +168,17 @@ func (n *device) way(op atom.Op, t atom.Elem) way {
 }
 
 // wayTo is way for a member's part. Where that is registered in buckets, which the NIC may not reach at the moment, the
-// owner's CPU does everything: the same for all who use that part.
+// owner's CPU does everything: the same for all who use that part. And behind what it has been asked for and has not answered it does what the
+// NIC could, where that is the same to all: else the NIC would overtake it, and what a rank does to an element one after the other would not stay so.
 func (n *device) wayTo(r *Remote, op atom.Op, t atom.Elem) way {
 	if r.hosed != nil {
 		return byMessage
 	}
-	return n.way(op, t)
+	w := n.way(op, t)
+	if w == native && n.Caps.AtomicsCPU && n.Payload != 0 && n.Asked(r.Rank) {
+		return byMessage
+	}
+	return w
 }
 
 func (r *Remote) cpuAtomics() bool { return r.Mapped.Bytes != 0 && !r.nicAtomics }

@@ -208,16 +208,3 @@ func TestComingFrom(t *testing.T) {
 		}
 	}
 }
-
-// TestComingFromTellsOrder: MPI keeps what one rank does to one element in order (accumulate_ordering), and no path of ours promises that without an Order. The rows say so.
-func TestComingFromTellsOrder(t *testing.T) {
-	rows := table(text(t, "docs/coming-from.md"), "MPI", "gopgas", "where the meaning differs")
-	seen := 0
-	for _, row := range rows {
-		if strings.Contains(row[0], "MPI_Accumulate") || strings.Contains(row[0], "MPI_Fetch_and_op") {
-			require.Contains(t, row[2], "`Window.Order`", row[0])
-			seen++
-		}
-	}
-	require.Equal(t, 3, seen)
-}
