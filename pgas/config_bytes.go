@@ -9,7 +9,7 @@ import (
 
 var errBytes = errors.New("want a number of bytes such as 65536, 512M or 1.5G (K, M, G and T are powers of 1024)")
 
-// parseBytes reads the value of every variable that counts bytes: a number that is not negative, with an optional unit, K, M, G or T.
+// parseBytes reads the value of every variable that counts bytes: a number that is not negative, whole but for an optional unit, K, M, G or T.
 // Units are powers of 1024, as those of ulimit, of cgroups and of what the library prints; K, Ki and KiB are the same.
 func parseBytes(s string) (int64, error) {
 	unit := 1.0
@@ -21,8 +21,9 @@ func parseBytes(s string) (int64, error) {
 		}
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(f >= 0) || f*unit > 1<<50 {
-		return 0, errBytes
+	bytes := f * unit
+	if err != nil || !(f >= 0) || bytes > 1<<50 || bytes > 0 && bytes < 1 || unit == 1 && bytes != math.Trunc(bytes) {
+		return 0, errBytes // half a byte is none, and 0 means something else
 	}
-	return int64(f * unit), nil
+	return int64(bytes), nil
 }
