@@ -63,6 +63,16 @@ func newDataPath(ctx context.Context, w *pgas.World) (*dataPath, error) {
 		}
 		return d.win.Flush(1)
 	})
+	add("Put, FlushNB and Wait", func() error {
+		if err := d.win.Put(1, 3, d.one); err != nil {
+			return err
+		}
+		h, err := d.win.FlushNB(1)
+		if err != nil {
+			return err
+		}
+		return h.Wait(ctx)
+	})
 	add("PutStrided", func() error { return d.win.PutStrided(1, 0, 2, d.many, 1, 30) })
 	add("GetStrided", func() error { return d.win.GetStrided(1, 0, 2, d.many, 1, 30) })
 	add("PutSection", func() error { return d.win.PutSection(1, 0, d.many, window.Packed(6, 4, 10)) })

@@ -12,6 +12,7 @@
 //	Get                      the destination holds the data
 //	PutNB, GetNB → Handle    nothing; Handle.Wait gives what the blocking call gives, Handle.Done polls
 //	Flush, FlushAll          all earlier puts, accumulates and atomics of this rank to the target(s) are visible there
+//	FlushNB → Handle         nothing; when Handle.Wait returns what was begun before FlushNB is visible, as after Flush
 //	Order                    earlier puts to the target become visible before later ones; does not wait
 //	atomics that fetch       done at the target; the old value is returned (Load: the value)
 //	Accumulate, Store        as Put: the source may be reused

@@ -204,6 +204,25 @@ func (w *core) flushContext(ctx context.Context, target int) error {
 	return w.gone("flush", target)
 }
 
+// FlushNB begins a Flush: the handle is done when all puts, accumulates and atomics that this rank has begun to target before are visible there,
+// whatever it begins next. So a program learns that a block has arrived while later ones are under way, or computes meanwhile. The errors of
+// Handle.Wait are those of Flush. It does not wait and does not allocate.
+func (w *Window[T]) FlushNB(target int) (Handle, error) { return w.c.flushNB(target) }
+
+func (w *core) flushNB(target int) (Handle, error) {
+	if err := w.checkTarget("flush", target); err != nil {
+		return Handle{}, err
+	}
+	if err := w.gone("flush", target); err != nil {
+		return Handle{}, err
+	}
+	r := &w.remotes[target]
+	if c := w.team.RaceCheck(); w.race != nil {
+		return proto.Watched(func() { c.Flushed(r.Rank) }), w.e.Flush(r)
+	}
+	return w.e.FlushNB(r), nil
+}
+
 // FlushAll is Flush for every target that has a part.
 func (w *Window[T]) FlushAll() error {
 	if w.c.direct.Load() != 0 {

@@ -13,7 +13,8 @@ import (
 // nothing but the news of its end.
 //
 // It has no more than the four fields that the compiler keeps in registers: a put to mapped memory, which returns the zero
-// Handle, would else clear and copy one in memory, which takes as long as the put. What the transfer is stands in the NIC's table.
+// Handle, would else clear and copy one in memory, which takes as long as the put. What the transfer is stands in the NIC's table; of a flush
+// (flushnb.go) the rank and the number up to which it is stand in the place of the transfer's.
 type Handle struct {
 	n   *NIC
 	end *ending
@@ -42,7 +43,7 @@ func (h Handle) over() {
 
 // String says whether the transfer has ended. It makes no progress.
 func (h Handle) String() string {
-	if h.n == nil || h.n.table.Over(h.id, h.gen) || h.n.closed.Load() {
+	if h.n == nil || h.n.overFor(h) || h.n.closed.Load() {
 		return "transfer, done"
 	}
 	return "transfer, under way"
@@ -54,11 +55,19 @@ func (h Handle) Done() bool {
 		h.over()
 		return true
 	}
-	if h.n.table.Over(h.id, h.gen) {
+	if h.n.overFor(h) {
 		return true
 	}
 	h.n.Progress()
-	return h.n.table.Over(h.id, h.gen) || h.n.closed.Load()
+	return h.n.overFor(h) || h.n.closed.Load()
+}
+
+// overFor reports whether what h stands for is over.
+func (n *NIC) overFor(h Handle) bool {
+	if h.id < 0 {
+		return n.flushed(h)
+	}
+	return n.table.Over(h.id, h.gen)
 }
 
 // Wait returns when the transfer has ended, with its error the first time it is asked. When ctx ends first it
@@ -67,6 +76,9 @@ func (h Handle) Wait(ctx context.Context) error {
 	if h.n == nil {
 		h.over()
 		return nil
+	}
+	if h.id < 0 {
+		return h.n.waitFlushed(ctx, h)
 	}
 	if !h.n.table.Over(h.id, h.gen) {
 		vain := h.n.lookFirst()

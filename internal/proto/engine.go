@@ -341,6 +341,18 @@ func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	}
 }
 
+// FlushNB begins a Flush: the handle is done when what Flush would wait for is over.
+func (e *Engine) FlushNB(r *Remote) Handle {
+	n := e.nic()
+	if r.Mapped.Bytes != 0 || n == nil {
+		mem.FullFence()
+		if n == nil || !r.nicAtomics && !n.Pending(r.Rank) {
+			return Handle{}
+		}
+	}
+	return n.FlushNB(r.Rank)
+}
+
 // flushRecorded is FlushContext that is taken down.
 func (e *Engine) flushRecorded(ctx context.Context, r *Remote) error {
 	n := e.nic()
