@@ -245,6 +245,7 @@ func (w *core) await(ctx context.Context, op string, members []int, counts []uin
 			return transport.NewOpError(op, watch.rank, err)
 		}
 	}
+	w.e.Sched.Seen() // where nothing was waited for, too
 	for _, m := range members {
 		w.race.Heard(m, which)
 	}

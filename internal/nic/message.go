@@ -22,11 +22,18 @@ func (n *NIC) Listen(more int) (err error) {
 	if !n.Caps.Sends || n.Caps.MaxMessage < am.LeastMessage {
 		return nil
 	}
-	if n.am, err = am.New(n.Domain, n.rank, len(n.ends), more, messageCookies, n.client.Handle); err != nil {
+	if n.am, err = am.New(n.Domain, n.rank, len(n.ends), more, messageCookies, n.serve); err != nil {
 		return err
 	}
 	n.Payload = n.am.MaxPayload()
 	return nil
+}
+
+// serve has the client perform a request. Its answer goes out before the poller is through with what there is, and who has it may tell this rank.
+func (n *NIC) serve(r am.Request, out []byte) (bytes int, status uint8) {
+	bytes, status = n.client.Handle(r, out)
+	n.sched.Served()
+	return bytes, status
 }
 
 // Ask sends a request for piece id, whose answer settles it: one that is kept, or fetches, gets the payload. It waits for a connection and a

@@ -76,7 +76,7 @@ func (n *NIC) inVain(begins bool) bool {
 			n.finish(c)
 		}
 	}
-	n.sched.Served() // messages were handled
+	n.sched.Served() // what came without a request
 	if messages := n.am; messages != nil {
 		if messages.Holds() {
 			n.again()

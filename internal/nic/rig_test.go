@@ -24,8 +24,9 @@ const (
 
 // listener is a Client that writes down what it is told. Its hooks may be nil.
 type listener struct {
-	landed func(id int32)
-	tell   func()
+	landed  func(id int32)
+	handled func()
+	tell    func()
 
 	mu       sync.Mutex
 	ends     [Pieces]int // how often a piece was told to have landed
@@ -68,6 +69,9 @@ const (
 func (l *listener) Handle(r am.Request, out []byte) (int, uint8) {
 	if r.Handler == refuse {
 		return 0, 1
+	}
+	if l.handled != nil {
+		l.handled()
 	}
 	return copy(out, r.Payload), 0
 }
