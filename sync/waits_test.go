@@ -69,6 +69,45 @@ func TestWaitsOverSignals(t *testing.T) {
 	t.Run("simulated", func(t *testing.T) { simulated(t, pgastest.SimConfig{Ranks: 64, RanksPerNode: 4, Seed: 5}, f) })
 }
 
+// TestWaitsWhileRacesAreLookedFor: two goroutines of a rank wait for any of some signals. What they look at for the race check wakes nobody, least of all each
+// other without end: in virtual time the signal would never come.
+func TestWaitsWhileRacesAreLookedFor(t *testing.T) {
+	for name, wait := range map[string]func(context.Context, *pgas.World, *pgsync.Signals) (int, error){
+		"a set": func(ctx context.Context, _ *pgas.World, s *pgsync.Signals) (int, error) {
+			i, _, err := s.WaitAny(ctx, pgsync.Equal, 1)
+			return i, err
+		},
+		"some of it": func(ctx context.Context, w *pgas.World, s *pgsync.Signals) (int, error) {
+			i, err := w.Team().WaitAny(ctx, 2, func(i int) bool { return s.Signal(1+i).Is(pgsync.Equal, 1) })
+			return 1 + i, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := pgastest.SimConfig{Ranks: 2, RanksPerNode: 2, Mapped: true, Check: "races", TimeLimit: 10 * time.Second}
+			pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error {
+				s, err := pgsync.NewSignals(ctx, w.Team(), 3)
+				if err != nil {
+					return err
+				}
+				r := w.Team().Start(func(ctx context.Context, _ *pgsync.Team) error {
+					if w.Rank() == 0 {
+						return nil
+					}
+					_, err := wait(ctx, w, s)
+					return err
+				})
+				if w.Rank() == 0 {
+					pgastest.Compute(w, time.Millisecond)
+					err = s.Signal(2).Set(1, 1)
+				} else if i, failed := wait(ctx, w, s); failed != nil || i != 2 {
+					err = fmt.Errorf("signal %d, and not 2: %w", i, failed)
+				}
+				return errors.Join(err, r.Wait(ctx), s.Free(ctx))
+			})
+		})
+	}
+}
+
 // TestWaitsOverHandles mixes transfers with started calls.
 func TestWaitsOverHandles(t *testing.T) {
 	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {

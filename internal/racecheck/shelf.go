@@ -19,6 +19,13 @@ type Shelf struct {
 	rows   int            // elements with cells on each member
 }
 
+// The word of a shelf's lock.
+const (
+	shelfFree   = iota
+	shelfTaken  // and nobody has come meanwhile
+	shelfWanted // somebody may wait for it
+)
+
 // A shelf, in bytes: its lock, its clocks, each behind the key that it is used for, and its cells.
 const (
 	shelfLock  = 0
@@ -71,18 +78,18 @@ func (s *Shelf) lock(member int) bool {
 	if s.c.ended() {
 		return false
 	}
-	old, err := e.Atomic(atom.CompareSwap, atom.Word64(), r, shelfLock, 0, 1)
-	if err == nil && old == 0 {
+	old, err := e.Atomic(atom.CompareSwap, atom.Word64(), r, shelfLock, shelfFree, shelfTaken)
+	if err == nil && old == shelfFree {
 		return true
 	}
 	sp := e.Sched.Begin(context.Background(), sched.What{Op: "race check", Peer: r.Rank}, (*watch)(s.c))
 	defer sp.End()
-	for err == nil && old != 0 {
+	for err == nil && old != shelfFree {
 		if s.c.ended() { // by who has the lock, perhaps, and cannot give it back
 			return false
 		}
 		if err = sp.Step(); err == nil {
-			old, err = e.Atomic(atom.CompareSwap, atom.Word64(), r, shelfLock, 0, 1)
+			old, err = e.Atomic(atom.Replace, atom.Word64(), r, shelfLock, shelfWanted, 0)
 		}
 	}
 	if err != nil {
@@ -91,18 +98,22 @@ func (s *Shelf) lock(member int) bool {
 	return err == nil
 }
 
-// unlock makes what was written visible and lets the next one in.
+// unlock makes what was written visible and lets the next one in. It rings only where somebody may wait for the shelf: a wait that acquires at
+// every look, as one for any of some signals, would have its own rank look again and again.
 func (s *Shelf) unlock(member int) {
 	r := &s.at[member]
+	var old uint64
 	err := s.c.e.Flush(r)
 	if err == nil {
-		_, err = s.c.e.Atomic(atom.Replace, atom.Word64(), r, shelfLock, 0, 0)
+		old, err = s.c.e.Atomic(atom.Replace, atom.Word64(), r, shelfLock, shelfFree, 0)
 	}
 	if err != nil {
 		s.c.give(err)
 		return
 	}
-	s.c.e.Peers.Ring(r.Rank)
+	if old == shelfWanted {
+		s.c.e.Peers.Ring(r.Rank)
+	}
 }
 
 // watch ends the check when a rank is gone: it may have held the lock of a shelf.
