@@ -31,7 +31,7 @@ func NewEvent(ctx context.Context, t *Team) (*Event, error) {
 		return nil, err
 	}
 	e.peers, e.local = e.block.Remotes(), e.block.Local()
-	e.shut = func() { e.peers, e.race, e.local = nil, nil, keepsake(e.local) }
+	e.shut = func() {}
 	e.race = t.races.Shelf(e.peers, signalBytes, 1, 0)
 	return e, nil
 }
@@ -40,7 +40,7 @@ func NewEvent(ctx context.Context, t *Team) (*Event, error) {
 // It is one atomic, which it waits for.
 func (e *Event) Post(target int, n uint64) error {
 	const op = "post"
-	if e.peers == nil {
+	if !e.usable() {
 		return transport.NewOpError(op, target, transport.ErrClosed)
 	}
 	if target < 0 || target >= len(e.peers) {
@@ -61,7 +61,7 @@ func (e *Event) Post(target int, n uint64) error {
 
 // Count returns how many posts to this rank are there to be taken. It returns no error, as TryWait does not.
 func (e *Event) Count() uint64 {
-	if e.peers == nil {
+	if !e.usable() {
 		return 0
 	}
 	taken := e.taken.Load() // before the word, which is never less
@@ -70,10 +70,13 @@ func (e *Event) Count() uint64 {
 
 // TryWait takes n posts if there are as many, and reports whether it did. It returns no error: a loop over it does not end when the rank
 // dies that was to post. Wait does, and so does Team.WaitAny, which can ask TryWait.
-func (e *Event) TryWait(n uint64) bool {
-	for e.peers != nil {
+func (e *Event) TryWait(n uint64) bool { return e.usable() && e.take(n) }
+
+// take is TryWait of an event that was not freed when the call began.
+func (e *Event) take(n uint64) bool {
+	for !e.gone.Load() {
 		taken := e.taken.Load()
-		if e.local.Word64(0).Load()-taken < n {
+		if e.local.Word64(0).Load()-taken < n || e.gone.Load() { // behind the look, too: what that saw may be others' by now
 			return false
 		}
 		if e.taken.CompareAndSwap(taken, taken+n) {
@@ -86,18 +89,21 @@ func (e *Event) TryWait(n uint64) bool {
 }
 
 // Wait waits until there are n posts and takes them. Several goroutines may wait; who finds enough takes, whoever came first.
-// It fails when a member of the team is gone, since any member might be the one to post.
+// It fails when a member of the team is gone, since any member might be the one to post, and when another goroutine frees the event.
 func (e *Event) Wait(ctx context.Context, n uint64) error {
 	const op = "wait for an event"
-	if e.peers == nil {
+	if !e.usable() {
 		return transport.NewOpError(op, -1, transport.ErrClosed)
 	}
-	if e.TryWait(n) {
+	if e.take(n) {
 		return nil
 	}
 	sp := e.t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: -1}, e.t)
 	defer sp.End()
-	for !e.TryWait(n) {
+	for !e.take(n) {
+		if e.gone.Load() {
+			return transport.NewOpError(op, -1, transport.ErrClosed)
+		}
 		if err := sp.Step(); err != nil {
 			return e.t.waitError(op, -1, err)
 		}
@@ -105,6 +111,9 @@ func (e *Event) Wait(ctx context.Context, n uint64) error {
 	e.t.e.NoteWait(&sp, &e.peers[e.t.me])
 	return nil
 }
+
+// usable reports whether the event was made, and not freed.
+func (e *Event) usable() bool { return e.peers != nil && !e.gone.Load() }
 
 // Free gives the event back. Collective.
 func (e *Event) Free(ctx context.Context) error { return e.free(ctx) }

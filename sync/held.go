@@ -3,6 +3,7 @@ package pgsync
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
@@ -17,6 +18,7 @@ type held struct {
 	block  *symheap.Block // nil: given back, or left
 	shut   func()         // ends all use that this rank makes of the memory
 	forget func()         // the end of the world is no concern any more
+	gone   atomic.Bool    // shut, and the memory is about to be given back: for other goroutines, which may wait on it still
 }
 
 // hold allocates bytes on every member, which nobody can touch before all have zeroed them. Collective. The caller sets shut. Where ctx ends while it waits for the
@@ -43,6 +45,7 @@ func (h *held) hold(ctx context.Context, t *Team, bytes int) (err error) {
 // leave ends all use of the memory.
 func (h *held) leave() {
 	h.shut()
+	h.gone.Store(true)
 	h.block = nil
 }
 
@@ -64,6 +67,7 @@ func (h *held) free(ctx context.Context, parts ...*held) error {
 				p.forget()
 			}
 		}
+		h.t.e.Sched.Ring() // other goroutines may wait on it
 	}
 	var given error
 	failed, err := h.t.settle(ctx, blocks[0].Bytes(), behind{h, func(ctx context.Context) {

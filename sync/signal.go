@@ -3,6 +3,7 @@ package pgsync
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"gopgas/internal/atom"
 	"gopgas/internal/mem"
@@ -47,6 +48,7 @@ type Signals struct {
 	held
 	peers []proto.Remote
 	local mem.Range
+	kept  mem.Range // what local held when the signals were freed
 	n     int
 	race  *racecheck.Shelf // nil: races are not looked for
 }
@@ -69,7 +71,7 @@ func NewSignals(ctx context.Context, t *Team, n int) (*Signals, error) {
 		return nil, err
 	}
 	s.peers, s.local = s.block.Remotes(), s.block.Local()
-	s.shut = func() { s.peers, s.race, s.local = nil, nil, keepsake(s.local) }
+	s.shut = func() { s.kept = keepsake(s.local) }
 	s.race = t.races.Shelf(s.peers, n*signalBytes, clocks, 0)
 	return s, nil
 }
@@ -137,7 +139,7 @@ func (g Signal) Check(target, rank int) error {
 }
 
 func (g Signal) at(op string, target int) (*proto.Remote, error) {
-	if g.s == nil || g.s.peers == nil {
+	if g.s == nil || g.s.gone.Load() {
 		return nil, transport.NewOpError(op, target, transport.ErrClosed)
 	}
 	if target < 0 || target >= len(g.s.peers) {
@@ -148,7 +150,7 @@ func (g Signal) at(op string, target int) (*proto.Remote, error) {
 
 // Load returns this rank's word.
 func (g Signal) Load() uint64 {
-	v := g.s.local.Word64(g.off).Load()
+	v := g.word().Load()
 	g.seen()
 	return v
 }
@@ -156,34 +158,50 @@ func (g Signal) Load() uint64 {
 // seen tells those that look for races that this rank comes after who has set its word.
 func (g Signal) seen() {
 	g.s.t.e.Sched.Seen()
-	g.s.race.Acquire(g.s.t.me, g.off/signalBytes)
+	if !g.s.gone.Load() {
+		g.s.race.Acquire(g.s.t.me, g.off/signalBytes)
+	}
 }
 
 // Store sets this rank's own word, to use the signal again.
-func (g Signal) Store(v uint64) { g.s.local.Word64(g.off).Store(v) }
+func (g Signal) Store(v uint64) { g.word().Store(v) }
+
+// word is this rank's word, or what is left of it.
+func (g Signal) word() *atomic.Uint64 {
+	if g.s.gone.Load() {
+		return g.s.kept.Word64(g.off)
+	}
+	return g.s.local.Word64(g.off)
+}
 
 // WaitUntil returns this rank's word when it compares to v as asked. What was put before the signal was set is
-// visible then. It fails when a member of the team is gone, since any member might be the one to set it.
+// visible then. It fails when a member of the team is gone, since any member might be the one to set it, and when another goroutine frees
+// the signals.
 func (g Signal) WaitUntil(ctx context.Context, c Cmp, v uint64) (uint64, error) {
-	if _, err := g.at("wait-until", 0); err != nil {
+	const op = "wait-until"
+	if _, err := g.at(op, 0); err != nil {
 		return 0, err
 	}
-	word := g.s.local.Word64(g.off)
-	t := g.s.t
-	if have := word.Load(); c.holds(have, v) {
+	word, t := g.s.local.Word64(g.off), g.s.t
+	if have := g.word().Load(); c.holds(have, v) {
 		g.seen()
 		return have, nil
 	}
-	sp := t.e.Sched.Begin(ctx, sched.What{Op: "wait-until", Peer: sched.Anyone}, t)
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: op, Peer: sched.Anyone}, t)
 	defer sp.End()
-	for {
-		if have := word.Load(); c.holds(have, v) {
+	for !g.s.gone.Load() {
+		have := word.Load()
+		if g.s.gone.Load() {
+			break // what the look saw may be others' by now
+		}
+		if c.holds(have, v) {
 			g.seen()
 			t.e.NoteWait(&sp, &g.s.peers[t.me])
 			return have, nil
 		}
 		if err := sp.Step(); err != nil {
-			return 0, t.waitError("wait-until", -1, err)
+			return 0, t.waitError(op, -1, err)
 		}
 	}
+	return 0, transport.NewOpError(op, -1, transport.ErrClosed)
 }

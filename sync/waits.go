@@ -70,34 +70,75 @@ func (t *Team) WaitAll(ctx context.Context, n int, done func(i int) bool) error 
 // WaitAny waits until one of this rank's signals compares to v as asked, and returns its number, the lowest there is, and
 // its word. Its waits end as those of Signal.WaitUntil. Wait for some of a set with Team.WaitAny and Signal.Is.
 func (s *Signals) WaitAny(ctx context.Context, c Cmp, v uint64) (i int, have uint64, err error) {
-	if err := s.usable("wait-any"); err != nil {
+	const op = "wait-any"
+	if err := s.usable(op); err != nil {
 		return -1, 0, err
 	}
-	i, err = s.t.WaitAny(ctx, s.n, func(i int) bool {
-		have = s.Signal(i).Load()
-		return c.holds(have, v)
-	})
-	return i, have, err
+	if i, err = s.t.WaitAny(ctx, s.n, func(i int) bool {
+		var gone bool
+		have, gone = s.look(i)
+		return gone || c.holds(have, v)
+	}); err == nil {
+		err = s.usable(op)
+	}
+	if err != nil {
+		return -1, 0, err
+	}
+	return i, have, nil
+}
+
+// look is Load of a signal for a wait, and tells whether the memory was given back meanwhile: then what it saw is nothing.
+func (s *Signals) look(i int) (have uint64, gone bool) {
+	if s.gone.Load() {
+		return 0, true
+	}
+	have = s.local.Word64(i * signalBytes).Load()
+	if s.gone.Load() {
+		return 0, true
+	}
+	s.Signal(i).seen()
+	return have, false
 }
 
 // WaitSome waits until at least one of this rank's signals compares to v as asked, and returns the numbers of all that do.
 func (s *Signals) WaitSome(ctx context.Context, c Cmp, v uint64) ([]int, error) {
-	if err := s.usable("wait-some"); err != nil {
+	const op = "wait-some"
+	if err := s.usable(op); err != nil {
 		return nil, err
 	}
-	return s.t.WaitSome(ctx, s.n, func(i int) bool { return s.Signal(i).Is(c, v) })
+	some, err := s.t.WaitSome(ctx, s.n, s.holding(c, v))
+	if err == nil {
+		err = s.usable(op)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return some, nil
 }
 
 // WaitAll waits until each of this rank's signals has compared to v as asked.
 func (s *Signals) WaitAll(ctx context.Context, c Cmp, v uint64) error {
-	if err := s.usable("wait-all"); err != nil {
+	const op = "wait-all"
+	if err := s.usable(op); err != nil {
 		return err
 	}
-	return s.t.WaitAll(ctx, s.n, func(i int) bool { return s.Signal(i).Is(c, v) })
+	if err := s.t.WaitAll(ctx, s.n, s.holding(c, v)); err != nil {
+		return err
+	}
+	return s.usable(op)
 }
 
+// holding reports of a signal whether it compares to v as asked, or there is nothing more to wait for.
+func (s *Signals) holding(c Cmp, v uint64) func(i int) bool {
+	return func(i int) bool {
+		have, gone := s.look(i)
+		return gone || c.holds(have, v)
+	}
+}
+
+// usable is an error where the signals were freed, perhaps while op waited.
 func (s *Signals) usable(op string) error {
-	if s.peers == nil {
+	if s.peers == nil || s.gone.Load() {
 		return transport.NewOpError(op, -1, transport.ErrClosed)
 	}
 	return nil
