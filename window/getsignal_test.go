@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
 	"gopgas/window"
 )
@@ -76,4 +79,47 @@ func TestGetSignal(t *testing.T) {
 		}
 		return errors.Join(sigs.Free(ctx), win.Free(ctx))
 	})
+}
+
+// TestGetSignalOrders: for the race check the owner comes after the get when it has seen its signal, and does not without.
+func TestGetSignalOrders(t *testing.T) {
+	for name, c := range map[string]struct {
+		told  bool
+		races int
+	}{"told": {true, 0}, "not told": {false, 1}} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var races []string
+			say := func(text string) {
+				mu.Lock()
+				defer mu.Unlock()
+				if strings.HasPrefix(text, "race: ") {
+					races = append(races, text)
+				}
+			}
+			pgastest.RunConfig(t, 2, pgastest.Config{Check: "races,declared", Say: say}, func(ctx context.Context, w *pgas.World) error {
+				win, err := window.Allocate[int](ctx, w.Team(), 8)
+				if err != nil {
+					return err
+				}
+				sigs, err := pgsync.NewSignals(ctx, w.Team(), 1)
+				if err != nil {
+					return err
+				}
+				read := sigs.Signal(0)
+				if w.Rank() == 1 {
+					dst := make([]int, 8)
+					if c.told {
+						err = win.GetSignal(0, 0, dst, read, 1)
+					} else {
+						err = errors.Join(read.Set(0, 1), win.Get(0, 0, dst))
+					}
+				} else if _, err = read.WaitUntil(ctx, pgsync.Equal, 1); err == nil {
+					err = win.CheckWrite(0, 8)
+				}
+				return errors.Join(err, sigs.Free(ctx), win.Free(ctx))
+			})
+			require.Len(t, races, c.races)
+		})
+	}
 }
