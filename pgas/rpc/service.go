@@ -263,7 +263,8 @@ func (s *Service) Close(ctx context.Context) error {
 	err := s.Quiesce(ctx)
 	var told *Error
 	if err != nil && !errors.As(err, &told) {
-		if s.started && sched.Ended(ctx) == nil && !errors.Is(err, errInTurn) { // the others will not come
+		// The others will not come. Where the service has ended before, as the world's end ends it, the memory may be gone.
+		if s.started && !s.closed.Load() && sched.Ended(ctx) == nil && !errors.Is(err, errInTurn) {
 			s.leave()
 			s.tellLeft()
 		}
