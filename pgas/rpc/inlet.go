@@ -20,6 +20,7 @@ func (s *Service) take(member int) {
 	in := &s.inlets[member]
 	head, tail := in.head.Load(), s.tails[member].Load()
 	from := s.from(member)
+	s.due(member, head) // a function may have ended its goroutine before that
 	for head != tail && !s.closed.Load() {
 		at := int(head & uint64(s.ring-1))
 		words := s.local[from+at : from+s.ring]
@@ -46,9 +47,14 @@ func (s *Service) take(member int) {
 		default:
 			s.perform(member, h, body, false)
 		}
-		if head-in.told >= uint64(s.ring/pieceShare) && !s.closed.Load() { // the function may have taken longer than leave waits
-			s.tell(member, head)
-		}
+		s.due(member, head)
+	}
+}
+
+// due tells a member how far its messages were taken when that is a quarter of the ring more than it knows.
+func (s *Service) due(member int, head uint64) {
+	if head-s.inlets[member].told >= uint64(s.ring/pieceShare) && !s.closed.Load() { // a function may have taken longer than leave waits
+		s.tell(member, head)
 	}
 }
 

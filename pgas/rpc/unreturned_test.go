@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,6 +56,32 @@ func TestFunctionEndsItsGoroutine(t *testing.T) {
 			}
 		}
 		if err := over.Set(1, 1); err != nil {
+			return err
+		}
+		return s.Close(ctx)
+	})
+}
+
+// TestFunctionsEndTheirGoroutines: the room that their messages took is used again, however many end so.
+func TestFunctionsEndTheirGoroutines(t *testing.T) {
+	pgastest.EachReal(t, []int{2}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		s := rpc.New(w.Team())
+		ends := rpc.HandleInTurn(s, "ends", func(context.Context, int, []byte) (int, error) {
+			runtime.Goexit()
+			return 0, nil
+		})
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			for range 20 {
+				short, cancel := context.WithTimeout(ctx, 10*time.Second)
+				_, err := ends.Call(short, 1, make([]byte, 60_000))
+				cancel()
+				require.ErrorIs(t, err, rpc.ErrCalled)
+			}
+		}
+		if err := w.Barrier(ctx); err != nil { // only the goroutine that serves looks for messages meanwhile
 			return err
 		}
 		return s.Close(ctx)
