@@ -86,7 +86,8 @@ func (s *Service) perform(member int, h header, body []byte, owned bool) {
 		if !owned {
 			body = bytes.Clone(body)
 		}
-		s.beside(func() { f.serve(s.ctx, r, body) })
+		r.visit = &visit{Context: s.ctx, s: s, sent: member == s.team.Rank() && !r.answers}
+		s.beside(func() { f.serve(r.visit, r, body) })
 	}
 }
 
@@ -97,10 +98,14 @@ type request struct {
 	id      uint64
 	answers bool
 	group   *group // without an answer: of which it is
+	visit   *visit // not in turn
 }
 
 // end sends the result, or the error in its place, or keeps the error until somebody asks.
 func (r request) end(result []byte, err error) {
+	if r.visit != nil {
+		r.visit.over.Store(true)
+	}
 	if !r.answers {
 		r.group.end(err)
 		r.s.team.Engine().Sched.Ring()

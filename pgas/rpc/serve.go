@@ -220,6 +220,38 @@ type turn struct{}
 // ofTurn reports whether a function that is called in turn was given ctx, or what that was made from.
 func ofTurn(ctx context.Context) bool { return ctx != nil && ctx.Value(turn{}) != nil }
 
+// visit is the context of a call that is not in turn.
+type visit struct {
+	context.Context
+	s    *Service
+	sent bool        // by this rank itself, so that its flushes wait for this call
+	over atomic.Bool // the function has returned: who has kept its context may wait
+}
+
+// visitKey is the key by which visits are known.
+type visitKey struct{}
+
+// Value returns the visit, or what the service's context has.
+func (v *visit) Value(key any) any {
+	if key == (visitKey{}) {
+		return v
+	}
+	return v.Context.Value(key)
+}
+
+// visitOf returns the call of the service that was given ctx, or what that was made from, as long as it is under way.
+func visitOf(ctx context.Context, s *Service) *visit {
+	if ctx == nil {
+		return nil
+	}
+	if v, ok := ctx.Value(visitKey{}).(*visit); ok && v.s == s && !v.over.Load() {
+		return v
+	}
+	return nil
+}
+
+var errInside = fmt.Errorf("%w: a called function would wait for its own end", pgsync.ErrState)
+
 var errInTurn = fmt.Errorf("%w: a function that is called in turn keeps all others from being called: it must not wait (Send does not)", pgsync.ErrState)
 
 // await waits until cond holds, which depends on a member, and looks for messages meanwhile.

@@ -137,7 +137,8 @@ func (s *Service) usable(member int) error {
 }
 
 // Flush returns when all that this goroutine has sent to a member with Func.Send before has been done there, with the first error that any of this rank's messages to it has
-// returned since the last Flush. When ctx ends first the next one has it.
+// returned since the last Flush. When ctx ends first the next one has it. It waits for what other goroutines of this rank have sent there before, too: a function that this rank has sent to itself
+// would wait for its own end, which with its ctx is an error.
 func (s *Service) Flush(ctx context.Context, member int) error {
 	const op = "flush"
 	if err := s.usable(member); err != nil {
@@ -145,6 +146,9 @@ func (s *Service) Flush(ctx context.Context, member int) error {
 	}
 	if ofTurn(ctx) {
 		return transport.NewOpError(op, s.team.WorldRank(member), errInTurn)
+	}
+	if v := visitOf(ctx, s); v != nil && v.sent && member == s.team.Rank() {
+		return transport.NewOpError(op, s.team.WorldRank(member), errInside)
 	}
 	l := &s.lanes[member]
 	sent := l.sent.Load()
@@ -163,7 +167,7 @@ func (s *Service) Flush(ctx context.Context, member int) error {
 }
 
 // Quiesce returns when no call of any member is under way, and none will be until somebody makes another one: all that was called or sent has been done, what functions have called in their turn too.
-// Collective; nobody else of the ranks may call meanwhile. It returns the first error of what this rank has sent. When ctx ends before the others have come it is called again,
+// Collective; nobody else of the ranks may call meanwhile. In a function, whose own call is under way, it is an error with its ctx. It returns the first error of what this rank has sent. When ctx ends before the others have come it is called again,
 // before any other collective call of the team; what this rank calls in between may be under way when it returns.
 func (s *Service) Quiesce(ctx context.Context) error {
 	const op = "quiesce"
@@ -172,6 +176,9 @@ func (s *Service) Quiesce(ctx context.Context) error {
 	}
 	if ofTurn(ctx) {
 		return transport.NewOpError(op, -1, errInTurn)
+	}
+	if visitOf(ctx, s) != nil {
+		return transport.NewOpError(op, -1, errInside)
 	}
 	for {
 		all, err := s.begun(ctx)
@@ -264,7 +271,7 @@ func (s *Service) Close(ctx context.Context) error {
 	var told *Error
 	if err != nil && !errors.As(err, &told) {
 		// The others will not come. Where the service has ended before, as the world's end ends it, the memory may be gone.
-		if s.started && !s.closed.Load() && sched.Ended(ctx) == nil && !errors.Is(err, errInTurn) {
+		if s.started && !s.closed.Load() && sched.Ended(ctx) == nil && !errors.Is(err, errInTurn) && !errors.Is(err, errInside) {
 			s.leave()
 			s.tellLeft()
 		}
