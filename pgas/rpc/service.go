@@ -46,6 +46,7 @@ type Service struct {
 	ctx, inTurn context.Context // what functions are given
 	cancel      context.CancelCauseFunc
 	started     bool
+	met         bool        // Start has come to its end
 	closed      atomic.Bool // nothing of the above is touched any more
 	gone        atomic.Bool // the goroutine that serves has ended
 	freeing     bool        // Close has come so far
@@ -60,8 +61,12 @@ func (s *Service) Team() *pgsync.Team { return s.team }
 
 // Start allocates what messages travel through and begins to serve this rank's functions, in a goroutine of its own. Others may call them when it has
 // returned. Collective; members that have other functions, of other types, or the same in another order, all get an error that wraps pgsync.ErrMismatch.
+// When ctx ends while it waits for the others to have come as far it is called again, before any other collective call of the team, and goes on.
 func (s *Service) Start(ctx context.Context) error {
 	const op = "start service"
+	if s.started && !s.met {
+		return s.meet(ctx, op)
+	}
 	var refusal error
 	if s.started {
 		refusal = fmt.Errorf("%w: the service was started before", pgsync.ErrState)
@@ -79,9 +84,15 @@ func (s *Service) Start(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", op, errors.Join(err, s.rings.Free(ctx)))
 	}
 	s.open()
-	if err := s.team.Barrier(ctx); err != nil { // nobody is called before he has looked at who is there
+	return s.meet(ctx, op)
+}
+
+// meet is the last part of Start: nobody is called before he has looked at who is there. After an error of ctx it goes on when it is called again.
+func (s *Service) meet(ctx context.Context, op string) error {
+	if err := s.team.Barrier(ctx); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
+	s.met = true
 	return nil
 }
 
