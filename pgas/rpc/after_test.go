@@ -49,4 +49,3 @@ func TestServiceBehindTheWorld(t *testing.T) {
 		})
 	}
 }
-

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"sync"
 	"sync/atomic"
 
 	"gopgas/internal/mem"
@@ -9,10 +10,11 @@ import (
 
 // inlet is what comes from one member. But for head it is of whoever serves.
 type inlet struct {
-	head  atomic.Uint64 // words taken
-	told  uint64        // of these, what the member knows
-	parts []byte        // of a message whose last piece has not come
-	group *group        // the messages without an answer that came since the last flush
+	head    atomic.Uint64 // words taken
+	told    uint64        // of these, what the member knows
+	parts   []byte        // of a message whose last piece has not come
+	group   *group        // the messages without an answer that came since the last flush
+	flushes flushes       // also of who answers them
 }
 
 // take performs what has come from a member until now.
@@ -119,11 +121,10 @@ func (r request) end(result []byte, err error) {
 	_ = r.s.lanes[r.from].post(m)
 }
 
-// group is the messages without an answer that came from a member between two flushes.
+// group is the messages without an answer that came from a member between two flushes. A nil one has none.
 type group struct {
-	before atomic.Pointer[group] // the one before, as long as that may go on
-	left   atomic.Int64
-	err    atomic.Pointer[error] // the first, until somebody was told
+	left atomic.Int64
+	err  atomic.Pointer[error] // the first, until somebody was told
 }
 
 func (in *inlet) open() *group {
@@ -143,44 +144,88 @@ func (g *group) end(err error) {
 
 func (g *group) fail(err error) { g.err.CompareAndSwap(nil, &err) }
 
-// over reports whether all of the group, and of those before, have ended.
-func (g *group) over() bool {
-	for ; g != nil; g = g.before.Load() {
-		if g.left.Load() != 0 {
-			return false
-		}
-	}
-	return true
-}
+// over reports whether all of the group have ended.
+func (g *group) over() bool { return g == nil || g.left.Load() == 0 }
 
-// close returns the first error of a group that is over, or of those before, which nobody is told again.
-func (g *group) close() (first error) {
+// close returns the first error of a group that is over.
+func (g *group) close() error {
 	if g == nil {
 		return nil
 	}
-	first = g.before.Load().close()
-	g.before.Store(nil)
-	if err := g.err.Swap(nil); err != nil && first == nil {
-		first = *err
+	if err := g.err.Load(); err != nil {
+		return *err
 	}
-	return first
+	return nil
+}
+
+// asked is a member's flush, and the messages between it and the one before.
+type asked struct {
+	request
+	of *group
+}
+
+func (a asked) answer() { a.end(nil, a.of.close()) }
+
+// flushes are those of a member that have not been answered, in order: who has answered one knows that all before it is done. A member may make any number, since their contexts end.
+type flushes struct {
+	mu    sync.Mutex
+	queue []asked
+}
+
+// add puts one at the end, and reports whether it is alone.
+func (f *flushes) add(a asked) (alone bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queue = append(f.queue, a)
+	return len(f.queue) == 1
+}
+
+// first returns the oldest one.
+func (f *flushes) first() asked {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.queue[0]
+}
+
+// drop takes the oldest one out, and reports whether others are behind it.
+func (f *flushes) drop() (more bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queue[0] = asked{}
+	if f.queue = f.queue[1:]; len(f.queue) == 0 {
+		f.queue = nil
+	}
+	return f.queue != nil
+}
+
+// none reports whether all have been answered.
+func (f *flushes) none() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.queue) == 0
 }
 
 // flushed answers a member when all that it sent before has been done.
 func (s *Service) flushed(member int, id uint64) {
-	g := s.inlets[member].group
-	r := request{s: s, from: member, id: id, answers: true}
-	if g.over() {
-		s.inlets[member].group = nil
-		r.end(nil, g.close())
+	in := &s.inlets[member]
+	a := asked{request{s: s, from: member, id: id, answers: true}, in.group}
+	in.group = nil
+	if a.of.over() && in.flushes.none() {
+		a.answer()
 		return
 	}
-	next := new(group)
-	next.before.Store(g)
-	s.inlets[member].group = next
-	s.beside(func() {
-		if s.await(s.ctx, "flush", s.team.Rank(), g.over) == nil { // else the service has ended
-			r.end(nil, g.close())
+	if in.flushes.add(a) {
+		s.beside(func() { s.answerFlushes(&in.flushes) })
+	}
+}
+
+// answerFlushes answers a member's flushes, one after the other, until there are no more.
+func (s *Service) answerFlushes(f *flushes) {
+	for more := true; more; more = f.drop() {
+		a := f.first()
+		if s.await(s.ctx, "flush", s.team.Rank(), a.of.over) != nil {
+			return // the service has ended
 		}
-	})
+		a.answer()
+	}
 }

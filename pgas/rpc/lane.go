@@ -29,19 +29,20 @@ func (m *message) kept() int64 { return messageBytes + int64(len(m.payload)) }
 // lane brings messages of this rank to one member's ring, in order. One goroutine at a time lays them there; what finds no room, or somebody else at it, is
 // kept in a queue that is laid by whoever looks for messages next.
 type lane struct {
-	s       *Service
-	member  int
-	brought atomic.Int64 // when something was put last, ns
-	busy    atomic.Bool
-	tail    atomic.Uint64 // words laid; of who is busy
-	buf     []uint64      // a piece; likewise
-	waits   atomic.Int64
-	bytes   atomic.Int64 // of what waits
-	mu      sync.Mutex
-	queue   []*message
-	sent    atomic.Uint64 // messages that nobody answers, and how many of them a flush was behind
-	flushed atomic.Uint64
-	failed  atomic.Pointer[string] // the first error of those, until somebody was told
+	s        *Service
+	member   int
+	brought  atomic.Int64 // when something was put last, ns
+	busy     atomic.Bool
+	tail     atomic.Uint64 // words laid; of who is busy
+	buf      []uint64      // a piece; likewise
+	waits    atomic.Int64
+	bytes    atomic.Int64 // of what waits
+	mu       sync.Mutex
+	queue    []*message
+	sent     atomic.Uint64 // messages that nobody answers, and how many of them a flush was behind
+	flushed  atomic.Uint64
+	failed   atomic.Pointer[string] // the first error of those, until somebody was told
+	question *question              // Quiesce's flush
 }
 
 // fail keeps the text of an error that a flush was told.

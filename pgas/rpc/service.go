@@ -161,20 +161,43 @@ func (s *Service) Flush(ctx context.Context, member int) error {
 	if v := visitOf(ctx, s); v != nil && v.sent && member == s.team.Rank() {
 		return transport.NewOpError(op, s.team.WorldRank(member), errInside)
 	}
-	l := &s.lanes[member]
-	sent := l.sent.Load()
-	c := outcome{lane: l}
-	id := s.begin(&c)
-	if err := s.bring(ctx, member, message{kind: flush, id: id}); err != nil {
-		s.fail(id)
+	q, err := s.ask(ctx, member)
+	if err == nil {
+		err = s.flushedBy(ctx, op, member, q) // the answer may come all the same, and with it an error that nobody else is told
+	}
+	if err != nil {
 		return err
 	}
-	if err := s.await(ctx, op, member, c.done.Load); err != nil {
-		return err // the answer may come all the same, and with it an error that nobody else is told
+	return s.lanes[member].failure()
+}
+
+// question is a flush of this rank.
+type question struct {
+	outcome
+	sent uint64 // messages that it is behind
+}
+
+// ask begins a flush.
+func (s *Service) ask(ctx context.Context, member int) (*question, error) {
+	l := &s.lanes[member]
+	q := &question{outcome{lane: l}, l.sent.Load()}
+	id := s.begin(&q.outcome)
+	if err := s.bring(ctx, member, message{kind: flush, id: id}); err != nil {
+		s.fail(id)
+		return nil, err
 	}
-	for f := l.flushed.Load(); f < sent && !l.flushed.CompareAndSwap(f, sent); f = l.flushed.Load() {
+	return q, nil
+}
+
+// flushedBy waits for the answer to a flush.
+func (s *Service) flushedBy(ctx context.Context, op string, member int, q *question) error {
+	if err := s.await(ctx, op, member, q.done.Load); err != nil {
+		return err
 	}
-	return l.failure()
+	l := &s.lanes[member]
+	for f := l.flushed.Load(); f < q.sent && !l.flushed.CompareAndSwap(f, q.sent); f = l.flushed.Load() {
+	}
+	return nil
 }
 
 // Quiesce returns when no call of any member is under way, and none will be until somebody makes another one: all that was called or sent has been done, what functions have called in their turn too.
@@ -237,16 +260,8 @@ func (s *Service) begun(ctx context.Context) (all uint64, err error) {
 // rest returns when all that this rank has begun has ended, and how much that is.
 func (s *Service) rest(ctx context.Context) (begun uint64, err error) {
 	for {
-		for m := range s.lanes {
-			if l := &s.lanes[m]; l.flushed.Load() == l.sent.Load() {
-				continue
-			}
-			var told *Error
-			if err := s.Flush(ctx, m); errors.As(err, &told) {
-				s.note(err)
-			} else if err != nil {
-				return 0, err
-			}
+		if err := s.flushAll(ctx); err != nil {
+			return 0, err
 		}
 		if err := s.awaitAll(ctx, "quiesce", func() bool { return s.running.Load() == 0 && s.over.Load() == s.calls.Load() }); err != nil {
 			return 0, err
@@ -263,6 +278,33 @@ func (s *Service) rest(ctx context.Context) (begun uint64, err error) {
 			return begun, nil
 		}
 	}
+}
+
+// flushAll flushes all members to which this rank has sent, at once. Flushes that a context has ended go on in the next call.
+func (s *Service) flushAll(ctx context.Context) error {
+	for m := range s.lanes {
+		l := &s.lanes[m]
+		if l.question != nil || l.flushed.Load() == l.sent.Load() {
+			continue
+		}
+		q, err := s.ask(ctx, m)
+		if err != nil {
+			return err
+		}
+		l.question = q
+	}
+	for m := range s.lanes {
+		l := &s.lanes[m]
+		if l.question == nil {
+			continue
+		}
+		if err := s.flushedBy(ctx, "flush", m, l.question); err != nil {
+			return err
+		}
+		l.question = nil
+		s.note(l.failure())
+	}
+	return nil
 }
 
 // note keeps the first error for Quiesce.
