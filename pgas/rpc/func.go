@@ -180,6 +180,8 @@ func (p *Pending[A, R]) Wait(ctx context.Context) (R, error) {
 		return none, err
 	}
 	switch {
+	case p.o.lost != nil:
+		return none, p.o.lost
 	case p.o.failed:
 		return none, f.s.told(p.member, f.name, p.o.raw)
 	case p.o.err != nil:

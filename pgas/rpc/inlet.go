@@ -36,6 +36,9 @@ func (s *Service) take(member int) {
 		body := mem.Of(words[headerWords:size(h.bytes)]).Data()[:h.bytes]
 		head += uint64(size(h.bytes))
 		in.head.Store(head) // first: a function that ends its goroutine is not called again. The member may write there when it is told
+		if h.first {
+			in.parts = nil // its sender has given up what has come of another one
+		}
 		switch {
 		case !h.last:
 			if in.parts == nil {

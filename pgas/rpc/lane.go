@@ -41,26 +41,22 @@ type lane struct {
 	queue    []*message
 	sent     atomic.Uint64 // messages that nobody answers, and how many of them a flush was behind
 	flushed  atomic.Uint64
-	failed   atomic.Pointer[string] // the first error of those, until somebody was told
-	question *question              // Quiesce's flush
+	failed   atomic.Pointer[error] // the first error of those, until somebody was told
+	question *question             // Quiesce's flush
 }
 
-// fail keeps the text of an error that a flush was told.
-func (l *lane) fail(text []byte) {
-	first := string(text)
-	l.failed.CompareAndSwap(nil, &first)
-}
+// fail keeps an error, one that a flush was told or why a message was not brought.
+func (l *lane) fail(err error) { l.failed.CompareAndSwap(nil, &err) }
 
 // failure returns the error that was kept, once.
 func (l *lane) failure() error {
 	if l.failed.Load() == nil {
 		return nil
 	}
-	text := l.failed.Swap(nil)
-	if text == nil {
-		return nil
+	if err := l.failed.Swap(nil); err != nil {
+		return *err
 	}
-	return &Error{Rank: l.s.team.WorldRank(l.member), Func: "flush", Text: *text}
+	return nil
 }
 
 // post brings m, or keeps a copy of it to bring later. It does not wait.
@@ -90,8 +86,8 @@ func (l *lane) post(m message) error {
 	if !laid {
 		l.keep(m, false)
 	}
-	_, err := l.drain() // what somebody has kept while this goroutine was busy, too
-	return err
+	l.drain() // what somebody has kept while this goroutine was busy, too
+	return nil
 }
 
 // gatherFor is how long behind a put over a NIC, which takes far longer than a message needs to be kept, messages without an answer are kept for the next one: it is made by whoever looks
@@ -121,15 +117,16 @@ func (l *lane) keep(m message, first bool) {
 	l.s.backlog.Add(1)
 }
 
-// drain lays what waits as far as there is room, short messages many at once, and reports whether any was laid.
-func (l *lane) drain() (moved bool, err error) {
-	full := false
+// drain lays what waits as far as there is room, short messages many at once, and reports whether any was laid. Where that fails who waits for those messages is told.
+func (l *lane) drain() (moved bool) {
+	full, err := false, error(nil)
 	for !full && err == nil && l.waits.Load() != 0 && l.busy.CompareAndSwap(false, true) {
 		for !full && err == nil && l.waits.Load() != 0 {
 			var b block
-			for m := l.first(); m != nil && l.room(&b, m); m = l.first() {
+			n := 0
+			for m := l.nth(0); m != nil && l.room(&b, m); m = l.nth(n) {
 				if l.add(&b, m) {
-					l.drop(1)
+					n++
 				}
 			}
 			if full = b.words == 0; full {
@@ -137,23 +134,45 @@ func (l *lane) drain() (moved bool, err error) {
 			} else {
 				err, moved = l.bring(b), true
 			}
-		}
-		if err != nil {
-			l.drop(int(l.waits.Load())) // the member is gone, or the service has ended
+			if err == nil {
+				l.drop(n)
+			} else {
+				l.undone(err)
+			}
 		}
 		l.busy.Store(false)
 	}
-	return moved, err
+	return moved
 }
 
-// first returns the message that is laid next; of who is busy.
-func (l *lane) first() *message {
+// undone takes all that waits out, and tells who waits for it that it has not been brought: the member is gone, or the service has ended, or this rank lacks what a connection takes. Of who is busy.
+func (l *lane) undone(err error) {
+	for n := l.waits.Load(); n > 0; n-- {
+		switch m := l.nth(0); m.kind {
+		case call, flush:
+			l.s.undone(m.id, err)
+		case send:
+			l.fail(&unsentError{err})
+		}
+		l.drop(1)
+	}
+}
+
+// unsentError is why a message without an answer was not brought.
+type unsentError struct{ error }
+
+func (e *unsentError) Error() string { return "send: " + e.error.Error() }
+
+func (e *unsentError) Unwrap() error { return e.error }
+
+// nth returns the message with n others before it, nil: there are no more. Of who is busy.
+func (l *lane) nth(n int) *message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.queue) == 0 {
+	if n >= len(l.queue) {
 		return nil
 	}
-	return l.queue[0]
+	return l.queue[n]
 }
 
 // drop takes the first n messages out.
@@ -242,7 +261,7 @@ func (l *lane) refused() error {
 // add writes m's next piece behind a block's last one, and reports whether it was m's last.
 func (l *lane) add(b *block, m *message) (last bool) {
 	n := l.next(m)
-	h := header{kind: m.kind, last: m.laid+n == len(m.payload), fn: m.fn, bytes: n, id: m.id}
+	h := header{kind: m.kind, first: m.laid == 0, last: m.laid+n == len(m.payload), fn: m.fn, bytes: n, id: m.id}
 	if !h.last {
 		h.id = uint64(len(m.payload))
 	}

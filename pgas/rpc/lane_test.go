@@ -50,3 +50,30 @@ func TestNobodySleepsBesideWhoIsBusy(t *testing.T) {
 		return s.Close(ctx)
 	})
 }
+
+// TestPiecesThatAreGivenUp: where the rest of a long message could not be brought, what is there of it is no part of the next one.
+func TestPiecesThatAreGivenUp(t *testing.T) {
+	pgastest.EachReal(t, []int{1, 2}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		s := New(w.Team())
+		length := HandleInTurn(s, "length", func(_ context.Context, _ int, b []byte) (int, error) { return len(b), nil })
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			l := &s.lanes[w.Size()-1]
+			for _, n := range []int{100, 200_000} {
+				require.True(t, l.busy.CompareAndSwap(false, true))
+				var b block
+				m := &message{kind: send, payload: make([]byte, 200_000)}
+				require.True(t, l.room(&b, m))
+				require.False(t, l.add(&b, m))
+				require.NoError(t, l.bring(b)) // and the next put fails
+				l.busy.Store(false)
+				got, err := length.Call(ctx, w.Size()-1, make([]byte, n))
+				require.NoError(t, err)
+				require.Equal(t, n, got)
+			}
+		}
+		return s.Close(ctx)
+	})
+}

@@ -14,6 +14,7 @@ type outcome struct {
 	into   func(b []byte) error
 	err    error
 	lane   *lane // of a flush: who keeps an error of what was sent
+	lost   error // why it was not brought
 }
 
 // pending are the calls of this rank that were not answered, by number: a place in a list, and how often that was used before.
@@ -67,7 +68,7 @@ func (s *Service) answered(id uint64, body []byte, owned, failed bool) {
 	if o := s.pending.forget(id); o != nil {
 		switch {
 		case failed && o.lane != nil:
-			o.lane.fail(body)
+			o.lane.fail(&Error{Rank: s.team.WorldRank(o.lane.member), Func: "flush", Text: string(body)})
 		case failed:
 			o.failed, o.raw = true, bytes.Clone(body)
 		case o.into != nil:
@@ -77,6 +78,16 @@ func (s *Service) answered(id uint64, body []byte, owned, failed bool) {
 		default:
 			o.raw = bytes.Clone(body)
 		}
+		o.done.Store(true)
+	}
+	s.over.Add(1)
+	s.team.Engine().Sched.Ring()
+}
+
+// undone ends a call that was not brought.
+func (s *Service) undone(id uint64, err error) {
+	if o := s.pending.forget(id); o != nil {
+		o.lost = err
 		o.done.Store(true)
 	}
 	s.over.Add(1)

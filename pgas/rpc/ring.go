@@ -44,7 +44,8 @@ func pieceBytes(ring int) int { return 8 * (ring/pieceShare - headerWords) }
 // header begins a piece.
 type header struct {
 	kind  kind
-	last  bool // of its message
+	first bool // of its message: what came of one before it, if that has no last piece, is nothing
+	last  bool
 	fn    int
 	bytes int    // of the message that this piece carries
 	id    uint64 // of the call; of the whole message's bytes where this piece is not the last
@@ -55,11 +56,14 @@ func (h header) words() (first, second uint64) {
 	if h.last {
 		first |= 1 << 55
 	}
+	if h.first {
+		first |= 1 << 54
+	}
 	return first, h.id
 }
 
 func headerOf(first, second uint64) header {
-	return header{kind(first >> 56), first>>55&1 != 0, int(first >> 32 & (mostFuncs - 1)), int(uint32(first)), second}
+	return header{kind(first >> 56), first>>54&1 != 0, first>>55&1 != 0, int(first >> 32 & (mostFuncs - 1)), int(uint32(first)), second}
 }
 
 // size is the words of a piece.

@@ -51,7 +51,7 @@ func TestHeaders(t *testing.T) {
 	for _, h := range []header{
 		{},
 		{kind: failure, last: true, fn: mostFuncs - 1, bytes: 1<<32 - 1, id: 1<<64 - 1},
-		{kind: call, fn: 1, bytes: 8, id: 3},
+		{kind: call, first: true, fn: 1, bytes: 8, id: 3},
 	} {
 		require.Equal(t, h, headerOf(h.words()))
 	}

@@ -120,8 +120,7 @@ func (s *Service) poll() (moved bool) {
 	}
 	if s.backlog.Load() != 0 {
 		for m := range s.lanes {
-			laid, _ := s.lanes[m].drain() // who sends to a member that is gone learns of that himself
-			moved = moved || laid
+			moved = s.lanes[m].drain() || moved
 		}
 	}
 	return moved

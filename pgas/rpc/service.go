@@ -194,6 +194,9 @@ func (s *Service) flushedBy(ctx context.Context, op string, member int, q *quest
 	if err := s.await(ctx, op, member, q.done.Load); err != nil {
 		return err
 	}
+	if q.lost != nil {
+		return q.lost
+	}
 	l := &s.lanes[member]
 	for f := l.flushed.Load(); f < q.sent && !l.flushed.CompareAndSwap(f, q.sent); f = l.flushed.Load() {
 	}
@@ -298,10 +301,13 @@ func (s *Service) flushAll(ctx context.Context) error {
 		if l.question == nil {
 			continue
 		}
-		if err := s.flushedBy(ctx, "flush", m, l.question); err != nil {
+		err := s.flushedBy(ctx, "flush", m, l.question)
+		if l.question.done.Load() {
+			l.question = nil
+		}
+		if err != nil {
 			return err
 		}
-		l.question = nil
 		s.note(l.failure())
 	}
 	return nil
@@ -322,7 +328,8 @@ func (s *Service) Close(ctx context.Context) error {
 	}
 	err := s.Quiesce(ctx)
 	var told *Error
-	if err != nil && !errors.As(err, &told) {
+	var unsent *unsentError
+	if err != nil && !errors.As(err, &told) && !errors.As(err, &unsent) {
 		// The others will not come. Where the service has ended before, as the world's end ends it, the memory may be gone.
 		if s.started && !s.closed.Load() && sched.Ended(ctx) == nil && !errors.Is(err, errInTurn) && !errors.Is(err, errInside) {
 			s.leave()
