@@ -36,7 +36,7 @@ type served interface {
 }
 
 // Handle adds a function to a service that was not started yet. f is called in a goroutine of its own for each call, many at once, and may do whatever a program may, wait and call others
-// too; ctx ends with the service, and from is the member that calls. What it returns goes back to who called, of an error its text.
+// too, but for Quiesce and Close, which would wait for its end; ctx ends with the service, and from is the member that calls. What it returns goes back to who called, of an error its text.
 func Handle[A, R any](s *Service, name string, f func(ctx context.Context, from int, a A) (R, error)) *Func[A, R] {
 	return add(s, name, f, false)
 }
