@@ -40,8 +40,7 @@ func (w *World) watchNeighbours(launcherTells bool) {
 					return
 				}
 			}
-			w.engine.Peers.MarkGone(r, peers.Vanished)
-			w.engine.TellNodes()
+			w.engine.Vanished(r)
 		}
 	}()
 }

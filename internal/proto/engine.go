@@ -475,6 +475,15 @@ func (e *Engine) TellNodes() {
 	}
 }
 
+// Vanished is told that the process of a rank of this node has ended: it marks a rank that had not left, and has the others told.
+func (e *Engine) Vanished(rank int) {
+	if s, ok := e.Peers.StateOf(rank); ok && s == peers.Left {
+		return
+	}
+	e.Peers.MarkGone(rank, peers.Vanished)
+	e.TellNodes()
+}
+
 // Alive returns an error when this rank's own NIC was closed or has failed: no wait on it can end then.
 func (e *Engine) Alive() error {
 	if n := e.nic(); n != nil && n.Closed() {

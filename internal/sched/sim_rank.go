@@ -252,6 +252,9 @@ func (s *Sched) Kill() {
 	}
 }
 
+// Lives reports whether a rank of a simulated world has coroutines that have not ended, and was not killed. In real time it is always true.
+func (s *Sched) Lives() bool { return s.sim == nil || s.sim.live > 0 && !s.sim.dead }
+
 // withTimeout is a context that ends at a virtual time.
 func (r *simRank) withTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)

@@ -106,7 +106,9 @@ type simWorld struct {
 	fabric   *sim.Fabric
 	errs     []error
 	worlds   []*pgas.World
-	inside   int // ranks in f
+	ended    []bool // ranks that have closed or failed
+	dead     []int  // ranks whose death is known, in the order in which it was
+	inside   int    // ranks in f
 	from, to time.Duration
 	begun    bool
 	base     uint64
@@ -159,7 +161,7 @@ func SimErrors(t testing.TB, c SimConfig, f func(ctx context.Context, w *pgas.Wo
 }
 
 func newSimWorld(c SimConfig) *simWorld {
-	s := &simWorld{c: c, m: sched.NewSim(c.Seed), errs: make([]error, c.Ranks), worlds: make([]*pgas.World, c.Ranks)}
+	s := &simWorld{c: c, m: sched.NewSim(c.Seed), errs: make([]error, c.Ranks), worlds: make([]*pgas.World, c.Ranks), ended: make([]bool, c.Ranks)}
 	s.m.SetExact(c.Mapped)
 	machine := c.Machine
 	machine.Model, machine.Faults, machine.RanksPerNode = c.Model, c.Faults, c.RanksPerNode
@@ -179,6 +181,7 @@ func (s *simWorld) parts() []simParts {
 	for r := range scheds {
 		scheds[r] = s.m.Rank()
 	}
+	s.fabric.Host(scheds, s.mourn)
 	meeting := newSimMeeting(scheds, s.fabric.Killed)
 	all := make([]simParts, s.c.Ranks)
 	var node []*shm.Local
@@ -213,6 +216,9 @@ func (s *simWorld) rank(ctx context.Context, r int, p pgas.Parts, f func(context
 		return
 	}
 	s.worlds[r] = w
+	for _, d := range s.dead {
+		s.tell(d)
+	}
 	s.enter(r, w)
 	s.errs[r] = s.program(ctx, r, w, f)
 }
@@ -221,6 +227,7 @@ func (s *simWorld) rank(ctx context.Context, r int, p pgas.Parts, f func(context
 func (s *simWorld) program(ctx context.Context, r int, w *pgas.World, f func(context.Context, *pgas.World) error) (err error) {
 	ended := false
 	defer func() {
+		s.ended[r] = true
 		if ended || s.fabric.Killed(r) {
 			return
 		}
@@ -239,6 +246,27 @@ func (s *simWorld) program(ctx context.Context, r int, w *pgas.World, f func(con
 	}
 	ended = true
 	return err
+}
+
+// mourn is told that rank was killed.
+func (s *simWorld) mourn(rank int) {
+	s.dead = append(s.dead, rank)
+	s.tell(rank)
+}
+
+// tell does what in processes those do who watch a rank of their node end (pgas.Init): the nearest one before it in the ring of the node that is
+// still there marks it for all who map its memory, and has the other ranks told.
+func (s *simWorld) tell(dead int) {
+	first := s.fabric.Node(dead) * s.c.RanksPerNode
+	n := min(s.c.RanksPerNode, s.c.Ranks-first)
+	for i := 1; i < n; i++ {
+		r := first + (dead-first+n-i)%n
+		if s.worlds[r] == nil || s.ended[r] || s.fabric.Killed(r) {
+			continue
+		}
+		s.worlds[r].Team().Engine().Vanished(dead)
+		return
+	}
 }
 
 // forget lets go of what ranks have registered that were killed, or stood somewhere when another one ended the test: the runtime ends the

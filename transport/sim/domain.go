@@ -27,8 +27,6 @@ type domain struct {
 	thirst []*end         // peers' ends whose next message waits for a receive buffer here
 	woken  bool           // Wake was called and no Wait has taken it
 	closed bool
-	begun  bool   // Fabric.Begin was called
-	posted uint64 // operations since then
 	vain   int    // polls in vain since something last happened
 	seen   uint64 // actions at the last of them
 	waited uint64 // actions when Wait last returned

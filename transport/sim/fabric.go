@@ -32,7 +32,8 @@ type Faults struct {
 	Reorder bool
 	// Break breaks connections.
 	Break []Fault
-	// Kill ends ranks: they run no further, and their peers hear of it after Model.Detect.
+	// Kill ends ranks: they run no further, and their peers hear of it after Model.Detect, from their NICs and, on the rank's own node (see Host), from
+	// the kernel.
 	Kill []Fault
 }
 
@@ -66,7 +67,11 @@ type Fabric struct {
 	ranks  []*domain // the open domain of each rank
 	opened []uint64  // how often each rank has been opened
 	killed []bool    // ranks that were killed
-	ports  []port    // by node
+	begun  []bool    // ranks of which Faults counts the operations
+	posted []uint64  // operations since then
+	scheds []*sched.Sched
+	mourn  func(rank int) // told of a death when Model.Detect has passed; nil: nobody is
+	ports  []port         // by node
 	free   *flight
 	counts Counts
 }
@@ -91,8 +96,8 @@ func New(m *sched.Sim, ranks int, c Config) *Fabric {
 	c.MaxInline = max(c.MaxInline, 0)
 	f := &Fabric{
 		sim: m, cfg: c, model: c.Model, ranks: make([]*domain, ranks), opened: make([]uint64, ranks),
-		killed: make([]bool, ranks),
-		ports:  make([]port, (ranks+c.RanksPerNode-1)/c.RanksPerNode),
+		killed: make([]bool, ranks), begun: make([]bool, ranks), posted: make([]uint64, ranks),
+		ports: make([]port, (ranks+c.RanksPerNode-1)/c.RanksPerNode),
 	}
 	m.SetCopyCost(f.model.CopyCost)
 	for _, k := range c.Faults.Kill {
@@ -190,22 +195,47 @@ func (p provider) Open(_ context.Context, c transport.Config) (transport.Domain,
 	return d, nil
 }
 
+// Host says who runs on the machine: scheds by rank, so that a rank can be killed that has not opened its NIC and perhaps never does, and mourn,
+// which may be nil and is called Model.Detect after each death, as an Action is: for what a node's own kernel tells of its processes.
+func (f *Fabric) Host(scheds []*sched.Sched, mourn func(rank int)) { f.scheds, f.mourn = scheds, mourn }
+
 // Kill ends a rank as the end of its process would: its domain answers no more, its coroutines never run again, and
-// its peers hear of it after Model.Detect. A rank that kills itself does not return.
+// its peers hear of it after Model.Detect. A rank that kills itself does not return. One that has ended is not killed.
 func (f *Fabric) Kill(rank int) {
-	if d := f.ranks[rank]; d != nil {
-		f.killed[rank] = true
-		d.leave(f.sim.Now() + f.model.Detect)
-		d.sched.Kill()
+	s := f.lives(rank)
+	if s == nil {
+		return
 	}
+	f.killed[rank] = true
+	known := f.sim.Now() + f.model.Detect
+	if d := f.ranks[rank]; d != nil {
+		d.leave(known)
+	}
+	if f.mourn != nil {
+		f.sim.At(known, mourning{f}, uint64(rank))
+	}
+	s.Kill()
 }
 
-// Begin has Faults count rank's operations: what the rank has posted until now was its start.
-func (f *Fabric) Begin(rank int) {
-	if d := f.ranks[rank]; d != nil {
-		d.begun, d.posted = true, 0
+// lives returns the scheduler of a rank that has not ended, as far as the machine can tell: one whose NIC is open, or that has had none yet.
+func (f *Fabric) lives(rank int) *sched.Sched {
+	switch d := f.ranks[rank]; {
+	case d != nil:
+		return d.sched
+	case f.scheds == nil || f.opened[rank] > 0 || f.killed[rank] || !f.scheds[rank].Lives():
+		return nil
 	}
+	return f.scheds[rank]
 }
+
+// mourning is the moment at which a death is known.
+type mourning struct{ f *Fabric }
+
+// Fire implements sched.Action.
+func (m mourning) Fire(rank uint64) { m.f.mourn(int(rank)) }
+
+// Begin has Faults count rank's operations: what the rank has posted until now was its start.
+func (f *Fabric) Begin(rank int) { f.begun[rank], f.posted[rank] = true, 0 }
 
 // Killed reports whether rank was killed.
 func (f *Fabric) Killed(rank int) bool { return f.killed[rank] }

@@ -2,11 +2,13 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/sched"
 	"gopgas/transport"
 )
 
@@ -55,6 +57,34 @@ func TestKilledAtATime(t *testing.T) {
 		require.Less(t, r.s.Now(), 12*time.Microsecond, "when the long one would have been there everybody knows")
 		require.Zero(t, r.all[1].mem.Data()[0])
 	})
+}
+
+// TestKilledBeforeItsNICIsOpen: a rank need not have a NIC to die, and who runs the machine is told of each death once, when it can be known.
+func TestKilledBeforeItsNICIsOpen(t *testing.T) {
+	m := sched.NewSim(1)
+	c := Config{Model: round(), Faults: Faults{Kill: []Fault{{Rank: 0, At: 50}, {Rank: 1, At: 100}, {Rank: 1, At: 200}, {Rank: 2, At: time.Hour}}}}
+	f := New(m, 4, c)
+	ranks := make([]*sched.Sched, 4)
+	var ended, told []int
+	for r := range ranks {
+		ranks[r] = m.Rank()
+		ranks[r].Go(func() {
+			if r != 0 {
+				require.NoError(t, ranks[r].Sleep(context.Background(), time.Minute))
+			}
+			ended = append(ended, r)
+		})
+	}
+	f.Host(ranks, func(rank int) {
+		told = append(told, rank)
+		require.Equal(t, 100+7000*time.Nanosecond, m.Now())
+	})
+	require.NoError(t, m.Run())
+	require.Equal(t, []int{1}, told)
+	require.True(t, f.Killed(1))
+	require.False(t, f.Killed(0), "it had ended")
+	slices.Sort(ended)
+	require.Equal(t, []int{0, 2, 3}, ended)
 }
 
 func TestBrokenConnection(t *testing.T) {

@@ -46,18 +46,19 @@ func (d *domain) end(ep transport.EP) *end {
 // faulty lets happen what Faults has for the operation about to be posted; it returns true if that was this rank's
 // death, seen from a world without coroutines.
 func (d *domain) faulty(op *transport.Op) bool {
-	if !d.begun {
+	if !d.f.begun[d.rank] {
 		return false
 	}
-	d.posted++
+	d.f.posted[d.rank]++
+	posted := d.f.posted[d.rank]
 	for _, k := range d.f.cfg.Faults.Break {
-		if k.Rank == d.rank && k.Op == d.posted {
+		if k.Rank == d.rank && k.Op == posted {
 			d.end(op.EP).breakUp(linkBroken, d.f.sim.Now())
 			d.f.counts.Broken++
 		}
 	}
 	for _, k := range d.f.cfg.Faults.Kill {
-		if k.Rank == d.rank && k.Op == d.posted {
+		if k.Rank == d.rank && k.Op == posted {
 			d.f.Kill(d.rank)
 			return true
 		}
