@@ -44,6 +44,7 @@ type Sim struct {
 	looking  bool
 	stuck    *StuckError
 	over     bool         // Run is returning
+	stopped  atomic.Bool  // Run is to return
 	running  atomic.Int64 // the rank that has, or last had, the token; for who watches from outside
 	counts   SimCounts
 }
@@ -117,6 +118,10 @@ func (m *Sim) Counts() SimCounts { return m.counts }
 // Running returns the number of the rank that has or last had the token, -1 before Run. It may be called from outside at any time: a
 // program that computes for ever, or blocks in a call that is not ours, never gives the token back.
 func (m *Sim) Running() int { return int(m.running.Load()) }
+
+// Stop has Run return, and end all coroutines, when the token is handed on next. It may be called from outside at any time: a world whose ranks look for
+// ever for what does not come never ends by itself.
+func (m *Sim) Stop() { m.stopped.Store(true) }
 
 // Advance fires the next action and reports whether there was one. It is for worlds without coroutines, whose domains
 // are used by ordinary goroutines under a lock of the caller's.
@@ -192,7 +197,7 @@ func (m *Sim) take(c *coroutine) {
 // dispatch lets time pass until a coroutine may run, and returns that; nil when none ever will.
 func (m *Sim) dispatch() *coroutine {
 	m.current = nil
-	for {
+	for !m.stopped.Load() {
 		if c := m.pick(); c != nil {
 			return c
 		}
@@ -209,6 +214,7 @@ func (m *Sim) dispatch() *coroutine {
 			return nil
 		}
 	}
+	return nil
 }
 
 // pick takes the next ready coroutine.

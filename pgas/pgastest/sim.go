@@ -145,8 +145,11 @@ func SimErrors(t testing.TB, c SimConfig, f func(ctx context.Context, w *pgas.Wo
 	case <-ended:
 	case <-limit.C:
 		stacks := make([]byte, 1<<20)
-		t.Fatalf("seed %d: the simulation has not ended within %v of real time; rank %d has the token: does it compute, or block in a "+
-			"call that is not the library's?\n%s", c.Seed, c.TimeLimit, s.m.Running(), stacks[:runtime.Stack(stacks, true)])
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		running := s.m.Running()
+		s.stop(ended)
+		t.Fatalf("seed %d: the simulation has not ended within %v of real time; rank %d has the token: does it compute, block in a "+
+			"call that is not the library's, or look for ever for what does not come?\n%s", c.Seed, c.TimeLimit, running, stacks)
 	}
 	s.forget()
 	if !finished {
@@ -266,6 +269,19 @@ func (s *simWorld) tell(dead int) {
 		}
 		s.worlds[r].Team().Engine().Vanished(dead)
 		return
+	}
+}
+
+// stopTime is how long a simulation that is stopped is waited for. One whose rank never gives the token back does not stop.
+const stopTime = time.Second
+
+// stop ends a simulation that goes on and on, which would take a core from the tests behind it.
+func (s *simWorld) stop(ended <-chan struct{}) {
+	s.m.Stop()
+	select {
+	case <-ended:
+		s.forget()
+	case <-time.After(stopTime):
 	}
 }
 
