@@ -258,6 +258,7 @@ func (s *Sched) Lives() bool { return s.sim == nil || s.sim.live > 0 && !s.sim.d
 // withTimeout is a context that ends at a virtual time.
 func (r *simRank) withTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
+	ctx = limitedContext{ctx}
 	if d <= 0 {
 		cancel(context.DeadlineExceeded)
 		return ctx, func() {}
@@ -265,6 +266,18 @@ func (r *simRank) withTimeout(parent context.Context, d time.Duration) (context.
 	t := &timer{r: r, cancel: cancel}
 	r.m.At(later(r.m.Now(), d), t, 0)
 	return ctx, t.stop
+}
+
+// limitedContext is a context whose end by its time limit is a DeadlineExceeded, as in real time. Those made of it have that as their cause alone.
+type limitedContext struct{ context.Context }
+
+// Err implements context.Context.
+func (c limitedContext) Err() error {
+	err := c.Context.Err()
+	if err != nil && context.Cause(c.Context) == context.DeadlineExceeded {
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 // timer ends a context at a time and has the rank's waits look.

@@ -155,3 +155,25 @@ func TestSimThreadThatIsToldToEnd(t *testing.T) {
 	})
 	require.NoError(t, m.Run())
 }
+
+// TestSimTimeoutSaysSo: a context that its limit has ended says DeadlineExceeded, as one of package context does, and one that was cancelled does not.
+func TestSimTimeoutSaysSo(t *testing.T) {
+	m := world(0, func(s *Sched) {
+		for _, d := range []time.Duration{0, us} {
+			ctx, cancel := s.WithTimeout(context.Background(), d)
+			require.ErrorIs(t, s.Sleep(ctx, time.Hour), context.DeadlineExceeded)
+			require.Equal(t, context.DeadlineExceeded, ctx.Err(), "%v", d)
+			inner, stop := context.WithCancel(ctx)
+			require.Equal(t, context.DeadlineExceeded, context.Cause(inner))
+			stop()
+			cancel()
+			require.Equal(t, context.DeadlineExceeded, ctx.Err(), "%v", d)
+		}
+		ctx, cancel := s.WithTimeout(context.Background(), time.Hour)
+		require.NoError(t, ctx.Err())
+		cancel()
+		require.Equal(t, context.Canceled, ctx.Err())
+		require.Equal(t, context.Canceled, context.Cause(ctx))
+	})
+	require.NoError(t, m.Run())
+}
