@@ -273,10 +273,13 @@ func (m *Sim) acted() {
 	}
 }
 
-// waits lists what every rank waits for.
+// waits lists what every rank waits for that was not killed.
 func (m *Sim) waits() []RankWait {
 	var out []RankWait
 	for r, s := range m.ranks {
+		if s.sim.dead {
+			continue
+		}
 		for _, w := range s.Waits() {
 			out = append(out, RankWait{Rank: r, Wait: w})
 		}

@@ -177,3 +177,27 @@ func TestSimTimeoutSaysSo(t *testing.T) {
 	})
 	require.NoError(t, m.Run())
 }
+
+// TestSimDeadWaitForNothing: the report of a deadlock does not name a rank that was killed in the midst of a wait.
+func TestSimDeadWaitForNothing(t *testing.T) {
+	m := NewSim(0)
+	ranks := []*Sched{m.Rank(), m.Rank(), m.Rank()}
+	for r, s := range ranks {
+		s.Go(func() {
+			sp := s.Begin(context.Background(), What{Op: "wait", Peer: -1}, nil)
+			defer sp.End()
+			for look := 0; sp.Step() == nil; look++ {
+				if r == 2 && look == 0 { // all are told to look again, and the others, who come first, are in the list of waits
+					ranks[1].Kill()
+				}
+			}
+		})
+	}
+	var stuck *StuckError
+	require.ErrorAs(t, m.Run(), &stuck)
+	var named []int
+	for _, w := range stuck.Waits {
+		named = append(named, w.Rank)
+	}
+	require.Equal(t, []int{0, 2}, named)
+}
