@@ -183,6 +183,7 @@ func (w *World) assemble(ctx context.Context, p Parts) (err error) {
 		Rank: p.Job.Rank(), Size: p.Job.Size(), Sched: s, Peers: peers.New(p.Job.Size()),
 		Mapper: p.Mapper, Nodes: nodes, CountMapped: cfg.Stats, Slots: p.Slots, Leases: cfg.Leases,
 		Twice: cfg.Check != "" && !p.Heap,
+		Room:  func(bytes int) error { return shm.Room("symmetric heap", bytes) },
 	}
 	if c.Registration, err = cfg.registration(); err != nil {
 		return err

@@ -63,7 +63,9 @@ func (e *Engine) Attach(local mem.Range, bytes int, cpu, alone bool) (*Exposure,
 		}
 		xp.owned = true
 	default:
-		xp.Local, xp.free = e.make(bytes)
+		if err := e.make(xp, bytes); err != nil {
+			return nil, nil, err
+		}
 	}
 	if n != nil && !xp.CPU {
 		if xp.region, err = n.registrar().Register(xp.Local, transport.AllAccess); err != nil {

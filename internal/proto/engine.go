@@ -59,6 +59,8 @@ type Config struct {
 	// CountMapped makes operations on mapped memory go through the engine, so that they are counted, and counts all
 	// operations by target too; without it they are inlined in the caller and leave no trace.
 	CountMapped bool
+	// Room says why there is no room for so many bytes of memory that no mapper makes; nil: nobody is asked. Go's own allocator would end the program.
+	Room func(bytes int) error
 	// Twice has memory that no mapper makes be of a kind that can be mapped a second time (package touch), where that is possible.
 	Twice bool
 	// Registration is how the memory of large transfers over the NIC is registered.
@@ -339,18 +341,6 @@ func (e *Engine) FlushContext(ctx context.Context, r *Remote) error {
 	default:
 		return n.Flush(ctx, r.Rank)
 	}
-}
-
-// FlushNB begins a Flush: the handle is done when what Flush would wait for is over.
-func (e *Engine) FlushNB(r *Remote) Handle {
-	n := e.nic()
-	if r.Mapped.Bytes != 0 || n == nil {
-		mem.FullFence()
-		if n == nil || !r.nicAtomics && !n.Pending(r.Rank) {
-			return Handle{}
-		}
-	}
-	return n.FlushNB(r.Rank)
 }
 
 // flushRecorded is FlushContext that is taken down.

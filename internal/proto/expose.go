@@ -52,7 +52,7 @@ func (e *Engine) Allocate(ctx context.Context, x Exchanger, ranks []int, bytes i
 		xp.Local, token, err = e.mapper.Alloc(bytes)
 		xp.owned = err == nil
 	} else {
-		xp.Local, xp.free = e.make(bytes)
+		err = e.make(xp, bytes)
 	}
 	if err == nil && !e.oneNode(ranks) {
 		err = e.openNIC(ctx) // members on other nodes cannot map it, and without a mapper nobody can
@@ -60,15 +60,25 @@ func (e *Engine) Allocate(ctx context.Context, x Exchanger, ranks []int, bytes i
 	return xp.share(ctx, x, ranks, token, err)
 }
 
+// askRoom is from how many bytes on it is asked whether there is room for them: of less the allocator has some left over.
+const askRoom = 64 << 20
+
 // make makes memory that is not mapped, and what gives it back, as Close does else: nil if the collector does.
-func (e *Engine) make(bytes int) (mem.Range, func() error) {
+func (e *Engine) make(xp *Exposure, bytes int) error {
+	if bytes >= askRoom && e.config.Room != nil {
+		if err := e.config.Room(bytes); err != nil {
+			return err
+		}
+	}
 	if e.config.Twice {
 		if r, free, err := touch.Alloc(bytes); err == nil {
 			forget := e.made.add(func() { _ = free() })
-			return r, func() error { forget(); return free() }
+			xp.Local, xp.free = r, func() error { forget(); return free() }
+			return nil
 		}
 	}
-	return mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes), nil
+	xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
+	return nil
 }
 
 // unmake gives back what make has made and nobody has given back, and returns err: where the NIC was not closed it may have that memory still, which

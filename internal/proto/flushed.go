@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -16,4 +17,16 @@ func Flushed(ctx context.Context, err error) bool {
 	}
 	ended := sched.Ended(ctx)
 	return !errors.Is(err, transport.ErrPeerGone) && !errors.Is(err, transport.ErrClosed) && (ended == nil || !errors.Is(err, ended))
+}
+
+// FlushNB begins a Flush: the handle is done when what Flush would wait for is over.
+func (e *Engine) FlushNB(r *Remote) Handle {
+	n := e.nic()
+	if r.Mapped.Bytes != 0 || n == nil {
+		mem.FullFence()
+		if n == nil || !r.nicAtomics && !n.Pending(r.Rank) {
+			return Handle{}
+		}
+	}
+	return n.FlushNB(r.Rank)
 }
