@@ -4,8 +4,8 @@ STEP := @tools/step.sh
 LONG := ./cmd/pgasbench ./transport/tcp ./sync/coll ./transport/soft ./test/model ./transport/transporttest ./test/litmus ./test/failure# begin early, those that wait among those that compute, so that no core is idle at the end
 HOST = ./pgas ./window ./sync $(LONG) $$(go list ./... | grep -v -e test/vm -e test/slurm -e test/hosts -e test/docs -e test/peers -e /lint)# what runs there is the same each time
 ASIDE = -e gopgas/internal/ -e gopgas/pgas/grid -e gopgas/pgas/rpc -e gopgas/pgas/hashmap -e gopgas/pgas/algo# tested with it while the machines keep but one core busy
-OURS = $$(go list $(HOST) | grep -v -e examples$$ -e /sim$$ -e pgasbench/figures)# with the race detector: the examples' own tests run them with it, and in virtual time nothing is concurrent
-MEASURES = TestFiguresOfProtocols|TestPingCounts|TestSizesOfBuckets|TestTargets|TestSweep|TestWorkingSets# which the detector makes minutes long; what they measure is tested elsewhere
+OURS = $$(go list $(HOST) | grep -v -e examples$$ -e /sim$$ -e cmd/pgasrun -e pgasbench/figures)# with the race detector: the examples' own tests run them with it, in virtual time nothing is concurrent, and what pgasrun does concurrently is in internal/launch and agent
+MEASURES = TestFiguresOfProtocols|TestPingCounts|TestSizesOfBuckets|TestTargets|TestSweep|TestWorkingSets|TestRowsOverNIC|TestSettle# which the detector makes minutes long; what they measure is tested elsewhere
 .PHONY: help deps test check machines static bench figures fmt
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile

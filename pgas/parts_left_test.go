@@ -165,7 +165,7 @@ func TestCallOfPartsThatIsLeft(t *testing.T) {
 					step = 1 // it takes longer to make such worlds
 				}
 				if testing.Short() {
-					most = 40
+					most = 20
 				}
 				for asks := 0; asks < most; asks += 1 + asks/step {
 					pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error {

@@ -424,7 +424,7 @@ func TestShortRowsArePacked(t *testing.T) {
 						yield(window.Piece{Target: 1, Disp: 100 * i, Near: 200 * i, Section: dealt(100, 1)})
 					}
 				})},
-				{n, []window.Piece{{Target: 1, Section: dealt(n/2, 1)}, {Target: 1, Disp: n / 2, Near: 1, Section: dealt(n/2, 1)}}},
+				{n, []window.Piece{{Target: 1, Section: dealt(n/16, 8)}, {Target: 1, Disp: n / 2, Near: 8, Section: dealt(n/16, 8)}}},
 			} {
 				before := loopback(w)
 				if err := errors.Join(win.PutSections(src, c.pieces), win.Flush(1)); err != nil {

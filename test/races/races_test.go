@@ -179,7 +179,7 @@ func TestPaths(t *testing.T) {
 		t.Run(path.Name, func(t *testing.T) {
 			path.TimeLimit = 5 * time.Minute // of an emulated NIC's machine
 			ps := quiet()
-			if testing.Short() && !detector && path.Name != "mapped" && path.Name != "nic-good" {
+			if testing.Short() && path.Name != "mapped" && path.Name != "nic-good" {
 				ps = third(ps, turn)
 			}
 			judge(t, labels(ps), underCheck(t, path.Config, func(ctx context.Context, w *pgas.World) error { return playAll(ctx, w, ps) }))
@@ -233,7 +233,7 @@ func TestProcesses(t *testing.T) {
 	for turn, path := range pgastest.ProcPaths() {
 		t.Run(path.Name, func(t *testing.T) {
 			ps := programs()
-			if testing.Short() && !detector && path.Name != "mapped" {
+			if testing.Short() && path.Name != "mapped" {
 				ps = third(ps, turn)
 			}
 			path.Env = append(path.Env, "PGAS_CHECK=races")
