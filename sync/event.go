@@ -37,7 +37,7 @@ func NewEvent(ctx context.Context, t *Team) (*Event, error) {
 }
 
 // Post adds n posts to target's event, after all earlier puts of this rank to that rank: who takes them sees what was put.
-// It is one atomic, which it waits for.
+// It is one atomic, which it waits for. A put that is known to have failed ends it as it ends Signal.Set.
 func (e *Event) Post(target int, n uint64) error {
 	const op = "post"
 	if !e.usable() {
@@ -47,7 +47,7 @@ func (e *Event) Post(target int, n uint64) error {
 		return transport.NewOpError(op, target, fmt.Errorf("%w: target %d of a team of %d", ErrMember, target, len(e.peers)))
 	}
 	r := &e.peers[target]
-	if err := e.t.e.Gone(op, r.Rank); err != nil {
+	if err := e.t.mayTell(op, r); err != nil {
 		return err
 	}
 	if err := e.t.e.Order(r); err != nil {

@@ -94,13 +94,14 @@ type Signal struct {
 	off int
 }
 
-// Set makes the target's word v, after all earlier puts of this rank to that rank. It does not wait.
+// Set makes the target's word v, after all earlier puts of this rank to that rank. It does not wait. Where one of those is known to have failed, and no flush has told of it,
+// this does, and the word stays.
 func (g Signal) Set(target int, v uint64) error {
 	r, err := g.at("signal", target)
 	if err != nil {
 		return err
 	}
-	if err := g.s.t.e.Gone("signal", r.Rank); err != nil {
+	if err := g.s.t.mayTell("signal", r); err != nil {
 		return err
 	}
 	g.s.race.Release(target, g.off/signalBytes, racecheck.CarryAll)
@@ -115,7 +116,7 @@ func (g Signal) Add(target int, v uint64) error {
 		return err
 	}
 	e := g.s.t.e
-	if err := e.Gone("signal", r.Rank); err != nil {
+	if err := g.s.t.mayTell("signal", r); err != nil {
 		return err
 	}
 	if err := e.Order(r); err != nil {
@@ -125,6 +126,14 @@ func (g Signal) Add(target int, v uint64) error {
 	_, err = e.Atomic(atom.Sum, atom.Word64(), r, g.off, v, 0)
 	e.Peers.Ring(r.Rank)
 	return err
+}
+
+// mayTell returns why a member cannot be told that what this rank has put there is there.
+func (t *Team) mayTell(op string, r *proto.Remote) error {
+	if err := t.e.Gone(op, r.Rank); err != nil {
+		return err
+	}
+	return t.e.Told(r)
 }
 
 // Check returns the error that Set would return before anything moves: the signals were freed, or there is no such target; or that the target is not rank, by the

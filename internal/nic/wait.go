@@ -113,6 +113,14 @@ func (n *NIC) Land(ctx context.Context, op string, rank int) error {
 	return nil
 }
 
+// Told is what Flush would tell of what is over: an error that nobody was told of, once.
+func (n *NIC) Told(rank int) error {
+	if !n.ends[rank].bad.Load() {
+		return nil
+	}
+	return n.tell(rank)
+}
+
 // tell returns the first error to rank that nobody was told of, and stands for the others: no later flush tells of them.
 func (n *NIC) tell(rank int) error {
 	e := n.ends[rank]
