@@ -24,12 +24,12 @@ static:
 	$(STEP) 'go fix' go fix -diff ./...
 	$(STEP) 'go generate' tools/nodiff.sh go generate ./...
 	$(STEP) 'go vet, invariants' env CGO_ENABLED=0 go vet -tags invariants ./... # compiles for the tests with them
-	$(STEP) 'go vet, darwin on arm64' env GOOS=darwin GOARCH=arm64 go vet ./...
-	$(STEP) 'emulated arm64' tools/arm64.sh
+	$(STEP) 'go vet, darwin' env GOOS=darwin go vet ./...
+	$(STEP) 'arm64: vet, emulated tests' tools/arm64.sh
 	$(STEP) 'staticcheck' $(TOOL) staticcheck -checks all,-ST1000,-ST1020,-ST1021,-ST1022 ./... # comments are internal/lint's business
 	$(STEP) 'gcassert' tools/gcassert.sh
 	$(STEP) 'internal/lint' go test -count=1 ./internal/lint
-	$(STEP) 'fuzz targets, 40 s' tools/fuzz.sh 40
+	$(STEP) 'fuzz targets, a minute' tools/fuzz.sh 60
 	$(STEP) 'compile, race detector' go list -race -test -export $(OURS) # while the machines go on: its tests are next
 	$(STEP) 'internal, race detector' env GORACE=atexit_sleep_ms=20 go test -p 1 -race -short -vet=off -count=1 -timeout 12m $$(go list $(OURS) | grep $(ASIDE))
 	$(STEP) 'benchmarks, once' go test -vet=off -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs dirname | sort -u)

@@ -206,7 +206,7 @@ func (w *core) flushContext(ctx context.Context, target int) error {
 
 // FlushNB begins a Flush: the handle is done when all puts, accumulates and atomics that this rank has begun to target before are visible there,
 // whatever it begins next. So a program learns that a block has arrived while later ones are under way, or computes meanwhile. The errors of
-// Handle.Wait are those of Flush. It does not wait and does not allocate.
+// Handle.Wait are those of Flush. It does not wait, unless races are looked for, and does not allocate.
 func (w *Window[T]) FlushNB(target int) (Handle, error) { return w.c.flushNB(target) }
 
 func (w *core) flushNB(target int) (Handle, error) {

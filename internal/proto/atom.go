@@ -106,7 +106,7 @@ func (e *Engine) nicAccumulate(name string, op atom.Op, t atom.Elem, r *Remote, 
 	switch {
 	case w == native && src.Bytes == t.Bytes:
 		return n.add(r, off, src.Bits())
-	case w == byMessage || n.Caps.AtomicsCPU && n.Payload != 0:
+	case w == byMessage || n.cpuToo():
 		return n.askedAccumulate(name, op, t, r, off, src)
 	}
 	for at := 0; at < src.Bytes; at += t.Bytes {
@@ -175,11 +175,14 @@ func (n *device) wayTo(r *Remote, op atom.Op, t atom.Elem) way {
 		return byMessage
 	}
 	w := n.way(op, t)
-	if w == native && n.Caps.AtomicsCPU && n.Payload != 0 && n.Asked(r.Rank) {
+	if w == native && n.cpuToo() && n.Asked(r.Rank) {
 		return byMessage
 	}
 	return w
 }
+
+// cpuToo reports whether the target's CPU can be asked for what the NIC could do, and the two are atomic with each other.
+func (n *device) cpuToo() bool { return n.Caps.AtomicsCPU && n.Payload != 0 }
 
 func (r *Remote) cpuAtomics() bool { return r.Mapped.Bytes != 0 && !r.nicAtomics }
 

@@ -29,7 +29,7 @@ func (e *Engine) GetAccumulate(op atom.Op, t atom.Elem, r *Remote, off int, src,
 	switch w := n.wayTo(r, op, t); {
 	case w == nowhere:
 		return transport.NewOpError(name, r.Rank, errNoAtomics)
-	case w == byMessage || n.Caps.AtomicsCPU && n.Payload != 0:
+	case w == byMessage || n.cpuToo():
 		return n.askedGetAccumulate(op, t, r, off, src, old)
 	case w == native:
 		c := e.chains.take(n, name)

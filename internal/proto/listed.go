@@ -46,7 +46,7 @@ func (e *Engine) accumulateAt(name string, op atom.Op, t atom.Elem, count int, a
 		} else {
 			n := e.nic()
 			switch w := n.wayTo(r, op, t); {
-			case w == byMessage || n.Caps.AtomicsCPU && n.Payload != 0:
+			case w == byMessage || n.cpuToo():
 				if l == nil {
 					l = e.lists.take(n, name, op, t)
 				}

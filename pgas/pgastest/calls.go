@@ -122,7 +122,7 @@ func stock() (restock func()) {
 const callsVariable = "PGAS_TEST_CALLS"
 
 // often is how many calls are made on a path of which none may allocate: a million, or on a NIC, where each waits for a reply, what PGAS_TEST_CALLS
-// says, or a hundredth.
+// says, or a tenth, and with -short a hundredth.
 func (p Named) often() (int, error) {
 	const all = 1_000_000
 	bound := os.Getenv(callsVariable)
@@ -135,11 +135,13 @@ func (p Named) often() (int, error) {
 			err = fmt.Errorf("%d calls would show nothing; give 1 or more", n)
 		}
 		return n, err
+	case testing.Short():
+		return all / 100, nil
 	}
-	return all / 100, nil
+	return all / 10, nil
 }
 
-// AllocateNothingOften sees what an average rounds away: one allocation in a million calls, or however many PGAS_TEST_CALLS leaves
+// AllocateNothingOften sees what an average rounds away: one allocation in a million calls, or however many PGAS_TEST_CALLS and -short leave
 // of those over a NIC. Only where PGAS_TEST_CALLS is set it makes them over soft and tcp, too.
 // The race detector allocates; it is not for race builds.
 func (c Calls) AllocateNothingOften(t *testing.T) {

@@ -103,7 +103,7 @@ func openToAll(t *testing.T, dir string) string {
 // boot for all.
 func TestJobs(t *testing.T) { testJobs(t, "short", 6*time.Minute) }
 
-// TestVerbsJobs is TestJobs with all tests of these and more suites, those of windows also under the kernel's limit, four ranks, flaps of the link, more
+// TestVerbsJobs is TestJobs with the tests of these and more suites that go over the NIC, those of windows also under the kernel's limit, four ranks, flaps of the link, more
 // windows, random traces under every protocol, a third of the programs with races, and all examples.
 func TestVerbsJobs(t *testing.T) {
 	long(t)

@@ -93,10 +93,15 @@ func checkLimits(n need, l Limits) error {
 }
 
 // Room returns a *transport.LimitError where this machine, or this process, has no room for so many bytes of memory more; what says what they are for. It reads
-// files of the system, which takes some 50 us, and reserves nothing.
+// files of the system, and reserves nothing.
 func Room(what string, bytes int) error {
-	n := need{what: fmt.Sprintf("%s of memory for the %s", size(int64(bytes)), what), memory: int64(bytes), address: int64(bytes)}
-	return newMachine(Roots{}.withDefaults()).check(n)
+	return newMachine(Roots{}.withDefaults()).check(heapNeed(what, bytes, 0))
+}
+
+// heapNeed is what so many bytes of the process's own memory take, and some around them.
+func heapNeed(what string, bytes, around int) need {
+	full := int64(bytes) + int64(around)
+	return need{what: fmt.Sprintf("%s of memory for the %s", size(int64(bytes)), what), memory: full, address: full}
 }
 
 // dirCure doubles a tmpfs and leaves a disk to its owner.

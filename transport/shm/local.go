@@ -86,9 +86,7 @@ func (l *Local) Alloc(bytes int) (mem.Range, transport.Token, error) {
 	if err := l.open(); err != nil {
 		return mem.Range{}, nil, err
 	}
-	full := int64(bytes + page)
-	n := need{what: fmt.Sprintf("%s of memory for the %s", size(int64(bytes)), l.t.c.What), memory: full, address: full}
-	if err := l.t.machine.check(n); err != nil {
+	if err := l.t.machine.check(heapNeed(l.t.c.What, bytes, page)); err != nil {
 		return mem.Range{}, nil, err
 	}
 	s := l.t.make(bytes, page)

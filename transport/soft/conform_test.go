@@ -28,7 +28,7 @@ func TestConforms(t *testing.T) {
 		heap   bool
 		rounds int
 	}{
-		"heap":   {soft.Config{}, true, 1000},
+		"heap":   {soft.Config{}, true, 2000},
 		"mapped": {soft.Config{}, false, 1000},
 		"small":  {soft.Config{MaxPost: 4, MaxRecv: 16, MaxMessage: 1 << 12, MaxRegions: 40, MaxPinned: 8 << 20}, true, 300},
 		"slow":   {soft.Config{Latency: 30 * time.Microsecond, Bandwidth: 1 << 30}, true, 300},

@@ -29,8 +29,10 @@ func TestConforms(t *testing.T) {
 			switch {
 			case raceEnabled:
 				opt.Rounds, opt.Ops = 100, 200
-			case testing.Short(), name == "small": // a round of it takes seven times as long
+			case testing.Short():
 				opt.Rounds, opt.Ops = 300, 400
+			case name == "small": // a round of it takes seven times as long
+				opt.Rounds = 600
 			}
 			transporttest.Run(t, inProcess(c), opt)
 		})
