@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -31,6 +30,7 @@ func NewEvent(ctx context.Context, t *Team) (*Event, error) {
 		return nil, err
 	}
 	e.peers, e.local = e.block.Remotes(), e.block.Local()
+	proto.Shows(e.peers)
 	e.shut = func() {}
 	e.race = t.races.Shelf(e.peers, signalBytes, 1, 0)
 	return e, nil
@@ -47,16 +47,11 @@ func (e *Event) Post(target int, n uint64) error {
 		return transport.NewOpError(op, target, fmt.Errorf("%w: target %d of a team of %d", ErrMember, target, len(e.peers)))
 	}
 	r := &e.peers[target]
-	if err := e.t.mayTell(op, r); err != nil {
-		return err
-	}
-	if err := e.t.e.Order(r); err != nil {
+	if err := e.t.e.Gone(op, r.Rank); err != nil {
 		return err
 	}
 	e.race.Release(target, 0, racecheck.CarryAll)
-	_, err := e.t.e.Atomic(atom.Sum, atom.Word64(), r, 0, n, 0)
-	e.t.e.Peers.Ring(r.Rank)
-	return err
+	return e.t.e.SignalAdd(r, 0, n)
 }
 
 // Count returns how many posts to this rank are there to be taken. It returns no error, as TryWait does not.

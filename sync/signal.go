@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"gopgas/internal/atom"
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
@@ -71,10 +70,15 @@ func NewSignals(ctx context.Context, t *Team, n int) (*Signals, error) {
 		return nil, err
 	}
 	s.peers, s.local = s.block.Remotes(), s.block.Local()
+	proto.Shows(s.peers)
 	s.shut = func() { s.kept = keepsake(s.local) }
 	s.race = t.races.Shelf(s.peers, n*signalBytes, clocks, 0)
 	return s, nil
 }
+
+// FollowFailed has this rank set the signals behind puts that have failed, too, as flags of collectives are, and leave the errors of those to flushes. It is for layers above, whose signals
+// show what they have put themselves to members that wait for it, whatever becomes of the program's puts. It is called before any is set.
+func (s *Signals) FollowFailed() { proto.FollowFailed(s.peers) }
 
 // Signal names one signal of the set. It panics if i is out of range.
 func (s *Signals) Signal(i int) Signal {
@@ -95,13 +99,14 @@ type Signal struct {
 }
 
 // Set makes the target's word v, after all earlier puts of this rank to that rank. It does not wait. Where one of those is known to have failed, and no flush has told of it,
-// this does, and the word stays.
+// this does, and the word stays. Where one fails while the signal is under way the word stays, too, and the next flush tells: who waits for the signal does so until this rank sets it
+// again, or ends.
 func (g Signal) Set(target int, v uint64) error {
 	r, err := g.at("signal", target)
 	if err != nil {
 		return err
 	}
-	if err := g.s.t.mayTell("signal", r); err != nil {
+	if err := g.s.t.e.Gone("signal", r.Rank); err != nil {
 		return err
 	}
 	g.s.race.Release(target, g.off/signalBytes, racecheck.CarryAll)
@@ -109,31 +114,17 @@ func (g Signal) Set(target int, v uint64) error {
 }
 
 // Add adds v to the target's word atomically, after all earlier puts of this rank to that rank. A word to which
-// some rank adds must not be Set at the same time.
+// some rank adds must not be Set at the same time. A put that has failed, or does so meanwhile, ends it as it ends Set; but it waits for its end, and returns an error.
 func (g Signal) Add(target int, v uint64) error {
 	r, err := g.at("signal", target)
 	if err != nil {
 		return err
 	}
-	e := g.s.t.e
-	if err := g.s.t.mayTell("signal", r); err != nil {
-		return err
-	}
-	if err := e.Order(r); err != nil {
+	if err := g.s.t.e.Gone("signal", r.Rank); err != nil {
 		return err
 	}
 	g.s.race.Release(target, g.off/signalBytes, racecheck.CarryAll)
-	_, err = e.Atomic(atom.Sum, atom.Word64(), r, g.off, v, 0)
-	e.Peers.Ring(r.Rank)
-	return err
-}
-
-// mayTell returns why a member cannot be told that what this rank has put there is there.
-func (t *Team) mayTell(op string, r *proto.Remote) error {
-	if err := t.e.Gone(op, r.Rank); err != nil {
-		return err
-	}
-	return t.e.Told(r)
+	return g.s.t.e.SignalAdd(r, g.off, v)
 }
 
 // Check returns the error that Set would return before anything moves: the signals were freed, or there is no such target; or that the target is not rank, by the

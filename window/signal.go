@@ -5,7 +5,8 @@ import (
 	pgsync "gopgas/sync"
 )
 
-// PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait.
+// PutSignal puts src and then sets target's signal to v: whoever sees the signal sees the data. It does not wait. Where the put fails, or one before it of which nobody was told, there is
+// no signal either, and the next flush tells.
 // The signal belongs to a set of the window's team, or of one in which target has the same number.
 func (w *Window[T]) PutSignal(target, disp int, src []T, sig pgsync.Signal, v uint64) error {
 	if err := w.c.putBefore(target, disp, len(src), mem.Of(src), sig); err != nil {

@@ -13,6 +13,7 @@
 //   - Kept: a piece whose result its waiter takes from the buffer. Piped: one that somebody has his own name for (Inner).
 //   - Awaited: a kept piece without a transfer, for who waits for nothing else as soon as he has posted it: it says itself that it is over.
 //   - Lent: a piece to which its owner has lent something that he gets back when it ends. Tied: the same, under the lock.
+//   - Shows: a piece by which the target learns that what was sent there before has arrived.
 //   - Told: a transfer whose failure a flush tells if nobody has waited for its handle.
 //   - Lock: the owner's. What needs it says so.
 //

@@ -82,6 +82,7 @@ const (
 	Tied                      // its owner lets go of something under the lock when it ends
 	Piped                     // it is a pipe's, or a measurement's
 	Adds                      // it is an atomic for whose result nobody waits
+	Shows                     // it tells the target that what was put before is there
 
 	brings  // it has a Dst
 	fetches // it is a non-blocking atomic
@@ -126,10 +127,10 @@ func (p *Piece) Op() *[1]transport.Op { return &p.op }
 func (p *Piece) Plain() bool { return !p.Has(Tied | Piped | Adds | brings) }
 
 // Bare reports whether a piece is Plain, nobody waits for it, and it has nothing lent and no slot either.
-func (p *Piece) Bare() bool { return p.marks == 0 }
+func (p *Piece) Bare() bool { return p.marks&^Shows == 0 }
 
 // Sought reports whether a piece is Plain and Awaited, and has nothing lent.
-func (p *Piece) Sought() bool { return p.marks&^slotted == Awaited }
+func (p *Piece) Sought() bool { return p.marks&^(slotted|Shows) == Awaited }
 
 // Over reports whether a piece that is Awaited has ended.
 func (p *Piece) Over() bool { return p.over.Load() != 0 }
@@ -342,7 +343,7 @@ func (t *Table) GiveBack(p *Piece, id int32) {
 	if invariants.Enabled {
 		p.leave()
 	}
-	p.Tries = 0
+	p.marks, p.Tries = 0, 0
 	tail := t.tail.Load()
 	t.back[uint8(tail)] = uint8(id)
 	mem.Publish32(&t.tail, tail+1)

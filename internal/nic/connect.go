@@ -42,6 +42,7 @@ type endpoint struct {
 	refused atomic.Bool   // the last attempt to connect has failed
 	wanted  atomic.Bool   // a message waits for the connection
 	redo    []int32       // flushed pieces to post again; under NIC.mu
+	spoiled uint64        // the Seq of the first that has failed for good on the connection that breaks; 0: none; under NIC.mu
 	err     error         // the first asynchronous error not yet reported; under NIC.mu
 	why     error         // why the last attempt to connect has failed; under NIC.mu
 }

@@ -67,6 +67,8 @@
 //   - N10: what a crowd holds back is posted by who looks. Who holds something back looks afterwards whether anybody does, and who looks no longer, or may sleep, whether
 //     something is held back, so one of them posts it. Where some sit somebody looks; a sleep of theirs has a limit all the same.
 //   - N11: a flush ends with the last of what was begun to its rank before it (begun.go), whatever others begin there meanwhile.
+//   - N12: what shows others what was sent before it (Show) is not carried out behind what has failed there: the NIC keeps order up to the break, and the mender does not post again
+//     what was flushed behind a failure.
 //
 // # Lock order
 //

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"gopgas/internal/inflight"
 	"gopgas/internal/peers"
 	"gopgas/transport"
 )
@@ -41,8 +42,8 @@ func (n *NIC) mend(rank int) {
 		}
 	}
 	n.mu.Lock()
-	redo := e.redo
-	e.redo = nil
+	redo, spoiled := e.redo, e.spoiled
+	e.redo, e.spoiled = nil, 0
 	n.mu.Unlock()
 	// What was posted after the break may have been reported before what was flushed by it.
 	slices.SortFunc(redo, func(a, b int32) int { return cmp.Compare(n.table.Piece(a).Seq, n.table.Piece(b).Seq) })
@@ -59,11 +60,15 @@ func (n *NIC) mend(rank int) {
 		err = n.dial(rank, epBroken, epBroken)
 	}
 	for _, id := range redo {
-		if err == nil {
-			err = n.postAgain(e, id)
-		}
-		if err != nil {
+		switch p := n.table.Piece(id); {
+		case err != nil:
 			n.settle(id, nil, err)
+		case p.Has(inflight.Shows) && behind(p.Seq, spoiled):
+			n.settle(id, nil, ErrBehind)
+		default:
+			if err = n.postAgain(e, id); err != nil {
+				n.settle(id, nil, err)
+			}
 		}
 	}
 	if err != nil {
@@ -74,6 +79,28 @@ func (n *NIC) mend(rank int) {
 	n.mended(e, epUp)
 	if e.failed.Load() == e.ep.Load() {
 		n.broke(e.now()) // it has broken while nobody but the mender used it
+	}
+}
+
+// behind reports whether what has the number seq was sent behind what has spoiled, if anything has.
+func behind(seq, spoiled uint64) bool { return spoiled != 0 && seq > spoiled }
+
+// Show has an operation that TryLay has laid tell its target that all that this rank has sent there before has arrived: where something of that fails, or has failed and nobody was
+// told of it, it is not carried out, and fails. On an error its piece has been freed.
+func (n *NIC) Show(op *Laid) error {
+	err := n.Told(int(op[0].EP.Index)) // what was known when it entered; what fails from then on is found by the mender
+	if err != nil {
+		n.giveUpLaid(op)
+		return err
+	}
+	n.table.Piece(int32(op[0].Cookie)).Mark(inflight.Shows)
+	return nil
+}
+
+// spoilLocked notes that piece p has failed for good, and broken its connection: what it was to bring is not there.
+func (e *endpoint) spoilLocked(p *inflight.Piece) {
+	if p.Op()[0].Kind != transport.OpRead && (e.spoiled == 0 || p.Seq < e.spoiled) {
+		e.spoiled = p.Seq
 	}
 }
 

@@ -22,6 +22,8 @@ var (
 	ErrConnectionLost = errors.New("the connection broke before the operation was done; its effect is unknown")
 	// ErrRefused: the target's NIC, or its CPU, has not let it have the memory.
 	ErrRefused = errors.New("the target's NIC refused the access: the memory was freed, or its key is wrong")
+	// ErrBehind: it was to tell the target that all before is there.
+	ErrBehind = errors.New("the signal was not sent: what was put before it has failed")
 )
 
 // Progress hands out completions and moves along what waits for them if nobody else does so; it reports whether there was
@@ -159,6 +161,9 @@ func (n *NIC) finish(c *transport.Completion) {
 	}
 	var err error
 	if c.Status != transport.StatusOK {
+		n.mu.Lock()
+		e.spoilLocked(p)
+		n.mu.Unlock()
 		err = n.statusError(p.Rank, c)
 	}
 	n.settle(id, e, err)

@@ -203,6 +203,7 @@ type Remote struct {
 	measured bool // this rank's own, which costs are measured with: no transfer of the program's
 	offered  bool // the member exposes it to nobody but for a call: its NIC reaches it, and no message asks its CPU for it
 	peeked   bool // likewise, and the kernel copies from it
+	shows    bool // what is stored there, and atomics, tell that what was put to that rank before has arrived: see Shows
 	// nicAtomics: some member is not mapped by all, so atomics are the NIC's even where memory is mapped (P1).
 	nicAtomics bool
 	hosed      *hose.Far // not nil: the member's memory is registered in buckets, on demand
@@ -385,17 +386,14 @@ func (e *Engine) Order(r *Remote) error {
 // Store64 writes v to the 8-byte word at off, after all earlier puts of this rank to the same rank, and wakes
 // the target if it sleeps. It is how signals and flags travel.
 func (e *Engine) Store64(r *Remote, off int, v uint64) error {
+	if err := e.before(r); err != nil {
+		return err
+	}
 	if r.Mapped.Bytes != 0 {
-		if err := e.Order(r); err != nil {
-			return err
-		}
 		r.Mapped.Word64(off).Store(v)
 		e.Peers.Ring(r.Rank)
 		e.note(PathMapped, r.Rank, 8)
 		return nil
-	}
-	if err := e.Order(r); err != nil {
-		return err
 	}
 	return e.nic().store64("signal", r, off, v)
 }

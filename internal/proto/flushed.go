@@ -31,11 +31,11 @@ func (e *Engine) FlushNB(r *Remote) Handle {
 	return n.FlushNB(r.Rank)
 }
 
-// Told returns the error of an earlier operation to the member's rank that has failed and of which nobody was told; as by a flush, each is told once. Who is about to say
+// Told returns the error of an earlier operation to rank that has failed and of which nobody was told; as by a flush, each is told once. Who is about to say
 // that all before has arrived asks first.
-func (e *Engine) Told(r *Remote) error {
+func (e *Engine) Told(rank int) error {
 	if n := e.nic(); n != nil {
-		return n.Told(r.Rank)
+		return n.Told(rank)
 	}
 	return nil
 }

@@ -184,25 +184,45 @@ func (n *device) slotsAhead(op string, r *Remote, off int, src mem.Range) error 
 
 // slotAhead is slotsAhead through one.
 func (n *device) slotAhead(op string, r *Remote, off int, src mem.Range) error {
-	if err := n.reach(op, r, off, src.Bytes); err != nil {
-		return err
-	}
-	laid, err := n.layCopy(op, r, off, src, src.Bytes, n.Lazy(r.Rank))
+	laid, err := n.laySlot(op, r, off, src, n.Lazy(r.Rank))
 	if err != nil {
 		return err
 	}
-	n.e.counts.count(PathBounce, r, src.Bytes)
 	return n.SendLater(op, laid)
+}
+
+// laySlot lays the operation that puts src through a slot, with some flags more.
+func (n *device) laySlot(op string, r *Remote, off int, src mem.Range, flags uint8) (*nic.Laid, error) {
+	if err := n.reach(op, r, off, src.Bytes); err != nil {
+		return nil, err
+	}
+	laid, err := n.layCopy(op, r, off, src, src.Bytes, flags)
+	if err == nil {
+		n.e.counts.count(PathBounce, r, src.Bytes)
+	}
+	return laid, err
 }
 
 // store64 sends one word, likewise.
 func (n *device) store64(op string, r *Remote, off int, v uint64) error {
 	word := [1]uint64{v}
 	src := mem.Of(word[:])
-	if r.hosed != nil || n.Inline < src.Bytes {
+	if r.hosed != nil {
+		if err := n.settled(r); err != nil {
+			return err
+		}
 		return n.put(op, r, off, src)
 	}
-	laid, err := n.layInline(op, r, off, src, n.Lazy(r.Rank))
+	var laid *nic.Laid
+	var err error
+	if src.Bytes <= n.Inline {
+		laid, err = n.layInline(op, r, off, src, n.Lazy(r.Rank))
+	} else {
+		laid, err = n.laySlot(op, r, off, src, n.Lazy(r.Rank))
+	}
+	if err == nil {
+		err = n.show(r, laid)
+	}
 	if err != nil {
 		return err
 	}
@@ -357,6 +377,9 @@ func (n *device) word(name string, kind transport.Kind, r *Remote, off int, a, b
 		if op, err = n.takeLaid(name, PathNICAtomic, r, kind, 0, off, 8); err != nil {
 			return 0, err
 		}
+	}
+	if err := n.show(r, op); err != nil {
+		return 0, err
 	}
 	op[0].Arg0, op[0].Arg1 = a, b
 	var old [1]uint64
