@@ -32,7 +32,8 @@
 //
 //   - R1: who takes messages out never waits for a member: what it has to say that finds no room is kept, without a limit. So no ring stays full for ever, whoever calls whom.
 //     Who calls or sends waits while more than 256 KiB are kept for that member, 80 bytes for each message included, unless it is called in turn itself.
-//   - R2: messages of one goroutine to one member are taken out in the order in which it has sent them, after all that the rank has put to that member before.
+//   - R2: messages of one goroutine to one member are taken out in the order in which it has sent them, after all that the rank has put to that member before. Where something of that is known to have failed, and no flush
+//     has told of it, a call does, and does not begin; of what fails later the next flush tells, and the function is called.
 //   - R3: an answer ends the call whose number it has, and no other: a number is used again with another count of uses.
 //   - R4: who goes to sleep has said so and looked once more; who leaves a message looks for sleepers behind that; who stops looking looks once more.
 //   - R5: nobody touches the memory when Close or the world's end goes on to give it back: leave waits for who does, a second for a function that is called in turn; who comes back from one later looks first.

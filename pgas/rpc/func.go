@@ -145,7 +145,7 @@ func (p *Pending[A, R]) begin(ctx context.Context, member int) error {
 	if err != nil {
 		return fmt.Errorf("call %s: %w", p.f.name, err)
 	}
-	if err := s.usable(member); err != nil {
+	if err := s.callable(member); err != nil {
 		return err
 	}
 	p.member = member
@@ -201,7 +201,7 @@ func (p *Pending[A, R]) Wait(ctx context.Context) (R, error) {
 // gathered, and brought together some microseconds later, or with whatever this rank calls next; a millisecond later where it computes.
 func (f *Func[A, R]) Send(ctx context.Context, member int, a A) error {
 	s := f.s
-	if err := s.usable(member); err != nil {
+	if err := s.callable(member); err != nil {
 		return err
 	}
 	p := f.calls.Get().(*Pending[A, R])

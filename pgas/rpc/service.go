@@ -83,6 +83,7 @@ func (s *Service) Start(ctx context.Context) error {
 	if s.marks, err = pgsync.NewSignals(ctx, s.team, 2*n); err != nil {
 		return fmt.Errorf("%s: %w", op, errors.Join(err, s.rings.Free(ctx)))
 	}
+	s.marks.FollowFailed() // answers are waited for by others
 	s.open()
 	return s.meet(ctx, op)
 }
@@ -145,6 +146,14 @@ func (s *Service) usable(member int) error {
 		return transport.NewOpError(op, member, fmt.Errorf("%w: target %d of a team of %d", pgsync.ErrMember, member, s.team.Size()))
 	}
 	return s.team.Engine().Gone(op, s.team.WorldRank(member))
+}
+
+// callable returns why a function of member cannot be called now: as usable does, or since it would not find what was put there before, of which nobody was told.
+func (s *Service) callable(member int) error {
+	if err := s.usable(member); err != nil {
+		return err
+	}
+	return s.team.Engine().Told(s.team.WorldRank(member))
 }
 
 // Flush returns when all that this goroutine has sent to a member with Func.Send before has been done there, with the first error that any of this rank's messages to it has
