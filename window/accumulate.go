@@ -14,7 +14,7 @@ import (
 
 // Accumulate combines src into target's elements from disp on, each element atomically, the whole not. It is
 // flushed like a Put, and returns when src may be reused. What one goroutine does to one element by accumulates, stores and atomics, one after the
-// other, takes place in that order, as in MPI, unless a connection breaks meanwhile and is made again; behind a Put of the element it takes an Order.
+// other, takes place in that order, as in MPI, also where a connection breaks meanwhile and is made again; behind a Put of the element it takes an Order.
 func Accumulate[T pgsync.Number](w *Window[T], target, disp int, src []T, op Op) error {
 	if w.c.cpu && uint(target) < uint(len(w.parts)) && op < atom.CompareSwap && unsafe.Sizeof(*new(T)) >= 4 {
 		if p, n := w.parts[target].direct(); uint(disp) < n && uint(len(src)) <= n-uint(disp) && accumulates[T](op) {

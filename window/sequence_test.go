@@ -4,11 +4,14 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
+	"gopgas/transport/sim"
 	"gopgas/window"
 )
 
@@ -88,4 +91,40 @@ func sequence[T int64 | uint64 | int32 | float64](ctx context.Context, t *testin
 		require.Equal(t, want, got)
 	}
 	require.NoError(t, win.Free(ctx))
+}
+
+// TestAtomicsKeepTheirOrderOverBreaks: what waits for a connection that is made anew is not overtaken by what is asked for then.
+func TestAtomicsKeepTheirOrderOverBreaks(t *testing.T) {
+	broken := uint64(0)
+	for at := range 40 {
+		c := pgastest.SimConfig{Ranks: 2, Seed: uint64(at), Faults: sim.Faults{Delay: 5 * time.Microsecond, Break: []sim.Fault{
+			{Rank: 0, Op: uint64(at + 1)}, {Rank: 0, Op: uint64(at + 3)}, {Rank: 1, Op: uint64(at + 2)},
+		}}}
+		r := pgastest.RunSim(t, c, func(ctx context.Context, w *pgas.World) error {
+			win, err := window.Allocate[float64](ctx, w.Team(), 1)
+			if err != nil {
+				return err
+			}
+			if w.Rank() == 0 {
+				for i := range 40 {
+					if err := window.Store(win, 1, 0, float64(i)); err != nil {
+						return err
+					}
+				}
+				if err := win.Flush(1); err != nil {
+					return err
+				}
+				var got [1]float64
+				if err := win.Get(1, 0, got[:]); err != nil {
+					return err
+				}
+				if got[0] != 39 {
+					t.Errorf("break at %d: found %g, needed 39", at+1, got[0])
+				}
+			}
+			return win.Free(ctx)
+		})
+		broken += r.NIC.Broken
+	}
+	require.Greater(t, broken, uint64(80))
 }

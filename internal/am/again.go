@@ -1,6 +1,10 @@
 package am
 
-import "gopgas/transport"
+import (
+	"slices"
+
+	"gopgas/transport"
+)
 
 // heldOp is a message whose connection broke before it was sent: a request's slot, or a reply's buffer.
 type heldOp struct {
@@ -112,6 +116,9 @@ func (a *AM) Again(route func(rank int) (transport.EP, Route)) (lost []Unsent) {
 	keep := a.held[:0]
 	for _, h := range a.held {
 		ep, r := route(h.rank)
+		if r == Open && !h.reply && waits(keep, h.rank) {
+			r = Waiting // it has come up meanwhile, or the NIC had no room
+		}
 		if !h.reply && r == Waiting && !a.awaited(h.index) {
 			r = Gone
 		}
@@ -140,6 +147,11 @@ func (a *AM) Again(route func(rank int) (transport.EP, Route)) (lost []Unsent) {
 	return lost
 }
 
+// waits reports whether a request to a rank is among the held.
+func waits(held []heldOp, rank int) bool {
+	return slices.ContainsFunc(held, func(h heldOp) bool { return h.rank == rank && !h.reply })
+}
+
 // awaited reports whether somebody waits for the reply to a request.
 func (a *AM) awaited(i int) bool {
 	a.mu.Lock()
@@ -160,6 +172,9 @@ func (a *AM) requestAgain(h heldOp, ep transport.EP) (sent bool, cookie uint64, 
 	s := &a.slots[h.index]
 	open := s.open
 	s.held = !open // the NIC may have it from here on
+	if open {
+		s.ep = ep
+	}
 	a.mu.Unlock()
 	if !open { // given up meanwhile
 		a.forget(h)

@@ -74,7 +74,8 @@ type AM struct {
 	anyHeld atomic.Int32 // len(held), for others
 
 	mu      sync.Mutex
-	credits []int // by rank
+	credits []int    // by rank
+	newest  []uint32 // by rank: the incarnation of the connection over which requests go
 	slots   []slot
 	free    []int
 }
@@ -116,7 +117,7 @@ func New(d transport.Domain, rank, size, more int, base uint64, h Handler) (*AM,
 		d: d, base: base, handler: h, rank: rank, size: bytes,
 		nReply: size * credits, nRecv: size*credits + ownRequests + more,
 		recv: make([]transport.Recv, 1), op: make([]transport.Op, ownRequests),
-		credits: make([]int, size), slots: make([]slot, ownRequests),
+		credits: make([]int, size), newest: make([]uint32, size), slots: make([]slot, ownRequests),
 		sent: make([]sentReply, size*credits), seen: make([][]uint32, size),
 	}
 	for r := range a.credits {
@@ -175,10 +176,10 @@ func (a *AM) post(i int) error {
 	return nil
 }
 
-// Request sends a request over ep to rank to, unless there is no credit, no slot or no room in the NIC: then ok is
+// Request sends a request over ep to rank to, unless there is no credit, no slot or no room in the NIC, or one that went over an older connection is still to be sent again: then ok is
 // false and the caller tries again after some progress. payload is copied.
 func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, payload []byte, cookie uint64) (ok bool, err error) {
-	i, seq := a.take(to, cookie, false)
+	i, seq := a.take(ep, to, cookie, false)
 	if i < 0 {
 		return false, nil
 	}
@@ -192,7 +193,7 @@ func (a *AM) Request(ep transport.EP, to int, handler uint8, args [4]uint64, pay
 // must have at least two pieces in a list. The memory is lent until the caller is told of the request's end, by Arrived, Again or Lost, or
 // until ok is false (A5).
 func (a *AM) Gather(ep transport.EP, to int, handler uint8, args [4]uint64, payload transport.SGE, cookie uint64) (ok bool, err error) {
-	i, seq := a.take(to, cookie, true)
+	i, seq := a.take(ep, to, cookie, true)
 	if i < 0 {
 		return false, nil
 	}

@@ -28,6 +28,8 @@
 //     caller makes. The target performs a request once, however often it comes: it knows the newest of each slot.
 //   - A5: who has lent memory is told of his request's end, in whatever way it ends, when the NIC does not have it any more: an answer that
 //     arrives before the sending was reported waits for that, and so does the news that the rank is lost.
+//   - A6: requests of one goroutine to one rank arrive in the order in which it has made them, also where connections break: no request overtakes one that is to be
+//     sent again.
 //
 // # Concurrency
 //

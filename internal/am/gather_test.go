@@ -159,6 +159,81 @@ func TestLostWhileItIsSentAgain(t *testing.T) {
 	require.False(t, a.Holds())
 }
 
+// TestNoneOvertakes (A6): a request over a new connection waits for those that went over the one before, until they have been sent again, and those keep their order.
+func TestNoneOvertakes(t *testing.T) {
+	a, f := alone(t)
+	older, newer := transport.EP{Index: 1, Incarnation: 1}, transport.EP{Index: 1, Incarnation: 2}
+	ask := func(ep transport.EP, cookie uint64) bool {
+		taken, err := a.Request(ep, 1, 3, [4]uint64{cookie}, nil, cookie)
+		require.NoError(t, err)
+		return taken
+	}
+	flush := func(slot int) {
+		_, _, err := a.Arrived(&transport.Completion{Kind: transport.OpSend, Status: transport.StatusFlushed, EP: older, Cookie: base + uint64(a.nRecv+slot)})
+		require.NoError(t, err)
+	}
+	require.True(t, ask(older, 1))
+	require.True(t, ask(older, 2))
+	require.False(t, ask(newer, 3), "those before may be found not to have gone")
+	flush(0)
+	flush(1)
+	require.False(t, ask(newer, 3), "they wait for the connection")
+
+	var sent []uint64
+	room := 0
+	f.post = func(ops []transport.Op) (int, error) {
+		if room--; room < 0 {
+			return 0, nil
+		}
+		h, err := decode(ops[0].SGE[0].Mem.Data())
+		require.NoError(t, err)
+		sent = append(sent, h.args[0])
+		require.Equal(t, newer, ops[0].EP)
+		return 1, nil
+	}
+	again := func() { require.Empty(t, a.Again(func(int) (transport.EP, Route) { return newer, Open })) }
+	again()
+	require.Empty(t, sent, "the NIC has no room")
+	room = 1
+	again()
+	require.False(t, ask(newer, 3), "one waits still")
+	calls := 0
+	require.Empty(t, a.Again(func(int) (transport.EP, Route) { calls++; return newer, Waiting }))
+	require.Equal(t, 1, calls)
+	room = 2
+	again()
+	require.True(t, ask(newer, 3))
+	require.Equal(t, []uint64{1, 2, 3}, sent)
+	require.Len(t, a.Lost(1), 3)
+}
+
+// TestComesUpBetweenTwo: a connection that comes up while Again goes through what waits is for all of it the next time.
+func TestComesUpBetweenTwo(t *testing.T) {
+	a, f := alone(t)
+	a.flushed(t)
+	a.flushed(t)
+	var sent []uint16
+	f.post = func(ops []transport.Op) (int, error) {
+		h, err := decode(append(append([]byte(nil), ops[0].SGE[0].Mem.Data()...), ops[0].SGE[1].Mem.Data()...))
+		require.NoError(t, err)
+		sent = append(sent, h.slot)
+		return 1, nil
+	}
+	up := false
+	comes := func(int) (transport.EP, Route) {
+		r := Waiting
+		if up {
+			r = Open
+		}
+		up = true
+		return transport.EP{Index: 1, Incarnation: 2}, r
+	}
+	require.Empty(t, a.Again(comes))
+	require.Empty(t, sent)
+	require.Empty(t, a.Again(comes))
+	require.Equal(t, []uint16{0, 1}, sent)
+}
+
 // TestGatherNobodyTakes: what the NIC does not take leaves nothing behind.
 func TestGatherNobodyTakes(t *testing.T) {
 	a, f := alone(t)

@@ -1,11 +1,14 @@
 package am
 
+import "gopgas/transport"
+
 // slot is one unanswered request of this rank.
 type slot struct {
 	seq    uint32
 	to     int
 	cookie uint64
-	tries  int // how often it was sent again
+	ep     transport.EP // over which it was posted last
+	tries  int          // how often it was sent again
 
 	open    bool // the caller has yet to be told of its end
 	posting bool // its posting is still at work
@@ -21,19 +24,33 @@ type slot struct {
 // atWork reports whether the NIC may be reading the caller's memory.
 func (s *slot) atWork() bool { return s.lent && s.sending && !s.held }
 
-// take opens a slot for a request to a rank and takes a credit; i is -1 where one of them is missing.
-func (a *AM) take(to int, cookie uint64, lent bool) (i int, seq uint32) {
+// take opens a slot for a request over ep to a rank and takes a credit; i is -1 where one of them is missing, or the request would overtake another one (A6).
+func (a *AM) take(ep transport.EP, to int, cookie uint64, lent bool) (i int, seq uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.credits[to] == 0 || len(a.free) == 0 {
+	if a.credits[to] == 0 || len(a.free) == 0 || !a.inTurnLocked(ep, to) {
 		return -1, 0
 	}
 	i = a.free[len(a.free)-1]
 	a.free = a.free[:len(a.free)-1]
 	a.credits[to]--
 	s := &a.slots[i]
-	*s = slot{seq: s.seq + 1, to: to, cookie: cookie, open: true, posting: true, sending: true, lent: lent}
+	*s = slot{seq: s.seq + 1, to: to, cookie: cookie, ep: ep, open: true, posting: true, sending: true, lent: lent}
 	return i, s.seq
+}
+
+// inTurnLocked reports whether a request to a rank may go over ep: none waits that was to go over an older connection, or may still be found not to have gone.
+func (a *AM) inTurnLocked(ep transport.EP, to int) bool {
+	if a.newest[to] == ep.Incarnation {
+		return true
+	}
+	for i := range a.slots {
+		if s := &a.slots[i]; s.to == to && s.ep != ep && s.open && s.sending && !s.answered && !s.gone {
+			return false
+		}
+	}
+	a.newest[to] = ep.Incarnation
+	return true
 }
 
 // posted ends the posting of slot i's request and reports whether the caller will be told of its end: by its reply or its
