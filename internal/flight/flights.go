@@ -56,6 +56,7 @@ type Flights struct {
 	flights []flight
 	pulls   []pull
 	notes   []note
+	noted   uint32 // the newest note's number
 }
 
 // Config is what Flights are made of.

@@ -65,8 +65,8 @@ func (s *Flights) tellLocked(n note) {
 	if s.peers.Check(n.rank) != nil || s.n.Closed() {
 		return
 	}
-	for n.id = 0; slices.ContainsFunc(s.notes, func(o note) bool { return o.id == n.id }); n.id++ {
-	}
+	s.noted++ // no number is soon used again: who sends, and an answer, may still mean a note that was dropped meanwhile
+	n.id = s.noted
 	s.notes = append(s.notes, n)
 	s.work.Store(true)
 }
