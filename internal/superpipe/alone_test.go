@@ -13,12 +13,16 @@ import (
 type quietNIC struct {
 	caps transport.Caps
 	full bool
+	poor bool // it refuses registrations
 	ops  []transport.Op
 }
 
 func (q *quietNIC) Caps() transport.Caps { return q.caps }
 
 func (q *quietNIC) Register(mem.Range, transport.Access) (transport.Region, error) {
+	if q.poor {
+		return transport.Region{}, transport.ErrLimit
+	}
 	return transport.Region{}, nil
 }
 
@@ -71,6 +75,39 @@ func TestSourcedMeansCopied(t *testing.T) {
 	require.Equal(t, 8, o.FreeSlots())
 	require.False(t, o.Completed(&transport.Completion{Kind: transport.OpRecv, Cookie: nic.ops[0].Cookie}))
 	require.False(t, o.Completed(&transport.Completion{Kind: transport.OpWrite, Cookie: 1 << 60}))
+}
+
+// TestSourcedMeansSent: where a chunk was registered, and the next one could not be, the source is not free when the others are copied: the NIC still takes the
+// first from there.
+func TestSourcedMeansSent(t *testing.T) {
+	nic, c := quietConfig(transport.Caps{})
+	nic.caps.MaxMessage, c.Policy = 2*Block, OnTheFly
+	o, err := NewOrigin(c)
+	require.NoError(t, err)
+	p, _, err := o.Begin(Transfer{Local: mem.Of(make([]byte, 3*Block))})
+	require.NoError(t, err)
+	require.Equal(t, 2, p.Chunks())
+	p.Step()
+	nic.poor = true
+	for p.Step() {
+	}
+	require.EqualValues(t, 1, o.Fallbacks())
+	require.Len(t, nic.ops, 2, "the third waits for the first")
+	require.Equal(t, 6, o.FreeSlots(), "the others are copied")
+	require.False(t, p.Sourced(), "the first is the NIC's")
+	o.Completed(&transport.Completion{Kind: transport.OpWrite, Cookie: nic.ops[0].Cookie})
+	p.Step()
+	require.True(t, p.Sourced())
+	require.False(t, p.Done())
+	for _, k := range []int{1, 2} {
+		for p.Step() {
+		}
+		o.Completed(&transport.Completion{Kind: transport.OpWrite, Cookie: nic.ops[k].Cookie})
+	}
+	for p.Step() {
+	}
+	require.True(t, p.Done())
+	require.NoError(t, p.Err())
 }
 
 // TestErrorKeepsSlots: after an error the slots of what is in flight come back one by one, as it is reported.

@@ -50,10 +50,20 @@ func (p *Pipe) push(g Grant, reached bool) (moved bool) {
 	if p.copied < p.total && p.chunks[p.copied%p.fold].state.Load() == chunkFree && p.copied < p.settled+p.fold {
 		moved = p.ready(&p.chunks[p.copied%p.fold]) || moved
 	}
-	if p.copied == p.total && (p.how == byCopy || p.how == bySeal) {
+	if p.copied == p.total && (p.how == byCopy || p.how == bySeal) && !p.pins() {
 		p.sourced.Store(true)
 	}
 	return moved
+}
+
+// pins reports whether the NIC takes some chunk from where it lies, which was registered before a registration was refused and the rest copied.
+func (p *Pipe) pins() bool {
+	for i := range p.chunks[:p.fold] {
+		if p.chunks[i].pinned {
+			return true
+		}
+	}
+	return false
 }
 
 // ready prepares the next chunk: it copies it into a slot, or registers it. It reports false where no slot is free.
