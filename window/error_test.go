@@ -91,6 +91,43 @@ func TestRefusedBeforeAnythingMoves(t *testing.T) {
 	})
 }
 
+// TestErrorsNameRanksOfTheWorld: in a team whose members have other numbers than in the world, too.
+func TestErrorsNameRanksOfTheWorld(t *testing.T) {
+	each(t, 3, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		team, err := w.Team().Split(ctx, min(w.Rank(), 1), -w.Rank()) // 0, and 2 and 1
+		if err != nil {
+			return err
+		}
+		win, err := window.Allocate[int32](ctx, team, 4)
+		if err != nil {
+			return err
+		}
+		buf := make([]int32, 2)
+		names := func(want error, call func(target int) error) {
+			t.Helper()
+			for target := range team.Size() {
+				err := call(target)
+				require.ErrorIs(t, err, want)
+				var oe *pgas.OpError
+				require.ErrorAs(t, err, &oe)
+				require.Equal(t, team.WorldRank(target), oe.Rank, "%v", err)
+			}
+		}
+		beyond := func(target int) []window.Piece {
+			return []window.Piece{{Target: target, Near: len(buf) + 1, Section: window.Packed(1, 1, 1)}}
+		}
+		names(window.ErrRange, func(target int) error { return win.PutSections(buf, beyond(target)) })
+		names(window.ErrRange, func(target int) error { return win.GetSections(buf, beyond(target)) })
+		names(window.ErrRange, func(target int) error { return win.Put(target, 3, buf) })
+		if err := win.Free(ctx); err != nil {
+			return err
+		}
+		names(pgas.ErrClosed, func(target int) error { return win.Put(target, 0, buf) })
+		names(pgas.ErrClosed, win.Flush)
+		return nil
+	})
+}
+
 func TestUseAfterFreeOfAnEmptyWindow(t *testing.T) {
 	each(t, 2, func(ctx context.Context, w *pgas.World, t *testing.T) error {
 		win, err := window.Allocate[int32](ctx, w.Team(), 0)

@@ -240,7 +240,7 @@ func (w *core) movePieces(put bool, op string, count int, pieces []Piece, near m
 func (w *core) pieces(op string, near int, pieces []Piece) (count int, err error) {
 	for _, p := range pieces {
 		if p.Near < 0 || p.Near > near {
-			return 0, transport.NewOpError(op, p.Target, fmt.Errorf("%w: element %d of a slice of %d", ErrRange, p.Near, near))
+			return 0, transport.NewOpError(op, w.named(p.Target), fmt.Errorf("%w: element %d of a slice of %d", ErrRange, p.Near, near))
 		}
 		if _, err := w.section(op, p.Target, p.Disp, near-p.Near, p.Section); err != nil {
 			return 0, err

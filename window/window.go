@@ -357,7 +357,7 @@ func (w *core) checkTarget(op string, target int) error {
 // checked is check where there is something to say, or to enter.
 func (w *core) checked(op string, target, disp, n int) error {
 	if w.freed {
-		return transport.NewOpError(op, target, fmt.Errorf("window: %w", transport.ErrClosed))
+		return transport.NewOpError(op, w.named(target), fmt.Errorf("window: %w", transport.ErrClosed))
 	}
 	if target < 0 || target >= len(w.remotes) {
 		return transport.NewOpError(op, target, fmt.Errorf("%w: target %d of a team of %d", ErrTarget, target, len(w.remotes)))
@@ -373,4 +373,12 @@ func (w *core) checked(op string, target, disp, n int) error {
 		}
 	}
 	return nil
+}
+
+// named is the rank that an error about a target names before anybody has looked whether it is a member: the member's, or what the program has said.
+func (w *core) named(target int) int {
+	if uint(target) < uint(len(w.remotes)) {
+		return w.remotes[target].Rank
+	}
+	return target
 }
