@@ -15,6 +15,7 @@ import (
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/racecheck"
+	"gopgas/internal/sched"
 	"gopgas/internal/symheap"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
@@ -299,7 +300,8 @@ func (w *core) free(ctx context.Context, shut func()) error {
 		given = w.giveBack(ctx)
 	}
 	failed := w.flushes(ctx, op)
-	if !proto.Flushed(ctx, failed) {
+	alone := w.reached && sched.Ended(ctx) == nil // nobody has to come, and whoever is gone has nothing more to do with it
+	if !alone && !proto.Flushed(ctx, failed) {
 		return failed
 	}
 	if w.reached {
