@@ -76,7 +76,7 @@ func AllocateConfig[T any](ctx context.Context, t *pgsync.Team, n int, c Config)
 	}
 	w.open()
 	if err := w.c.ready(ctx, "allocate"); err != nil {
-		return nil, err
+		return nil, w.c.unmade(ctx, err, w.shut)
 	}
 	return w, nil
 }
@@ -148,6 +148,14 @@ func (w *core) ready(ctx context.Context, op string) error {
 	return w.team.Abandon(op, w.team.Barrier(ctx))
 }
 
+// unmade returns err, for which the window has come to nothing. Other members may use its memory yet, and so the team has it; who is alone gives it back.
+func (w *core) unmade(ctx context.Context, err error, shut func()) error {
+	if w.team.Size() == 1 {
+		_ = w.free(ctx, shut) // err is why
+	}
+	return err
+}
+
 // Create makes a window over a slice that each member has already; the lengths may differ. The slice must not be
 // grown or dropped before Free; the window keeps it alive. Between processes such memory cannot be mapped by the
 // others, so it takes a NIC. Collective.
@@ -163,7 +171,7 @@ func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Confi
 	}
 	w.open()
 	if err := w.c.ready(ctx, "create"); err != nil {
-		return nil, err
+		return nil, w.c.unmade(ctx, err, w.shut)
 	}
 	return w, nil
 }
