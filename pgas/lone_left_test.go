@@ -11,6 +11,7 @@ import (
 	"gopgas/pgas/algo"
 	"gopgas/pgas/hashmap"
 	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
 	"gopgas/window"
 )
 
@@ -37,7 +38,8 @@ func TestLoneCallsLeaveNoMemory(t *testing.T) {
 		}
 		free := func(err error, made interface {
 			Free(ctx context.Context) error
-		}) error {
+		},
+		) error {
 			if err == nil {
 				err = made.Free(ctx)
 			}
@@ -46,6 +48,14 @@ func TestLoneCallsLeaveNoMemory(t *testing.T) {
 		calls := map[string]func(ctx context.Context) error{
 			"window": func(ctx context.Context) error {
 				x, err := window.AllocateConfig[int64](ctx, team, 1000, window.Config{Epochs: true})
+				return free(err, x)
+			},
+			"signals": func(ctx context.Context) error {
+				x, err := pgsync.NewSignals(ctx, team, 20)
+				return free(err, x)
+			},
+			"lock": func(ctx context.Context) error {
+				x, err := pgsync.NewLock(ctx, team)
 				return free(err, x)
 			},
 			"new map": func(ctx context.Context) error {

@@ -36,6 +36,9 @@ func (h *held) hold(ctx context.Context, t *Team, bytes int) (err error) {
 		}
 	}
 	if err := t.meetThen(ctx, op, purpose, behind{whose: block}); err != nil {
+		if len(t.ranks) == 1 && t.leftFor(op, purpose) == nil { // nobody has it, and no call goes on with it
+			_ = block.Free() // err is why
+		}
 		return err
 	}
 	h.t, h.block, h.forget = t, block, t.e.AtEnd(h.leave)
