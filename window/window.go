@@ -139,12 +139,9 @@ func (w *core) openChecks(ctx context.Context, c Config, n int, of any) error {
 	return w.openRaceCheck(ctx, n, elemType(of).String())
 }
 
-// ready waits for the others where they may use at once what is made: nobody uses a control block that another member has yet to clear, nor the memory of one who has left the
+// ready waits for the others, who may use at once what is made: nobody uses a control block that another member has yet to clear, nor the memory of one who has left the
 // last exchange, and gives it back. Who leaves before they have come has no window, and tells those who have one.
 func (w *core) ready(ctx context.Context, op string) error {
-	if w.block == nil && w.ep == nil && w.race == nil && w.xp == nil {
-		return nil
-	}
 	return w.team.Abandon(op, w.team.Barrier(ctx))
 }
 
