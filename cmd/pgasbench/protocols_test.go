@@ -50,7 +50,7 @@ func figureRows(t *testing.T, args string) []map[string]any {
 func TestFiguresOfProtocols(t *testing.T) {
 	brief := []string{"search", "soft"}
 	if !raceEnabled {
-		brief = append(brief, "ping", "select")
+		brief = append(brief, "ping")
 	}
 	for args, rows := range map[string]int{
 		"eager --bytes 4096 --iterations 3 ping":     2,
