@@ -147,7 +147,7 @@ func (m *Matrix[T]) Resize(ctx context.Context, rows, cols int, g Grid) error {
 	}
 	const op = "resize"
 	if err := b.keepOf(ctx, m); err != nil {
-		return unmade(ctx, op, err, b)
+		return m.Team().AbandonMade(ctx, op, err, b.Free)
 	}
 	old := m.w
 	m.w, m.blocks = b.w, b.blocks

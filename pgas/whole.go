@@ -214,23 +214,11 @@ func (a *Array[T]) Resize(ctx context.Context, n int, l Layout) error {
 	}
 	const op = "resize"
 	if err := b.copyFrom(ctx, a, min(n, a.d.n)); err != nil {
-		return unmade(ctx, op, err, b)
+		return a.Team().AbandonMade(ctx, op, err, b.Free)
 	}
 	old := a.w
 	a.w, a.d = b.w, b.d
 	return a.Team().AbandonEnd(ctx, op, old.Free(ctx))
-}
-
-// unmade is Abandon of op, for which made was made, and which has not come that far. Other members may use that yet, and so the team has it; who is alone gives it back.
-func unmade(ctx context.Context, op string, err error, made interface {
-	Team() *Team
-	Free(ctx context.Context) error
-},
-) error {
-	if made.Team().Size() == 1 {
-		_ = made.Free(ctx) // err is why
-	}
-	return made.Team().Abandon(op, err)
 }
 
 // elements is what is spread over a team: an Array, a Matrix, or what a package above this one makes like them.

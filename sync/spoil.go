@@ -41,6 +41,15 @@ func (t *Team) Abandon(op string, err error) error {
 	return err
 }
 
+// AbandonMade is Abandon of op, for which something was made that free, a collective, gives back. Other members may use it yet, and so the team has it; who is alone
+// gives it back.
+func (t *Team) AbandonMade(ctx context.Context, op string, err error, free func(context.Context) error) error {
+	if err != nil && len(t.ranks) == 1 {
+		_ = free(ctx) // err is why
+	}
+	return t.Abandon(op, err)
+}
+
 // AbandonEnd is Abandon for a last part of op that gives memory back: where ctx has ended while it met the others, this member's next call brings it to its end, and there is
 // nothing to tell. What comes behind the meeting is this member's own.
 func (t *Team) AbandonEnd(ctx context.Context, op string, err error) error {

@@ -75,8 +75,8 @@ func AllocateConfig[T any](ctx context.Context, t *pgsync.Team, n int, c Config)
 		return nil, err
 	}
 	w.open()
-	if err := w.c.ready(ctx, "allocate"); err != nil {
-		return nil, w.c.unmade(ctx, err, w.shut)
+	if err := w.c.ready(ctx, "allocate", w.shut); err != nil {
+		return nil, err
 	}
 	return w, nil
 }
@@ -141,16 +141,8 @@ func (w *core) openChecks(ctx context.Context, c Config, n int, of any) error {
 
 // ready waits for the others, who may use at once what is made: nobody uses a control block that another member has yet to clear, nor the memory of one who has left the
 // last exchange, and gives it back. Who leaves before they have come has no window, and tells those who have one.
-func (w *core) ready(ctx context.Context, op string) error {
-	return w.team.Abandon(op, w.team.Barrier(ctx))
-}
-
-// unmade returns err, for which the window has come to nothing. Other members may use its memory yet, and so the team has it; who is alone gives it back.
-func (w *core) unmade(ctx context.Context, err error, shut func()) error {
-	if w.team.Size() == 1 {
-		_ = w.free(ctx, shut) // err is why
-	}
-	return err
+func (w *core) ready(ctx context.Context, op string, shut func()) error {
+	return w.team.AbandonMade(ctx, op, w.team.Barrier(ctx), func(ctx context.Context) error { return w.free(ctx, shut) })
 }
 
 // Create makes a window over a slice that each member has already; the lengths may differ. The slice must not be
@@ -167,8 +159,8 @@ func CreateConfig[T any](ctx context.Context, t *pgsync.Team, local []T, c Confi
 		return nil, err
 	}
 	w.open()
-	if err := w.c.ready(ctx, "create"); err != nil {
-		return nil, w.c.unmade(ctx, err, w.shut)
+	if err := w.c.ready(ctx, "create", w.shut); err != nil {
+		return nil, err
 	}
 	return w, nil
 }

@@ -48,7 +48,7 @@ func sorted[T any](ctx context.Context, a *pgas.Array[T], sortLocal func([]T), c
 		err = a.Fence(ctx)
 	}
 	if err != nil {
-		return b.left(ctx, err)
+		return t.AbandonMade(ctx, op, err, b.box.Free)
 	}
 	return t.AbandonEnd(ctx, op, b.box.Free(ctx))
 }
@@ -96,22 +96,13 @@ func deal[T any](ctx context.Context, t *pgas.Team, local []T, compare func(x, y
 	for i := range p { // beginning with the next member's, so that not all put to the same one
 		m := (me + 1 + i) % p
 		if err := box.Put(m, offset[m], local[at[m]:at[m+1]]); err != nil {
-			return nil, b.left(ctx, err)
+			return nil, t.AbandonMade(ctx, "sort", err, box.Free)
 		}
 	}
 	if err := box.Fence(ctx); err != nil {
-		return nil, b.left(ctx, err)
+		return nil, t.AbandonMade(ctx, "sort", err, box.Free)
 	}
 	return b, nil
-}
-
-// left tells the others that this member leaves the sort. They may use the buckets yet, and so the team has them; who is alone gives them back.
-func (b *buckets[T]) left(ctx context.Context, err error) error {
-	t := b.box.Team()
-	if t.Size() == 1 {
-		_ = b.box.Free(ctx) // err is why
-	}
-	return t.Abandon("sort", err)
 }
 
 // agree returns the splitters, the same on all members.

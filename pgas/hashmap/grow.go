@@ -26,6 +26,7 @@ func (m *Map[V]) Grow(ctx context.Context, capacity int) error {
 
 // grow moves all keys to windows for capacity ones. All earlier calls are done.
 func (m *Map[V]) grow(ctx context.Context, capacity int) error {
+	const op = "grow"
 	next, err := allocate[V](ctx, m.Team(), capacity)
 	if err != nil {
 		return fmt.Errorf("grow map: %w", err)
@@ -37,26 +38,17 @@ func (m *Map[V]) grow(ctx context.Context, capacity int) error {
 		bad[0] = 1
 	}
 	if err := pgsync.AllReduce(ctx, m.Team(), bad, bad, pgsync.Sum); err != nil {
-		next.unmade(ctx)
-		return errors.Join(failed, err)
+		return errors.Join(failed, m.Team().AbandonMade(ctx, op, err, next.Free))
 	}
 	if bad[0] > 0 {
 		return errors.Join(fmt.Errorf("grow map: %d members could not move their keys", bad[0]), failed, next.end(ctx))
 	}
 	if err := next.Fence(ctx); err != nil {
-		next.unmade(ctx)
-		return m.Team().Abandon("grow", err)
+		return m.Team().AbandonMade(ctx, op, err, next.Free)
 	}
 	old := *m
 	*m = *next
 	return old.end(ctx)
-}
-
-// unmade is for a map that a growth has left unfinished. Other members may use that yet, and so the team has it; who is alone gives it back.
-func (m *Map[V]) unmade(ctx context.Context) {
-	if m.Team().Size() == 1 {
-		_ = m.Free(ctx) // the growth has an error already
-	}
 }
 
 // end is Free as the last part of a growth: nobody can call it again, so where ctx ends before the second window's turn the others are told.
