@@ -2,7 +2,6 @@ package pgsync
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 
 	"gopgas/internal/mem"
@@ -40,11 +39,8 @@ func NewEvent(ctx context.Context, t *Team) (*Event, error) {
 // It is one atomic, which it waits for. A put that is known to have failed ends it as it ends Signal.Set.
 func (e *Event) Post(target int, n uint64) error {
 	const op = "post"
-	if !e.usable() {
-		return transport.NewOpError(op, target, transport.ErrClosed)
-	}
-	if target < 0 || target >= len(e.peers) {
-		return transport.NewOpError(op, target, fmt.Errorf("%w: target %d of a team of %d", ErrMember, target, len(e.peers)))
+	if usable := e.usable(); !usable || uint(target) >= uint(len(e.peers)) {
+		return refused(op, e.peers, target, !usable)
 	}
 	r := &e.peers[target]
 	if err := e.t.e.Gone(op, r.Rank); err != nil {

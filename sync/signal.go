@@ -133,19 +133,32 @@ func (g Signal) Check(target, rank int) error {
 	const op = "signal"
 	r, err := g.at(op, target)
 	if err == nil && r.Rank != rank {
-		err = transport.NewOpError(op, target, fmt.Errorf("%w: the signal's member %d is rank %d, not %d: it is of another team", ErrMember, target, r.Rank, rank))
+		err = transport.NewOpError(op, rank, fmt.Errorf("%w: the signal's member %d is rank %d, not %d: it is of another team", ErrMember, target, r.Rank, rank))
 	}
 	return err
 }
 
 func (g Signal) at(op string, target int) (*proto.Remote, error) {
-	if g.s == nil || g.s.gone.Load() {
-		return nil, transport.NewOpError(op, target, transport.ErrClosed)
+	if g.s == nil {
+		return nil, refused(op, nil, target, true)
 	}
-	if target < 0 || target >= len(g.s.peers) {
-		return nil, transport.NewOpError(op, target, fmt.Errorf("%w: target %d of a team of %d", ErrMember, target, len(g.s.peers)))
+	gone := g.s.gone.Load()
+	if gone || uint(target) >= uint(len(g.s.peers)) {
+		return nil, refused(op, g.s.peers, target, gone)
 	}
 	return &g.s.peers[target], nil
+}
+
+// refused is why there is no such target: what peers have was freed, or the team has no such member. It names the member's rank in the world, or what the program has said.
+func refused(op string, peers []proto.Remote, target int, freed bool) error {
+	named := target
+	if uint(target) < uint(len(peers)) {
+		named = peers[target].Rank
+	}
+	if freed {
+		return transport.NewOpError(op, named, transport.ErrClosed)
+	}
+	return transport.NewOpError(op, named, fmt.Errorf("%w: target %d of a team of %d", ErrMember, target, len(peers)))
 }
 
 // Load returns this rank's word.

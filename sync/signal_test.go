@@ -178,3 +178,35 @@ func TestCounter(t *testing.T) {
 		return nil
 	}, 1, 2, 4)
 }
+
+// TestSignalsNameRanksOfTheWorld: errors of signals and events name the target's rank in the world, also in a team whose members have other numbers.
+func TestSignalsNameRanksOfTheWorld(t *testing.T) {
+	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		team, err := w.Team().Split(ctx, min(w.Rank(), 1), -w.Rank()) // 0, and 2 and 1
+		if err != nil {
+			return err
+		}
+		s, err := pgsync.NewSignals(ctx, team, 1)
+		if err != nil {
+			return err
+		}
+		e, err := pgsync.NewEvent(ctx, team)
+		if err != nil {
+			return err
+		}
+		require.ErrorIs(t, s.Signal(0).Set(team.Size(), 1), pgsync.ErrMember)
+		require.ErrorIs(t, e.Post(-1, 1), pgsync.ErrMember)
+		if err := errors.Join(s.Free(ctx), e.Free(ctx)); err != nil {
+			return err
+		}
+		for target := range team.Size() {
+			for _, err := range []error{s.Signal(0).Set(target, 1), s.Signal(0).Add(target, 1), e.Post(target, 1)} {
+				var oe *pgas.OpError
+				require.ErrorAs(t, err, &oe)
+				require.ErrorIs(t, err, pgas.ErrClosed)
+				require.Equal(t, team.WorldRank(target), oe.Rank, "%v", err)
+			}
+		}
+		return nil
+	}, 3)
+}
