@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gopgas/internal/cost"
+	"gopgas/internal/mem"
 	"gopgas/internal/profile"
 	"gopgas/internal/proto"
 	"gopgas/regmgr"
@@ -247,7 +248,7 @@ func FromEnvironment(environ []string) (Config, error) {
 		c.SoftLatency = d
 	}
 	if v, ok := lookup(environ, envBandwidth); ok && v != "" {
-		n, err := parseBytes(v)
+		n, err := mem.ParseBytes(v)
 		if err != nil {
 			return c, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envBandwidth, v, err)
 		}
@@ -260,7 +261,7 @@ func FromEnvironment(environ []string) (Config, error) {
 		return c, err
 	}
 	if v, ok := lookup(environ, envPinned); ok && v != "" {
-		n, err := parseBytes(v)
+		n, err := mem.ParseBytes(v)
 		if err != nil {
 			return c, fmt.Errorf("%w: %s=%q: %w", ErrConfig, envPinned, v, err)
 		}

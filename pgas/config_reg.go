@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gopgas/internal/cost"
+	"gopgas/internal/mem"
 	"gopgas/internal/proto"
 	"gopgas/internal/seats"
 	"gopgas/regmgr"
@@ -25,7 +26,7 @@ func (c *Config) registrationFrom(environ []string) error {
 		if v == "" {
 			continue
 		}
-		n, err := parseBytes(v)
+		n, err := mem.ParseBytes(v)
 		if err != nil {
 			return fmt.Errorf("%w: %s=%q: %w", ErrConfig, name, v, err)
 		}

@@ -293,7 +293,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 		{env: []string{"PGAS_SOFT_LATENCY=5us", "PGAS_SOFT_BANDWIDTH=1.5G"}, want: pgas.Config{SoftLatency: 5 * time.Microsecond, SoftBandwidth: 3 << 29, StartTimeout: time.Minute}},
 		{env: []string{"PGAS_MAX_PINNED=1.5KiB", "PGAS_REG_LIMIT=1Ki"}, want: pgas.Config{MaxPinned: 1536, RegLimit: 1024, StartTimeout: time.Minute}},
 		{env: []string{"PGAS_MAX_PINNED=2T", "PGAS_REG_THRESHOLD=65536"}, want: pgas.Config{MaxPinned: 2 << 40, RegThreshold: 65536, StartTimeout: time.Minute}},
-		{env: []string{"PGAS_MAX_PINNED=512MB"}, bad: `PGAS_MAX_PINNED="512MB": want a number of bytes such as 65536, 512M or 1.5G (K, M, G and T are powers of 1024)`},
+		{env: []string{"PGAS_MAX_PINNED=512MB"}, bad: `PGAS_MAX_PINNED="512MB": want a number of bytes such as 65536, 512M or 1.5G (K, M, G and T are powers of 1024; at most 1024T)`},
 		{env: []string{"PGAS_MAX_PINNED=1i"}, bad: "want a number of bytes"},
 		{env: []string{"PGAS_MAX_PINNED=0.5"}, bad: "want a number of bytes"},
 		{env: []string{"PGAS_REG_LIMIT=0.0001K"}, bad: "want a number of bytes"},

@@ -182,14 +182,14 @@ func flags() []cli.Flag {
 		&cli.StringFlag{Name: "plot", Usage: "draw the figures to `FILE.svg` too; where there are several units, FILE-UNIT.svg each"},
 		&cli.IntFlag{Name: "updates", Value: 500_000, Usage: "GUPS: updates by each rank in a repeat"},
 		&cli.IntFlag{Name: "barriers", Value: 20_000, Usage: "barriers, and round trips of the ping-pong, in a repeat"},
-		&cli.IntFlag{Name: "span", Value: 64 << 20, Usage: "`BYTES` that bandwidth rows and the GUPS table span"},
+		bytesFlag("span", 64<<20, "`BYTES` that bandwidth rows and the GUPS table span"),
 	}
 }
 
 func settingsOf(c *cli.Context) settings {
 	return settings{
 		only: c.String("only"), reps: c.Int("reps"), target: c.Duration("target-time"), pin: c.String("pin"),
-		csv: c.Bool("csv"), json: c.Bool("json"), updates: c.Int("updates"), rounds: c.Int("barriers"), bytes: c.Int("span"),
+		csv: c.Bool("csv"), json: c.Bool("json"), updates: c.Int("updates"), rounds: c.Int("barriers"), bytes: bytesOf(c, "span"),
 		plot: c.String("plot"), passive: passiveOps,
 	}
 }
@@ -215,13 +215,13 @@ func sweepCommand(kind, usage string, out io.Writer) *cli.Command {
 		Name: kind, Usage: usage,
 		Flags: append(flags(),
 			&cli.StringFlag{Name: "op", Value: "put", Usage: "put, get, putnb or getnb; the last two without a wait before the flush"},
-			&cli.IntFlag{Name: "min", Value: 8, Usage: "smallest size in `BYTES`; sizes double from there"},
-			&cli.IntFlag{Name: "max", Value: 4 << 20, Usage: "largest size in `BYTES`"},
+			bytesFlag("min", 8, "smallest size in `BYTES`; sizes double from there"),
+			bytesFlag("max", 4<<20, "largest size in `BYTES`"),
 			&cli.BoolFlag{Name: "hot", Usage: "all operations are of one buffer, as those of perftest and ucx_perftest"},
 			&cli.BoolFlag{Name: "fine", Usage: "sizes grow by 5 % instead of doubling"}),
 		Action: func(c *cli.Context) error {
 			s := settingsOf(c)
-			rows, err := sweepRows(kind, c.String("op"), c.Int("min"), c.Int("max"), s.bytes, c.Bool("fine"), c.Bool("hot"))
+			rows, err := sweepRows(kind, c.String("op"), bytesOf(c, "min"), bytesOf(c, "max"), s.bytes, c.Bool("fine"), c.Bool("hot"))
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,7 +59,7 @@ func (f family) command(out io.Writer) *cli.Command {
 		Description: f.help + "\n\n" + strings.Join(list, "\n"),
 		Flags: append(figureFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "iterations", Usage: "operations of a measured figure's round, or buffers; 0: the figure's own"},
-			&cli.IntFlag{Name: "bytes", Usage: "only transfers of so many; 0: the figure's own sizes"},
+			bytesFlag("bytes", 0, "only transfers of so many; 0: the figure's own sizes"),
 			&cli.StringSliceFlag{Name: "trace", Usage: "recorded `NAME=DIR`, for figures of recorded programs; may be repeated"},
 		}...),
 		Action: func(c *cli.Context) error {
@@ -108,17 +107,12 @@ next:
 }
 
 func (f family) options(c *cli.Context) (o figures.Options, err error) {
-	for name, most := range map[string]int{"reps": 1000, "iterations": 1 << 24, "bytes": 1 << 30, "max": 1 << 30} {
-		if v := c.Int(name); v < 0 || v > most {
-			return o, fmt.Errorf("%s: --%s %d: want 0 to %d", f.name, name, v, most)
-		}
-	}
-	if c.Bool("json") && c.Bool("csv") {
-		return o, errors.New(f.name + ": --csv and --json: want one of them")
+	if err := checkFigures(c, 1<<24); err != nil {
+		return o, err
 	}
 	o = figures.Options{
-		Transport: c.String("transport"), Reps: c.Int("reps"), Iterations: c.Int("iterations"), Bytes: c.Int("bytes"), Fine: c.Bool("fine"),
-		Most: c.Int("max"), Seed: c.Uint64("seed"), Progress: os.Stderr,
+		Transport: c.String("transport"), Reps: c.Int("reps"), Iterations: c.Int("iterations"), Bytes: bytesOf(c, "bytes"), Fine: c.Bool("fine"),
+		Most: bytesOf(c, "max"), Seed: c.Uint64("seed"), Progress: os.Stderr,
 	}
 	o.Traces, err = tracesOf(f.name, c.StringSlice("trace"))
 	return o, err

@@ -37,7 +37,7 @@ func regCommand(out io.Writer) *cli.Command {
 		Name: "reg", Usage: "the papers' figures on registered memory, as tables and plots", ArgsUsage: "[FIGURE...|all]",
 		Description: regHelp + "\n\n" + strings.Join(list, "\n"),
 		Flags: append(figureFlags(), []cli.Flag{
-			&cli.IntFlag{Name: "bytes", Usage: "of a transfer; 0: the figure's own"},
+			bytesFlag("bytes", 0, "of a transfer; 0: the figure's own"),
 			&cli.IntFlag{Name: "iterations", Usage: "of the microbenchmark; 0: the figure's own"},
 			&cli.DurationFlag{Name: "compute", Usage: "after each call of the microbenchmark; 0: the figure's own"},
 			&cli.StringFlag{Name: "cost", Value: "helper-threads", Usage: "cost model of replayed figures"},
@@ -54,7 +54,7 @@ func figureFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "transport", Value: "soft", Usage: "`NIC` of measured figures"},
 		&cli.IntFlag{Name: "reps", Value: 1, Usage: "repeats of measured figures"},
-		&cli.IntFlag{Name: "max", Usage: "largest size of a sweep in `BYTES`; 0: the figure's own"},
+		bytesFlag("max", 0, "largest size of a sweep in `BYTES`; 0: the figure's own"),
 		&cli.BoolFlag{Name: "fine", Usage: "sizes of a sweep grow by 5 % instead of doubling"},
 		&cli.Uint64Flag{Name: "seed", Value: 1},
 		&cli.BoolFlag{Name: "json", Usage: "JSON"},
@@ -147,24 +147,39 @@ func chosenFigures(names []string) (all []figures.Figure, err error) {
 	return all, nil
 }
 
-func figureOptions(c *cli.Context) (o figures.Options, err error) {
-	for name, most := range map[string]int{"reps": 1000, "bytes": 1 << 30, "iterations": 1 << 16, "max": 1 << 30} {
-		if v := c.Int(name); v < 0 || v > most {
-			return o, fmt.Errorf("reg: --%s %d: want 0 to %d", name, v, most)
+// checkFigures refuses what no command that makes figures can do.
+func checkFigures(c *cli.Context, mostIterations int) error {
+	command := c.Command.Name
+	if n := c.Int("reps"); n < 1 || n > 1000 {
+		return fmt.Errorf("%s: --reps %d: want 1 to 1000", command, n)
+	}
+	if n := c.Int("iterations"); n < 0 || n > mostIterations {
+		return fmt.Errorf("%s: --iterations %d: want 0 to %d", command, n, mostIterations)
+	}
+	for _, name := range []string{"bytes", "max"} {
+		if n := bytesOf(c, name); n > 1<<30 {
+			return fmt.Errorf("%s: --%s %s: want 0 to 1G", command, name, c.Generic(name))
 		}
+	}
+	if c.Bool("json") && c.Bool("csv") {
+		return fmt.Errorf("%s: --csv and --json: want one of them", command)
+	}
+	return nil
+}
+
+func figureOptions(c *cli.Context) (o figures.Options, err error) {
+	if err := checkFigures(c, 1<<16); err != nil {
+		return o, err
 	}
 	if noise, spikes := c.Float64("noise"), c.Float64("spikes"); c.Duration("compute") < 0 || !(noise >= 0 && noise <= 100) || !(spikes >= 0 && spikes <= 1) {
 		return o, errors.New("reg: --compute, --noise, --spikes: want 0 or more, --noise at most 100, and --spikes at most 1")
 	}
-	if c.Bool("json") && c.Bool("csv") {
-		return o, errors.New("reg: --csv and --json: want one of them")
-	}
-	if b := c.Int("bytes"); b > 0 && b < 17<<10 {
+	if b := bytesOf(c, "bytes"); b > 0 && b < 17<<10 {
 		return o, fmt.Errorf("reg: --bytes %d: want at least %d, below which transfers are copied", b, 17<<10)
 	}
 	o = figures.Options{
-		Transport: c.String("transport"), Reps: c.Int("reps"), Bytes: c.Int("bytes"), Iterations: c.Int("iterations"),
-		Compute: c.Duration("compute"), Fine: c.Bool("fine"), Most: c.Int("max"), Cost: c.String("cost"), Noise: c.Float64("noise"),
+		Transport: c.String("transport"), Reps: c.Int("reps"), Bytes: bytesOf(c, "bytes"), Iterations: c.Int("iterations"),
+		Compute: c.Duration("compute"), Fine: c.Bool("fine"), Most: bytesOf(c, "max"), Cost: c.String("cost"), Noise: c.Float64("noise"),
 		Spikes: c.Float64("spikes"), Seed: c.Uint64("seed"), Progress: os.Stderr,
 		Ranks: startRanks,
 	}

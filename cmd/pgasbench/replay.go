@@ -45,14 +45,14 @@ func replayCommand(out io.Writer) *cli.Command {
 			&cli.StringFlag{Name: "idle", Value: "auto", Usage: "none, conservative, aggressive or auto: who has a helper where cores are short"},
 			&cli.BoolFlag{Name: "shuffle", Usage: "group ranks at random, by --seed"},
 			&cli.Uint64Flag{Name: "seed", Value: 1},
-			&cli.Int64Flag{Name: "limit", Usage: "`BYTES` that a rank may have registered; 0: no limit"},
-			&cli.Int64Flag{Name: "pinned", Usage: "`BYTES` of it that are kept for other ranks' buckets; 0: three quarters"},
-			&cli.Int64Flag{Name: "victims", Usage: "`BYTES` of it for own transfers and buckets that nobody holds; 0: the rest"},
-			&cli.Int64Flag{Name: "bucket", Usage: "`BYTES` of a bucket, a power of two; 0: as it suits what a range is used for"},
+			bytesFlag("limit", 0, "`BYTES` that a rank may have registered; 0: no limit"),
+			bytesFlag("pinned", 0, "`BYTES` of it that are kept for other ranks' buckets; 0: three quarters"),
+			bytesFlag("victims", 0, "`BYTES` of it for own transfers and buckets that nobody holds; 0: the rest"),
+			bytesFlag("bucket", 0, "`BYTES` of a bucket, a power of two; 0: as it suits what a range is used for"),
 			&cli.DurationFlag{Name: "latency", Usage: "of a message, one way; 0: that of --cost"},
 			&cli.BoolFlag{Name: "whole", Usage: "memory of other nodes is registered as a whole"},
-			&cli.Int64Flag{Name: "base", Usage: "`BYTES` added to each rank's peak and average, as figures do that count pre-registered buffers"},
-			&cli.IntFlag{Name: "threshold", Value: 16 << 10, Usage: "`BYTES` from which transfers register"},
+			bytesFlag("base", 0, "`BYTES` added to each rank's peak and average, as figures do that count pre-registered buffers"),
+			bytesFlag("threshold", 16<<10, "`BYTES` from which transfers register"),
 			&cli.IntFlag{Name: "window", Value: 2, Usage: "previous calls in a signature, 0 to 4"},
 			&cli.IntFlag{Name: "periodicity", Value: 64, Usage: "calls that the periodicity-based predictor looks at, 8 to 1024"},
 			&cli.IntFlag{Name: "age", Usage: "longer differences in a row that end a period; 0: it never grows"},
@@ -60,7 +60,7 @@ func replayCommand(out io.Writer) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "JSON"},
 			&cli.IntFlag{Name: "ranks", Value: 4, Usage: "of a shape"},
 			&cli.IntFlag{Name: "iterations", Usage: "of a shape; 0: its own"},
-			&cli.Uint64Flag{Name: "bytes", Usage: "scale of a shape; 0: its own"},
+			bytesFlag("bytes", 0, "scale of a shape; 0: its own"),
 			&cli.Float64Flag{Name: "noise", Value: 0.002, Usage: "of a shape's computation: standard deviation, as a part"},
 			&cli.Float64Flag{Name: "spikes", Value: 0.01, Usage: "part of a shape's computation phases that take 5 to 20 % longer"},
 			&cli.StringFlag{Name: "save", Usage: "write the trace to `DIR` too"},
@@ -91,7 +91,7 @@ func replayAll(c *cli.Context, out, warn io.Writer) error {
 	if err != nil {
 		return err
 	}
-	doc := &replayed{Command: strings.Join(os.Args, " "), Kind: "replayed in virtual time", Cost: c.String("cost"), Base: c.Int64("base")}
+	doc := &replayed{Command: strings.Join(os.Args, " "), Kind: "replayed in virtual time", Cost: c.String("cost"), Base: int64(bytesOf(c, "base"))}
 	files, err := traceOf(c, doc)
 	if err != nil {
 		return err
@@ -160,9 +160,6 @@ func policiesOf(names string) ([]replay.Policy, error) {
 	return all, nil
 }
 
-// mostLimit is what limits may be: one is made of another, and they are added up.
-const mostLimit = 1 << 60
-
 func replayConfig(c *cli.Context) (replay.Config, error) {
 	costs, err := replay.ParseCosts(c.String("cost"))
 	if err != nil {
@@ -174,16 +171,14 @@ func replayConfig(c *cli.Context) (replay.Config, error) {
 	}
 	for name, limits := range map[string][2]int{
 		"window": {0, predict.MaxWindow}, "periodicity": {8, 1024}, "age": {0, 1 << 20}, "series": {0, 1 << 20},
-		"nodes": {0, 1 << 20}, "ranks-per-node": {0, 1 << 20}, "cores": {0, 1 << 20}, "threshold": {1, 1 << 40},
+		"nodes": {0, 1 << 20}, "ranks-per-node": {0, 1 << 20}, "cores": {0, 1 << 20},
 	} {
 		if v := c.Int(name); v < limits[0] || v > limits[1] {
 			return replay.Config{}, fmt.Errorf("--%s %d: want %d to %d", name, v, limits[0], limits[1])
 		}
 	}
-	for _, name := range []string{"limit", "base", "pinned", "victims", "bucket"} {
-		if v := c.Int64(name); v < 0 || v > mostLimit {
-			return replay.Config{}, fmt.Errorf("--%s %d: want 0 to %d", name, v, int64(mostLimit))
-		}
+	if v := bytesOf(c, "threshold"); v < 1 || v > 1<<40 {
+		return replay.Config{}, fmt.Errorf("--threshold %d: want 1 to %d", v, 1<<40)
 	}
 	if d := c.Duration("latency"); d != 0 {
 		if costs.Latency = d.Nanoseconds(); d < 0 || d > replay.MostCost {
@@ -192,10 +187,10 @@ func replayConfig(c *cli.Context) (replay.Config, error) {
 	}
 	config := replay.Config{
 		Costs: costs, Nodes: c.Int("nodes"), RanksPerNode: c.Int("ranks-per-node"), Cores: c.Int("cores"), Idle: idle,
-		Shuffle: c.Bool("shuffle"), Seed: c.Uint64("seed"), Limit: c.Int64("limit"), Threshold: c.Int("threshold"),
+		Shuffle: c.Bool("shuffle"), Seed: c.Uint64("seed"), Limit: int64(bytesOf(c, "limit")), Threshold: bytesOf(c, "threshold"),
 		Series: c.Int("series"),
 	}
-	hose := &replay.Hose{Pinned: c.Int64("pinned"), Victims: c.Int64("victims"), Bucket: c.Int64("bucket")}
+	hose := &replay.Hose{Pinned: int64(bytesOf(c, "pinned")), Victims: int64(bytesOf(c, "victims")), Bucket: int64(bytesOf(c, "bucket"))}
 	switch given := *hose != (replay.Hose{}); {
 	case c.Bool("whole") && given:
 		return replay.Config{}, errors.New("--whole: there are no buckets, so --pinned, --victims and --bucket say nothing")
@@ -223,7 +218,7 @@ func traceOf(c *cli.Context, doc *replayed) (files []*trace.File, err error) {
 		}
 	default:
 		files, err = replay.Synthesize(shape, replay.ShapeConfig{
-			Ranks: c.Int("ranks"), Iterations: c.Int("iterations"), Bytes: c.Uint64("bytes"), Noise: c.Float64("noise"),
+			Ranks: c.Int("ranks"), Iterations: c.Int("iterations"), Bytes: uint64(bytesOf(c, "bytes")), Noise: c.Float64("noise"),
 			Spikes: c.Float64("spikes"), Seed: c.Uint64("seed"),
 		})
 		doc.Notes = append(doc.Notes, fmt.Sprintf("synthetic: shape %s, noise %g, spikes %g, seed %d",

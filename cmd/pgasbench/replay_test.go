@@ -125,7 +125,7 @@ func TestReplayArguments(t *testing.T) {
 		{"--shape bt --limit -1", "--limit"},
 		{"--shape bt --latency -1us", "--latency"},
 		{"--shape bt --latency 2562047h", "--latency 2562047h0m0s: want 0 to 10s"},
-		{"--shape bt --pinned 9223372036854775807", "--pinned 9223372036854775807: want 0 to"},
+		{"--shape bt --pinned 9223372036854775807", `--pinned "9223372036854775807": want a number of bytes`},
 		{"--shape bt --cost free,net=NaN", "net=NaN: want GB/s"},
 		{"--shape bt --cost free,copy=Inf", "copy=Inf: want GB/s"},
 		{"--shape bt --cost free,copy=1e-300", "copy=1e-300: want GB/s"},

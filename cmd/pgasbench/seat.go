@@ -22,11 +22,11 @@ func seatCommand() *cli.Command {
 	return &cli.Command{
 		Name: "seat", Usage: "a rank of the figure seats", Hidden: true,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "bytes", Value: 4 << 20}, &cli.IntFlag{Name: "iterations", Value: 12},
+			bytesFlag("bytes", 4<<20, ""), &cli.IntFlag{Name: "iterations", Value: 12},
 			&cli.DurationFlag{Name: "compute", Value: 20 * time.Millisecond}, &cli.StringFlag{Name: "to", Value: "."},
 		},
 		Action: func(c *cli.Context) error {
-			work := figures.SeatWork{Bytes: c.Int("bytes"), Iterations: c.Int("iterations"), Compute: c.Duration("compute")}
+			work := figures.SeatWork{Bytes: bytesOf(c, "bytes"), Iterations: c.Int("iterations"), Compute: c.Duration("compute")}
 			if work.Bytes < 1 || work.Iterations < 1 {
 				return fmt.Errorf("seat: --bytes %d, --iterations %d: want 1 or more", work.Bytes, work.Iterations)
 			}

@@ -47,14 +47,14 @@ func targetsCommand(out io.Writer) *cli.Command {
 	return &cli.Command{
 		Name: "targets", Usage: "the choice by costs against each fixed way, to memory that its owner has not registered as a whole",
 		Description: "Two ranks, PGAS_LOCAL=off, and PGAS_MAX_PINNED below --span: PGAS_MAX_PINNED=24M pgasrun -n 2 pgasbench targets",
-		Flags:       append(flags(), &cli.IntFlag{Name: "max", Value: targetSizes[len(targetSizes)-1], Usage: "largest size in `BYTES`"}),
+		Flags:       append(flags(), bytesFlag("max", targetSizes[len(targetSizes)-1], "largest size in `BYTES`")),
 		Action: func(c *cli.Context) error {
 			s := settingsOf(c)
-			if err := errors.Join(s.validate(), checkTargets(s.bytes, c.Int("max"))); err != nil {
+			if err := errors.Join(s.validate(), checkTargets(s.bytes, bytesOf(c, "max"))); err != nil {
 				return err
 			}
 			onRanks(s, io.Discard, func(ctx context.Context, b *bench, _ string) error {
-				all, err := b.targets(ctx, s.bytes, c.Int("max"))
+				all, err := b.targets(ctx, s.bytes, bytesOf(c, "max"))
 				if err != nil || b.w.Rank() != 0 {
 					return err
 				}

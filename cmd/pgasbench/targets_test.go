@@ -58,7 +58,7 @@ func TestTargetsOfASmallWindow(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--span 1048576: want at least 2097152": {"--span", "1048576"},
 		"--max 0: want at least 64":             {"--max", "0"},
-		"--max -1: want at least 64":            {"--max=-1"},
+		`--max "-1": want a number of bytes`:    {"--max=-1"},
 		"--reps 0":                              {"--reps", "0"},
 	} {
 		require.ErrorContains(t, app(io.Discard).Run(append([]string{"pgasbench", "targets"}, args...)), want)

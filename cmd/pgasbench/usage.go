@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"gopgas/internal/mem"
 )
 
 // onUsageError makes a sentence of what the flag parser says: which option, what was found, and what is wanted.
@@ -54,6 +56,8 @@ func wantedOf(name string, options []cli.Flag) string {
 		switch o.(type) {
 		case *cli.IntFlag, *cli.Int64Flag, *cli.Uint64Flag:
 			return "a whole number"
+		case *cli.GenericFlag:
+			return strings.TrimPrefix(mem.ErrBytes.Error(), "want ")
 		case *cli.Float64Flag:
 			return "a number such as 0.04"
 		case *cli.DurationFlag:
