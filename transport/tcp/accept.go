@@ -164,7 +164,7 @@ func (d *domain) welcome(conn *net.TCPConn, s *wire.Session, proof wire.Proof) e
 	peer := int(s.Hello.From)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	w := wire.Welcome{Verdict: d.judgeLocked(peer, proof.Last), Window: uint32(d.cfg.MaxPost)}
+	w := wire.Welcome{Verdict: d.judgeLocked(peer, s.Hello.Caller, proof.Last), Window: uint32(d.cfg.MaxPost)}
 	if w.Verdict == wire.Accepted {
 		w.Incarnation = max(proof.Last, d.last[peer]) + 1
 	}
@@ -183,7 +183,7 @@ func (d *domain) welcome(conn *net.TCPConn, s *wire.Session, proof wire.Proof) e
 		old = d.mirror
 	}
 	if old != nil {
-		old.retire() // nothing of it may happen when the caller begins
+		old.retire(l.instance) // nothing of it may happen when the caller begins
 	}
 	// The welcome is the first thing that the link sends: nothing can overtake it.
 	copy(l.pend.room(wire.WelcomeBytes).Data(), w.Append(nil))
@@ -194,15 +194,16 @@ func (d *domain) welcome(conn *net.TCPConn, s *wire.Session, proof wire.Proof) e
 	return nil
 }
 
-// judgeLocked says whether to accept a call of a peer that knows of incarnations up to last.
-func (d *domain) judgeLocked(peer int, last uint32) wire.Verdict {
+// judgeLocked says whether to accept a call of a peer's domain that knows of incarnations up to last. Of what this rank has with another domain of the peer's
+// it will never hear.
+func (d *domain) judgeLocked(peer int, instance uint64, last uint32) wire.Verdict {
 	if peer == int(d.me.rank) {
 		return wire.Accepted // it is this domain's only call to itself
 	}
-	if l := d.links[peer].Load(); l != nil && l.alive.Load() && l.ep.Incarnation > last {
+	if l := d.links[peer].Load(); l != nil && l.alive.Load() && l.instance == instance && l.ep.Incarnation > last {
 		return wire.Meet // the peer will hear of that one, or has just done so
 	}
-	if d.calls[peer] != nil && int(d.me.rank) < peer {
+	if c := d.calls[peer]; c != nil && c.to.instance == instance && int(d.me.rank) < peer {
 		return wire.Meet // of two calls that cross, the lower rank's is the one
 	}
 	return wire.Accepted

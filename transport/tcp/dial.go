@@ -403,7 +403,7 @@ func (d *domain) attachLocked(l *link) bool {
 		d.mirror = l
 	} else {
 		if old := d.links[l.peer].Swap(l); old != nil {
-			old.retire()
+			old.retire(l.instance)
 		}
 		d.last[l.peer] = l.ep.Incarnation
 	}
@@ -416,9 +416,14 @@ func (d *domain) attachLocked(l *link) bool {
 	return true
 }
 
-// retire ends a link for good: when it returns nothing more is performed on it.
-func (l *link) retire() {
-	l.end(endCut)
+// retire ends a link for good, since there is one with a domain of its peer's: when it returns nothing more is performed on it. Where that is another domain, the one
+// of this link is gone.
+func (l *link) retire(instance uint64) {
+	how := endCut
+	if l.instance != instance {
+		how = endGone
+	}
+	l.end(how)
 	l.awaitReader()
 }
 

@@ -366,6 +366,21 @@ func TestLateWelcome(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestAnewBeforeDead: a rank that was started anew calls before the end of its predecessor was noticed, whose machine may have lost its power. It need not
+// wait for that, and the predecessor is known to be gone.
+func TestAnewBeforeDead(t *testing.T) {
+	a := openRank(t, 0, 2, Config{}, transport.Config{})
+	before := knock(t, a)
+	require.Equal(t, wire.Accepted, before.hello().Verdict)
+	before.prove(wire.Proof{Window: 64})
+	require.Equal(t, wire.Accepted, before.welcome().Verdict)
+	ep := a.links[1].Load().ep
+	b := openRank(t, 1, 2, Config{}, transport.Config{})
+	b.serves(t, a)
+	a.await(t, func(c transport.Completion) bool { return c.Kind == transport.OpPeerDown && c.EP == ep })
+	a.serves(t, b)
+}
+
 // TestSlowStrangers holds more connections open than there is room for, none of which says enough. Ranks get in
 // all the same, and in the end the strangers are gone.
 func TestSlowStrangers(t *testing.T) {
