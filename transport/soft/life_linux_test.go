@@ -113,6 +113,28 @@ func TestOldIncarnation(t *testing.T) {
 	}
 }
 
+// TestAnewCallsFirst opens a rank's domain anew, which connects before the other rank does, whichever of the two holds the link: the endpoint of before leads nowhere.
+func TestAnewCallsFirst(t *testing.T) {
+	for restarted := range 2 {
+		open := opener(t, 2, Config{})
+		a, b := open(1-restarted, "job", "s"), open(restarted, "job", "s")
+		ep, err := a.Connect(t.Context(), restarted, b.Address())
+		require.NoError(t, err)
+		for range 3 {
+			require.NoError(t, b.Close())
+			b = open(restarted, "job", "s")
+			_, err = b.Connect(t.Context(), 1-restarted, a.Address())
+			require.NoError(t, err)
+			require.NotEqual(t, transport.StatusOK, put(t, a, b, ep), "the old endpoint leads to the new rank")
+			next, err := a.Connect(t.Context(), restarted, b.Address())
+			require.NoError(t, err)
+			require.Greater(t, next.Incarnation, ep.Incarnation)
+			require.Equal(t, transport.StatusOK, put(t, a, b, next))
+			ep = next
+		}
+	}
+}
+
 // add adds 1 so often, one after another, to a word of b's, through ep, and returns the last old value.
 func add(t *testing.T, a, b *domain, ep transport.EP, times int) (old uint64) {
 	t.Helper()

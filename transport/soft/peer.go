@@ -181,7 +181,8 @@ func (d *domain) attach(ctx context.Context, a address) (*peer, error) {
 }
 
 // replace has p, by which a rank has been opened anew, take the seat of an earlier opening. What was posted to that one is reported first. What it has asked
-// for is forgotten, since p counts its requests from the first again: who performs may be at the last of them.
+// for is forgotten, since p counts its requests from the first again: who performs may be at the last of them. Where the link lies on its board, which is new, it
+// goes on from the incarnation of before: no endpoint of that one's is p's.
 func (d *domain) replace(ctx context.Context, s *seat, old, p *peer) error {
 	if err := d.retire(ctx, old); err != nil {
 		return err
@@ -200,6 +201,8 @@ func (d *domain) replace(ctx context.Context, s *seat, old, p *peer) error {
 	for i := range mailSlots {
 		d.board.mail(p.rank, i).word(mailState).Store(mailWord(0, mailFree))
 	}
+	s.raise(linkInc(old.link.Load()))
+	p.link.CompareAndSwap(linkWord(0, linkNone), linkWord(s.newest.Load(), linkNone))
 	s.old = append(s.old, old)
 	s.p.Store(p)
 	return nil
