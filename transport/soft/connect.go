@@ -169,6 +169,8 @@ func (d *domain) receive(r int) {
 			answer |= saidYes
 		case errors.Is(err, transport.ErrLimit):
 			answer ^= saidShort
+		case errors.Is(err, transport.ErrClosed):
+			answer = 0 // the board is about to say that this rank leaves
 		}
 	}
 	d.board.accept(r).Store(answer)

@@ -135,6 +135,28 @@ func TestAnewCallsFirst(t *testing.T) {
 	}
 }
 
+// TestConnectToWhoCloses: a rank that closes while another one connects with it is gone, and not one that cannot be reached at all.
+func TestConnectToWhoCloses(t *testing.T) {
+	open := opener(t, 2, Config{})
+	a, b := open(0, "job", "s"), open(1, "job", "s")
+	require.True(t, b.enter()) // a call is under way, which Close waits for
+	s := &b.seats[0]
+	s.mu.Lock()
+	connected, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := a.Connect(t.Context(), 1, b.Address())
+		connected <- err
+	}()
+	require.Eventually(t, s.receiving.Load, 10*time.Second, time.Millisecond)
+	go func() { closed <- b.Close() }()
+	require.Eventually(t, b.stop.Load, 10*time.Second, time.Millisecond)
+	s.mu.Unlock()
+	require.Eventually(t, func() bool { return !s.receiving.Load() }, 10*time.Second, time.Millisecond)
+	b.leave()
+	require.ErrorIs(t, <-connected, transport.ErrPeerGone)
+	require.NoError(t, <-closed)
+}
+
 // add adds 1 so often, one after another, to a word of b's, through ep, and returns the last old value.
 func add(t *testing.T, a, b *domain, ep transport.EP, times int) (old uint64) {
 	t.Helper()
