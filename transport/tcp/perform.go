@@ -192,6 +192,7 @@ func (l *link) callAgain() bool {
 		l.flushLocked()
 	}
 	l.mu.Unlock()
+	l.announce() // it may have ended meanwhile
 	return up
 }
 

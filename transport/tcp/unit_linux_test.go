@@ -253,6 +253,47 @@ func TestCrossingMessages(t *testing.T) {
 	<-done
 }
 
+// TestEndsWhileCalled: a link that breaks while its peer is called for a message again has its operations reported, and who waits for that is wakened.
+func TestEndsWhileCalled(t *testing.T) {
+	a, b, l := twoRanks(t, Config{})
+	b.serves(t, a)
+	a.serves(t, b)
+	far := b.links[0].Load()
+	n, err := b.Post([]transport.Op{b.op(transport.OpSend, far, a, 0, 0, 8)}) // for which a has no buffer
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.waits && !l.writing
+	}, testPatience, time.Millisecond)
+	far.rmu.Lock() // so that a's own operation stays under way
+	defer far.rmu.Unlock()
+	n, err = a.Post([]transport.Op{a.op(transport.OpWrite, l, b, 0, 0, 8)})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	l.mu.Lock()
+	l.writeFn = func(uintptr) {
+		l.end(endCut)
+		time.Sleep(50 * time.Millisecond) // the reader has noticed
+		l.wn, l.werr = 0, unix.EPIPE
+	}
+	l.mu.Unlock()
+	waited := make(chan error, 1)
+	go func() { waited <- a.Wait(t.Context()) }()
+	require.Eventually(t, func() bool { return a.sleeping.Load() == asleep }, testPatience, time.Millisecond)
+	n, err = a.PostRecv([]transport.Recv{{Buf: transport.SGE{Mem: a.open.Slice(64, 64), LKey: a.reg.LKey}}})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	select {
+	case err := <-waited:
+		require.NoError(t, err)
+	case <-time.After(testPatience / 4):
+		require.Fail(t, "nobody was wakened", "%d completions", a.cq.count.Load())
+	}
+	require.Equal(t, transport.StatusFlushed, a.await(t, func(transport.Completion) bool { return true }).Status)
+}
+
 func TestListenOn(t *testing.T) {
 	ips, err := listenOn("", false)
 	require.NoError(t, err)
