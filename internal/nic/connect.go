@@ -34,7 +34,7 @@ type endpoint struct {
 	lookedAt atomic.Uint64 // how much was over when that was found; written under NIC.mu
 	flights  []uint64      // the numbers of what Began has counted; under NIC.mu
 
-	failed  atomic.Uint64 // the incarnation that last reported an error, packed
+	failed  atomic.Uint64 // the newest incarnation that has reported an error, packed
 	addr    []byte        // under NIC.mu
 	adding  uint64        // of the pieces in flight, those that Add marks; under NIC.mu
 	asked   atomic.Int64  // of these, requests that the target's CPU performs

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,6 +37,61 @@ func TestMendInOrder(t *testing.T) {
 		}
 		require.True(t, w.n[0].Idle())
 	}
+}
+
+// afterPost is a NIC that does something behind a Post.
+type afterPost struct {
+	*brittle
+	mu   sync.Mutex
+	then func(ops []transport.Op)
+}
+
+func (d *afterPost) Post(ops []transport.Op) (int, error) {
+	d.mu.Lock()
+	then := d.then
+	d.mu.Unlock()
+	k, err := d.brittle.Post(ops)
+	if then != nil {
+		then(ops)
+	}
+	return k, err
+}
+
+// TestBreaksWhileOldIsReported: a connection that breaks while its mender is at work is mended once more, though something of the one before is reported behind that.
+func TestBreaksWhileOldIsReported(t *testing.T) {
+	b := &brittle{}
+	d := &afterPost{brittle: b}
+	w := newWorld(t, 2, transporttest.FabricConfig{}, func(inner transport.Domain) transport.Domain { b.Domain = inner; return d })
+	n := w.n[0]
+	require.NoError(t, n.Connect("connect", 1))
+	before := n.ends[1].now()
+	d.mu.Lock()
+	d.then = func(ops []transport.Op) {
+		if ops[0].EP == before || ops[0].EP.Index != 1 {
+			return
+		}
+		d.mu.Lock()
+		d.then = nil
+		d.mu.Unlock()
+		e := n.ends[1]
+		for e.failed.Load() != e.ep.Load() { // the newer one has broken
+			n.Progress()
+		}
+		sent, err := n.am.Request(before, 1, echo, [4]uint64{}, nil, FirstCookie)
+		require.True(t, sent)
+		require.NoError(t, err)
+		n.Unask(1, 0)
+		for !n.quiet() {
+			n.Progress()
+		}
+	}
+	d.mu.Unlock()
+	b.cut(t, 1, nil)
+	w.put(t, 1, 0, 7)
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	require.NoError(t, n.Flush(ctx, 1))
+	require.EqualValues(t, 7, w.mem[1].Word64(0).Load())
 }
 
 // TestMostTries (N4): three breaks are survived, the fourth is told; the connection is of use again afterwards.

@@ -17,9 +17,19 @@ import (
 // broke notes that an operation on ep has ended in an error, which breaks the connection.
 func (n *NIC) broke(ep transport.EP) {
 	e := n.ends[ep.Index]
-	e.failed.Store(pack(ep))
+	e.fail(ep)
 	if e.ep.Load() == pack(ep) && e.state.CompareAndSwap(epUp, epBroken) {
 		n.Go(func() { n.mend(int(ep.Index)) })
+	}
+}
+
+// fail notes an incarnation that has reported an error. What goes over an older one, as the answer to what came over it, may do so later.
+func (e *endpoint) fail(ep transport.EP) {
+	for {
+		newest := e.failed.Load()
+		if newest >= pack(ep) || e.failed.CompareAndSwap(newest, pack(ep)) {
+			return
+		}
 	}
 }
 
