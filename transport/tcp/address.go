@@ -72,6 +72,8 @@ func parseAddress(b []byte) (a address, err error) {
 
 var (
 	errAnywhere  = errors.New("this would listen on every network of the machine: name an interface, such as \"eth0\", or one address")
+	errLinkLocal = errors.New("who connects to a link-local address must say by which interface, which is not the same on every machine: name another address, " +
+		"or the interface, if that has another one")
 	errNoNetwork = errors.New("this machine has no address that another could reach: name one with the NIC's device (PGAS_DEVICE), " +
 		"or bring an interface up")
 )
@@ -81,6 +83,9 @@ func listenOn(device string, acrossNodes bool) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(device); err == nil {
 		if ip.IsUnspecified() {
 			return nil, fmt.Errorf("device %q: %w", device, errAnywhere)
+		}
+		if ip.Unmap().Is6() && ip.IsLinkLocalUnicast() {
+			return nil, fmt.Errorf("device %q: %w", device, errLinkLocal)
 		}
 		return []netip.Addr{ip.Unmap()}, nil
 	}

@@ -48,7 +48,7 @@
 //
 // # Where it listens
 //
-// transport.Config.Device names an interface ("eth0": all its addresses) or an address of this machine. Without it
+// transport.Config.Device names an interface ("eth0": all its addresses) or an address of this machine, but no link-local one of IPv6. Without it
 // the domain listens on 127.0.0.1, or, with Config.AcrossNodes, on every address of the interfaces that are up,
 // without loop-back and point-to-point ones and link-local addresses, IPv4 first, at most 8; a peer tries them
 // in this order. It never listens on 0.0.0.0. Ports are the system's choice.

@@ -308,6 +308,10 @@ func TestListenOn(t *testing.T) {
 		_, err = listenOn(anywhere, true)
 		require.ErrorIs(t, err, errAnywhere)
 	}
+	for _, local := range []string{"fe80::1", "fe80::1%lo"} {
+		_, err = listenOn(local, true)
+		require.ErrorIs(t, err, errLinkLocal)
+	}
 	_, err = listenOn("no-such-nic0", false)
 	require.ErrorIs(t, err, transport.ErrUnsupported)
 	require.ErrorContains(t, err, "no-such-nic0")
