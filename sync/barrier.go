@@ -32,7 +32,8 @@ func (t *Team) Meet(ctx context.Context, op string, which int) error {
 }
 
 // MeetThen is Meet behind which then is called, once: also where ctx ends first, by the next collective call, which brings the meeting to its end. So what members
-// do to the team's heap they do at the same place in the order of calls. Who meets again with the same whose goes on with the meeting. It is for the layers above.
+// do to the team's heap they do at the same place in the order of calls. Who meets again with the same whose goes on with the meeting, also where other
+// ones were left behind it. It is for the layers above.
 func (t *Team) MeetThen(ctx context.Context, op string, which int, whose any, then func(ctx context.Context)) error {
 	return t.meetThen(ctx, op, callOf(op, 0, 0, which), behind{whose, then})
 }
@@ -58,8 +59,8 @@ func (t *Team) meetThen(ctx context.Context, op string, purpose call, b behind) 
 		return err
 	}
 	defer t.leave()
-	if c, left := t.lastLeft(); c != nil && c.purpose == uint64(purpose) && c.op == op && left.whose == b.whose {
-		return t.proceed(ctx)
+	if n := t.leftThat(op, purpose, b.whose); n > 0 {
+		return t.proceedSome(ctx, n)
 	}
 	c, err := t.open(ctx, op)
 	if err != nil {
@@ -92,6 +93,30 @@ func (t *Team) lastLeft() (*turns, behind) {
 	return &t.cur, t.behind
 }
 
+// leftThat returns how many of the barriers that were left come to their end with this one, which is called again: those before it and itself; 0: it was not left. An object has one
+// of its kind, behind which others may have been left. What is nobody's is called again if it was the last.
+func (t *Team) leftThat(op string, purpose call, whose any) int {
+	same := func(c *turns, b behind) bool { return c.purpose == uint64(purpose) && c.op == op && b.whose == whose }
+	n := len(t.unbegun)
+	switch c, b := t.lastLeft(); {
+	case c == nil:
+		return 0
+	case same(c, b):
+		return 1 + n
+	case whose == nil:
+		return 0
+	}
+	for n--; n > 0; n-- {
+		if u := &t.unbegun[n-1]; same(&u.c, u.b) {
+			return 1 + n
+		}
+	}
+	if n == 0 && same(&t.cur, t.behind) {
+		return 1
+	}
+	return 0
+}
+
 // leftFor returns for whom a barrier of this purpose was left that is pending; nil: there is none.
 func (t *Team) leftFor(op string, purpose call) any {
 	if !t.busy.CompareAndSwap(0, 1) {
@@ -118,15 +143,21 @@ func (t *Team) endLeft(ctx context.Context, op string) error {
 }
 
 // proceed goes on with the barrier that is pending, and with those behind it that were left before they began.
-func (t *Team) proceed(ctx context.Context) error {
-	err := t.proceedOne(ctx)
-	for err == nil && len(t.unbegun) > 0 {
+func (t *Team) proceed(ctx context.Context) error { return t.proceedSome(ctx, 1+len(t.unbegun)) }
+
+// proceedSome is proceed with the first n of them. What is behind those stays left.
+func (t *Team) proceedSome(ctx context.Context, n int) error {
+	for {
+		if err := t.proceedOne(ctx); err != nil || len(t.unbegun) == 0 {
+			return err
+		}
 		next := t.unbegun[0]
 		t.unbegun = slices.Delete(t.unbegun, 0, 1)
 		t.cur, t.pending, t.behind = next.c, true, next.b
-		err = t.proceedOne(ctx)
+		if n--; n == 0 {
+			return nil
+		}
 	}
-	return err
 }
 
 func (t *Team) proceedOne(ctx context.Context) error {

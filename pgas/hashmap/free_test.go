@@ -35,3 +35,44 @@ func TestFreeAgain(t *testing.T) {
 		return nil
 	})
 }
+
+// TestFreeAgainBeforeTheOthers: a Free whose context ended before any other member came is called again, and the memory is given back at the same place on all members.
+func TestFreeAgainBeforeTheOthers(t *testing.T) {
+	for _, c := range []pgastest.Config{{}, {NIC: true}} {
+		left := make(chan struct{})
+		pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error {
+			_, before := w.HeapUsage()
+			m, err := New[int64](ctx, w.Team(), 10)
+			if err != nil {
+				return err
+			}
+			if w.Rank() == 1 {
+				short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+				err := m.Free(short)
+				cancel()
+				close(left)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			} else {
+				<-left
+			}
+			if err := m.Free(ctx); err != nil {
+				return err
+			}
+			_, after := w.HeapUsage()
+			require.Equal(t, before, after)
+			require.ErrorIs(t, m.Free(ctx), pgas.ErrClosed)
+			if m, err = New[int64](ctx, w.Team(), 10); err != nil {
+				return err
+			}
+			if _, err := m.Add(7, 1); err != nil {
+				return err
+			}
+			n, err := m.Len(ctx)
+			require.Equal(t, 1, n)
+			if err != nil {
+				return err
+			}
+			return m.Free(ctx)
+		})
+	}
+}
