@@ -82,6 +82,7 @@ func (l *layout) lines(b Box, near int, around bool) (lines, error) {
 		return out, fmt.Errorf("%w: a box with %d, %d and %d numbers of an array of %d dimensions; needed that many as Lo, as Hi, and as Step or none",
 			pgas.ErrRange, len(b.Lo), len(b.Hi), len(b.Step), l.n)
 	}
+	long := false
 	for d := range l.n {
 		lo, hi, step := b.Lo[d], b.Hi[d], b.step(d)
 		least, most := 0, l.shape[d]
@@ -99,10 +100,15 @@ func (l *layout) lines(b Box, near int, around bool) (lines, error) {
 		if ln.n > 1 {
 			ln.step = step // from one element to no other there is no step
 		}
+		out.of[d] = ln
 		if ln.n > 0 && out.len > mostLength/ln.n {
-			return out, fmt.Errorf("%w: box %s has more than %d elements", pgas.ErrRange, b.String(), mostLength)
+			long = true // unless another dimension has none
+		} else {
+			out.len *= ln.n
 		}
-		out.of[d], out.len = ln, out.len*ln.n
+	}
+	if long && out.len > 0 {
+		return out, fmt.Errorf("%w: box %s has more than %d elements", pgas.ErrRange, b.String(), mostLength)
 	}
 	if out.len != near {
 		return out, fmt.Errorf("%w: a slice of %d elements for box %s, which has %d", pgas.ErrRange, near, b.String(), out.len)

@@ -183,16 +183,23 @@ func (l *layout) empty() bool {
 
 // room returns how many elements the largest part has, with its ghost cells; -1: too many.
 func (l *layout) room() int {
-	n := 1
+	n, large := 1, false
 	for d := range l.n {
 		most := 0
 		for k := range l.parts[d] {
 			most = max(most, l.extent(d, k))
 		}
-		if n > 0 && most > mostLength/n {
-			return -1
+		switch {
+		case most == 0:
+			return 0 // however long the other dimensions are
+		case most > mostLength/n:
+			large = true
+		default:
+			n *= most
 		}
-		n *= most
+	}
+	if large {
+		return -1
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package grid_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -100,6 +101,35 @@ func TestRefusedBeforeAnythingMoves(t *testing.T) {
 		for at, x := range a.Mine() {
 			require.EqualValues(t, 5, *x, "%v", at)
 		}
+		return nil
+	})
+}
+
+// TestNoElementsOfMany: an array, or a box, that has no elements since one dimension has none is as legal where the others together would be too long, in whatever order.
+func TestNoElementsOfMany(t *testing.T) {
+	pgastest.Each(t, []int{1, 3}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		const long = 1 << 24
+		for _, shape := range [][]int{{0, long, long}, {long, 0, long}, {long, long, 0}} {
+			a, err := grid.New[int8](ctx, w.Team(), shape, grid.Config{})
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(a.Get(a.Whole(), nil), a.Put(a.Whole(), nil), a.Fill(ctx, 1), a.UpdateGhosts(ctx), a.Free(ctx)); err != nil {
+				return err
+			}
+			if a, err = grid.New[int8](ctx, w.Team(), []int{4, 6, 3}, grid.Config{}); err != nil {
+				return err
+			}
+			around := grid.Box{Lo: []int{0, 0, 0}, Hi: shape}
+			require.NoError(t, a.GetPeriodic(around, nil))
+			around.Hi = []int{long, long, 1}
+			require.ErrorIs(t, a.GetPeriodic(around, nil), pgas.ErrRange)
+			if err := a.Free(ctx); err != nil {
+				return err
+			}
+		}
+		_, err := grid.New[int8](ctx, w.Team(), []int{1, long, long, long}, grid.Config{})
+		require.ErrorIs(t, err, pgas.ErrRange)
 		return nil
 	})
 }
