@@ -9,6 +9,7 @@ import (
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	"gopgas/transport/transporttest"
 )
 
 // TestFreeAgain: a Free whose context ended when one of the map's windows was freed, and not yet the other, is called again as a window's is, and then all is well.
@@ -71,6 +72,32 @@ func TestFreeAgainBeforeTheOthers(t *testing.T) {
 			require.Equal(t, 1, n)
 			if err != nil {
 				return err
+			}
+			return m.Free(ctx)
+		})
+	}
+}
+
+// TestFreeAgainWithSumsUnderWay: a Free whose context has ended while what was added is on its way, over a NIC that is slow, has not freed the second window before the first.
+func TestFreeAgainWithSumsUnderWay(t *testing.T) {
+	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{Seed: 1, Jitter: 50 * time.Microsecond}}
+	for range 100 {
+		pgastest.RunConfig(t, 3, c, func(ctx context.Context, w *pgas.World) error {
+			m, err := New[int64](ctx, w.Team(), 3000)
+			if err != nil {
+				return err
+			}
+			if w.Rank() == 1 {
+				keys, vs := make([]uint64, 1000), make([]int64, 1000)
+				for i := range keys {
+					keys[i] = uint64(i)
+				}
+				ended, end := context.WithCancel(ctx)
+				end()
+				if err := m.AddAll(ctx, keys, vs); err != nil || m.Free(ended) == nil {
+					return err
+				}
+				time.Sleep(time.Millisecond)
 			}
 			return m.Free(ctx)
 		})

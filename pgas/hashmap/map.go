@@ -64,11 +64,25 @@ func allocate[V window.Word](ctx context.Context, t *pgas.Team, capacity int) (*
 
 // Free gives the map's memory back. Collective. If ctx ends before the others have come it is called again, as Free of a window is.
 func (m *Map[V]) Free(ctx context.Context) error {
+	var failed error
+	for target := range m.Team().Size() { // or the values, with something under way, would be left before they have met the others, and the keys meet them first
+		err := m.values.FlushContext(ctx, target)
+		if cause := ended(ctx); cause != nil && errors.Is(err, cause) {
+			return errors.Join(failed, err)
+		}
+		if failed == nil && !errors.Is(err, pgas.ErrClosed) {
+			failed = err
+		}
+	}
 	err := m.values.Free(ctx)
 	if errors.Is(err, pgas.ErrClosed) { // by an earlier call, whose context ended before the turn of the keys
 		err = nil
 	}
-	return errors.Join(err, m.keys.Free(ctx))
+	last := m.keys.Free(ctx)
+	if cause := ended(ctx); last == nil && cause != nil && errors.Is(err, cause) { // the keys have met the others behind the values
+		err = nil
+	}
+	return errors.Join(failed, err, last)
 }
 
 // Fence returns when everything that any member has done to the map before is there for all. Collective.
