@@ -163,6 +163,13 @@ func TestFlagsReachTheJob(t *testing.T) {
 	require.Contains(t, out, "0: "+dir+" 0/2 1,2 a,b\n")
 	require.Contains(t, out, "1: "+dir+" 1/2 1,2 a,b\n")
 
+	out, errs, code = call(t, "-x", "PGAS_TEST_TWO= a\t", "-x", "PGAS_TEST_ONE=  ", "sh", "-c", `echo "[$PGAS_TEST_TWO][$PGAS_TEST_ONE]"`)
+	require.Zero(t, code, errs)
+	require.Equal(t, "[ a\t][  ]\n", out, "blanks belong to a value")
+	out, errs, code = call(t, "--wrap", `0:echo a\ `, "true")
+	require.Zero(t, code, errs)
+	require.Equal(t, "a  true\n", out, "a blank behind a backslash belongs to a word")
+
 	_, errs, code = call(t, "-n", "2", rank, "exit", "1", "3")
 	require.Equal(t, 3, code)
 	require.Regexp(t, `^pgasrun: rank 1 on \S+ exited with 3 after \d\.\d\d s\n$`, errs)
