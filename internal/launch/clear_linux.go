@@ -140,8 +140,8 @@ func (r *reader) leave() {
 // moved counts what has been written so far.
 func (j *job) moved() uint64 {
 	n, _ := j.screens.writes()
-	for _, to := range j.routes.sinks {
-		n += to.o.writes.Load()
+	for _, file := range j.routes.files {
+		n += file.to.o.writes.Load()
 	}
 	return n
 }

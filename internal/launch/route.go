@@ -18,8 +18,15 @@ type tap struct {
 
 // routes says where the ranks' output goes, and holds the files.
 type routes struct {
-	files map[string]*os.File
-	sinks map[string]sink
+	files []outputFile
+	sinks map[string]sink // by name, of which a file may have several
+}
+
+// outputFile is a file and its sink.
+type outputFile struct {
+	f    *os.File
+	info os.FileInfo
+	to   sink
 }
 
 // route returns the taps of one stream of a rank: its file if there is one, and the launcher's own stream unless the rank
@@ -54,7 +61,7 @@ func (rt *routes) route(s *Spec, at place, screen sink) ([]tap, error) {
 	return taps, nil
 }
 
-// open returns the sink of a file, which streams of the same name share line by line.
+// open returns the sink of a file, which the streams that go there share line by line.
 func (rt *routes) open(name string) (sink, error) {
 	if to, ok := rt.sinks[name]; ok {
 		return to, nil
@@ -66,22 +73,42 @@ func (rt *routes) open(name string) (sink, error) {
 	if err != nil {
 		return sink{}, err
 	}
-	to := sink{new(outlet), f}
-	if rt.files == nil {
-		rt.files, rt.sinks = map[string]*os.File{}, map[string]sink{}
+	to, err := rt.add(f)
+	if err != nil {
+		return sink{}, errors.Join(err, f.Close())
 	}
-	rt.files[name], rt.sinks[name] = f, to
+	if rt.sinks == nil {
+		rt.sinks = map[string]sink{}
+	}
+	rt.sinks[name] = to
+	return to, nil
+}
+
+// add returns the sink of a file that was just opened: the one that it has already, by another name, since each of two would write over what the other one has
+// written.
+func (rt *routes) add(f *os.File) (sink, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return sink{}, err
+	}
+	for _, other := range rt.files {
+		if os.SameFile(info, other.info) {
+			return other.to, f.Close()
+		}
+	}
+	to := sink{new(outlet), f}
+	rt.files = append(rt.files, outputFile{f, info, to})
 	return to, nil
 }
 
 // close closes the files and returns the first thing that went wrong with one, a full disk for instance.
 func (rt *routes) close() error {
 	var errs []error
-	for _, f := range rt.files {
-		errs = append(errs, f.Close())
+	for _, file := range rt.files {
+		errs = append(errs, file.f.Close())
 	}
-	for _, to := range rt.sinks {
-		if failed := to.o.failed.Load(); failed != nil {
+	for _, file := range rt.files {
+		if failed := file.to.o.failed.Load(); failed != nil {
 			errs = append(errs, fmt.Errorf("the ranks' output is not complete: %w", *failed)) // which names the file
 		}
 	}

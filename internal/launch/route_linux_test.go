@@ -16,6 +16,7 @@ import (
 
 func TestWhereOutputGoes(t *testing.T) {
 	dir := t.TempDir()
+	require.NoError(t, os.Symlink("f", filepath.Join(dir, "link")))
 	say := []string{"sh", "-c", "echo out $PGAS_RANK; echo err $PGAS_RANK >&2"}
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -45,6 +46,14 @@ func TestWhereOutputGoes(t *testing.T) {
 			spec: Spec{Error: "c.%r"}, out: []string{"out 0", "out 1"},
 			files: map[string][]string{"c.0": {"err 0"}, "c.1": {"err 1"}},
 		},
+		"one file by two names": {
+			spec:  Spec{Output: "e", Error: "./e"},
+			files: map[string][]string{"e": {"out 0", "err 0", "out 1", "err 1"}},
+		},
+		"one file by a link": {
+			spec:  Spec{Output: "link", Error: "f"},
+			files: map[string][]string{"f": {"out 0", "err 0", "out 1", "err 1"}},
+		},
 		"tee, one shown": {
 			spec: Spec{Output: "d.%r", Tee: true, Only: []int{0}, Label: true},
 			out:  []string{"0: out 0"}, err: []string{"0: err 0"},
@@ -55,7 +64,7 @@ func TestWhereOutputGoes(t *testing.T) {
 			c.spec.N = 2
 			for _, p := range []*string{&c.spec.Output, &c.spec.Error} {
 				if *p != "" {
-					*p = filepath.Join(dir, *p)
+					*p = dir + "/" + *p
 				}
 			}
 			c.spec.Argv = say
