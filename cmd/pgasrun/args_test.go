@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -81,4 +83,30 @@ func TestHelpAndVersion(t *testing.T) {
 	out, errs, code = call(t, "-n2", "--timeout", "0", "echo", "yes")
 	require.Zero(t, code, errs)
 	require.Equal(t, "yes\nyes\n", out)
+}
+
+// TestOutputThatIsLost: a job that fails ends with its own code although its output, or what was asked for about it, cannot be written, and what can be is.
+func TestOutputThatIsLost(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	file := filepath.Join(t.TempDir(), "stats.json")
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"echo", "x"}, codeTrouble, "the ranks' output is not complete"},
+		{[]string{"sh", "-c", "echo x; exit 3"}, 3, "the ranks' output is not complete"},
+		{[]string{"--stats=json:/dev/full", "sh", "-c", "exit 3"}, 3, "write the statistics: "},
+		{[]string{"--stats=json:" + file, "echo", "x"}, codeTrouble, "the ranks' output is not complete"},
+	} {
+		var errs bytes.Buffer
+		code := run(append([]string{"pgasrun"}, c.args...), streams{out: full, err: &errs})
+		require.Equal(t, c.code, code, "%v: %s", c.args, &errs)
+		require.Contains(t, errs.String(), "pgasrun: "+c.says, "%v", c.args)
+	}
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.True(t, json.Valid(b), "%s", b)
 }

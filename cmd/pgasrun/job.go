@@ -86,27 +86,22 @@ func runJob(c *cli.Context, s streams) error {
 	s.attend(syscall.SIGTSTP, syscall.SIGCONT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // so that writing to a reader who has gone is an error, of which the job is told, and not the end
 	res, err := launch.Run(context.Background(), spec)
-	if err != nil {
+	if err != nil && len(res.Ranks) == 0 {
 		return err
 	}
-	if err := shown.draw(res.Ranks, s.err); err != nil {
-		if res.Code == 0 {
-			return err
-		}
-		fmt.Fprintln(s.err, "pgasrun:", err) // the job's own failure decides
-	}
+	err = errors.Join(err, shown.draw(res.Ranks, s.err)) // what ranks wrote may be lost, and what is known of them is told all the same
 	if stats.mode != "" {
-		if err := writeStats(statsTo, stats.mode, spec.N, res.Stats); err != nil {
-			return fmt.Errorf("write the statistics: %w", errors.Join(err, closeStats()))
-		}
-		if err := closeStats(); err != nil {
-			return fmt.Errorf("write the statistics: %w", err)
+		if lost := errors.Join(writeStats(statsTo, stats.mode, spec.N, res.Stats), closeStats()); lost != nil {
+			err = errors.Join(err, fmt.Errorf("write the statistics: %w", lost))
 		}
 	}
-	if res.Code != 0 {
-		return &exit{code: res.Code} // the job has named its first failure
+	if res.Code == 0 {
+		return err
 	}
-	return nil
+	if err != nil {
+		fmt.Fprintln(s.err, "pgasrun:", err) // the job's own failure, which it has named, decides
+	}
+	return &exit{code: res.Code}
 }
 
 // dryRun prints the commands as a shell would take them.
