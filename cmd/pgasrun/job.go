@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -80,6 +81,13 @@ func runJob(c *cli.Context, s streams) error {
 		}
 		spec.Argv = append([]string{binary}, spec.Argv[1:]...)
 		spec.Ship = elsewhere(&spec)
+	}
+	given := spec.Set
+	if spec.Folder != "" {
+		given = append(slices.Clip(given), spec.FolderEnv+"="+spec.Folder)
+	}
+	for _, name := range crew.Withheld(spec.Env, given) {
+		fmt.Fprintf(s.err, "pgasrun: %s is for the ranks of the job that this was started in (PGAS_JOB), and these do not get it; -x %s hands it on\n", name, name)
 	}
 	spec.Stdin, spec.Stdout, spec.Stderr, spec.Signals = s.in, s.out, s.err, s.signals
 	spec.Suspend = func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) } // which cannot fail

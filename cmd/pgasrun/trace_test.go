@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -136,6 +137,25 @@ func TestTraceOfRanksThatStartOthers(t *testing.T) {
 	}
 	require.Positive(t, lines[0])
 	require.Positive(t, lines[1])
+}
+
+// TestTracesOfRanksThatStartOthers: so it is with PGAS_TRACE, which the caller of the outer pgasrun has set.
+func TestTracesOfRanksThatStartOthers(t *testing.T) {
+	dir, other := filepath.Join(t.TempDir(), "traces"), filepath.Join(t.TempDir(), "others")
+	t.Setenv("PGAS_TRACE", dir)
+	inner := pgasrun + " -n 3 "
+	program := heat + " -rows 8 -cols 8 -steps 1"
+	script := traffic + ` && cp "$PGAS_TRACE/rank-000000.trace" "$PGAS_TRACE/before" && ` + inner + program + " && " + inner + "-x PGAS_TRACE=" + other + " " + program
+	_, errs, code := call(t, "sh", "-c", script)
+	require.Zero(t, code, errs)
+	before, err := os.ReadFile(filepath.Join(dir, "before"))
+	require.NoError(t, err)
+	after, err := os.ReadFile(filepath.Join(dir, "rank-000000.trace"))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	require.NoFileExists(t, filepath.Join(dir, "rank-000002.trace"))
+	require.FileExists(t, filepath.Join(other, "rank-000002.trace"))
+	require.Equal(t, 1, strings.Count(errs, "PGAS_TRACE is for the ranks of the job that this was started in"), errs)
 }
 
 // TestRelativeTemporaryFolder: ranks that work elsewhere find it, and so does the compiler.

@@ -16,6 +16,7 @@ const (
 	EnvStats = "PGAS_STATS" // 1: count, and send the counters at the end
 
 	envTimeline = "PGAS_TIMELINE" // a folder for what ranks did when
+	envTrace    = "PGAS_TRACE"    // a folder for traces of their puts and gets
 
 	envLocalRank = "MPI_LOCALRANKID" // as Hydra names them; MPICH and its kin read them
 	envLocalSize = "MPI_LOCALNRANKS"
@@ -41,11 +42,23 @@ func leftover(name string) bool {
 	return false
 }
 
-// outers returns whether a variable in env is how an outer launcher, a rank of which started this one, has its ranks' timelines written, by rank: those of
-// other jobs would take the place of theirs.
+// outers returns whether a variable in env is how an outer launcher, a rank of which started this one, or whoever called that one, has its ranks write files
+// by rank: those of other jobs would take the place of theirs.
 func outers(env []string) func(name string) bool {
 	within := slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, pmi.EnvJob+"=") })
-	return func(name string) bool { return within && name == envTimeline }
+	return func(name string) bool { return within && (name == envTimeline || name == envTrace) }
+}
+
+// Withheld names what is set in env, is not in set, and is not handed on because it is for the ranks of an outer job.
+func Withheld(env, set []string) (names []string) {
+	outers := outers(env)
+	for _, name := range []string{envTimeline, envTrace} {
+		is := func(e string) bool { return strings.HasPrefix(e, name+"=") && len(e) > len(name)+1 }
+		if outers(name) && slices.ContainsFunc(env, is) && !slices.ContainsFunc(set, is) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ownEnv is what the launcher tells a rank.
