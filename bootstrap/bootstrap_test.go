@@ -220,6 +220,20 @@ func TestJobsOfALauncher(t *testing.T) {
 	}
 }
 
+// TestOpenAfterItsContext: who comes with a context that has ended has not spoken with the launcher, and may come again.
+func TestOpenAfterItsContext(t *testing.T) {
+	envs, _ := serve(t, 1, pmiserver.Config{})
+	cause := errors.New("too late")
+	ended, end := context.WithCancelCause(t.Context())
+	end(cause)
+	_, err := Open(ended, envs[0])
+	require.ErrorIs(t, err, cause)
+	require.NotErrorIs(t, err, ErrSpent)
+	j, err := Open(t.Context(), envs[0])
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+}
+
 func TestLauncherGone(t *testing.T) {
 	envs, near := serve(t, 2, pmiserver.Config{})
 	j, err := Open(t.Context(), envs[0])

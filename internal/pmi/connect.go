@@ -65,6 +65,9 @@ func connectFD(ctx context.Context, text string, lookup func(string) (string, bo
 	if err := checkRank(rank, size); err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil { // the descriptor stays for who tries again
+		return nil, fmt.Errorf("begin PMI with the launcher: %w", context.Cause(ctx))
+	}
 	conn, err := Adopt(fd)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%d: %w; these variables belong to another process (a parent's?): start this program "+
