@@ -175,6 +175,32 @@ func TestShippedProgram(t *testing.T) {
 	require.NoFileExists(t, there, "it goes with the job")
 }
 
+// TestAgentThatIsKilledEarly leaves nothing of a program that it was being sent.
+func TestAgentThatIsKilledEarly(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	tmp := t.TempDir()
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "AGENT_TEST_SERVE=v0", "TMPDIR="+tmp)
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	defer in.Close()
+	require.NoError(t, cmd.Start())
+	_, err = in.Write(frame{remark, 0, []byte(`{"do":"start","plan":{"job":"j","size":1,"count":1,"argv":["tool"]},"ship":true}`)}.append(nil))
+	require.NoError(t, err)
+	_, err = in.Write(frame{data, channelOf(0, program), []byte("#!/bin/sh\n")}.append(nil))
+	require.NoError(t, err)
+	left := func(pattern string) []string {
+		names, err := filepath.Glob(filepath.Join(tmp, pattern))
+		require.NoError(t, err)
+		return names
+	}
+	require.Eventually(t, func() bool { return len(left("pgasrun-*/tool")) == 1 }, time.Minute, time.Millisecond)
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	require.Eventually(t, func() bool { return len(left("*")) == 0 }, 20*time.Second, time.Millisecond)
+}
+
 // TestAgentAmongStrangers: what is not a launcher gets an error, in words, and the agent ends.
 func TestAgentAmongStrangers(t *testing.T) {
 	self, err := os.Executable()

@@ -145,11 +145,23 @@ func faults() map[string]error {
 	return map[string]error{"not-found": crew.ErrNotFound, "not-executable": crew.ErrNotExecutable}
 }
 
-func (a *server) launch(n note) error {
+func (a *server) launch(n note) (err error) {
 	plan := *n.Plan
 	if err := crew.CheckDir(plan.Dir); err != nil {
 		return fmt.Errorf("%w; make it there, or name one that is on all hosts with --wdir", err)
 	}
+	scratch := ""
+	if n.Ship || plan.Folder != "" {
+		if scratch, err = a.folder(); err != nil {
+			return fmt.Errorf("make a folder for the program, or for what ranks leave: %w", err)
+		}
+	}
+	guard, unguarded := crew.StartGuard(scratch, plan.Job) // before there is anything in the folder: a program may come for long
+	defer func() {
+		if err != nil {
+			guard.Dismiss()
+		}
+	}()
 	if n.Ship {
 		if err := a.receive(&plan); err != nil {
 			return fmt.Errorf("receive the program: %w", err)
@@ -167,13 +179,11 @@ func (a *server) launch(n note) error {
 	if err != nil {
 		return err
 	}
-	guard, unguarded := crew.StartGuard(a.scratch, plan.Job)
 	c, err := crew.Start(plan, func(rank int) crew.Streams { return crew.Streams{In: files[rank-plan.First]} }, guard)
 	for _, f := range files {
 		f.Close()
 	}
 	if err != nil {
-		guard.Dismiss()
 		for _, w := range inputs {
 			w.Close()
 		}
