@@ -47,6 +47,16 @@ func TestNegativeSettings(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestHugeThreshold: what is too much is told by its own name, with what would do.
+func TestHugeThreshold(t *testing.T) {
+	_, err := FromEnvironment([]string{"PGAS_REG_THRESHOLD=2T"})
+	require.ErrorIs(t, err, ErrConfig)
+	require.ErrorContains(t, err, "PGAS_REG_THRESHOLD=2199023255552: want at most 1099511627776 (1T)")
+	require.NotContains(t, err.Error(), "PGAS_REG_LIMIT")
+	_, err = FromEnvironment([]string{"PGAS_REG_THRESHOLD=1T"})
+	require.NoError(t, err)
+}
+
 func TestChanges(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

@@ -38,6 +38,9 @@ func (c *Config) registrationFrom(environ []string) error {
 // preferred is the value of PGAS_REG, and its default, that leaves the policy to regmgr.Facts.Prefer.
 const preferred = "auto"
 
+// mostThreshold is the largest Config.RegThreshold: more than any transfer has.
+const mostThreshold = 1 << 40
+
 // registration checks the settings of registered memory and gives them the engine's form.
 func (c *Config) registration() (proto.Registration, error) {
 	name := c.Reg
@@ -48,9 +51,13 @@ func (c *Config) registration() (proto.Registration, error) {
 	if err != nil {
 		return proto.Registration{}, fmt.Errorf("%w: %s: %w, or %s", ErrConfig, envReg, err, preferred)
 	}
-	if c.RegLimit < 0 || c.RegThreshold < 0 || c.RegThreshold > 1<<40 {
+	if c.RegLimit < 0 || c.RegThreshold < 0 {
 		return proto.Registration{}, fmt.Errorf("%w: %s=%d, %s=%d: want bytes from 0 on", ErrConfig, envRegLimit, c.RegLimit,
 			envRegLeast, c.RegThreshold)
+	}
+	if c.RegThreshold > mostThreshold {
+		return proto.Registration{}, fmt.Errorf("%w: %s=%d: want at most %d (1T), from which nothing is registered either", ErrConfig, envRegLeast, c.RegThreshold,
+			int64(mostThreshold))
 	}
 	if c.MaxPinned < 0 {
 		return proto.Registration{}, fmt.Errorf("%w: %s=%d: want bytes from 0 on", ErrConfig, envPinned, c.MaxPinned)
