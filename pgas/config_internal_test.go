@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/bootstrap"
 	pgsync "gopgas/sync"
 )
 
@@ -55,6 +57,16 @@ func TestHugeThreshold(t *testing.T) {
 	require.NotContains(t, err.Error(), "PGAS_REG_LIMIT")
 	_, err = FromEnvironment([]string{"PGAS_REG_THRESHOLD=1T"})
 	require.NoError(t, err)
+}
+
+// TestManyNodes: a list that no card has room for is refused, and one that is as long as it may be has room.
+func TestManyNodes(t *testing.T) {
+	_, err := FromEnvironment([]string{"PGAS_NODES=0" + strings.Repeat(",1", 39_999)})
+	require.ErrorIs(t, err, ErrConfig)
+	require.ErrorContains(t, err, "PGAS_NODES: found 40000 nodes in 79999 characters, want 60000 characters at most")
+	c, err := FromEnvironment([]string{"PGAS_NODES=0" + strings.Repeat(",1", 29_999), "PGAS_FAILURE_TIMEOUT=2562047h47m16.854775807s", "PGAS_CHECK=races,declared"})
+	require.NoError(t, err)
+	require.NoError(t, newCard(c.shared(), bootstrap.ThisHost(), c.part(1), nil, nil).check())
 }
 
 func TestChanges(t *testing.T) {

@@ -25,11 +25,19 @@ func (c *Config) nodesFrom(environ []string) error {
 
 // validNodes refuses nodes that no variable could name.
 func (c *Config) validNodes() error {
+	text := c.nodesText()
 	if len(c.Nodes) > 0 && slices.Min(c.Nodes) < 0 {
-		return badNodes(c.nodesText())
+		return badNodes(text)
+	}
+	if len(text) > mostNodesText {
+		return fmt.Errorf("%w: %s: found %d nodes in %d characters, want %d characters at most: behind the last rank that it names the list begins again", ErrConfig, envNodes,
+			len(c.Nodes), len(text), mostNodesText)
 	}
 	return nil
 }
+
+// mostNodesText is how long the list of nodes may be, so that it fits into a field of a card with the other settings that are to be equal.
+const mostNodesText = 60_000
 
 func badNodes(found string) error {
 	return fmt.Errorf("%w: %s=%s: want a node for each rank, from 0 on, such as 0,0,1", ErrConfig, envNodes, found)
