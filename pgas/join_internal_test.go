@@ -75,6 +75,11 @@ func TestInitAfterAFailure(t *testing.T) {
 	_, err = Init(ended, c)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, ErrUnsupported)
+	late, enough := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer enough()
+	_, err = Init(late, c) // which may speak with the launcher, since the one before has not
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, ErrUnsupported)
 	for range 2 {
 		_, again := Init(t.Context(), c)
 		require.ErrorIs(t, again, ErrUnsupported)
