@@ -1,7 +1,7 @@
 package main
 
 import (
-	"io"
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,15 +69,17 @@ func TestInTheBackground(t *testing.T) {
 // TestReaderGoes: when who reads the output has gone, as head does, the ranks of all hosts are told to end, and what was asked for besides is written.
 func TestReaderGoes(t *testing.T) {
 	dir := t.TempDir()
-	const script = `trap 'echo saved >"$0/$PGAS_RANK"; exit 0' TERM; while :; do echo line; sleep 0.01; done`
+	const script = `trap 'echo saved >"$0/$PGAS_RANK"; exit 0' TERM; while :; do echo line of $PGAS_RANK; sleep 0.01; done`
 	cmd := exec.Command(pgasrun, "-H", "a,b,c", "--launcher", "fork", "--grace", "30s", "--stats=json:"+dir+"/stats", "sh", "-c", script, dir)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	var errs locked
 	cmd.Stderr = &errs
 	require.NoError(t, cmd.Start())
-	_, err = io.ReadFull(out, make([]byte, 100*len("line\n")))
-	require.NoError(t, err)
+	begun := map[string]bool{} // until then a rank saves nothing
+	for lines := bufio.NewScanner(out); len(begun) < 3; begun[lines.Text()] = true {
+		require.True(t, lines.Scan(), "%v: %s", begun, &errs)
+	}
 	require.NoError(t, out.Close())
 	_ = cmd.Wait()
 	require.Equal(t, 141, cmd.ProcessState.ExitCode(), "%s: %s", cmd.ProcessState, errs.String())
