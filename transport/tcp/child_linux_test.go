@@ -221,11 +221,16 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	code := m.Run()
-	stacks := make([]byte, 1<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	if code == 0 && strings.Contains(string(stacks), "tcp.(*") {
-		fmt.Fprintf(os.Stderr, "left behind by the tests:\n%s", stacks)
-		code = 1
+	for end := time.Now().Add(20 * time.Second); code == 0; time.Sleep(time.Millisecond) {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		if !strings.Contains(string(stacks), "tcp.(*") {
+			break
+		}
+		if time.Now().After(end) { // a goroutine that has told Close that it is done may not have ended yet
+			fmt.Fprintf(os.Stderr, "left behind by the tests:\n%s", stacks)
+			code = 1
+		}
 	}
 	os.Exit(code)
 }
