@@ -18,7 +18,7 @@ check: deps ## everything else that must hold before a merge (at most 25 minutes
 	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -p 3 -race -short -vet=off -count=1 -timeout 12m -skip '^($(MEASURES))$$' $$(go list $(OURS) | grep -v $(ASIDE))
 	$(STEP) 'tests, invariants, no cgo' env CGO_ENABLED=0 go test -p 3 -tags invariants -vet=off -count=1 -timeout 8m -skip '^TestRaceDetectorSeesConflicts$$' $(HOST) # which has run
 machines: # they keep one core busy, and static the other
-	$(STEP) 'machines of their own' go test -vet=off -count=1 -timeout 25m -run 'Verbs.|Yama' ./test/vm -args -vm.long
+	$(STEP) 'machines of their own' go test -vet=off -count=1 -timeout 50m -run 'Verbs.|Yama' ./test/vm -args -vm.long
 static:
 	$(STEP) 'gofumpt' tools/empty.sh $(TOOL) gofumpt -l .
 	$(STEP) 'go fix' go fix -diff ./...

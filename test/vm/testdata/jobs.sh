@@ -71,6 +71,7 @@ watch() { # after SECONDS: where our programs stand, in the kernel and in Go
 	kill -QUIT "${ours[@]}"
 	sleep 3
 	kill -KILL "${ours[@]}"
+	sync # the host reads what it has of this when the machine has been ended
 }
 watch "$limit" &
 before=$(sent)
