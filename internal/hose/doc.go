@@ -44,7 +44,8 @@
 //     a Claim waits for nothing but what the NIC reports.
 //   - E4: two ranks of which one could not tell the other about moves give up the firehoses between them, in that direction: what
 //     was told too late is dropped before what takes its place is sent.
-//   - E5: Withdraw returns when nothing of the memory is registered for anybody.
+//   - E5: Withdraw returns when nothing of the memory is registered for anybody, but what the cache of this rank foresees of Go memory: that
+//     is the program's, which may use it when it is exposed no more, and the cache pins it.
 //
 // # Lock order
 //

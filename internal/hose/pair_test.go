@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,6 +64,9 @@ func newPairOf(t testing.TB, c regmgr.Config) *pair {
 		c.Bytes = budget
 	}
 	p := &pair{mem: mem.Of(make([]uint64, exposed/8))}
+	if c.Ahead != nil { // the helper foresees uses of Go memory when it is not exposed any more, too, and so registers it
+		p.mem = mapping(t, exposed)
+	}
 	for r := range p.set {
 		n := &nic{ // with a helper, that one takes the lock, too
 			t: t, p: p, rank: r, live: make(map[uint64]mem.Range), many: c.Ahead != nil,
@@ -84,6 +88,14 @@ func newPairOf(t testing.TB, c regmgr.Config) *pair {
 	p.far = NewFar(1, p.id, p.mem.Addr(), exposed)
 	require.NoError(t, p.set[0].Agree([]uint64{p.set[0].Hash(), p.set[1].Hash()}))
 	return p
+}
+
+// mapping is memory of n bytes that is none of Go's.
+func mapping(t testing.TB, n int) mem.Range {
+	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Munmap(b)) })
+	return mem.Of(b)
 }
 
 var errLost = errors.New("the connection broke")
