@@ -2,6 +2,7 @@ package pgsync_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -31,35 +32,57 @@ func TestLateMemberIsServed(t *testing.T) {
 				if err := pgsync.AllReduce(ctx, w.Team(), long, long, pgsync.Sum); err != nil {
 					return err
 				}
-				var took []time.Duration
-				for round := range 3 {
-					if w.Rank() == 1 {
-						for k := range 20 {
-							time.Sleep(2 * time.Millisecond) // the other one has begun to sleep
-							began := time.Now()
-							old, err := window.FetchAdd(win, 0, 0, 1)
-							if err != nil {
-								return err
-							}
-							require.EqualValues(t, 20*round+k, old)
-							took = append(took, time.Since(began))
-						}
-					}
-					if err := pgsync.AllReduce(ctx, w.Team(), long, long, pgsync.Sum); err != nil {
+				limit := time.Millisecond
+				if raceEnabled {
+					limit *= 4 // all of it takes several times as long, beside other tests
+				}
+				for try := range 5 { // who is not wakened is late in each; other programs may have the cores in one
+					took, err := askLate(ctx, w, win, long, 60*try)
+					if err != nil {
 						return err
 					}
-				}
-				if w.Rank() == 1 {
-					slices.Sort(took)
-					t.Log(took[0], took[len(took)/4], took[len(took)/2], took[len(took)-1])
-					limit := time.Millisecond
-					if raceEnabled {
-						limit *= 4 // all of it takes several times as long, beside other tests
+					soon := []uint64{0}
+					if w.Rank() == 1 {
+						slices.Sort(took)
+						t.Log(took[0], took[len(took)/4], took[len(took)/2], took[len(took)-1])
+						if took[len(took)/4] < limit {
+							soon[0] = 1
+						}
 					}
-					require.Less(t, took[len(took)/4], limit, "who waits is wakened for it, he does not look now and then")
+					if err := pgsync.AllReduce(ctx, w.Team(), soon, soon, pgsync.Sum); err != nil {
+						return err
+					}
+					if soon[0] > 0 {
+						return win.Free(ctx)
+					}
 				}
+				require.Fail(t, "who waits is wakened for it, he does not look now and then", "%v", limit)
 				return win.Free(ctx)
 			})
 		})
 	}
+}
+
+// askLate has rank 1 come late to three long calls, and add to a word of rank 0, which waits for it there and has seen so many before, 20 times in each. It returns how long these took.
+func askLate(ctx context.Context, w *pgas.World, win *window.Window[int64], long []uint64, before int) (took []time.Duration, err error) {
+	for round := range 3 {
+		if w.Rank() == 1 {
+			for k := range 20 {
+				time.Sleep(2 * time.Millisecond) // the other one has begun to sleep
+				began := time.Now()
+				old, err := window.FetchAdd(win, 0, 0, 1)
+				if err != nil {
+					return nil, err
+				}
+				took = append(took, time.Since(began))
+				if old != int64(before+20*round+k) {
+					return nil, fmt.Errorf("the word was %d, and there were %d before", old, before+20*round+k)
+				}
+			}
+		}
+		if err := pgsync.AllReduce(ctx, w.Team(), long, long, pgsync.Sum); err != nil {
+			return nil, err
+		}
+	}
+	return took, nil
 }
