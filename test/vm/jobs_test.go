@@ -107,7 +107,7 @@ func TestJobs(t *testing.T) { testJobs(t, "short", 6*time.Minute) }
 // windows, random traces under every protocol, a third of the programs with races, and all examples.
 func TestVerbsJobs(t *testing.T) {
 	long(t)
-	testJobs(t, "long", 30*time.Minute) // it takes ten, and three times as long on a machine that is slow or busy
+	testJobs(t, "long", 30*time.Minute) // most of which only a slow or busy machine needs
 }
 
 func testJobs(t *testing.T, length string, limit time.Duration) {
