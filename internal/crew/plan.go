@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Plan says what is to run on one host. Ranks First to First+Count-1 of the job are there.
@@ -134,7 +136,8 @@ func Cure(err error, n int) string {
 	return ""
 }
 
-// CheckDir says whether ranks can work in a folder; empty is this process's own.
+// CheckDir says whether ranks can work in a folder; empty is this process's own. The kernel refuses a start where this user may not enter it with the error of a program that
+// may not be run.
 func CheckDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -143,6 +146,9 @@ func CheckDir(dir string) error {
 		return fmt.Errorf("working folder of the ranks: %w", err)
 	} else if !info.IsDir() {
 		return fmt.Errorf("working folder of the ranks: %s is not a folder", dir)
+	}
+	if err := unix.Access(dir, unix.X_OK); err != nil {
+		return fmt.Errorf("working folder of the ranks: enter %s: %w; wanted one that this user may enter (chmod +x)", dir, err)
 	}
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"os"
 	"runtime"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // Crew is the started ranks of a plan.
@@ -23,9 +21,6 @@ type Crew struct {
 func Start(p Plan, streams func(rank int) Streams, guard *Guard) (*Crew, error) {
 	path, err := Lookup(p.Argv[0])
 	if err != nil {
-		return nil, err
-	}
-	if err := mayEnter(p.Dir); err != nil {
 		return nil, err
 	}
 	cpus, err := usableCPUs(os.DirFS("/sys/devices/system"))
@@ -59,17 +54,6 @@ func Start(p Plan, streams func(rank int) Streams, guard *Guard) (*Crew, error) 
 		err = fmt.Errorf("%w: %w", ErrNotExecutable, err)
 	}
 	return nil, fmt.Errorf("start %s: %w", path, err)
-}
-
-// mayEnter says whether this user may work in a folder; empty is this process's own. The kernel refuses a start there with the error of a program that may not be run.
-func mayEnter(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	if err := unix.Access(dir, unix.X_OK); err != nil {
-		return fmt.Errorf("working folder of the ranks: enter %s: %w; wanted one that this user may enter (chmod +x)", dir, err)
-	}
-	return nil
 }
 
 // startAll starts the ranks from the calling thread, whose processors each has.
