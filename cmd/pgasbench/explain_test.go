@@ -55,6 +55,19 @@ func TestExplain(t *testing.T) {
 	})
 }
 
+// TestExplainMeasuresEach: a candidate for which no time is left, since another program had the cores, is measured in one round all the same.
+func TestExplainMeasuresEach(t *testing.T) {
+	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
+		all, err := newBench(w, settings{reps: 1, target: 0}, io.Discard).explain(ctx, explainLeast)
+		require.Equal(t, w.Rank() == 0, len(all) > 0)
+		for _, x := range all {
+			require.Positive(t, x.n, "%+v", x)
+			require.Positive(t, x.measured, "%+v", x)
+		}
+		return err
+	})
+}
+
 // TestExplainRefusesBuckets: where the target is registered as it is used nothing is measured, and the error says what to do.
 func TestExplainRefusesBuckets(t *testing.T) {
 	c := pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{MaxPinned: 6 << 20}}
