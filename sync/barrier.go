@@ -82,37 +82,33 @@ type unbegun struct {
 	b behind
 }
 
-// lastLeft returns the last barrier that was left, and what is behind it; nil: there is none.
-func (t *Team) lastLeft() (*turns, behind) {
-	if n := len(t.unbegun); n > 0 {
-		return &t.unbegun[n-1].c, t.unbegun[n-1].b
-	}
+// lefts returns how many barriers were left that have not come to their end.
+func (t *Team) lefts() int {
 	if !t.pending {
-		return nil, behind{}
+		return 0
 	}
-	return &t.cur, t.behind
+	return 1 + len(t.unbegun)
+}
+
+// leftAt returns the barrier that was left i-th of those, from 0 on, and what is behind it.
+func (t *Team) leftAt(i int) (*turns, behind) {
+	if i == 0 {
+		return &t.cur, t.behind
+	}
+	u := &t.unbegun[i-1]
+	return &u.c, u.b
 }
 
 // leftThat returns how many of the barriers that were left come to their end with this one, which is called again: those before it and itself; 0: it was not left. An object has one
 // of its kind, behind which others may have been left. What is nobody's is called again if it was the last.
 func (t *Team) leftThat(op string, purpose call, whose any) int {
-	same := func(c *turns, b behind) bool { return c.purpose == uint64(purpose) && c.op == op && b.whose == whose }
-	n := len(t.unbegun)
-	switch c, b := t.lastLeft(); {
-	case c == nil:
-		return 0
-	case same(c, b):
-		return 1 + n
-	case whose == nil:
-		return 0
-	}
-	for n--; n > 0; n-- {
-		if u := &t.unbegun[n-1]; same(&u.c, u.b) {
-			return 1 + n
+	for n := t.lefts(); n > 0; n-- {
+		if c, b := t.leftAt(n - 1); c.purpose == uint64(purpose) && c.op == op && b.whose == whose {
+			return n
 		}
-	}
-	if n == 0 && same(&t.cur, t.behind) {
-		return 1
+		if whose == nil {
+			break
+		}
 	}
 	return 0
 }
@@ -123,11 +119,12 @@ func (t *Team) leftFor(op string, purpose call) any {
 		return nil // another goroutine is in a collective, and has gone on with it
 	}
 	defer mem.Publish32(&t.busy, 0)
-	c, b := t.lastLeft()
-	if c == nil || c.purpose != uint64(purpose) || c.op != op {
-		return nil
+	if n := t.lefts(); n > 0 {
+		if c, b := t.leftAt(n - 1); c.purpose == uint64(purpose) && c.op == op {
+			return b.whose
+		}
 	}
-	return b.whose
+	return nil
 }
 
 // endLeft brings what was left to its end.
@@ -143,7 +140,7 @@ func (t *Team) endLeft(ctx context.Context, op string) error {
 }
 
 // proceed goes on with the barrier that is pending, and with those behind it that were left before they began.
-func (t *Team) proceed(ctx context.Context) error { return t.proceedSome(ctx, 1+len(t.unbegun)) }
+func (t *Team) proceed(ctx context.Context) error { return t.proceedSome(ctx, t.lefts()) }
 
 // proceedSome is proceed with the first n of them. What is behind those stays left.
 func (t *Team) proceedSome(ctx context.Context, n int) error {
