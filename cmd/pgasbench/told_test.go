@@ -31,12 +31,12 @@ func TestUntilTold(t *testing.T) {
 	defer close(stay)
 	ended = nil
 	err = untilTold(t.Context(), func(s os.Signal) { ended = s }, func(ctx context.Context) error { // the second one is not to wait
-		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM)) // which no shell has its background ignore
 		<-ctx.Done()
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 		<-stay
 		return nil
 	})
-	require.Equal(t, syscall.SIGINT, ended)
+	require.Equal(t, syscall.SIGTERM, ended)
 	require.Error(t, err)
 }
