@@ -1,7 +1,6 @@
 package pgas
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/bootstrap"
-	pgsync "gopgas/sync"
 )
 
 func TestMisspelled(t *testing.T) {
@@ -117,14 +115,6 @@ func TestDescribeDoubts(t *testing.T) {
 	require.Len(t, doubts, 2)
 	require.Contains(t, doubts[0], "is PGAS_TRANSPORT meant?")
 	require.Contains(t, doubts[1], "PGAS_REG_LIMIT: found 64, needed")
-}
-
-// TestPatienceFor: a rank that fails because others have left a collective, at a Ctrl-C that it has not seen yet, was ended by that, too.
-func TestPatienceFor(t *testing.T) {
-	for _, err := range []error{ErrPeerGone, pgsync.ErrAbandoned, fmt.Errorf("exchange: %w", pgsync.ErrAbandoned)} {
-		require.Equal(t, signalTime, patienceFor(err), "%v", err)
-	}
-	require.Zero(t, patienceFor(errors.New("the program's own")))
 }
 
 // TestFolderForFiles: the ranks' folder is made where its own is there, and nothing is made of a path that was misspelled.

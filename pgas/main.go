@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"gopgas/bootstrap"
 	"gopgas/internal/peers"
 	pgsync "gopgas/sync"
 )
@@ -33,7 +34,7 @@ func run(f func(ctx context.Context, w *World) error) int {
 	go heed(cancel, notify(syscall.SIGINT), notify(syscall.SIGTERM))
 	w, err := Init(ctx, nil)
 	if err != nil {
-		if err = stopped(ctx, err, signalTime, onlyCtrlC); !errors.As(err, new(errSignal)) {
+		if err = stopped(ctx, err, onlyCtrlC); !errors.As(err, new(errSignal)) {
 			fmt.Fprintf(os.Stderr, "pgas: %v\n", err)
 		}
 		return exitCode(err)
@@ -96,7 +97,7 @@ func unwinding() string {
 
 // failed says what has ended a rank, tells the others and returns the exit code.
 func failed(ctx context.Context, w *World, err error) int {
-	err = stopped(ctx, err, patienceFor(err), w.meantForAll)
+	err = stopped(ctx, err, w.meant)
 	code := exitCode(err)
 	if errors.Is(err, flag.ErrHelp) {
 		code = 0 // the usage was printed by package flag
@@ -107,53 +108,61 @@ func failed(ctx context.Context, w *World, err error) int {
 	return code
 }
 
-// signalTime is how much later than the end of others a rank may see the signal that has ended them: Ctrl-C is for all ranks, but the
-// launcher's word is sometimes faster.
-const signalTime = 50 * time.Millisecond
+// Ctrl-C, and a SIGTERM of who ends the job, go to all ranks, but a rank may notice first that others have ended of it. So one that has lost others waits.
+const (
+	signalTime = 50 * time.Millisecond // for a signal
+	wordTime   = time.Second           // where pgasrun is to tell how they have ended, or has said that a signal did: on a busy machine it takes its time
+)
 
-// patienceFor is how long a rank that failed so waits for a signal that may have ended others: where it failed because of them.
-func patienceFor(err error) time.Duration {
-	if errors.Is(err, ErrPeerGone) || errors.Is(err, pgsync.ErrAbandoned) {
-		return signalTime
-	}
-	return 0
-}
-
-// meantForAll reports whether sig, which this rank has received, may be what has ended others. SIGINT goes to all. So does a SIGTERM of who ends the job, but
-// the launcher's own goes to those whom another rank's failure has left behind: it is that one's end that they are to tell of then. Where a NIC was
-// faster, and could not say how that rank has ended, the launcher's word is waited for.
-func (w *World) meantForAll(sig syscall.Signal) bool {
-	if sig == syscall.SIGINT {
-		return true
-	}
-	for end := time.Now().Add(signalTime); ; time.Sleep(time.Millisecond) {
-		switch first, cause := w.engine.Peers.FirstLost(); {
-		case first < 0 || cause == peers.Exited(exitCode(errSignal{sig})):
-			return true
-		case cause != peers.Silent && cause != peers.Vanished || time.Now().After(end):
-			return false
-		}
-	}
-}
-
-// onlyCtrlC is meantForAll of a rank that has no world yet.
-func onlyCtrlC(sig syscall.Signal) bool { return sig == syscall.SIGINT }
-
-// stopped returns the signal that ended ctx, where err says no more than that it has ended. Where it may say that others have, patience is
-// how long a signal is waited for that has ended them, as toAll knows.
-func stopped(ctx context.Context, err error, patience time.Duration, toAll func(syscall.Signal) bool) error {
-	ended := errors.Is(err, context.Canceled)
-	if patience > 0 && !ended {
-		select {
-		case <-ctx.Done():
-		case <-time.After(patience):
-		}
-	}
+// stopped returns the signal that ended ctx, where err says no more than that it has ended, or that others have who may have ended of the same one. Then meant says
+// whether a signal, or none that has come so far (0), is what has ended them, and if not, how long after the failure that may still turn out.
+func stopped(ctx context.Context, err error, meant func(syscall.Signal) (yes bool, wait time.Duration)) error {
 	var s errSignal
-	if errors.As(context.Cause(ctx), &s) && (ended || patience > 0 && toAll(s.sig)) {
-		return s
+	if errors.Is(err, context.Canceled) {
+		if errors.As(context.Cause(ctx), &s) {
+			return s
+		}
+		return err
 	}
-	return err
+	if !errors.Is(err, ErrPeerGone) && !errors.Is(err, pgsync.ErrAbandoned) {
+		return err
+	}
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		errors.As(context.Cause(ctx), &s)
+		switch yes, wait := meant(s.sig); {
+		case yes:
+			return s
+		case time.Since(began) >= wait:
+			return err
+		}
+	}
+}
+
+// meant is what stopped asks.
+func (w *World) meant(sig syscall.Signal) (yes bool, wait time.Duration) {
+	first, cause := w.engine.Peers.FirstLost()
+	return meantForAll(sig, first >= 0, cause, w.job.Launcher() == bootstrap.LauncherPgasrun)
+}
+
+// meantForAll is meant, where some rank is lost, if it is known which was first, for that one's cause. A SIGINT goes to all. So does a SIGTERM of who ends the job, but the launcher's own
+// goes to those whom another rank's failure has left behind: it is that one's end that they are to tell of then. A NIC may be faster than the launcher, and
+// cannot say how a rank has ended.
+func meantForAll(sig syscall.Signal, lost bool, cause peers.Cause, pgasrun bool) (yes bool, wait time.Duration) {
+	ended := func(of syscall.Signal) bool { return cause == peers.Exited(exitCode(errSignal{of})) }
+	switch unknown := cause == peers.Silent || cause == peers.Vanished; {
+	case sig == syscall.SIGINT || sig == syscall.SIGTERM && (!lost || ended(sig)):
+		return true, 0
+	case lost && pgasrun && (unknown || sig == 0 && (ended(syscall.SIGINT) || ended(syscall.SIGTERM))):
+		return false, wordTime
+	case sig == 0 || unknown:
+		return false, signalTime
+	}
+	return false, 0
+}
+
+// onlyCtrlC is meant of a rank that has no world yet.
+func onlyCtrlC(sig syscall.Signal) (yes bool, wait time.Duration) {
+	return sig == syscall.SIGINT, signalTime
 }
 
 func exitCode(err error) int {
