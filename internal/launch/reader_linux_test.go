@@ -70,7 +70,7 @@ func TestNobodyReadsWhileRanksRun(t *testing.T) {
 		}
 	}()
 	res := ends(t, Spec{
-		N: 2, Timeout: 300 * time.Millisecond, Grace: time.Minute, Signals: signals, Stdout: unreadPipe(t), Stderr: wr,
+		N: 2, Timeout: time.Second, Grace: time.Minute, Signals: signals, Stdout: unreadPipe(t), Stderr: wr,
 		Argv: []string{"sh", "-c", `trap '' TERM; [ $PGAS_RANK = 0 ] && exec yes; while :; do sleep 0.1; done`},
 	})
 	require.Equal(t, CodeTimeout, res.Code)
