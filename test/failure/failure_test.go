@@ -95,7 +95,7 @@ func run(t *testing.T, flags []string, args ...string) outcome {
 
 func play(t *testing.T, s *scene, flags []string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	argv := append(append([]string{"-n", "4"}, flags...), programs.rank)
 	cmd := exec.CommandContext(ctx, programs.pgasrun, append(argv, args...)...)
