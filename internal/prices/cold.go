@@ -1,11 +1,13 @@
 package prices
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/internal/selector"
 	"gopgas/regmgr"
 	"gopgas/transport"
@@ -76,10 +78,10 @@ func (k *cold) both() int {
 // beyond is the size of transfers both ends of which find just room in a cache: from twice as much on all have the same pace.
 func (c *Config) beyond() int { return c.caches / coldShare }
 
-// measureCaches finds out how much memory finds room in caches, two sizes to a factor of two, as far as there is memory to see it in.
-func (c *Config) measureCaches() {
+// measureCaches finds out how much memory finds room in caches, two sizes to a factor of two, as far as there is memory to see it in. It ends with ctx.
+func (c *Config) measureCaches(ctx context.Context) error {
 	if c.caches = c.Cold.Bytes; c.Cold.Bytes < 2*cacheLeast {
-		return
+		return sched.Ended(ctx)
 	}
 	var all []tried
 	known := 0
@@ -87,12 +89,17 @@ func (c *Config) measureCaches() {
 		if bytes == 4*step {
 			step *= 2
 		}
-		all = append(all, tried{bytes, c.within(bytes, known)})
+		took, err := c.within(ctx, bytes, known)
+		if err != nil {
+			return err
+		}
+		all = append(all, tried{bytes, took})
 		known = bytes
 	}
 	if fits := roomy(all); fits < known {
 		c.caches = fits
 	}
+	return nil
 }
 
 // roomy is the greatest of some sizes within which a copy takes no longer, or not much, than within that where it takes least.
@@ -110,21 +117,22 @@ func roomy(all []tried) (fits int) {
 }
 
 // within is how long a copy takes of which neither end has been touched for so many bytes, in seconds: the median of those of one way through them. Of
-// the bytes before known a way has just been made.
-func (c *Config) within(bytes, known int) float64 {
+// the bytes before known a way has just been made. It ends with ctx.
+func (c *Config) within(ctx context.Context, bytes, known int) (seconds float64, err error) {
 	var took []time.Duration
-	way := func(from int) {
+	for _, from := range [...]int{known, 0} { // the first way brings what fits
 		took = took[:0]
 		for at := from; at+2*cachePiece <= bytes; at += 2 * cachePiece {
+			if err := sched.Ended(ctx); err != nil {
+				return 0, err
+			}
 			began := c.Sched.Now()
 			mem.Copy(c.Cold.Slice(at, cachePiece).Data(), c.Cold.Slice(at+cachePiece, cachePiece).Data())
 			took = append(took, c.Sched.Now()-began)
 		}
 	}
-	way(known) // brings what fits
-	way(0)
 	slices.Sort(took)
-	return took[len(took)/2].Seconds()
+	return took[len(took)/2].Seconds(), nil
 }
 
 // Touched is the part of memory that the kernel gives within a time, when it is first written: that of what transfers are measured with.

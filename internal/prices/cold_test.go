@@ -1,6 +1,7 @@
 package prices
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -84,7 +85,7 @@ func TestCold(t *testing.T) {
 	for _, refuses := range []error{nil, transport.ErrLimit} {
 		w := &coldShop{t: t, all: mem.Of(make([]uint64, 4<<20/8)), refuses: refuses, regs: map[uint64]mem.Range{}, made: map[string]int{}}
 		c := Config{Sched: sched.Process(1), NIC: w, Memory: mem.Of(make([]uint64, 2<<20/8)), Cold: w.all}
-		c.measureCaches()
+		require.NoError(t, c.measureCaches(t.Context()))
 		k, err := c.afar()
 		require.NoError(t, err)
 		for bytes, want := range map[int][2]bool{ // of 4 MiB that caches hold, for all that is known
@@ -212,12 +213,45 @@ func TestRoomy(t *testing.T) {
 // TestCaches: what caches hold is found within what there is, and where that is little it is taken for it.
 func TestCaches(t *testing.T) {
 	c := Config{Sched: sched.Process(1), Cold: mem.Of(make([]uint64, 4<<20/8))}
-	c.measureCaches()
+	require.NoError(t, c.measureCaches(t.Context()))
 	require.Equal(t, 4<<20, c.caches)
 	c.Cold = mem.Of(make([]uint64, 64<<20/8))
-	c.measureCaches()
+	require.NoError(t, c.measureCaches(t.Context()))
 	require.GreaterOrEqual(t, c.caches, cacheLeast)
 	require.LessOrEqual(t, c.caches, 64<<20)
+}
+
+// endsAt is a context that ends when it has been asked so often.
+type endsAt struct {
+	context.Context
+	looks int
+}
+
+func (c *endsAt) Err() error {
+	if c.looks--; c.looks >= 0 {
+		return nil
+	}
+	return context.Canceled
+}
+
+func (c *endsAt) Done() <-chan struct{} { return nil }
+
+// TestMeasureEnds: a measurement whose context ends while it finds out what caches hold, or before, makes no transfer any more.
+func TestMeasureEnds(t *testing.T) {
+	ended, cancel := context.WithCancelCause(t.Context())
+	parted := errors.New("parted")
+	cancel(parted)
+	for _, bytes := range []int{0, 64 << 20} {
+		c := Config{Sched: sched.Process(1), NIC: cutOff{err: errors.New("it is asked")}, Cold: mem.Of(make([]uint64, bytes/8))}
+		_, err := Measure(ended, c)
+		require.ErrorIs(t, err, parted)
+	}
+	c := Config{Sched: sched.Process(1), Cold: mem.Of(make([]uint64, 64<<20/8))}
+	const looks = 10
+	ctx := &endsAt{context.Background(), looks}
+	require.ErrorIs(t, c.measureCaches(ctx), context.Canceled)
+	require.Less(t, ctx.looks, 0)
+	require.GreaterOrEqual(t, ctx.looks, -2, "nothing is copied behind its end")
 }
 
 // TestTouched: what is measured with is no more than the kernel gives in time, and something.

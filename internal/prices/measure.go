@@ -66,7 +66,9 @@ const coldest = 4
 // goroutines may use the NIC as they like. Every wait of it ends with ctx, or when the NIC is closed. After an error operations may
 // still be at work on Memory and Cold: see NIC.Flying.
 func Measure(ctx context.Context, c Config) (*Prices, error) {
-	c.measureCaches()
+	if err := c.measureCaches(ctx); err != nil {
+		return nil, err
+	}
 	own, err := c.model(ctx)
 	if err != nil {
 		return nil, err
