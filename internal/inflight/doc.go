@@ -35,7 +35,8 @@
 //
 //   - F1: a piece is free or somebody's, and so is a slot; nobody has either twice.
 //   - F2: the buffers of two pieces never overlap, and a piece's stays where it is until it is freed.
-//   - F3: a failure is told once: by Failure, whose generation must be the transfer's, or by Untold.
+//   - F3: a failure is told once: by Failure, whose generation must be the transfer's, or by Untold. Of what no flush tells MostUntold are kept; to whom an
+//     older one may have been Failure says that, and not that all is well.
 //   - F4: a transfer is over when all its parts are, and not before; its error is that of the first part that failed.
 //   - F5: who sees that a transfer is Over sees that something has Failed, if it has.
 //   - F6: apart from failures nothing here allocates after Init.
@@ -47,6 +48,8 @@
 // under the owner's lock, which is the NIC path's.
 //
 // # Limits
+//
+// Who waits for a handle when MostUntold transfers behind it have failed for which nobody has waited may be told that its end is forgotten though it was a good one.
 //
 // There are as many transfers as pieces. Who holds pieces that nobody else frees must not wait for more. A generation has 32 bits: a
 // handle that is kept while its number is used four thousand million times is mistaken for another.

@@ -33,7 +33,9 @@ type Table struct {
 	closed    []int32 // transfers that are free
 
 	failed   map[ticket]failure
-	failures atomic.Bool  // there are some, for who does not hold the lock
+	untold   []ticket     // of those that no flush tells, the oldest first; some have been told
+	forgets  bool         // some were forgotten
+	failures atomic.Bool  // there are some, or were, for who does not hold the lock
 	fetching atomic.Int32 // non-blocking atomics in flight
 
 	pool                *bounce.Pool

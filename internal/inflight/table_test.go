@@ -221,6 +221,48 @@ func TestUntold(t *testing.T) {
 	require.False(t, tb.Failed())
 }
 
+// TestDropped: of failures whose handles were dropped, and that no flush tells, some are kept. Who waits for one that was forgotten, or may have been, is not told that all
+// went well; whoever waits for another one is.
+func TestDropped(t *testing.T) {
+	tb := newTable()
+	begin := func(told bool) (int32, uint32) {
+		h, gen, ok := tb.TryBegin("get", 1, told)
+		require.True(t, ok)
+		return h, gen
+	}
+	first, firstGen := begin(false)
+	other, otherGen := begin(false)
+	tb.PartDone(first, errors.New("first"))
+	tb.PartDone(other, nil)
+	for range 3 * MostUntold {
+		h, gen := begin(false)
+		require.Equal(t, other, h, "it was free last")
+		tb.PartDone(h, nil)
+		require.NoError(t, tb.Failure(h, gen))
+		h, _ = begin(false)
+		tb.PartDone(h, errors.New("dropped"))
+		h, gen = begin(false)
+		tb.PartDone(h, errors.New("waited for"))
+		require.ErrorContains(t, tb.Failure(h, gen), "waited for")
+		require.NoError(t, tb.Failure(h, gen), "it is told once")
+		require.LessOrEqual(t, len(tb.failed), MostUntold)
+		require.LessOrEqual(t, len(tb.untold), MostUntold)
+	}
+	require.ErrorIs(t, tb.Failure(first, firstGen), errForgotten)
+	require.ErrorIs(t, tb.Failure(other, otherGen), errForgotten, "it may have been one of them")
+	begin(false)
+	newer, newerGen := begin(false)
+	require.Equal(t, first, newer)
+	tb.PartDone(newer, nil)
+	require.NoError(t, tb.Failure(newer, newerGen))
+	require.True(t, tb.Failed(), "who waits for one of them asks")
+	put, putGen := begin(true)
+	tb.PartDone(put, errors.New("a put"))
+	require.Error(t, tb.Untold(1))
+	require.NoError(t, tb.Failure(put, putGen))
+	require.True(t, tb.Failed())
+}
+
 // TestStaleHandles: a number that is used again says nothing to who had it before, but for his own failure.
 func TestStaleHandles(t *testing.T) {
 	tb := newTable()
