@@ -144,11 +144,49 @@ func TestPlaces(t *testing.T) {
 	p, ok, err := o.Begin(Transfer{Rank: 1, Local: mem.Of(make([]byte, 100)), Lease: true})
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.EqualValues(t, 5, p.Place())
+	require.EqualValues(t, 5, p.index)
 	o.Abort(1, transport.ErrUnsupported)
 	p.Step()
 	require.ErrorIs(t, p.Err(), transport.ErrUnsupported)
 	o.Lost(1, transport.ErrPeerGone)
+	require.Len(t, o.free, Most)
+}
+
+// TestNoPlace: a transfer of which nothing was posted, though it had a lease, leaves no place behind, so that whoever ends it later does not give back that of another
+// transfer that has used it since.
+func TestNoPlace(t *testing.T) {
+	nic, c := quietConfig(transport.Caps{WriteImm: true})
+	c.Kept = true
+	o, err := NewOrigin(c)
+	require.NoError(t, err)
+	begin := func() *Pipe {
+		p, ok, err := o.Begin(Transfer{Rank: 1, Local: mem.Of(make([]byte, 100)), Lease: true})
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.NoError(t, p.Granted(Grant{Generation: 1, SlotBytes: uint32(c.SlotBytes), Fold: 3, Way: WayImm}))
+		for p.Step() {
+		}
+		return p
+	}
+	nic.full = true
+	none := begin()
+	o.Abort(1, transport.ErrUnsupported)
+	for none.Step() {
+	}
+	require.True(t, none.Done())
+	nic.full = false
+	p := begin()
+	require.Equal(t, none.index, p.index)
+	o.Reported(nic.ops[len(nic.ops)-1].Cookie, nil)
+	o.words.Word64(int(p.index) * 8).Store(ack(p.tag, 1))
+	for p.Step() {
+	}
+	require.True(t, p.Done())
+	if place := none.Place(); place >= 0 {
+		o.Forgive(place) // as when the target has the lease back
+	}
+	require.Len(t, o.free, Most-1, "its target may write there")
+	o.Forgive(p.Place())
 	require.Len(t, o.free, Most)
 }
 

@@ -187,6 +187,7 @@ func (o *Origin) release(p *Pipe, failed bool) {
 	o.table[p.index].Store(nil)
 	if p.t.Lease && (failed || o.c.Kept) && p.posted > 0 && !p.isLost() { // asked under mu: revive comes after fail
 		o.retired = append(o.retired, retired{p.index, p.t.Rank})
+		p.left = p.index
 	} else {
 		o.free = append(o.free, p.index)
 	}
@@ -199,9 +200,9 @@ type retired struct {
 	rank  int
 }
 
-// Place is where the target of a transfer with a lease writes its acknowledgements, for Forgive. It is asked before the pipe
-// is reused.
-func (p *Pipe) Place() int32 { return p.index }
+// Place is where the target of a transfer with a lease, which is done, may still write acknowledgements, for Forgive; -1: it writes none, and the place may be
+// another transfer's. It is asked before the pipe is reused.
+func (p *Pipe) Place() int32 { return p.left }
 
 // Forgive makes the place of a transfer that has failed usable again: its target has taken the lease back, and what it had
 // acknowledged before has arrived.

@@ -15,6 +15,7 @@ type Pipe struct {
 	o     *Origin
 	t     Transfer
 	index int32
+	left  int32 // the index, when it is done and nobody may have that yet; -1: somebody may
 	tag   uint64
 
 	how  carriage
@@ -89,7 +90,7 @@ func (p *Pipe) begin(t Transfer, index int32, tag uint64) {
 	defer p.stepping.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.t, p.index, p.tag = t, index, tag
+	p.t, p.index, p.left, p.tag = t, index, -1, tag
 	p.how, p.from, p.base, p.copied, p.posted, p.settled, p.seq = byCopy, 0, 0, 0, 0, 0, 0
 	p.gathered, p.whole, p.early = spread.Place{}, 0, 0
 	p.late, p.grant, p.err, p.deserted, p.lost = pinned{}, Grant{}, nil, false, false
