@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -276,4 +277,26 @@ func (f *refusing) Register(r mem.Range, a transport.Access) (transport.Region, 
 		return transport.Region{}, &transport.LimitError{What: "a test"}
 	}
 	return f.NIC.Register(r, a)
+}
+
+// TestLeaseWhileLost: a rank that is lost while it is being granted a lease has none when both are over, whichever was first.
+func TestLeaseWhileLost(t *testing.T) {
+	_, c := quietConfig(transport.Caps{WriteImm: true})
+	c.Kept = true
+	tg, err := NewTarget(c)
+	require.NoError(t, err)
+	dst := mem.Of(make([]byte, 100))
+	for origin := range 20_000 {
+		var both sync.WaitGroup
+		both.Go(func() { tg.Expect(origin, transport.EP{}, dst) })
+		both.Go(func() { tg.Lost(origin) })
+		both.Wait()
+		require.Zero(t, tg.Active(), "origin %d", origin)
+		require.Equal(t, c.Leases, tg.FreeLeases(), "origin %d", origin)
+	}
+	var both sync.WaitGroup
+	both.Go(func() { tg.Expect(0, transport.EP{}, dst) })
+	both.Go(tg.Close)
+	both.Wait()
+	require.Zero(t, tg.Active())
 }

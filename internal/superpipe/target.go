@@ -132,6 +132,10 @@ func (t *Target) lease(origin int, ep transport.EP, o Offer, dst mem.Range, piec
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open(t, slot, generation, origin, ep, o, dst, pieces)
+	if t.leasesNone(origin) { // since take: Lost, or Close, may have passed this lease already
+		l.close()
+		return Grant{}, false
+	}
 	return Grant{
 		Generation: generation, Addr: l.slots.Addr(), Key: t.space.key.RKey, Lease: uint32(slot),
 		SlotBytes: uint32(t.c.SlotBytes), Fold: uint16(t.c.Fold), Way: t.way,
@@ -151,6 +155,13 @@ func (t *Target) take(origin int) (slot int32, generation uint64, ok bool) {
 	t.generation = t.generation%lastGeneration + 1
 	t.live.Add(1)
 	return slot, t.generation, true
+}
+
+// leasesNone reports whether an origin is granted no lease any more.
+func (t *Target) leasesNone(origin int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed || t.gone[origin]
 }
 
 // give takes a lease back.
