@@ -209,7 +209,7 @@ func TestLeases(t *testing.T) {
 				require.NoError(t, h.Wait(t.Context()))
 				require.Equal(t, far.memory.Slice(0, back.Bytes).Data(), back.Data())
 				settled(t, ranks)
-				require.NoError(t, far.Drain(far.memory))
+				require.NoError(t, far.Drain(t.Context(), far.memory))
 			}
 		})
 	}
@@ -242,7 +242,7 @@ func TestNoLease(t *testing.T) {
 	none := newRanks(t, 2, exposed, transporttest.FabricConfig{}, -1)
 	require.False(t, none[0].Leases() || none[0].LeasesTo(1) || none[0].Ready())
 	require.Zero(t, none[0].Immediates())
-	require.NoError(t, none[0].Drain(none[0].memory))
+	require.NoError(t, none[0].Drain(t.Context(), none[0].memory))
 }
 
 // TestMalformed: what no rank of this program would send is refused, whoever is said to send it, and leaves nothing behind.

@@ -1,11 +1,15 @@
 package flight
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/nic"
+	"gopgas/internal/sched"
 	"gopgas/regmgr"
 	"gopgas/transport"
 )
@@ -101,9 +105,9 @@ func (r *room) Shed(bytes int64) (freed int64) {
 }
 
 // Drain returns when no transfer through a lease reads or writes memory that is about to be freed. Ranks that have parted have
-// none, and what is left then is ended.
-func (s *Flights) Drain(r mem.Range) error {
-	if s.target == nil || r.Bytes == 0 || !s.uses(r) {
+// none, and what is left then is ended. Where ctx ends first the error says with whom there are some: the memory must not be freed.
+func (s *Flights) Drain(ctx context.Context, r mem.Range) error {
+	if s.target == nil || r.Bytes == 0 || len(s.users(r)) == 0 {
 		return nil
 	}
 	if s.n.Parted() {
@@ -112,20 +116,22 @@ func (s *Flights) Drain(r mem.Range) error {
 		}
 		return nil
 	}
-	return s.n.WaitUntil("free", -1, func() bool { return !s.uses(r) })
+	err := s.n.WaitWithin(ctx, "free", -1, func() bool { return len(s.users(r)) == 0 })
+	if cause := sched.Ended(ctx); cause != nil && errors.Is(err, cause) {
+		return fmt.Errorf("transfers through leases with ranks %v use the memory, so it stays: %w", s.users(r), err)
+	}
+	return err
 }
 
-// uses reports whether a transfer through a lease reads or writes memory of r.
-func (s *Flights) uses(r mem.Range) bool {
-	if s.target.Into(r) {
-		return true
-	}
+// users returns the ranks with which transfers through leases read or write memory of r.
+func (s *Flights) users(r mem.Range) []int {
+	ranks := s.target.Into(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.flights {
 		if v := s.flights[i].lease; v != nil && v.serves.Bytes > 0 && v.serves.Addr()-r.Addr() < uint64(r.Bytes) {
-			return true
+			ranks = append(ranks, s.flights[i].rank)
 		}
 	}
-	return false
+	return ranks
 }

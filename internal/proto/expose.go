@@ -268,22 +268,30 @@ func (xp *Exposure) FreeWithin(ctx context.Context) error {
 	if n := xp.e.nic(); n != nil {
 		errs = append(errs, n.leaveHosed(ctx, xp.Of))
 	}
-	if xp.hosed&bareMark != 0 {
-		xp.e.nic().exposed.Forget(xp.region.RKey)
-		errs = append(errs, xp.e.nic().flights.Drain(xp.Local))
-		xp.hosed = 0
+	if xp.hosed != 0 && xp.hosed&bareMark == 0 {
+		err := xp.e.nic().withdrawHosed(ctx, xp.hosed, xp.region.RKey)
+		errs = append(errs, err)
+		if endedWith(ctx, err) {
+			return errors.Join(errs...)
+		}
+		xp.hosed = bareMark // what is left of it others reach as they do what never was in buckets
 	}
 	if xp.hosed != 0 {
-		err := xp.e.nic().withdrawHosed(ctx, xp.hosed, xp.region.RKey)
-		if cause := sched.Ended(ctx); cause != nil && errors.Is(err, cause) {
-			return errors.Join(append(errs, err)...)
+		xp.e.nic().exposed.Forget(xp.region.RKey)
+		err := xp.e.nic().flights.Drain(ctx, xp.Local)
+		errs = append(errs, err)
+		if endedWith(ctx, err) {
+			return errors.Join(errs...)
 		}
-		errs = append(errs, err, xp.e.nic().flights.Drain(xp.Local))
 		xp.hosed = 0
 	}
 	if xp.hasKey {
 		xp.e.nic().forget(xp.region.RKey)
-		errs = append(errs, xp.e.nic().flights.Drain(xp.Local))
+		err := xp.e.nic().flights.Drain(ctx, xp.Local)
+		errs = append(errs, err)
+		if endedWith(ctx, err) {
+			return errors.Join(errs...)
+		}
 		errs = append(errs, xp.e.nic().Domain.Deregister(xp.region))
 		xp.hasKey = false
 	}
@@ -296,6 +304,12 @@ func (xp *Exposure) FreeWithin(ctx context.Context) error {
 		xp.free = nil
 	}
 	return errors.Join(errs...)
+}
+
+// endedWith reports whether err is that of a wait which has ended because ctx has.
+func endedWith(ctx context.Context, err error) bool {
+	cause := sched.Ended(ctx)
+	return cause != nil && errors.Is(err, cause)
 }
 
 // At returns the bytes of r from off on.

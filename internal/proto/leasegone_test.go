@@ -9,7 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/am"
+	"gopgas/internal/flight"
 	"gopgas/internal/peers"
+	"gopgas/internal/superpipe"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
@@ -116,5 +119,50 @@ func TestLeasesEndWithWhoIsGone(t *testing.T) {
 		require.ErrorIs(t, h.Wait(context.Background()), transport.ErrPeerGone)
 		require.Eventually(t, func() bool { return e.nic().flights.Levels().Flights == 0 }, time.Minute, time.Millisecond)
 		other.stalled.Store(false)
+	}
+}
+
+// TestFreeEndsWithLeases: Free ends with its context while another rank has a lease for a transfer into the memory, or is to get some of it, and says who that is; the memory
+// stays. It is freed when that has ended.
+func TestFreeEndsWithLeases(t *testing.T) {
+	for name, get := range map[string]bool{"put": false, "get": true} {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeamWith(t, 2, 1<<20, leased["immediates"], nil, forcedBulk(t, "lease", 1000))
+			e, to := tm.e[0], &tm.of[0][1]
+			require.NoError(t, errors.Join(e.Put(to, 0, filled(100_000)), e.Flush(to)))
+			tm.settled(t)
+			owner, other := tm.e[1].nic().flights, tm.e[0].nic().flights
+			part := tm.mem[1].Slice(0, 100_000)
+			var out, grant [flight.ReplyBytes]byte
+			offer := superpipe.Offer{Bytes: 100_000, Tag: 1000}
+			kind, payload := flight.ToPut, offer.Append(nil)
+			if get { // of which nobody takes in what arrives: the lease is not this get's
+				require.True(t, other.Ready())
+				_, ok := other.Serve(flight.ToPut, am.Request{From: 1, Payload: offer.Append(nil)}, tm.mem[0].Slice(0, 100_000), grant[:])
+				require.True(t, ok)
+				require.NotZero(t, grant[0])
+				kind, payload = flight.ToGet, grant[1:1+grant[0]]
+			}
+			_, ok := owner.Serve(kind, am.Request{From: 0, Payload: payload}, part, out[:])
+			require.True(t, ok)
+			require.NotZero(t, out[0])
+			patience := errors.New("patience is at its end")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, patience)
+			defer cancel()
+			freed := make(chan error, 1)
+			go func() { freed <- tm.xp[1].FreeWithin(ctx) }()
+			select {
+			case err := <-freed:
+				require.ErrorIs(t, err, patience)
+				require.ErrorContains(t, err, "ranks [0]")
+			case <-time.After(time.Minute):
+				require.Fail(t, "it goes on waiting")
+			}
+			require.True(t, tm.xp[1].hasKey, "it stays registered")
+			require.True(t, e.Peers.MarkGone(1, peers.Silent) && tm.e[1].Peers.MarkGone(0, peers.Silent))
+			owner.GaveUp(0, nil, transport.ErrPeerGone)
+			require.NoError(t, tm.xp[1].FreeWithin(t.Context()))
+			require.False(t, tm.xp[1].hasKey)
+		})
 	}
 }

@@ -277,11 +277,11 @@ func (l *lease) lost(origin int, generation uint64) {
 	}
 }
 
-// into reports whether bytes of r are still to be copied.
-func (l *lease) into(r mem.Range) bool {
+// into reports whether bytes of r are still to be copied, and whose they are.
+func (l *lease) into(r mem.Range) (origin int, is bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.t != nil && !l.broken && l.at < l.whole && l.dst.Addr()-r.Addr() < uint64(r.Bytes)
+	return l.origin, l.t != nil && !l.broken && l.at < l.whole && l.dst.Addr()-r.Addr() < uint64(r.Bytes)
 }
 
 // close takes the lease back; l.mu is held.

@@ -293,17 +293,17 @@ func (t *Target) Outcome(g Grant) (copied, ended bool) {
 	}
 }
 
-// Into reports whether a lease is out for a transfer into memory of r.
-func (t *Target) Into(r mem.Range) bool {
+// Into returns the origins of the transfers into memory of r for which a lease is out.
+func (t *Target) Into(r mem.Range) (origins []int) {
 	if t.live.Load() == 0 {
-		return false
+		return nil
 	}
 	for i := range t.leases {
-		if t.leases[i].into(r) {
-			return true
+		if origin, is := t.leases[i].into(r); is {
+			origins = append(origins, origin)
 		}
 	}
-	return false
+	return origins
 }
 
 // Close takes all leases back, the NIC being closed, and grants none any more.
