@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gopgas/eager"
 	"gopgas/internal/cost"
@@ -103,6 +104,9 @@ func (s *sheet) check() error {
 				return fmt.Errorf("writes or reads of %d bytes take %v ns: want growing sizes and times", p.N, p.Nanos)
 			}
 		}
+	}
+	if !slices.EqualFunc(m.Writes, m.Reads, func(w, r cost.Sample) bool { return w.N == r.N }) { // both are measured at all sizes
+		return errors.New("writes and reads of different sizes")
 	}
 	for _, t := range [...]float64{s.Slotted.Put, s.Slotted.Get, s.Piped.Put, s.Piped.Get} {
 		if !isTime(math.Abs(t)) {

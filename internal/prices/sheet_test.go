@@ -70,6 +70,8 @@ func TestSheetRefuses(t *testing.T) {
 		{`"Copies":[{"Bytes":4096,"Speed":8000000000},{"Bytes":1048576,"Speed":5000000000}]`, `"Copies":[]`, "no speed"},
 		{`1900.5`, `400000`, "growing"},
 		{`1900.5`, `1e-300`, "growing"},
+		{`"Reads":[{"n":64`, `"Reads":[{"n":63`, "different sizes"},
+		{`"Reads":[{"n":64,"ns":1900.5},{"n":1048576,"ns":300000}]`, `"Reads":[]`, "different sizes"},
 		{`"Seconds":-0.00003`, `"Seconds":-1e300`, "superpipe of 1048576 bytes, more by -1e+300 s"},
 		{`{"Bytes":262144,"Seconds":0.00002}`, `{"Bytes":4096,"Seconds":0.00002}`, "bounce of 4096"},
 	} {
