@@ -110,12 +110,12 @@ type Unsent struct {
 }
 
 // Again sends the messages that wait for a connection and whose rank route gives one, and forgets those to ranks that
-// are gone. It returns requests whose callers Lost cannot tell: it was called while they were sent, or before they were made. The poller
+// are gone, or, where a request waits for it, cannot be reached. It returns requests whose callers Lost cannot tell: it was called while they were sent, or before they were made. The poller
 // calls it; it allocates.
-func (a *AM) Again(route func(rank int) (transport.EP, Route)) (lost []Unsent) {
+func (a *AM) Again(route func(rank int, reply bool) (transport.EP, Route)) (lost []Unsent) {
 	keep := a.held[:0]
 	for _, h := range a.held {
-		ep, r := route(h.rank)
+		ep, r := route(h.rank, h.reply)
 		if r == Open && !h.reply && waits(keep, h.rank) {
 			r = Waiting // it has come up meanwhile, or the NIC had no room
 		}

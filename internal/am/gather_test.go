@@ -114,7 +114,7 @@ func TestLentUntilSent(t *testing.T) {
 					continue
 				}
 				if e == again {
-					require.Empty(t, a.Again(func(int) (transport.EP, Route) { return transport.EP{Index: 1, Incarnation: 2}, Open }))
+					require.Empty(t, a.Again(func(int, bool) (transport.EP, Route) { return transport.EP{Index: 1, Incarnation: 2}, Open }))
 					continue
 				}
 				done := a.reported(e)
@@ -136,7 +136,7 @@ func TestLentUntilSent(t *testing.T) {
 				require.NoError(t, a.Release(r))
 			}
 			require.Empty(t, a.Lost(1), "it is told once")
-			a.Again(func(int) (transport.EP, Route) { return transport.EP{}, Gone })
+			a.Again(func(int, bool) (transport.EP, Route) { return transport.EP{}, Gone })
 			require.Len(t, a.free, ownRequests)
 			require.Equal(t, credits+1, a.credits[1])
 			require.False(t, a.Holds())
@@ -152,7 +152,7 @@ func TestLostWhileItIsSentAgain(t *testing.T) {
 		require.Empty(t, a.Lost(1), "the NIC may be taking it")
 		return 0, nil
 	}
-	up := func(int) (transport.EP, Route) { return transport.EP{Index: 1, Incarnation: 2}, Open }
+	up := func(int, bool) (transport.EP, Route) { return transport.EP{Index: 1, Incarnation: 2}, Open }
 	require.Equal(t, []Unsent{{1, 42}}, a.Again(up))
 	require.Empty(t, a.Again(up))
 	require.Len(t, a.free, ownRequests)
@@ -191,14 +191,14 @@ func TestNoneOvertakes(t *testing.T) {
 		require.Equal(t, newer, ops[0].EP)
 		return 1, nil
 	}
-	again := func() { require.Empty(t, a.Again(func(int) (transport.EP, Route) { return newer, Open })) }
+	again := func() { require.Empty(t, a.Again(func(int, bool) (transport.EP, Route) { return newer, Open })) }
 	again()
 	require.Empty(t, sent, "the NIC has no room")
 	room = 1
 	again()
 	require.False(t, ask(newer, 3), "one waits still")
 	calls := 0
-	require.Empty(t, a.Again(func(int) (transport.EP, Route) { calls++; return newer, Waiting }))
+	require.Empty(t, a.Again(func(int, bool) (transport.EP, Route) { calls++; return newer, Waiting }))
 	require.Equal(t, 1, calls)
 	room = 2
 	again()
@@ -220,7 +220,7 @@ func TestComesUpBetweenTwo(t *testing.T) {
 		return 1, nil
 	}
 	up := false
-	comes := func(int) (transport.EP, Route) {
+	comes := func(int, bool) (transport.EP, Route) {
 		r := Waiting
 		if up {
 			r = Open
@@ -300,7 +300,7 @@ func TestMadeAfterLost(t *testing.T) {
 	credits := a.credits[1]
 	require.Empty(t, a.Lost(1))
 	a.flushed(t)
-	gone := func(int) (transport.EP, Route) { return transport.EP{}, Gone }
+	gone := func(int, bool) (transport.EP, Route) { return transport.EP{}, Gone }
 	require.Equal(t, []Unsent{{1, 42}}, a.Again(gone))
 	require.Empty(t, a.Again(gone))
 	require.Empty(t, a.Lost(1), "it is told once")

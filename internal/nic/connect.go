@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"gopgas/internal/inflight"
 	"gopgas/internal/peers"
@@ -41,6 +42,7 @@ type endpoint struct {
 	begun   atomic.Int64  // of these, what Began has counted
 	refused atomic.Bool   // the last attempt to connect has failed
 	wanted  atomic.Bool   // a message waits for the connection
+	soon    atomic.Bool   // it will be wanted soon
 	redo    []int32       // flushed pieces to post again; under NIC.mu
 	spoiled uint64        // the Seq of the first that has failed for good on the connection that breaks; 0: none; under NIC.mu
 	err     error         // the first asynchronous error not yet reported; under NIC.mu
@@ -189,6 +191,24 @@ func (n *NIC) want(rank int) {
 	if e.state.CompareAndSwap(epNone, epBroken) {
 		n.Go(func() { n.mend(rank) })
 	}
+}
+
+// wantPause is how long who is owed a reply is left alone when there was no way to him.
+const wantPause = 50 * time.Millisecond
+
+// wantSoon is want after a pause, for a rank that could not be reached.
+func (n *NIC) wantSoon(rank int) {
+	e := n.ends[rank]
+	if e.soon.Swap(true) {
+		return
+	}
+	n.Go(func() {
+		err := n.sched.Sleep(n.ctx, wantPause)
+		e.soon.Store(false)
+		if err == nil {
+			n.want(rank)
+		}
+	})
 }
 
 // Connected reports whether the connection with rank works, as far as this rank knows: what is posted now need not wait for it.

@@ -180,12 +180,16 @@ func (n *NIC) answered(id int32, r *am.Reply, err error) {
 // holds reports whether active messages wait for a connection.
 func (n *NIC) holds() bool { return n.am != nil && n.am.Holds() }
 
-// route tells active messages how a rank can be reached now, and has a connection made where there is none.
-func (n *NIC) route(rank int) (transport.EP, am.Route) {
+// route tells active messages how a rank can be reached now, and has a connection made where there is none. A rank that lives and cannot be reached gets no request, whose
+// caller is told; but it waits for a reply for as long as this rank is there, so that is tried again.
+func (n *NIC) route(rank int, reply bool) (transport.EP, am.Route) {
 	e := n.ends[rank]
 	switch {
-	case e.refused.Load() || n.peers.Check(rank) != nil:
+	case n.peers.Check(rank) != nil || e.refused.Load() && !reply:
 		return transport.EP{}, am.Gone
+	case e.refused.Load():
+		n.wantSoon(rank)
+		return transport.EP{}, am.Waiting
 	case e.state.Load() != epUp:
 		n.want(rank)
 		return transport.EP{}, am.Waiting
