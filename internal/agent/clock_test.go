@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,6 +105,29 @@ func TestCollect(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
 	require.ErrorContains(t, h.Collect(filepath.Join(dir, "taken")), "host b: collect what its ranks have written")
 	require.NotNil(t, h.Finish(), "an agent whose files nobody takes ends all the same")
+}
+
+// TestCollectFromASilentAgent: one that is stopped is not waited for without end.
+func TestCollectFromASilentAgent(t *testing.T) {
+	h := dial(t)
+	defer h.Close()
+	p := plan("true")
+	p.Folder = "LEFT"
+	require.NoError(t, h.Start(t.Context(), p, nil, ""))
+	for _, r := range h.Processes() {
+		_, err := r.Wait()
+		require.NoError(t, err)
+	}
+	require.NoError(t, syscall.Kill(h.Group(), syscall.SIGSTOP))
+	told := make(chan error, 1)
+	go func() { told <- h.collect(t.TempDir(), time.Millisecond) }()
+	select {
+	case err := <-told:
+		require.EqualError(t, err, "host b: collect what its ranks have written: its agent has sent nothing for 15ms")
+	case <-time.After(20 * time.Second):
+		t.Error("it is waited for")
+	}
+	require.NoError(t, syscall.Kill(h.Group(), syscall.SIGKILL))
 }
 
 // TestUnpackTakesPlainFilesOnly: an agent cannot write elsewhere, and what is cut short is an error.

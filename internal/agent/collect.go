@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
+	"time"
 )
 
 // What the ranks of a host leave in a folder that was made for them (crew.Plan.Folder) comes to the launcher on channel 0, as a tar archive of plain
@@ -15,15 +17,68 @@ import (
 // lastFile is the name of that one.
 const lastFile = ".end"
 
-// Collect has the agent send what the ranks have left in the folder of their host, and writes it to a folder here. Call it after they have ended.
-func (h *Host) Collect(dir string) error {
+// An agent may send nothing for mostSilent steps, as long as ssh waits for a host (Command). It is counted in steps so that the time in which this process was
+// stopped itself is one of them.
+const (
+	silentStep = time.Second
+	mostSilent = 15
+)
+
+// Collect has the agent send what the ranks have left in the folder of their host, and writes it to a folder here. An agent that falls silent, as one that was
+// stopped, is an error. Call it after they have ended.
+func (h *Host) Collect(dir string) error { return h.collect(dir, silentStep) }
+
+func (h *Host) collect(dir string, step time.Duration) error {
 	h.stream.tell(note{Do: collect})
-	err := unpack(dir, h.program)
+	from, over, silent := &counted{from: h.program}, make(chan struct{}), make(chan bool, 1)
+	go func() {
+		stopped := from.silent(step, over)
+		if stopped {
+			h.program.Close() // which ends the reading
+		}
+		silent <- stopped
+	}()
+	err := unpack(dir, from)
+	close(over)
+	if <-silent && err != nil {
+		err = fmt.Errorf("its agent has sent nothing for %v", mostSilent*step)
+	}
 	h.program.Close()
 	if err != nil {
 		return fmt.Errorf("host %s: collect what its ranks have written: %w", h.cfg.Name, err)
 	}
 	return nil
+}
+
+// counted is a reader that another goroutine can see wait.
+type counted struct {
+	from  io.Reader
+	reads atomic.Uint64 // begun and ended: odd while one waits
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.reads.Add(1)
+	defer c.reads.Add(1)
+	return c.from.Read(p)
+}
+
+// silent returns true when the same read has waited for mostSilent steps, and false when over is closed.
+func (c *counted) silent(step time.Duration, over <-chan struct{}) bool {
+	t := time.NewTicker(step)
+	defer t.Stop()
+	for before, n := uint64(0), 0; n < mostSilent; {
+		select {
+		case <-t.C:
+		case <-over:
+			return false
+		}
+		if now := c.reads.Load(); now == before && now%2 == 1 {
+			n++
+		} else {
+			before, n = now, 0
+		}
+	}
+	return true
 }
 
 // unpack takes plain files with plain names, and nothing else, whoever packed them.

@@ -37,6 +37,7 @@
 //
 // # Limits
 //
-// When the network to a host goes silent, ssh says so after 15 s; until then its ranks are taken to run. An agent whose launcher's machine
+// When the network to a host goes silent, ssh says so after 15 s; until then its ranks are taken to run. Those of an agent that was stopped are, until it is
+// continued or killed; at their end it is waited for no longer than that. An agent whose launcher's machine
 // has vanished waits for the TCP connection to be given up, or for its ranks, which notice that they are alone.
 package agent
