@@ -228,12 +228,11 @@ func (h *Host) Start(ctx context.Context, p crew.Plan, fed []int, ship string) e
 	if err := h.stream.trySend(note{Do: start, Plan: &p, Stdin: fed, Ship: ship != ""}); err != nil {
 		return fmt.Errorf("start ranks on host %s: %w", h.cfg.Name, err)
 	}
+	unread := make(chan error, 1) // the program that is to be sent
 	if ship != "" {
 		go func() { // ends with the stream at the latest
-			defer h.program.CloseWrite()
-			if f, err := os.Open(ship); err == nil {
-				_, _ = io.Copy(h.program, f)
-				f.Close()
+			if err := h.ship(ship); err != nil {
+				unread <- err
 			}
 		}()
 	}
@@ -247,11 +246,29 @@ func (h *Host) Start(ctx context.Context, p crew.Plan, fed []int, ship string) e
 			h.cfg.Log("host " + h.cfg.Name + ": " + n.Text)
 		}
 		return nil
+	case err := <-unread:
+		return fmt.Errorf("start ranks on host %s: read the program that is to be sent there: %w", h.cfg.Name, err)
 	case <-h.lost:
 		return fmt.Errorf("start ranks on host %s: it %s", h.cfg.Name, h.why)
 	case <-ctx.Done():
 		return fmt.Errorf("start ranks on host %s: %w", h.cfg.Name, context.Cause(ctx))
 	}
+}
+
+// ship sends a program, and returns why it cannot be read. Its end is told only where it has been sent whole: the agent would run what it has.
+func (h *Host) ship(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err = io.Copy(h.program, f); err == nil {
+		h.program.CloseWrite()
+	}
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) { // of the stream, whose end is told
+		return nil
+	}
+	return err
 }
 
 // refusal is the error that an agent has sent.

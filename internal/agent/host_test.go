@@ -175,6 +175,18 @@ func TestShippedProgram(t *testing.T) {
 	require.NoFileExists(t, there, "it goes with the job")
 }
 
+// TestProgramThatCannotBeRead: the error says so, and the agent does not run what it has of it.
+func TestProgramThatCannotBeRead(t *testing.T) {
+	folder := t.TempDir() // which is opened like a file, and gives an error when it is read
+	for name, text := range map[string]string{"/no/such": "no such file", folder: "is a directory"} {
+		h := dial(t)
+		err := h.Start(t.Context(), plan(name), nil, name)
+		h.Close()
+		require.ErrorContains(t, err, "start ranks on host b: read the program that is to be sent there")
+		require.ErrorContains(t, err, text)
+	}
+}
+
 // TestAgentThatIsKilledEarly leaves nothing of a program that it was being sent.
 func TestAgentThatIsKilledEarly(t *testing.T) {
 	self, err := os.Executable()
