@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -78,8 +79,11 @@ func newJob(s *Spec) (*job, error) {
 		return nil, errors.Join(err, j.routes.close())
 	}
 	j.tty = openTerminal(s)
-	j.in, err = openStdin(s, j.tty)
-	return j, err
+	if j.in, err = openStdin(s, j.tty); err != nil {
+		err = fmt.Errorf("open the ranks' standard input: %w%s", err, crew.Cure(err, s.N))
+		return nil, errors.Join(err, j.routes.close())
+	}
+	return j, nil
 }
 
 // prepare opens the files of the output.
