@@ -18,6 +18,7 @@ type tap struct {
 
 // routes says where the ranks' output goes, and holds the files.
 type routes struct {
+	own   []sink // the launcher's streams
 	files []outputFile
 	sinks map[string]sink // by name, of which a file may have several
 }
@@ -66,6 +67,9 @@ func (rt *routes) open(name string) (sink, error) {
 	if to, ok := rt.sinks[name]; ok {
 		return to, nil
 	}
+	if to, ok := rt.stream(name); ok {
+		return to, nil
+	}
 	f, err := os.Create(name)
 	if errors.Is(err, os.ErrNotExist) {
 		err = fmt.Errorf("%w; its folder must be there", err)
@@ -82,6 +86,25 @@ func (rt *routes) open(name string) (sink, error) {
 	}
 	rt.sinks[name] = to
 	return to, nil
+}
+
+// stream returns the launcher's own stream that has this name (/dev/stdout, or that of the file to which it was sent): who opens that by name empties it, and writes at
+// a place of his own.
+func (rt *routes) stream(name string) (sink, bool) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return sink{}, false
+	}
+	for _, to := range rt.own {
+		f, ok := to.w.(*os.File)
+		if !ok {
+			continue
+		}
+		if own, err := f.Stat(); err == nil && os.SameFile(info, own) {
+			return to, true
+		}
+	}
+	return sink{}, false
 }
 
 // add returns the sink of a file that was just opened: the one that it has already, by another name, since each of two would write over what the other one has

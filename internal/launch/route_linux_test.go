@@ -79,6 +79,30 @@ func TestWhereOutputGoes(t *testing.T) {
 	}
 }
 
+// TestOutputToTheLaunchersOwn: a name of the launcher's own output, as /dev/stdout is, is that output, with what stands in it before and what else goes there.
+func TestOutputToTheLaunchersOwn(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	for _, how := range []int{os.O_APPEND, 0} {
+		log, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_RDWR|how, 0o600)
+		require.NoError(t, err)
+		defer log.Close()
+		_, err = log.WriteString("before\n")
+		require.NoError(t, err)
+		for _, pattern := range []string{name, fmt.Sprintf("/proc/self/fd/%d", log.Fd())} {
+			res, err := Run(t.Context(), Spec{N: 2, Argv: []string{"sh", "-c", "echo out; echo err >&2"}, Env: os.Environ(), Stdout: log, Stderr: log, Log: log, Error: pattern, Label: true})
+			require.NoError(t, err)
+			require.Zero(t, res.Code)
+		}
+		_, err = log.WriteString("after\n")
+		require.NoError(t, err)
+		b, err := os.ReadFile(name)
+		require.NoError(t, err)
+		lines := strings.FieldsFunc(string(b), isNewline)
+		require.Equal(t, []string{"before", "after"}, []string{lines[0], lines[len(lines)-1]})
+		require.ElementsMatch(t, []string{"0: out", "1: out", "err", "err", "0: out", "1: out", "err", "err"}, lines[1:len(lines)-1])
+	}
+}
+
 func isNewline(r rune) bool { return r == '\n' }
 
 func TestOutputThatCannotBeWritten(t *testing.T) {

@@ -54,6 +54,7 @@ func newJob(s *Spec) (*job, error) {
 		stats: map[int]control.Stats{},
 	}
 	j.stdout, j.stderr, j.log.to = j.screens.sink(s.Stdout), j.screens.sink(s.Stderr), j.screens.sink(s.Log)
+	j.routes.own = []sink{j.stdout, j.stderr}
 	for _, to := range j.screens {
 		to.o.unread = func() { j.post(event{kind: evUnread}) }
 	}
