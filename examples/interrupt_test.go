@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +17,9 @@ import (
 func TestInterrupt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 20 seconds")
+	}
+	if signal.Ignored(os.Interrupt) { // by a shell without job control that runs this in the background: what is started is not to
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	bin := build(t)
 	genome := filepath.Join(t.TempDir(), "genome.fa")

@@ -24,7 +24,8 @@ func (e errSignal) Error() string { return "signal: " + e.sig.String() }
 // Main is a whole program: it joins the job, calls f, leaves the job, and exits. An error of f, or of joining or
 // leaving, is printed with the rank and ends the rank with exit code 1; the others learn of it at once. So does runtime.Goexit in f. SIGINT and
 // SIGTERM end f's context; when f returns for that reason the exit code is 128 plus the signal. A second one ends the
-// process at once, but for a SIGTERM after a SIGINT.
+// process at once, but for a SIGTERM after a SIGINT. A SIGINT that was ignored when the process was started, as of what a
+// shell without job control runs in its background, stays so.
 func Main(f func(ctx context.Context, w *World) error) {
 	os.Exit(run(f))
 }
@@ -50,6 +51,9 @@ func run(f func(ctx context.Context, w *World) error) int {
 
 func notify(sig os.Signal) chan os.Signal {
 	c := make(chan os.Signal, 1)
+	if sig == syscall.SIGINT && signal.Ignored(sig) { // a Ctrl-C is for what runs in the foreground; SIGTERM is the launcher's own word
+		return c
+	}
 	signal.Notify(c, sig)
 	return c
 }
