@@ -60,3 +60,22 @@ func TestNothingOwnedAfterFree(t *testing.T) {
 		return nil
 	})
 }
+
+// Resize of what was freed is refused, and takes no memory for it.
+func TestResizeAfterFree(t *testing.T) {
+	pgastest.Each(t, []int{1, 2, 3}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		a, aerr := pgas.NewArray[int64](ctx, w.Team(), 1000, pgas.Cyclic())
+		m, merr := pgas.NewMatrix[int64](ctx, w.Team(), 40, 60, pgas.Grid{})
+		if err := errors.Join(aerr, merr, a.Free(ctx), m.Free(ctx)); err != nil {
+			return err
+		}
+		_, before := w.HeapUsage()
+		for range 3 {
+			require.ErrorIs(t, a.Resize(ctx, 2000, pgas.Block()), pgas.ErrClosed)
+			require.ErrorIs(t, m.Resize(ctx, 50, 60, pgas.Grid{}), pgas.ErrClosed)
+		}
+		_, after := w.HeapUsage()
+		require.Equal(t, before, after)
+		return w.Barrier(ctx)
+	})
+}

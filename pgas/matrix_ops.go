@@ -141,11 +141,14 @@ func (x *Matrix[T]) rowsOf(m *Matrix[T], b Area, lo, n int, buf *[]T) (func(i in
 // into the matrix, its Window and Row end. Collective; it is a Fence. On an error m is as it was, but for one that comes when all members have the new elements and the
 // old memory is given back, as where ctx ends then: Rows and Cols say which it is.
 func (m *Matrix[T]) Resize(ctx context.Context, rows, cols int, g Grid) error {
+	const op = "resize"
+	if err := there(op, m.w); err != nil {
+		return m.Team().Refuse(ctx, op, err)
+	}
 	b, err := NewMatrix[T](ctx, m.Team(), rows, cols, g)
 	if err != nil {
 		return err
 	}
-	const op = "resize"
 	if err := b.keepOf(ctx, m); err != nil {
 		return m.Team().AbandonMade(ctx, op, err, b.Free)
 	}

@@ -2,6 +2,7 @@ package pgas
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"gopgas/internal/sched"
 	pgsync "gopgas/sync"
 	"gopgas/transport"
+	"gopgas/window"
 )
 
 // Fill sets every element to v. Collective; it is a Fence before and after.
@@ -208,17 +210,28 @@ func (x *Array[T]) readTo(a *Array[T], lo int, dst []T) error {
 // Pointers into the array, its Window and Local end. Collective; it is a Fence. On an error a is as it was, but for one that comes when all members have the new elements
 // and the old memory is given back, as where ctx ends then: Len says which it is.
 func (a *Array[T]) Resize(ctx context.Context, n int, l Layout) error {
+	const op = "resize"
+	if err := there(op, a.w); err != nil { // before anything is made for it, which nobody would give back
+		return a.Team().Refuse(ctx, op, err)
+	}
 	b, err := NewArray[T](ctx, a.Team(), n, l)
 	if err != nil {
 		return err
 	}
-	const op = "resize"
 	if err := b.copyFrom(ctx, a, min(n, a.d.n)); err != nil {
 		return a.Team().AbandonMade(ctx, op, err, b.Free)
 	}
 	old := a.w
 	a.w, a.d = b.w, b.d
 	return a.Team().AbandonEnd(ctx, op, old.Free(ctx))
+}
+
+// there returns an error if the window of an array was freed.
+func there[T any](op string, w *window.Window[T]) error {
+	if err := w.Put(w.Team().Rank(), 0, nil); errors.Is(err, transport.ErrClosed) {
+		return transport.NewOpError(op, -1, transport.ErrClosed)
+	}
+	return nil
 }
 
 // elements is what is spread over a team: an Array, a Matrix, or what a package above this one makes like them.
