@@ -373,6 +373,9 @@ func (w *World) Close(ctx context.Context) error {
 	}
 	if err != nil {
 		w.leaveAlone(peers.Returned)
+		if sched.Ended(ctx) != nil { // some may have got into the launcher's barrier, where they hear of this rank by the launcher alone
+			_ = w.job.Close()
+		}
 		if said := (*OpError)(nil); errors.As(err, &said) && said.Op == "close" {
 			return err
 		}
