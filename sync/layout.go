@@ -72,6 +72,8 @@ type core struct {
 	broken  atomic.Pointer[error]  // why collectives no longer work; nil: they do
 	table   agree.Table            // of survivors, whose goroutine has made Team.busy true
 
+	surviving surviving // likewise
+
 	calls atomic.Uint64 // begun
 
 	mu      sync.Mutex // guards the fields below; never held while waiting

@@ -19,7 +19,7 @@ import (
 // who live have closed theirs, unless others die. It works on a team whose collectives do so no more, and waits for those
 // that this rank has started. The team t itself is of no more use than before. When ctx ends first, call it again.
 //
-// It takes two agreements (package agree), and between them an exchange of a message between any two members, twice.
+// It takes two agreements (package agree), and between them an exchange of a message between any two members, twice. Who leaves the exchange tells the others.
 func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 	const op = "survivors"
 	if t.lane != nil {
@@ -35,56 +35,92 @@ func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 		return nil, err
 	}
 	defer t.leave()
-	for failures := 0; ; {
+	for s := &t.core.surviving; ; {
 		nt, made, died, err := t.survive(ctx)
 		if nt != nil || err != nil {
+			if sched.Ended(ctx) == nil { // else it is called again, and the others count on
+				s.failures = 0
+			}
 			return nt, transport.NewOpError(op, -1, err)
 		}
 		if died {
 			continue
 		}
 		// All members count alike. The end of one may be known too late to be part of the agreement.
-		if failures++; failures == maxFailures {
+		if s.failures++; s.failures == maxFailures {
+			s.failures = 0
 			return nil, transport.NewOpError(op, -1, made)
 		}
 	}
 }
 
+// surviving is what a call of Survivors that ctx has ended leaves to the next one.
+type surviving struct {
+	failures int      // so far
+	left     *attempt // in its second agreement; nil: none is
+}
+
+// attempt is one to make a team, between its two agreements.
+type attempt struct {
+	alive agree.Verdict
+	team  *Team // nil: it could not be made
+	made  error // why
+}
+
 // maxFailures is how often survivors try to make a team when none of them is known to have died in between.
 const maxFailures = 3
 
-// survive makes one attempt. Without a team and err, made says why there is none, and died whether a member has died in
+// survive makes one attempt, or brings one to its end that ctx has ended. Without a team and err, made says why there is none, and died whether a member has died in
 // between, on which all agree.
 func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, err error) {
-	alive, err := t.core.table.Agree(ctx, true)
-	if err != nil {
+	a := t.core.surviving.left
+	if a == nil {
+		if a, err = t.attempt(ctx); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	// Who could not make its part says so, and then nobody keeps his.
+	still, err := t.core.table.Agree(ctx, a.made == nil)
+	if err != nil && errors.Is(err, sched.Ended(ctx)) { // the others may agree without another word of this member's: it keeps to what it has said
+		t.core.surviving.left = a
 		return nil, nil, false, err
 	}
+	t.core.surviving.left = nil
+	if err == nil && still.Vote && slices.Equal(still.Set, a.alive.Set) {
+		t.goOn(a.alive.Members(len(t.ranks)))
+		return a.team, nil, false, nil
+	}
+	if a.team != nil {
+		err = errors.Join(err, a.team.heap.Close())
+	}
+	if a.made == nil {
+		a.made = fmt.Errorf("%w: some member could not make its part of the team", ErrState)
+	}
+	return nil, a.made, !slices.Equal(still.Set, a.alive.Set), err
+}
+
+// attempt agrees on who lives and makes this member's part of their team.
+func (t *Team) attempt(ctx context.Context) (*attempt, error) {
+	alive, err := t.core.table.Agree(ctx, true)
+	if err != nil {
+		return nil, err
+	}
 	if !alive.Has(t.me) {
-		return nil, nil, false, agree.ErrTakenForGone
+		return nil, agree.ErrTakenForGone
 	}
 	if !alive.Vote {
-		return nil, nil, false, fmt.Errorf("%w: another member closes its world", ErrMismatch)
+		return nil, fmt.Errorf("%w: another member closes its world", ErrMismatch)
 	}
 	members := alive.Members(len(t.ranks))
 	x := &survivors{t: t, members: members, turn: t.core.table.Epoch() << 8}
 	for _, m := range members {
 		x.ranks = append(x.ranks, t.ranks[m])
 	}
-	nt, made = t.found(ctx, x, members, slices.Index(members, t.me))
-	// Who could not make its part says so, and then nobody keeps his.
-	still, err := t.core.table.Agree(ctx, made == nil)
-	if err == nil && still.Vote && slices.Equal(still.Set, alive.Set) {
-		t.goOn(members)
-		return nt, nil, false, nil
+	a := &attempt{alive: alive}
+	if a.team, a.made = t.found(ctx, x, members, slices.Index(members, t.me)); a.made != nil {
+		x.leave()
 	}
-	if nt != nil {
-		err = errors.Join(err, nt.heap.Close())
-	}
-	if made == nil {
-		made = fmt.Errorf("%w: some member could not make its part of the team", ErrState)
-	}
-	return nil, made, !slices.Equal(still.Set, alive.Set), err
+	return a, nil
 }
 
 // survivors is an exchange among members that live. They meet by a word that each sets at each of the others.
@@ -154,5 +190,18 @@ func (x *survivors) hear(ctx context.Context, member int) error {
 			return err
 		}
 	}
+	if word.Load()&hasLeft == hasLeft {
+		return fmt.Errorf("%w: rank %d left the call", ErrAbandoned, t.ranks[member])
+	}
 	return nil
+}
+
+// hasLeft is the turn, of those of an attempt, at which a member sets its words when it has left the exchange.
+const hasLeft = 0xff
+
+// leave tells the others not to wait for this member in the exchange.
+func (x *survivors) leave() {
+	for _, m := range x.members {
+		_ = x.t.e.Store64(&x.t.peers[m], newsOff(len(x.t.ranks))+8*x.t.me, x.turn|hasLeft) // who is gone does not wait
+	}
 }

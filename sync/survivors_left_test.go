@@ -1,0 +1,77 @@
+package pgsync_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
+)
+
+// endsWhenAsked is a context that ends when it has been asked so many times whether it has.
+type endsWhenAsked struct {
+	context.Context
+	mu   sync.Mutex // guards what follows
+	left int
+	done chan struct{}
+}
+
+func (c *endsWhenAsked) ask() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left--; c.left == 0 {
+		close(c.done)
+	}
+	if c.left > 0 {
+		return nil
+	}
+	return context.Canceled
+}
+
+func (c *endsWhenAsked) Done() <-chan struct{} { _ = c.ask(); return c.done }
+func (c *endsWhenAsked) Err() error            { return c.ask() }
+
+// TestSurvivorsCalledAgain: wherever a member's context ends in Survivors, its next call brings that to its end, and all have the same team.
+func TestSurvivorsCalledAgain(t *testing.T) {
+	for _, p := range pgastest.PathsOf(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			p.TimeLimit = 20 * time.Second
+			var left int
+			pgastest.RunConfig(t, 3, p.Config, func(ctx context.Context, w *pgas.World) error {
+				for n, whole := 1, make([]byte, 1); whole[0] == 0; n++ {
+					call := ctx
+					if w.Rank() == 1 {
+						call = &endsWhenAsked{Context: ctx, left: n, done: make(chan struct{})}
+					}
+					team, err := w.Team().Survivors(call)
+					if w.Rank() == 1 && errors.Is(err, context.Canceled) {
+						left++
+						team, err = w.Team().Survivors(ctx)
+					} else if w.Rank() == 1 {
+						whole[0] = 1
+					}
+					if err != nil {
+						return err
+					}
+					if err := team.Barrier(ctx); err != nil {
+						return err
+					}
+					if err := pgsync.Broadcast(ctx, team, whole, 1); err != nil {
+						return err
+					}
+					if err := team.Free(ctx); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			require.Positive(t, left)
+		})
+	}
+}
