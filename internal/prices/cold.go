@@ -167,7 +167,12 @@ func (k *cold) attempt(p selector.Protocol, get bool, bytes int, both bool) atte
 
 // ready takes the memory of a try.
 func (k *cold) ready(p selector.Protocol, bytes int, both bool) error {
-	k.user, k.nic = k.take(bytes), k.c.NIC
+	whole := bytes
+	if both {
+		whole *= 2 // taken together: where there is little memory the second piece could come to lie in the first
+	}
+	ends := k.take(whole)
+	k.user, k.nic = ends.Slice(0, bytes), k.c.NIC
 	if p == selector.Direct {
 		if err := k.cache.Acquire(&k.hold, regmgr.Request{Mem: k.user, Access: transport.LocalWrite}); err != nil {
 			return err
@@ -175,7 +180,7 @@ func (k *cold) ready(p selector.Protocol, bytes int, both bool) error {
 		k.held = true
 	}
 	if both {
-		far := k.take(bytes)
+		far := ends.Slice(bytes, bytes)
 		key, err := k.c.NIC.Register(far, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
 		if err != nil {
 			return err

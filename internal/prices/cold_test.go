@@ -124,6 +124,18 @@ func TestCold(t *testing.T) {
 	require.NoError(t, k.close())
 }
 
+// TestColdOfLittle: where a busy machine gave little cold memory in time, the two ends of a transfer are apart all the same.
+func TestColdOfLittle(t *testing.T) {
+	w := &coldShop{t: t, all: mem.Of(make([]uint64, 1<<20/8)), regs: map[uint64]mem.Range{}, made: map[string]int{}}
+	k, err := (&Config{Sched: sched.Process(1), NIC: w, Memory: mem.Of(make([]uint64, 2<<20/8)), Cold: w.all}).afar()
+	require.NoError(t, err)
+	require.Equal(t, 512*kib, k.both(), "half of it")
+	all := []attempt{k.attempt(selector.Pipe, true, 256*kib, false), k.attempt(selector.Pipe, true, k.both(), true)}
+	require.NoError(t, brisk.passes(k.c.Sched.Now, k.c.rest, all, true))
+	require.Positive(t, w.made["piped both"])
+	require.NoError(t, k.close())
+}
+
 // TestColdGivesBack: a try that fails leaves nothing registered.
 func TestColdGivesBack(t *testing.T) {
 	fails := errors.New("no")
