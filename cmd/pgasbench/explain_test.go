@@ -18,7 +18,7 @@ import (
 func TestExplain(t *testing.T) {
 	pgastest.RunConfig(t, 2, pgastest.Config{NIC: true}, func(ctx context.Context, w *pgas.World) error {
 		b := newBench(w, quick, io.Discard)
-		all, err := b.explain(ctx, 1<<20)
+		all, err := b.explain(ctx, 1<<18)
 		if err != nil || w.Rank() != 0 {
 			return err
 		}
