@@ -21,7 +21,7 @@ type peer struct {
 	suspect atomic.Bool          // its NIC did not answer, and nothing has got through since
 
 	mu      sync.Mutex
-	addr    side.Address  // as last heard
+	addr    side.Address  // whom the last dial was to
 	serial  uint64        // of the newest connection
 	dialing bool          // a Connect of this rank is at it
 	changed chan struct{} // closed and renewed when something above, or the state of cur, has changed
@@ -38,16 +38,22 @@ func (p *peer) notifyLocked() {
 	p.changed = make(chan struct{})
 }
 
-// installLocked makes q the peer's newest pair, of the next incarnation, in place of an older one.
-func (p *peer) installLocked(q *pair, state uint32) {
+// installLocked makes q, a pair with the domain at to, the peer's newest, of the next incarnation, in place of an older one. Where that is one with
+// another domain, the domain of the older one is gone.
+func (p *peer) installLocked(q *pair, to side.Address, state uint32) {
 	inc := uint32(1)
 	if old := p.cur.Load(); old != nil {
-		old.end(faultReplaced, nil)
+		f := faultReplaced
+		if old.to.Instance != to.Instance {
+			f = faultAnew
+			p.suspect.Store(false)
+		}
+		old.end(f, nil)
 		inc = old.ep.Incarnation + 1
 		p.last.Store(old)
 	}
 	q.ep = transport.EP{Index: uint32(p.rank), Incarnation: inc}
-	q.serial = p.serial
+	q.to, q.serial = to, p.serial
 	q.state.Store(state)
 	p.cur.Store(q)
 	p.notifyLocked()
@@ -71,11 +77,11 @@ const (
 	stepUse       // the connection there is
 )
 
-// nextLocked decides on a peer whose newest pair is q. It looks at the pair's state once: a pair that comes up meanwhile
-// would else be neither up nor coming up, and would be dialed over.
-func (p *peer) nextLocked(q *pair) step {
+// nextLocked decides on a Connect to an instance of a peer whose newest pair is q; one with another instance is none. It looks at the pair's state once:
+// a pair that comes up meanwhile would else be neither up nor coming up, and would be dialed over.
+func (p *peer) nextLocked(q *pair, instance uint64) step {
 	state := uint32(pairEnded)
-	if q != nil {
+	if q != nil && q.to.Instance == instance {
 		state = q.state.Load()
 	}
 	switch {
@@ -115,7 +121,7 @@ func (d *domain) Connect(ctx context.Context, rank int, addr []byte) (transport.
 	for {
 		p.mu.Lock()
 		q, changed := p.cur.Load(), p.changed
-		switch p.nextLocked(q) {
+		switch p.nextLocked(q, a.Instance) {
 		case stepUse:
 			p.mu.Unlock()
 			return q.ep, nil
@@ -202,7 +208,7 @@ func (d *domain) dial(ctx context.Context, p *peer, a side.Address, last uint64)
 	if err != nil {
 		return nil, err
 	}
-	installed, err := d.offer(p, q, l)
+	installed, err := d.offer(p, q, l, a)
 	if installed {
 		keep = d.start(q.attend) // it sees the pair through to its end, which may have come already
 	}
@@ -214,7 +220,7 @@ func (d *domain) dial(ctx context.Context, p *peer, a side.Address, last uint64)
 
 // offer is the dialer's part after the proof: offer, accept, ready. The pair is the peer's newest before that hears
 // ready: it may send a message at once, and who receives it may answer before this returns.
-func (d *domain) offer(p *peer, q *pair, l *side.Link) (installed bool, err error) {
+func (d *domain) offer(p *peer, q *pair, l *side.Link, a side.Address) (installed bool, err error) {
 	if err := l.Send(side.Frame{Word: side.WordOffer, Card: *q.card()}); err != nil {
 		return false, goneIfCut(err)
 	}
@@ -231,7 +237,7 @@ func (d *domain) offer(p *peer, q *pair, l *side.Link) (installed bool, err erro
 	p.mu.Lock()
 	p.serial = max(p.serial, f.Serial)
 	q.link = l
-	p.installLocked(q, pairOpening)
+	p.installLocked(q, a, pairOpening)
 	p.mu.Unlock()
 	if err = l.Send(side.Frame{Word: side.WordReady}); err == nil {
 		err = l.Settled()
@@ -259,7 +265,7 @@ func (d *domain) connectSelf(p *peer) (*pair, error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	p.installLocked(q, pairUp)
+	p.installLocked(q, d.self, pairUp)
 	p.mu.Unlock()
 	if !d.start(q.attend) {
 		return nil, transport.ErrClosed
@@ -301,10 +307,6 @@ func (p *pair) judge() {
 	case p.fault == faultRefused:
 		gone = p.deserted()
 	case !gone:
-		p.peer.mu.Lock()
-		addr := p.peer.addr
-		p.peer.mu.Unlock()
-		wire := addr.Append(nil)
 		patience := d.patience
 		if p.fault != faultPort {
 			patience = max(patience-max(silence, nicSilence(patience)), dialLimit/10)
@@ -314,7 +316,7 @@ func (p *pair) judge() {
 		for !d.linked() && d.sched.Sleep(ctx, retryPause) == nil {
 			// Not before this rank's own link is up again.
 		}
-		_, p.again = d.Connect(ctx, p.peer.rank, wire)
+		_, p.again = d.Connect(ctx, p.peer.rank, p.to.Append(nil))
 		gone = p.again != nil
 	}
 	if d.closed.Load() {

@@ -16,11 +16,8 @@ import (
 // live, and does not answer, may be about to end: it is asked again while patience lasts.
 func (p *pair) deserted() bool {
 	d, rank := p.d, p.peer.rank
-	p.peer.mu.Lock()
-	at := p.peer.addr
-	p.peer.mu.Unlock()
 	for began := d.sched.Now(); ; {
-		err := d.knock(d.ctx, at)
+		err := d.knock(d.ctx, p.to)
 		again := err != nil && (d.job.Spares(rank, err) || errors.Is(err, errCut)) && d.sched.Now()-began < d.patience
 		if !again || d.sched.Sleep(d.ctx, retryPause) != nil {
 			return err != nil && !d.mayPass(rank, err)

@@ -235,16 +235,15 @@ func (d *domain) receive(conn net.Conn) *pair {
 func (d *domain) welcome(p *peer, q *pair, l *side.Link, h *side.Hello, m meeting) (side.Word, uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m.dialing = p.dialing
+	m.dialing = p.dialing && p.addr.Instance == h.From.Instance
 	if cur := p.cur.Load(); cur != nil && cur.state.Load() != pairEnded {
-		m.newer = cur.serial > h.Last && p.addr.Instance == h.From.Instance
+		m.newer = cur.serial > h.Last && cur.to.Instance == h.From.Instance
 	}
 	w := meet(m)
 	if w == side.WordAccept {
-		p.addr = h.From
 		p.serial = max(p.serial, h.Last) + 1
 		q.link = l
-		p.installLocked(q, pairOpening)
+		p.installLocked(q, h.From, pairOpening)
 	}
 	return w, q.serial
 }

@@ -23,7 +23,8 @@ type pair struct {
 	link *side.Link // nil: to this rank itself
 	ring
 
-	serial uint64 // of the connection, the same at both ends
+	to     side.Address // whom the connection is with; written before the pair is the peer's newest
+	serial uint64       // of the connection, the same at both ends
 	psn    uint32
 
 	state atomic.Uint32 // pairOpening, pairUp, pairEnded
@@ -152,7 +153,7 @@ func (p *pair) endLocked(posted uint32, f fault, why *StatusError) {
 	}
 	switch {
 	case f == faultSilent, f == faultLost, f == faultPort, f == faultRefused && p.link != nil:
-	case f == faultPeerClosed:
+	case f == faultPeerClosed, f == faultAnew:
 		p.verdict.Store(verdictGone)
 	default:
 		p.verdict.Store(verdictAlive)

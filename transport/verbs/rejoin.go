@@ -6,13 +6,10 @@ import "context"
 // peer's, or of this side's, which says that the peer was there then. Of all others somebody finds out, or has found out. Its error wraps
 // transport.ErrPeerGone where nobody is there any more.
 func (d *domain) Rejoin(ctx context.Context, rank int) error {
-	p := &d.peers[rank]
-	if q := p.cur.Load(); q == nil || q.state.Load() != pairEnded || q.verdict.Load() != verdictAlive {
+	q := d.peers[rank].cur.Load()
+	if q == nil || q.state.Load() != pairEnded || q.verdict.Load() != verdictAlive {
 		return nil
 	}
-	p.mu.Lock()
-	addr := p.addr
-	p.mu.Unlock()
-	_, err := d.Connect(ctx, rank, addr.Append(nil))
+	_, err := d.Connect(ctx, rank, q.to.Append(nil))
 	return err
 }

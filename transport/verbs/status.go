@@ -68,6 +68,7 @@ const (
 	faultPeerClosed       // the peer has closed its domain
 	faultDisconnect       // Disconnect
 	faultReplaced         // the peer has connected anew
+	faultAnew             // another domain of the peer's rank has connected, so the peer's is gone
 	faultClosed           // this domain has closed
 	faultDevice           // the device says that the queue pair is broken
 )
@@ -173,6 +174,8 @@ func (f fault) words(peer int) string {
 		return "the connection was ended by Disconnect"
 	case faultReplaced:
 		return fmt.Sprintf("rank %d has connected anew", peer)
+	case faultAnew:
+		return fmt.Sprintf("rank %d has ended, and was started anew", peer)
 	case faultClosed:
 		return "the domain was closed"
 	case faultDevice:
