@@ -81,3 +81,18 @@ func TestAnewConnects(t *testing.T) {
 	_, err := a.Connect(t.Context(), 1, old)
 	require.ErrorIs(t, err, transport.ErrPeerGone, "what is meant for the old one does not get to the new one")
 }
+
+// TestLateAccept: a listener's word that comes when it has given that connection up, and has made another one itself, does not end the newer one.
+func TestLateAccept(t *testing.T) {
+	d := closing()
+	p := &d.peers[1]
+	_, newer := d.called(7, 1) // rank 1 has accepted a dial, of number 1, and now dials itself
+	newer.state.Store(pairUp)
+	require.False(t, p.take(d.fresh(), nil, newer.to, 1))
+	require.Same(t, newer, p.cur.Load())
+	require.EqualValues(t, pairUp, newer.state.Load())
+	next := d.fresh()
+	require.True(t, p.take(next, nil, newer.to, newer.serial+1))
+	require.Same(t, next, p.cur.Load())
+	require.Equal(t, faultReplaced, newer.fault)
+}

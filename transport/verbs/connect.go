@@ -234,11 +234,9 @@ func (d *domain) offer(p *peer, q *pair, l *side.Link, a side.Address) (installe
 	if err := q.connect(&f.Card); err != nil {
 		return false, err
 	}
-	p.mu.Lock()
-	p.serial = max(p.serial, f.Serial)
-	q.link = l
-	p.installLocked(q, a, pairOpening)
-	p.mu.Unlock()
+	if !p.take(q, l, a, f.Serial) {
+		return false, errYield
+	}
 	if err = l.Send(side.Frame{Word: side.WordReady}); err == nil {
 		err = l.Settled()
 	}
@@ -252,6 +250,20 @@ func (d *domain) offer(p *peer, q *pair, l *side.Link, a side.Address) (installe
 	}
 	p.notify()
 	return true, nil
+}
+
+// take installs a pair that this side has dialed for. The peer's word may have been long on its way: where its own dial has brought a newer connection
+// meanwhile this one is at its end already.
+func (p *peer) take(q *pair, l *side.Link, a side.Address, serial uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if serial <= p.serial {
+		return false
+	}
+	p.serial = serial
+	q.link = l
+	p.installLocked(q, a, pairOpening)
+	return true
 }
 
 // connectSelf connects a queue pair with itself.
