@@ -83,7 +83,7 @@ func (s *dialSet) dial(ctx context.Context, at netip.AddrPort) (net.Conn, error)
 		}
 		return nil, fmt.Errorf("%w: %w", transport.ErrPeerGone, err)
 	}
-	if !s.remember(conn) {
+	if !s.add(conn, true) {
 		conn.Close()
 		return nil, transport.ErrClosed
 	}
@@ -251,7 +251,8 @@ func (d *domain) welcome(p *peer, q *pair, l *side.Link, h *side.Hello, m meetin
 // dialSet are the connections on which a handshake is going on.
 type dialSet struct {
 	mu     sync.Mutex
-	conns  map[net.Conn]struct{}
+	conns  map[net.Conn]bool // which of them this side has dialed
+	own    int               // how many it has
 	closed bool
 }
 
@@ -262,26 +263,34 @@ const mostHandshakes = 256
 func (s *dialSet) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns) >= mostHandshakes && !s.closed
+	return len(s.conns)-s.own >= mostHandshakes && !s.closed
 }
 
-// remember adds a connection, unless the domain is closed.
-func (s *dialSet) remember(c net.Conn) bool {
+// remember adds a connection that another side has dialed, unless the domain is closed.
+func (s *dialSet) remember(c net.Conn) bool { return s.add(c, false) }
+
+func (s *dialSet) add(c net.Conn, own bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
 	if s.conns == nil {
-		s.conns = map[net.Conn]struct{}{}
+		s.conns = map[net.Conn]bool{}
 	}
-	s.conns[c] = struct{}{}
+	s.conns[c] = own
+	if own {
+		s.own++
+	}
 	return true
 }
 
 func (s *dialSet) forget(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.conns[c] {
+		s.own--
+	}
 	delete(s.conns, c)
 }
 
