@@ -187,13 +187,24 @@ func (d *domain) addRecvs(bufs []transport.Recv) int {
 		d.recvs.add(bufs[n])
 		n++
 	}
+	d.quench()
+	return n
+}
+
+// takeBack gives a receive buffer that a message has taken and not used to the next one.
+func (d *domain) takeBack(r transport.Recv) {
+	d.recvs.putBack(r)
+	d.quench()
+}
+
+// quench has those messages look again that wait for a receive buffer.
+func (d *domain) quench() {
 	thirsty := d.thirst
 	d.thirst = nil
 	for _, e := range thirsty {
 		e.dry = false
 		e.serve()
 	}
-	return n
 }
 
 // manyVain is how many polls in vain, without anything happening between them, take time: a program that asks again

@@ -21,7 +21,7 @@ func (fl *flight) fail(s transport.Status) {
 	if fl.op.Kind == transport.OpSend || fl.op.Kind == transport.OpWriteImm && fl.recv != (transport.Recv{}) {
 		switch {
 		case s == transport.StatusLocalAccess || fl.op.Kind == transport.OpWriteImm:
-			e.peer.recvs.putBack(fl.recv)
+			e.peer.takeBack(fl.recv)
 		case s == transport.StatusRemoteAccess:
 			fl.deliver(transport.StatusLocalAccess)
 		default:
@@ -38,6 +38,10 @@ func (fl *flight) flush() {
 	e := fl.e
 	fl.status = transport.StatusFlushed
 	fl.gone = e.link.state == linkGone
+	if r := fl.recv; r != (transport.Recv{}) { // the connection has ended while the payload was on its way into it
+		fl.recv = transport.Recv{}
+		e.peer.takeBack(r)
+	}
 	if e.link.known > e.now() {
 		e.at(e.link.known, fl, stageDone)
 		return
