@@ -173,6 +173,9 @@ func (d *domain) PostRecv(bufs []transport.Recv) (int, error) {
 	if d.f.virtual() {
 		_ = d.sched.Sleep(context.Background(), 0) // messages that wait take the buffers at the time of the call, not before
 	}
+	if d.closed { // while time passed
+		return 0, errClosed
+	}
 	for i := range bufs {
 		if b := bufs[i].Buf; d.table.local(b.Mem, b.LKey, transport.LocalWrite) == nil {
 			return d.addRecvs(bufs[:i]), errRecvKey

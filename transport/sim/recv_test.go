@@ -80,3 +80,17 @@ func TestBufferOfARefusedWrite(t *testing.T) {
 		}
 	})
 }
+
+// TestPostRecvWhileItCloses: who posts buffers while the NIC is closed is told that.
+func TestPostRecvWhileItCloses(t *testing.T) {
+	run(t, 1, Config{Model: round()}, func(r *lone) {
+		r.s.Go(func() {
+			require.NoError(t, r.s.Sleep(t.Context(), 50))
+			require.NoError(t, r.d.Close())
+		})
+		n, err := r.d.PostRecv([]transport.Recv{{Buf: transport.SGE{Mem: r.mem, LKey: r.reg.LKey}}})
+		require.ErrorIs(t, err, transport.ErrClosed)
+		require.Zero(t, n)
+		r.at(100, "it was open when the call began")
+	})
+}
