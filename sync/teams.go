@@ -138,18 +138,19 @@ func (t *Team) found(ctx context.Context, x proto.Exchanger, members []int, me i
 // Free gives the team's memory back. Collective; the team cannot be used afterwards. It waits for calls that this rank has
 // started on the team. If ctx ends before the others have come it is called again, before any other collective call.
 func (t *Team) Free(ctx context.Context) error {
+	const op = "free"
 	if err := t.Drain(ctx); err != nil {
 		return err
 	}
 	if t.core.lanes[0].board != nil { // races are looked for, and no Free that ctx has ended has come further
-		if err := t.meet(ctx, "free", 0); err != nil {
+		if err := t.meet(ctx, op, callOf(op, 0, 0, 0)); err != nil {
 			return err
 		}
 		for i := range t.core.lanes {
 			t.core.lanes[i].board = nil // the others may still be reading them
 		}
 	}
-	if err := t.meet(ctx, "free", 0); err != nil {
+	if err := t.meet(ctx, op, callOf(op, 0, 0, 0)); err != nil {
 		return err
 	}
 	if t.core.free() {
