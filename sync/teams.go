@@ -17,9 +17,10 @@ import (
 // by rank. A negative color joins none and gets nil. Collective over t. Where it ends with an error on one member, because of its context or otherwise, others may have a new team that this
 // member lacks: collectives of such a team end with ErrAbandoned, and Survivors of t makes one from which all can be made again.
 func (t *Team) Split(ctx context.Context, color, key int) (*Team, error) {
-	var mine [16]byte
-	binary.LittleEndian.PutUint64(mine[:], uint64(color))
-	binary.LittleEndian.PutUint64(mine[8:], uint64(key))
+	const mark, cardBytes = 2, 17 // lists of members begin with other marks
+	mine := [cardBytes]byte{mark}
+	binary.LittleEndian.PutUint64(mine[1:], uint64(color))
+	binary.LittleEndian.PutUint64(mine[9:], uint64(key))
 	cards, err := t.Exchange(ctx, mine[:])
 	if err != nil {
 		return nil, err
@@ -27,11 +28,11 @@ func (t *Team) Split(ctx context.Context, color, key int) (*Team, error) {
 	type entry struct{ key, member int }
 	var same []entry
 	for m, c := range cards {
-		if len(c) != 16 {
+		if len(c) != cardBytes || c[0] != mark {
 			return nil, fmt.Errorf("split: member %d: %w", m, ErrMismatch)
 		}
-		if int(int64(binary.LittleEndian.Uint64(c))) == color {
-			same = append(same, entry{int(int64(binary.LittleEndian.Uint64(c[8:]))), m})
+		if int(int64(binary.LittleEndian.Uint64(c[1:]))) == color {
+			same = append(same, entry{int(int64(binary.LittleEndian.Uint64(c[9:]))), m})
 		}
 	}
 	if color < 0 {
