@@ -67,24 +67,23 @@ func Gather[T any](ctx context.Context, t *pgsync.Team, dst, src []T, root int) 
 // member's src must have the length that counts gives it, else all members get an error. src may be its part of dst, as in Gather. Collective. One barrier in which
 // members tell their lengths (ceil(log2 n) reads), and then as Gather for the longest src.
 func GatherV[T any](ctx context.Context, t *pgsync.Team, dst []T, counts []int, src []T, root int) error {
-	return gatherV(ctx, t, "gatherv", dst, counts, src, root)
+	const op = "gatherv"
+	return gatherV(ctx, t, op, dst, counts, src, root, checked[T](t, op, root))
 }
 
 // AllGatherV is GatherV to all members: all give counts, which agree. Collective. One barrier in which members tell their lengths, and then as
 // pgsync.AllGather for the longest src.
 func AllGatherV[T any](ctx context.Context, t *pgsync.Team, dst []T, counts []int, src []T) error {
-	return gatherV(ctx, t, "allgatherv", dst, counts, src, everyone)
+	const op = "allgatherv"
+	return gatherV(ctx, t, op, dst, counts, src, everyone, checked[T](t, op, 0))
 }
 
 // everyone is the root of what all members get.
 const everyone = -1
 
-func gatherV[T any](ctx context.Context, t *pgsync.Team, op string, dst []T, counts []int, src []T, root int) error {
+// gatherV gathers to root, or everyone, unless err says why the call cannot be.
+func gatherV[T any](ctx context.Context, t *pgsync.Team, op string, dst []T, counts []int, src []T, root int, err error) error {
 	wants := root == everyone || root == t.Rank()
-	err := checked[T](t, op, max(root, 0))
-	if root < everyone {
-		err = checked[T](t, op, root)
-	}
 	if err == nil && wants {
 		err = checkCounts(t, op, "dst", counts, len(dst))
 	}

@@ -258,7 +258,7 @@ func TestRefusedByAll(t *testing.T) {
 				require.ErrorIs(t, f(ctx, team), want, "call %d", i)
 			}
 		}
-		is(pgsync.ErrMember, gather(3, n), gather(3, -1), scatter(3, n), scatterV(3, 3, -1), gatherV(3, 3, n), gatherV(3, 3, -2))
+		is(pgsync.ErrMember, gather(3, n), gather(3, -1), scatter(3, n), scatterV(3, 3, -1), gatherV(3, 3, n), gatherV(3, 3, -1), gatherV(3, 3, -2))
 		short := func(ctx context.Context, t *pgsync.Team) error {
 			return coll.AllToAll(ctx, t, make([]int, n), make([]int, 2*n))
 		}
