@@ -2,6 +2,7 @@ package pgsync
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"gopgas/internal/agree"
@@ -55,6 +56,9 @@ const farewellLook = 50 * time.Millisecond
 //
 // It takes two agreements. Who has come through the first one knows who has come here, as all others do; ends from then on are no news, but
 // that work was done and its rank has left. Ranks leave after the second one, which nobody comes through before all have come through the first.
+//
+// Who has left Survivors, and has not called it again, may find the others on the way to a team that it is in, or have had its part in that agreed already. They would wait for it,
+// so it takes no leave: it gets an error, and is gone for them.
 func (t *Team) Farewell(ctx context.Context) error {
 	const op = "close"
 	here, err := t.gather(ctx)
@@ -67,8 +71,14 @@ func (t *Team) Farewell(ctx context.Context) error {
 	return t.waitError(op, -1, err)
 }
 
+// errCountedOn: the others go on with this rank.
+var errCountedOn = fmt.Errorf("%w: a call of Survivors was left before its end and not made again, and the others count on this rank", ErrState)
+
 // gather agrees on who has called Farewell.
 func (t *Team) gather(ctx context.Context) (agree.Verdict, error) {
+	if t.core.surviving.left != nil {
+		return agree.Verdict{}, errCountedOn
+	}
 	for {
 		if err := t.unforeseen(); err != nil { // it is in no agreement, perhaps, and may keep others from coming here
 			return agree.Verdict{}, err
@@ -77,6 +87,9 @@ func (t *Team) gather(ctx context.Context) (agree.Verdict, error) {
 		here, err := t.core.table.Agree(look, false) // who makes a team of survivors meanwhile votes yes, and sees that it has come too late
 		again := err != nil && look.Err() != nil && ctx.Err() == nil
 		cancel()
+		if err == nil && here.Vote { // all are in Survivors, where this rank has been when they agreed
+			err = errCountedOn
+		}
 		if !again {
 			return here, err
 		}

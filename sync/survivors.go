@@ -17,7 +17,8 @@ import (
 // ended with transport.ErrPeerGone. All living members call it and get teams of the same members; members that die
 // meanwhile are left out, and nobody waits for them. Who has called it goes on without the dead: its world closes in good order when all
 // who live have closed theirs, unless others die. It works on a team whose collectives do so no more, and waits for those
-// that this rank has started. The team t itself is of no more use than before. When ctx ends first, call it again.
+// that this rank has started. The team t itself is of no more use than before. When ctx ends first, call it again; who closes
+// its world instead is gone for the others if they count on it by then, and its Close returns an error wrapping ErrState.
 //
 // It takes two agreements (package agree), and between them an exchange of a message between any two members, twice. Who leaves the exchange tells the others.
 func (t *Team) Survivors(ctx context.Context) (*Team, error) {

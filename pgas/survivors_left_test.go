@@ -1,0 +1,90 @@
+package pgas_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
+)
+
+// endsWhenAsked is a context that ends when it has been asked so many times whether it has.
+type endsWhenAsked struct {
+	context.Context
+	mu   sync.Mutex // guards what follows
+	left int
+	done chan struct{}
+}
+
+func (c *endsWhenAsked) ask() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left--; c.left == 0 {
+		close(c.done)
+	}
+	if c.left > 0 {
+		return nil
+	}
+	return context.Canceled
+}
+
+func (c *endsWhenAsked) Done() <-chan struct{} { _ = c.ask(); return c.done }
+func (c *endsWhenAsked) Err() error            { return c.ask() }
+
+// TestCloseAfterSurvivorsLeft: wherever a member's context ends in a second call of Survivors, and it closes its world instead of calling again, nobody waits for it.
+func TestCloseAfterSurvivorsLeft(t *testing.T) {
+	for _, p := range pgastest.PathsOf(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			p.TimeLimit = 10 * time.Second
+			calls := 0 // that were left
+			for left := true; left; {
+				left = false
+				var ready sync.WaitGroup
+				ready.Add(4)
+				pgastest.Errors(t, 4, p.Config, func(ctx context.Context, w *pgas.World) error {
+					ready.Done()
+					ready.Wait()
+					if w.Rank() == dead {
+						return errors.New("made up")
+					}
+					require.ErrorIs(t, w.Barrier(ctx), pgas.ErrPeerGone)
+					team, err := w.Team().Survivors(ctx)
+					if err == nil {
+						err = team.Barrier(ctx)
+					}
+					if err != nil {
+						return err
+					}
+					call := ctx
+					if w.Rank() == 1 {
+						call = &endsWhenAsked{Context: ctx, left: calls + 1, done: make(chan struct{})}
+					}
+					team, err = w.Team().Survivors(call)
+					if w.Rank() == 1 && errors.Is(err, context.Canceled) {
+						left = true
+						calls++
+						return nil
+					}
+					if err == nil {
+						err = team.Barrier(ctx)
+					}
+					// Otherwise it has closed its world before they agreed, or when they had agreed on a team with it.
+					if err != nil && !errors.Is(err, pgsync.ErrMismatch) {
+						require.ErrorIs(t, err, pgas.ErrPeerGone)
+					}
+					return nil
+				})
+				if t.Failed() {
+					return
+				}
+			}
+			require.Positive(t, calls)
+		})
+	}
+}
