@@ -79,6 +79,9 @@ func (t *Team) gather(ctx context.Context) (agree.Verdict, error) {
 	if t.core.surviving.left != nil {
 		return agree.Verdict{}, errCountedOn
 	}
+	if here := t.core.surviving.closing; here != nil { // the others do not come to another one
+		return *here, nil
+	}
 	for {
 		if err := t.unforeseen(); err != nil { // it is in no agreement, perhaps, and may keep others from coming here
 			return agree.Verdict{}, err

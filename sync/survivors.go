@@ -19,6 +19,7 @@ import (
 // who live have closed theirs, unless others die. It works on a team whose collectives do so no more, and waits for those
 // that this rank has started. The team t itself is of no more use than before. When ctx ends first, call it again; who closes
 // its world instead is gone for the others if they count on it by then, and its Close returns an error wrapping ErrState.
+// Who calls it when another one closes its world gets an error wrapping ErrMismatch, now and in later calls, and closes its own.
 //
 // It takes two agreements (package agree), and between them an exchange of a message between any two members, twice. Who leaves the exchange tells the others.
 func (t *Team) Survivors(ctx context.Context) (*Team, error) {
@@ -57,8 +58,9 @@ func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 
 // surviving is what a call of Survivors that ctx has ended leaves to the next one.
 type surviving struct {
-	failures int      // so far
-	left     *attempt // in its second agreement; nil: none is
+	failures int            // so far
+	left     *attempt       // in its second agreement; nil: none is
+	closing  *agree.Verdict // of the first agreement of Farewell, in which this call has found the others; nil: it has not
 }
 
 // attempt is one to make a team, between its two agreements.
@@ -100,8 +102,13 @@ func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, er
 	return nil, a.made, !slices.Equal(still.Set, a.alive.Set), err
 }
 
+var errCloses = fmt.Errorf("%w: another member closes its world", ErrMismatch)
+
 // attempt agrees on who lives and makes this member's part of their team.
 func (t *Team) attempt(ctx context.Context) (*attempt, error) {
+	if t.core.surviving.closing != nil { // the next agreement is the second one of Farewell
+		return nil, errCloses
+	}
 	alive, err := t.core.table.Agree(ctx, true)
 	if err != nil {
 		return nil, err
@@ -110,7 +117,10 @@ func (t *Team) attempt(ctx context.Context) (*attempt, error) {
 		return nil, agree.ErrTakenForGone
 	}
 	if !alive.Vote {
-		return nil, fmt.Errorf("%w: another member closes its world", ErrMismatch)
+		if t.missed(alive) == nil { // else those who close are gone, and this rank may go on without them
+			t.core.surviving.closing = &alive
+		}
+		return nil, errCloses
 	}
 	members := alive.Members(len(t.ranks))
 	x := &survivors{t: t, members: members, turn: t.core.table.Epoch() << 8}
