@@ -75,3 +75,56 @@ func TestSurvivorsCalledAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestCloseAfterSurvivorsLeft: wherever a member's context ends in a second call of Survivors, and it closes its world instead of calling again, nobody waits for it.
+func TestCloseAfterSurvivorsLeft(t *testing.T) {
+	const dead = 2
+	for _, p := range pgastest.PathsOf(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			p.TimeLimit = 10 * time.Second
+			calls := 0 // that were left
+			for left := true; left; {
+				left = false
+				var ready sync.WaitGroup
+				ready.Add(4)
+				pgastest.Errors(t, 4, p.Config, func(ctx context.Context, w *pgas.World) error {
+					ready.Done()
+					ready.Wait()
+					if w.Rank() == dead {
+						return errors.New("made up")
+					}
+					require.ErrorIs(t, w.Barrier(ctx), pgas.ErrPeerGone)
+					team, err := w.Team().Survivors(ctx)
+					if err == nil {
+						err = team.Barrier(ctx)
+					}
+					if err != nil {
+						return err
+					}
+					call := ctx
+					if w.Rank() == 1 {
+						call = &endsWhenAsked{Context: ctx, left: calls + 1, done: make(chan struct{})}
+					}
+					team, err = w.Team().Survivors(call)
+					if w.Rank() == 1 && errors.Is(err, context.Canceled) {
+						left = true
+						calls++
+						return nil
+					}
+					if err == nil {
+						err = team.Barrier(ctx)
+					}
+					// Otherwise it has closed its world before they agreed, or when they had agreed on a team with it.
+					if err != nil && !errors.Is(err, pgsync.ErrMismatch) {
+						require.ErrorIs(t, err, pgas.ErrPeerGone)
+					}
+					return nil
+				})
+				if t.Failed() {
+					return
+				}
+			}
+			require.Positive(t, calls)
+		})
+	}
+}
