@@ -85,7 +85,7 @@ func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained,
 	}
 	for _, get := range []bool{false, true} {
 		for n := explainLeast; n <= most; n *= explainStep {
-			list, err := e.Estimates(selector.Query{Bytes: n, Get: get, Waited: true, Uses: 1})
+			list, err := e.Estimates(selector.Query{Bytes: n, Get: get, Waited: true, Uses: 1, Seen: true})
 			if err != nil {
 				return nil, err
 			}
@@ -225,8 +225,8 @@ func near(x, measured float64) bool { return math.Abs(x/measured-1) <= close25 }
 func writeExplained(w io.Writer, transport string, all []explained) error {
 	fmt.Fprintf(w, "Estimated and measured cost over %s: the median of n operations. A put is put and flush, to memory that its target has\n"+
 		"registered. * is chosen for a first use; direct is chosen where the memory is registered. What register and hybrid register\n"+
-		"is given back with the end of the transfer, which is part of all figures. Again is what was measured when all others had been:\n"+
-		"what the machine differs by itself.\n", transport)
+		"is given back with the end of the transfer, which is part of all figures, and is not new to the NIC, which may cost more (pgasrun info\n"+
+		"says how much). Again is what was measured when all others had been: what the machine differs by itself.\n", transport)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "op\tbytes\tprotocol\testimated us\tmeasured us\toff by\tagain us\tn\t\t")
 	var estimates, ties, medians int

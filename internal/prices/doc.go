@@ -9,6 +9,7 @@
 //   - Habits: which small buffers the program uses often, and behind which of its puts a flush follows at once.
 //   - Kind of peer: this rank, one of its node, one of another node; each with its memory in buckets or not. What is learned is learned by it.
 //   - Cold: of memory that is in no cache, since others have been touched since that fill it. Beyond: so long that neither end finds room there.
+//   - New to the NIC: of memory that only the program has touched. Where a kernel moves the bytes, in a virtual machine, each page of it may cost more once.
 //   - What caches hold: within so much memory copies are as quick as within less. The kernel's word is not taken for it: a machine may have its share.
 //   - Run: puts of one kind to one rank that are not flushed yet. What they cost is told together with their flush.
 //
@@ -18,7 +19,7 @@
 // takes it at its word. When some transfers have been made the
 // engine calls Measure, which takes three steps. Package superpipe fits a model to writes and reads between both halves of
 // some memory of this rank, to copies and to registrations. Package eager measures copies and look-ups, with the difference between
-// few bytes through a slot and past it. Then tune has pipes cut by the model, makes transfers of several sizes by
+// few bytes through a slot and past it. What memory takes more that is new to the NIC is told by puts of such, each made twice. Then tune has pipes cut by the model, makes transfers of several sizes by
 // each protocol, by turns, and writes down by how much they differ from the model so far: a part for the size, and one for each byte behind the first chunk; and
 // some of puts before one flush, whose waits lie beside each other, as they are (Machine.Runs). Those
 // of which many that take turns find room in a cache come first, from memory that is always the same. The longer ones come from cold memory, which

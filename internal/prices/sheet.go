@@ -16,6 +16,7 @@ import (
 // sheet is what was measured as plain data, for others with the same NIC on the same machine. What was learned is not part of it.
 type sheet struct {
 	Model                 superpipe.Model
+	First                 float64
 	Post, Lookup, Handler float64
 	Slotted, Piped        selector.Tuning
 	Puts, Gets, Runs      [selector.Protocols]selector.More
@@ -32,7 +33,7 @@ func (p *Prices) Sheet() ([]byte, error) {
 	}
 	m := p.Selector.Machine()
 	return json.Marshal(sheet{
-		Model: m.Model, Post: m.Post, Lookup: m.Lookup, Handler: m.Handler, Slotted: m.Slotted, Piped: m.Piped,
+		Model: m.Model, First: m.First, Post: m.Post, Lookup: m.Lookup, Handler: m.Handler, Slotted: m.Slotted, Piped: m.Piped,
 		Puts: m.Puts, Gets: m.Gets, Runs: m.Runs, Small: p.Small, Abroad: p.Abroad,
 	})
 }
@@ -47,7 +48,7 @@ func FromSheet(m selector.Machine, written []byte) (*Prices, error) {
 		return nil, fmt.Errorf("prices: a sheet: %w", err)
 	}
 	s.Model.Copy = s.Model.Copies.At
-	m.Model, m.Post, m.Lookup, m.Handler, m.Slotted, m.Piped = s.Model, s.Post, s.Lookup, s.Handler, s.Slotted, s.Piped
+	m.Model, m.First, m.Post, m.Lookup, m.Handler, m.Slotted, m.Piped = s.Model, s.First, s.Post, s.Lookup, s.Handler, s.Slotted, s.Piped
 	m.Puts, m.Gets, m.Runs = s.Puts, s.Gets, s.Runs
 	p := From(m, s.Small)
 	p.Abroad = s.Abroad
@@ -79,7 +80,7 @@ func (s *sheet) check() error {
 	}
 	for name, v := range map[string]float64{
 		"gap": m.Gap, "latency": m.Latency, "latency of registration": m.RegLatency, "cut": m.Cut, "start of fresh copies": m.FreshStart,
-		"post": s.Post, "lookup": s.Lookup, "handler": s.Handler,
+		"first use of a byte": s.First, "post": s.Post, "lookup": s.Lookup, "handler": s.Handler,
 	} {
 		if !isTime(v) {
 			return fmt.Errorf("%s %v: want 0 to %v s", name, v, mostTime)

@@ -19,6 +19,7 @@ func measuredMachine() selector.Machine {
 	m.Model.Writes = cost.Curve{{N: 64, Nanos: 900}, {N: 1 << 20, Nanos: 2e5}}
 	m.Model.Reads = cost.Curve{{N: 64, Nanos: 1900.5}, {N: 1 << 20, Nanos: 3e5}}
 	m.Model.Slowed, m.Model.Fresh, m.Model.FreshStart, m.Model.Cut = 0.25, 4e9, 1e-7, 1e-8
+	m.First = 2e-9
 	m.Slotted, m.Piped = selector.Tuning{Put: 1e-11, Get: -1e-11}, selector.Tuning{Put: 2e-11}
 	m.Puts[selector.Pipe] = selector.More{{Bytes: 4 * kib, Seconds: 1e-6}, {Bytes: 1 << 20, Seconds: -3e-5}}
 	m.Gets[selector.Direct] = selector.More{{Bytes: 64, Seconds: 1e-7}}
@@ -60,6 +61,7 @@ func TestSheetRefuses(t *testing.T) {
 		{`"Net":2000000000`, `"Net":0`, "bandwidth 0"},
 		{`"Net":2000000000`, `"Net":1e-300`, "bandwidth 1e-300"},
 		{`"Reg":20480000000`, `"Reg":5e-324`, "bandwidth of registration 5e-324"},
+		{`"First":2e-9`, `"First":-2e-9`, "first use of a byte -2e-09"},
 		{`"Gap":2e-7`, `"Gap":-1`, "gap -1"},
 		{`"Gap":2e-7`, `"Gap":1e300`, "gap 1e+300"},
 		{`"Fresh":4000000000`, `"Fresh":1e-300`, "fresh copies 1e-300"},

@@ -34,7 +34,13 @@ const many = 255
 // Row is a case of transfers and which sizes of it travel how: "inline to 128 B, bounce to 64 KiB, superpipe".
 type Row struct{ Case, Sizes string }
 
-// Rows returns what is chosen for transfers to memory that the target has registered.
+// tellFirst is so much of a page's first use that Rows tell it, in seconds.
+const (
+	tellFirst = 100e-9
+	page      = 4096
+)
+
+// Rows returns what is chosen for transfers to memory that the target has registered, and what memory costs that is new to the NIC.
 func (p *Prices) Rows() (rows []Row) {
 	for _, c := range []struct {
 		name string
@@ -49,6 +55,9 @@ func (p *Prices) Rows() (rows []Row) {
 		{"get, registered", selector.Query{Get: true, Waited: true, Covered: true}},
 	} {
 		rows = append(rows, Row{c.name, spans(c.q, p.Selector)})
+	}
+	if each := p.Selector.Machine().First * page; each >= tellFirst {
+		rows = append(rows, Row{"memory that is new to the NIC", fmt.Sprintf("%.1f us more for each 4 KiB that go direct", each*1e6)})
 	}
 	return rows
 }

@@ -86,6 +86,11 @@ func (c *Config) tune(m *selector.Machine, small bySlot) (err error) {
 	if err != nil {
 		return err
 	}
+	if hold != nil {
+		if err := c.newness(m, far.cache); err != nil {
+			return err
+		}
+	}
 	var all []attempt
 	for _, get := range [...]bool{false, true} {
 		if hold != nil {

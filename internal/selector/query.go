@@ -30,6 +30,7 @@ type Query struct {
 
 	Covered bool  // the caller's memory is registered
 	Uses    uint8 // how many transfers a registration of it would serve: counted (hot) or predicted; 0 and 1: this one
+	Seen    bool  // the NIC has used it before, though it is registered no longer: what Cost computes; Select takes it to be new to the NIC
 
 	Moves uint8 // of firehoses that come first, since the target's memory can be registered for this rank but is not; 0: it is
 	Never bool  // the target's memory will not be registered

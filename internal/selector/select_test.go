@@ -247,3 +247,42 @@ func TestMoreThanTheModel(t *testing.T) {
 	q := Query{Bytes: 1 << 20, Get: true, Waited: true}
 	require.InDelta(t, plain.Cost(Pipe, q)/mostOff, s.Cost(Pipe, q), 1e-12)
 }
+
+// TestFirstUse: what memory takes more that is new to the NIC is part of every way that registers it, as far as that goes direct, shared by all uses that are
+// foreseen; it is no part of copies, nor of what is known not to be new.
+func TestFirstUse(t *testing.T) {
+	m := cluster()
+	old := m.Selector(0)
+	m.First = 2e-9
+	s := m.Selector(0)
+	for _, get := range []bool{false, true} {
+		q := Query{Bytes: 4 << 20, Get: get, Waited: true, Uses: 1}
+		more := func(p Protocol, q Query) float64 { return s.Cost(p, q) - old.Cost(p, q) }
+		require.InDelta(t, 2e-9*(4<<20), more(Register, q), 1e-12)
+		require.InDelta(t, 2e-9*float64(4<<20-s.Head(4<<20)), more(Hybrid, q), 1e-12)
+		for _, p := range []Protocol{Bounce, Pipe} {
+			require.Zero(t, more(p, q))
+		}
+		require.Equal(t, Hybrid, Select(q, old))
+		require.Equal(t, Pipe, Select(q, s))
+		q.Moves = 1
+		require.InDelta(t, 2e-9*(4<<20), more(Register, q), 1e-12)
+		q.Moves, q.Uses = 0, 4
+		require.InDelta(t, 2e-9*(1<<20), more(Register, q), 1e-12)
+		q.Seen = true
+		require.Zero(t, more(Register, q))
+		require.Zero(t, more(Hybrid, q))
+		q = Query{Bytes: 4 << 20, Get: get, Waited: true, Covered: true}
+		require.Zero(t, more(Direct, q))
+		require.Equal(t, Direct, Select(q, s))
+
+		for _, c := range []struct {
+			s    *Selector
+			want Protocol
+		}{{old, Register}, {s, Pipe}} {
+			var l Learned
+			p, _ := l.Choose(Query{Bytes: 4 << 20, Get: get, Waited: true, Uses: 255}, c.s, false)
+			require.Equal(t, c.want, p)
+		}
+	}
+}

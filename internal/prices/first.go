@@ -1,0 +1,105 @@
+package prices
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"gopgas/internal/mem"
+	"gopgas/internal/selector"
+	"gopgas/regmgr"
+	"gopgas/transport"
+)
+
+// Memory that only the program has touched so far. A NIC whose work the kernel does reads it by the kernel's view of it, which a virtual machine's host may
+// not have made yet: it does then, page by page. Registering does not spare that, and registering again does not cost it again.
+const (
+	firstPiece = 64 << 10
+	firstTries = 16
+
+	usedPiece = 1 << 20 // bytes of a put from memory that is to have been used
+	usedPart  = 0.05    // of what a byte's wire takes a first use takes more, if that would show
+)
+
+// newness has m know what memory takes more that is new to the NIC, and the cold memory be new no longer, where that would show.
+func (c *Config) newness(m *selector.Machine, cache *regmgr.Manager) (err error) {
+	if m.First, err = c.first(); err != nil {
+		return err
+	}
+	return c.use(m, cache)
+}
+
+// first is what a byte takes more when the NIC uses memory for the first time, in seconds: by puts from memory that nobody has used, each beside the same put once
+// more. Three of four must tell so much; 0: they tell nothing.
+func (c *Config) first() (seconds float64, err error) {
+	bytes := min(firstPiece, c.near().Bytes, c.NIC.Caps().MaxMessage)
+	if bytes < page {
+		return 0, nil
+	}
+	all, free, err := unused(firstTries * bytes)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err == nil { // else a put may be under way still
+			free()
+		}
+	}()
+	cache, err := regmgr.New(regmgr.Config{Policy: regmgr.OnDemand, Registrar: c.NIC, Sched: c.Sched, Quiet: true})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, cache.Close()) }()
+	clear(all.Data())
+	var more []time.Duration
+	began := c.Sched.Now()
+	for k := range firstTries {
+		once, again, err := c.twice(all.Slice(k*bytes, bytes), cache)
+		if err != nil {
+			return 0, err
+		}
+		more = append(more, once-again)
+	}
+	slices.Sort(more)
+	return max(0, more[firstTries/4].Seconds()) / float64(bytes), c.rest(c.Sched.Now() - began)
+}
+
+// twice is how long a put from some memory takes, and the same put once more, from a cache both. The memory is registered meanwhile.
+func (c *Config) twice(user mem.Range, cache *regmgr.Manager) (once, again time.Duration, err error) {
+	var hold regmgr.Hold
+	if err := cache.Acquire(&hold, regmgr.Request{Mem: user, Access: transport.LocalWrite}); err != nil {
+		return 0, 0, err
+	}
+	defer cache.Release(&hold)
+	for _, took := range [...]*time.Duration{&once, &again} {
+		clear(user.Data())
+		if err := c.NIC.Slotted(false, c.near().Slice(0, min(tuneLeast, c.near().Bytes))); err != nil { // it may have fallen asleep meanwhile
+			return 0, 0, err
+		}
+		began := c.Sched.Now()
+		if err := one(c.NIC, selector.Direct, false, user, cache); err != nil {
+			return 0, 0, err
+		}
+		*took = c.Sched.Now() - began
+	}
+	return once, again, nil
+}
+
+// use has the NIC use the cold memory once, which the program alone has touched, where that takes so much more that it would show in what is
+// tried with that memory: transfers of memory that is registered are of such as was used before.
+func (c *Config) use(m *selector.Machine, cache *regmgr.Manager) error {
+	if m.First*m.Model.Net < usedPart {
+		return nil
+	}
+	piece := min(usedPiece, c.near().Bytes, c.NIC.Caps().MaxMessage)
+	for at := 0; at < c.Cold.Bytes; at += piece {
+		began := c.Sched.Now()
+		if err := one(c.NIC, selector.Direct, false, c.Cold.Slice(at, min(piece, c.Cold.Bytes-at)), cache); err != nil {
+			return err
+		}
+		if err := c.rest(c.Sched.Now() - began); err != nil {
+			return err
+		}
+	}
+	return nil
+}
