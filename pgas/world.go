@@ -353,7 +353,7 @@ func (w *World) Close(ctx context.Context) error {
 	w.sayUnkept()
 	err := w.team.DrainWorld(ctx) // what was started and not waited for
 	if err == nil {
-		err = w.team.Meet(ctx, "close", 0)
+		err = w.team.MeetToClose(ctx)
 	}
 	if err != nil && w.team.GoesOn() {
 		if err = w.team.Farewell(ctx); err == nil {

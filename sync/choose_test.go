@@ -119,7 +119,8 @@ func TestControlBlock(t *testing.T) {
 		require.Equal(t, newsOff(n), boxOff(n, laneCount-1, 1)+boxBytes(n))
 		require.Equal(t, controlBytes(n), newsOff(n)+8*n+agree.SetBytes(n))
 	}
-	require.LessOrEqual(t, agreeWords+agree.WordsBytes, headBytes)
+	require.LessOrEqual(t, agreeWords+agree.WordsBytes, closingWord)
+	require.LessOrEqual(t, closingWord+8, headBytes)
 }
 
 // TestPartsByNodes is a golden table of when parts go by nodes.

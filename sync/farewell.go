@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"gopgas/internal/agree"
+	"gopgas/internal/sched"
+	"gopgas/transport"
 )
 
 // goOn notes that the program goes on without the members of t that are not among members: it has made a team of the others.
@@ -48,8 +50,52 @@ func (t *Team) unforeseen() error {
 // root, as is Farewell.
 func (t *Team) GoesOn() bool { return t.e.Peers.AnyGone() && t.unforeseen() == nil }
 
-// farewellLook is how often Farewell looks for deaths that nobody has gone on without.
+// farewellLook is how often Farewell looks for deaths that nobody has gone on without, and Survivors for members that close their worlds.
 const farewellLook = 50 * time.Millisecond
+
+// MeetToClose is the barrier of all members that close their worlds. It is for the composition root.
+func (t *Team) MeetToClose(ctx context.Context) error {
+	const op = "close"
+	if t.core.running.owed.Load() != 0 {
+		return transport.NewOpError(op, -1, errCountedOn)
+	}
+	t.closing(true)
+	err := t.Meet(ctx, op, 0)
+	if err != nil {
+		t.closing(false) // it leaves alone, or calls Farewell
+	}
+	return err
+}
+
+// closing tells the others whether this member closes its world, t being that of all ranks.
+func (t *Team) closing(is bool) {
+	word := uint64(0)
+	if is {
+		word = 1
+	}
+	t.local.Word64(closingWord).Store(word)
+}
+
+// errCloses ends calls of Survivors.
+var errCloses = fmt.Errorf("%w: another member closes its world", ErrMismatch)
+
+// closes returns an error if a member closes its world, and so comes to no agreement of survivors. Where ranks are gone who closes his comes to those of the
+// world's team, or is gone himself soon.
+func (t *Team) closes() error {
+	w := t.core.running.world
+	if t == w && t.e.Peers.AnyGone() {
+		return nil
+	}
+	for m, rank := range t.ranks {
+		if m == t.me || t.e.Peers.Check(rank) != nil {
+			continue
+		}
+		if word, err := t.e.Load64(&w.peers[rank], closingWord); err == nil && word != 0 { // an error is one of his death
+			return errCloses
+		}
+	}
+	return nil
+}
 
 // Farewell waits until all members who live have called it: to each other they have not ended before. It is the end of a program of which GoesOn
 // is true. A death that the program has not gone on without ends it with an error, as it ends all other waits.
@@ -61,6 +107,7 @@ const farewellLook = 50 * time.Millisecond
 // so it takes no leave: it gets an error, and is gone for them.
 func (t *Team) Farewell(ctx context.Context) error {
 	const op = "close"
+	t.closing(true)
 	here, err := t.gather(ctx)
 	if err == nil {
 		err = t.missed(here)
@@ -76,25 +123,35 @@ var errCountedOn = fmt.Errorf("%w: a call of Survivors was left before its end a
 
 // gather agrees on who has called Farewell.
 func (t *Team) gather(ctx context.Context) (agree.Verdict, error) {
-	if t.core.surviving.left != nil {
+	if t.core.running.owed.Load() != 0 {
 		return agree.Verdict{}, errCountedOn
 	}
 	if here := t.core.surviving.closing; here != nil { // the others do not come to another one
 		return *here, nil
 	}
+	// Who is gone is in no agreement, perhaps, and may keep others from coming here. Who makes a team of survivors meanwhile votes yes, and sees that it has come too late.
+	here, err := t.agree(ctx, false, t.unforeseen)
+	if err == nil && here.Vote { // all are in Survivors, where this rank has been when they agreed
+		err = errCountedOn
+	}
+	return here, err
+}
+
+// agree is an agreement of the members that live, unless another look, before it and every so often, finds why there will be none.
+func (t *Team) agree(ctx context.Context, vote bool, look func() error) (agree.Verdict, error) {
 	for {
-		if err := t.unforeseen(); err != nil { // it is in no agreement, perhaps, and may keep others from coming here
+		if err := look(); err != nil {
 			return agree.Verdict{}, err
 		}
-		look, cancel := t.e.Sched.WithTimeout(ctx, farewellLook)
-		here, err := t.core.table.Agree(look, false) // who makes a team of survivors meanwhile votes yes, and sees that it has come too late
-		again := err != nil && look.Err() != nil && ctx.Err() == nil
+		until, cancel := t.e.Sched.WithTimeout(ctx, farewellLook)
+		v, err := t.core.table.Agree(until, vote)
+		ended := err != nil && until.Err() != nil
 		cancel()
-		if err == nil && here.Vote { // all are in Survivors, where this rank has been when they agreed
-			err = errCountedOn
+		if !ended {
+			return v, err
 		}
-		if !again {
-			return here, err
+		if err := sched.Ended(ctx); err != nil {
+			return v, err
 		}
 	}
 }

@@ -20,6 +20,7 @@ const (
 	abandonWord = 8   // not 0: a member has left a collective before its end, and which; see spoil
 	unmadeWord  = 16  // and behind it, for each lane: which making of a team a member has left, and which member; see origin
 	agreeWords  = 64  // agree.WordsBytes
+	closingWord = 96  // of the world's team: not 0: this member closes its world
 	headBytes   = 256 // behind them the flags
 
 	laneCount  = 4  // collectives of one team that can go on at once
@@ -83,8 +84,10 @@ type core struct {
 
 // running is shared by all teams of a world.
 type running struct {
+	world   *Team        // that of all ranks
 	started atomic.Int64 // calls begun by Start that have not ended
 	quit    atomic.Bool  // the world ends without the others
+	owed    atomic.Int32 // attempts at a team of survivors that were left in their second agreement: the others may count on this rank
 
 	mu      sync.Mutex   // guards the field below
 	without map[int]bool // ranks that a team of survivors has left out

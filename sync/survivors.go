@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"gopgas/internal/agree"
 	"gopgas/internal/mem"
@@ -83,12 +84,12 @@ func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, er
 		}
 	}
 	// Who could not make its part says so, and then nobody keeps his.
-	still, err := t.core.table.Agree(ctx, a.made == nil)
-	if err != nil && errors.Is(err, sched.Ended(ctx)) { // the others may agree without another word of this member's: it keeps to what it has said
-		t.core.surviving.left = a
+	still, err := t.agree(ctx, a.made == nil, t.closes)
+	if ended := sched.Ended(ctx); err != nil && (errors.Is(err, errCloses) || ended != nil && errors.Is(err, ended)) { // the others may agree without another word of this member's: it keeps to what it has said
+		t.keep(a)
 		return nil, nil, false, err
 	}
-	t.core.surviving.left = nil
+	t.keep(nil)
 	if err == nil && still.Vote && slices.Equal(still.Set, a.alive.Set) {
 		t.goOn(a.alive.Members(len(t.ranks)))
 		return a.team, nil, false, nil
@@ -102,14 +103,24 @@ func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, er
 	return nil, a.made, !slices.Equal(still.Set, a.alive.Set), err
 }
 
-var errCloses = fmt.Errorf("%w: another member closes its world", ErrMismatch)
+// keep notes the attempt that the next call is to bring to its end; nil: none.
+func (t *Team) keep(a *attempt) {
+	s := &t.core.surviving
+	switch {
+	case a != nil && s.left == nil:
+		t.core.running.owed.Add(1)
+	case a == nil && s.left != nil:
+		t.core.running.owed.Add(-1)
+	}
+	s.left = a
+}
 
 // attempt agrees on who lives and makes this member's part of their team.
 func (t *Team) attempt(ctx context.Context) (*attempt, error) {
 	if t.core.surviving.closing != nil { // the next agreement is the second one of Farewell
 		return nil, errCloses
 	}
-	alive, err := t.core.table.Agree(ctx, true)
+	alive, err := t.agree(ctx, true, t.closes)
 	if err != nil {
 		return nil, err
 	}
@@ -190,19 +201,36 @@ func (x *survivors) Exchange(ctx context.Context, card []byte) ([][]byte, error)
 	return out, nil
 }
 
-// hear waits until member has come to this turn.
+// hear waits until member has come to this turn, unless somebody closes his world.
 func (x *survivors) hear(ctx context.Context, member int) error {
 	t := x.t
 	word := t.local.Word64(newsOff(len(t.ranks)) + 8*member)
-	sp := t.e.Sched.Begin(ctx, sched.What{Op: "survivors", Peer: t.ranks[member]}, x)
-	defer sp.End()
 	for word.Load() < x.turn {
-		if err := sp.Step(); err != nil {
+		until, cancel := t.e.Sched.WithTimeout(ctx, farewellLook)
+		err := x.await(until, member, word)
+		ended := err != nil && until.Err() != nil && sched.Ended(ctx) == nil
+		cancel()
+		if ended {
+			err = t.closes()
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if word.Load()&hasLeft == hasLeft {
 		return fmt.Errorf("%w: rank %d left the call", ErrAbandoned, t.ranks[member])
+	}
+	return nil
+}
+
+// await waits until a word of a member's has come to this turn.
+func (x *survivors) await(ctx context.Context, member int, word *atomic.Uint64) error {
+	sp := x.t.e.Sched.Begin(ctx, sched.What{Op: "survivors", Peer: x.t.ranks[member]}, x)
+	defer sp.End()
+	for word.Load() < x.turn {
+		if err := sp.Step(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

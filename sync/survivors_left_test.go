@@ -128,3 +128,63 @@ func TestCloseAfterSurvivorsLeft(t *testing.T) {
 		})
 	}
 }
+
+// TestSurvivorsMeetClose: where a member closes its world while the others call Survivors, whether it has left that or never called it, of all ranks or of a team
+// of survivors, nobody waits for anybody: who has no team gets ErrMismatch, or learns that the member is gone, and so does who has one that it is in.
+func TestSurvivorsMeetClose(t *testing.T) {
+	for _, p := range pgastest.PathsOf(t) {
+		for name, dead := range map[string]int{"of all": -1, "of survivors": 2} {
+			t.Run(p.Name+"/"+name, func(t *testing.T) {
+				p.TimeLimit = 10 * time.Second
+				missed := 0 // calls of the others that met the end of a world
+				for asked, left := 0, true; left; asked = max(1, 2*asked) {
+					left = asked == 0
+					var ready sync.WaitGroup
+					ready.Add(4)
+					var mu sync.Mutex
+					pgastest.Errors(t, 4, p.Config, func(ctx context.Context, w *pgas.World) error {
+						ready.Done()
+						ready.Wait()
+						if w.Rank() == dead {
+							return errors.New("made up")
+						}
+						team := w.Team()
+						if dead >= 0 {
+							require.ErrorIs(t, w.Barrier(ctx), pgas.ErrPeerGone)
+							var err error
+							if team, err = team.Survivors(ctx); err != nil {
+								return err
+							}
+						}
+						call := ctx
+						if w.Rank() == 1 {
+							if asked == 0 {
+								return nil
+							}
+							call = &endsWhenAsked{Context: ctx, left: asked, done: make(chan struct{})}
+						}
+						made, err := team.Survivors(call)
+						if w.Rank() == 1 && errors.Is(err, context.Canceled) {
+							left = true
+							return nil
+						}
+						if err == nil {
+							err = made.Barrier(ctx)
+						}
+						if err != nil && !errors.Is(err, pgas.ErrPeerGone) {
+							require.ErrorIs(t, err, pgsync.ErrMismatch)
+							mu.Lock()
+							missed++
+							mu.Unlock()
+						}
+						return nil
+					})
+					if t.Failed() {
+						return
+					}
+				}
+				require.Positive(t, missed)
+			})
+		}
+	}
+}

@@ -91,6 +91,7 @@ func NewWorld(ctx context.Context, e *proto.Engine, x proto.Exchanger, check *ra
 	if err != nil {
 		return nil, err
 	}
+	t.core.running.world = t
 	e.Join(block.Local(), block.Remotes())
 	return t, check.Join(ctx, heap)
 }
