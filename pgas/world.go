@@ -333,7 +333,8 @@ func (w *World) Abort(code int, why string) {
 
 // Close leaves the world in good order: it waits for all ranks, then gives everything back. Collective. After an
 // error the rank is taken for gone by the others. It comes after all other calls of this rank, whichever goroutine
-// makes them: what they use may be unmapped under them. A rank that waits in Close is still there for the others' one-sided calls.
+// makes them: what they use may be unmapped under them. A rank that waits in Close is still there for the others' one-sided calls, and comes to none of their
+// collectives: those of any team that wait for it get an error wrapping ErrMismatch.
 //
 // Where ranks are gone, Close returns an error that wraps ErrPeerGone, unless the program has gone on without all of them (Team.Survivors): then
 // it waits for those who live, and returns nil. If registrations were refused, and transfers copied for that, it says so once.

@@ -405,10 +405,20 @@ func (c *turns) heardFrom(ctx context.Context, off, from int) (uint64, error) {
 			sp.End()
 			return 0, t.waitError(c.op, t.ranks[from], err)
 		}
+		if sp.Unsure() && c.forsaken(from) && flag.Load()>>sumBits < c.l.gen {
+			sp.End()
+			return 0, t.poison(c.op, from, fmt.Errorf("%w: this rank is in %s, and rank %d closes its world", ErrMismatch, c.doing(), t.ranks[from]))
+		}
 	}
 	sp.End()
 	t.e.NoteWait(&sp, &t.peers[from])
 	return flag.Load(), nil
+}
+
+// forsaken reports whether a member has closed its world, and so comes to no call of this team any more. In the team of all ranks that is a barrier, and such
+// mismatches are found as others are.
+func (c *turns) forsaken(member int) bool {
+	return c.t.core != c.t.core.running.world.core && c.t.closed(c.t.ranks[member])
 }
 
 // compare looks whether the member behind a flag has made the same calls. A flag that is ahead is compared when this rank

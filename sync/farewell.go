@@ -59,7 +59,9 @@ func (t *Team) MeetToClose(ctx context.Context) error {
 	if t.core.running.owed.Load() != 0 {
 		return transport.NewOpError(op, -1, errCountedOn)
 	}
-	t.closing(true)
+	if t.e.Land(ctx, op) == nil { // else somebody is gone, or ctx has ended: the meeting tells
+		t.closing(true)
+	}
 	err := t.Meet(ctx, op, 0)
 	if err != nil {
 		t.closing(false) // it leaves alone, or calls Farewell
@@ -67,7 +69,7 @@ func (t *Team) MeetToClose(ctx context.Context) error {
 	return err
 }
 
-// closing tells the others whether this member closes its world, t being that of all ranks.
+// closing tells the others whether this member closes its world, t being that of all ranks. What it has done for them before is at their memory then.
 func (t *Team) closing(is bool) {
 	word := uint64(0)
 	if is {
@@ -82,19 +84,24 @@ var errCloses = fmt.Errorf("%w: another member closes its world", ErrMismatch)
 // closes returns an error if a member closes its world, and so comes to no agreement of survivors. Where ranks are gone who closes his comes to those of the
 // world's team, or is gone himself soon.
 func (t *Team) closes() error {
-	w := t.core.running.world
-	if t == w && t.e.Peers.AnyGone() {
+	if t == t.core.running.world && t.e.Peers.AnyGone() {
 		return nil
 	}
 	for m, rank := range t.ranks {
 		if m == t.me || t.e.Peers.Check(rank) != nil {
 			continue
 		}
-		if word, err := t.e.Load64(&w.peers[rank], closingWord); err == nil && word != 0 { // an error is one of his death
+		if t.closed(rank) {
 			return errCloses
 		}
 	}
 	return nil
+}
+
+// closed reports whether a rank closes its world: it has come to the end of all its other calls.
+func (t *Team) closed(rank int) bool {
+	word, err := t.e.Load64(&t.core.running.world.peers[rank], closingWord)
+	return err == nil && word != 0 // an error is one of its death
 }
 
 // Farewell waits until all members who live have called it: to each other they have not ended before. It is the end of a program of which GoesOn
@@ -107,7 +114,9 @@ func (t *Team) closes() error {
 // so it takes no leave: it gets an error, and is gone for them.
 func (t *Team) Farewell(ctx context.Context) error {
 	const op = "close"
-	t.closing(true)
+	if t.e.Land(ctx, op) == nil {
+		t.closing(true)
+	}
 	here, err := t.gather(ctx)
 	if err == nil {
 		err = t.missed(here)

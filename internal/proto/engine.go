@@ -367,6 +367,21 @@ func (e *Engine) Quiet() error {
 	return nil
 }
 
+// Land is Quiet that leaves failures for the next one, and ends with ctx. Its own error is of op.
+func (e *Engine) Land(ctx context.Context, op string) error {
+	n := e.nic()
+	if n == nil {
+		mem.FullFence()
+		return nil
+	}
+	for r := range e.Size {
+		if err := n.Land(ctx, op, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Order makes earlier puts to the member's rank visible before later ones; it does not wait where the
 // transport keeps order.
 func (e *Engine) Order(r *Remote) error {
