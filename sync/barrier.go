@@ -399,13 +399,14 @@ func (c *turns) heardFrom(ctx context.Context, off, from int) (uint64, error) {
 		t.e.Sched.Seen()
 		return have, nil
 	}
-	sp := t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: t.ranks[from]}, (*together)(t))
+	watch := (*together)(t)
+	sp := t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: t.ranks[from]}, watch)
 	for flag.Load()>>sumBits < c.l.gen {
 		if err := sp.Step(); err != nil {
 			sp.End()
 			return 0, t.waitError(c.op, t.ranks[from], err)
 		}
-		if sp.Unsure() && c.forsaken(from) && flag.Load()>>sumBits < c.l.gen {
+		if sp.Unsure() && c.forsaken(from) && flag.Load()>>sumBits < c.l.gen && watch.Interrupted() == nil { // else a better reason is known
 			sp.End()
 			return 0, t.poison(c.op, from, fmt.Errorf("%w: this rank is in %s, and rank %d closes its world", ErrMismatch, c.doing(), t.ranks[from]))
 		}
