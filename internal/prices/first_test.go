@@ -20,7 +20,6 @@ import (
 // newShop is a NIC that takes its time for each page of a put, and more for one that it has not used before.
 type newShop struct {
 	NIC
-	t       *testing.T
 	more    time.Duration
 	odd     int // so many first uses take nothing, as if the put after each had been disturbed
 	used    map[uint64]bool

@@ -353,35 +353,6 @@ func (e *Engine) flushRecorded(ctx context.Context, r *Remote) error {
 	return err
 }
 
-// Quiet returns when all is over that this rank has begun to anybody before, with the first failure not yet reported.
-func (e *Engine) Quiet() error {
-	if e.nic() == nil {
-		mem.FullFence()
-		return nil
-	}
-	for r := range e.Size {
-		if err := e.nic().flush(context.Background(), r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Land is Quiet that leaves failures for the next one, and ends with ctx. Its own error is of op.
-func (e *Engine) Land(ctx context.Context, op string) error {
-	n := e.nic()
-	if n == nil {
-		mem.FullFence()
-		return nil
-	}
-	for r := range e.Size {
-		if err := n.Land(ctx, op, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Order makes earlier puts to the member's rank visible before later ones; it does not wait where the
 // transport keeps order.
 func (e *Engine) Order(r *Remote) error {

@@ -31,6 +31,35 @@ func (e *Engine) FlushNB(r *Remote) Handle {
 	return n.FlushNB(r.Rank)
 }
 
+// Quiet returns when all is over that this rank has begun to anybody before, with the first failure not yet reported.
+func (e *Engine) Quiet() error {
+	if e.nic() == nil {
+		mem.FullFence()
+		return nil
+	}
+	for r := range e.Size {
+		if err := e.nic().flush(context.Background(), r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Land is Quiet that leaves failures for the next one, and ends with ctx. Its own error is of op.
+func (e *Engine) Land(ctx context.Context, op string) error {
+	n := e.nic()
+	if n == nil {
+		mem.FullFence()
+		return nil
+	}
+	for r := range e.Size {
+		if err := n.Land(ctx, op, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Told returns the error of an earlier operation to rank that has failed and of which nobody was told; as by a flush, each is told once. Who is about to say
 // that all before has arrived asks first.
 func (e *Engine) Told(rank int) error {
