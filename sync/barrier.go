@@ -399,6 +399,7 @@ func (c *turns) heardFrom(ctx context.Context, off, from int) (uint64, error) {
 		t.e.Sched.Seen()
 		return have, nil
 	}
+	var asked parting
 	watch := (*together)(t)
 	sp := t.e.Sched.Begin(ctx, sched.What{Op: c.op, Peer: t.ranks[from]}, watch)
 	for flag.Load()>>sumBits < c.l.gen {
@@ -406,7 +407,7 @@ func (c *turns) heardFrom(ctx context.Context, off, from int) (uint64, error) {
 			sp.End()
 			return 0, t.waitError(c.op, t.ranks[from], err)
 		}
-		if sp.Unsure() && c.forsaken(from) && flag.Load()>>sumBits < c.l.gen && watch.Interrupted() == nil { // else a better reason is known
+		if (asked.under() || sp.Unsure()) && c.forsaken(from, &asked) && flag.Load()>>sumBits < c.l.gen && watch.Interrupted() == nil { // else a better reason is known
 			sp.End()
 			return 0, t.poison(c.op, from, fmt.Errorf("%w: this rank is in %s, and rank %d closes its world", ErrMismatch, c.doing(), t.ranks[from]))
 		}
@@ -418,8 +419,8 @@ func (c *turns) heardFrom(ctx context.Context, off, from int) (uint64, error) {
 
 // forsaken reports whether a member has closed its world, and so comes to no call of this team any more. In the team of all ranks that is a barrier, and such
 // mismatches are found as others are.
-func (c *turns) forsaken(member int) bool {
-	return c.t.core != c.t.core.running.world.core && c.t.closed(c.t.ranks[member])
+func (c *turns) forsaken(member int, asked *parting) bool {
+	return c.t.core != c.t.core.running.world.core && asked.known(c.t, c.t.ranks[member])
 }
 
 // compare looks whether the member behind a flag has made the same calls. A flag that is ahead is compared when this rank

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"gopgas/internal/agree"
+	"gopgas/internal/mem"
+	"gopgas/internal/proto"
 	"gopgas/internal/sched"
 	"gopgas/transport"
 )
@@ -102,6 +104,35 @@ func (t *Team) closes() error {
 func (t *Team) closed(rank int) bool {
 	word, err := t.e.Load64(&t.core.running.world.peers[rank], closingWord)
 	return err == nil && word != 0 // an error is one of its death
+}
+
+// parting is the question of a wait whether a rank closes its world. It takes no time of its own: who is asked may have been stopped.
+type parting struct {
+	word *[1]uint64 // where the answer comes; nil: nobody was asked
+	h    proto.Handle
+}
+
+// under reports whether an answer is on its way.
+func (p *parting) under() bool { return p.word != nil }
+
+// known asks, unless that has been done, and reports whether the rank is known to close its world.
+func (p *parting) known(t *Team, rank int) bool {
+	r := &t.core.running.world.peers[rank]
+	switch {
+	case r.Mapped.Bytes != 0:
+		return t.closed(rank)
+	case p.word == nil:
+		word := new([1]uint64)
+		if h, err := t.e.GetNB(r, closingWord, mem.Of(word[:])); err == nil {
+			p.word, p.h = word, h
+		}
+		return false
+	case !p.h.Done():
+		return false
+	}
+	closes := p.h.Wait(context.Background()) == nil && p.word[0] != 0
+	p.word = nil
+	return closes
 }
 
 // Farewell waits until all members who live have called it: to each other they have not ended before. It is the end of a program of which GoesOn

@@ -16,6 +16,8 @@ import (
 const (
 	firstPiece = 64 << 10
 	firstTries = 16
+	firstFew   = 4 // of them at least, and others for so long at most
+	firstTime  = 100 * time.Millisecond
 
 	usedPiece = 1 << 20 // bytes of a put from memory that is to have been used
 	usedPart  = 0.05    // of what a byte's wire takes a first use takes more, if that would show
@@ -54,6 +56,9 @@ func (c *Config) first() (seconds float64, err error) {
 	var more []time.Duration
 	began := c.Sched.Now()
 	for k := range firstTries {
+		if k >= firstFew && c.Sched.Now()-began >= firstTime {
+			break
+		}
 		once, again, err := c.twice(all.Slice(k*bytes, bytes), cache)
 		if err != nil {
 			return 0, err
@@ -61,7 +66,7 @@ func (c *Config) first() (seconds float64, err error) {
 		more = append(more, once-again)
 	}
 	slices.Sort(more)
-	return max(0, more[firstTries/4].Seconds()) / float64(bytes), c.rest(c.Sched.Now() - began)
+	return max(0, more[len(more)/4].Seconds()) / float64(bytes), c.rest(c.Sched.Now() - began)
 }
 
 // twice is how long a put from some memory takes, and the same put once more, from a cache both. The memory is registered meanwhile.

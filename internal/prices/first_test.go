@@ -21,7 +21,8 @@ import (
 type newShop struct {
 	NIC
 	more    time.Duration
-	odd     int // so many first uses take nothing, as if the put after each had been disturbed
+	slow    time.Duration // what it takes besides, for each put
+	odd     int           // so many first uses take nothing, as if the put after each had been disturbed
 	used    map[uint64]bool
 	puts    int
 	fails   error
@@ -44,7 +45,7 @@ func (s *newShop) Deregister(transport.Region) error { s.regs--; return nil }
 func (s *newShop) Slotted(bool, mem.Range) error { return nil }
 
 func (s *newShop) Past(_ bool, user mem.Range, _ *regmgr.Manager) error {
-	took := time.Duration(0)
+	took := s.slow
 	for at := user.Addr() &^ (page - 1); at < user.Addr()+uint64(user.Bytes); at += page {
 		took += oldPage
 		if !s.used[at] {
@@ -70,6 +71,7 @@ func TestFirst(t *testing.T) {
 		"disturbed, less than often":     {more: 7 * time.Microsecond, odd: firstTries / 4},
 		"disturbed, as often as not":     {more: 7 * time.Microsecond, odd: firstTries/4 + 1},
 		"new memory costs a trifle":      {more: 8 * time.Nanosecond},
+		"all takes long":                 {more: 7 * time.Microsecond, slow: 30 * time.Millisecond},
 		"new memory is as any":           {},
 		"what is put does not arrive":    {fails: fails},
 		"nothing more may be registered": {refuses: fails},
@@ -97,6 +99,9 @@ func TestFirst(t *testing.T) {
 				}
 				require.InDelta(t, want, m.First, 1e-15)
 				require.Positive(t, worked)
+				if w.slow > 0 {
+					require.Equal(t, 2*firstFew, w.puts)
+				}
 
 				cache, err := regmgr.New(regmgr.Config{Policy: regmgr.OnDemand, Registrar: w, Sched: c.Sched, Quiet: true})
 				require.NoError(t, err)

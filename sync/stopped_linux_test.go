@@ -1,0 +1,50 @@
+package pgsync_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"gopgas/pgas"
+	"gopgas/pgas/pgastest"
+	pgsync "gopgas/sync"
+)
+
+// TestBarrierOfStopped: who waits for a member whose process was stopped, and asks whether it closes its world, waits no longer than its context lasts.
+func TestBarrierOfStopped(t *testing.T) {
+	for _, nic := range []string{"tcp", "soft"} {
+		t.Run(nic, func(t *testing.T) {
+			env := []string{"PGAS_LOCAL=off", "PGAS_TRANSPORT=" + nic}
+			pgastest.RunProcsConfig(t, 2, pgastest.Procs{Env: env}, func(ctx context.Context, w *pgas.World) error {
+				team, err := w.Team().Split(ctx, 0, w.Rank())
+				if err != nil {
+					return err
+				}
+				pids := make([]int64, 2)
+				if err := pgsync.AllGather(ctx, team, pids, []int64{int64(os.Getpid())}); err != nil {
+					return err
+				}
+				if w.Rank() == 1 {
+					return unix.Kill(os.Getpid(), unix.SIGSTOP)
+				}
+				defer func() { _ = unix.Kill(int(pids[1]), unix.SIGCONT) }()
+				require.Eventually(t, func() bool {
+					stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pids[1]))
+					return err == nil && bytes.Contains(stat, []byte(") T "))
+				}, 10*time.Second, time.Millisecond)
+				short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				require.ErrorIs(t, team.Barrier(short), context.DeadlineExceeded)
+				require.Less(t, time.Since(began), 2*time.Second)
+				return nil
+			})
+		})
+	}
+}
