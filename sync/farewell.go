@@ -61,23 +61,20 @@ func (t *Team) MeetToClose(ctx context.Context) error {
 	if t.core.running.owed.Load() != 0 {
 		return transport.NewOpError(op, -1, errCountedOn)
 	}
-	if t.e.Land(ctx, op) == nil { // else somebody is gone, or ctx has ended: the meeting tells
-		t.closing(true)
-	}
+	t.closing(ctx, op)
 	err := t.Meet(ctx, op, 0)
 	if err != nil {
-		t.closing(false) // it leaves alone, or calls Farewell
+		t.local.Word64(closingWord).Store(0) // it leaves alone, or calls Farewell
 	}
 	return err
 }
 
-// closing tells the others whether this member closes its world, t being that of all ranks. What it has done for them before is at their memory then.
-func (t *Team) closing(is bool) {
-	word := uint64(0)
-	if is {
-		word = 1
+// closing tells the others that this member closes its world, t being that of all ranks, when what it has done for them before is at their memory. It is not told
+// where somebody is gone, or ctx has ended: what is waited for next finds that, too.
+func (t *Team) closing(ctx context.Context, op string) {
+	if t.e.Land(ctx, op) == nil {
+		t.local.Word64(closingWord).Store(1)
 	}
-	t.local.Word64(closingWord).Store(word)
 }
 
 // errCloses ends calls of Survivors.
@@ -90,10 +87,7 @@ func (t *Team) closes() error {
 		return nil
 	}
 	for m, rank := range t.ranks {
-		if m == t.me || t.e.Peers.Check(rank) != nil {
-			continue
-		}
-		if t.closed(rank) {
+		if m != t.me && t.e.Peers.Check(rank) == nil && t.closed(rank) {
 			return errCloses
 		}
 	}
@@ -145,9 +139,7 @@ func (p *parting) known(t *Team, rank int) bool {
 // so it takes no leave: it gets an error, and is gone for them.
 func (t *Team) Farewell(ctx context.Context) error {
 	const op = "close"
-	if t.e.Land(ctx, op) == nil {
-		t.closing(true)
-	}
+	t.closing(ctx, op)
 	here, err := t.gather(ctx)
 	if err == nil {
 		err = t.missed(here)

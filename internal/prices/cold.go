@@ -191,7 +191,12 @@ func (k *cold) ready(p selector.Protocol, bytes int, both bool) error {
 	if !k.held && !k.keyed {
 		return nil
 	}
-	return k.c.NIC.Slotted(false, k.c.near().Slice(0, min(tuneLeast, k.c.near().Bytes))) // a NIC that is a program may have fallen asleep meanwhile
+	return k.c.wake()
+}
+
+// wake makes a small transfer before one that counts: a NIC that is a program may have fallen asleep while memory was registered.
+func (c *Config) wake() error {
+	return c.NIC.Slotted(false, c.near().Slice(0, min(tuneLeast, c.near().Bytes)))
 }
 
 // back gives the memory of a try back.

@@ -1,7 +1,6 @@
 package prices
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -25,7 +24,7 @@ const (
 
 // newness has m know what memory takes more that is new to the NIC, and the cold memory be new no longer, where that would show.
 func (c *Config) newness(m *selector.Machine, cache *regmgr.Manager) (err error) {
-	if m.First, err = c.first(); err != nil {
+	if m.First, err = c.first(cache); err != nil {
 		return err
 	}
 	return c.use(m, cache)
@@ -33,7 +32,7 @@ func (c *Config) newness(m *selector.Machine, cache *regmgr.Manager) (err error)
 
 // first is what a byte takes more when the NIC uses memory for the first time, in seconds: by puts from memory that nobody has used, each beside the same put once
 // more. Three of four must tell so much; 0: they tell nothing.
-func (c *Config) first() (seconds float64, err error) {
+func (c *Config) first(cache *regmgr.Manager) (seconds float64, err error) {
 	bytes := min(firstPiece, c.near().Bytes, c.NIC.Caps().MaxMessage)
 	if bytes < page {
 		return 0, nil
@@ -47,11 +46,6 @@ func (c *Config) first() (seconds float64, err error) {
 			free()
 		}
 	}()
-	cache, err := regmgr.New(regmgr.Config{Policy: regmgr.OnDemand, Registrar: c.NIC, Sched: c.Sched, Quiet: true})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, cache.Close()) }()
 	clear(all.Data())
 	var more []time.Duration
 	began := c.Sched.Now()
@@ -78,7 +72,7 @@ func (c *Config) twice(user mem.Range, cache *regmgr.Manager) (once, again time.
 	defer cache.Release(&hold)
 	for _, took := range [...]*time.Duration{&once, &again} {
 		clear(user.Data())
-		if err := c.NIC.Slotted(false, c.near().Slice(0, min(tuneLeast, c.near().Bytes))); err != nil { // it may have fallen asleep meanwhile
+		if err := c.wake(); err != nil {
 			return 0, 0, err
 		}
 		began := c.Sched.Now()

@@ -85,8 +85,9 @@ func TestFirst(t *testing.T) {
 					Rest: func(d time.Duration) error { worked += d; return nil },
 				}
 				m := selector.Machine{Model: superpipe.Model{Net: 2e9}}
-				var err error
-				m.First, err = c.first()
+				cache, err := regmgr.New(regmgr.Config{Policy: regmgr.OnDemand, Registrar: w, Sched: c.Sched, Quiet: true})
+				require.NoError(t, err)
+				m.First, err = c.first(cache)
 				require.Zero(t, w.regs)
 				if w.fails != nil || w.refuses != nil {
 					require.ErrorIs(t, err, fails)
@@ -103,8 +104,6 @@ func TestFirst(t *testing.T) {
 					require.Equal(t, 2*firstFew, w.puts)
 				}
 
-				cache, err := regmgr.New(regmgr.Config{Policy: regmgr.OnDemand, Registrar: w, Sched: c.Sched, Quiet: true})
-				require.NoError(t, err)
 				before := len(w.used)
 				require.NoError(t, c.use(&m, cache))
 				used := len(w.used) - before

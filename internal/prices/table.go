@@ -34,10 +34,9 @@ const many = 255
 // Row is a case of transfers and which sizes of it travel how: "inline to 128 B, bounce to 64 KiB, superpipe".
 type Row struct{ Case, Sizes string }
 
-// tellFirst is so much of a page's first use that Rows tell it, in seconds.
 const (
-	tellFirst = 100e-9
 	page      = 4096
+	tellFirst = 100e-9 // seconds of a page's first use that Rows tell
 )
 
 // Rows returns what is chosen for transfers to memory that the target has registered, and what memory costs that is new to the NIC.

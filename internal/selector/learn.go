@@ -158,7 +158,7 @@ func (l *Learned) Choose(q Query, s *Selector, note bool) (Protocol, Trial) {
 		}
 	}
 	if known && !q.Covered { // the registration is no part of what registered transfers cost, but its share is to be paid
-		prices[0].seconds += s.m.newly(q.Bytes, q.Uses)
+		prices[0].seconds += s.m.newly(q)
 		if q.Uses < often {
 			prices[0].noted, prices[0].spent = trials, math.Inf(1) // it is not tried: that would be paid in vain
 		}
@@ -373,7 +373,7 @@ func (s *Selector) Lasting(p Protocol, q Query) float64 {
 func (s *Selector) run(p Protocol, q Query) (seconds float64, ok bool) {
 	by, registering := p, 0.0
 	if p == Register {
-		by, registering = Direct, s.m.newly(q.Bytes, q.Uses)
+		by, registering = Direct, s.m.newly(q)
 	}
 	all := s.m.Runs[by]
 	return registering + all.At(q.Bytes), all.Has(q.Bytes)

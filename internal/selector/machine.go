@@ -70,10 +70,10 @@ func (m *Machine) first(q Query, bytes float64) float64 {
 	return m.First * bytes
 }
 
-// newly is what a transfer of memory that is not registered pays more than one of such as is, if its registration serves so many.
-func (m *Machine) newly(bytes int, uses uint8) float64 {
-	n := float64(bytes)
-	return (m.Model.Register(n) + m.First*n) / float64(max(1, uses))
+// newly is what a transfer of memory that is not registered pays more than one of such as is, if its registration serves so many as the query says.
+func (m *Machine) newly(q Query) float64 {
+	n := float64(q.Bytes)
+	return (m.Model.Register(n) + m.first(q, n)) / float64(max(1, q.Uses))
 }
 
 // Tuning is what each byte behind the first chunk of a transfer costs beside what the model says, in seconds: that has copies and the NIC
