@@ -154,12 +154,28 @@ func (n *device) measureSelf() {
 		}
 	}
 	defer n.e.leaveTurn()
-	cold := prices.Touched(n.e.Sched.Now, mem.Of(make([]uint64, prices.ColdMost/8)), gaugeTouch)
-	p, err := n.gaugeWith(cold, prices.Loan{}, func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) })
+	cold, err := n.takeCold()
+	var p *prices.Prices
+	if err == nil {
+		p, err = n.gaugeWith(cold, prices.Loan{}, func(c prices.Config) (*prices.Prices, error) { return prices.Measure(n.Context(), c) })
+	}
 	if err == nil {
 		n.keep(p)
 	}
 	n.measured(p, err)
+}
+
+// takeCold takes memory that is in no cache, unless the NIC's use ends before it is there: Go's runtime clears what it has used before in one go, and who closes
+// the NIC, or has found this rank dead, does not wait for that. It is a goroutine that uses nothing of the NIC's.
+func (n *device) takeCold() (mem.Range, error) {
+	took, now := make(chan mem.Range, 1), n.e.Sched.Now
+	n.e.Sched.Go(func() { took <- prices.Touched(now, mem.Of(make([]uint64, prices.ColdMost/8)), gaugeTouch) })
+	select {
+	case cold := <-took:
+		return cold, nil
+	case <-n.Context().Done():
+		return mem.Range{}, nic.ErrOwnEnd
+	}
 }
 
 // measured begins to decide by prices; err says why there are none, both nil that nothing is measured here.
