@@ -166,15 +166,21 @@ func (n *device) measureSelf() {
 }
 
 // takeCold takes memory that is in no cache, unless the NIC's use ends before it is there: Go's runtime clears what it has used before in one go, and who closes
-// the NIC, or has found this rank dead, does not wait for that. It is a goroutine that uses nothing of the NIC's.
+// the NIC, or has found this rank dead, does not wait for that. The goroutine that takes it uses nothing of the NIC's.
 func (n *device) takeCold() (mem.Range, error) {
-	took, now := make(chan mem.Range, 1), n.e.Sched.Now
-	n.e.Sched.Go(func() { took <- prices.Touched(now, mem.Of(make([]uint64, prices.ColdMost/8)), gaugeTouch) })
-	select {
-	case cold := <-took:
-		return cold, nil
-	case <-n.Context().Done():
-		return mem.Range{}, nic.ErrOwnEnd
+	var took atomic.Pointer[mem.Range]
+	now := n.e.Sched.Now
+	n.e.Sched.Go(func() {
+		cold := prices.Touched(now, mem.Of(make([]uint64, prices.ColdMost/8)), gaugeTouch)
+		took.Store(&cold)
+	})
+	for {
+		if cold := took.Load(); cold != nil {
+			return *cold, nil
+		}
+		if n.e.Sched.Sleep(n.Context(), turnPause) != nil {
+			return mem.Range{}, nic.ErrOwnEnd
+		}
 	}
 }
 
