@@ -226,5 +226,5 @@ func paced(own selector.More, s *selector.Selector, p selector.Protocol, get boo
 	beside := func(bytes int) float64 { return pace*float64(bytes) - model(bytes) }
 	first := beside(2 * from)
 	each := (beside(4*from) - first) / float64(2*from)
-	return append(own, point(from-1, before), point(2*from, max(first, before)), point(longest, first+each*float64(longest-2*from)))
+	return append(own, point(from-1, before), point(2*from, max(first, before)), point(selector.Onward, first+each*float64(selector.Onward-2*from)))
 }

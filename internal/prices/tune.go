@@ -7,7 +7,6 @@ import (
 
 	"gopgas/internal/mem"
 	"gopgas/internal/selector"
-	"gopgas/internal/superpipe"
 	"gopgas/regmgr"
 	"gopgas/transport"
 )
@@ -360,57 +359,6 @@ func turns(near mem.Range, k, bytes int) mem.Range {
 // query is a transfer that is tried.
 func query(p selector.Protocol, get bool, bytes int) selector.Query {
 	return selector.Query{Bytes: bytes, Get: get, Waited: true, Covered: p == selector.Direct}
-}
-
-// more is by how much transfers took longer than s says, which knows the model alone.
-func more(s *selector.Selector, all []tried, p selector.Protocol, get bool) (own selector.More) {
-	for _, t := range all {
-		own = append(own, point(t.bytes, t.seconds-s.Cost(p, query(p, get, t.bytes))))
-	}
-	return own
-}
-
-// longest is beyond every transfer, bytes.
-const longest = 1 << 40
-
-// onwards is own which goes on in proportion to the bytes where transfers are quicker than the model says: beyond the last size it is the pace
-// that differs, where this library's part is nothing. What makes them slower, or disturbed the last, does not grow.
-func onwards(own selector.More) selector.More {
-	last := own[len(own)-1]
-	if last.Bytes < tuneSmall || last.Bytes == longest || last.Seconds >= 0 {
-		return own
-	}
-	last.Seconds *= longest / float64(last.Bytes)
-	last.Bytes = longest
-	return append(own, last)
-}
-
-// cut is more for a protocol that cuts what is large, whose tuning it sets: what the longest took more than the one before it the bytes behind
-// the first chunk have taken, and in all sizes they take as much.
-func cut(s *selector.Selector, all []tried, p selector.Protocol, get bool, t *selector.Tuning) selector.More {
-	own, each := more(s, all, p, get), &t.Put
-	if get {
-		each = &t.Get
-	}
-	later := func(i int) int { return s.Later(p, query(p, get, own[i].Bytes)) }
-	k := len(own) - 1
-	if k < 1 || later(k) <= later(k-1) {
-		return own
-	}
-	*each = min(max(0, own[k].Seconds-own[k-1].Seconds)/float64(later(k)-later(k-1)), apart(s.Machine().Model, own[k].Bytes, get))
-	for i := range own {
-		own[i].Seconds -= *each * float64(later(i))
-	}
-	return own
-}
-
-// apart is what a byte of so many takes more if nothing overlaps, in seconds: the time of the quicker one of copy and wire. What took longer still
-// was disturbed, and says nothing of longer transfers.
-func apart(m superpipe.Model, bytes int, get bool) float64 {
-	if get {
-		m = *m.Reading()
-	}
-	return min(1/m.Copy(float64(bytes)), 1/m.Net)
 }
 
 // one makes one transfer by a protocol; cache keeps its memory registered if it is direct.

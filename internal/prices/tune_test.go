@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gopgas/eager"
+	"gopgas/internal/cost"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/internal/selector"
@@ -56,6 +57,22 @@ func TestCut(t *testing.T) {
 	require.Zero(t, m.Piped)
 }
 
+// TestBetween: between two sizes that were tried a transfer takes what lies between, whatever the wire seemed to take there when the model was measured.
+func TestBetween(t *testing.T) {
+	m := Published(testMachine()).Selector.Machine()
+	m.Model.Writes = cost.Curve{{N: 64, Nanos: 1500}, {N: 256, Nanos: 9000}, {N: 1024, Nanos: 9100}, {N: 4096, Nanos: 9200}}
+	m.Model.Reads = m.Model.Writes
+	bare := m.Selector(0)
+	for _, get := range []bool{false, true} {
+		own := more(bare, []tried{{64, 200e-9}, {4096, 600e-9}}, selector.Direct, get)
+		m.Puts[selector.Direct], m.Gets[selector.Direct] = own, own
+		s := m.Selector(0)
+		for bytes, want := range map[int]float64{64: 200e-9, 256: 200e-9 + 400e-9*192/4032, 1024: 200e-9 + 400e-9*960/4032, 4096: 600e-9} {
+			require.InEpsilon(t, want, s.Cost(selector.Direct, query(selector.Direct, get, bytes)), 1e-9, "%d bytes, get %v", bytes, get)
+		}
+	}
+}
+
 // TestOnwards: beyond what was tried registered memory moves at the pace that was seen; where only few bytes were tried there is none.
 func TestOnwards(t *testing.T) {
 	point := func(bytes int, seconds float64) selector.More {
@@ -64,7 +81,7 @@ func TestOnwards(t *testing.T) {
 	require.Equal(t, point(136, -1), onwards(point(136, -1)))
 	slower := append(point(136, 1e-7), point(1<<20, 2e-5)...)
 	require.Equal(t, slower, onwards(slower))
-	goesOn := append(point(136, 1e-7), point(longest, -2)...)
+	goesOn := append(point(136, 1e-7), point(selector.Onward, -2)...)
 	require.Equal(t, goesOn, onwards(goesOn))
 	far := onwards(append(point(136, 1e-7), point(1<<20, -2e-5)...))
 	require.InEpsilon(t, -2e-5, far.At(1<<20), 1e-9)

@@ -62,6 +62,18 @@ func (o More) Has(bytes int) bool {
 	return len(o) > 0 && o[0].Bytes <= bytes && bytes <= o[len(o)-1].Bytes
 }
 
+// Onward is the size of a More's last point where that says how it goes on beyond all that was measured.
+const Onward = 1 << 40
+
+// tried reports whether transfers of so many bytes, or of more and of less, were measured, or such as are as good as they: the shortest.
+func (o More) tried(bytes int) bool {
+	k := len(o)
+	if k > 0 && o[k-1].Bytes == Onward {
+		k--
+	}
+	return k > 0 && bytes <= o[k-1].Bytes
+}
+
 // first is what so many bytes of a query's memory take more if they are new to the NIC.
 func (m *Machine) first(q Query, bytes float64) float64 {
 	if q.Seen {

@@ -153,20 +153,25 @@ func (s *Selector) cheapest(q Query) Protocol {
 // Cost estimates what the caller pays in seconds when a query travels by a protocol: until the completion where that is
 // waited for, until the source is free where it is not. It is infinite where the protocol cannot do it.
 func (s *Selector) Cost(p Protocol, q Query) float64 {
-	c, more := s.modelled(p, q), 0.0
-	switch {
-	case q.Get:
-		more = s.m.Gets[p].At(q.Bytes)
-	case q.Waited:
-		more = s.m.Puts[p].At(q.Bytes)
-	default:
-		more = s.m.Puts[p].At(0) // what the NIC takes more is no part of it
+	c, own := s.modelled(p, q), s.m.Puts[p]
+	if q.Get {
+		own = s.m.Gets[p]
 	}
-	return max(c+more, c/mostOff) // what was measured in a bad moment is not believed without an end
+	switch waited := q.Get || q.Waited; {
+	case !waited:
+		return max(c+own.At(0), c/mostOff) // what the NIC takes more is no part of it
+	case own.tried(q.Bytes):
+		return max(c+own.At(q.Bytes), c/mostTried)
+	}
+	return max(c+own.At(q.Bytes), c/mostOff) // what was measured in a bad moment is not believed without an end
 }
 
-// mostOff is how many times less a transfer may cost than its model says.
-const mostOff = 4
+// How many times less a transfer may cost than its model says, and one of a size for which such were made: the model is of a NIC that is left alone, and
+// where that is a program who waits may do its work in a tenth of the time that its thread takes to hear of it.
+const (
+	mostOff   = 4
+	mostTried = 64
+)
 
 // modelled is Cost without this library's part of it.
 func (s *Selector) modelled(p Protocol, q Query) float64 {
