@@ -24,11 +24,12 @@ func (s *Sched) NewBell(rings, sleepers *atomic.Uint32) Bell {
 	return b
 }
 
-// Ring wakes all who sleep. The caller has made their condition true with a sequentially consistent store.
-func (b Bell) Ring() {
-	if b.sim != nil || b.sleepers.Load() != 0 {
+// Ring wakes all who sleep, and reports whether anybody may. The caller has made their condition true with a sequentially consistent store.
+func (b Bell) Ring() (heard bool) {
+	if heard = b.sim != nil || b.sleepers.Load() != 0; heard {
 		b.ring()
 	}
+	return heard
 }
 
 // ring is Ring where somebody may hear it.

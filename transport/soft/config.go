@@ -40,6 +40,7 @@ type Config struct {
 	FailureTimeout time.Duration
 
 	headStart time.Duration // see help.go; 0: the constant of that name
+	sleepMax  time.Duration // see engine.go; likewise
 }
 
 func (c Config) withDefaults() Config {
@@ -53,6 +54,9 @@ func (c Config) withDefaults() Config {
 	set(&c.MaxRegions, 8192)
 	if c.headStart == 0 {
 		c.headStart = headStart
+	}
+	if c.sleepMax == 0 {
+		c.sleepMax = sleepMax
 	}
 	if c.FailureTimeout == 0 {
 		c.FailureTimeout = 5 * time.Second

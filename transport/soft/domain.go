@@ -27,8 +27,10 @@ type domain struct {
 	me      address
 	address []byte
 	board   board
-	bell    sched.Bell // wakes the engine; in the board
-	seats   []seat     // by rank
+	bell    sched.Bell    // wakes the engine; in the board
+	beds    atomic.Uint64 // times that its thread has lain down to sleep
+	roused  atomic.Uint64 // which time it was when somebody of this rank wakened it last
+	seats   []seat        // by rank
 
 	cq      completions
 	recvs   recvQueue

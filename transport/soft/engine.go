@@ -129,6 +129,7 @@ func (e *engine) idle() {
 			break
 		}
 	}
+	d.beds.Add(1)
 	seq := d.bell.Arm()
 	// S2 of package sched: look once more after the announcement.
 	worked, next := false, int64(0)
@@ -138,7 +139,7 @@ func (e *engine) idle() {
 	}
 	if !worked && !d.stop.Load() {
 		asleep := d.sched.Now()
-		limit := sleepMax
+		limit := d.cfg.sleepMax
 		if next != never {
 			limit = min(limit, time.Duration(next)-asleep-spinSlack/2)
 		}
@@ -148,6 +149,16 @@ func (e *engine) idle() {
 		}
 	}
 	d.bell.Disarm()
+}
+
+// rouse wakes the engine's thread, if it sleeps, unless somebody of this rank has since it lay down: it may be some hundred microseconds until a thread that was
+// wakened runs, where it shares the processor of one that does not pause, and to wake it takes a system call each time.
+//
+// What is to be done was posted before beds is looked at. The thread counts in beds before it looks for the last time: so it finds that, or is wakened.
+func (d *domain) rouse() {
+	if now := d.beds.Load(); d.roused.Load() != now && d.bell.Ring() {
+		d.roused.Store(now)
+	}
 }
 
 // adapt chooses the next window from how long a sleep was.

@@ -34,7 +34,7 @@ func (d *domain) Post(ops []transport.Op) (int, error) {
 		d.engine.let()
 	}
 	if left {
-		d.bell.Ring()
+		d.rouse()
 	}
 	return now + n, err
 }

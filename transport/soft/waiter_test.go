@@ -1,6 +1,8 @@
 package soft
 
 import (
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +16,13 @@ import (
 // alone opens a domain of one rank whose engine's thread is awake, and leaves what is long to a waiter for so long.
 func alone(t *testing.T, wait time.Duration) (*domain, mem.Range, transport.Op) {
 	t.Helper()
-	p := New(Config{Spin: time.Minute, MaxPinned: 1 << 30, headStart: wait})
+	return aloneAs(t, Config{Spin: time.Minute, headStart: wait})
+}
+
+func aloneAs(t *testing.T, cfg Config) (*domain, mem.Range, transport.Op) {
+	t.Helper()
+	cfg.MaxPinned = 1 << 30
+	p := New(cfg)
 	open, err := p.Open(t.Context(), transport.Config{Size: 1, Job: "job", Secret: []byte("s"), Sched: sched.Process(1)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, open.Close()) })
@@ -91,4 +99,41 @@ func TestNobodyWaits(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	}
+}
+
+// TestNoPostIsMissed: an engine's thread that falls asleep at once is wakened for all that is posted meanwhile, by several at a time, though each time by the first of
+// them only: who sees nothing of a wake-up that is under way waits here for more than the test may take.
+func TestNoPostIsMissed(t *testing.T) {
+	d, _, op := aloneAs(t, Config{Spin: 1, headStart: 1, sleepMax: time.Hour})
+	op.SGE[0].Mem = op.SGE[0].Mem.Slice(0, atOnceBytes+8)
+	var posters sync.WaitGroup
+	const each, all = 5000, 2
+	for k := range all {
+		posters.Go(func() {
+			for i := range each {
+				for n := 0; n == 0; {
+					n, _ = d.Post([]transport.Op{op}) // 0 where the ring is full
+				}
+				for pause := d.sched.Now() + time.Duration((7*i+k)%60)*time.Microsecond; d.sched.Now() < pause; {
+					sched.Pause()
+				}
+			}
+		})
+	}
+	var cq [16]transport.Completion
+	done := 0
+	for end := time.Now().Add(20 * time.Second); done < all*each; {
+		require.True(t, time.Now().Before(end), "%d of %d reported", done, all*each)
+		if !d.cq.ready() { // who polls would do the work
+			runtime.Gosched()
+			continue
+		}
+		n, err := d.Poll(cq[:])
+		require.NoError(t, err)
+		for _, c := range cq[:n] {
+			require.Equal(t, transport.StatusOK, c.Status)
+		}
+		done += n
+	}
+	posters.Wait()
 }
