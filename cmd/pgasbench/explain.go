@@ -22,11 +22,11 @@ const (
 	explainMax   = 400 // operations
 	explainFresh = 24  // buffers that take turns
 	explainBytes = 128 << 20
-	explainBound = 64 << 20 // of them where they are registered
-	explainTimes = 4        // of what one repeat takes elsewhere
-	explainAhead = 32       // transfers, so long apart, after which they are measured with nobody
-	explainPause = 20 * time.Millisecond
-	explainRoom  = 64 << 20 // bytes to register beside twice what is bound
+	explainBound = 64 << 20              // of them where they are registered
+	explainTimes = 4                     // of what one repeat takes elsewhere
+	explainLarge = 1 << 20               // bytes that are reason to measure transfers with the other rank
+	explainPause = 20 * time.Millisecond // between transfers while those with the other rank are being measured
+	explainRoom  = 64 << 20              // bytes to register beside twice what is bound
 )
 
 // close25 is how near an estimate is to be to the median that is measured.
@@ -48,7 +48,7 @@ type explained struct {
 // Some buffers take turns, as those of a program do; direct's are registered. When all are measured they are once more: what the machine
 // itself has become faster or slower by meanwhile no estimate can know.
 func (b *bench) explain(ctx context.Context, most int) ([]explained, error) {
-	win, err := window.Allocate[byte](ctx, b.w.Team(), most)
+	win, err := window.Allocate[byte](ctx, b.w.Team(), max(most, explainLarge))
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +75,8 @@ func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained,
 	if _, err := e.Estimates(selector.Query{Bytes: explainLeast, Waited: true, Uses: 1}); err != nil {
 		return nil, err
 	}
-	// Nothing else is under way meanwhile, and nothing is flushed, which would have them be tried but once.
-	buf := make([]byte, min(most, 1<<20))
-	for k := 0; k < explainAhead && !e.Measured(); k++ {
-		if err := win.Get(b.peer, 0, buf); err != nil {
-			return nil, err
-		}
-		time.Sleep(explainPause)
+	if err := b.awaitMeasured(win); err != nil {
+		return nil, err
 	}
 	for _, get := range []bool{false, true} {
 		for n := explainLeast; n <= most; n *= explainStep {
@@ -114,6 +109,26 @@ func (b *bench) explainAll(win *window.Window[byte], most int) (all []explained,
 		}
 	}
 	return all, nil
+}
+
+// awaitMeasured waits, where the window is another rank's, until transfers with that rank have been measured, or cannot be. Nothing else is under way meanwhile, and
+// nothing is flushed, which would have them be tried but once.
+func (b *bench) awaitMeasured(win *window.Window[byte]) error {
+	e := b.w.Team().Engine()
+	if b.peer == b.w.Rank() {
+		return nil
+	}
+	defer e.HastenMeasuring()()
+	buf := make([]byte, explainLarge)
+	for began := time.Now(); !e.Measured(); time.Sleep(explainPause) {
+		if time.Since(began) > settleMost {
+			return fmt.Errorf("transfers with rank %d are still being measured after %v, as on a machine that does much else: try again when it does less", b.peer, settleMost)
+		}
+		if err := win.Get(b.peer, 0, buf); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wholly returns an error where the window is not registered as a whole at the peer: then a transfer takes firehoses for the buckets

@@ -22,6 +22,7 @@ func TestExplain(t *testing.T) {
 		if err != nil || w.Rank() != 0 {
 			return err
 		}
+		require.True(t, w.Team().Engine().Measured(), "with the other rank")
 		type size struct {
 			get   bool
 			bytes int
