@@ -1,6 +1,7 @@
 package prices
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -18,17 +19,21 @@ const (
 	firstFew   = 4 // of them at least, and others for so long at most
 	firstTime  = 100 * time.Millisecond
 
-	usedPiece = 1 << 20 // bytes of a put from memory that is to have been used
-	usedPart  = 0.05    // of what a byte's wire takes a first use takes more, if that would show
+	usedPart = 0.05 // of what a byte's wire takes a first use takes more, if that would show
 )
 
-// newness has m know what memory takes more that is new to the NIC, and the cold memory be new no longer, where that would show.
-func (c *Config) newness(m *selector.Machine, cache *regmgr.Manager) (err error) {
+// newness has m know what memory takes more that is new to the NIC, and none be new that transfers are tried with, where that would show. kept keeps the near half
+// registered, and cache nothing.
+func (c *Config) newness(m *selector.Machine, kept, cache *regmgr.Manager) (err error) {
 	if m.First, err = c.first(cache); err != nil {
 		return err
 	}
-	return c.use(m, cache)
+	longest := c.longest(c.near().Bytes)
+	return errors.Join(c.use(m, c.near(), longest, kept), c.use(m, c.Cold, longest, cache))
 }
+
+// longest is that of the transfers that are tried, where there are so many bytes at either end.
+func (c *Config) longest(bytes int) int { return min(bytes/2, c.NIC.Caps().MaxMessage) }
 
 // first is what a byte takes more when the NIC uses memory for the first time, in seconds: by puts from memory that nobody has used, each beside the same put once
 // more. Three of four must tell so much; 0: they tell nothing.
@@ -84,16 +89,15 @@ func (c *Config) twice(user mem.Range, cache *regmgr.Manager) (once, again time.
 	return once, again, nil
 }
 
-// use has the NIC use the cold memory once, which the program alone has touched, where that takes so much more that it would show in what is
-// tried with that memory: transfers of memory that is registered are of such as was used before.
-func (c *Config) use(m *selector.Machine, cache *regmgr.Manager) error {
-	if m.First*m.Model.Net < usedPart {
+// use has the NIC use memory once, by puts of at most so many bytes, where that takes so much more the first time that it would show: transfers of memory that is
+// registered are of such as was used before. So are their other ends, which begin where the peer's memory does.
+func (c *Config) use(m *selector.Machine, all mem.Range, longest int, cache *regmgr.Manager) error {
+	if m.First*m.Model.Net < usedPart || longest <= 0 {
 		return nil
 	}
-	piece := min(usedPiece, c.near().Bytes, c.NIC.Caps().MaxMessage)
-	for at := 0; at < c.Cold.Bytes; at += piece {
+	for at := 0; at < all.Bytes; at += longest {
 		began := c.Sched.Now()
-		if err := one(c.NIC, selector.Direct, false, c.Cold.Slice(at, min(piece, c.Cold.Bytes-at)), cache); err != nil {
+		if err := one(c.NIC, selector.Direct, false, all.Slice(at, min(longest, all.Bytes-at)), cache); err != nil {
 			return err
 		}
 		if err := c.rest(c.Sched.Now() - began); err != nil {

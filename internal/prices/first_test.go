@@ -104,16 +104,19 @@ func TestFirst(t *testing.T) {
 					require.Equal(t, 2*firstFew, w.puts)
 				}
 
-				before := len(w.used)
-				require.NoError(t, c.use(&m, cache))
-				used := len(w.used) - before
-				if want*m.Model.Net >= usedPart {
-					require.GreaterOrEqual(t, used, c.Cold.Bytes/page)
-					w.fails = fails
-					require.ErrorIs(t, c.use(&m, cache), fails)
-				} else {
-					require.Zero(t, used)
+				for _, all := range []mem.Range{c.near(), c.Cold} {
+					w.fails, w.used = nil, make(map[uint64]bool)
+					require.NoError(t, c.use(&m, all, 300<<10, cache))
+					used := len(w.used)
+					if want*m.Model.Net >= usedPart {
+						require.GreaterOrEqual(t, used, all.Bytes/page)
+						w.fails = fails
+						require.ErrorIs(t, c.use(&m, all, 300<<10, cache), fails)
+					} else {
+						require.Zero(t, used)
+					}
 				}
+				require.NoError(t, c.use(&m, c.Cold, 0, cache), "a NIC that moves nothing")
 			})
 		})
 	}

@@ -61,6 +61,11 @@ func (c *Config) differ(home *selector.Selector, m selector.Machine, longest int
 		return f, err
 	}
 	defer func() { err = errors.Join(err, gone(cache, hold)) }()
+	if hold != nil {
+		if err := c.use(&m, c.near(), min(longest, c.NIC.Caps().MaxMessage), cache); err != nil {
+			return f, err
+		}
+	}
 	var all []attempt
 	for _, get := range [...]bool{false, true} {
 		for _, p := range [...]selector.Protocol{selector.Direct, selector.Bounce, selector.Pipe} {

@@ -86,7 +86,7 @@ func (c *Config) tune(m *selector.Machine, small bySlot) (err error) {
 		return err
 	}
 	if hold != nil {
-		if err := c.newness(m, far.cache); err != nil {
+		if err := c.newness(m, cache, far.cache); err != nil {
 			return err
 		}
 	}
@@ -330,7 +330,7 @@ func (c *Config) attempts(p selector.Protocol, get bool, bytes int, near mem.Ran
 // another time than the NIC alone.
 func (c *Config) direct(get bool, cache *regmgr.Manager, far *cold) (all []attempt) {
 	near := c.near()
-	for _, bytes := range tuneSizes(min(near.Bytes/2, c.NIC.Caps().MaxMessage)) {
+	for _, bytes := range tuneSizes(c.longest(near.Bytes)) {
 		all = append(all, c.attempts(selector.Direct, get, bytes, near, cache, far)...)
 	}
 	if n := far.both(); n > 0 {
