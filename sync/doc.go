@@ -66,7 +66,7 @@
 //   - Y1: flags are single-writer words that only grow, so no flag is ever reset and a late one is harmless.
 //   - Y2: a barrier's flags travel after the puts that the member made before it to the same rank.
 //   - Y3: a lock is handed over to a living waiter, in order of ranks after the holder's; when its holder is
-//     gone the lock is lost, and all who want it are told who held it. Package lock has how.
+//     gone, or closes its world, the lock is lost, and all who want it are told who held it. Package lock has how.
 //   - Y4: who finds a mismatch goes no further in its barrier, so nobody else gets through it.
 //   - Y5: members agree on survivors (package agree) by words that each writes in memory of its own only, so nothing that a dead
 //     member has sent can change what was agreed.

@@ -7,6 +7,7 @@ import (
 
 	"gopgas/internal/agree"
 	"gopgas/internal/mem"
+	"gopgas/internal/peers"
 	"gopgas/internal/proto"
 	"gopgas/internal/sched"
 	"gopgas/transport"
@@ -127,6 +128,21 @@ func (p *parting) known(t *Team, rank int) bool {
 	closes := p.h.Wait(context.Background()) == nil && p.word[0] != 0
 	p.word = nil
 	return closes
+}
+
+// parting returns the question whether ranks close their worlds, one after the other: it is called until it says so of the rank that it was last called for.
+func (t *Team) parting() (closes func(rank int) error) {
+	var asked parting
+	of := -1
+	return func(rank int) error {
+		if rank != of {
+			of, asked = rank, parting{} // an answer that is on its way comes to where nobody looks
+		}
+		if !asked.known(t, rank) {
+			return nil
+		}
+		return &peers.Gone{Rank: rank, How: "closes its world"}
+	}
 }
 
 // Farewell waits until all members who live have called it: to each other they have not ended before. It is the end of a program of which GoesOn

@@ -28,7 +28,7 @@ func NewLock(ctx context.Context, t *Team) (*Lock, error) {
 
 // group is the team as its locks see it.
 func (t *Team) group() lock.Group {
-	return lock.Group{Engine: t.e, Ranks: t.ranks, Me: t.me, Races: t.races, WaitError: t.waitError}
+	return lock.Group{Engine: t.e, Ranks: t.ranks, Me: t.me, Races: t.races, Parting: t.parting, WaitError: t.waitError}
 }
 
 // Free gives the lock back. Collective.
@@ -38,7 +38,7 @@ func (l *Lock) Free(ctx context.Context) error { return l.free(ctx) }
 // returns the error of Lock, so that a loop over it ends.
 func (l *Lock) TryLock() (bool, error) { return l.m.TryLock() }
 
-// Lock waits for the lock. When its holder is gone, the lock is lost: this and every later call returns an
+// Lock waits for the lock. When its holder is gone, or closes its world without having released it, the lock is lost: this and every later call returns an
 // error wrapping transport.ErrPeerGone that names the holder.
 func (l *Lock) Lock(ctx context.Context) error { return l.m.Lock(ctx) }
 

@@ -43,7 +43,7 @@ func NewRWLock(ctx context.Context, t *Team) (*RWLock, error) {
 // Free gives the lock back. Collective.
 func (l *RWLock) Free(ctx context.Context) error { return l.free(ctx, &l.guard.held) }
 
-// Lock waits for the lock to write. When a holder is gone, the lock is lost: this and every later call that needs it
+// Lock waits for the lock to write. When a holder is gone, or closes its world without having released it, the lock is lost: this and every later call that needs it
 // returns an error wrapping transport.ErrPeerGone that names the holder.
 func (l *RWLock) Lock(ctx context.Context) error { return l.rw.Lock(ctx) }
 

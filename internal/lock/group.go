@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"gopgas/internal/proto"
@@ -20,6 +21,9 @@ type Group struct {
 	Ranks  []int // in the world, by member
 	Me     int   // this rank's member number
 	Races  *racecheck.Checker
+	// Parting begins to ask whether ranks close their worlds, one after the other. What it returns waits for nothing, and is called again and again: it returns the error
+	// that says so once that is known of the rank it was last called for. One goroutine at a time calls it. nil: nobody does.
+	Parting func() func(rank int) error
 	// WaitError is the error of a wait for rank, or for nobody in particular (-1), that ended early; nil of nil.
 	WaitError func(op string, rank int, err error) error
 }
@@ -38,3 +42,37 @@ func (g *Group) occupy(ctx context.Context, op string, busy *atomic.Bool) error 
 	}
 	return nil
 }
+
+// leaver is who may close its world with a lock in its hands, after which nobody gets that any more. The zero leaver has seen nobody.
+type leaver struct {
+	closes func(rank int) error
+	tries  int
+}
+
+// lostBy returns an error if the rank that holder returns closes its world, which it does when all its calls are over. It waits for nothing.
+func (p *leaver) lostBy(g *Group, holder func() int) error {
+	if g.Parting == nil {
+		return nil
+	}
+	rank := holder()
+	if rank == sched.Anyone || rank == g.Ranks[g.Me] {
+		return nil
+	}
+	if p.closes == nil {
+		p.closes = g.Parting()
+	}
+	if err := p.closes(rank); err != nil && holder() == rank { // else it had released the lock before
+		return fmt.Errorf("it holds the lock: %w", err)
+	}
+	return nil
+}
+
+// seldom is lostBy for who tries again and again to get a lock, at times.
+func (p *leaver) seldom(g *Group, holder func() int) error {
+	if p.tries++; p.tries%seldomTries != 0 {
+		return nil
+	}
+	return p.lostBy(g, holder)
+}
+
+const seldomTries = 64

@@ -24,6 +24,7 @@ type Mutex struct {
 	busy   atomic.Bool // a goroutine of this rank holds the lock or waits for it
 	held   atomic.Bool
 	ticket uint64           // number of this rank's latest wait
+	leaver leaver           // of whoever is busy
 	race   *racecheck.Shelf // nil: races are not looked for
 }
 
@@ -60,7 +61,10 @@ func (l *Mutex) TryLock() (bool, error) {
 	}
 	ok, err := l.take()
 	if !ok && err == nil {
-		err = l.g.WaitError("lock", -1, l.lost()) // nil of nil
+		if err = l.lost(); err == nil {
+			err = l.leaver.seldom(&l.g, l.holder)
+		}
+		err = l.g.WaitError("lock", -1, err) // nil of nil
 	}
 	if !ok {
 		l.busy.Store(false)
@@ -97,7 +101,7 @@ func (l *Mutex) home(op atom.Op, off int, x, y uint64) (uint64, error) {
 	return l.g.Engine.Atomic(op, atom.Word64(), &l.peers[0], off, x, y)
 }
 
-// Lock waits for the lock. When its holder is gone, the lock is lost: this and every later call returns an
+// Lock waits for the lock. When its holder is gone, or closes its world, the lock is lost: this and every later call returns an
 // error wrapping transport.ErrPeerGone that names the holder.
 func (l *Mutex) Lock(ctx context.Context) error {
 	const op = "lock"
@@ -149,6 +153,9 @@ func (l *Mutex) wait(ctx context.Context) error {
 		}
 		if sp.Unsure() {
 			sp.For(l.holder())
+			if err := l.leaver.lostBy(&l.g, l.holder); err != nil {
+				return l.withdraw(wants, err)
+			}
 		}
 	}
 	l.held.Store(true)

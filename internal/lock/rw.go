@@ -22,14 +22,15 @@ import (
 // To take it when it is free and to release it costs a Mutex each, and a read and a store or two; a rank that waits spins on a word
 // of its own memory, which whoever hands the lock on sets.
 type RW struct {
-	g     Group
-	guard *Mutex
-	peers []proto.Remote
-	local mem.Range
-	busy  atomic.Bool      // a goroutine of this rank holds the lock or waits for it
-	held  atomic.Uint64    // rwRead or rwWrite while this rank holds it
-	turns uint64           // waits of this rank, by which grants are told apart
-	race  *racecheck.Shelf // by how the lock was held, from rwRead on; nil: races are not looked for
+	g      Group
+	guard  *Mutex
+	peers  []proto.Remote
+	local  mem.Range
+	busy   atomic.Bool      // a goroutine of this rank holds the lock or waits for it
+	held   atomic.Uint64    // rwRead or rwWrite while this rank holds it
+	turns  uint64           // waits of this rank, by which grants are told apart
+	leaver leaver           // of whoever is busy
+	race   *racecheck.Shelf // by how the lock was held, from rwRead on; nil: races are not looked for
 }
 
 // The block: on every member the grant, on member 0 the next place in the queue and a word for each member.
@@ -51,7 +52,7 @@ func (l *RW) Open(g Group, guard *Mutex, peers []proto.Remote, local mem.Range) 
 // Close lets nobody of this rank use the lock any more. The members have agreed that nobody does. The guard is its owner's.
 func (l *RW) Close() { l.peers = nil }
 
-// Lock waits for the lock to write. When a holder is gone, the lock is lost: this and every later call that needs it
+// Lock waits for the lock to write. When a holder is gone, or closes its world, the lock is lost: this and every later call that needs it
 // returns an error wrapping transport.ErrPeerGone that names the holder.
 func (l *RW) Lock(ctx context.Context) error { return l.lock(ctx, "lock", rwWrite) }
 
@@ -124,9 +125,18 @@ func (l *RW) take(ctx context.Context, op string, how uint64) error {
 				break // and the grant was lost: an earlier one, by another rank, was long on its way, and came behind it
 			}
 			sp.For(holder)
+			if err := l.leaver.lostBy(&l.g, l.holder); err != nil {
+				return l.withdraw(op, err)
+			}
 		}
 	}
 	return nil
+}
+
+// holder returns the first rank that holds the lock, or sched.Anyone.
+func (l *RW) holder() int {
+	holder, _ := l.look(0)
+	return holder
 }
 
 // look returns the first rank that holds the lock, sched.Anyone where none does at the moment, or it cannot be read; and whether this one does, in its present turn.
@@ -212,7 +222,10 @@ func (l *RW) try(op string, how uint64) (bool, error) {
 	})
 	if err == nil && !holds {
 		w := rwWatch{l, 0}
-		err = l.g.WaitError(op, -1, w.Interrupted()) // nil of nil
+		if err = w.Interrupted(); err == nil {
+			err = l.leaver.seldom(&l.g, l.holder)
+		}
+		err = l.g.WaitError(op, -1, err) // nil of nil
 	}
 	if err != nil || !holds {
 		l.busy.Store(false)
