@@ -129,7 +129,7 @@ func New(d transport.Domain, rank, size, more int, base uint64, h Handler) (*AM,
 	for i := a.nReply - 1; i >= 0; i-- {
 		a.freeRep = append(a.freeRep, i)
 	}
-	a.memory = mem.Of(make([]uint64, (a.nRecv+ownRequests+a.nReply)*a.size/8))
+	a.memory = mem.Make((a.nRecv + ownRequests + a.nReply) * a.size)
 	var err error
 	if a.key, err = d.Register(a.memory, transport.LocalWrite); err != nil {
 		return nil, fmt.Errorf("register %d bytes of message buffers: %w", a.memory.Bytes, err)

@@ -25,6 +25,11 @@
 // Copy is the builtin for bytes without pointers, and for long ones whatever this processor copies them fastest with
 // (docs/adr/0009). Everything that moves a transfer's bytes uses it, and so does what measures copies.
 //
-// Nothing here allocates except CheckElem's error and Names, nothing blocks, and all functions but those of Names are safe for
+// # Making
+//
+// Make is where memory comes from that a NIC or a peer is to use: windows, slots, what messages come into. Much of it is in large pages. It is the collector's, as
+// that of a program's own buffers, which the runtime makes in small ones.
+//
+// Nothing here allocates except Make, CheckElem's error and Names, nothing blocks, and all functions but those of Names are safe for
 // concurrent use as far as the bytes they touch are.
 package mem

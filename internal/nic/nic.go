@@ -173,8 +173,8 @@ func New(c Config) (*NIC, error) {
 
 // prepareTable registers the buffers of pieces.
 func (n *NIC) prepareTable() error {
-	scratch := mem.Of(make([]uint64, Pieces*ScratchBytes/8))
-	bufs := mem.Of(make([]uint64, n.Slots*SlotBytes/8))
+	scratch := mem.Make(Pieces * ScratchBytes)
+	bufs := mem.Make(n.Slots * SlotBytes)
 	pool := bounce.New(bufs, n.Slot)
 	n.Slots, n.footprint = pool.Bytes()/n.Slot, bufs.Bytes+scratch.Bytes // shorter slots are more
 	scratchKey, err := n.Domain.Register(scratch, transport.LocalWrite)

@@ -77,7 +77,7 @@ func (e *Engine) make(xp *Exposure, bytes int) error {
 			return nil
 		}
 	}
-	xp.Local = mem.Of(make([]uint64, (bytes+7)/8)).Slice(0, bytes)
+	xp.Local = mem.Make(bytes)
 	return nil
 }
 

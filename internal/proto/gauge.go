@@ -277,13 +277,13 @@ func (n *device) towards(rank int) (*prices.Prices, error) {
 // a loan, or, where there is none, that memory's other half.
 func (n *device) gaugeWith(cold mem.Range, loan prices.Loan, measure func(prices.Config) (*prices.Prices, error)) (*prices.Prices, error) {
 	n.gauge.reset()
-	both := mem.Of(make([]uint64, 2*n.gaugeBytes()/8))
+	half := n.gaugeBytes()
+	both := mem.MakeFrom(2*half, half) // as memory of a program's own, and as a window's
 	clear(both.Data())
 	key, err := n.registerBeside(n.Domain, both, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
 	if err != nil {
 		return nil, fmt.Errorf("register %d bytes to measure transfers with: %w", both.Bytes, err)
 	}
-	half := both.Bytes / 2
 	if loan == (prices.Loan{}) {
 		loan = prices.Loan{Rank: n.e.Rank, Addr: both.Slice(half, half).Addr(), Key: key.RKey, Bytes: half}
 	}

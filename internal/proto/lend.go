@@ -49,7 +49,7 @@ func (n *device) lendTo(r am.Request, out []byte) (int, uint8) {
 		return 0, statusMalformed
 	}
 	if l.to == 0 {
-		memory := mem.Of(make([]uint64, bytes/8))
+		memory := mem.Make(bytes)
 		key, err := n.Domain.Register(memory, transport.LocalWrite|transport.RemoteWrite|transport.RemoteRead)
 		if err != nil {
 			return 0, statusRefused

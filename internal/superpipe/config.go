@@ -117,7 +117,7 @@ func (c *Config) validate() error {
 // workspace makes and registers n slots. The memory is the library's own and lives as long as the NIC.
 func (c *Config) workspace(what string, n int, a transport.Access) (mem.Range, transport.Region, error) {
 	// A block more, so that slots can begin on the grid.
-	all := mem.Of(make([]uint64, (n*c.SlotBytes+Block)/8))
+	all := mem.Make(n*c.SlotBytes + Block)
 	r := all.Slice(int(-all.Addr()&(Block-1)), n*c.SlotBytes)
 	reg, err := c.NIC.Register(r, a)
 	if err != nil {

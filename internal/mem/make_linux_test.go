@@ -1,0 +1,73 @@
+package mem
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMake: what is made is zeroed, as long as it is to be, and begins where a word does; much of it where a large page does, and the kernel is asked for such pages
+// there.
+func TestMake(t *testing.T) {
+	_, err := os.Stat("/sys/kernel/mm/transparent_hugepage")
+	knows := err == nil // else the kernel refuses the advice
+	for _, c := range []struct {
+		bytes, from int
+		large       bool
+	}{
+		{},
+		{1, 0, false},
+		{13, 8, false},
+		{4096, 4096, false},
+		{makeLarge - 1, 0, false},
+		{makeLarge, 0, true},
+		{makeLarge + 3, 0, true},
+		{makeLarge + 64, 64, true},
+		{makeLarge, 64, false},
+		{3 * makeLarge, makeLarge + 8, true},
+	} {
+		r := MakeFrom(c.bytes, c.from)
+		require.Equal(t, c.bytes, r.Bytes, "%+v", c)
+		require.Zero(t, r.Addr()%8, "%+v", c)
+		for _, b := range r.Data() {
+			if b != 0 {
+				require.Fail(t, "not zeroed", "%+v", c)
+			}
+		}
+		if c.large {
+			far := r.Slice(c.from, c.bytes-c.from)
+			require.Zero(t, far.Addr()%LargePage, "%+v", c)
+			require.Equal(t, knows, advised(t, far.Addr()), "%+v", c)
+			require.Equal(t, knows, advised(t, far.Addr()+uint64(far.Bytes)&^(LargePage-1)-1), "%+v", c)
+		}
+	}
+}
+
+// advised reports whether the kernel was asked for large pages at an address (proc(5), VmFlags of smaps).
+func advised(t *testing.T, addr uint64) bool {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/smaps")
+	require.NoError(t, err)
+	header := regexp.MustCompile(`(?m)^([0-9a-f]+)-([0-9a-f]+) [r-][w-]`)
+	all := header.FindAllSubmatchIndex(maps, -1)
+	for i, at := range all {
+		var from, to uint64
+		_, err := fmt.Sscanf(string(maps[at[2]:at[5]]), "%x-%x", &from, &to)
+		require.NoError(t, err)
+		if addr < from || addr >= to {
+			continue
+		}
+		end := len(maps)
+		if i+1 < len(all) {
+			end = all[i+1][0]
+		}
+		_, flags, _ := strings.Cut(string(maps[at[0]:end]), "VmFlags:")
+		return strings.Contains(flags, " hg")
+	}
+	require.Fail(t, "no mapping has the address")
+	return false
+}
