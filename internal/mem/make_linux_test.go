@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,43 +12,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMake: what is made is zeroed, as long as it is to be, and begins where a word does; much of it where a large page does, and the kernel is asked for such pages
-// there.
+// TestMake: what is made is zeroed, as long as it is to be, and begins where a word does, and the most where a large page does. The kernel is asked for such pages as
+// far as they lie in it.
 func TestMake(t *testing.T) {
 	m, err := unix.Mmap(-1, 0, makeLarge, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	require.NoError(t, err)
 	err = unix.Madvise(m, unix.MADV_HUGEPAGE)
 	knows := err == nil && advised(t, Of(m).Addr()) // a kernel may know no large pages, and what emulates one not tell
 	require.NoError(t, unix.Munmap(m))
-	for _, c := range []struct {
-		bytes, from int
-		large       bool
-	}{
+	for _, c := range []struct{ bytes, from int }{
 		{},
-		{1, 0, false},
-		{13, 8, false},
-		{4096, 4096, false},
-		{makeLarge - 1, 0, false},
-		{makeLarge, 0, true},
-		{makeLarge + 3, 0, true},
-		{makeLarge + 64, 64, true},
-		{makeLarge, 64, false},
-		{3 * makeLarge, makeLarge + 8, true},
+		{1, 0},
+		{13, 8},
+		{4096, 4096},
+		{makeLarge - 1, 0},
+		{makeLarge, 0},
+		{makeLarge + 3, 0},
+		{makeLarge + 64, 64},
+		{makeLarge, 64},
+		{makeAligned - 1, 0},
+		{makeAligned, 0},
+		{makeAligned + 3, 64},
+		{makeAligned, makeAligned / 2},
+		{makeAligned, makeAligned - 64},
 	} {
 		r := MakeFrom(c.bytes, c.from)
 		require.Equal(t, c.bytes, r.Bytes, "%+v", c)
 		require.Zero(t, r.Addr()%8, "%+v", c)
-		for _, b := range r.Data() {
-			if b != 0 {
-				require.Fail(t, "not zeroed", "%+v", c)
-			}
-		}
-		if c.large {
-			far := r.Slice(c.from, c.bytes-c.from)
+		require.False(t, slices.ContainsFunc(r.Data(), func(b byte) bool { return b != 0 }), "%+v: not zeroed", c)
+		far := r.Slice(c.from, c.bytes-c.from)
+		if c.bytes >= makeAligned {
 			require.Zero(t, far.Addr()%LargePage, "%+v", c)
-			require.Equal(t, knows, advised(t, far.Addr()), "%+v", c)
-			require.Equal(t, knows, advised(t, far.Addr()+uint64(far.Bytes)&^(LargePage-1)-1), "%+v", c)
 		}
+		if far.Bytes < makeLarge {
+			continue
+		}
+		large := far.large()
+		require.Zero(t, large.Addr()%LargePage, "%+v", c)
+		require.True(t, far.Contains(large), "%+v", c)
+		require.Greater(t, large.Bytes, far.Bytes-2*LargePage, "%+v", c)
+		require.Equal(t, knows, advised(t, large.Addr()), "%+v", c)
+		require.Equal(t, knows, advised(t, large.Addr()+uint64(large.Bytes)-1), "%+v", c)
 	}
 }
 
