@@ -27,6 +27,7 @@ func machineInfo() []infoSection {
 			{"cores", strconv.Itoa(runtime.NumCPU()), "usable by this process; more ranks than that take turns"},
 			{"memory", memory(), ""},
 			{"page size", mem.Text(uint64(os.Getpagesize())), ""},
+			largePagesRow("/sys/kernel/mm/transparent_hugepage"),
 		}},
 		{"limits", []infoRow{
 			limitRow("locked memory", unix.RLIMIT_MEMLOCK, true, "per process, for registered memory; ulimit -l, or LimitMEMLOCK= of the service"),
@@ -39,6 +40,19 @@ func machineInfo() []infoSection {
 			cgroupRow("processes of the control group", cgroupFiles("pids.max", "pids/pids.max"), "pids.max of the group, --pids-limit of the container"),
 			{"ptrace scope", fileText("/proc/sys/kernel/yama/ptrace_scope"), "0: any process of this user may copy another's memory; 1: only where that one allows it, as ranks do; 2 and 3: none, so that long collectives of Go memory go through outboxes"},
 		}},
+	}
+}
+
+// largePagesRow tells where much memory lies in pages of 2 MiB or so.
+func largePagesRow(dir string) infoRow {
+	chosen := func(file string) string {
+		_, word, _ := strings.Cut(fileText(filepath.Join(dir, file)), "[")
+		word, _, _ = strings.Cut(word, "]")
+		return cmp.Or(word, "unknown")
+	}
+	return infoRow{
+		"large pages", fmt.Sprintf("%s, of shared memory %s", chosen("enabled"), chosen("shmem_enabled")),
+		"windows and buffers of 4 MiB and more over a NIC are faster with madvise or always, and mapped windows with advise or always; " + dir + "/enabled, shmem_enabled",
 	}
 }
 

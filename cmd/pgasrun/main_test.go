@@ -204,7 +204,7 @@ func TestHelpAndInfo(t *testing.T) {
 	require.Equal(t, infoHelp, out)
 	out, _, code = call(t, "info")
 	require.Zero(t, code)
-	for _, name := range []string{"cores", "locked memory", "open files", "/dev/shm", "mappings", "memory of the control group", "PGAS_CONTROL_FD"} {
+	for _, name := range []string{"cores", "large pages", "locked memory", "open files", "/dev/shm", "mappings", "memory of the control group", "PGAS_CONTROL_FD"} {
 		require.Contains(t, out, "\n  "+name+" ")
 	}
 }
