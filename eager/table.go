@@ -69,16 +69,13 @@ func newTable(bits uint) *Table {
 
 // whole returns n words, which begin where a large page does if they are as long as one.
 func whole(n int) []uint64 {
-	if n*8 < largePage {
+	if n*8 < mem.LargePage {
 		return make([]uint64, n)
 	}
-	all := make([]uint64, n+largePage/8)
-	skip := -mem.Of(all).Addr() % largePage / 8
+	all := make([]uint64, n+mem.LargePage/8)
+	skip := -mem.Of(all).Addr() % mem.LargePage / 8
 	return all[skip:][:n:n]
 }
-
-// largePage is the size of what the kernel calls a huge page on most machines, bytes.
-const largePage = 2 << 20
 
 // bucket is the multiplicative hash by the golden ratio's fraction, which spreads consecutive numbers best. What is
 // consecutive in the addresses of buffers are page numbers; the offset in the page, spread likewise, is mixed in.

@@ -44,7 +44,7 @@ func TestFullTable(t *testing.T) {
 
 // TestTableBegins: lines are the processor's, and a table that is as long as a large page begins where one does.
 func TestTableBegins(t *testing.T) {
-	for _, c := range []struct{ bits, at uint64 }{{8, 64}, {bucketBits, largePage}} {
+	for _, c := range []struct{ bits, at uint64 }{{8, 64}, {bucketBits, mem.LargePage}} {
 		table := newTable(uint(c.bits))
 		require.Zero(t, mem.Of(table.words).Addr()%c.at)
 		require.Len(t, table.words, 1<<c.bits)

@@ -49,13 +49,10 @@ type leaver struct {
 	tries  int
 }
 
-// lostBy returns an error if the rank that holder returns closes its world, which it does when all its calls are over. It waits for nothing.
-func (p *leaver) lostBy(g *Group, holder func() int) error {
-	if g.Parting == nil {
-		return nil
-	}
-	rank := holder()
-	if rank == sched.Anyone || rank == g.Ranks[g.Me] {
+// lostBy returns an error if rank, which held the lock a moment ago, closes its world, as it does when all its calls are over, and holds it still, by what holder reads.
+// Of rank it waits for nothing.
+func (p *leaver) lostBy(g *Group, rank int, holder func() int) error {
+	if g.Parting == nil || rank == sched.Anyone || rank == g.Ranks[g.Me] {
 		return nil
 	}
 	if p.closes == nil {
@@ -72,7 +69,7 @@ func (p *leaver) seldom(g *Group, holder func() int) error {
 	if p.tries++; p.tries%seldomTries != 0 {
 		return nil
 	}
-	return p.lostBy(g, holder)
+	return p.lostBy(g, holder(), holder)
 }
 
 const seldomTries = 64

@@ -152,8 +152,9 @@ func (l *Mutex) wait(ctx context.Context) error {
 			return l.withdraw(wants, err)
 		}
 		if sp.Unsure() {
-			sp.For(l.holder())
-			if err := l.leaver.lostBy(&l.g, l.holder); err != nil {
+			holder := l.holder()
+			sp.For(holder)
+			if err := l.leaver.lostBy(&l.g, holder, l.holder); err != nil {
 				return l.withdraw(wants, err)
 			}
 		}

@@ -125,7 +125,7 @@ func (l *RW) take(ctx context.Context, op string, how uint64) error {
 				break // and the grant was lost: an earlier one, by another rank, was long on its way, and came behind it
 			}
 			sp.For(holder)
-			if err := l.leaver.lostBy(&l.g, l.holder); err != nil {
+			if err := l.leaver.lostBy(&l.g, holder, l.holder); err != nil {
 				return l.withdraw(op, err)
 			}
 		}
