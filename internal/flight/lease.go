@@ -29,7 +29,7 @@ const (
 	leaseRefused                   // it has never been
 )
 
-// Lease carries a cargo through a lease. The caller has looked whether it lies in the other's memory. granted is false where there is none now: then nothing has happened. The handle is done when
+// Lease carries a cargo through a lease. The caller has looked whether it lies in the other's memory, and of the pieces of a get whether each can be written. granted is false where there is none now: then nothing has happened. The handle is done when
 // this rank's memory is its owner's again.
 func (s *Flights) Lease(t Trip, c Cargo) (h nic.Handle, granted bool, err error) {
 	if t.Get {
@@ -181,8 +181,10 @@ func (s *Flights) tryFly(tr held, h nic.Handle, v *rendezvous) (*superpipe.Pipe,
 
 // pull is lease for a get, into a lease of this rank's own workspace, into which the owner puts.
 func (s *Flights) pull(t Trip, c Cargo) (h nic.Handle, granted bool, err error) {
-	if err := s.reg.Destination(c.Near); err != nil { // who copies later could not tell
-		return h, false, transport.NewOpError(t.Op, t.Rank, err)
+	if c.Spread == nil { // what lies between pieces may be read-only
+		if err := s.reg.Destination(c.Near); err != nil { // who copies later could not tell
+			return h, false, transport.NewOpError(t.Op, t.Rank, err)
+		}
 	}
 	a, ok, err := s.prepareAsking(t)
 	if !ok {

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"gopgas/internal/flight"
 	"gopgas/internal/mem"
 	"gopgas/internal/nic"
+	"gopgas/regmgr"
 	"gopgas/transport"
 	"gopgas/transport/transporttest"
 )
@@ -178,6 +180,30 @@ func TestLeasedRunsOfTheDead(t *testing.T) {
 	require.NoError(t, errors.Join(tm.e[2].PutRuns("put-section", rows, run, src), tm.e[2].Flush(to), tm.e[2].GetRuns("get-section", rows, run, back)))
 	require.Equal(t, src.Data(), back.Data())
 	alive.settled(t)
+}
+
+// TestLeasedRunsBesideReadOnly: what lies between the runs of a get through a lease may be read-only, the runs may not.
+func TestLeasedRunsBesideReadOnly(t *testing.T) {
+	const page, rows = 1 << 12, 8
+	tm := newTeamWith(t, 2, 2*rows*page, transporttest.FabricConfig{}, nil, forcedBulk(t, "lease", 1000))
+	e, to := tm.e[0], &tm.of[0][1]
+	b, err := unix.Mmap(-1, 0, 2*rows*page, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Munmap(b)) }()
+	for k := range rows { // every other page
+		require.NoError(t, unix.Mprotect(b[2*k*page:(2*k+1)*page], unix.PROT_READ|unix.PROT_WRITE))
+	}
+	fill(tm.mem[1], rand.New(rand.NewPCG(71, 72)))
+	run := func(k int) Run { return Run{to, k * page, 2 * k * page, page} }
+	before := e.Stats()[PathLease].Ops
+	require.NoError(t, e.GetRuns("get-section", rows, run, mem.Of(b)))
+	require.Greater(t, e.Stats()[PathLease].Ops, before)
+	for k := range rows {
+		require.Equal(t, tm.mem[1].Data()[k*page:(k+1)*page], b[2*k*page:(2*k+1)*page])
+	}
+	wide := func(k int) Run { return Run{to, k * page, 2 * k * page, page + 1} }
+	require.ErrorIs(t, e.GetRuns("get-section", rows, wide, mem.Of(b)), regmgr.ErrReadOnly)
+	tm.settled(t)
 }
 
 // TestMalformedLayouts: a request whose layout leaves the memory that it is about is refused, and nothing is leased.
