@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -230,6 +231,7 @@ const (
 	peerLater     = iota // the rank itself comes first
 	peerWanted           // the next large transfer to another rank is an occasion
 	peerMeasuring        // somebody does
+	peerLate             // he still does, and it is not this rank's turn any more
 	peerDone             // it is known, or cannot be
 )
 
@@ -244,8 +246,9 @@ func (n *device) measureToward(r *Remote) {
 		return
 	}
 	n.Go(func() {
+		over := n.limitTurn()
 		p, err := n.towards(r.Rank)
-		n.e.leaveTurn()
+		over()
 		if err == nil { // else the peer is gone, or has no memory to lend: what is known of this rank remains
 			n.calibrate(p)
 			g.prices.Store(p)
@@ -256,6 +259,26 @@ func (n *device) measureToward(r *Remote) {
 		g.peer.Store(peerDone)
 		n.e.Sched.Ring()
 	})
+}
+
+// turnMost is how long this rank has the turn at most while it measures with a peer, which takes some tens of milliseconds: a peer that has stopped lends no memory and
+// answers nothing, and neither the others of this node nor their question what this rank has measured wait for it.
+const turnMost = 2 * time.Second
+
+// limitTurn has the turn end when what it returns is called, or after turnMost.
+func (n *device) limitTurn() (over func()) {
+	leave := sync.OnceFunc(n.e.leaveTurn)
+	ctx, end := context.WithCancel(n.Context())
+	n.Go(func() {
+		if n.e.Sched.Sleep(ctx, turnMost) == nil {
+			n.gauge.peer.CompareAndSwap(peerMeasuring, peerLate)
+			leave()
+		}
+	})
+	return func() {
+		end()
+		leave()
+	}
 }
 
 // towards measures transfers with a rank.

@@ -2,6 +2,7 @@ package proto
 
 import (
 	"encoding/binary"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,6 +117,33 @@ func TestNoLoan(t *testing.T) {
 	busy.mu.Lock()
 	busy.to = 0
 	busy.mu.Unlock()
+}
+
+// TestTurnWithoutLender: a peer that lends nothing and says nothing, as one that has stopped, keeps nobody else of the node from measuring, and nobody from being told
+// what has been measured; nor this rank from its end.
+func TestTurnWithoutLender(t *testing.T) {
+	const n = 256 << 10
+	tm := newTeamWith(t, 3, n, transporttest.FabricConfig{}, nil, func(*Config) {})
+	tm.share()
+	e, to := tm.e[0], &tm.of[0][2]
+	require.NoError(t, e.nic().measureNow())
+	stopped := &tm.e[2].nic().lending
+	stopped.mu.Lock() // its poller waits in the question
+	resume := sync.OnceFunc(stopped.mu.Unlock)
+	defer resume()
+	h, err := e.PutNB(to, 0, filled(n))
+	require.NoError(t, err)
+	require.NoError(t, h.Wait(t.Context()))
+	require.False(t, tm.e[1].takeTurn(), "it may answer yet")
+	require.Eventually(t, tm.e[1].takeTurn, time.Minute, time.Millisecond)
+	var out [256]byte
+	k, status := e.nic().tell(am.Request{From: 1, Args: [4]uint64{e.nic().kin(), 0, uint64(len(out))}}, out[:])
+	require.Equal(t, statusOK, status)
+	require.Greater(t, k, sheetHead)
+	require.NoError(t, e.Close())
+	require.False(t, e.takeTurn(), "who has left his turn does not take another one's with him")
+	tm.e[1].leaveTurn()
+	resume()
 }
 
 // TestLentToTheDead: what was lent to a rank that is gone is lent to the next one who asks.
