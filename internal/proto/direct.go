@@ -42,16 +42,14 @@ type direct struct {
 
 // prepareDirect makes the cache of registrations.
 func (n *device) prepareDirect(r Registration) error {
-	why, err := n.prefer(&r)
-	if err != nil {
-		return err
-	}
+	why := n.prefer(&r)
 	c := regmgr.Config{
 		Why:    why,
 		Policy: r.Policy, Registrar: n.registrar(), Sched: n.e.Sched, Bytes: r.Bytes, Threshold: r.Threshold, Regions: n.Caps.MaxRegions / 4 * 3,
 	}
-	if c.Costs, err = n.costs(r); err != nil {
-		return err
+	var err error
+	if c.Costs, err = n.costs(r); err != nil { // as where another process has registered all that there is: the policy has published ones
+		c.Why += "; " + err.Error()
 	}
 	if r.Policy == regmgr.Predictive {
 		c.Ahead = &regmgr.Ahead{Skip: framesBelow, Idle: r.Idle.Policy, Node: r.Idle.node(&c.Costs), Window: r.Predict.Window, Age: r.Predict.Age, Periods: r.Predict.Periods}
@@ -88,7 +86,7 @@ func (n *device) costs(r Registration) (cost.Model, error) {
 	}
 	m, err := regmgr.Calibrate(context.Background(), n.Domain, n.e.Sched, nil)
 	if err != nil {
-		return m, fmt.Errorf("measure what registrations cost on the %s NIC: %w", n.Name, err)
+		return cost.Model{}, fmt.Errorf("what registrations cost on the %s NIC cannot be measured: %w", n.Name, err)
 	}
 	return m, nil
 }

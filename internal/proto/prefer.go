@@ -3,13 +3,13 @@ package proto
 import "gopgas/regmgr"
 
 // prefer decides the policy where nobody has asked for one, by what is known of machine and NIC; r.Bytes is the budget already. Costs are measured only
-// where the answer depends on them. In virtual time nothing is decided: no core is idle there, or all are.
-func (n *device) prefer(r *Registration) (why string, err error) {
+// where the answer depends on them; where they cannot be the policy is the one that does without. In virtual time nothing is decided: no core is idle there, or all are.
+func (n *device) prefer(r *Registration) (why string) {
 	switch {
 	case !r.Preferred:
-		return "asked for", nil
+		return "asked for"
 	case n.e.Sched.Virtual():
-		return "virtual time", nil
+		return "virtual time"
 	}
 	ranks, _ := n.e.here()
 	f := regmgr.Facts{Idle: r.Idle.cores() - ranks, Bytes: r.Bytes, Memory: r.Memory / int64(ranks)}
@@ -23,15 +23,15 @@ func (n *device) prefer(r *Registration) (why string, err error) {
 	if measure {
 		ask := *r
 		ask.Policy = regmgr.Predictive
+		var err error
 		if f.Costs, err = n.costs(ask); err != nil {
-			return "", err
-		}
-		if p, why, _ = f.Prefer(); p == regmgr.Predictive {
+			why += ": " + err.Error()
+		} else if p, why, _ = f.Prefer(); p == regmgr.Predictive {
 			r.Costs = &f.Costs
 		}
 	}
 	r.Policy = p
-	return why, nil
+	return why
 }
 
 // budget is how much may be registered by r, bytes; 0: there is no limit.
@@ -47,9 +47,6 @@ func (n *device) budget(r Registration) int64 {
 func (e *Engine) Preferred(r Registration) (p regmgr.Policy, why string) {
 	n := e.nic()
 	r.Bytes = n.budget(r)
-	why, err := n.prefer(&r)
-	if err != nil {
-		why = err.Error()
-	}
+	why = n.prefer(&r)
 	return r.Policy, why
 }

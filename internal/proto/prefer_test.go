@@ -52,3 +52,37 @@ func TestPreferredPolicy(t *testing.T) {
 		})
 	}
 }
+
+// spent is a NIC that registers no more once it has its receive buffers.
+type spent struct{ refusing }
+
+func (s *spent) PostRecv(bufs []transport.Recv) (int, error) {
+	s.on.Store(true)
+	return s.Domain.PostRecv(bufs)
+}
+
+// TestPolicyWithoutCosts: where the NIC registers nothing to measure with the world begins all the same, and says so: under the policy that needs no
+// costs, or by published ones where somebody has asked for the other.
+func TestPolicyWithoutCosts(t *testing.T) {
+	for name, one := range map[string]struct {
+		r    Registration
+		want regmgr.Policy
+		why  string
+	}{
+		"preferred": {Registration{Preferred: true, Idle: IdleCores{Policy: seats.Auto, Cores: 3}, Memory: 1 << 30}, regmgr.LeavePinned, "what a registration costs is not known: "},
+		"asked for": {Registration{Policy: regmgr.Predictive, Idle: IdleCores{Always: true}}, regmgr.Predictive, "asked for; "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wrap := func(d transport.Domain) transport.Domain { return &spent{refusing{Domain: d}} }
+			e, to, memory := pair(t, 64<<10, one.r, transporttest.FabricConfig{MaxPinned: 16 << 20}, wrap)
+			got, _, ok := e.Registered()
+			require.True(t, ok)
+			require.Equal(t, one.want.String(), got.Policy)
+			require.Contains(t, got.Why, one.why+"what registrations cost on the loopback NIC cannot be measured")
+			src := filled(64 << 10)
+			require.NoError(t, e.Put(to, 0, src))
+			require.NoError(t, e.Flush(to))
+			require.Equal(t, src.Data(), memory.Data())
+		})
+	}
+}
