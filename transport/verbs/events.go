@@ -22,6 +22,7 @@ func (d *domain) watchDevice() {
 			return
 		}
 		d.happened(e)
+		ibv.AckAsync(e) // whose handle has been nobody else's until now
 	}
 }
 

@@ -25,6 +25,7 @@
 //   - B2: a handle is used only between the call that made it and the one that ends it; the package does not check.
 //   - B3: addresses in an Op are not looked at by Go. Whoever posts keeps the memory alive until the completion.
 //   - B4: errors are the kernel's or the library's error numbers (syscall.Errno), never texts.
+//   - B5: whoever has taken an asynchronous event acknowledges it once it is known whose its object is: the object does not end before.
 //
 // # Concurrency
 //

@@ -84,6 +84,7 @@ int flat_poll(uint64_t cq, struct flat_done *out, int most);
 int flat_arm(uint64_t cq, int solicited);
 int flat_take_event(uint64_t channel);
 int flat_take_async(uint64_t context, struct flat_event *out);
+void flat_ack_async(int type, uint64_t object);
 int flat_status_text(int status, char *out, int bytes);
 int flat_event_text(int type, char *out, int bytes);
 #endif

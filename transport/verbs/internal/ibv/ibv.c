@@ -364,7 +364,7 @@ int flat_take_event(uint64_t channel)
 	return 1;
 }
 
-// flat_take_async takes one asynchronous event: 1, or 0 where there is none.
+// flat_take_async takes one asynchronous event: 1, or 0 where there is none. Until flat_ack_async nobody's flat_qp_destroy of its object returns.
 int flat_take_async(uint64_t context, struct flat_event *out)
 {
 	struct abi_async_event e = {0};
@@ -373,8 +373,13 @@ int flat_take_async(uint64_t context, struct flat_event *out)
 		return errno == EAGAIN || errno == EINTR ? 0 : missing();
 	out->type = e.event_type;
 	out->object = HANDLE(e.element.object);
-	lib.ack_async_event(&e);
 	return 1;
+}
+
+void flat_ack_async(int type, uint64_t object)
+{
+	struct abi_async_event e = {.element = {.object = (void *)(uintptr_t)object}, .event_type = type};
+	lib.ack_async_event(&e);
 }
 
 // The texts are the library's own.

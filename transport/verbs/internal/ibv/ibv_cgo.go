@@ -46,6 +46,7 @@ package ibv
 #cgo nocallback flat_qp_destroy
 #cgo nocallback flat_arm
 #cgo nocallback flat_take_event
+#cgo nocallback flat_ack_async
 #include "flat.h"
 */
 import "C"
@@ -193,6 +194,9 @@ func TakeAsync(n *NIC) (e Event, ok bool, err error) {
 	rc := C.flat_take_async(C.uint64_t(n.Context), (*C.struct_flat_event)(unsafe.Pointer(&e)))
 	return e, rc > 0, check(rc)
 }
+
+// AckAsync says that nobody asks any more whose the object of an event is: until then its handle is no other object's, since DestroyQP waits.
+func AckAsync(e Event) { C.flat_ack_async(C.int(e.Type), C.uint64_t(e.Object)) }
 
 // StatusText is the library's text for Done.Status.
 func StatusText(status uint32) string {
