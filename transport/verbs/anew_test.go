@@ -68,6 +68,31 @@ func TestAnewBeforeDead(t *testing.T) {
 	require.Same(t, again, p.cur.Load())
 }
 
+// TestSuspicionOfAnEarlierPair: that the peer's NIC did not answer on one pair says nothing of a later one over which something has got through, nor of one with
+// another domain of the peer's, however long after that the verdict on the first is sought.
+func TestSuspicionOfAnEarlierPair(t *testing.T) {
+	for name, instance := range map[string]uint64{"the same": 7, "started anew": 8} {
+		d := closing()
+		d.ctx = t.Context()
+		p := &d.peers[1]
+		_, first := d.called(7, 0)
+		first.end(faultSilent, nil)
+		_, next := d.called(instance, first.serial)
+		if instance == 7 {
+			p.suspect.Store(false) // something has got through
+		}
+		first.judge()
+		require.False(t, p.suspect.Load(), name)
+		next.end(faultSilent, nil)
+		next.judge()
+		require.Error(t, next.again, "%s: nobody has tried to connect again", name)
+		_, last := d.called(instance, next.serial)
+		last.end(faultSilent, nil)
+		last.judge()
+		require.NoError(t, last.again, "%s: it has been silent twice", name)
+	}
+}
+
 // TestAnewConnects is TestAnewBeforeDead with queue pairs.
 func TestAnewConnects(t *testing.T) {
 	a, before := open(t, 0, 2), open(t, 1, 2)

@@ -46,9 +46,11 @@ func (p *peer) installLocked(q *pair, to side.Address, state uint32) {
 		f := faultReplaced
 		if old.to.Instance != to.Instance {
 			f = faultAnew
+		}
+		old.end(f, nil) // of which nobody changes suspect any more
+		if f == faultAnew {
 			p.suspect.Store(false)
 		}
-		old.end(f, nil)
 		inc = old.ep.Incarnation + 1
 		p.last.Store(old)
 	}
@@ -314,7 +316,7 @@ func (d *domain) peerDown(p *pair) {
 // while patience lasts.
 func (p *pair) judge() {
 	d := p.d
-	gone := p.fault == faultSilent && p.peer.suspect.Swap(true)
+	gone := p.twice
 	switch {
 	case p.fault == faultRefused:
 		gone = p.deserted()
@@ -325,7 +327,7 @@ func (p *pair) judge() {
 		}
 		ctx, cancel := context.WithTimeout(d.ctx, patience)
 		defer cancel()
-		for !d.linked() && d.sched.Sleep(ctx, retryPause) == nil {
+		for d.cut() && d.sched.Sleep(ctx, retryPause) == nil {
 			// Not before this rank's own link is up again.
 		}
 		_, p.again = d.Connect(ctx, p.peer.rank, p.to.Append(nil))

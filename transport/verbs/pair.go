@@ -36,6 +36,7 @@ type pair struct {
 	posted uint32 // records from here on never reached the NIC
 	fault  fault
 	why    *StatusError
+	twice  bool          // the peer's NIC has not answered, like before, and nothing had got through since
 	ending chan struct{} // closed by then
 
 	// Under domain.poll.
@@ -148,6 +149,7 @@ func (p *pair) endLocked(posted uint32, f fault, why *StatusError) {
 		return
 	}
 	p.posted, p.fault, p.why = posted, f, why
+	p.twice = f == faultSilent && p.peer.suspect.Swap(true) // while there is no later pair, of which that says nothing
 	if p.why == nil {
 		p.why = &StatusError{Op: "connection", Peer: p.peer.rank, Status: "ended", Cause: f.words(p.peer.rank)}
 	}
