@@ -26,7 +26,7 @@ func TestCutHandshake(t *testing.T) {
 			}
 			if calls.Add(1) <= cuts.Load() {
 				conn.Close()
-			} else if !b.dials.remember(conn) || !b.start(func() { b.admit(conn) }) {
+			} else if !b.dials.remember(conn, b.size) || !b.start(func() { b.admit(conn) }) {
 				conn.Close()
 			}
 		}

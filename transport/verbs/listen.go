@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -83,7 +84,7 @@ func (s *dialSet) dial(ctx context.Context, at netip.AddrPort) (net.Conn, error)
 		}
 		return nil, fmt.Errorf("%w: %w", transport.ErrPeerGone, err)
 	}
-	if !s.add(conn, true) {
+	if !s.add(conn) {
 		conn.Close()
 		return nil, transport.ErrClosed
 	}
@@ -95,16 +96,13 @@ func (s *dialSet) dial(ctx context.Context, at netip.AddrPort) (net.Conn, error)
 func (d *domain) serve(spare *os.File) {
 	defer func() { _ = spare.Close() }()
 	for {
-		for d.dials.busy() && d.sched.Sleep(d.ctx, time.Millisecond) == nil {
-			// Who comes now waits outside.
-		}
 		if spare == nil {
 			spare = openSpare()
 		}
 		conn, err := d.listener.Accept()
 		switch {
 		case err == nil:
-			if !d.dials.remember(conn) || !d.start(func() { d.admit(conn) }) {
+			if !d.dials.remember(conn, d.size) || !d.start(func() { d.admit(conn) }) {
 				conn.Close()
 			}
 		case errors.Is(err, net.ErrClosed):
@@ -146,7 +144,7 @@ func (d *domain) turnAway() {
 		return
 	}
 	defer conn.Close()
-	if !d.dials.remember(conn) {
+	if !d.dials.remember(conn, d.size) {
 		return
 	}
 	defer d.dials.forget(conn)
@@ -210,7 +208,8 @@ func (d *domain) receive(conn net.Conn) *pair {
 		d.discard(q)
 		return nil
 	}
-	// From here on the pair is installed; whatever goes wrong ends it, and its attendant cleans up.
+	// From here on the pair is installed; whatever goes wrong ends it, and its attendant cleans up. It makes room for nobody.
+	d.dials.forget(conn)
 	err = l.Send(side.Frame{Word: side.WordAccept, Card: *q.card(), Serial: serial})
 	if err == nil {
 		var f side.Frame
@@ -250,48 +249,50 @@ func (d *domain) welcome(p *peer, q *pair, l *side.Link, h *side.Hello, m meetin
 
 // dialSet are the connections on which a handshake is going on.
 type dialSet struct {
-	mu     sync.Mutex
-	conns  map[net.Conn]bool // which of them this side has dialed
-	own    int               // how many it has
-	closed bool
+	mu        sync.Mutex
+	own       []net.Conn // that this side has dialed
+	strangers []net.Conn // that others have, the oldest first
+	closed    bool
 }
 
-// mostHandshakes bounds how many strangers may be at the door at once.
-const mostHandshakes = 256
+// moreStrangers is how many strangers may be at the door at once beside twice as many as there are ranks.
+const moreStrangers = 256
 
-// busy reports whether there are as many strangers at the door as may be.
-func (s *dialSet) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)-s.own >= mostHandshakes && !s.closed
-}
-
-// remember adds a connection that another side has dialed, unless the domain is closed.
-func (s *dialSet) remember(c net.Conn) bool { return s.add(c, false) }
-
-func (s *dialSet) add(c net.Conn, own bool) bool {
+// remember adds a connection that another side has dialed, unless the domain is closed. Where there are as many as may be the oldest makes room: if it is
+// a rank of this job, which says at once what it has to say, it dials again.
+func (s *dialSet) remember(c net.Conn, ranks int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	if s.conns == nil {
-		s.conns = map[net.Conn]bool{}
+	if len(s.strangers) >= 2*ranks+moreStrangers {
+		s.strangers[0].Close()
+		s.strangers = s.strangers[1:]
 	}
-	s.conns[c] = own
-	if own {
-		s.own++
+	s.strangers = append(s.strangers, c)
+	return true
+}
+
+// add adds a connection that this side has dialed, unless the domain is closed.
+func (s *dialSet) add(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
 	}
+	s.own = append(s.own, c)
 	return true
 }
 
 func (s *dialSet) forget(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conns[c] {
-		s.own--
+	for _, list := range [...]*[]net.Conn{&s.own, &s.strangers} {
+		if i := slices.Index(*list, c); i >= 0 {
+			*list = slices.Delete(*list, i, i+1)
+		}
 	}
-	delete(s.conns, c)
 }
 
 // close ends all handshakes and lets no other begin.
@@ -299,7 +300,9 @@ func (s *dialSet) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for c := range s.conns {
-		c.Close()
+	for _, list := range [...][]net.Conn{s.own, s.strangers} {
+		for _, c := range list {
+			c.Close()
+		}
 	}
 }

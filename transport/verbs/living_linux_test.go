@@ -78,7 +78,7 @@ func newDoor(t *testing.T, d *domain) (at netip.AddrPort, open func() error) {
 				if err != nil {
 					return
 				}
-				if !d.dials.remember(conn) || !d.start(func() { d.admit(conn) }) {
+				if !d.dials.remember(conn, d.size) || !d.start(func() { d.admit(conn) }) {
 					conn.Close()
 				}
 			}
