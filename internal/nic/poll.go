@@ -272,7 +272,10 @@ func (n *NIC) attend() {
 		}
 		idle = napWatchful
 		if err := n.Domain.Wait(n.ctx); err != nil {
-			return
+			if n.closed.Load() || n.sched.Virtual() { // a simulated rank has been killed
+				return
+			}
+			n.nap.Wait(n.sched, napLongest) // the NIC may work, and only not say when; that it does not the next Poll says
 		}
 		n.outlast()
 		for n.Progress() {
