@@ -120,11 +120,19 @@ func (a *Array[T]) Set(i int, v T) error {
 	return a.w.Put(member, disp, one[:])
 }
 
+// check verifies a range of elements. Of those that lie anywhere the window tells whether it was freed.
+func (a *Array[T]) check(op string, lo, n int) error {
+	if err := a.d.check(lo, n); err != nil || n > 0 {
+		return transport.NewOpError(op, -1, err)
+	}
+	return there(op, a.w)
+}
+
 // Put copies src to the elements from lo on, whoever owns them. On return src may be reused; the data is visible after
 // a Flush or Fence.
 func (a *Array[T]) Put(lo int, src []T) error {
-	if err := a.d.check(lo, len(src)); err != nil {
-		return transport.NewOpError("put", -1, err)
+	if err := a.check("put", lo, len(src)); err != nil {
+		return err
 	}
 	if a.d.dealt() && a.d.p > 1 {
 		return a.dealt(true, lo, src)
@@ -142,8 +150,8 @@ func (a *Array[T]) Put(lo int, src []T) error {
 
 // Get copies the elements from lo on to dst, whoever owns them, and returns when they are there.
 func (a *Array[T]) Get(lo int, dst []T) error {
-	if err := a.d.check(lo, len(dst)); err != nil {
-		return transport.NewOpError("get", -1, err)
+	if err := a.check("get", lo, len(dst)); err != nil {
+		return err
 	}
 	if a.d.dealt() && a.d.p > 1 {
 		return a.dealt(false, lo, dst)

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 
-	"gopgas/transport"
 	"gopgas/window"
 )
 
@@ -13,8 +12,8 @@ import (
 // other; where all memory is mapped that is so at once. It allocates the handles, and may wait for room on the NIC. Of a layout that deals out short blocks each travels by itself
 // over a NIC, which takes far longer than a Get. (Global Arrays: NGA_NbGet.)
 func (a *Array[T]) GetNB(lo int, dst []T) (window.Handles, error) {
-	if err := a.d.check(lo, len(dst)); err != nil {
-		return nil, transport.NewOpError("get", -1, err)
+	if err := a.check("get", lo, len(dst)); err != nil {
+		return nil, err
 	}
 	return begun(slices.Values(a.d.pieces(lo, len(dst), nil)), dst, a.w.GetSectionsNB)
 }
@@ -22,8 +21,8 @@ func (a *Array[T]) GetNB(lo int, dst []T) (window.Handles, error) {
 // PutNB begins a Put. src belongs to the library until the handles are done; the elements are visible at their owners after a Flush or Fence.
 // (Global Arrays: NGA_NbPut.)
 func (a *Array[T]) PutNB(lo int, src []T) (window.Handles, error) {
-	if err := a.d.check(lo, len(src)); err != nil {
-		return nil, transport.NewOpError("put", -1, err)
+	if err := a.check("put", lo, len(src)); err != nil {
+		return nil, err
 	}
 	if a.d.dealt() && a.d.p > 1 && min(a.d.length, a.d.n)*a.elemBytes() < shortRun {
 		return a.putShortNB(lo, src)

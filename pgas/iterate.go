@@ -36,7 +36,7 @@ const prefetchBytes = 64 << 10
 func (a *Array[T]) All(ctx context.Context, lo, hi int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
-		if err := a.d.check(lo, hi-lo); err != nil {
+		if err := a.check("get", lo, hi-lo); err != nil {
 			yield(zero, err)
 			return
 		}

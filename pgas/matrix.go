@@ -237,11 +237,14 @@ func (m *Matrix[T]) put(a Area, src []T, near, stride int) error {
 	}
 }
 
-// area verifies an area and the length of the slice for its elements.
+// area verifies an area and the length of the slice for its elements. Of those that lie anywhere the window tells whether it was freed.
 func (m *Matrix[T]) area(op string, a Area, n int) (Area, error) {
 	a, err := a.within(m.rd.n, m.cd.n)
 	if err == nil && (a.Cols != 0 && n/a.Cols != a.Rows || n != a.Rows*a.Cols) {
 		err = fmt.Errorf("%w: a slice of %d elements for %d by %d", ErrRange, n, a.Rows, a.Cols)
+	}
+	if err == nil && n == 0 {
+		return a, there(op, m.w)
 	}
 	return a, transport.NewOpError(op, -1, err)
 }

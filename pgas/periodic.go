@@ -57,10 +57,7 @@ func (m *Matrix[T]) periodic(op string, a Area, near []T, move func([]T, []windo
 			}
 		}
 	}
-	if n == 0 {
-		return nil
-	}
-	return move(near, pieces[:n])
+	return move(near, pieces[:n]) // none of no elements, too: the window may have been freed
 }
 
 // around verifies a against a matrix of rows by cols elements without edges, and the length of the slice for its elements.

@@ -82,8 +82,8 @@ func (a *Array[T]) stride(op string, lo, step, n int) error {
 // Accumulate combines src into the elements of a from lo on, whoever owns them, each atomically, the whole not. It is
 // ordered and flushed like a Put. Of a layout that is dealt out what an owner has of the range travels as one, by way of a buffer of up to 1 MiB that the array keeps.
 func Accumulate[T pgsync.Number](a *Array[T], lo int, src []T, op pgsync.Op) error {
-	if err := a.d.check(lo, len(src)); err != nil {
-		return transport.NewOpError("accumulate", -1, err)
+	if err := a.check("accumulate", lo, len(src)); err != nil {
+		return err
 	}
 	if a.d.dealt() && a.d.p > 1 {
 		return accumulateDealt(a, lo, src, op)

@@ -53,9 +53,9 @@ func GatherAccumulate[T pgsync.Number](w *Window[T], at func(i int) (target, dis
 // batch is how many mapped elements are asked for before the first of them is updated. A core brings some tens of lines at a time.
 const batch = 64
 
-// cells reports whether all elements are mapped and the window's atomics are the CPU's.
+// cells reports whether all elements are mapped and the window's atomics are the CPU's, and there are any.
 func cells[T any](w *Window[T], at func(i int) (target, disp int), count int) bool {
-	if !w.c.cpu {
+	if !w.c.cpu || count == 0 {
 		return false
 	}
 	for i := range count {
@@ -90,6 +90,9 @@ func (w *core) accumulateAt(name string, at func(i int) (target, disp int), src,
 	src, old = w.near(src), w.near(old)
 	size := w.elem.Bytes
 	count := src.Bytes / size
+	if count == 0 {
+		return w.usable(name)
+	}
 	for i := range count {
 		target, disp := at(i)
 		if err := w.check(name, target, disp, 1); err != nil {

@@ -128,6 +128,9 @@ func (w *Window[T]) Gather(dst []T, at func(i int) (target, disp int)) error {
 
 // places verifies all places before anything moves, and reports whether all parts are used directly. Else nobody that they are with is gone.
 func (w *core) places(op string, n int, at func(i int) (target, disp int)) (direct bool, err error) {
+	if n == 0 {
+		return true, w.usable(op)
+	}
 	for i := range n {
 		target, disp := at(i)
 		if err := w.check(op, target, disp, 1); err != nil {

@@ -3,7 +3,6 @@ package window
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"gopgas/internal/mem"
 	"gopgas/internal/proto"
@@ -242,8 +241,8 @@ func (w *core) flushEach() error {
 
 // flushAll flushes every target; it ends with ctx, too.
 func (w *core) flushAll(ctx context.Context, op string) error {
-	if w.freed {
-		return transport.NewOpError(op, -1, fmt.Errorf("window: %w", transport.ErrClosed))
+	if err := w.usable(op); err != nil {
+		return err
 	}
 	var failed error
 	for m := range w.remotes {

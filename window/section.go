@@ -238,6 +238,9 @@ func (w *core) movePieces(put bool, op string, count int, pieces []Piece, near m
 
 // pieces verifies all pieces before anything moves and returns how many runs they have together.
 func (w *core) pieces(op string, near int, pieces []Piece) (count int, err error) {
+	if len(pieces) == 0 {
+		return 0, w.usable(op)
+	}
 	for _, p := range pieces {
 		if p.Near < 0 || p.Near > near {
 			return 0, transport.NewOpError(op, w.named(p.Target), fmt.Errorf("%w: element %d of a slice of %d", ErrRange, p.Near, near))

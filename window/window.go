@@ -353,6 +353,14 @@ func (w *core) checkTarget(op string, target int) error {
 	return w.checked(op, target, 0, 0)
 }
 
+// usable returns an error if the window was freed. It is check for what is about no target.
+func (w *core) usable(op string) error {
+	if w.freed {
+		return transport.NewOpError(op, -1, fmt.Errorf("window: %w", transport.ErrClosed))
+	}
+	return nil
+}
+
 // checked is check where there is something to say, or to enter.
 func (w *core) checked(op string, target, disp, n int) error {
 	if w.freed {

@@ -184,14 +184,16 @@ func (a *Array[T]) move(put bool, ls *lines, slice []T, from int, near dims) (er
 		pieces = append(make([]window.Piece, 0, many), some[:]...)[:many]
 		n += w.fill(pieces[n:])
 	}
-	for ; n > 0 && err == nil; n = w.fill(pieces) {
+	for { // of no elements, too: the window may have been freed
 		if put {
 			err = a.w.PutSections(slice, pieces[:n])
 		} else {
 			err = a.w.GetSections(slice, pieces[:n])
 		}
+		if n = w.fill(pieces); n == 0 || err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // pieces returns all sections of a box.

@@ -27,7 +27,7 @@ const shortRun = 512
 
 func accumulate[T pgsync.Number](op string, a *Array[T], b Box, src []T, o pgsync.Op, around bool) error {
 	ls, err := a.lines(b, len(src), around)
-	if err != nil || len(src) == 0 {
+	if err != nil {
 		return transport.NewOpError(op, -1, err)
 	}
 	near := ls.packed(a.n)
@@ -36,7 +36,7 @@ func accumulate[T pgsync.Number](op string, a *Array[T], b Box, src []T, o pgsyn
 		k, _ := runs(&w.piece)
 		count += k
 	}
-	if len(src)/count*elemBytes((*T)(nil)) < shortRun {
+	if count == 0 || len(src)/count*elemBytes((*T)(nil)) < shortRun {
 		return window.ScatterAccumulate(a.w, func(i int) (int, int) {
 			var at dims
 			for d := range a.n {
