@@ -56,8 +56,12 @@ func (t *Team) SplitNode(ctx context.Context) (*Team, error) {
 // Sub returns the team of the given members of t, in that order; who is not among them gets nil. Collective over t: all
 // give the same list, else all get an error.
 func (t *Team) Sub(ctx context.Context, members []int) (*Team, error) {
+	return t.sub(ctx, members, t.checkList(members))
+}
+
+// sub is Sub of members that cannot be a team where there is a refusal.
+func (t *Team) sub(ctx context.Context, members []int, refusal error) (*Team, error) {
 	const op = "sub-team"
-	refusal := t.checkList(members)
 	list := []byte{1}
 	for _, m := range members {
 		list = binary.AppendVarint(list, int64(m))
@@ -99,8 +103,11 @@ func (t *Team) checkList(members []int) error {
 // Strided returns the team of n members of t: first, first+stride, first+2·stride, and so on; stride may be negative.
 // Who is not among them gets nil. Collective over t: all give the same numbers, else all get an error.
 func (t *Team) Strided(ctx context.Context, first, stride, n int) (*Team, error) {
+	if n < 0 {
+		return t.sub(ctx, nil, fmt.Errorf("%w: %d members", ErrMember, n))
+	}
 	// A list that is too long is refused with the same words whatever its length.
-	members := make([]int, max(0, min(n, t.Size()+1)))
+	members := make([]int, min(n, t.Size()+1))
 	for i := range members {
 		members[i] = first + i*stride
 	}

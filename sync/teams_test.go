@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -64,14 +65,16 @@ func TestSubTeams(t *testing.T) {
 			_, err := w.Team().Sub(ctx, list)
 			require.ErrorIs(t, err, pgsync.ErrMember)
 		}
-		_, err := w.Team().Strided(ctx, 0, 1, n+1)
-		require.ErrorIs(t, err, pgsync.ErrMember)
+		for _, members := range []int{n + 1, -1, math.MinInt} {
+			_, err := w.Team().Strided(ctx, 0, 1, members)
+			require.ErrorIs(t, err, pgsync.ErrMember, members)
+		}
 		// On some members: all get an error.
 		list := []int{0}
 		if w.Rank() == 0 {
 			list = []int{n + 5}
 		}
-		_, err = w.Team().Sub(ctx, list)
+		_, err := w.Team().Sub(ctx, list)
 		require.Error(t, err)
 		require.True(t, errors.Is(err, pgsync.ErrMember) || errors.Is(err, pgsync.ErrMismatch), "%v", err)
 		_, err = w.Team().Sub(ctx, slices.Repeat([]int{0}, min(1, w.Rank())))
