@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,6 +121,20 @@ func TestStates(t *testing.T) {
 		require.ErrorIs(t, l.Lock(t.Context()), transport.ErrClosed)
 		require.ErrorIs(t, l.Unlock(), transport.ErrClosed)
 	}
+}
+
+// TestReleaseIsHeard: another goroutine of the rank, which sleeps until the lock is not this one's any more, is waked, since no other rank does that.
+func TestReleaseIsHeard(t *testing.T) {
+	g := groups(1)[0]
+	m := mutexes([]Group{g})[0]
+	var rings, sleepers atomic.Uint32
+	bell := sched.NewBell(&rings, &sleepers)
+	g.Engine.Sched.SetBell(bell)
+	require.NoError(t, m.Lock(t.Context()))
+	asleep := bell.Arm()
+	defer bell.Disarm()
+	require.NoError(t, m.Unlock())
+	require.NotEqual(t, asleep, rings.Load())
 }
 
 // TestLost: whose holder is gone is lost, and who wants it is told who held it (L1); who gives up leaves nothing behind (L2).

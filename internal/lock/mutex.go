@@ -67,7 +67,7 @@ func (l *Mutex) TryLock() (bool, error) {
 		err = l.g.WaitError("lock", -1, err) // nil of nil
 	}
 	if !ok {
-		l.busy.Store(false)
+		l.idle()
 		return false, err
 	}
 	l.race.Acquire(0, 0)
@@ -116,11 +116,17 @@ func (l *Mutex) Lock(ctx context.Context) error {
 		err = l.wait(ctx)
 	}
 	if err != nil {
-		l.busy.Store(false)
+		l.idle()
 		return err
 	}
 	l.race.Acquire(0, 0)
 	return nil
+}
+
+// idle lets another goroutine of this rank be busy with the lock, and wakes those that wait for that: no other rank does.
+func (l *Mutex) idle() {
+	l.busy.Store(false)
+	l.g.Engine.Sched.Ring()
 }
 
 // wait announces this member as a waiter and sleeps until the lock is handed to it.
@@ -260,7 +266,7 @@ func (l *Mutex) Unlock() error {
 	if err := l.unlock(); err != nil {
 		errs = append(errs, err)
 	}
-	l.busy.Store(false)
+	l.idle()
 	if len(errs) == 1 {
 		return errs[0]
 	}
