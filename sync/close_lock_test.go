@@ -90,3 +90,55 @@ func TestCloseWithALock(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseAmongReaders: a member that closes its world and reads is found by who wants to write, also beside one that reads on.
+func TestCloseAmongReaders(t *testing.T) {
+	const stays, closes, writes = 0, 1, 2
+	for _, p := range pgastest.PathsOf(t) {
+		for name, get := range map[string]func(ctx context.Context, rw *pgsync.RWLock) error{
+			"lock": func(ctx context.Context, rw *pgsync.RWLock) error { return rw.Lock(ctx) },
+			"try":  func(ctx context.Context, rw *pgsync.RWLock) error { return trying(ctx, rw.TryLock) },
+		} {
+			t.Run(p.Name+"/"+name, func(t *testing.T) {
+				p.TimeLimit = 30 * time.Second
+				errs := pgastest.Errors(t, 3, p.Config, func(ctx context.Context, w *pgas.World) error {
+					rw, err := pgsync.NewRWLock(ctx, w.Team())
+					if err != nil {
+						return err
+					}
+					told, err := pgsync.NewSignals(ctx, w.Team(), 1)
+					if err != nil {
+						return err
+					}
+					if w.Rank() != writes {
+						if err := rw.RLock(ctx); err != nil {
+							return err
+						}
+					}
+					if err := w.Barrier(ctx); err != nil {
+						return err
+					}
+					switch w.Rank() {
+					case stays:
+						if _, err := told.Signal(0).WaitUntil(ctx, pgsync.Equal, 1); err != nil {
+							return err
+						}
+						return rw.RUnlock()
+					case writes:
+						err := get(ctx, rw)
+						require.ErrorIs(t, err, pgas.ErrPeerGone)
+						var oe *pgas.OpError
+						require.ErrorAs(t, err, &oe)
+						require.Equal(t, closes, oe.Rank, "%v", err)
+						require.ErrorContains(t, err, "closes its world")
+						return told.Signal(0).Set(stays, 1)
+					}
+					return nil
+				})
+				for _, err := range errs {
+					require.NoError(t, err)
+				}
+			})
+		}
+	}
+}

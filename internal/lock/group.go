@@ -43,33 +43,41 @@ func (g *Group) occupy(ctx context.Context, op string, busy *atomic.Bool) error 
 	return nil
 }
 
-// leaver is who may close its world with a lock in its hands, after which nobody gets that any more. The zero leaver has seen nobody.
+// leaver finds who closes its world with a lock in its hands, after which nobody gets that any more. The zero leaver has asked nobody.
 type leaver struct {
-	closes func(rank int) error
+	closes map[int]func(rank int) error // by rank: an answer may be on its way
 	tries  int
 }
 
-// lostBy returns an error if rank, which held the lock a moment ago, closes its world, as it does when all its calls are over, and holds it still, by what holder reads.
-// Of rank it waits for nothing.
-func (p *leaver) lostBy(g *Group, rank int, holder func() int) error {
-	if g.Parting == nil || rank == sched.Anyone || rank == g.Ranks[g.Me] {
+// lostBy returns an error if one of the ranks that held the lock a moment ago closes its world, as it does when all its calls are over, and holds it still, as holds
+// says. Of those ranks it waits for nothing.
+func (p *leaver) lostBy(g *Group, ranks []int, holds func(rank int) bool) error {
+	if g.Parting == nil {
 		return nil
 	}
-	if p.closes == nil {
-		p.closes = g.Parting()
-	}
-	if err := p.closes(rank); err != nil && holder() == rank { // else it had released the lock before
-		return fmt.Errorf("it holds the lock: %w", err)
+	for _, rank := range ranks {
+		if rank == g.Ranks[g.Me] {
+			continue
+		}
+		closes := p.closes[rank]
+		if closes == nil {
+			if p.closes == nil {
+				p.closes = map[int]func(int) error{}
+			}
+			closes = g.Parting()
+			p.closes[rank] = closes
+		}
+		if err := closes(rank); err != nil && holds(rank) { // else it had released the lock before
+			return fmt.Errorf("it holds the lock: %w", err)
+		}
 	}
 	return nil
 }
 
-// seldom is lostBy for who tries again and again to get a lock, at times.
-func (p *leaver) seldom(g *Group, holder func() int) error {
-	if p.tries++; p.tries%seldomTries != 0 {
-		return nil
-	}
-	return p.lostBy(g, holder(), holder)
+// seldom reports at times that it is worth while to look who has the lock, to who tries again and again to get it.
+func (p *leaver) seldom() bool {
+	p.tries++
+	return p.tries%seldomTries == 0
 }
 
 const seldomTries = 64

@@ -61,8 +61,8 @@ func (l *Mutex) TryLock() (bool, error) {
 	}
 	ok, err := l.take()
 	if !ok && err == nil {
-		if err = l.lost(); err == nil {
-			err = l.leaver.seldom(&l.g, l.holder)
+		if err = l.lost(); err == nil && l.leaver.seldom() {
+			err = l.lostBy(l.holder())
 		}
 		err = l.g.WaitError("lock", -1, err) // nil of nil
 	}
@@ -160,7 +160,7 @@ func (l *Mutex) wait(ctx context.Context) error {
 		if sp.Unsure() {
 			holder := l.holder()
 			sp.For(holder)
-			if err := l.leaver.lostBy(&l.g, holder, l.holder); err != nil {
+			if err := l.lostBy(holder); err != nil {
 				return l.withdraw(wants, err)
 			}
 		}
@@ -176,6 +176,14 @@ func (l *Mutex) holder() int {
 		return sched.Anyone
 	}
 	return l.g.Ranks[m-1]
+}
+
+// lostBy returns an error if the rank that held the lock a moment ago, or sched.Anyone, closes its world with it.
+func (l *Mutex) lostBy(holder int) error {
+	if holder == sched.Anyone {
+		return nil
+	}
+	return l.leaver.lostBy(&l.g, []int{holder}, func(rank int) bool { return l.holder() == rank })
 }
 
 func (l *Mutex) granted() bool { return l.local.Word64(lockGrant).Load() == l.ticket }

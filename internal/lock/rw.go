@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"gopgas/internal/atom"
@@ -120,12 +121,16 @@ func (l *RW) take(ctx context.Context, op string, how uint64) error {
 			return l.withdraw(op, err)
 		}
 		if sp.Unsure() {
-			holder, mine := l.look(turn)
+			holders, mine := l.look(turn)
 			if mine {
 				break // and the grant was lost: an earlier one, by another rank, was long on its way, and came behind it
 			}
-			sp.For(holder)
-			if err := l.leaver.lostBy(&l.g, holder, l.holder); err != nil {
+			if len(holders) > 0 {
+				sp.For(holders[0])
+			} else {
+				sp.For(sched.Anyone)
+			}
+			if err := l.lostBy(holders); err != nil {
 				return l.withdraw(op, err)
 			}
 		}
@@ -133,27 +138,28 @@ func (l *RW) take(ctx context.Context, op string, how uint64) error {
 	return nil
 }
 
-// holder returns the first rank that holds the lock, or sched.Anyone.
-func (l *RW) holder() int {
-	holder, _ := l.look(0)
-	return holder
+// lostBy returns an error if one of the ranks that held the lock a moment ago closes its world with it.
+func (l *RW) lostBy(holders []int) error {
+	return l.leaver.lostBy(&l.g, holders, func(rank int) bool {
+		now, _ := l.look(0)
+		return slices.Contains(now, rank)
+	})
 }
 
-// look returns the first rank that holds the lock, sched.Anyone where none does at the moment, or it cannot be read; and whether this one does, in its present turn.
-func (l *RW) look(turn uint64) (holder int, mine bool) {
-	holder = sched.Anyone
+// look returns the ranks that hold the lock at the moment, as far as that can be read, and whether this one does, in its present turn.
+func (l *RW) look(turn uint64) (holders []int, mine bool) {
 	for m, r := range l.g.Ranks {
 		word, err := l.g.Engine.Load64(&l.peers[0], rwWords+8*m) // others write them meanwhile
 		switch {
 		case err != nil:
-			return holder, false
+			return holders, false
 		case m == l.g.Me && rwTold(word, turn):
-			return r, true
-		case word&rwHolds != 0 && holder == sched.Anyone:
-			holder = r
+			return nil, true
+		case word&rwHolds != 0:
+			holders = append(holders, r)
 		}
 	}
-	return holder, false
+	return holders, false
 }
 
 // rwTold reports whether a member whose word that is holds the lock in this turn of its.
@@ -222,8 +228,9 @@ func (l *RW) try(op string, how uint64) (bool, error) {
 	})
 	if err == nil && !holds {
 		w := rwWatch{l, 0}
-		if err = w.Interrupted(); err == nil {
-			err = l.leaver.seldom(&l.g, l.holder)
+		if err = w.Interrupted(); err == nil && l.leaver.seldom() {
+			holders, _ := l.look(0)
+			err = l.lostBy(holders)
 		}
 		err = l.g.WaitError(op, -1, err) // nil of nil
 	}
