@@ -56,6 +56,9 @@ func (t *Team) GoesOn() bool { return t.e.Peers.AnyGone() && t.unforeseen() == n
 // farewellLook is how often Farewell looks for deaths that nobody has gone on without, and Survivors for members that close their worlds.
 const farewellLook = 50 * time.Millisecond
 
+// answerLook is how often who has asked a member looks for the answer.
+const answerLook = 20 * time.Microsecond
+
 // MeetToClose is the barrier of all members that close their worlds. It is for the composition root.
 func (t *Team) MeetToClose(ctx context.Context) error {
 	const op = "close"
@@ -82,14 +85,37 @@ func (t *Team) closing(ctx context.Context, op string) {
 var errCloses = fmt.Errorf("%w: another member closes its world", ErrMismatch)
 
 // closes returns an error if a member closes its world, and so comes to no agreement of survivors. Where ranks are gone who closes his comes to those of the
-// world's team, or is gone himself soon.
-func (t *Team) closes() error {
+// world's team, or is gone himself soon. Who was stopped does not answer: it waits for that no longer than a look lasts, nor than ctx.
+func (t *Team) closes(ctx context.Context) error {
 	if t == t.core.running.world && t.e.Peers.AnyGone() {
 		return nil
 	}
+	s, under := &t.core.surviving, false
+	if s.asked == nil {
+		s.asked = make([]parting, len(t.ranks))
+	}
 	for m, rank := range t.ranks {
-		if m != t.me && t.e.Peers.Check(rank) == nil && t.closed(rank) {
+		if m == t.me || t.e.Peers.Check(rank) != nil {
+			continue
+		}
+		if s.asked[m].known(t, rank) {
 			return errCloses
+		}
+		under = under || s.asked[m].under()
+	}
+	if !under {
+		return nil
+	}
+	until, cancel := t.e.Sched.WithTimeout(ctx, farewellLook)
+	defer cancel()
+	for m, rank := range t.ranks {
+		for p := &s.asked[m]; p.under(); {
+			if p.known(t, rank) {
+				return errCloses
+			}
+			if p.under() && t.e.Sched.Sleep(until, answerLook) != nil { // a wait would spin before it looks at until
+				break
+			}
 		}
 	}
 	return nil

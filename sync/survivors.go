@@ -61,6 +61,7 @@ func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 type surviving struct {
 	failures int            // so far
 	left     *attempt       // in its second agreement; nil: none is
+	asked    []parting      // by member: whether it closes its world
 	closing  *agree.Verdict // of the first agreement of Farewell, in which this call has found the others; nil: it has not
 }
 
@@ -84,7 +85,7 @@ func (t *Team) survive(ctx context.Context) (nt *Team, made error, died bool, er
 		}
 	}
 	// Who could not make its part says so, and then nobody keeps his.
-	still, err := t.agree(ctx, a.made == nil, t.closes)
+	still, err := t.agree(ctx, a.made == nil, func() error { return t.closes(ctx) })
 	if ended := sched.Ended(ctx); err != nil && (errors.Is(err, errCloses) || ended != nil && errors.Is(err, ended)) { // the others may agree without another word of this member's: it keeps to what it has said
 		t.keep(a)
 		return nil, nil, false, err
@@ -120,7 +121,7 @@ func (t *Team) attempt(ctx context.Context) (*attempt, error) {
 	if t.core.surviving.closing != nil { // the next agreement is the second one of Farewell
 		return nil, errCloses
 	}
-	alive, err := t.agree(ctx, true, t.closes)
+	alive, err := t.agree(ctx, true, func() error { return t.closes(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +212,7 @@ func (x *survivors) hear(ctx context.Context, member int) error {
 		ended := err != nil && until.Err() != nil && sched.Ended(ctx) == nil
 		cancel()
 		if ended {
-			err = t.closes()
+			err = t.closes(ctx)
 		}
 		if err != nil {
 			return err

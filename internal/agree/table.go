@@ -32,7 +32,8 @@ type Table struct {
 	Words, Set int         // where both lie in a block
 	Quit       func() bool // this rank has left
 
-	epoch uint64 // agreements that have ended
+	epoch uint64             // agreements that have ended
+	asked map[place]question // whose answers were not waited for
 }
 
 // Epoch returns how many agreements have ended here. Members that are in none have ended as many.
@@ -86,13 +87,13 @@ func (t *Table) Agree(ctx context.Context, vote bool) (Verdict, error) {
 		var v Verdict
 		var done bool
 		if c == t.Me {
-			v, done = t.decide(epoch)
+			v, done = t.decide(ctx, epoch)
 		} else {
-			v, done = t.copyVerdict(c, epoch)
+			v, done = t.copyVerdict(ctx, c, epoch)
 		}
 		if done {
 			t.publish(epoch, v)
-			t.epoch = epoch
+			t.epoch, t.asked = epoch, nil
 			return v, nil
 		}
 		if err := t.Engine.Sched.Sleep(ctx, pause); err != nil {
@@ -119,39 +120,83 @@ func (t *Table) coordinator() (int, error) {
 }
 
 // copyVerdict reads the decision of the coordinator c, if it has come to one.
-func (t *Table) copyVerdict(c int, epoch uint64) (Verdict, bool) {
-	p := &t.Peers[c]
-	word, err := t.Engine.Load64(p, t.Words+wordDecided)
+func (t *Table) copyVerdict(ctx context.Context, c int, epoch uint64) (Verdict, bool) {
+	word, err := t.word(ctx, c, wordDecided)
 	if err != nil || word>>1 != epoch {
 		return Verdict{}, false // when it is gone, another one is asked next
 	}
-	v := Verdict{Set: make([]uint64, SetBytes(len(t.Ranks))/8), Vote: word&1 != 0}
-	if t.Engine.Get(p, t.Set, mem.Of(v.Set)) != nil {
+	set, err := t.read(ctx, place{c, t.Set}, SetBytes(len(t.Ranks))/8)
+	if err != nil {
 		return Verdict{}, false
 	}
-	return v, true
+	return Verdict{Set: set, Vote: word&1 != 0}, true
+}
+
+// place is a place in a member's block.
+type place struct{ member, off int }
+
+// question is a read of another member's memory whose answer may take long: that one may have been stopped.
+type question struct {
+	words []uint64
+	h     proto.Handle
+}
+
+// word is one of the words of a member.
+func (t *Table) word(ctx context.Context, member, which int) (uint64, error) {
+	at := place{member, t.Words + which}
+	if p := &t.Peers[member]; p.Mapped.Bytes != 0 {
+		return t.Engine.Load64(p, at.off)
+	}
+	words, err := t.read(ctx, at, 1)
+	if err != nil {
+		return 0, err
+	}
+	return words[0], nil
+}
+
+// read reads n words, and waits for them no longer than ctx lasts. A later read of the same place in this agreement waits for the same answer, so that there is one at a
+// time. It may be as old as its question, which does no harm: what a member has said there of an agreement stays true, and what is to be looked at behind that is asked behind it.
+func (t *Table) read(ctx context.Context, at place, n int) ([]uint64, error) {
+	q, under := t.asked[at]
+	if !under {
+		q.words = make([]uint64, n)
+		var err error
+		if q.h, err = t.Engine.GetNB(&t.Peers[at.member], at.off, mem.Of(q.words)); err != nil {
+			return nil, err
+		}
+	}
+	for !q.h.Done() { // a wait would spin before it looks at ctx
+		if err := t.Engine.Sched.Sleep(ctx, leastLook); err != nil {
+			if t.asked == nil {
+				t.asked = map[place]question{}
+			}
+			t.asked[at] = q
+			return nil, err
+		}
+	}
+	delete(t.asked, at)
+	return q.words, q.h.Wait(context.Background())
 }
 
 // decide decides if all living members have named this one, or takes over what one of them has decided.
-func (t *Table) decide(epoch uint64) (Verdict, bool) {
+func (t *Table) decide(ctx context.Context, epoch uint64) (Verdict, bool) {
 	v := Verdict{Set: make([]uint64, SetBytes(len(t.Ranks))/8), Vote: true}
 	for m, r := range t.Ranks {
 		if t.Engine.Peers.Check(r) != nil && m != t.Me {
 			continue
 		}
-		if old, done := t.copyVerdict(m, epoch); done {
+		if old, done := t.copyVerdict(ctx, m, epoch); done {
 			return old, true
 		}
-		p := &t.Peers[m]
-		names, err := t.Engine.Load64(p, t.Words+wordNames)
+		names, err := t.word(ctx, m, wordNames)
 		if err != nil || names>>32 != epoch&0xffffffff || int(names&0xffffffff)-1 < t.Me {
 			return Verdict{}, false
 		}
 		// It may have decided between the two looks, before it named this one.
-		if old, done := t.copyVerdict(m, epoch); done {
+		if old, done := t.copyVerdict(ctx, m, epoch); done {
 			return old, true
 		}
-		vote, err := t.Engine.Load64(p, t.Words+wordVote)
+		vote, err := t.word(ctx, m, wordVote)
 		if err != nil {
 			return Verdict{}, false
 		}
