@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gopgas/internal/cost"
+	"gopgas/internal/launch"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/regmgr"
@@ -20,24 +22,24 @@ import (
 
 // calibrate measures the costs of registered memory with the NIC of that name on this machine; where file is named, the
 // model is written there, for PGAS_CALIBRATION.
-func calibrate(nic, file string) ([]infoSection, error) {
+func calibrate(nic, file string, s streams) ([]infoSection, error) {
 	p, err := auto.Provider(nic, auto.Config{})
 	if err != nil {
 		return nil, usage("--calibrate with --nic %s: %v", nic, err)
 	}
-	to, err := openModel(file)
+	to, err := openModel(file, s.out, s.err)
 	if err != nil {
 		return nil, err
 	}
 	defer to.discard()
-	s := sched.Process(1)
-	d, err := p.Open(context.Background(), transport.Config{Size: 1, Job: fmt.Sprintf("calibrate-%d", os.Getpid()), Sched: s})
+	clock := sched.Process(1)
+	d, err := p.Open(context.Background(), transport.Config{Size: 1, Job: fmt.Sprintf("calibrate-%d", os.Getpid()), Sched: clock})
 	if err != nil {
 		return nil, fmt.Errorf("open the %s NIC to measure its costs: %w", nic, err)
 	}
-	begin := s.Now()
-	m, err := regmgr.Calibrate(context.Background(), d, s, d)
-	took := s.Now() - begin
+	begin := clock.Now()
+	m, err := regmgr.Calibrate(context.Background(), d, clock, d)
+	took := clock.Now() - begin
 	if err = errors.Join(err, d.Close()); err != nil {
 		return nil, fmt.Errorf("measure the costs of the %s NIC: %w", nic, err)
 	}
@@ -52,12 +54,16 @@ func calibrate(nic, file string) ([]infoSection, error) {
 type modelFile struct {
 	*os.File
 	fresh bool // it was not there before
+	own   bool // it is a stream of pgasrun's own, which is neither emptied nor closed
 }
 
 // openModel opens the file before anything is measured. What is in it stays until there is something better.
-func openModel(name string) (*modelFile, error) {
+func openModel(name string, streams ...io.Writer) (*modelFile, error) {
 	if name == "" {
 		return &modelFile{}, nil
+	}
+	if own := launch.Own(name, streams...); own != nil {
+		return &modelFile{File: own, own: true}, nil
 	}
 	_, err := os.Stat(name)
 	f := &modelFile{fresh: errors.Is(err, fs.ErrNotExist)}
@@ -71,11 +77,16 @@ func (f *modelFile) write(m cost.Model) error {
 	if f.File == nil {
 		return nil
 	}
-	err := f.Truncate(0)
-	if errors.Is(err, unix.EINVAL) {
-		err = nil // no plain file but /dev/stdout, say
+	var err error
+	if f.own {
+		err = m.Write(f)
+	} else {
+		if err = f.Truncate(0); errors.Is(err, unix.EINVAL) {
+			err = nil // no plain file but /dev/full, say
+		}
+		err = errors.Join(err, m.Write(f), f.Close())
 	}
-	if err = errors.Join(err, m.Write(f), f.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("write the costs: %w", err)
 	}
 	f.File = nil
@@ -84,7 +95,7 @@ func (f *modelFile) write(m cost.Model) error {
 
 // discard ends what write has not ended.
 func (f *modelFile) discard() {
-	if f.File == nil {
+	if f.File == nil || f.own {
 		return
 	}
 	_ = f.Close()

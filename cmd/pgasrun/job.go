@@ -43,7 +43,7 @@ func runJob(c *cli.Context, s streams) error {
 	if c.Bool("dry-run") {
 		return dryRun(s.out, spec, source)
 	}
-	statsTo, closeStats, err := openStats(stats, s.err)
+	statsTo, closeStats, err := openStats(stats, s)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func runJob(c *cli.Context, s streams) error {
 		return err
 	}
 	defer closePage()
-	shown, err := openPicture(c)
+	shown, err := openPicture(c, s)
 	if err != nil {
 		return err
 	}

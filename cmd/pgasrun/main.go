@@ -117,7 +117,7 @@ func newApp(s streams) *cli.App {
 					return usage("info takes no arguments, found %q", c.Args().First())
 				}
 				if c.Bool("calibrate") || c.String("write") != "" {
-					costs, err := calibrate(c.String("nic"), c.String("write"))
+					costs, err := calibrate(c.String("nic"), c.String("write"), s)
 					if err != nil {
 						return err
 					}

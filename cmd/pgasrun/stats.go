@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 
 	"gopgas/internal/control"
+	"gopgas/internal/launch"
 )
 
 // statsDoc is the JSON document of --stats=json.
@@ -61,9 +62,12 @@ func collectStats(n int, sent []control.Stats) statsDoc {
 }
 
 // openStats finds where the statistics go, before anything is started. Closing twice is allowed.
-func openStats(f statsFlag, stderr io.Writer) (io.Writer, func() error, error) {
+func openStats(f statsFlag, s streams) (io.Writer, func() error, error) {
 	if f.file == "" {
-		return stderr, func() error { return nil }, nil
+		return s.err, func() error { return nil }, nil
+	}
+	if own := launch.Own(f.file, s.out, s.err); own != nil {
+		return own, func() error { return nil }, nil
 	}
 	file, err := os.Create(f.file)
 	if err != nil {

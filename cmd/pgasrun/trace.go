@@ -21,17 +21,21 @@ const envTimeline = "PGAS_TIMELINE"
 // picture is the file of --trace. The zero picture is none.
 type picture struct {
 	file *os.File
+	own  bool   // it is a stream of pgasrun's own, which is not closed
 	dir  string // of the ranks' files
 }
 
 // openPicture creates the file of --trace, if there is one, before anything is built or started.
-func openPicture(c *cli.Context) (picture, error) {
+func openPicture(c *cli.Context, s streams) (picture, error) {
 	name := c.String("trace")
 	if name == "" {
 		if c.IsSet("trace") {
 			return picture{}, usage("--trace without a file: wanted --trace FILE")
 		}
 		return picture{}, nil
+	}
+	if own := launch.Own(name, s.out, s.err); own != nil {
+		return picture{file: own, own: true}, nil
 	}
 	f, err := os.Create(name)
 	if err != nil {
@@ -65,12 +69,12 @@ func (p *picture) draw(ranks []launch.RankEnd, stderr io.Writer) error {
 		within = max(within, e.Clock.Within())
 	}
 	sum, err := timeline.Merge(p.file, sources)
-	err = errors.Join(err, p.file.Close())
+	err = errors.Join(err, p.close())
 	name := p.file.Name()
 	p.file = nil
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if at, serr := os.Lstat(name); serr == nil && at.Mode().IsRegular() { // a device, or a pipe, is not ours to take away
+		if at, serr := os.Lstat(name); serr == nil && at.Mode().IsRegular() && !p.own { // a device, or a pipe, is not ours to take away
 			_ = os.Remove(name)
 		}
 		return fmt.Errorf("--trace %s: no rank wrote anything; is it a program of this library?", name)
@@ -92,8 +96,9 @@ func (p *picture) draw(ranks []launch.RankEnd, stderr io.Writer) error {
 }
 
 // close ends what draw has not ended.
-func (p *picture) close() {
-	if p.file != nil {
-		_ = p.file.Close()
+func (p *picture) close() error {
+	if p.file == nil || p.own {
+		return nil
 	}
+	return p.file.Close()
 }

@@ -88,23 +88,33 @@ func (rt *routes) open(name string) (sink, error) {
 	return to, nil
 }
 
-// stream returns the launcher's own stream that has this name (/dev/stdout, or that of the file to which it was sent): who opens that by name empties it, and writes at
-// a place of his own.
+// stream returns the launcher's own stream that has this name.
 func (rt *routes) stream(name string) (sink, bool) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return sink{}, false
-	}
 	for _, to := range rt.own {
-		f, ok := to.w.(*os.File)
-		if !ok {
-			continue
-		}
-		if own, err := f.Stat(); err == nil && os.SameFile(info, own) {
+		if Own(name, to.w) != nil {
 			return to, true
 		}
 	}
 	return sink{}, false
+}
+
+// Own returns which of a launcher's own streams has this name (/dev/stdout, or that of the file to which it was sent), nil if none has: who opens that by name empties it, and
+// writes at a place of his own.
+func Own(name string, streams ...io.Writer) *os.File {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil
+	}
+	for _, s := range streams {
+		f, ok := s.(*os.File)
+		if !ok {
+			continue
+		}
+		if own, err := f.Stat(); err == nil && os.SameFile(info, own) {
+			return f
+		}
+	}
+	return nil
 }
 
 // add returns the sink of a file that was just opened: the one that it has already, by another name, since each of two would write over what the other one has
