@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,13 +13,21 @@ import (
 	"gopgas/pgas/hashmap"
 	"gopgas/pgas/pgastest"
 	pgsync "gopgas/sync"
+	"gopgas/transport/transporttest"
 	"gopgas/window"
 )
 
 // TestLoneCallsLeaveNoMemory: where a call on a rank alone ends with its context, wherever that is, it gives back what it has made: nobody else can use it, and
 // the team goes on.
-func TestLoneCallsLeaveNoMemory(t *testing.T) {
-	pgastest.Run(t, 1, func(ctx context.Context, w *pgas.World) error {
+func TestLoneCallsLeaveNoMemory(t *testing.T) { loneCallsLeaveNoMemory(t, pgastest.Config{}) }
+
+// TestLoneCallsOverNICLeaveNoMemory: nor where something is under way there that the call had no time to wait for.
+func TestLoneCallsOverNICLeaveNoMemory(t *testing.T) {
+	loneCallsLeaveNoMemory(t, pgastest.Config{NIC: true, Fabric: transporttest.FabricConfig{Seed: 1, Jitter: 20 * time.Microsecond}})
+}
+
+func loneCallsLeaveNoMemory(t *testing.T, c pgastest.Config) {
+	pgastest.RunConfig(t, 1, c, func(ctx context.Context, w *pgas.World) error {
 		team := w.Team()
 		a, err := pgas.NewArray[int64](ctx, team, 1000, pgas.Block())
 		if err != nil {

@@ -42,9 +42,12 @@ func (t *Team) Abandon(op string, err error) error {
 }
 
 // AbandonMade is Abandon of op, for which something was made that free, a collective, gives back. Other members may use it yet, and so the team has it; who is alone
-// gives it back.
+// gives it back, and waits for what is under way there, which is this rank's own: ctx may have ended.
 func (t *Team) AbandonMade(ctx context.Context, op string, err error, free func(context.Context) error) error {
 	if err != nil && len(t.ranks) == 1 {
+		if ctx != nil {
+			ctx = context.WithoutCancel(ctx)
+		}
 		_ = free(ctx) // err is why
 	}
 	return t.Abandon(op, err)
