@@ -24,19 +24,26 @@ const (
 // only is heed of one member.
 func only(member int) heed { return heed(member + 1) }
 
-// heeded is whom this member waits for in a turn that moves bytes up to hi of so many, from the root to all others, or from them to it. Only the last part of a call goes ahead: parts set
-// out when all have met. The room is all lanes', so who has written to it waits. A view has its lane for one call, and ends on it in order.
-func (c *turns) heeded(root, hi, bytes int, fromRoot bool) heed {
-	switch {
-	case root == everyone || c.t.lane != nil || c.wide || hi < bytes || !c.t.slips:
-		return all
-	case fromRoot == (c.t.me == root):
-		return nobody
-	case fromRoot:
-		return only(root)
+// heed has this member wait for those whose bytes it needs in a turn that moves bytes up to hi of so many, from the root to all others, or from them to it, and know who waits
+// for it. Only the last part of a call goes ahead: parts set out when all have met. The room is all lanes', so who has written to it waits. A view has its lane for one call, and ends on it in order.
+func (c *turns) heed(root, hi, bytes int, fromRoot bool) {
+	c.heeds, c.heeders = all, all
+	if root == everyone || c.t.lane != nil || c.wide || hi < bytes || !c.t.slips {
+		return
 	}
-	return all
+	needs, needed := &c.heeds, &c.heeders // of the root, where the others need it
+	if !fromRoot {
+		needs, needed = needed, needs
+	}
+	if c.t.me == root {
+		*needs = nobody
+	} else {
+		*needs, *needed = only(root), nobody
+	}
 }
+
+// awaited reports whether a member waits for this one in the present turn. Another one need not hear from it before it pays its debts.
+func (c *turns) awaited(member int) bool { return c.heeders == all || c.heeders == only(member) }
 
 // TurnFrom is a Turn behind which all others read from the root alone, up to hi of so many bytes; TurnTo one behind which the root alone reads.
 func (c *turns) TurnFrom(ctx context.Context, elem, n, root, hi, bytes int) error {
@@ -50,10 +57,10 @@ func (c *turns) TurnTo(ctx context.Context, elem, n, root, hi, bytes int) error 
 
 func (c *turns) rootedTurn(ctx context.Context, what call, root, hi, bytes int, fromRoot bool) error {
 	if crowded(&c.t.shape.Phases[0]) {
-		c.heeds = c.heeded(root, hi, bytes, fromRoot)
+		c.heed(root, hi, bytes, fromRoot)
 	}
 	err := c.turn(ctx, what, root, visitor{})
-	c.heeds = all
+	c.heeds, c.heeders = all, all
 	return err
 }
 

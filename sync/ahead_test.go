@@ -126,6 +126,43 @@ func goAhead(ctx context.Context, t *testing.T, w *pgas.World, name string, word
 	return w.Barrier(ctx)
 }
 
+// TestAheadOfWhoComputes: that a member has come to a call is told the others though it makes no other one for long. A fifth call waits for that.
+func TestAheadOfWhoComputes(t *testing.T) {
+	var made atomic.Int64
+	each(t, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		for _, name := range slices.Sorted(maps.Keys(rootedCalls)) {
+			kind, root := rootedCalls[name], w.Size()-1
+			slow := w.Rank() == root // nobody who waits for the root's
+			if kind.fromRoot {
+				slow = w.Rank() == 0
+			}
+			ahead := w.Team().Slips(8)
+			for range 20 {
+				made.Store(0)
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+				for number := range 5 {
+					if err := kind.call(ctx, w.Team(), 1, number, root); err != nil {
+						return err
+					}
+					if !slow {
+						made.Add(1)
+						continue
+					}
+					for number == 0 && ahead && made.Load() < 5*int64(w.Size()-1) && ctx.Err() == nil {
+						time.Sleep(20 * time.Microsecond)
+					}
+				}
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, 2, 3)
+}
+
 // TestAheadOfMismatch: members that go ahead of others in calls that are not theirs learn of it in the next call in which they wait, whatever that is.
 func TestAheadOfMismatch(t *testing.T) {
 	waits := map[string]func(ctx context.Context, w *pgas.World) error{

@@ -328,7 +328,13 @@ func (c *turns) tell(p *shape.Phase, dist int) error {
 			return c.t.instead(c.op, err)
 		}
 	}
-	if err := c.t.e.Store64(&c.t.peers[to], line, c.l.gen<<sumBits|c.l.sum); err != nil {
+	var err error
+	if peer, flag := &c.t.peers[to], c.l.gen<<sumBits|c.l.sum; c.awaited(to) {
+		err = c.t.e.Store64(peer, line, flag)
+	} else {
+		err = c.t.e.StoreInTime(peer, line, flag)
+	}
+	if err != nil {
 		return c.t.instead(c.op, err)
 	}
 	return nil

@@ -30,6 +30,7 @@ type turns struct {
 	wide    bool   // they do so in the room, see file room.go
 	handing bool   // this turn is one of slips, see file slip.go
 	heeds   heed   // whom it waits for, see file ahead.go
+	heeders heed   // who waits for this member, likewise
 	call    call
 	contest *contest      // nil: it goes one way, see file contest.go
 	went    way           // that it takes

@@ -63,9 +63,9 @@ func (c *turns) HandPart(ctx context.Context, elem, n, root int, from mem.Range,
 // handPart is the turn of a parcel, to member only, or everyone.
 func (c *turns) handPart(ctx context.Context, what call, root, only int, p parcel) (err error) {
 	if p.alone {
-		c.heeds = c.heeded(root, p.hi, p.part, true)
+		c.heed(root, p.hi, p.part, true)
 	} else {
-		c.heeds = c.heeded(only, p.hi, p.part, false)
+		c.heed(only, p.hi, p.part, false)
 	}
 	if p.hi-p.lo > slipBytes {
 		err = c.pushed(ctx, what, max(root, 0), only, p)
@@ -76,7 +76,7 @@ func (c *turns) handPart(ctx context.Context, what call, root, only int, p parce
 		}
 		err = c.handOver(ctx, what, max(root, 0), s)
 	}
-	c.heeds = all
+	c.heeds, c.heeders = all, all
 	return err
 }
 

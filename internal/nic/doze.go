@@ -48,7 +48,7 @@ func (n *NIC) doze(nap time.Duration) bool {
 
 // quiet reports whether nothing is under way that goes on only if who attends learns of its end.
 func (n *NIC) quiet() bool {
-	if n.piped.Load() != 0 || n.client.Watchful() {
+	if n.piped.Load() != 0 || n.client.Watchful() || n.later.inTime.some.Load() {
 		return false
 	}
 	if n.am == nil {

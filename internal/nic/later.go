@@ -19,6 +19,8 @@ type later struct {
 	len     int
 	going   int  // how many of them, from the first on, are being posted
 	ordered bool // what was put so far is before what follows: the last takes in no more
+
+	inTime inTime // written under mu
 }
 
 // Extend adds a put of src to the operation that was held back last, if that is a plain one to the bytes just before these, and has room for
@@ -72,6 +74,7 @@ func (n *NIC) PostLaidLater(name string, id int32) error {
 
 // SendLater is PostLaidLater for an operation that TryLay has laid.
 func (n *NIC) SendLater(name string, op *Laid) error {
+	n.later.inTime.hurry()
 	if n.later.add(&op[0]) {
 		return nil
 	}
@@ -88,14 +91,20 @@ func (n *NIC) HeldBack() int { return int(n.later.count.Load()) }
 // add appends an operation, or says that there is no room.
 func (l *later) add(op *transport.Op) bool {
 	l.mu.Lock()
-	k := l.len
-	if k < len(l.ops) {
-		l.ops[k] = *op
-		l.len, l.ordered = k+1, false
-		mem.Publish(&l.count, uint64(k+1))
-	}
+	ok := l.addLocked(op)
 	l.mu.Unlock()
-	return k < len(l.ops)
+	return ok
+}
+
+func (l *later) addLocked(op *transport.Op) bool {
+	k := l.len
+	if k == len(l.ops) {
+		return false
+	}
+	l.ops[k] = *op
+	l.len, l.ordered = k+1, false
+	mem.Publish(&l.count, uint64(k+1))
+	return true
 }
 
 // push hands the operations that are held to the NIC, and reports whether it took all.
@@ -131,5 +140,10 @@ func (n *NIC) push() bool {
 	defer l.mu.Unlock()
 	l.len, l.going = copy(l.ops[:], l.ops[done:l.len]), 0
 	mem.Publish(&l.count, uint64(l.len))
-	return l.len == 0
+	if l.len > 0 {
+		l.inTime.hurry()
+		return false
+	}
+	l.inTime.some.Store(false)
+	return true
 }

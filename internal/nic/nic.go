@@ -69,6 +69,7 @@ type NIC struct {
 	lazy       atomic.Int32  // endpoints that have lazy operations, or had
 	slept      atomic.Uint64 // waits that went past their spinning
 	unattended atomic.Bool   // attend has ended
+	asleep     atomic.Bool   // attend sleeps until the NIC has something, or is about to
 	dozing     atomic.Bool   // attend sleeps for what peers send, or is about to
 	piped      atomic.Int32  // operations of pipes that the NIC has
 	closed     atomic.Bool   // this rank's NIC is closed or has failed: nothing completes any more

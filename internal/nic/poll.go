@@ -29,7 +29,7 @@ var (
 // Progress hands out completions and moves along what waits for them if nobody else does so; it reports whether there was
 // anything to do. It waits for nothing.
 func (n *NIC) Progress() bool {
-	if n.HeldBack() > 0 && !n.closed.Load() {
+	if n.HeldBack() > 0 && !n.closed.Load() && n.later.inTime.ripe() {
 		n.push()
 	}
 	return !n.inVain(false)
@@ -40,6 +40,7 @@ func (n *NIC) Progress() bool {
 func (n *NIC) inVain(begins bool) bool {
 	if begins {
 		if n.HeldBack() > 0 {
+			n.later.inTime.hurry()
 			return false
 		}
 		n.begun()
@@ -254,12 +255,22 @@ const (
 func (n *NIC) attend() {
 	defer n.unattended.Store(true)
 	seen, idle, long := n.uses(), napWatchful, sched.NewNaps()
+	var inTime uint64
 	for n.ctx.Err() == nil {
+		n.asleep.Store(false)
 		for nap := napFirst; n.pollers.Load() > 0 || n.uses() != seen; nap = min(2*nap, napDozing) {
 			seen = n.uses()
-			if nap < napLongest || !n.doze(nap) {
+			if more := n.later.inTime.more(&inTime); nap < napLongest || more || !n.doze(nap) {
 				n.rest(long, min(nap, napLongest))
 			}
+			if inTime == n.later.inTime.count.Load() { // what there is has been held for a nap
+				n.postInTime()
+			}
+		}
+		n.asleep.Store(true)
+		if !n.postInTime() { // somebody is at it, or there is no room
+			n.nap.Wait(n.sched, napFirst)
+			continue
 		}
 		if n.client.Watchful() && !n.closed.Load() { // the NIC says nothing of what is waited for
 			if n.Progress() {

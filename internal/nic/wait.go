@@ -45,6 +45,7 @@ func (n *NIC) WaitWithin(ctx context.Context, op string, rank int, cond func() b
 func (n *NIC) begin(ctx context.Context, what sched.What, watch sched.Watch) sched.Spin {
 	n.pollers.Add(1)
 	n.hasten(what.Peer)
+	n.later.inTime.hurry()
 	n.begun()
 	sp := n.sched.Begin(ctx, what, watch)
 	sp.Unrung()
@@ -80,6 +81,7 @@ func (n *NIC) look() (vain bool) {
 // Alone keeps whoever attends to the NIC out of the way until done is called: the caller polls by Progress.
 func (n *NIC) Alone() (done func()) {
 	n.pollers.Add(1)
+	n.later.inTime.hurry()
 	n.begun()
 	return func() { n.pollers.Add(-1) }
 }

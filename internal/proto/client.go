@@ -125,9 +125,9 @@ func (c client) tell(r int) (done bool) {
 		// The cause may have come a moment before the word on who was first. A 0 for that would take what the other rank knows from it,
 		// and it would not look at causes any more.
 		first := cmp.Or(p.First(), uint64(dead)+1)
-		err := n.store64("tell", to, peers.GoneOff(dead), uint64(cause))
+		err := n.store64("tell", to, peers.GoneOff(dead), uint64(cause), false)
 		if err == nil {
-			err = n.store64("tell", to, peers.FirstOff, first)
+			err = n.store64("tell", to, peers.FirstOff, first, false)
 		}
 		if err != nil {
 			return p.Cause(r) != 0 || n.Closed()

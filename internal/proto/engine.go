@@ -381,7 +381,19 @@ func (e *Engine) Store64(r *Remote, off int, v uint64) error {
 		e.note(PathMapped, r.Rank, 8)
 		return nil
 	}
-	return e.nic().store64("signal", r, off, v)
+	return e.nic().store64("signal", r, off, v, false)
+}
+
+// StoreInTime is Store64 of what nobody waits for at present: where a post of its own would take this rank as long as one that is waited for, it goes with what the rank
+// posts next, or a few milliseconds later.
+func (e *Engine) StoreInTime(r *Remote, off int, v uint64) error {
+	if r.Mapped.Bytes != 0 || e.nic() == nil {
+		return e.Store64(r, off, v)
+	}
+	if err := e.before(r); err != nil {
+		return err
+	}
+	return e.nic().store64("signal", r, off, v, true)
 }
 
 // StoreWords writes a few words at off, for a Store64 behind it to the same rank to show. They may go with that, and not before.

@@ -203,8 +203,8 @@ func (n *device) laySlot(op string, r *Remote, off int, src mem.Range, flags uin
 	return laid, err
 }
 
-// store64 sends one word, likewise.
-func (n *device) store64(op string, r *Remote, off int, v uint64) error {
+// store64 sends one word, likewise: at once, or in time (nic.SendInTime).
+func (n *device) store64(op string, r *Remote, off int, v uint64, inTime bool) error {
 	word := [1]uint64{v}
 	src := mem.Of(word[:])
 	if r.hosed != nil {
@@ -225,6 +225,9 @@ func (n *device) store64(op string, r *Remote, off int, v uint64) error {
 	}
 	if err != nil {
 		return err
+	}
+	if inTime {
+		return n.SendInTime(op, laid)
 	}
 	return n.SendLazy(op, laid)
 }
