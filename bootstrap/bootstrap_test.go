@@ -298,11 +298,15 @@ func TestContextEndsBetweenRequests(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Equal(t, [][]byte{card, card}, cards)
 
-	_, err = jobs[0].Exchange(&ending{t.Context(), 3}, card)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = jobs[0].Exchange(t.Context(), card)
-	require.ErrorIs(t, err, context.Canceled, "later calls say so")
-	require.ErrorIs(t, jobs[0].Barrier(t.Context()), context.Canceled)
+	for rank, asks := range []int{3, 4} { // between two requests with parts of the card, and between the last of them and the barrier
+		_, err = jobs[rank].Exchange(&ending{t.Context(), asks}, card)
+		require.ErrorIs(t, err, context.Canceled)
+		limit, enough := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err = jobs[rank].Exchange(limit, card)
+		require.ErrorIs(t, err, context.Canceled, "later calls say so")
+		require.ErrorIs(t, jobs[rank].Barrier(limit), context.Canceled)
+		enough()
+	}
 }
 
 // requireContextEndsWaits checks B1 on a rank whose peers never come.

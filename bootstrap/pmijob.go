@@ -69,6 +69,9 @@ func (j *pmiJob) Exchange(ctx context.Context, card []byte) ([][]byte, error) {
 		}
 	}
 	if err := named(j.client.Barrier(ctx)); err != nil {
+		if !errors.Is(err, transport.ErrPeerGone) { // which the launcher says to all, now and later
+			j.broken = err // it may not have been asked: the others still wait in this generation
+		}
 		return nil, fmt.Errorf("exchange cards: %w", err)
 	}
 	cards := make([][]byte, j.Size())
