@@ -49,10 +49,11 @@ func (p *picture) take(spec *launch.Spec, scratch string) error {
 	if p.file == nil {
 		return nil
 	}
-	p.dir = filepath.Join(scratch, "timeline")
-	if err := os.Mkdir(p.dir, 0o700); err != nil {
+	dir, err := os.MkdirTemp(scratch, "timeline-") // beside a program that may be called anything
+	if err != nil {
 		return fmt.Errorf("make a folder for the ranks' timelines: %w", err)
 	}
+	p.dir = dir
 	spec.Folder, spec.FolderEnv = p.dir, envTimeline
 	return nil
 }

@@ -173,6 +173,19 @@ func TestRelativeTemporaryFolder(t *testing.T) {
 	requireEmpty(t, "tmp")
 }
 
+// TestTraceOfProgramsOfAnyName: the program that is built, or sent to another host, lies beside what its ranks write and may be called as that is.
+func TestTraceOfProgramsOfAnyName(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"left", "timeline"} {
+		file := filepath.Join(dir, name+".go")
+		require.NoError(t, os.WriteFile(file, []byte("package main\n\nimport \"os\"\n\nfunc main() { os.Exit(3) }\n"), 0o600))
+		for _, where := range [][]string{{"-n", "1"}, {"-H", "a", "--launcher", "fork", "--agent-path", pgasrun}} {
+			_, errs, code := call(t, append(where, "--trace", filepath.Join(dir, "out.json"), file)...)
+			require.Equal(t, 3, code, errs)
+		}
+	}
+}
+
 // TestTraceOfSeveralHosts: what the ranks of agents' hosts write comes here, on one axis of time.
 func TestTraceOfSeveralHosts(t *testing.T) {
 	dir, tmp := t.TempDir(), t.TempDir()

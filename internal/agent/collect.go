@@ -172,8 +172,8 @@ func (a *server) share(variable string) (set string, err error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(own, "left")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	dir, err := os.MkdirTemp(own, "left-") // beside a program that may be called anything
+	if err != nil {
 		return "", err
 	}
 	a.mu.Lock()
