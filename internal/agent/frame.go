@@ -12,7 +12,7 @@ import (
 )
 
 // Protocol is the number of this wire format. It stands in the greeting.
-const Protocol = 2
+const Protocol = 3
 
 // Sizes of frames.
 const (

@@ -61,13 +61,13 @@ func TestFrames(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	for _, bad := range []string{
-		``, `[]`, `{"do":"dance"}`, `{"do":"start"}`, `{"do":"start","plan":{"size":2,"first":1,"count":2,"argv":["x"]}}`,
-		`{"do":"start","plan":{"size":2,"first":0,"count":2}}`, `{"do":"ended"}`, `{"do":"seen"}`,
+		``, `[]`, `{"do":"dance"}`, `{"do":"start"}`, `{"do":"start","plan":{"size":2,"first":1,"count":2,"argv":["eA=="]}}`,
+		`{"do":"start","plan":{"size":2,"first":0,"count":2}}`, `{"do":"ended"}`, `{"do":"seen"}`, `{"do":"start","plan":{"size":1,"count":1,"argv":["?"]}}`,
 	} {
 		_, err := parseNote([]byte(bad))
 		require.ErrorIs(t, err, ErrMalformed, bad)
 	}
-	n, err := parseNote([]byte(`{"do":"start","plan":{"size":2,"first":1,"count":1,"argv":["x"]},"stdin":[0]}`))
+	n, err := parseNote([]byte(`{"do":"start","plan":{"size":2,"first":1,"count":1,"argv":["eA=="]},"stdin":[0]}`))
 	require.NoError(t, err)
 	require.Equal(t, []int{0}, n.Stdin)
 }

@@ -68,6 +68,22 @@ func TestRanksOfAnAgent(t *testing.T) {
 	require.Positive(t, use[0].MaxRSS)
 }
 
+// TestBytesOfAPlan: arguments, environment and folders are bytes, which need not be text.
+func TestBytesOfAPlan(t *testing.T) {
+	odd := "caf\xe9 \x80\xff"
+	h := dial(t)
+	p := plan("sh", "-c", `printf "%s" "$1,$PGAS_X,$SET,${PWD##*/},$WRAPPED"`, "sh", odd)
+	p.Dir = filepath.Join(t.TempDir(), odd)
+	require.NoError(t, os.Mkdir(p.Dir, 0o700))
+	p.Env, p.Set, p.Wrap = []string{"PGAS_X=" + odd}, []string{"SET=" + odd}, map[int][]string{2: {"env", "WRAPPED=" + odd}}
+	require.NoError(t, h.Start(t.Context(), p, nil, ""))
+	stdout, _ := h.Processes()[0].Output()
+	out, err := io.ReadAll(stdout)
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat(odd+",", 4)+odd, string(out))
+	h.Finish()
+}
+
 func TestSignalsAndLooks(t *testing.T) {
 	h := dial(t)
 	require.NoError(t, h.Start(t.Context(), plan("sleep", "1000"), nil, ""))
@@ -198,7 +214,7 @@ func TestAgentThatIsKilledEarly(t *testing.T) {
 	require.NoError(t, err)
 	defer in.Close()
 	require.NoError(t, cmd.Start())
-	_, err = in.Write(frame{remark, 0, []byte(`{"do":"start","plan":{"job":"j","size":1,"count":1,"argv":["tool"]},"ship":true}`)}.append(nil))
+	_, err = in.Write(frame{remark, 0, []byte(`{"do":"start","plan":{"job":"j","size":1,"count":1,"argv":["dG9vbA=="]},"ship":true}`)}.append(nil))
 	require.NoError(t, err)
 	_, err = in.Write(frame{data, channelOf(0, program), []byte("#!/bin/sh\n")}.append(nil))
 	require.NoError(t, err)
@@ -226,7 +242,7 @@ func TestAgentAmongStrangers(t *testing.T) {
 		"finish":      {frame{remark, 0, []byte(`{"do":"finish"}`)}.append(nil), "finishes what has not started"},
 		"own words":   {frame{remark, 0, []byte(`{"do":"reaped"}`)}.append(nil), `the launcher says "reaped"`},
 		"no channel":  {frame{data, 99, []byte("x")}.append(nil), "there is no channel 99"},
-		"wrong input": {frame{remark, 0, []byte(`{"do":"start","plan":{"size":1,"count":1,"argv":["true"]},"stdin":[1]}`)}.append(nil), "standard input for rank 1 of 1"},
+		"wrong input": {frame{remark, 0, []byte(`{"do":"start","plan":{"size":1,"count":1,"argv":["dHJ1ZQ=="]},"stdin":[1]}`)}.append(nil), "standard input for rank 1 of 1"},
 	} {
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), "AGENT_TEST_SERVE=v0")

@@ -36,7 +36,7 @@ func TestWhyAHostIsNotReached(t *testing.T) {
 		{Config{Name: "b", Command: Command(Srun, nil, "b", "/p")}, trouble{start: exec.ErrNotFound}, -1, "", []string{"there is no program srun here", "--launcher"}},
 		{ssh, trouble{start: context.Canceled}, -1, "", []string{"run ssh: "}},
 		{ssh, trouble{late: 3 * time.Second}, -1, "", []string{"no agent answered within 3.0 s, it said nothing", "ssh -T b true"}},
-		{ssh, trouble{protocol: 1, version: "v2"}, -1, "", []string{`the pgasrun there is "v2" with protocol 1, this one is "v1" with protocol 2`, "--agent-path"}},
+		{ssh, trouble{protocol: 1, version: "v2"}, -1, "", []string{`the pgasrun there is "v2" with protocol 1, this one is "v1" with protocol 3`, "--agent-path"}},
 		{ssh, trouble{noise: "moo"}, -1, "", []string{"instead of an agent's greeting, it said: moo"}},
 		{ssh, trouble{ended: true}, 127, "sh: 1: /p: not found", []string{"no pgasrun at that path there, it said: sh: 1: /p: not found", "--agent-path"}},
 		{ssh, trouble{ended: true}, 126, "Permission denied", []string{"cannot be run", "executable"}},
