@@ -46,6 +46,9 @@ func Start(p Plan, streams func(rank int) Streams, guard *Guard) (*Crew, error) 
 	}
 	guard.Dismiss()
 	c.Reap(func(int) bool { return true })
+	if gone := CheckDir(p.Dir); gone != nil {
+		return nil, gone // the kernel's error would be taken for one of the program
+	}
 	if errors.Is(err, syscall.ENOENT) {
 		err = fmt.Errorf("%w: %w: the interpreter or loader that it names is missing", ErrNotExecutable, err)
 	} else if errors.Is(err, syscall.ENOEXEC) {

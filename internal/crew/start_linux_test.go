@@ -41,3 +41,13 @@ func TestFolderThatMayNotBeEntered(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "not executable: false working folder of the ranks: enter "+locked+": permission denied")
 }
+
+// TestFolderThatVanishes: whoever takes the ranks' folder away while they are being started hears of that, and not that the program is none.
+func TestFolderThatVanishes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "work")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	p := Plan{Job: "job", Size: 1000, Count: 1000, Argv: []string{"rmdir", dir}, Dir: dir}
+	_, err := Start(p, func(int) Streams { return Streams{} }, nil)
+	require.ErrorContains(t, err, "working folder of the ranks: stat "+dir)
+	require.NotErrorIs(t, err, ErrNotExecutable)
+}
