@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -55,7 +57,7 @@ func addHost(to []slots, host, count string) ([]slots, error) {
 		return nil, fmt.Errorf("%q is not the name of a host; an address with colons has brackets, such as [fe80::1]:2", host)
 	}
 	odd := func(r rune) bool {
-		return r <= ' ' || r == 0x7f || strings.ContainsRune("\"'`$&|;<>()*?!\\#/=", r)
+		return r <= ' ' || !unicode.IsPrint(r) || strings.ContainsRune("\"'`$&|;<>()*?!\\#/=", r)
 	}
 	if host == "" || strings.HasPrefix(host, "-") || strings.IndexFunc(host, odd) >= 0 { // a dash would be a flag to ssh
 		return nil, fmt.Errorf("%q is not the name of a host", host)
@@ -76,9 +78,15 @@ func addHost(to []slots, host, count string) ([]slots, error) {
 
 // readHostfile reads a file of hosts, one a line: HOST, HOST:RANKS or HOST slots=RANKS. What follows a # is not looked at.
 func readHostfile(r io.Reader) (out []slots, err error) {
+	const byteOrder = "\ufeff" // with which some editors begin a file
 	sc := bufio.NewScanner(r)
-	for line := 1; sc.Scan(); line++ {
-		text, _, _ := strings.Cut(sc.Text(), "#")
+	line := 1
+	for ; sc.Scan(); line++ {
+		whole := sc.Text()
+		if line == 1 {
+			whole = strings.TrimPrefix(whole, byteOrder)
+		}
+		text, _, _ := strings.Cut(whole, "#")
 		words := strings.Fields(text)
 		if len(words) == 0 {
 			continue
@@ -96,7 +104,9 @@ func readHostfile(r io.Reader) (out []slots, err error) {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 	}
-	if err := sc.Err(); err != nil {
+	if err := sc.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("line %d is longer than %d bytes: wanted HOST, HOST:RANKS or HOST slots=RANKS", line, bufio.MaxScanTokenSize-1)
+	} else if err != nil {
 		return nil, err
 	}
 	if len(out) == 0 {

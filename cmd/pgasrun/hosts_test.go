@@ -34,7 +34,11 @@ func TestReadHostfile(t *testing.T) {
 	got, err := readHostfile(strings.NewReader("# a cluster\n\na:2\nb slots=3 # fat\n  c\n[::1]:4\nb:1\r\n"))
 	require.NoError(t, err)
 	require.Equal(t, []slots{{"a", 2}, {"b", 4}, {"c", 0}, {"::1", 4}}, got)
+	got, err = readHostfile(strings.NewReader("\ufeff# as some editors write text\r\na\r\n"))
+	require.NoError(t, err)
+	require.Equal(t, []slots{{"a", 0}}, got)
 	for text, want := range map[string]string{
+		"a\n#" + strings.Repeat("x", 100_000): "line 2 is longer than 65535 bytes", "a\n\ufeffb": `line 2: "\ufeffb" is not the name of a host`,
 		"": "there is no host in it", "# a\n": "there is no host in it", "a\nb cpus=2\n": `line 2: "b cpus=2": wanted HOST, HOST:RANKS or HOST slots=RANKS`,
 		"a:2 slots=2": "line 1: ", "a slots=2 max_slots=4": "line 1: ", "a slots=": `line 1: "a slots="`, "a:": "line 1: ", "a:b": `line 1: "b" ranks on host a`,
 		"-a": "line 1: ",
