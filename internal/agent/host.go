@@ -355,6 +355,12 @@ func (h *Host) Close() {
 		h.out.Close()
 		<-h.lost
 	}
+	select {
+	case <-h.stream.written:
+	case <-time.After(time.Second): // and somebody who does not read
+		h.stream.out.Close()
+		<-h.stream.written
+	}
 	for _, r := range h.ranks {
 		r.close()
 	}

@@ -84,6 +84,33 @@ func TestBytesOfAPlan(t *testing.T) {
 	h.Finish()
 }
 
+// TestCloseWhileSomebodyElseHoldsTheInput: what is still to be written to a carrier that has ended is not kept for a process that it left behind, which never reads it.
+func TestCloseWhileSomebodyElseHoldsTheInput(t *testing.T) {
+	pid := filepath.Join(t.TempDir(), "pid")
+	script := `exec 3<&0; setsid sh -c 'echo $$ > "$1"; exec sleep 1000' sh "$0" <&3 >/dev/null 2>&1 & while [ ! -s "$0" ]; do sleep 0.01; done; echo "` +
+		greeting + strconv.Itoa(Protocol) + " " + version + `"; exec sleep 1000`
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	h, err := Dial(ctx, Config{Name: "b", Version: version, Command: []string{"sh", "-c", script, pid}})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		text, err := os.ReadFile(pid)
+		require.NoError(t, err)
+		left, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(left, syscall.SIGKILL))
+	})
+	soon, enough := context.WithTimeout(ctx, time.Second)
+	defer enough()
+	require.ErrorIs(t, h.Start(soon, plan("true", strings.Repeat("x", 1<<20)), nil, ""), context.DeadlineExceeded) // more than a pipe holds
+	h.Close()
+	select {
+	case <-h.stream.written:
+	case <-time.After(time.Second):
+		t.Error("a goroutine writes to the pipe, which stays open")
+	}
+}
+
 func TestSignalsAndLooks(t *testing.T) {
 	h := dial(t)
 	require.NoError(t, h.Start(t.Context(), plan("sleep", "1000"), nil, ""))
