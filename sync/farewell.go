@@ -156,15 +156,17 @@ func (p *parting) known(t *Team, rank int) bool {
 	return closes
 }
 
-// parting returns the question whether ranks close their worlds, one after the other: it is called until it says so of the rank that it was last called for.
-func (t *Team) parting() (closes func(rank int) error) {
-	var asked parting
-	of := -1
+// Parting begins to ask whether ranks close their worlds. What it returns waits for nothing, and is called again and again, by one goroutine at a time: it returns an error
+// wrapping transport.ErrPeerGone once that is known of a rank. What that one has told others before is there by then. It is for the layers above.
+func (t *Team) Parting() (closes func(rank int) error) {
+	asked := map[int]*parting{} // answers may be on their way
 	return func(rank int) error {
-		if rank != of {
-			of, asked = rank, parting{} // an answer that is on its way comes to where nobody looks
+		p := asked[rank]
+		if p == nil {
+			p = new(parting)
+			asked[rank] = p
 		}
-		if !asked.known(t, rank) {
+		if !p.known(t, rank) {
 			return nil
 		}
 		return &peers.Gone{Rank: rank, How: "closes its world"}

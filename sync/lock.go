@@ -28,7 +28,7 @@ func NewLock(ctx context.Context, t *Team) (*Lock, error) {
 
 // group is the team as its locks see it.
 func (t *Team) group() lock.Group {
-	return lock.Group{Engine: t.e, Ranks: t.ranks, Me: t.me, Races: t.races, Parting: t.parting, WaitError: t.waitError}
+	return lock.Group{Engine: t.e, Ranks: t.ranks, Me: t.me, Races: t.races, Parting: t.Parting, WaitError: t.waitError}
 }
 
 // Free gives the lock back. Collective.

@@ -200,6 +200,7 @@ func (p *epochs) heard(member int, n uint64, which int) bool {
 }
 
 // Start opens an access epoch to targets; it waits until each of them has Posted one to this rank. Complete ends it.
+// It fails when one of them is gone, or closes its world, before it has.
 func (w *Window[T]) Start(ctx context.Context, targets []int) error { return w.c.start(ctx, targets) }
 
 func (w *core) start(ctx context.Context, targets []int) error {
@@ -229,6 +230,7 @@ func (w *core) start(ctx context.Context, targets []int) error {
 func (w *core) await(ctx context.Context, op string, members []int, counts []uint64, which int, done func(epoch) (epoch, error)) error {
 	p := w.ep
 	watch := groupWatch{w: w, members: members, counts: counts, which: which}
+	closes := parted{w: w}
 	for _, m := range members {
 		n := p.count(counts, m)
 		if p.heard(m, n, which) {
@@ -238,7 +240,11 @@ func (w *core) await(ctx context.Context, op string, members []int, counts []uin
 		sp := w.e.Sched.Begin(ctx, sched.What{Op: op, Peer: watch.rank}, &watch)
 		var err error
 		for err == nil && !p.heard(m, n, which) {
-			err = sp.Step()
+			if err = sp.Step(); err == nil && sp.Unsure() {
+				if parts := closes.of(m); parts != nil && !p.heard(m, n, which) { // what it has told before is there by then
+					err = parts
+				}
+			}
 		}
 		sp.End()
 		if err != nil {
@@ -321,7 +327,7 @@ func (w *core) complete() error {
 }
 
 // Wait ends the exposure epoch that Post opened: it waits until every origin has Completed, and what they have moved is
-// visible. When ctx ends first the epoch stays open.
+// visible. When ctx ends first the epoch stays open. It fails when an origin is gone, or closes its world, before it has.
 func (w *Window[T]) Wait(ctx context.Context) error { return w.c.wait(ctx) }
 
 func (w *core) wait(ctx context.Context) error {

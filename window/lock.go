@@ -61,8 +61,8 @@ func (kind LockKind) release(me int) uint64 {
 
 // Lock opens an access epoch to target: it waits for the target's lock, which keeps out the exclusive locks of others,
 // and their shared ones if kind is LockExclusive. It does not keep out those that do not lock. Unlock ends the epoch.
-// The lock is this rank's, whichever goroutine took it. A lock whose holder is gone is lost: waiting for it is an error
-// that wraps transport.ErrPeerGone. Where ctx has ended no lock is taken, a free one neither; so it is with LockAll and Start.
+// The lock is this rank's, whichever goroutine took it. A lock whose holder is gone, or closes its world without Unlock, is lost:
+// waiting for it is an error that wraps transport.ErrPeerGone. Of shared ones that is known when all other members close theirs. Where ctx has ended no lock is taken, a free one neither; so it is with LockAll and Start.
 func (w *Window[T]) Lock(ctx context.Context, target int, kind LockKind) error {
 	return w.c.lock(ctx, target, kind)
 }
@@ -261,17 +261,30 @@ func (w *core) lockOne(ctx context.Context, target int, kind LockKind, all bool)
 		}
 	}
 	watch := lockWatch{w: w, target: target, all: all}
+	closes := parted{w: w}
+	var lost error // whoever holds the lock closes his world, if it is held still as it was
 	sp := w.e.Sched.Begin(ctx, sched.What{Op: op, Peer: sched.Anyone}, &watch)
 	defer sp.End()
 	for {
+		before := watch.seen
 		ok, watch.seen, err = w.tryLock(target, kind, announced)
 		if ok || err != nil {
 			return err
 		}
-		if h := watch.seen.holder(); sp.Unsure() && h >= 0 { // of those that share it nobody keeps a list
-			sp.For(w.remotes[h].Rank)
+		if lost == nil || watch.seen != before {
+			lost, err = nil, sp.Step()
+		} else {
+			err = fmt.Errorf("it holds the lock: %w", lost)
 		}
-		if err := sp.Step(); err != nil {
+		if err == nil && sp.Unsure() {
+			if h := watch.seen.holder(); h >= 0 {
+				sp.For(w.remotes[h].Rank)
+				lost = closes.of(h)
+			} else { // of those that share it nobody keeps a list
+				lost = closes.all()
+			}
+		}
+		if err != nil {
 			if announced {
 				_, werr := w.lockAtomic(target, atom.Sum, ^uint64(oneWaiting)+1, 0)
 				err = errors.Join(err, werr)

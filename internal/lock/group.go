@@ -21,8 +21,8 @@ type Group struct {
 	Ranks  []int // in the world, by member
 	Me     int   // this rank's member number
 	Races  *racecheck.Checker
-	// Parting begins to ask whether ranks close their worlds, one after the other. What it returns waits for nothing, and is called again and again: it returns the error
-	// that says so once that is known of the rank it was last called for. One goroutine at a time calls it. nil: nobody does.
+	// Parting begins to ask whether ranks close their worlds. What it returns waits for nothing, and is called again and again, by one goroutine at a time: it returns
+	// the error that says so once that is known of a rank. nil: nobody does.
 	Parting func() func(rank int) error
 	// WaitError is the error of a wait for rank, or for nobody in particular (-1), that ended early; nil of nil.
 	WaitError func(op string, rank int, err error) error
@@ -45,7 +45,7 @@ func (g *Group) occupy(ctx context.Context, op string, busy *atomic.Bool) error 
 
 // leaver finds who closes its world with a lock in its hands, after which nobody gets that any more. The zero leaver has asked nobody.
 type leaver struct {
-	closes map[int]func(rank int) error // by rank: an answer may be on its way
+	closes func(rank int) error
 	tries  int
 }
 
@@ -55,19 +55,14 @@ func (p *leaver) lostBy(g *Group, ranks []int, holds func(rank int) bool) error 
 	if g.Parting == nil {
 		return nil
 	}
+	if p.closes == nil {
+		p.closes = g.Parting()
+	}
 	for _, rank := range ranks {
 		if rank == g.Ranks[g.Me] {
 			continue
 		}
-		closes := p.closes[rank]
-		if closes == nil {
-			if p.closes == nil {
-				p.closes = map[int]func(int) error{}
-			}
-			closes = g.Parting()
-			p.closes[rank] = closes
-		}
-		if err := closes(rank); err != nil && holds(rank) { // else it had released the lock before
+		if err := p.closes(rank); err != nil && holds(rank) { // else it had released the lock before
 			return fmt.Errorf("it holds the lock: %w", err)
 		}
 	}

@@ -111,7 +111,7 @@ else
 	# All suites with fewer rounds: in full they take up to eight times as long here.
 	part window ./window.run -test.v -test.short -test.skip="^($large|$elsewhere)\$"
 	# The former wants some ranks to share memory, and PGAS_LOCAL is off; the latter goes over tcp and soft.
-	part sync ./sync.run -test.v -test.short -test.skip='^(TestLevelsOfRealNodes|TestBarrierOfStopped)$'
+	part sync ./sync.run -test.v -test.short -test.skip='^(TestLevelsOfRealNodes|TestOfStopped)$'
 	limited 8192 gigabyte ./window.run -test.v -test.run='^TestGigabyte$'
 	# All that windows can do where the kernel lets a process register 8 MiB, buffers included, as it does by default on many machines: worlds of
 	# two or three are one process here, whose ranks have a part each.
