@@ -11,7 +11,7 @@
 //   - To doze: to sleep, of who attends, for what peers send alone, since the NIC is used again and again by who polls.
 //   - Held back: an operation for which nobody waits yet, or of a crowd, that goes with the next that is posted.
 //   - Crowd: goroutines of this rank that wait for ends, where there are more than cores for them. To look: to poll; to sit: to leave that to others of the crowd.
-//   - In time: of what is held back, that it goes with the next post or look but one of some, or by itself soon (intime.go).
+//   - In time: of what is held back and nobody waits for, that it goes with the next post, behind some looks, or by itself soon (intime.go).
 //   - Lazy: an operation of whose end the NIC may tell late (transport.FlagLazy); to hasten: to have it told now.
 //   - Mender: who makes a broken connection anew. It has the endpoint for itself meanwhile.
 //   - Flushed: what the NIC gives back undone since its connection broke. To flush: to wait until all is over that was begun to a rank before.
