@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"gopgas/internal/mem"
+	"gopgas/internal/sched"
 	"gopgas/internal/softnic"
 	"gopgas/internal/wire"
 	"gopgas/transport"
@@ -398,6 +399,9 @@ func (l *link) encodeLocked(s *slot) {
 }
 
 // runSender sends what the socket did not take at once, until the link has ended.
+//
+// Before the answer to a long read he gives way: what came with that read may be what another thread of this rank waits for, to ask for as much itself, and on the core
+// that they share it would ask only when the answer is gone. Two ranks that read much of each other would do so one after the other.
 func (l *link) runSender() {
 	step := func(fd uintptr) bool {
 		l.mu.Lock()
@@ -408,6 +412,12 @@ func (l *link) runSender() {
 		return !wait
 	}
 	for range l.kick {
+		l.mu.Lock()
+		answers := len(l.long) > 0
+		l.mu.Unlock()
+		if answers {
+			sched.Yield()
+		}
 		if l.ended.Load() || l.raw.Write(step) != nil {
 			return
 		}
