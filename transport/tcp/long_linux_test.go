@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,4 +170,39 @@ func TestManyLongAnswers(t *testing.T) {
 		}
 	}
 	require.EqualValues(t, 20*6, r.a.open.Word64(8).Load())
+}
+
+// TestLongReadsWakeNobody: who waits asleep is wakened for what a peer writes, and for short reads, which may go on, but for no long one.
+func TestLongReadsWakeNobody(t *testing.T) {
+	r := newLongReaders(t)
+	var rings, sleepers atomic.Uint32
+	bell := sched.NewBell(&rings, &sleepers)
+	r.a.sched.SetBell(bell)
+	bell.Arm()
+	back := r.b.links[0].Load()
+	for _, c := range []struct {
+		kind  transport.Kind
+		bytes int
+		wakes bool
+	}{
+		{transport.OpRead, longRead, false},
+		{transport.OpRead, gulpMost + 8, false},
+		{transport.OpRead, gulpMost, true},
+		{transport.OpRead, 8, true},
+		{transport.OpWrite, longRead, true},
+		{transport.OpWrite, 8, true},
+		{transport.OpRead, longRead, false},
+	} {
+		before := rings.Load()
+		r.b.post(t, 1, transport.Op{
+			Kind: c.kind, Flags: transport.FlagSignaled, NSGE: 1, EP: back.ep, RAddr: r.from.Addr(), RKey: r.key.RKey,
+			SGE: [4]transport.SGE{{Mem: r.to.Mem.Slice(0, c.bytes), LKey: r.to.LKey}},
+		})
+		if c.wakes {
+			require.Eventually(t, func() bool { return rings.Load() != before }, testPatience, time.Millisecond, "%v of %d bytes", c.kind, c.bytes)
+		} else {
+			time.Sleep(time.Millisecond) // who has read rings after that
+			require.Equal(t, before, rings.Load(), "%v of %d bytes", c.kind, c.bytes)
+		}
+	}
 }

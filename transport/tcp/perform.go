@@ -216,6 +216,9 @@ func (l *link) read() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.performed = l.in.expect
+	if n > gulpMost {
+		l.in.quiet++
+	}
 	if n > copyMost {
 		l.oweLocked(longAnswer{seq: h.Seq, src: src, hold: hold})
 		if l.owed > l.window {
@@ -284,7 +287,10 @@ func (l *link) afterBatch(served uint64) {
 		l.mu.Unlock()
 		if in.expect != served {
 			l.d.came(l)
-			l.d.sched.Ring() // the program may wait for what was written
+			if in.expect-served > in.quiet {
+				l.d.sched.Ring() // the program may wait for what was written, or more may come soon
+			}
+			in.quiet = 0
 		}
 	}
 	l.announce()
