@@ -1,9 +1,12 @@
 package pgsync
 
-// RoomBytes is what a part of a long call has at most, and Payload one that goes through the outboxes of few members.
+// RoomBytes is what a part of a long call has at most, Payload one that goes through the outboxes of few members, and MostPartial what a member combines for another, and
+// each of two of a reduction.
 const (
 	RoomBytes = roomBytes
 	Payload   = outboxBytes - outboxHeader
+
+	MostPartial = mostPartial
 )
 
 // Barriers is how many barriers this member has begun on the team, those of turns among them.

@@ -206,11 +206,15 @@ func (c *turns) offered(ctx context.Context, what call, root, bytes, part int, a
 	return true, c.ended(err)
 }
 
-// offered is a reduction by offers: each member reads a part of what all others have, combines it, and offers that, of which whoever wants the result reads all.
+// offered is a reduction by offers: each member reads a part of what all others have, combines it, and offers that, of which whoever wants the result reads all. Of two members
+// each may combine all (file offer_pair.go).
 func (r *reduction) offered(ctx context.Context, part int, dst, src mem.Range) (done bool, err error) {
 	c, x := r.c, &r.c.t.offers
-	if !c.mayOffer(src.Bytes, part) {
+	switch {
+	case !c.mayOffer(src.Bytes, part):
 		return false, nil
+	case r.asPair(src.Bytes):
+		return r.offeredAsPair(ctx, dst, src)
 	}
 	n, width := len(c.t.ranks), r.elem.Bytes
 	if r.root != everyone && (c.t.maps || src.Bytes/n > mostPartial) {

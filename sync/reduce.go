@@ -11,7 +11,7 @@ import (
 
 // Reduce combines the members' src element by element into root's dst, in the order of ranks; dst is not looked
 // at elsewhere. dst and src may be the same slice, and share no memory otherwise. Collective. Up to 8 KiB among up to 8 members root reads all src after one
-// barrier, or is pushed them over a NIC; else there are two barriers for each outbox-full, and members read n parts each; three in all for long ones whose memory is used again where none is mapped, and for an AllReduce of library memory where all are, or of Go memory which the kernel copies as fast. Short integers of members that share nodes
+// barrier, or is pushed them over a NIC; else there are two barriers for each outbox-full, and members read n parts each; three in all for long ones whose memory is used again where none is mapped (two among two members up to 8 MiB), and for an AllReduce of library memory where all are, or of Go memory which the kernel copies as fast. Short integers of members that share nodes
 // are combined there first, in one barrier. Where root reads or is pushed what fits into an outbox the others do not wait: it is no barrier.
 func Reduce[T Number](ctx context.Context, t *Team, dst, src []T, op Op, root int) error {
 	if err := checkData[T](t, "reduce", root); err != nil {
