@@ -14,7 +14,11 @@ import (
 // TestPairReduces: two members that do not map each other combine all of what is not too long and half of what is, with the same result in either way, in place too, where
 // what one reads the other is about to change.
 func TestPairReduces(t *testing.T) {
-	for _, c := range []struct{ elems, turns int }{{offeredElems, 2}, {pgsync.MostPartial / 8, 2}, {pgsync.MostPartial/8 + 1, 3}} {
+	cases := []struct{ elems, turns int }{{offeredElems, 2}, {pgsync.MostPartial / 8, 2}, {pgsync.MostPartial/8 + 1, 3}}
+	if testing.Short() {
+		cases = cases[:1]
+	}
+	for _, c := range cases {
 		t.Run(fmt.Sprint(c.elems), func(t *testing.T) {
 			pgastest.RunConfig(t, 2, pgastest.Config{NIC: true, TimeLimit: time.Minute}, func(ctx context.Context, w *pgas.World) error {
 				team := w.Team()
