@@ -57,8 +57,8 @@
 //
 //   - C1: before the secret is proved nothing but messages of fixed length is read, within the failure timeout,
 //     from a bounded number of strangers.
-//   - C2: whatever a peer sends, only memory that a key gives is touched, at most a window of answers is owed,
-//     and the worst that happens is the end of its link.
+//   - C2: whatever a peer sends, only memory that a key gives is touched, at most a window of answers is owed
+//     beside those that are being sent, and the worst that happens is the end of its link.
 //   - C3: a region that is received into is held for one system call at a time; one that is sent from, until it
 //     has been sent, which the failure timeout bounds.
 //   - C4: what is outstanding on a link that has ended is reported when nobody touches its memory any more.

@@ -99,7 +99,7 @@ type link struct {
 	pend, cur batch
 	long      []longAnswer // not in pend yet
 	longBytes int          // of these
-	owed      int          // answers in long, pend and cur
+	owed      int          // answers in long and pend: the peer cannot have them
 	writing   bool         // somebody sends from cur, without mu
 	blocked   bool         // the socket took no more: only the sender sends
 	failed    bool         // the socket takes nothing any more

@@ -41,7 +41,6 @@ func (l *link) longLocked(all bool) {
 		n++
 		l.frameLocked(wire.Header{Kind: wire.Data, Seq: a.seq, Len: uint32(a.src.Bytes)}, l.long[n:])
 		l.pend.refer(a.src, a.hold)
-		l.pend.segs[len(l.pend.segs)-1].answers++
 		l.longBytes -= a.src.Bytes
 	}
 	left := copy(l.long, l.long[n:])

@@ -199,8 +199,6 @@ func (l *link) callAgain() bool {
 // answerLocked counts one more answer in pend. It reports whether the peer may have so many.
 func (l *link) answerLocked() bool {
 	l.owed++
-	l.pend.tail()
-	l.pend.segs[len(l.pend.segs)-1].answers++
 	return l.owed <= l.window
 }
 

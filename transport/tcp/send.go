@@ -24,7 +24,6 @@ type segment struct {
 	from, to int       // in batch.buf, where mem is empty
 	mem      mem.Range // sent from where it lies
 	hold     *softnic.Hold
-	answers  int // how many answers end with this segment
 }
 
 func (s *segment) bytes() int { return s.to - s.from + s.mem.Bytes }
@@ -91,26 +90,25 @@ func (b *batch) lends(addr uint64, n int) bool {
 	return false
 }
 
-// advance takes n bytes as sent. It returns how many answers that were, and how many regions were given back.
-func (b *batch) advance(n int) (answers, regions int) {
+// advance takes n bytes as sent. It returns how many regions were given back.
+func (b *batch) advance(n int) (regions int) {
 	for b.at < len(b.segs) {
 		s := &b.segs[b.at]
 		left := s.bytes() - b.off
 		if n < left {
 			b.off += n
-			return answers, regions
+			return regions
 		}
 		n -= left
 		if s.hold != nil {
 			s.hold.Release()
 			regions++
 		}
-		answers += s.answers
 		*s = segment{}
 		b.at, b.off = b.at+1, 0
 	}
 	b.reset()
-	return answers, regions
+	return regions
 }
 
 func (b *batch) reset() {
@@ -244,9 +242,7 @@ func (l *link) sendLocked(how haste) (full bool) {
 			break
 		}
 		if l.wn > 0 {
-			answers, regions := l.cur.advance(l.wn)
-			l.owed -= answers
-			l.returnedLocked(regions)
+			l.returnedLocked(l.cur.advance(l.wn))
 			l.wrote = true
 		}
 		if l.werr != nil {
@@ -309,6 +305,7 @@ func (l *link) fillLocked(how haste) bool {
 	}
 	l.ackDue, l.aliveDue, l.askDue = false, false, false
 	l.cur, l.pend = l.pend, l.cur
+	l.owed = len(l.long) // the peer may have the others, and ask for more, before who sends them hears that they are sent
 	return !l.cur.empty()
 }
 

@@ -378,7 +378,7 @@ func TestBatch(t *testing.T) {
 				got = append(got, p...)
 				n += len(p)
 			}
-			_, k := l.cur.advance(n)
+			k := l.cur.advance(n)
 			regions += k
 		}
 		require.Equal(t, string(want), string(got))
