@@ -16,8 +16,14 @@ func (r *reduction) asPair(bytes int) bool {
 
 // offeredAsPair is offered of two members. Where dst is src the other one may be reading it until the last turn.
 func (r *reduction) offeredAsPair(ctx context.Context, dst, src mem.Range) (done bool, err error) {
-	c := r.c
-	ok, err := c.offer(ctx, r.what, offering{many: 1, mine: [mostOffers]mem.Range{src}}, givers{from: everyone})
+	c, g, o := r.c, givers{from: everyone}, offering{many: 1}
+	if r.root != everyone {
+		g.from = 1 - r.root
+	}
+	if g.include(c.t.me) {
+		o.mine[0] = src
+	}
+	ok, err := c.offer(ctx, r.what, o, g)
 	if !ok && err == nil {
 		return false, nil
 	}
