@@ -53,7 +53,7 @@ func runJob(c *cli.Context, s streams) error {
 		return err
 	}
 	defer closePage()
-	shown, err := openPicture(c, s)
+	shown, err := openPicture(c, s, statsTo)
 	if err != nil {
 		return err
 	}

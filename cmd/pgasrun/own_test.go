@@ -61,6 +61,28 @@ func TestFilesThatAreItsOwnOutput(t *testing.T) {
 	}
 }
 
+// TestTraceAndStatsInOneFile: each would write over what the other has written, by whatever name they call an ordinary file; what takes all, or nothing, may be both.
+func TestTraceAndStatsInOneFile(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	file := filepath.Join(t.TempDir(), "both")
+	link := file + "-too"
+	require.NoError(t, os.Symlink(file, link))
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	for _, c := range []struct {
+		trace, stats string
+		code         int
+	}{{file, file, 2}, {link, file, 2}, {file, link, 2}, {os.DevNull, os.DevNull, 0}, {file, file + "-2", 0}} {
+		var out, errs bytes.Buffer
+		args := []string{"pgasrun", "-n", "1", "--trace", c.trace, "--stats=json:" + c.stats, traffic}
+		require.Equal(t, c.code, run(args, streams{in: null, out: &out, err: &errs}), "%v: %s", c, errs.String())
+		if c.code != 0 {
+			require.Contains(t, errs.String(), "wanted one of its own for each")
+		}
+	}
+}
+
 // TestCostsInItsOwnOutput: costs that are written to pgasrun's own output stand before what is told of them.
 func TestCostsInItsOwnOutput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")

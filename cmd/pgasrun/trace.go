@@ -25,8 +25,8 @@ type picture struct {
 	dir  string // of the ranks' files
 }
 
-// openPicture creates the file of --trace, if there is one, before anything is built or started.
-func openPicture(c *cli.Context, s streams) (picture, error) {
+// openPicture creates the file of --trace, if there is one, before anything is built or started. stats is where --stats writes: a file cannot be both.
+func openPicture(c *cli.Context, s streams, stats io.Writer) (picture, error) {
 	name := c.String("trace")
 	if name == "" {
 		if c.IsSet("trace") {
@@ -36,6 +36,11 @@ func openPicture(c *cli.Context, s streams) (picture, error) {
 	}
 	if own := launch.Own(name, s.out, s.err); own != nil {
 		return picture{file: own, own: true}, nil
+	}
+	if same := launch.Own(name, stats); same != nil {
+		if at, err := same.Stat(); err == nil && at.Mode().IsRegular() { // a pipe, or /dev/null, may take both
+			return picture{}, usage("--trace %s: --stats=json:%s writes to that file; wanted one of its own for each", name, same.Name())
+		}
 	}
 	f, err := os.Create(name)
 	if err != nil {
