@@ -37,7 +37,7 @@ const (
 	offerCopies = 1 << 20  // bytes that a reduction reads of others at once,
 	leastCopy   = 4 << 10  // and of each of them, at least
 	seenCopy    = 32 << 10 // and at most, where members map each other's memory and what is copied stays in the first cache
-	mostPartial = 8 << 20  // bytes of a result that a member combines for somebody else
+	mostPartial = 8 << 20  // bytes of a result that a member combines for somebody else, and of one that each of two combines
 )
 
 // offering is what a member offers in a call.

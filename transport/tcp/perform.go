@@ -215,7 +215,7 @@ func (l *link) read() error {
 	defer l.mu.Unlock()
 	l.performed = l.in.expect
 	if n > gulpMost {
-		l.in.quiet++
+		l.in.longReads++
 	}
 	if n > copyMost {
 		l.oweLocked(longAnswer{seq: h.Seq, src: src, hold: hold})
@@ -285,10 +285,10 @@ func (l *link) afterBatch(served uint64) {
 		l.mu.Unlock()
 		if in.expect != served {
 			l.d.came(l)
-			if in.expect-served > in.quiet {
+			if in.expect-served > in.longReads {
 				l.d.sched.Ring() // the program may wait for what was written, or more may come soon
 			}
-			in.quiet = 0
+			in.longReads = 0
 		}
 	}
 	l.announce()

@@ -43,14 +43,14 @@ type inbound struct {
 	more   bool          // and has found something else than reads
 	looked time.Duration // when who polls has looked last while much of it was to come
 
-	expect  uint64 // the peer's next request
-	quiet   uint64 // of those that are done and not published: reads of so much that the next is far, for which nobody has to get up
-	starved bool   // it needs a receive buffer: what follows is thrown away until it comes again
-	wanted  bool   // the peer waits for an acknowledgement
-	say     bool   // there may be something to send
-	spoke   bool   // the peer has sent a frame
-	recv    transport.Recv
-	hasRecv bool // recv was taken and not reported yet
+	expect    uint64 // the peer's next request
+	longReads uint64 // of those that are done and not published: reads of so much that the next is far, for which nobody has to get up
+	starved   bool   // it needs a receive buffer: what follows is thrown away until it comes again
+	wanted    bool   // the peer waits for an acknowledgement
+	say       bool   // there may be something to send
+	spoke     bool   // the peer has sent a frame
+	recv      transport.Recv
+	hasRecv   bool // recv was taken and not reported yet
 
 	vec  [6][]byte
 	hold *softnic.Hold
