@@ -85,6 +85,15 @@ func (n *NIC) SendLater(name string, op *Laid) error {
 	return err
 }
 
+// addBehind leaves an operation that TryLay has laid to the next push, to cross into the NIC together with what is held back, if anything is. Where the NIC refuses it, that is its end.
+func (n *NIC) addBehind(op *Laid) bool {
+	if n.HeldBack() == 0 || !n.later.add(&op[0]) {
+		return false
+	}
+	n.used()
+	return true
+}
+
 // HeldBack is how many operations PostLaidLater has left to the next post.
 func (n *NIC) HeldBack() int { return int(n.later.count.Load()) }
 

@@ -36,8 +36,7 @@ func (n *NIC) Lazy(rank int) uint8 {
 // SendLazy is Send for an operation that was laid with what Lazy has said. What is held back crosses into the NIC together with it.
 func (n *NIC) SendLazy(name string, op *Laid) error {
 	rank, lazy := int(op[0].EP.Index), op[0].Flags&transport.FlagLazy != 0 // from Send on it may be somebody else's
-	if n.HeldBack() > 0 && n.later.add(&op[0]) {
-		n.used()
+	if n.addBehind(op) {
 		if !n.push() {
 			return n.WaitUntil(name, rank, n.push)
 		}

@@ -150,6 +150,35 @@ func TestHeldBack(t *testing.T) {
 	require.True(t, n.Idle())
 }
 
+// TestCarriedWithHeldBack: what is waited for crosses together with what was held back, behind it.
+func TestCarriedWithHeldBack(t *testing.T) {
+	w, b := newBrittle(t, 2, transporttest.FabricConfig{})
+	n, together := w.n[0], 0
+	for v := uint64(1); v <= 100; v++ {
+		id, err := n.Acquire("put", 1, false)
+		require.NoError(t, err)
+		op := w.write(1, 0)
+		w.fill(id, &op, v)
+		require.NoError(t, w.postLater("put", id, &op))
+		b.posts = nil
+		get := n.TryLay(new(Tally), 1, transport.OpRead, 0, 8, w.mem[1].Addr(), w.rkey[1])
+		require.NotNil(t, get)
+		var seen [1]uint64
+		require.NoError(t, n.Carry("get", get, mem.Of(seen[:])))
+		require.Equal(t, v, seen[0])
+		require.Zero(t, n.HeldBack())
+		if slices.Equal(b.posts, []int{2}) {
+			together++
+		}
+	}
+	if invariants.Enabled { // it pretends at times that the NIC has room for one alone
+		require.Greater(t, together, 50)
+	} else {
+		require.Equal(t, 100, together)
+	}
+	require.True(t, n.Idle())
+}
+
 // TestRoom: who must not wait is told that there is no room, who may waits until somebody has given a piece back, and what is kept is
 // its waiter's until then.
 func TestRoom(t *testing.T) {

@@ -179,7 +179,9 @@ func (n *NIC) Carry(name string, op *Laid, dst mem.Range) error {
 	id := int32(op[0].Cookie)
 	p := n.table.Piece(id)
 	p.Mark(inflight.Awaited)
-	if err := n.Send(name, op); err != nil {
+	if !n.crowd.many() && n.addBehind(op) {
+		n.push() // else the wait does
+	} else if err := n.Send(name, op); err != nil {
 		return err
 	}
 	if vain := n.lookFirst(); !p.Over() || p.Err() != nil {
