@@ -31,19 +31,28 @@ func (w *Window[T]) Put(target, disp int, src []T) error {
 
 // put asks the engine for n elements.
 func (w *core) put(op string, target, disp, n int, src mem.Range) error {
-	if err := w.check(op, target, disp, n); err != nil || n == 0 {
+	src, err := w.putting(op, target, disp, n, src)
+	if err != nil || n == 0 {
 		return err
+	}
+	return w.e.Put(&w.remotes[target], disp*w.elem.Bytes, src)
+}
+
+// putting is what comes before a put of n elements: it returns why there can be none, and where its source lies.
+func (w *core) putting(op string, target, disp, n int, src mem.Range) (from mem.Range, err error) {
+	if err := w.check(op, target, disp, n); err != nil || n == 0 {
+		return src, err
 	}
 	if w.e.Peers.AnyGone() {
 		if err := w.gone(op, target); err != nil {
-			return err
+			return src, err
 		}
 	}
 	src = w.near(src)
 	if w.race != nil {
 		w.race.Put(op, target, disp, n, src, false)
 	}
-	return w.e.Put(&w.remotes[target], disp*w.elem.Bytes, src)
+	return src, nil
 }
 
 // Get copies the elements of target's part from disp on to dst and returns when they are there.

@@ -56,7 +56,11 @@ func (w *core) putBefore(target, disp, n int, src mem.Range, sig pgsync.Signal) 
 	if err := w.signals(op, target, disp, n, sig); err != nil {
 		return err
 	}
-	return w.put(op, target, disp, n, src)
+	src, err := w.putting(op, target, disp, n, src)
+	if err != nil || n == 0 {
+		return err
+	}
+	return w.e.PutShown(op, &w.remotes[target], disp*w.elem.Bytes, src)
 }
 
 // signals returns why neither a transfer nor the signal behind it can be.

@@ -31,7 +31,11 @@ func meetRows() []row {
 		},
 		{
 			name: "put_to_seen", title: pong, api: "Signal.Set / Signal.WaitUntil", unit: unitNanos, two: true,
-			measure: signalPing,
+			measure: signalPing(false),
+		},
+		{
+			name: "put_to_seen", title: pong, api: "Window.PutSignal / Signal.WaitUntil", unit: unitNanos, two: true,
+			measure: signalPing(true),
 		},
 		{name: "fetch_add_contended", title: both, api: "Atomic.FetchAdd", unit: unitNanos, mapped: true, two: true, measure: contended(true)},
 		{name: "fetch_add_contended", title: both, api: "window.FetchAdd", unit: unitNanos, two: true, measure: contended(false)},
@@ -130,39 +134,56 @@ func putPing(e *words, me int, from uint64, rounds int) error {
 	return nil
 }
 
-// signalPing is the ping-pong with the library's own wait, which serves any transport.
-func signalPing(ctx context.Context, b *bench, r *row) (int, []float64, error) {
-	signals, err := pgsync.NewSignals(ctx, b.w.Team(), 1)
-	if err != nil {
-		return 0, nil, err
-	}
-	sig, me, from := signals.Signal(0), b.w.Rank(), uint64(0)
-	n, values, err := b.together(ctx, r.unit, 2*b.set.rounds, func() error {
-		if me > 1 {
+// signalPing is the ping-pong with the library's own wait, which serves any transport: of a signal alone, or of a word that it shows.
+func signalPing(shows bool) func(context.Context, *bench, *row) (int, []float64, error) {
+	return func(ctx context.Context, b *bench, r *row) (int, []float64, error) {
+		e, err := b.newWords(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		signals, err := pgsync.NewSignals(ctx, b.w.Team(), 1)
+		if err != nil {
+			return 0, nil, err
+		}
+		sig, me, from := signals.Signal(0), b.w.Rank(), uint64(0)
+		send := func(v uint64) error { return sig.Set(1-me, v) }
+		if shows {
+			one := make([]uint64, 1)
+			send = func(v uint64) error {
+				one[0] = v
+				return e.win.PutSignal(1-me, pongWord, one, sig, v)
+			}
+		}
+		n, values, err := b.together(ctx, r.unit, 2*b.set.rounds, func() error {
+			if me > 1 {
+				return nil
+			}
+			for range b.set.rounds {
+				from++
+				if me == 0 {
+					if err := send(from); err != nil {
+						return err
+					}
+				}
+				if _, err := sig.WaitUntil(ctx, pgsync.Equal, from); err != nil {
+					return err
+				}
+				if shows && e.win.Local()[pongWord] != from {
+					return fmt.Errorf("wrong result: signal %d shows %d", from, e.win.Local()[pongWord])
+				}
+				if me == 1 {
+					if err := send(from); err != nil {
+						return err
+					}
+				}
+			}
 			return nil
+		})
+		if err != nil {
+			return 0, nil, err
 		}
-		for range b.set.rounds {
-			from++
-			if me == 0 {
-				if err := sig.Set(1, from); err != nil {
-					return err
-				}
-			}
-			if _, err := sig.WaitUntil(ctx, pgsync.Equal, from); err != nil {
-				return err
-			}
-			if me == 1 {
-				if err := sig.Set(0, from); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, nil, err
+		return n, values, errors.Join(signals.Free(ctx), e.win.Free(ctx))
 	}
-	return n, values, signals.Free(ctx)
 }
 
 // contendedAdds is how many adds each rank does in a repeat of the contended row.

@@ -419,6 +419,15 @@ func (e *Engine) PutAhead(op string, r *Remote, off int, src mem.Range) (Handle,
 	return h, err
 }
 
+// PutShown is Put of what a Store64 or SignalAdd behind it to the same rank shows: what is copied goes with that, in one post, and not before.
+func (e *Engine) PutShown(op string, r *Remote, off int, src mem.Range) error {
+	if r.Mapped.Bytes != 0 || !e.nic().copiesAhead(r, src.Bytes) {
+		return e.Put(r, off, src)
+	}
+	_, err := e.PutAhead(op, r, off, src)
+	return err
+}
+
 // SetOut has what PutAhead holds back set out before the Store64 behind it, where the NIC moves it beside the program.
 func (e *Engine) SetOut() {
 	if n := e.nic(); n != nil && !n.Caps.Busy && n.HeldBack() > 0 {

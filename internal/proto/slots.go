@@ -156,6 +156,11 @@ func (n *device) putAhead(op string, r *Remote, off int, src mem.Range) (Handle,
 	return Handle{}, n.put(op, r, off, src)
 }
 
+// copiesAhead reports whether putAhead copies so many bytes at once and holds the copy back, and nothing but a copy is likely to be chosen for a put of them.
+func (n *device) copiesAhead(r *Remote, bytes int) bool {
+	return r.hosed == nil && n.small.plain[leastPut].Load() > 0 && bytes <= n.Slot && bytes < min(leastLearned, n.direct.least)
+}
+
 // wordsAhead is putAhead of what goes inline, and is copied at once.
 func (n *device) wordsAhead(op string, r *Remote, off int, src mem.Range) error {
 	if r.hosed != nil || src.Bytes > n.Inline || src.Bytes == 0 {
