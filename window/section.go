@@ -27,10 +27,23 @@ func Packed(rows, cols, stride int) Section {
 // dense reports whether rows are contiguous at both ends.
 func (s Section) dense() bool { return s.Cols == 1 || s.Step == 1 && s.NearStep == 1 }
 
+// once is s less the rows, and the columns, that move what the ones before them have moved: they lie at one place at both ends.
+func (s Section) once() Section {
+	if s.Stride == 0 && s.NearStride == 0 {
+		s.Rows = min(s.Rows, 1)
+	}
+	if s.Step == 0 && s.NearStep == 0 {
+		s.Cols = min(s.Cols, 1)
+	}
+	return s
+}
+
+// most is more elements than there are anywhere.
+const most = 1 << 48
+
 // reach returns the lowest and highest of the places i*stride + j*step for i < rows, j < cols; ok is false if they
 // are no places of any slice. There is at least one row and one column.
 func reach(rows, cols, stride, step int) (lo, hi int, ok bool) {
-	const most = 1 << 48
 	for _, d := range [2][2]int{{rows - 1, stride}, {cols - 1, step}} {
 		n, s := d[0], d[1]
 		if s < 0 {
@@ -65,6 +78,9 @@ func (w *core) section(op string, target, disp, near int, s Section) (some bool,
 		return false, transport.NewOpError(op, r.Rank,
 			fmt.Errorf("%w: %d by %d elements, %d and %d apart, do not lie in a slice of %d", ErrRange, s.Rows, s.Cols, s.NearStride, s.NearStep, near))
 	}
+	if few := s.once(); few.Rows > most/few.Cols {
+		return false, transport.NewOpError(op, r.Rank, fmt.Errorf("%w: a section of %d by %d elements", ErrRange, s.Rows, s.Cols))
+	}
 	have := r.Bytes / w.elem.Bytes
 	if lo, hi, ok := reach(s.Rows, s.Cols, s.Stride, s.Step); !ok || disp < 0 || disp >= have || disp+lo < 0 || disp+hi >= have {
 		return false, transport.NewOpError(op, r.Rank,
@@ -76,6 +92,7 @@ func (w *core) section(op string, target, disp, near int, s Section) (some bool,
 
 // runs returns how many contiguous pieces a section has.
 func (s Section) runs() int {
+	s = s.once()
 	switch {
 	case s.Rows == 0 || s.Cols == 0:
 		return 0
@@ -87,6 +104,7 @@ func (s Section) runs() int {
 
 // run returns piece i of a section whose first elements are disp at the target and near in the caller's slice.
 func (w *core) run(target, disp, near int, s Section, i int) proto.Run {
+	s = s.once()
 	r, size := &w.remotes[target], w.elem.Bytes
 	if s.dense() {
 		return proto.Run{To: r, Far: (disp + i*s.Stride) * size, Near: (near + i*s.NearStride) * size, Bytes: s.Cols * size}
@@ -112,6 +130,12 @@ func mapped[T any](w *Window[T], target int) []T {
 func move[T any](rows, cols int, dst []T, at, stride, step int, src []T, from, fromStride, fromStep int) {
 	if rows == 0 || cols == 0 {
 		return
+	}
+	if stride == 0 && fromStride == 0 {
+		rows = 1 // as Section.once
+	}
+	if step == 0 && fromStep == 0 {
+		cols = 1
 	}
 	if cols == 1 { // a column is a row of such steps
 		rows, cols, step, fromStep = 1, rows, stride, fromStride
