@@ -80,10 +80,10 @@ func (a *AM) first(h *header) bool {
 		return false // of no rank of this world
 	}
 	if a.seen[h.from] == nil {
-		a.seen[h.from] = make([]uint32, ownRequests)
+		a.seen[h.from] = make([]uint64, ownRequests)
 	}
 	last := &a.seen[h.from][h.slot]
-	if int32(h.seq-*last) <= 0 {
+	if h.seq <= *last {
 		return false
 	}
 	*last = h.seq

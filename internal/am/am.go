@@ -70,7 +70,7 @@ type AM struct {
 	freeRep []int        // reply buffers; the poller's, like the three above
 	held    []heldOp     // flushed, waiting for a connection (again.go); the poller's too
 	sent    []sentReply  // by reply buffer: what was posted last; the poller's
-	seen    [][]uint32   // by rank, by slot: the newest request performed; the poller's
+	seen    [][]uint64   // by rank, by slot: the newest request performed; the poller's
 	anyHeld atomic.Int32 // len(held), for others
 
 	mu      sync.Mutex
@@ -118,7 +118,7 @@ func New(d transport.Domain, rank, size, more int, base uint64, h Handler) (*AM,
 		nReply: size * credits, nRecv: size*credits + ownRequests + more,
 		recv: make([]transport.Recv, 1), op: make([]transport.Op, ownRequests),
 		credits: make([]int, size), newest: make([]uint32, size), slots: make([]slot, ownRequests),
-		sent: make([]sentReply, size*credits), seen: make([][]uint32, size),
+		sent: make([]sentReply, size*credits), seen: make([][]uint64, size),
 	}
 	for r := range a.credits {
 		a.credits[r] = credits
@@ -205,7 +205,7 @@ func (a *AM) Gather(ep transport.EP, to int, handler uint8, args [4]uint64, payl
 }
 
 // head writes the header of slot i's request with n bytes of payload, and returns the slot's buffer.
-func (a *AM) head(i int, handler uint8, seq uint32, args [4]uint64, n int) mem.Range {
+func (a *AM) head(i int, handler uint8, seq uint64, args [4]uint64, n int) mem.Range {
 	buf := a.buffer(a.nRecv + i)
 	h := header{kind: kindRequest, handler: handler, from: uint32(a.rank), slot: uint16(i), seq: seq, args: args, n: uint16(n)}
 	h.encode(buf.Data())

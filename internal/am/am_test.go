@@ -305,3 +305,32 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestLongBusyWithAnother: a slot through which so many requests went to one rank that a count of them in 32 bits would be half around, or all around, serves
+// another rank as before.
+func TestLongBusyWithAnother(t *testing.T) {
+	a, nic := alone(t)
+	served := 0
+	a.handler = func(Request, []byte) (int, uint8) { served++; return 0, 0 }
+	ep := transport.EP{Index: 1, Incarnation: 1}
+	for i, between := range []int{0, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		a.slots[a.free[len(a.free)-1]].seq += uint64(between) // requests to somebody else
+		nic.post = func(ops []transport.Op) (int, error) {
+			copy(a.buffer(0).Data(), ops[0].SGE[0].Mem.Data())
+			return 1, nil
+		}
+		taken, err := a.Request(ep, 1, 3, [4]uint64{}, nil, 42)
+		require.NoError(t, err)
+		require.True(t, taken)
+		nic.post = nil
+		_, _, err = a.Arrived(&transport.Completion{Kind: transport.OpRecv, Cookie: base, Bytes: headerBytes, EP: ep}) // as at its target
+		require.NoError(t, err)
+		require.Equal(t, i+1, served, "%d requests between", between)
+		sent, answer := a.reported(transport.StatusOK), a.answer(0)
+		for _, c := range []transport.Completion{sent, answer} {
+			_, _, err = a.Arrived(&c)
+			require.NoError(t, err)
+		}
+		require.Len(t, a.free, ownRequests)
+	}
+}

@@ -4,7 +4,7 @@ import "gopgas/transport"
 
 // slot is one unanswered request of this rank.
 type slot struct {
-	seq    uint32
+	seq    uint64
 	to     int
 	cookie uint64
 	ep     transport.EP // over which it was posted last
@@ -25,7 +25,7 @@ type slot struct {
 func (s *slot) atWork() bool { return s.lent && s.sending && !s.held }
 
 // take opens a slot for a request over ep to a rank and takes a credit; i is -1 where one of them is missing, or the request would overtake another one (A6).
-func (a *AM) take(ep transport.EP, to int, cookie uint64, lent bool) (i int, seq uint32) {
+func (a *AM) take(ep transport.EP, to int, cookie uint64, lent bool) (i int, seq uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.credits[to] == 0 || len(a.free) == 0 || !a.inTurnLocked(ep, to) {
@@ -125,7 +125,7 @@ const (
 )
 
 // finish closes the slot whose answer r is, and fills in its cookie; or has the answer wait there for requestSent.
-func (a *AM) finish(i int, seq uint32, r *Reply) answer {
+func (a *AM) finish(i int, seq uint64, r *Reply) answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := &a.slots[i]
@@ -142,7 +142,7 @@ func (a *AM) finish(i int, seq uint32, r *Reply) answer {
 }
 
 // fail closes a slot whose request could not be sent and returns its cookie.
-func (a *AM) fail(i int, seq uint32) (cookie uint64, ok bool) {
+func (a *AM) fail(i int, seq uint64) (cookie uint64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := &a.slots[i]

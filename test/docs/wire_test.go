@@ -226,7 +226,7 @@ func TestOffsetsInSources(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, seen, least, heading)
 	}
-	check("## Active messages", "internal/am/header.go", `LittleEndian\.PutUint\d+\(b\[(\d+):\], h\.(\w+)\)`, 48, 2, 4)
+	check("## Active messages", "internal/am/header.go", `LittleEndian\.PutUint\d+\(b\[(\d+):\], h\.(\w+)\)`, 50, 0, 4)
 	check("### Token of mapped memory", "transport/shm/token.go", `(\w+): +(?:u64\(|binary\.LittleEndian\.Uint32\(b\[|\[16\]byte\(b\[)(\d+)`, 96, 0, 10)
 	check("### verbs frame", "transport/verbs/internal/side/wire.go", `BigEndian\.PutUint\d+\(b\[(\d+):\], f\.(?:Card\.)?(\w+)\)`, 40, 0, 4)
 	check("### verbs address", "transport/verbs/internal/side/wire.go", `a\.(Rank|Instance).* = .*BigEndian\.Uint32\(b\[(\d+):\]\), .*b\[8:\]`, 34, 0, 1)
