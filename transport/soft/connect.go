@@ -54,13 +54,27 @@ func (d *domain) connect(ctx context.Context, peer int, addr []byte) (transport.
 			s.raise(linkInc(w))
 			return transport.EP{Index: uint32(peer), Incarnation: linkInc(w)}, nil
 		}
-		inc := max(linkInc(w), s.newest.Load()) + 1
-		if p.link.CompareAndSwap(w, linkWord(inc, linkUp)) {
-			s.raise(inc)
-			p.board.tell(d.job.Rank)
-			return transport.EP{Index: uint32(peer), Incarnation: inc}, nil
+		if ep, ok := d.lift(s, p, w); ok {
+			return ep, nil
 		}
 	}
+}
+
+// lift sets the link of a peer up if it still is as w says, and the peer is there then: the engine may have seen its end meanwhile, when there was no connection to
+// report, and reports none that comes later.
+func (d *domain) lift(s *seat, p *peer, w uint64) (ep transport.EP, ok bool) {
+	inc := max(linkInc(w), s.newest.Load()) + 1
+	up := linkWord(inc, linkUp)
+	if !p.link.CompareAndSwap(w, up) {
+		return ep, false
+	}
+	s.raise(inc)
+	if p.gone() {
+		p.link.CompareAndSwap(up, linkWord(inc, linkGone)) // else the engine has just reported it
+		return ep, false
+	}
+	p.board.tell(d.job.Rank)
+	return transport.EP{Index: uint32(p.rank), Incarnation: inc}, true
 }
 
 // raise remembers the newest incarnation.

@@ -157,6 +157,30 @@ func TestConnectToWhoCloses(t *testing.T) {
 	require.NoError(t, <-closed)
 }
 
+// TestGoneWhileItConnects: a rank whose end comes while another one sets the link up again, and is found by that one's engine before the link is up, when there is
+// nothing to report, is gone to the Connect: nobody would be told of it later.
+func TestGoneWhileItConnects(t *testing.T) {
+	for closing := range 2 {
+		open := opener(t, 2, Config{})
+		a, b := open(1-closing, "job", "s"), open(closing, "job", "s")
+		ep, err := a.Connect(t.Context(), closing, b.Address())
+		require.NoError(t, err)
+		require.NoError(t, a.Disconnect(ep))
+		s := &a.seats[closing]
+		p := s.p.Load()
+		w := p.link.Load() // and b is there
+		require.NoError(t, b.Close())
+		require.Eventually(t, p.buried.Load, 10*time.Second, time.Millisecond)
+		_, ok := a.lift(s, p, w)
+		require.False(t, ok, "an endpoint of a rank that is gone")
+		require.NotEqual(t, uint64(linkUp), linkState(p.link.Load()))
+		var cq [1]transport.Completion
+		n, err := a.Poll(cq[:])
+		require.NoError(t, err)
+		require.Zero(t, n, "there was no connection: %+v", cq[0])
+	}
+}
+
 // add adds 1 so often, one after another, to a word of b's, through ep, and returns the last old value.
 func add(t *testing.T, a, b *domain, ep transport.EP, times int) (old uint64) {
 	t.Helper()
