@@ -7,7 +7,7 @@ import (
 )
 
 // Shortage returns the *LimitError behind a system error which says that this process or this machine has run out of file
-// descriptors, of memory for sockets, or of local addresses for connections; nil for any other. what was wanted, in words such
+// descriptors, of what it takes to watch them, of memory for sockets, or of local addresses for connections; nil for any other. what was wanted, in words such
 // as "a connection with rank 3". Such an error says nothing about the rank at the other end.
 func Shortage(what string, err error) error {
 	l := &LimitError{What: what, Err: err}
@@ -28,6 +28,12 @@ func Shortage(what string, err error) error {
 	case errors.Is(err, syscall.ENOBUFS):
 		l.Found, l.Needed = "no memory for sockets left in the kernel", "that of 1 socket more"
 		l.Setting = "sysctl net.core.wmem_max, net.ipv4.tcp_mem, or fewer connections on this machine"
+	case errors.Is(err, syscall.ENOMEM):
+		l.Found, l.Needed = "no memory of the kernel left for this process", "that of 1 socket more"
+		l.Setting = "memory.max of the control group, or fewer ranks and connections on this machine"
+	case errors.Is(err, syscall.ENOSPC): // epoll_ctl(2), by which Go waits for sockets
+		l.Found, l.Needed = "no room for one more descriptor of this user's that is watched (epoll)", "1 more"
+		l.Setting = "sysctl -w fs.epoll.max_user_watches=..., twice the present value"
 	default:
 		return nil
 	}

@@ -3,6 +3,8 @@ package transport_test
 import (
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"syscall"
 	"testing"
 
@@ -24,6 +26,8 @@ func TestShortage(t *testing.T) {
 		{fmt.Errorf("dial: %w", syscall.ENFILE), "on the machine", "fs.file-max"},
 		{syscall.EADDRNOTAVAIL, "local address", "ip_local_port_range"},
 		{syscall.ENOBUFS, "memory for sockets", "tcp_mem"},
+		{os.NewSyscallError("socket", syscall.ENOMEM), "memory of the kernel", "memory.max"},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("epoll_ctl", syscall.ENOSPC)}, "watched", "fs.epoll.max_user_watches"},
 	} {
 		err := transport.Shortage("a connection", c.err)
 		if c.found == "" {
