@@ -52,7 +52,7 @@ func TestVerbs(t *testing.T) {
 		"$program" -test.v -test.timeout=20s -test.run='^TestOpenWithout$'
 	`, "bash", program)
 	requirePassed(t, r, "TestConformance", "TestKilled", "TestLink", "TestCounters", "TestMemlock", "TestCrossings", "TestTogether", "TestBudget",
-		"TestRefusedByTheDead", "TestExplain", "TestDrainForgotten", "TestRejoin", "TestCutHandshake",
+		"TestRefusedByTheDead", "TestExplain", "TestDrainForgotten", "TestRejoin", "TestCutHandshake", "TestBrokenWithoutDescriptors",
 		"TestConformance/Register/limit_of_bytes")
 	require.Equal(t, 2, strings.Count(r.Stdout, "--- PASS: TestMemlock"))
 }

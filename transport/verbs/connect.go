@@ -67,6 +67,7 @@ var (
 	errTrouble  = errors.New("the peer could not make a queue pair that reaches this rank")
 	errFull     = errors.New("the peer has no file descriptor left for a connection")
 	errRoute    = errors.New("the device finds no way to the peer")
+	errNoPair   = errors.New("there is no queue pair for it")
 	errSelfAddr = errors.New("the address of this rank is not this domain's")
 )
 
@@ -331,7 +332,7 @@ func (p *pair) judge() {
 			// Not before this rank's own link is up again.
 		}
 		_, p.again = d.Connect(ctx, p.peer.rank, p.to.Append(nil))
-		gone = p.again != nil
+		gone = d.ended(p.peer.rank, p.again)
 	}
 	if d.closed.Load() {
 		return

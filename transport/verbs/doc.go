@@ -27,7 +27,7 @@
 // A peer is called gone when it says goodbye, or when its link breaks, or its NIC does not answer, and the
 // connection cannot be made again: at the first attempt where somebody answers that the peer is not there, within
 // Provider.FailureTimeout where nobody answers, its process is known to live (transport.Config.Lives), or this rank's own port has no link. A rebuilt connection over which
-// nothing gets through is the same as none. It is called gone too when its NIC has refused an operation and nobody
+// nothing gets through is the same as none. What either of the two lacks for one (file descriptors, queue pairs) is no end. It is called gone too when its NIC has refused an operation and nobody
 // is there any more to answer for it (knock.go). The records of the broken pair wait for that verdict. A pair that has ended with the peer's word is made
 // again by the next operation, or when a wait for the peer has lasted for a second (rejoin.go): it may have died since.
 //

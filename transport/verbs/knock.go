@@ -20,7 +20,7 @@ func (p *pair) deserted() bool {
 		err := d.knock(d.ctx, p.to)
 		again := err != nil && (d.job.Spares(rank, err) || errors.Is(err, errCut)) && d.sched.Now()-began < d.patience
 		if !again || d.sched.Sleep(d.ctx, retryPause) != nil {
-			return err != nil && !d.mayPass(rank, err)
+			return d.ended(rank, err) && !d.mayPass(rank, err)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (d *domain) newPair(peer *peer) (*pair, error) {
 		qp: ibv.QP{Sends: uint32(d.sizes.post + 1), SGE: uint32(d.sizes.sge), Inline: uint32(d.caps.MaxInline)},
 	}
 	if err := d.table.reserve(p, d); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNoPair, err)
 	}
 	d.life.RLock()
 	defer d.life.RUnlock()
@@ -92,7 +92,7 @@ func (d *domain) newPair(peer *peer) (*pair, error) {
 	}
 	if err := ibv.CreateQP(&d.nic, &p.qp); err != nil {
 		d.table.drop(p)
-		return nil, fmt.Errorf("make a queue pair: %w", err)
+		return nil, fmt.Errorf("%w: make a queue pair: %w", errNoPair, err)
 	}
 	d.table.add(p)
 	return p, nil

@@ -73,6 +73,15 @@ func (d *domain) alive(rank int) bool {
 	return known && lives
 }
 
+// ended reports whether what became of an attempt to reach a rank, to see whether it is there, says that it is not. What this rank or that one lacks says nothing of an
+// end: what the pair owes is reported as flushed, and who connects with the rank next hears what is lacking.
+func (d *domain) ended(rank int, err error) bool {
+	if lives, known := d.job.LifeOf(rank); known && !lives {
+		return err != nil
+	}
+	return err != nil && !errors.Is(err, transport.ErrLimit) && !errors.Is(err, errNoPair)
+}
+
 // mayPass reports whether a dial failed for a reason that may pass, such as a link that is down at either end, rather than
 // by an answer that says that the peer is not there. A process that lives may refuse for a while; one that has ended is not waited for.
 func (d *domain) mayPass(rank int, err error) bool {
