@@ -75,7 +75,7 @@ func (d *domain) linkOrCall(peer int, a address) (*link, *call) {
 	if d.stop.Load() {
 		return nil, nil
 	}
-	if l := d.links[peer].Load(); l != nil && l.alive.Load() && l.instance == a.instance {
+	if l := d.links[peer].Load(); l != nil && l.used() && l.instance == a.instance {
 		return l, nil
 	}
 	c := d.calls[peer]
@@ -111,7 +111,7 @@ func (d *domain) run(c *call, peer int) {
 	for pause := againFirst; ; pause = min(2*pause, againLongest) {
 		old := d.links[peer].Load()
 		if old != nil && old.instance == c.to.instance {
-			if old.alive.Load() {
+			if d.await(old) {
 				c.ep, c.err = old.ep, nil
 				break
 			}
@@ -315,7 +315,8 @@ func (d *domain) callOver(conn *net.TCPConn, to address, peer int, wait time.Dur
 	if err := clearDeadline(conn); err != nil {
 		return ep, err
 	}
-	l.in.spoke, l.aliveDue = true, true // the peer learns so that there is a connection
+	l.meet()
+	l.aliveDue = true // the peer learns so that there is a connection
 	return l.ep, d.attach(l)
 }
 

@@ -35,7 +35,8 @@
 // The first Connect dials. Both sides prove that they know the job's secret by a MAC over both nonces, the job, both
 // ranks and both domains; only then is anything else read. An address names the domain: the successor of a rank that
 // has died refuses what was meant for the dead one. When two ranks call each other at once the lower rank's call
-// is the one. The dialling side says which incarnation it knows, and a link not newer than that is dead.
+// is the one. The dialling side says which incarnation it knows, and a link not newer than that is dead. The called side has no endpoint until the caller has spoken over
+// the link, which it does at once: till then its end says nothing (met.go).
 //
 // A link ends by Disconnect, by a refused request or by an error at either side; it says so and what it has done,
 // and the peer's rank stays alive. A link that ends without a word, or over which nothing came for the

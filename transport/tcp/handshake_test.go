@@ -352,6 +352,7 @@ func TestLateWelcome(t *testing.T) {
 	require.NoError(t, err)
 
 	newer := knock(t, a).enter() // and calls
+	newer.send(frame(wire.Header{Kind: wire.Alive}))
 	late := wire.Welcome{Incarnation: 1, Window: 64}
 	late.MAC = s.WelcomeMAC(late)
 	_, err = called.Write(late.Append(nil))

@@ -51,6 +51,7 @@ type link struct {
 	inflight atomic.Int32 // T4: posted and not yet polled
 	lazy     atomic.Int32 // of these, those that the peer is not asked to answer
 	alive    atomic.Bool  // state is stateUp; to be looked at without mu
+	met      atomic.Bool  // the peer has sent a frame, or the link has ended
 	heard    atomic.Bool  // something came since the last tick
 	news     atomic.Bool  // something was reported and nobody was woken yet
 	reading  atomic.Bool  // somebody is in serve
@@ -114,6 +115,7 @@ type link struct {
 	gulp    atomic.Int32 // for how many bytes the reader is wakened, unless the link is hushed
 	gulping sync.Mutex   // held while the system is told
 
+	known   chan struct{} // closed when met is set
 	kick    chan struct{} // wakes the sender
 	writeFn func(fd uintptr)
 	pollFn  func(fd uintptr)
@@ -129,7 +131,7 @@ func newLink(d *domain, peer int, ep transport.EP, instance uint64, window int, 
 	n := d.cfg.MaxPost
 	l := &link{
 		d: d, peer: peer, ep: ep, instance: instance, window: window, conn: conn, raw: raw,
-		ring: make([]slot, n), inline: make([]byte, n*maxInline), kick: make(chan struct{}, 1),
+		ring: make([]slot, n), inline: make([]byte, n*maxInline), kick: make(chan struct{}, 1), known: make(chan struct{}),
 	}
 	l.in.buf = make([]byte, readBytes)
 	l.alive.Store(true)
@@ -179,6 +181,7 @@ func (l *link) endLocked(how ending) {
 	if l.state == stateUp {
 		l.state = stateDying
 		l.alive.Store(false)
+		l.meet()
 		l.gone = how == endGone && !l.hidden
 		l.exact = l.exact || how == endTold
 		if how == endSaid {

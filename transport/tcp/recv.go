@@ -48,7 +48,6 @@ type inbound struct {
 	starved   bool   // it needs a receive buffer: what follows is thrown away until it comes again
 	wanted    bool   // the peer waits for an acknowledgement
 	say       bool   // there may be something to send
-	spoke     bool   // the peer has sent a frame
 	recv      transport.Recv
 	hasRecv   bool // recv was taken and not reported yet
 
@@ -125,7 +124,7 @@ func (l *link) readOnce(fd int) bool {
 		return false
 	case err != nil || n == 0:
 		how := endGone
-		if !l.in.spoke {
+		if !l.met.Load() {
 			how = endCut // there never was a connection
 		}
 		l.end(how)
@@ -201,7 +200,9 @@ func (l *link) handle(n int) error {
 		if size == 0 || bytes <= copyMost && in.to-in.from < size+bytes {
 			return nil // the rest is still to come
 		}
-		in.spoke = true
+		if !l.met.Load() {
+			l.meet()
+		}
 		in.more = in.more || in.h.Kind != wire.Read
 		in.from += size
 		if bytes > copyMost {
