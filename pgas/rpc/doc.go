@@ -30,7 +30,7 @@
 //
 // # Invariants
 //
-//   - R1: who takes messages out never waits for a member: what it has to say that finds no room is kept, without a limit. So no ring stays full for ever, whoever calls whom.
+//   - R1: who takes messages out never waits for a member: what it has to say that finds no room is kept, without a limit, and so is an answer that cannot be brought for a while. So no ring stays full for ever, whoever calls whom.
 //     Who calls or sends waits while more than 256 KiB are kept for that member, 80 bytes for each message included, unless it is called in turn itself.
 //   - R2: messages of one goroutine to one member are taken out in the order in which it has sent them, after all that the rank has put to that member before. Where something of that is known to have failed, and no flush
 //     has told of it, a call does, and does not begin; of what fails later the next flush tells, and the function is called.

@@ -120,7 +120,7 @@ func (r request) end(result []byte, err error) {
 	if err != nil {
 		m.kind, m.payload = failure, []byte(err.Error())
 	}
-	// Who is gone waits for nothing.
+	// Who is gone waits for nothing. To who lives it is brought sooner or later.
 	_ = r.s.lanes[r.from].post(m)
 }
 

@@ -39,6 +39,7 @@ type lane struct {
 	bytes    atomic.Int64 // of what waits
 	mu       sync.Mutex
 	queue    []*message
+	again    atomic.Int64  // an answer in it could not be brought, and is tried again from here on, ns
 	sent     atomic.Uint64 // messages that nobody answers, and how many of them a flush was behind
 	flushed  atomic.Uint64
 	failed   atomic.Pointer[error] // the first error of those, until somebody was told
@@ -73,6 +74,9 @@ func (l *lane) post(m message) error {
 		var err error
 		if l.waits.Load() == 0 {
 			laid, err = l.lay(&m)
+		}
+		if err != nil && l.later(&m) {
+			laid, err = false, nil
 		}
 		if !laid && err == nil {
 			l.keep(m, true) // before what others have kept meanwhile: some pieces may have gone
@@ -117,10 +121,27 @@ func (l *lane) keep(m message, first bool) {
 	l.s.backlog.Add(1)
 }
 
+// againPause is how long an answer rests that could not be brought.
+const againPause = time.Millisecond
+
+// later reports whether a message that could not be brought is tried again, from its beginning: who waits for an answer hears of nothing else, and for want of descriptors, say, it is not
+// lost. Of who is busy.
+func (l *lane) later(m *message) bool {
+	if m.kind != answer && m.kind != failure || l.refused() != nil {
+		return false
+	}
+	m.laid = 0
+	l.again.Store(int64(l.s.team.Engine().Sched.Now() + againPause))
+	return true
+}
+
+// rests reports whether it is too early to try again.
+func (l *lane) rests() bool { return int64(l.s.team.Engine().Sched.Now()) < l.again.Load() }
+
 // drain lays what waits as far as there is room, short messages many at once, and reports whether any was laid. Where that fails who waits for those messages is told.
 func (l *lane) drain() (moved bool) {
 	full, err := false, error(nil)
-	for !full && err == nil && l.waits.Load() != 0 && l.busy.CompareAndSwap(false, true) {
+	for !full && err == nil && l.waits.Load() != 0 && !l.rests() && l.busy.CompareAndSwap(false, true) {
 		for !full && err == nil && l.waits.Load() != 0 {
 			var b block
 			n := 0
@@ -145,17 +166,34 @@ func (l *lane) drain() (moved bool) {
 	return moved
 }
 
-// undone takes all that waits out, and tells who waits for it that it has not been brought: the member is gone, or the service has ended, or this rank lacks what a connection takes. Of who is busy.
+// undone takes all that waits out, and tells who waits for it that it has not been brought: the member is gone, or the service has ended, or this rank lacks what a connection takes. Answers stay
+// in the last case. Of who is busy.
 func (l *lane) undone(err error) {
-	for n := l.waits.Load(); n > 0; n-- {
-		switch m := l.nth(0); m.kind {
+	for _, m := range l.takeOut() {
+		switch m.kind {
 		case call, flush:
 			l.s.undone(m.id, err)
 		case send:
 			l.fail(&unsentError{err})
 		}
-		l.drop(1)
 	}
+}
+
+// takeOut takes out what waits and is not tried again. Of who is busy.
+func (l *lane) takeOut() (out []*message) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = slices.DeleteFunc(l.queue, func(m *message) bool {
+		if l.later(m) {
+			return false
+		}
+		out = append(out, m)
+		l.bytes.Add(-m.kept())
+		return true
+	})
+	l.waits.Add(-int64(len(out)))
+	l.s.backlog.Add(-int64(len(out)))
+	return out
 }
 
 // unsentError is why a message without an answer was not brought.
@@ -193,7 +231,7 @@ func (l *lane) drop(n int) {
 // roomy reports whether what waits could be laid on, for whom a longer piece than the next may stand in its place. Who is busy may have found no room, and not have said yet
 // that he goes: who would sleep looks again. In virtual time nothing comes between the two.
 func (l *lane) roomy() bool {
-	if l.waits.Load() == 0 {
+	if l.waits.Load() == 0 || l.rests() {
 		return false
 	}
 	if l.busy.Load() {
