@@ -21,6 +21,7 @@ import (
 type Dynamic[T any] struct {
 	team *pgsync.Team
 	cpu  bool
+	mark int // by which the team tells its windows apart
 
 	shelf  *symheap.Block // nil: races are not looked for
 	forget func()         // takes back what happens at the world's end
@@ -55,6 +56,7 @@ func NewDynamic[T any](ctx context.Context, t *pgsync.Team) (*Dynamic[T], error)
 	if err := d.openShelf(ctx); err != nil {
 		return nil, transport.NewOpError(op, -1, err)
 	}
+	d.mark = t.Mark()
 	d.forget = t.Engine().AtEnd(func() { d.shut() })
 	return d, nil
 }
@@ -205,17 +207,23 @@ func (d *Dynamic[T]) Reach(r Ref) (*Window[T], error) {
 }
 
 // Free ends the dynamic window, with all that is attached still. Collective; all windows that Reach returned are freed
-// before.
+// before. If ctx ends before the others have come it is called again, as Free of a Window is.
 func (d *Dynamic[T]) Free(ctx context.Context) error {
 	const op = "free"
 	if err := d.open(op); err != nil {
 		return err
 	}
-	if err := d.team.Meet(ctx, op, 0); err != nil {
+	var given error
+	end := func(ctx context.Context) { given = d.giveBack(ctx) }
+	if err := d.team.MeetThen(ctx, op, d.mark, d, end); err != nil {
 		return err
 	}
+	return transport.NewOpError(op, -1, given)
+}
+
+// giveBack gives all memory back, when all members have come to that.
+func (d *Dynamic[T]) giveBack(ctx context.Context) (first error) {
 	d.forget()
-	var first error
 	for id, a := range d.shut() {
 		if err := errors.Join(d.uncheck(a, id), a.xp.FreeWithin(ctx)); first == nil {
 			first = err
@@ -224,5 +232,5 @@ func (d *Dynamic[T]) Free(ctx context.Context) error {
 	if err := d.freeShelf(); first == nil {
 		first = err
 	}
-	return transport.NewOpError(op, -1, first)
+	return first
 }
