@@ -56,6 +56,9 @@ func (t *Team) meetThen(ctx context.Context, op string, purpose call, b behind) 
 		}
 	}
 	if err := t.enter(ctx, op); err != nil {
+		if purpose.name() == refusing { // which nobody makes again
+			return t.unentered(ctx, refusing, err)
+		}
 		return err
 	}
 	defer t.leave()

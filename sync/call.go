@@ -49,7 +49,7 @@ func (t *Team) begin(ctx context.Context, op string) (*turns, error) {
 		}
 	}
 	if err := t.enter(ctx, op); err != nil {
-		return nil, err
+		return nil, t.unentered(ctx, op, err)
 	}
 	c, err := t.open(ctx, op)
 	if err == nil {
@@ -170,7 +170,7 @@ type call uint64
 
 // kinds are the collectives. Those behind reduce belong to other packages.
 var kinds = [...]string{
-	"barrier", "exchange", "broadcast", "allgather", "reduce", "allreduce", "allocate", "free", "call with wrong arguments",
+	"barrier", "exchange", "broadcast", "allgather", "reduce", "allreduce", "allocate", "free", refusing,
 	"scan", "exscan", "gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "allgatherv",
 	"fence", "close",
 	"create", "apply", "combine", "copy", "transpose", "resize", "update-ghosts", "sort", "merge", "grow", "len", // made of several others: see Abandon
@@ -294,11 +294,14 @@ func (c *turns) Take(member int, dst mem.Range) error {
 	return c.check(member)
 }
 
+// refusing is the call of a member that cannot make one.
+const refusing = "call with wrong arguments"
+
 // Refuse reports err, which is about this member's arguments, after all members have had a chance to notice: where all
 // refuse, the team stays whole; where others make the call, all of them get an error and nobody waits for ever.
 func (t *Team) Refuse(ctx context.Context, op string, err error) error {
 	one := behind{whose: new(int)} // the next refusal does not go on with this one if ctx ends in it: it is one more
-	if meeting := t.meetThen(ctx, op, callOf("call with wrong arguments", 0, 0, 0), one); errors.Is(meeting, ErrMismatch) {
+	if meeting := t.meetThen(ctx, op, callOf(refusing, 0, 0, 0), one); errors.Is(meeting, ErrMismatch) {
 		t.core.fail(err)
 	}
 	return err

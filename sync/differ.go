@@ -82,7 +82,7 @@ func (c *turns) guess(member int, sum uint64) (string, bool) {
 // meetings are the calls without data that a member can be in.
 func (c *turns) meetings() []call {
 	var all []call
-	for _, op := range []string{"barrier", "close", "call with wrong arguments", "fence", "free"} {
+	for _, op := range []string{"barrier", "close", refusing, "fence", "free"} {
 		all = append(all, callOf(op, 0, 0, 0))
 	}
 	c.t.core.mu.Lock()

@@ -19,3 +19,6 @@ func (t *Team) Barriers() (n uint64) {
 
 // Slips says whether so few bytes of each member go along with the flags of this team.
 func (t *Team) Slips(bytes int) bool { return (&turns{t: t}).slim(bytes, false) }
+
+// Busy says whether a goroutine of this rank is in a collective of the team.
+func (t *Team) Busy() bool { return t.busy.Load() != 0 }

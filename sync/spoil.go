@@ -41,6 +41,15 @@ func (t *Team) Abandon(op string, err error) error {
 	return err
 }
 
+// unentered is Abandon of a call that enter has not let in: where its context has ended behind another call of this rank, it has no number, and the others, who come to it, would take this
+// member's next call for it.
+func (t *Team) unentered(ctx context.Context, op string, err error) error {
+	if ended := sched.Ended(ctx); ended == nil || !errors.Is(err, ended) {
+		return err
+	}
+	return t.Abandon(op, err)
+}
+
 // AbandonMade is Abandon of op, for which something was made that free, a collective, gives back. Other members may use it yet, and so the team has it; who is alone
 // gives it back, and waits for what is under way there, which is this rank's own: ctx may have ended.
 func (t *Team) AbandonMade(ctx context.Context, op string, err error, free func(context.Context) error) error {
