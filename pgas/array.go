@@ -129,11 +129,18 @@ func (a *Array[T]) check(op string, lo, n int) error {
 }
 
 // Put copies src to the elements from lo on, whoever owns them. On return src may be reused; the data is visible after
-// a Flush or Fence.
+// a Flush or Fence. src may lie in Local: what arrives are its elements as they were before the call, for which those of several owners are copied first.
 func (a *Array[T]) Put(lo int, src []T) error {
 	if err := a.check("put", lo, len(src)); err != nil {
 		return err
 	}
+	if a.mixes(lo, src) {
+		return a.putApart(lo, src)
+	}
+	return a.put(lo, src)
+}
+
+func (a *Array[T]) put(lo int, src []T) error {
 	if a.d.dealt() && a.d.p > 1 {
 		return a.dealt(true, lo, src)
 	}
@@ -148,11 +155,18 @@ func (a *Array[T]) Put(lo int, src []T) error {
 	return nil
 }
 
-// Get copies the elements from lo on to dst, whoever owns them, and returns when they are there.
+// Get copies the elements from lo on to dst, whoever owns them, and returns when they are there. dst may lie in Local, as the source of Put may.
 func (a *Array[T]) Get(lo int, dst []T) error {
 	if err := a.check("get", lo, len(dst)); err != nil {
 		return err
 	}
+	if a.mixes(lo, dst) {
+		return a.getApart(lo, dst)
+	}
+	return a.get(lo, dst)
+}
+
+func (a *Array[T]) get(lo int, dst []T) error {
 	if a.d.dealt() && a.d.p > 1 {
 		return a.dealt(false, lo, dst)
 	}
