@@ -91,11 +91,11 @@ func (d *Dynamic[T]) attach(op string, local mem.Range, n int) (Ref, error) {
 	if err != nil {
 		return Ref{}, transport.NewOpError(op, -1, err)
 	}
-	d.mu.Lock()
-	id, placed := d.number()
-	a := &attached{xp: xp, card: string(card), placed: placed}
-	d.mine[id] = a
-	d.mu.Unlock()
+	a := &attached{xp: xp, card: string(card)}
+	id, err := d.keep(op, a)
+	if err != nil {
+		return Ref{}, errors.Join(err, xp.Free())
+	}
 	if err := d.check(a, id, n); err != nil {
 		d.mu.Lock()
 		delete(d.mine, id)
@@ -106,6 +106,18 @@ func (d *Dynamic[T]) attach(op string, local mem.Range, n int) (Ref, error) {
 	ref := Ref{Member: d.team.Rank(), Len: n, id: id, bytes: uint8(len(card))}
 	copy(ref.card[:], card)
 	return ref, nil
+}
+
+// keep gives what was attached a number, unless the window was freed meanwhile, as the end of the world does beside other goroutines.
+func (d *Dynamic[T]) keep(op string, a *attached) (id uint64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.freed {
+		return 0, transport.NewOpError(op, -1, transport.ErrClosed)
+	}
+	id, a.placed = d.number()
+	d.mine[id] = a
+	return id, nil
 }
 
 // open returns an error if the window was freed.

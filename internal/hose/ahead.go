@@ -77,14 +77,14 @@ func (r remote) Has(id uint64) bool {
 
 func (r remote) Ask(id uint64, due int64) error {
 	known, done := r.do(id, func(v *firehose.View, b firehose.Bucket) bool { return r.h.holder.Ahead(v, b, due) })
-	switch {
-	case !known:
+	if !known {
 		return regmgr.ErrNoBucket
-	case !done:
-		return regmgr.ErrNoFirehose
 	}
 	r.h.work.Store(true)
-	r.h.send()
+	r.h.send() // where it was not asked for firehoses may have been given up all the same
+	if !done {
+		return regmgr.ErrNoFirehose
+	}
 	return nil
 }
 
