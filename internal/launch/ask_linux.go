@@ -65,3 +65,25 @@ func (j *job) used() map[int]time.Duration {
 	}
 	return used
 }
+
+// giveUp says what the system shows of those that do not end even when killed, and returns how many there are. All are looked at at once: a host that does not
+// answer is waited for once, however many of them it has.
+func (j *job) giveUp() (n int) {
+	stop, enough := context.WithTimeout(context.Background(), answerTime)
+	defer enough()
+	seen := make([]string, len(j.ranks))
+	var wg sync.WaitGroup
+	for r, p := range j.ranks {
+		if p.end == nil {
+			n++
+			wg.Go(func() { seen[r] = p.hand.Look(stop.Done()).Text })
+		}
+	}
+	wg.Wait()
+	for r, p := range j.ranks {
+		if p.end == nil {
+			j.log.logf("rank %d on %s, process %d, does not end even when killed: %s", p.rank, p.host, p.hand.PID(), seen[r])
+		}
+	}
+	return n
+}

@@ -233,14 +233,7 @@ func (j *job) loop(ctx context.Context) (err error) {
 				j.spec.Suspend()
 			}
 		case <-hopeless.C:
-			for _, p := range j.ranks {
-				if p.end == nil {
-					alive--
-					stop, enough := context.WithTimeout(context.Background(), answerTime)
-					j.log.logf("rank %d on %s, process %d, does not end even when killed: %s", p.rank, p.host, p.hand.PID(), p.hand.Look(stop.Done()).Text)
-					enough()
-				}
-			}
+			alive -= j.giveUp()
 		}
 	}
 	return err
