@@ -81,7 +81,7 @@ func TestCollect(t *testing.T) {
 		require.NoError(t, err)
 	}
 	dir := t.TempDir()
-	require.NoError(t, h.Collect(dir))
+	require.NoError(t, h.Collect(t.Context(), dir))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 2, "plain files only")
@@ -91,20 +91,20 @@ func TestCollect(t *testing.T) {
 		require.Equal(t, strings.Repeat(rank+"\n", 500_000), string(b))
 	}
 	require.DirExists(t, there)
-	require.NotNil(t, h.Finish())
+	require.NotNil(t, h.Finish(t.Context()))
 	require.NoDirExists(t, there)
 
 	h = dial(t)
 	require.NoError(t, h.Start(t.Context(), plan("true"), nil, ""))
-	require.NoError(t, h.Collect(t.TempDir()), "nobody was told of a folder: there is nothing")
-	require.NotNil(t, h.Finish())
+	require.NoError(t, h.Collect(t.Context(), t.TempDir()), "nobody was told of a folder: there is nothing")
+	require.NotNil(t, h.Finish(t.Context()))
 
 	h = dial(t)
 	p.Argv = []string{"sh", "-c", "sleep 1000"}
 	require.NoError(t, h.Start(t.Context(), p, nil, ""))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
-	require.ErrorContains(t, h.Collect(filepath.Join(dir, "taken")), "host b: collect what its ranks have written")
-	require.NotNil(t, h.Finish(), "an agent whose files nobody takes ends all the same")
+	require.ErrorContains(t, h.Collect(t.Context(), filepath.Join(dir, "taken")), "host b: collect what its ranks have written")
+	require.NotNil(t, h.Finish(t.Context()), "an agent whose files nobody takes ends all the same")
 }
 
 // TestCollectFromASilentAgent: one that is stopped is not waited for without end.
@@ -120,7 +120,7 @@ func TestCollectFromASilentAgent(t *testing.T) {
 	}
 	require.NoError(t, syscall.Kill(h.Group(), syscall.SIGSTOP))
 	told := make(chan error, 1)
-	go func() { told <- h.collect(t.TempDir(), time.Millisecond) }()
+	go func() { told <- h.collect(t.Context(), t.TempDir(), time.Millisecond) }()
 	select {
 	case err := <-told:
 		require.EqualError(t, err, "host b: collect what its ranks have written: its agent has sent nothing for 15ms")

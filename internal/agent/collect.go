@@ -2,6 +2,7 @@ package agent
 
 import (
 	"archive/tar"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,23 +26,25 @@ const (
 )
 
 // Collect has the agent send what the ranks have left in the folder of their host, and writes it to a folder here. An agent that falls silent, as one that was
-// stopped, is an error. Call it after they have ended.
-func (h *Host) Collect(dir string) error { return h.collect(dir, silentStep) }
+// stopped, is an error, and so is the end of ctx. Call it after they have ended.
+func (h *Host) Collect(ctx context.Context, dir string) error {
+	return h.collect(ctx, dir, silentStep)
+}
 
-func (h *Host) collect(dir string, step time.Duration) error {
+func (h *Host) collect(ctx context.Context, dir string, step time.Duration) error {
 	h.stream.tell(note{Do: collect})
-	from, over, silent := &counted{from: h.program}, make(chan struct{}), make(chan bool, 1)
+	from, over, left := &counted{from: h.program}, make(chan struct{}), make(chan error, 1)
 	go func() {
-		stopped := from.silent(step, over)
-		if stopped {
+		why := from.watch(ctx, step, over)
+		if why != nil {
 			h.program.Close() // which ends the reading
 		}
-		silent <- stopped
+		left <- why
 	}()
 	err := unpack(dir, from)
 	close(over)
-	if <-silent && err != nil {
-		err = fmt.Errorf("its agent has sent nothing for %v", mostSilent*step)
+	if why := <-left; why != nil && err != nil {
+		err = why
 	}
 	h.program.Close()
 	if err != nil {
@@ -62,15 +65,17 @@ func (c *counted) Read(p []byte) (int, error) {
 	return c.from.Read(p)
 }
 
-// silent returns true when the same read has waited for mostSilent steps, and false when over is closed.
-func (c *counted) silent(step time.Duration, over <-chan struct{}) bool {
+// watch returns why it is not to be read on: the same read has waited for mostSilent steps, or ctx has ended; nil when over is closed.
+func (c *counted) watch(ctx context.Context, step time.Duration, over <-chan struct{}) error {
 	t := time.NewTicker(step)
 	defer t.Stop()
 	for before, n := uint64(0), 0; n < mostSilent; {
 		select {
 		case <-t.C:
 		case <-over:
-			return false
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 		if now := c.reads.Load(); now == before && now%2 == 1 {
 			n++
@@ -78,7 +83,7 @@ func (c *counted) silent(step time.Duration, over <-chan struct{}) bool {
 			before, n = now, 0
 		}
 	}
-	return true
+	return fmt.Errorf("its agent has sent nothing for %v", mostSilent*step)
 }
 
 // unpack takes plain files with plain names, and nothing else, whoever packed them.

@@ -323,8 +323,8 @@ func (h *Host) Processes() []crew.Process {
 // Stdin is the standard input of a rank that Start was told to feed, counted from the host's first.
 func (h *Host) Stdin(i int) io.WriteCloser { return h.ranks[i].in }
 
-// Finish kills what is left on the host, ends the agent, and returns what the ranks used; nil where the host was lost. Call it last.
-func (h *Host) Finish() []crew.Usage {
+// Finish kills what is left on the host, ends the agent, and returns what the ranks used; nil where the host was lost, or has not said so when ctx ends. Call it last.
+func (h *Host) Finish(ctx context.Context) []crew.Usage {
 	h.stream.tell(note{Do: finish})
 	t := time.NewTimer(killPatience + time.Second)
 	defer t.Stop()
@@ -336,6 +336,7 @@ func (h *Host) Finish() []crew.Usage {
 		}
 	case <-h.lost:
 	case <-t.C:
+	case <-ctx.Done():
 	}
 	h.Close()
 	return use

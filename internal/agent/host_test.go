@@ -63,7 +63,7 @@ func TestRanksOfAnAgent(t *testing.T) {
 		pmi.Close()
 		ctl.Close()
 	}
-	use := h.Finish()
+	use := h.Finish(t.Context())
 	require.Len(t, use, 2)
 	require.Positive(t, use[0].MaxRSS)
 }
@@ -81,7 +81,7 @@ func TestBytesOfAPlan(t *testing.T) {
 	out, err := io.ReadAll(stdout)
 	require.NoError(t, err)
 	require.Equal(t, strings.Repeat(odd+",", 4)+odd, string(out))
-	h.Finish()
+	h.Finish(t.Context())
 }
 
 // TestCloseWhileSomebodyElseHoldsTheInput: what is still to be written to a carrier that has ended is not kept for a process that it left behind, which never reads it.
@@ -162,7 +162,7 @@ func TestARankThatReadsNothing(t *testing.T) {
 	}
 	pmi.Close()
 	ctl.Close()
-	h.Finish()
+	h.Finish(t.Context())
 }
 
 // TestLostAgent: when the agent itself is killed its ranks are too, and are told as lost.
@@ -177,7 +177,7 @@ func TestLostAgent(t *testing.T) {
 		require.Contains(t, e.Lost, "the connection to b has ended")
 		require.Eventually(t, func() bool { return syscall.Kill(-r.PID(), 0) != nil }, 30*time.Second, time.Millisecond)
 	}
-	require.Nil(t, h.Finish())
+	require.Nil(t, h.Finish(t.Context()))
 }
 
 func TestRefusals(t *testing.T) {
@@ -214,7 +214,7 @@ func TestShippedProgram(t *testing.T) {
 	there := strings.TrimSpace(string(out))
 	require.NotEqual(t, local, there)
 	require.Equal(t, "tool", filepath.Base(there))
-	h.Finish()
+	h.Finish(t.Context())
 	require.NoFileExists(t, there, "it goes with the job")
 }
 

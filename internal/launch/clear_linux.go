@@ -27,12 +27,40 @@ func (j *job) clear(r *reader) {
 	j.signal(syscall.SIGKILL) // L1: those that run without our pipes
 	j.guard.Dismiss()
 	j.in.end()
-	var all sync.WaitGroup
-	for _, s := range j.sites {
-		all.Go(func() { s.reap(j) })
-	}
-	all.Wait()
+	j.reap(r)
 	r.await(drained) // closed pipes end the last of those who read them
+}
+
+// reap takes back what the ranks have. What those on other hosts have left is waited for as who reads the output is: an INT or TERM leaves the hosts the grace, a
+// second one nothing.
+func (j *job) reap(r *reader) {
+	ctx, enough := context.WithCancel(context.Background())
+	defer enough()
+	var far sync.WaitGroup
+	for _, s := range j.sites {
+		if s.far != nil {
+			far.Go(func() { s.reap(ctx, j) })
+		}
+	}
+	for _, s := range j.sites {
+		if s.far == nil {
+			s.reap(ctx, j)
+		}
+	}
+	brought := make(chan struct{})
+	go func() {
+		far.Wait()
+		close(brought)
+	}()
+	hosts := reader{job: j, ctx: r.ctx, what: "what other hosts were to bring", done: "here", grace: unset(), told: r.told, gone: r.gone && r.told != 0}
+	defer hosts.grace.Stop()
+	if r.told != 0 {
+		hosts.grace.Reset(j.spec.Grace)
+	}
+	for !hosts.gone && !hosts.awaitFor(brought, killPatience) {
+	}
+	enough()
+	<-brought
 }
 
 // drain waits for the end of the output. What still prints after a moment is a child that a rank left behind: it is asked
@@ -62,10 +90,12 @@ func (j *job) drain(r *reader, drained <-chan struct{}) {
 	}
 }
 
-// reader is who reads what a job says whose ranks have ended. He may take as long as he likes, unless the launcher is told to end.
+// reader is who reads what a job says whose ranks have ended, or brings what they have left. He may take as long as he likes, unless the launcher is told to end.
 type reader struct {
 	job   *job
 	ctx   context.Context
+	what  string         // is lost without him
+	done  string         // what is to become of it
 	told  syscall.Signal // INT or TERM that came meanwhile
 	grace *time.Timer    // that it leaves him
 	gone  bool           // he is waited for no more
@@ -89,32 +119,41 @@ func (r *reader) awaitFor(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for !r.gone {
+		over := false
 		select {
 		case <-done:
 			return true
 		case <-t.C:
 			return false
 		case s := <-r.job.spec.Signals:
-			r.signalled(s)
+			over = r.signalled(s)
 		case <-r.grace.C:
+			over = true
+		}
+		select {
+		case <-done: // nothing is lost
+			return true
+		default:
+		}
+		if over {
 			r.leave()
 		}
 	}
 	return false
 }
 
-// signalled judges a signal as ranks would be treated that run: an INT or TERM leaves the grace time, the second of them nothing.
-func (r *reader) signalled(s os.Signal) {
+// signalled judges a signal as ranks would be treated that run: an INT or TERM leaves the grace time, the second of them nothing, which it reports.
+func (r *reader) signalled(s os.Signal) (over bool) {
 	sig, ok := s.(syscall.Signal)
 	if !ok || sig != syscall.SIGINT && sig != syscall.SIGTERM {
-		return
+		return false
 	}
 	r.told = sig
 	if r.job.judge.stops++; r.job.judge.stops > 1 {
-		r.leave()
-	} else {
-		r.grace.Reset(r.job.spec.Grace)
+		return true
 	}
+	r.grace.Reset(r.job.spec.Grace)
+	return false
 }
 
 // late says whether the job should have ended by now: he is waited for as long as he reads.
@@ -128,11 +167,11 @@ func (r *reader) leave() {
 	r.gone = true
 	code, why := CodeStopped, "nobody reads"
 	if r.told != 0 {
-		code, why = 128+int(r.told), unix.SignalName(r.told)+" came before it was read"
+		code, why = 128+int(r.told), unix.SignalName(r.told)+" came before it was "+r.done
 	} else if r.job.judge.forwarded != 0 {
 		code = 128 + int(r.job.judge.forwarded)
 	}
-	cause := "the end of the ranks' output is lost: " + why
+	cause := r.what + " is lost: " + why
 	r.job.judge.decide(code, cause)
 	r.job.log.logf("%s", cause)
 }

@@ -39,7 +39,7 @@
 // and touches no rank; a second one is forwarded, so that Go programs print their stacks and end.
 //
 // None of this waits for who reads the output. When all ranks have ended he is waited for: an INT or TERM leaves him the grace, a second one nothing, and
-// where the job should have ended already he is waited for as long as he reads. When he has gone (EPIPE) while ranks run, they are ended as after a failure.
+// where the job should have ended already he is waited for as long as he reads. So are, by INT and TERM, hosts that bring what ranks there have left. When he has gone (EPIPE) while ranks run, they are ended as after a failure.
 //
 // At the end of the time limit the hang report comes first. Then Go ranks that told of no wait get QUIT: their stacks come out as their standard
 // error, and they end. All others get TERM, and so does, after the grace, who was asked for stacks and runs still.

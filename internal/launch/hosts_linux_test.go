@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gopgas/internal/control"
 	"gopgas/internal/crew"
 )
 
@@ -123,6 +124,63 @@ func TestFilesOfOtherHosts(t *testing.T) {
 	require.Contains(t, r.err, "host c: collect what its ranks have written")
 	require.FileExists(t, lost+"/of.2")
 	require.NoFileExists(t, lost+"/of.3")
+}
+
+// stopping is a Watcher that stops an agent, whose number its ranks print, when as many ranks have ended as there are.
+type stopping struct {
+	out     *buffer
+	ranks   int
+	stopped chan struct{} // closed then
+}
+
+func (*stopping) Started(int, int)            {}
+func (*stopping) Sampled(int, control.Sample) {}
+
+func (s *stopping) Ended(int, string) {
+	if s.ranks--; s.ranks > 0 {
+		return
+	}
+	for _, of := range regexp.MustCompile(`(?m)^agent (\d+)$`).FindAllStringSubmatch(s.out.String(), -1) {
+		if pid, err := strconv.Atoi(of[1]); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGSTOP)
+		}
+	}
+	close(s.stopped)
+}
+
+// TestSignalsWhileHostsBringFiles: when all ranks have ended, a host that does not bring what they have left is waited for no longer than who reads the output.
+func TestSignalsWhileHostsBringFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		grace time.Duration
+		sent  []os.Signal
+		code  int
+	}{
+		"grace":  {50 * time.Millisecond, []os.Signal{syscall.SIGTERM}, 128 + 15},
+		"second": {time.Minute, []os.Signal{syscall.SIGTERM, syscall.SIGINT}, 128 + 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, log, signals, over := new(buffer), new(buffer), make(chan os.Signal), make(chan struct{})
+			defer close(over)
+			watch := &stopping{out, 2, make(chan struct{})}
+			go func() {
+				<-watch.stopped
+				for _, s := range c.sent {
+					select {
+					case signals <- s:
+					case <-over:
+					}
+				}
+			}()
+			res, err := Run(t.Context(), Spec{
+				N: 2, Hosts: threeHosts()[1:2], Env: os.Environ(), Folder: t.TempDir(), FolderEnv: "LEFT", Stdout: out, Stderr: log, Watch: watch,
+				Grace: c.grace, Signals: signals, Argv: []string{"sh", "-c", "echo agent $PPID"},
+			})
+			require.NoError(t, err)
+			requireNothingLeft(t, res)
+			require.Equal(t, c.code, res.Code, log.String())
+			require.Regexp(t, "is lost: SIG(TERM|INT) came before it was (here|read)", res.Cause)
+		})
+	}
 }
 
 func TestHangReportOverHosts(t *testing.T) {

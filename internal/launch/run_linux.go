@@ -75,7 +75,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 		return Result{}, err
 	}
 	err = j.loop(ctx)
-	r := reader{job: j, ctx: ctx, grace: unset()}
+	r := reader{job: j, ctx: ctx, what: "the end of the ranks' output", done: "read", grace: unset()}
 	defer r.grace.Stop()
 	j.clear(&r)
 	j.tty.takeBack()

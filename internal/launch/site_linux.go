@@ -153,21 +153,22 @@ func (s *site) processes() (all []crew.Process, bound []string) {
 	return s.crew.Processes(), s.crew.Bound
 }
 
-// reap takes back what the site's ranks have, once all have ended or were given up, and completes their ends.
-func (s *site) reap(j *job) {
+// reap takes back what the site's ranks have, once all have ended or were given up, and completes their ends. Nothing is waited for that another host is to bring
+// when ctx has ended.
+func (s *site) reap(ctx context.Context, j *job) {
 	ranks := j.ranks[s.first:][:s.Ranks]
 	ended := func(i int) bool { return ranks[i].end != nil }
 	var use []crew.Usage
 	var clock agent.Clock
 	if s.far != nil {
 		if j.spec.Folder != "" {
-			s.far.ReadClock(context.Background())
+			s.far.ReadClock(ctx)
 			clock = s.far.Clock()
-			if err := s.far.Collect(j.spec.Folder); err != nil {
+			if err := s.far.Collect(ctx, j.spec.Folder); err != nil && ctx.Err() == nil {
 				j.log.logf("%v", err)
 			}
 		}
-		use = s.far.Finish()
+		use = s.far.Finish(ctx)
 	} else {
 		use = s.crew.Reap(ended)
 	}
