@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"gopgas/internal/crew"
 )
@@ -102,7 +103,7 @@ func awaitGreeting(rd *bufio.Reader) trouble {
 // oneLine makes of what a program printed a part of a sentence.
 func oneLine(b []byte) string {
 	s := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r

@@ -85,6 +85,7 @@ func TestDialGivesUp(t *testing.T) {
 
 func TestOneLine(t *testing.T) {
 	require.Equal(t, "a b c", oneLine([]byte("a\r\n\tb \x1b c")))
+	require.Equal(t, "a 2J caf\u00e9", oneLine([]byte("a\u009b2J caf\u00e9\u0090")))
 	require.Len(t, oneLine([]byte(strings.Repeat("x", 1000))), 300+len(" …"))
 	var last tail
 	for _, l := range []string{"1", "2", "", "3", "4", "5"} {

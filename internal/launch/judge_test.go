@@ -69,6 +69,7 @@ func TestJudgeOfAbortAndSignals(t *testing.T) {
 	j := judge{hosts: hosts, noKill: true}
 	require.Equal(t, []deed{say, endAll}, deeds(j.aborted(1, 300, " bad\x1b[31m\nluck", time.Second)), "abort ends also what noKill lets be")
 	require.Equal(t, "rank 1 on h aborted the job with code 44 after 1.00 s: bad [31m luck", j.cause)
+	require.Equal(t, "bad 31m, caf\u00e9, \ufffd", printable("bad\u009b31m, caf\u00e9, \x9b\u0085"))
 
 	j = judge{hosts: hosts}
 	require.Equal(t, []action{{do: forward, sig: syscall.SIGUSR1}}, j.signalled(syscall.SIGUSR1))
