@@ -56,7 +56,11 @@ func main() { os.Exit(run(os.Args, os.Stdout, os.Stderr)) }
 // run is pgasbench as a function: it returns the exit code.
 func run(args []string, out, errs io.Writer) int {
 	said := &noted{w: out} // the texts of --help are written by who does not look at errors
-	err := app(said).Run(args)
+	a := app(said)
+	if !first(os.Getenv) {
+		a.Writer = io.Discard
+	}
+	err := a.Run(args)
 	if err == nil {
 		err = said.failed
 	}
@@ -65,6 +69,16 @@ func run(args []string, out, errs io.Writer) int {
 		return 2
 	}
 	return 0
+}
+
+// first reports whether this process says what all ranks of a job would say: as rank 0 of what a launcher has started, or without one.
+func first(env func(string) string) bool {
+	for _, name := range []string{"PMI_RANK", "PMI_ID"} {
+		if rank := env(name); rank != "" && rank != "0" {
+			return false
+		}
+	}
+	return true
 }
 
 // noted is a writer that keeps the first error.

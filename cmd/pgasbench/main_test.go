@@ -428,6 +428,23 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// TestHelpOfRanks: of the ranks that were asked for help one gives it, and none fails. What is no help each writes, as where a rank starts it for something else.
+func TestHelpOfRanks(t *testing.T) {
+	for _, args := range []string{"--help", "help", "reg --help", "lat -h", "help replay"} {
+		for rank, helps := range map[string]bool{"0": true, "1": false, "": true} {
+			t.Setenv("PMI_RANK", rank)
+			var out, errs bytes.Buffer
+			require.Zero(t, run(append([]string{"pgasbench"}, strings.Fields(args)...), &out, &errs), args)
+			require.Equal(t, helps, out.Len() > 0, "%s of rank %s", args, rank)
+			require.Empty(t, errs.String())
+		}
+	}
+	t.Setenv("PMI_RANK", "1")
+	var out, errs bytes.Buffer
+	require.Zero(t, run([]string{"pgasbench", "list"}, &out, &errs))
+	require.NotEmpty(t, out.String())
+}
+
 // TestWrongOptions: what the flag parser refuses is a sentence that names the option, what was found and what is wanted, without pages of help behind it.
 // TestTextsThatCannotBeWritten: who asks for a text and does not get it learns that by the exit code.
 func TestTextsThatCannotBeWritten(t *testing.T) {
