@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"gopgas/internal/cost"
-	"gopgas/internal/launch"
 	"gopgas/internal/mem"
 	"gopgas/internal/sched"
 	"gopgas/regmgr"
@@ -44,64 +40,37 @@ func calibrate(nic, file string, s streams) ([]infoSection, error) {
 		return nil, fmt.Errorf("measure the costs of the %s NIC: %w", nic, err)
 	}
 	m.Name = nic
-	if err := to.write(m); err != nil {
+	if err := writeModel(to, m); err != nil {
 		return nil, err
 	}
 	return modelInfo(m, took), nil
 }
 
-// modelFile is the file of --write. The zero one is none.
-type modelFile struct {
-	*os.File
-	fresh bool // it was not there before
-	own   bool // it is a stream of pgasrun's own, which is neither emptied nor closed
-}
-
-// openModel opens the file before anything is measured. What is in it stays until there is something better.
-func openModel(name string, streams ...io.Writer) (*modelFile, error) {
+// openModel opens the file of --write.
+func openModel(name string, streams ...io.Writer) (*outFile, error) {
 	if name == "" {
-		return &modelFile{}, nil
+		return &outFile{}, nil
 	}
-	if own := launch.Own(name, streams...); own != nil {
-		return &modelFile{File: own, own: true}, nil
-	}
-	_, err := os.Stat(name)
-	f := &modelFile{fresh: errors.Is(err, fs.ErrNotExist)}
-	if f.File, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666); err != nil {
+	f, err := openOut(name, os.O_WRONLY, streams...)
+	if err != nil {
 		return nil, usage("--write: %v; wanted a file in a folder that is there and that you may write to", err)
 	}
 	return f, nil
 }
 
-func (f *modelFile) write(m cost.Model) error {
-	if f.File == nil {
+// writeModel writes a model where there is a file for it.
+func writeModel(f *outFile, m cost.Model) error {
+	if f.file == nil {
 		return nil
 	}
-	var err error
-	if f.own {
-		err = m.Write(f)
-	} else {
-		if err = f.Truncate(0); errors.Is(err, unix.EINVAL) {
-			err = nil // no plain file but /dev/full, say
-		}
-		err = errors.Join(err, m.Write(f), f.Close())
-	}
+	err := m.Write(f)
 	if err != nil {
+		f.begun = false // half of a model is none
+	}
+	if err = errors.Join(err, f.end()); err != nil {
 		return fmt.Errorf("write the costs: %w", err)
 	}
-	f.File = nil
 	return nil
-}
-
-// discard ends what write has not ended.
-func (f *modelFile) discard() {
-	if f.File == nil || f.own {
-		return
-	}
-	_ = f.Close()
-	if f.fresh {
-		_ = os.Remove(f.Name())
-	}
 }
 
 // modelInfo tells a model: the fits, what they were fitted to with each residual, and the copies.

@@ -15,7 +15,7 @@
 //
 // The command line is checked first and whole, so that a mistake costs nothing: each ends with a sentence that says what was
 // found, what is needed and what helps. What --serve, --trace and --stats need is opened, so that a port or a file that is not to be
-// had costs nothing either. Then a Go package is built, the job runs (internal/launch), the ranks' timelines are merged, and the
+// had costs nothing either; what is in such a file stays until the job has something to take its place. Then a Go package is built, the job runs (internal/launch), the ranks' timelines are merged, and the
 // counters that ranks sent are printed.
 //
 // # Exit codes

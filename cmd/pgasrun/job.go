@@ -43,11 +43,11 @@ func runJob(c *cli.Context, s streams) error {
 	if c.Bool("dry-run") {
 		return dryRun(s.out, spec, source)
 	}
-	statsTo, closeStats, err := openStats(stats, s)
+	statsTo, err := openStats(stats, s)
 	if err != nil {
 		return err
 	}
-	defer closeStats()
+	defer statsTo.discard()
 	closePage, err := openPage(c, &spec, s.err)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func runJob(c *cli.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	defer shown.close()
+	defer shown.discard()
 	if source != nil || shown.file != nil {
 		tmp, err := filepath.Abs(os.TempDir()) // ranks, compiler and guard work in other folders
 		if err != nil {
@@ -90,18 +90,28 @@ func runJob(c *cli.Context, s streams) error {
 		fmt.Fprintf(s.err, "pgasrun: %s is for the ranks of the job that this was started in (PGAS_JOB), and these do not get it; -x %s hands it on\n", name, name)
 	}
 	spec.Stdin, spec.Stdout, spec.Stderr, spec.Signals = s.in, s.out, s.err, s.signals
+	spec.Taken = func(file string) string {
+		switch {
+		case statsTo.takes(file):
+			return "--stats=json:" + stats.file
+		case shown.takes(file):
+			return "--trace " + c.String("trace")
+		}
+		return ""
+	}
 	spec.Suspend = func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) } // which cannot fail
 	s.attend(syscall.SIGTSTP, syscall.SIGCONT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // so that writing to a reader who has gone is an error, of which the job is told, and not the end
 	res, err := launch.Run(context.Background(), spec)
-	if err != nil && len(res.Ranks) == 0 {
+	if len(res.Ranks) == 0 { // nothing was started, and there is nothing to tell
+		if err == nil {
+			err = &exit{code: res.Code}
+		}
 		return err
 	}
 	err = errors.Join(err, shown.draw(res.Ranks, s.err)) // what ranks wrote may be lost, and what is known of them is told all the same
 	if stats.mode != "" {
-		if lost := errors.Join(writeStats(statsTo, stats.mode, spec.N, res.Stats), closeStats()); lost != nil {
-			err = errors.Join(err, fmt.Errorf("write the statistics: %w", lost))
-		}
+		err = errors.Join(err, tellStats(statsTo, s.err, stats.mode, spec.N, res.Stats))
 	}
 	if res.Code == 0 {
 		return err

@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,6 +85,71 @@ func TestTraceAndStatsInOneFile(t *testing.T) {
 			require.Contains(t, errs.String(), "wanted one of its own for each")
 		}
 	}
+}
+
+// TestFilesOfAJobThatDoesNotBegin: what is in a file stays until a job has something to take its place, and a file that was not there is not there afterwards.
+func TestFilesOfAJobThatDoesNotBegin(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	dir := t.TempDir()
+	old, fresh := filepath.Join(dir, "old"), filepath.Join(dir, "fresh")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "broken.go"), []byte("package main\n\nfunc main() {"), 0o600))
+	bad := []string{"-H", "a", "--launcher", "fork", "--agent-path", "/no/pgasrun", "true"}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+	}{
+		"trace, no program":       {[]string{"--trace=%s", "./no-such-program"}, codeNotFound},
+		"statistics, no program":  {[]string{"--stats=json:%s", "./no-such-program"}, codeNotFound},
+		"statistics, no trace":    {[]string{"--stats=json:%s", "--trace", filepath.Join(dir, "none", "f"), "true"}, codeUsage},
+		"statistics, no port":     {[]string{"--stats=json:%s", "--serve", taken.Addr().String(), "true"}, codeUsage},
+		"trace, does not compile": {[]string{"--trace=%s", filepath.Join(dir, "broken.go")}, codeUsage},
+		"trace, no host":          {append([]string{"--trace=%s"}, bad...), codeTrouble},
+		"statistics, no host":     {append([]string{"--stats=json:%s"}, bad...), codeTrouble},
+		"trace, not ours":         {[]string{"--trace=%s", "true"}, codeTrouble},
+		"trace, output there":     {[]string{"--trace=%s", "-o", old, "-e", fresh, "true"}, codeTrouble},
+		"statistics, errors":      {[]string{"--stats=json:%s", "-e", old, "-o", fresh, "true"}, codeTrouble},
+	} {
+		for _, file := range []string{old, fresh} {
+			require.NoError(t, os.WriteFile(old, []byte("of an earlier job\n"), 0o600))
+			args := slices.Clone(c.args)
+			args[0] = fmt.Sprintf(args[0], file)
+			_, errs, code := call(t, args...)
+			require.Equal(t, c.code, code, "%s: %s", name, errs)
+			if !slices.Contains(args, fresh) {
+				b, err := os.ReadFile(old)
+				require.NoError(t, err)
+				require.Equal(t, "of an earlier job\n", string(b), name)
+				require.NoFileExists(t, fresh, name)
+			} else {
+				require.Contains(t, errs, "writes to that file; wanted one of its own for each", name)
+			}
+			_ = os.Remove(fresh)
+		}
+	}
+	// A job that is told to end before it has begun has nothing either.
+	silent := filepath.Join(dir, "silent")
+	require.NoError(t, os.WriteFile(silent, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o700))
+	signals := make(chan os.Signal, 1)
+	signals <- syscall.SIGTERM
+	var out, told bytes.Buffer
+	args := []string{"pgasrun", "-H", "a", "--launcher", "fork", "--agent-path", silent, "--trace", old, "--stats=json:" + fresh, "true"}
+	require.NoError(t, os.WriteFile(old, []byte("of an earlier job\n"), 0o600))
+	require.Equal(t, 143, run(args, streams{out: &out, err: &told, signals: signals}), told.String())
+	require.Equal(t, "pgasrun: stopped by SIGTERM before all ranks had started; none is left\n", told.String())
+	require.NoFileExists(t, fresh)
+	b, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "of an earlier job\n", string(b))
+	// What takes its place may be shorter.
+	require.NoError(t, os.WriteFile(old, bytes.Repeat([]byte("of an earlier job\n"), 1<<12), 0o600))
+	_, errs, code := call(t, "--stats=json:"+old, "true")
+	require.Zero(t, code, errs)
+	b, err = os.ReadFile(old)
+	require.NoError(t, err)
+	require.True(t, json.Valid(b), "%s", b)
 }
 
 // TestCostsInItsOwnOutput: costs that are written to pgasrun's own output stand before what is told of them.

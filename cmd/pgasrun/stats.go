@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,7 +14,6 @@ import (
 	"text/tabwriter"
 
 	"gopgas/internal/control"
-	"gopgas/internal/launch"
 )
 
 // statsDoc is the JSON document of --stats=json.
@@ -61,26 +61,28 @@ func collectStats(n int, sent []control.Stats) statsDoc {
 	return doc
 }
 
-// openStats finds where the statistics go, before anything is started. Closing twice is allowed.
-func openStats(f statsFlag, s streams) (io.Writer, func() error, error) {
+// openStats opens the file of --stats=json:FILE, if there is one, before anything is started.
+func openStats(f statsFlag, s streams) (*outFile, error) {
 	if f.file == "" {
-		return s.err, func() error { return nil }, nil
+		return &outFile{}, nil
 	}
-	if own := launch.Own(f.file, s.out, s.err); own != nil {
-		return own, func() error { return nil }, nil
-	}
-	file, err := os.Create(f.file)
+	file, err := openOut(f.file, os.O_RDWR, s.out, s.err)
 	if err != nil {
-		return nil, nil, usage("--stats=json:%s: %v; wanted a file in a folder that is there and that you may write to", f.file, err)
+		return nil, usage("--stats=json:%s: %v; wanted a file in a folder that is there and that you may write to", f.file, err)
 	}
-	closed := false
-	return file, func() error {
-		if closed {
-			return nil
-		}
-		closed = true
-		return file.Close()
-	}, nil
+	return file, nil
+}
+
+// tellStats writes the statistics to their file, or to standard error where they have none.
+func tellStats(file *outFile, stderr io.Writer, mode string, n int, sent []control.Stats) error {
+	to := stderr
+	if file.file != nil {
+		to = file
+	}
+	if err := errors.Join(writeStats(to, mode, n, sent), file.end()); err != nil {
+		return fmt.Errorf("write the statistics: %w", err)
+	}
+	return nil
 }
 
 func writeStats(w io.Writer, mode string, n int, sent []control.Stats) error {

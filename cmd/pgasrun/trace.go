@@ -20,33 +20,27 @@ const envTimeline = "PGAS_TIMELINE"
 
 // picture is the file of --trace. The zero picture is none.
 type picture struct {
-	file *os.File
-	own  bool   // it is a stream of pgasrun's own, which is not closed
-	dir  string // of the ranks' files
+	*outFile
+	dir string // of the ranks' files
 }
 
-// openPicture creates the file of --trace, if there is one, before anything is built or started. stats is where --stats writes: a file cannot be both.
-func openPicture(c *cli.Context, s streams, stats io.Writer) (picture, error) {
+// openPicture opens the file of --trace, if there is one, before anything is built or started. stats is where --stats writes: a file cannot be both.
+func openPicture(c *cli.Context, s streams, stats *outFile) (picture, error) {
 	name := c.String("trace")
 	if name == "" {
 		if c.IsSet("trace") {
 			return picture{}, usage("--trace without a file: wanted --trace FILE")
 		}
-		return picture{}, nil
+		return picture{outFile: &outFile{}}, nil
 	}
-	if own := launch.Own(name, s.out, s.err); own != nil {
-		return picture{file: own, own: true}, nil
+	if stats.takes(name) {
+		return picture{}, usage("--trace %s: --stats=json:%s writes to that file; wanted one of its own for each", name, stats.file.Name())
 	}
-	if same := launch.Own(name, stats); same != nil {
-		if at, err := same.Stat(); err == nil && at.Mode().IsRegular() { // a pipe, or /dev/null, may take both
-			return picture{}, usage("--trace %s: --stats=json:%s writes to that file; wanted one of its own for each", name, same.Name())
-		}
-	}
-	f, err := os.Create(name)
+	f, err := openOut(name, os.O_RDWR, s.out, s.err)
 	if err != nil {
 		return picture{}, usage("--trace %s: the file cannot be made: %w; wanted a file in a folder that is there and that you may write to", name, err)
 	}
-	return picture{file: f}, nil
+	return picture{outFile: f}, nil
 }
 
 // take has the ranks write to a folder of their own within scratch.
@@ -74,15 +68,11 @@ func (p *picture) draw(ranks []launch.RankEnd, stderr io.Writer) error {
 		sources[r].Here = e.Clock.Here
 		within = max(within, e.Clock.Within())
 	}
-	sum, err := timeline.Merge(p.file, sources)
-	err = errors.Join(err, p.close())
 	name := p.file.Name()
-	p.file = nil
+	sum, err := timeline.Merge(p, sources)
+	err = errors.Join(err, p.end())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if at, serr := os.Lstat(name); serr == nil && at.Mode().IsRegular() && !p.own { // a device, or a pipe, is not ours to take away
-			_ = os.Remove(name)
-		}
 		return fmt.Errorf("--trace %s: no rank wrote anything; is it a program of this library?", name)
 	case err != nil:
 		return fmt.Errorf("--trace %s: %w", name, err)
@@ -99,12 +89,4 @@ func (p *picture) draw(ranks []launch.RankEnd, stderr io.Writer) error {
 	}
 	_, err = fmt.Fprintln(stderr, text)
 	return err
-}
-
-// close ends what draw has not ended.
-func (p *picture) close() error {
-	if p.file == nil || p.own {
-		return nil
-	}
-	return p.file.Close()
 }

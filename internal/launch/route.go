@@ -43,6 +43,11 @@ func (rt *routes) route(s *Spec, at place, screen sink) ([]tap, error) {
 		if err != nil {
 			return nil, err
 		}
+		if s.Taken != nil {
+			if what := s.Taken(name); what != "" {
+				return nil, fmt.Errorf("output of rank %d: %s: %s writes to that file; wanted one of its own for each", at.rank, name, what)
+			}
+		}
 		to, err := rt.open(name)
 		if err != nil {
 			return nil, fmt.Errorf("output of rank %d: %w", at.rank, err)

@@ -65,6 +65,8 @@ type Spec struct {
 	Tee            bool      // what goes to files goes to Stdout and Stderr too
 	Verbose        bool      // log starts and ends too
 
+	Taken func(file string) string // what else of the caller's is written to a file, in words: no output of ranks goes there. Empty: nothing; nil: to none
+
 	Bind   crew.Binding     // processors of each rank
 	Report bool             // log what each rank was bound to
 	Wrap   map[int][]string // by rank: a command that runs the program, such as a debugger's, before its own arguments
