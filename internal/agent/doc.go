@@ -28,6 +28,7 @@
 //     ends the stream.
 //   - A4: a host that cannot be reached is an error within the time that Dial is given, and says what to do.
 //   - A5: what ranks left comes into the folder that Collect is given, as plain files, and nothing goes elsewhere.
+//   - A6: a carrier is reaped by Close only. Until then its number stands for its group, so that neither Close nor the launcher's guard can kill a stranger that got the same number.
 //
 // # Lock order
 //

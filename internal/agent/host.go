@@ -40,7 +40,7 @@ type Host struct {
 	use    chan note     // to finish: reaped
 	lost   chan struct{} // closed when the stream has ended, after why was set
 	why    string
-	exited chan struct{} // closed when the command has ended
+	exited chan struct{} // closed when the command has ended; it is reaped last (A6)
 	ranks  []*remote
 	bound  []string
 	byID   looks
@@ -80,7 +80,7 @@ func Dial(ctx context.Context, c Config) (*Host, error) {
 		h.listen(errs)
 	}()
 	go func() {
-		_ = h.cmd.Wait()
+		_ = crew.AwaitEnd(h.cmd.Process.Pid) // an error: reap waits
 		close(h.exited)
 	}()
 	rd := bufio.NewReaderSize(out, MaxData)
@@ -110,6 +110,7 @@ func Dial(ctx context.Context, c Config) (*Host, error) {
 	_ = syscall.Kill(-h.cmd.Process.Pid, syscall.SIGKILL)
 	closeFiles(in, out, errs)
 	<-h.exited
+	_ = h.cmd.Wait()
 	if t.late > 0 && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil, fmt.Errorf("reach host %s: %w", c.Name, context.Cause(ctx))
 	}
@@ -365,6 +366,7 @@ func (h *Host) Close() {
 	for _, r := range h.ranks {
 		r.close()
 	}
+	_ = h.cmd.Wait() // how it ended has no bearing any more
 }
 
 // looks matches answers with questions.

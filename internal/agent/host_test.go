@@ -180,6 +180,16 @@ func TestLostAgent(t *testing.T) {
 	require.Nil(t, h.Finish(t.Context()))
 }
 
+// TestNumberOfACarrier: that of one which has ended is taken until Close, since Close and the launcher's guard kill the group of that number.
+func TestNumberOfACarrier(t *testing.T) {
+	h := dial(t)
+	require.NoError(t, syscall.Kill(h.Group(), syscall.SIGKILL))
+	<-h.exited
+	require.NoError(t, syscall.Kill(h.Group(), 0))
+	h.Close()
+	require.ErrorIs(t, syscall.Kill(h.Group(), 0), syscall.ESRCH)
+}
+
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		edit func(*crew.Plan)

@@ -41,5 +41,8 @@ func (*Guard) Watch(int) {}
 // Dismiss does nothing.
 func (*Guard) Dismiss() {}
 
+// AwaitEnd needs Linux.
+func AwaitEnd(int) error { return unsupported() }
+
 // SocketPair needs Linux.
 func SocketPair() (net.Conn, *os.File, error) { return nil, nil, unsupported() }

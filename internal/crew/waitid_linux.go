@@ -17,6 +17,12 @@ const (
 	cldDumped = 3
 )
 
+// AwaitEnd returns when pid, a child of this process, has ended. It stays a zombie: until it is reaped its number is taken, and stands for its group.
+func AwaitEnd(pid int) error {
+	_, _, err := waitEnd(pid)
+	return err
+}
+
 // waitEnd returns when pid, a child, has ended, and how. The child stays a zombie (W1).
 func waitEnd(pid int) (exit int, sig syscall.Signal, err error) {
 	var info unix.Siginfo
