@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +56,7 @@ type World struct {
 	closed   atomic.Bool
 	failed   atomic.Pointer[error] // why Fail has ended it
 	left     bool                  // in good order: nothing is to be ended any more
+	alone    sync.Once             // leaveAlone's
 }
 
 // Parts are what a World is made of; Assemble is for packages of this module that bring their own, such as pgastest.
@@ -407,11 +409,18 @@ func (w *World) leaveSurvivors() error {
 	return err
 }
 
-// leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading.
+// leaveAlone ends this rank's part without the others, who are told at once. Its memory stays: they may be reading. Of goroutines that come to it at once, as one that
+// has failed and the program's own that ends because of it, the first does that, and the others come back behind it: the process may end then.
 func (w *World) leaveAlone(cause peers.Cause) {
-	if w.left {
-		return // and found afterwards that the program has races
-	}
+	w.alone.Do(func() {
+		if !w.left { // or it was found afterwards that the program has races
+			w.endAlone(cause)
+		}
+	})
+}
+
+// endAlone is leaveAlone, once.
+func (w *World) endAlone(cause peers.Cause) {
 	w.closed.Store(true)
 	_ = w.check.End() // this rank has failed anyway
 	w.engine.Peers.MarkGone(w.Rank(), cause)
