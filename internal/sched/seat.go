@@ -73,3 +73,9 @@ func (sp *Spin) Resume() {
 		sp.hush(sp.hushable)
 	}
 }
+
+// Doze waits in the seat until it is roused or ctx ends, whoever does it is no wait of the program's.
+func (s *Seat) Doze(ctx context.Context) { s.naps.Listen(ctx, dozeLongest, s.roused) }
+
+// dozeLongest is after how long who dozes gets up in any case.
+const dozeLongest = time.Hour

@@ -16,7 +16,8 @@
 // # Terms
 //
 //   - Service: functions that members of a team call on each other, the same on each.
-//   - In turn: of a function that does not wait. All such of a rank are called one after the other. The others have a goroutine for each call.
+//   - In turn: of a function that does not wait. All such of a rank are called one after the other. The others may wait, and have a goroutine for each call, unless who serves makes it.
+//   - Relief: what takes the place of who serves while he makes a call that lasts (file here.go).
 //   - Ring: a part of a member's memory that one other member writes messages into. A message is one piece or several (file ring.go).
 //   - Lane: what brings a rank's messages to one member's ring. What finds no room waits in its queue.
 //   - Door: how a rank learns of messages: a bell wakes the goroutine that serves; who waits for a call looks by himself, and nobody rings then.
@@ -38,6 +39,7 @@
 //   - R4: who goes to sleep has said so and looked once more; who leaves a message looks for sleepers behind that; who stops looking looks once more.
 //   - R5: nobody touches the memory when Close or the world's end goes on to give it back: leave waits for who does, a second for a function that is called in turn; who comes back from one later looks first.
 //   - R6: Quiesce returns only if no member has begun anything between two times at which all it had begun had ended.
+//   - R7: who serves leaves the looking to others before he makes a call that may wait. If that is not over at the second look of the relief, a millisecond apart, somebody else serves, and he ends behind it.
 //
 // # Lock order
 //
@@ -47,6 +49,7 @@
 //
 // Each member has a ring for each other one, 256 KiB or less (4 MiB together; of more than 1024 members 4 KiB each), and 128 bytes of signals. A rank that is idle has one goroutine asleep; over a NIC,
 // where nobody rings, that waits for 5 ms behind a message as the rank's other waits do, and later gets up each millisecond, which a call of a rank that computes may take. A call of plain memory in turn allocates nothing. What a
-// function that is not called in turn takes is copied once more. Functions may panic, as a goroutine of the program may: the rank ends. A member that is gone ends the calls to it with transport.ErrPeerGone;
+// function that is not called in turn takes is copied once more. Such a function that has not taken 10 us so far is called by who serves, where no other message waits; if it then waits, or computes for long, messages to the rank
+// are delayed for two milliseconds at most, and the next 256 calls of it, or more, have goroutines. Functions may panic, as a goroutine of the program may: the rank ends. A member that is gone ends the calls to it with transport.ErrPeerGone;
 // calls among the others go on, but Quiesce and Close, which are collective, fail. A Close that fails so ends the service of that rank, and calls to it end with transport.ErrClosed.
 package rpc

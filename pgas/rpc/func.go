@@ -22,6 +22,7 @@ type Func[A, R any] struct {
 	number int
 	call   func(ctx context.Context, from int, a A) (R, error)
 	turns  bool
+	lasts  span
 	in     codec[A]
 	out    codec[R]
 	a      A // of a call in turn
@@ -32,10 +33,11 @@ type Func[A, R any] struct {
 // served is a Func of any types.
 type served interface {
 	inTurn() bool
-	serve(ctx context.Context, r request, body []byte)
+	span() *span
+	serve(ctx context.Context, r request, body []byte, of *span) // who serves has of know how long it takes
 }
 
-// Handle adds a function to a service that was not started yet. f is called in a goroutine of its own for each call, many at once, and may do whatever a program may, wait and call others
+// Handle adds a function to a service that was not started yet. f is called in a goroutine of its own for each call, or by who serves if it was over soon so far, many at once, and may do whatever a program may, wait and call others
 // too, but for Quiesce and Close, which would wait for its end; ctx ends with the service, and from is the member that calls. What it returns goes back to who called, of an error its text.
 func Handle[A, R any](s *Service, name string, f func(ctx context.Context, from int, a A) (R, error)) *Func[A, R] {
 	return add(s, name, f, false)
@@ -63,7 +65,9 @@ func add[A, R any](s *Service, name string, f func(context.Context, int, A) (R, 
 
 func (f *Func[A, R]) inTurn() bool { return f.turns }
 
-func (f *Func[A, R]) serve(ctx context.Context, r request, body []byte) {
+func (f *Func[A, R]) span() *span { return &f.lasts }
+
+func (f *Func[A, R]) serve(ctx context.Context, r request, body []byte, of *span) {
 	var a *A
 	var res *R
 	if f.turns {
@@ -80,7 +84,13 @@ func (f *Func[A, R]) serve(ctx context.Context, r request, body []byte) {
 		err = wrong
 		return
 	}
-	*res, err = f.call(ctx, r.from, *a)
+	if of == nil {
+		*res, err = f.call(ctx, r.from, *a)
+	} else {
+		began := r.s.team.Engine().Sched.Now()
+		*res, err = f.call(ctx, r.from, *a)
+		of.over(r.s.team.Engine().Sched.Now() - began)
+	}
 	if err == nil && r.answers {
 		out, err = f.out.bytes(res)
 	}

@@ -85,14 +85,14 @@ func (s *Service) perform(member int, h header, body []byte, owned bool) {
 		}
 		f := s.funcs[h.fn]
 		if f.inTurn() {
-			f.serve(s.inTurn, r, body)
+			f.serve(s.inTurn, r, body, nil)
 			return
 		}
 		if !owned {
 			body = bytes.Clone(body)
 		}
 		r.visit = &visit{Context: s.ctx, s: s, sent: member == s.team.Rank() && !r.answers}
-		s.beside(func() { f.serve(r.visit, r, body) })
+		s.assign(f.span(), func(of *span) { f.serve(r.visit, r, body, of) })
 	}
 }
 

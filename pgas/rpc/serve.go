@@ -104,14 +104,21 @@ func (s *Service) ready() bool {
 
 // poll performs what has come, and brings what waited for room. It reports whether there was anything. Only one goroutine does so at a time.
 func (s *Service) poll() (moved bool) {
+	moved, _ = s.pollFor(nil)
+	return moved
+}
+
+// pollFor is poll for who serves, or for anybody else, nil. It returns the last call that has come, if who serves is to make it when he has left the looking to others.
+func (s *Service) pollFor(v *server) (moved bool, j *job) {
 	if !s.serving.CompareAndSwap(false, true) {
 		s.wanted.Store(true)
-		return false
+		return false, nil
 	}
 	defer s.served()
+	s.server = v
 	for m := range s.inlets {
 		if s.closed.Load() {
-			return false
+			return false, s.takeJob()
 		}
 		if s.tails[m].Load() != s.inlets[m].head.Load() {
 			s.take(m)
@@ -123,7 +130,7 @@ func (s *Service) poll() (moved bool) {
 			moved = s.lanes[m].drain() || moved
 		}
 	}
-	return moved
+	return moved, s.takeJob()
 }
 
 // served lets others look. In virtual time who has wanted to sleeps until something happens to the rank.
@@ -134,25 +141,18 @@ func (s *Service) served() {
 	}
 }
 
-// goServe starts the goroutine that serves, and another one where a function that is called in turn ends that.
+// goServe starts the goroutine that serves, and another one where a function ends that, or lasts.
 func (s *Service) goServe() {
 	sc := s.team.Engine().Sched
-	body := s.serve
-	if sc.Virtual() {
-		body = s.serveVirtual
-	}
 	sc.Go(func() {
-		over := false
-		defer func() {
-			if !over {
-				s.goServe()
-				return
-			}
-			s.gone.Store(true)
-			sc.Ring()
-		}()
-		body(sc)
-		over = true
+		v := &server{s: s}
+		defer v.end()
+		if sc.Virtual() {
+			s.serveVirtual(sc)
+		} else {
+			v.serve(sc)
+		}
+		v.over = true
 	})
 }
 
@@ -172,12 +172,20 @@ func (s *Service) serveVirtual(sc *sched.Sched) {
 	}
 }
 
-func (s *Service) serve(sc *sched.Sched) {
+func (v *server) serve(sc *sched.Sched) {
+	s := v.s
 	last, naps := sc.Now(), sched.NewNaps()
 	var until time.Duration
 	due := func() bool { return s.ended() || s.ready() || s.door.own.attended.Load() != 0 || sc.Now() > until }
 	for !s.ended() {
-		if s.poll() {
+		moved, j := s.pollFor(v)
+		if j != nil {
+			if v.do(j); v.relieved {
+				return
+			}
+			moved = true
+		}
+		if moved {
 			last = sc.Now()
 			if s.running.Load() > 0 {
 				runtime.Gosched() // to those that it has begun

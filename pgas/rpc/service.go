@@ -40,6 +40,9 @@ type Service struct {
 	failed  error        // what Quiesce will return
 
 	serving atomic.Bool // somebody looks for messages
+	server  *server     // who does, if it is who serves; of that one, as the next
+	job     *job        // what he makes next
+	relief  relief
 	wanted  atomic.Bool // and somebody else wanted to
 	door    door
 
@@ -115,6 +118,10 @@ func (s *Service) open() {
 	s.started = true
 	e := s.team.Engine()
 	s.forget = e.AtEnd(s.leave)
+	if !e.Sched.Virtual() { // there who serves makes no calls
+		s.relief.bell = sched.NewSeat()
+		e.Sched.Go(s.relieve)
+	}
 	s.goServe()
 }
 
@@ -124,14 +131,21 @@ func (s *Service) from(member int) int { return doorWords + member*s.ring }
 // beside runs f in a goroutine of the rank.
 func (s *Service) beside(f func()) {
 	s.running.Add(1)
-	e := s.team.Engine()
-	e.Sched.Go(func() {
-		defer func() {
-			s.running.Add(-1)
-			e.Sched.Ring()
-		}()
+	s.goes(f)
+}
+
+// goes is beside of what counts as running.
+func (s *Service) goes(f func()) {
+	s.team.Engine().Sched.Go(func() {
+		defer s.ran()
 		f()
 	})
+}
+
+// ran says that a call has ended that was not in turn.
+func (s *Service) ran() {
+	s.running.Add(-1)
+	s.team.Engine().Sched.Ring()
 }
 
 // usable returns why member cannot be called.
