@@ -47,7 +47,7 @@
 //
 // # Costs and limits
 //
-// Each member has a ring for each other one, 256 KiB or less (4 MiB together; of more than 1024 members 4 KiB each), and 128 bytes of signals. A rank that is idle has one goroutine asleep; over a NIC,
+// Each member has a ring for each other one, 256 KiB or less (4 MiB together; of more than 1024 members 4 KiB each), and 128 bytes of signals. A rank that is idle has two goroutines asleep; over a NIC,
 // where nobody rings, that waits for 5 ms behind a message as the rank's other waits do, and later gets up each millisecond, which a call of a rank that computes may take. A call of plain memory in turn allocates nothing. What a
 // function that is not called in turn takes is copied once more. Such a function that has not taken 10 us so far is called by who serves, where no other message waits; if it then waits, or computes for long, messages to the rank
 // are delayed for two milliseconds at most, and the next 256 calls of it, or more, have goroutines. Functions may panic, as a goroutine of the program may: the rank ends. A member that is gone ends the calls to it with transport.ErrPeerGone;
