@@ -10,9 +10,9 @@ MEASURES = TestFiguresOfProtocols|TestPingCounts|TestSizesOfBuckets|TestTargets|
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
 deps: ; $(STEP) 'test dependencies' tools/install-test-deps.sh # Debian packages the tests need; does nothing if they are there
-test: deps ## build everything and run all tests, with few rounds and worlds (at most 5 minutes)
+test: deps ## build everything and run all tests, with few rounds and worlds (some ten minutes on two cores)
 	go test -p 3 -short -vet=off -count=1 -timeout 12m ./pgas ./window ./sync ./test/vm $(LONG) ./...
-check: deps ## everything else that must hold before a merge (at most 25 minutes)
+check: deps ## everything else that must hold before a merge (an hour on two cores)
 	$(STEP) 'go vet' go vet ./... # compiles for both of the next two, which else would compile the same at the same time
 	@$(MAKE) --no-print-directory -j2 -Oline machines static
 	$(STEP) 'tests, race detector' env GORACE=atexit_sleep_ms=20 go test -p 3 -race -short -vet=off -count=1 -timeout 12m -skip '^($(MEASURES))$$' $$(go list $(OURS) | grep -v $(ASIDE))
