@@ -11,7 +11,7 @@ import (
 
 // mixes reports whether near lies in this rank's part, at least partly, and the elements from lo on are those of several owners.
 func (a *Array[T]) mixes(lo int, near []T) bool {
-	if len(near) == 0 || a.d.run(lo) >= len(near) {
+	if len(near) < 2 || a.d.run(lo) >= len(near) {
 		return false
 	}
 	n, own := mem.Of(near), mem.Of(a.w.Local())

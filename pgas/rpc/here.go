@@ -24,18 +24,20 @@ type span struct{ skip, skips atomic.Int64 }
 func (p *span) soon() bool { return p.skip.Load() <= 0 || p.skip.Add(-1) < 0 }
 
 // begin has the calls that come before the end of one which who serves makes be made by others.
-func (p *span) begin() { p.skip.Store(min(max(hereSkips, 2*p.skips.Load()), hereSkipMax)) }
+func (p *span) begin() { p.skip.Store(p.more()) }
 
 // over says how long a call took that who serves has made.
 func (p *span) over(took time.Duration) {
-	if took <= hereMost {
-		p.skips.Store(0)
-		p.skip.Store(0)
-		return
+	next := int64(0)
+	if took > hereMost {
+		next = p.more()
 	}
-	p.skips.Store(min(max(hereSkips, 2*p.skips.Load()), hereSkipMax))
-	p.skip.Store(p.skips.Load())
+	p.skips.Store(next)
+	p.skip.Store(next)
 }
+
+// more is how many calls have goroutines behind one that lasts.
+func (p *span) more() int64 { return min(max(hereSkips, 2*p.skips.Load()), hereSkipMax) }
 
 // job is a call that who serves makes himself, when he has left the looking to others.
 type job struct {
