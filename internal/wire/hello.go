@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of the format. It changes with every change that an older reader would misunderstand.
-const Version = 1
+const Version = 2
 
 // Lengths of the messages of the handshake, in bytes.
 const (

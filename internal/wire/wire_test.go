@@ -30,6 +30,10 @@ func every() (list []Header) {
 			h.Status = 3
 		}
 		list = append(list, h)
+		if p&hasPayload != 0 {
+			h.Len = long
+			list = append(list, h)
+		}
 	}
 	return list
 }
@@ -39,6 +43,10 @@ func TestHeadersSurvive(t *testing.T) {
 	for _, h := range every() {
 		b := h.Append(nil)
 		longest = max(longest, len(b))
+		if h.Payload() > long {
+			require.Len(t, b, MaxHeader)
+		}
+		require.Equal(t, b, h.Append([]byte{1, 2, 3})[3:])
 		for n := range b { // W1: a part of it is asked for more of
 			var part Header
 			got, err := part.Decode(b[:n])
@@ -58,20 +66,23 @@ func TestHeadersSurvive(t *testing.T) {
 func TestHeadersRefused(t *testing.T) {
 	write := Header{Kind: Write, Len: 8}
 	imm := Header{Kind: Send, Imm: 1}
+	far := Header{Kind: Data, Len: long + 1}
 	for name, c := range map[string]struct {
 		h     Header
 		spoil func(b []byte)
 		want  error
 	}{
-		"no kind":               {write, func(b []byte) { b[0] = 0 }, errKind},
-		"a kind of the future":  {write, func(b []byte) { b[0] = byte(lastKind) + 1 }, errKind},
-		"a flag of the future":  {write, func(b []byte) { b[1] = 2 }, errReserved},
-		"a status without use":  {write, func(b []byte) { b[2] = 1 }, errReserved},
-		"a reserved byte":       {write, func(b []byte) { b[3] = 1 }, errReserved},
-		"too long":              {write, func(b []byte) { b[7] = 0x41 }, errLength},
-		"a length without use":  {Header{Kind: Ack}, func(b []byte) { b[4] = 1 }, errLength},
-		"a wide immediate":      {imm, func(b []byte) { b[len(b)-1] = 1 }, errReserved},
-		"a length of an atomic": {Header{Kind: FetchAdd}, func(b []byte) { b[4] = 8 }, errLength},
+		"no kind":                 {write, func(b []byte) { b[0] = 0 }, errKind},
+		"a kind of the future":    {write, func(b []byte) { b[0] = byte(lastKind) + 1 }, errKind},
+		"a flag of the future":    {write, func(b []byte) { b[1] = 2 }, errReserved},
+		"a status without use":    {write, func(b []byte) { b[2] = 1 }, errReserved},
+		"a reserved byte":         {write, func(b []byte) { b[3] = 1 }, errReserved},
+		"too long":                {write, func(b []byte) { b[7] = 0x41 }, errLength},
+		"a length without use":    {Header{Kind: Ack}, func(b []byte) { b[4] = 1 }, errLength},
+		"a wide immediate":        {imm, func(b []byte) { b[len(b)-1] = 1 }, errReserved},
+		"a filling not of zeroes": {far, func(b []byte) { b[baseHeader] = 1 }, errReserved},
+		"a byte before the data":  {far, func(b []byte) { b[len(b)-1] = 1 }, errReserved},
+		"a length of an atomic":   {Header{Kind: FetchAdd}, func(b []byte) { b[4] = 8 }, errLength},
 	} {
 		b := c.h.Append(nil)
 		c.spoil(b)
@@ -83,12 +94,14 @@ func TestHeadersRefused(t *testing.T) {
 }
 
 func TestDecodeAllocatesNothing(t *testing.T) {
-	b := (&Header{Kind: CompareSwap}).Append(nil)
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		var h Header
-		_, _ = h.Decode(b)
-		b = h.Append(b[:0])
-	}))
+	for _, h := range []Header{{Kind: CompareSwap}, {Kind: Data, Len: long + 1}} {
+		b := h.Append(nil)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			var h Header
+			_, _ = h.Decode(b)
+			b = h.Append(b[:0])
+		}))
+	}
 }
 
 func hello() Hello {

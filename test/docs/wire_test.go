@@ -3,6 +3,7 @@ package docs_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"go/ast"
 	"regexp"
 	"strconv"
@@ -135,6 +136,7 @@ func TestFrameOffsets(t *testing.T) {
 		"Send": wire.Send, "Ack": wire.Ack, "Data": wire.Data, "Value": wire.Value, "Refuse": wire.Refuse, "NotReady": wire.NotReady,
 		"Ready": wire.Ready, "Alive": wire.Alive, "Bye": wire.Bye,
 	}
+	const longest = 4096 // payload behind a header of the kind's own length
 	rows := table(section(t, "### Kinds"), "kind", "number", "header", "has")
 	require.Len(t, rows, len(numbers))
 	for _, row := range rows {
@@ -156,7 +158,13 @@ func TestFrameOffsets(t *testing.T) {
 		}
 		require.Equal(t, len(encoded), 24+8*words, row[0])
 		require.Equal(t, payload, set.Payload() == 1, row[0])
+		set.Len = longest
+		require.Len(t, set.Append(nil), len(encoded), row[0])
+		if set.Len++; payload {
+			require.Len(t, set.Append(nil), wire.MaxHeader, row[0])
+		}
 	}
+	require.Contains(t, section(t, "## TCP NIC: frames"), fmt.Sprintf("more than %d bytes the header is filled up with zeroes to %d bytes", longest, wire.MaxHeader))
 }
 
 func TestMoveOffsets(t *testing.T) {

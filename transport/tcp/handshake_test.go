@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -149,7 +150,7 @@ func TestOtherVersion(t *testing.T) {
 	answer := (&wire.Challenge{}).Append(nil)
 	answer[8]++
 	_, err = a.Connect(t.Context(), 1, fakeRank(t, answer))
-	require.ErrorContains(t, err, "version 2 of the wire format")
+	require.ErrorContains(t, err, fmt.Sprintf("version %d of the wire format", wire.Version+1))
 	require.ErrorContains(t, err, "same build")
 
 	_, err = a.Connect(t.Context(), 1, fakeRank(t, (&wire.Challenge{Verdict: wire.OtherFormat}).Append(nil)))
