@@ -62,6 +62,7 @@ var grants = []grant{
 	{"panic", "internal/sched:sim_*.go", "unwinds a coroutine whose simulated world has ended, and hands a program's panic on"},
 	{"env", "transport/transporttest:skip.go", "PGAS_REQUIRE turns a test's skip into a failure"},
 	{"var", "internal/mem:caches_amd64.go internal/mem:copy_amd64.go", "what a process's caches hold, and what it has copied of late"},
+	{"var", "internal/mem:skew_amd64.go", "what kind of processor this is"},
 	{"var", "internal/mem:elem.go", "what is known of the program's types"},
 	{"var", "internal/sched:futex_linux.go", "how many sleep counts by process, as GOMAXPROCS does: the ranks in it share that"},
 	{"var", "transport/transporttest:suite.go", "a flag of the tests: the seed to replay"},

@@ -49,6 +49,24 @@ func BenchmarkPutFlush(b *testing.B) {
 	}
 }
 
+// BenchmarkShifted is a write of 1 MiB to a place that lies so many bytes further behind the beginning of a page than the source; 1 to 31 are slow for some kernels' copies.
+func BenchmarkShifted(b *testing.B) {
+	for _, shift := range []int{0, 8, 64} {
+		b.Run(fmt.Sprint(shift), func(b *testing.B) {
+			r, _ := job(b, soft.Config{Spin: time.Millisecond}, 2)
+			ops := []transport.Op{r.op(transport.OpWrite, 1, 0, shift, 1<<20)}
+			cq := make([]transport.Completion, 1)
+			b.SetBytes(1 << 20)
+			for b.Loop() {
+				if n, err := r.d.Post(ops); n != 1 || err != nil {
+					b.Fatal(n, err)
+				}
+				r.spin(b, cq)
+			}
+		})
+	}
+}
+
 // BenchmarkKernel is what process_vm_writev alone does with the same memory.
 func BenchmarkKernel(b *testing.B) {
 	for _, bytes := range []int{8, 4096, 64 << 10, 1 << 20} {

@@ -66,7 +66,7 @@ func (e *engine) list(s *seat, first *slot) (n int) {
 			break
 		}
 		here := sl.first[0].Mem
-		if room -= here.Bytes; here.Bytes == 0 || room < 0 || !e.covered(sl) {
+		if room -= here.Bytes; here.Bytes == 0 || room < 0 || !e.covered(sl) || skewed(sl.Kind == transport.OpWrite, here, sl.RAddr) {
 			break
 		}
 		e.mover.pair(n, here, sl.RAddr)

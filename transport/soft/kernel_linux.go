@@ -17,6 +17,8 @@ type mover struct {
 	here  [bunchOps]unix.Iovec
 	there [bunchOps]unix.RemoteIovec
 	stays bool // copies in chunks are raw calls (copy_linux.go)
+
+	between []byte // what makes a detour goes through it (detour_linux.go)
 }
 
 // list fills the local list and returns it with its bytes.
@@ -35,17 +37,25 @@ func (m *mover) list(pieces []transport.SGE) ([]unix.Iovec, int) {
 
 // push copies the pieces to addr in process pid.
 func (m *mover) push(pid int, addr uint64, pieces []transport.SGE) error {
-	return m.all(true, pid, addr, pieces)
+	return m.move(true, pid, addr, pieces)
 }
 
 // pull copies from addr in process pid to the pieces.
 func (m *mover) pull(pid int, addr uint64, pieces []transport.SGE) error {
-	return m.all(false, pid, addr, pieces)
+	return m.move(false, pid, addr, pieces)
 }
 
-// all copies all of the pieces out to addr in process pid, or in from there.
-func (m *mover) all(out bool, pid int, addr uint64, pieces []transport.SGE) error {
+// move copies all of the pieces out to addr in process pid, or in from there.
+func (m *mover) move(out bool, pid int, addr uint64, pieces []transport.SGE) error {
+	if len(pieces) == 1 && skewed(out, pieces[0].Mem, addr) {
+		return m.detour(out, pid, addr, pieces[0].Mem)
+	}
 	here, n := m.list(pieces)
+	return m.all(out, pid, addr, here, n)
+}
+
+// all is move of the first pieces of the local list, with so many bytes.
+func (m *mover) all(out bool, pid int, addr uint64, here []unix.Iovec, n int) error {
 	m.there[0] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
 	defer clear(here)
 	for {

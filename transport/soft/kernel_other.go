@@ -21,6 +21,8 @@ func (m *mover) collect(int, mem.Range, []remotePiece) error { return errNotLinu
 func (m *mover) pair(int, mem.Range, uint64) {}
 func (m *mover) bunch(bool, int, int) int    { return 0 }
 
+func skewed(bool, mem.Range, uint64) bool { return false }
+
 func isGone(error) bool { return false }
 
 func readHead(int, uint64, mem.Range) error { return errNotLinux }
