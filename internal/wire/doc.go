@@ -3,7 +3,7 @@
 //
 // # Terms
 //
-//   - Frame: a header, whose length depends on its kind, and Len bytes of payload where the kind has one.
+//   - Frame: a header, whose length depends on its kind and on whether the payload is long, and Len bytes of payload where the kind has one.
 //   - Request: a frame that asks the other side for an operation. Requests are numbered; Seq is the number.
 //   - Answer: what comes back for a request. Ack, which every frame carries, says that all requests with lower
 //     numbers are done and that their answers lie before this frame or in it.

@@ -11,6 +11,7 @@
 //     Others do its work too, one at a time (help.go): who posts a few bytes, and who polls and finds nothing; of long operations a
 //     chunk at a time, after some polls in vain, for which an idle thread leaves them alone for a moment. Where the NIC is slowed
 //     the thread keeps off the processor from which long operations are posted (aside_linux.go).
+//   - Detour: the way by a buffer of a copy at which the kernel would be slow on some processors (detour_linux.go).
 //   - Seat: a rank's place in a domain, with the ring of operations posted to it. Peer: one opening of that
 //     rank's domain; when the rank is opened anew, another peer takes the seat.
 //   - Hazard: the word by which an engine says which region of a peer it is inside.
