@@ -226,7 +226,7 @@ func (w *core) flushNB(target int) (Handle, error) {
 	}
 	r := &w.remotes[target]
 	if c := w.team.RaceCheck(); w.race != nil {
-		return proto.Watched(func() { c.Flushed(r.Rank) }), w.e.Flush(r)
+		return proto.Watched(c.FlushBegun(r.Rank)), w.e.Flush(r)
 	}
 	return w.e.FlushNB(r), nil
 }

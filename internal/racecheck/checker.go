@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -157,10 +158,33 @@ func (c *Checker) Flushed(rank int) {
 func (c *Checker) flushed(rank int) {
 	c.enterSeen()
 	c.mu.Lock()
-	c.time.flushed(rank)
-	ended := c.takeWaits(func(w *Transfer) bool { return (w.put || w.fetch) && w.rank == rank })
+	c.time.flushed(rank, c.time.cut(rank))
+	ended := c.takeWaits(func(t *Transfer) bool { return t.flushedAt(rank) })
 	c.mu.Unlock()
 	c.settle(ended, "flush")
+}
+
+// FlushBegun says that this rank begins to flush a rank, and returns what says that the program knows of the end: of what was begun before,
+// and of nothing that it has begun since.
+func (c *Checker) FlushBegun(rank int) (ended func()) {
+	if c == nil {
+		return func() {}
+	}
+	c.enterSeen()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	epoch := c.time.cut(rank)
+	begun := slices.DeleteFunc(slices.Clone(c.waits), func(t *Transfer) bool { return !t.flushedAt(rank) })
+	return func() { c.flushEnded(rank, epoch, begun) }
+}
+
+func (c *Checker) flushEnded(rank int, epoch uint32, begun []*Transfer) {
+	c.enterSeen()
+	c.mu.Lock()
+	c.time.flushed(rank, epoch)
+	ended := c.takeWaits(func(t *Transfer) bool { return slices.Contains(begun, t) })
+	c.mu.Unlock()
+	c.settle(ended, "wait")
 }
 
 // FlushedAll is Flushed for the ranks of members.

@@ -51,17 +51,20 @@ func newState(n, me int) *state {
 	return s
 }
 
-// flushed notes that all puts of this rank to target are done there.
-func (s *state) flushed(target int) {
-	s.now[way(s.n, s.me, target)] = s.under[target]
+// cut begins an epoch of puts to target, and returns that of the ones so far.
+func (s *state) cut(target int) uint32 {
 	s.under[target]++
+	return s.under[target] - 1
+}
+
+// flushed notes that the puts of this rank to target are done there, up to an epoch.
+func (s *state) flushed(target int, epoch uint32) {
+	done := &s.now[way(s.n, s.me, target)]
+	*done = max(*done, epoch)
 }
 
 // order notes that the puts so far come before later ones at target.
-func (s *state) order(target int) {
-	s.ordered[target] = s.under[target]
-	s.under[target]++
-}
+func (s *state) order(target int) { s.ordered[target] = s.cut(target) }
 
 // Carry is what a release says about puts that are still under way.
 type Carry uint8
@@ -81,8 +84,7 @@ func (s *state) release(out clock, target int, c Carry) {
 		return
 	}
 	if c == CarryAll {
-		s.under[target]++
-		out[way(s.n, s.me, target)] = s.under[target] - 1
+		out[way(s.n, s.me, target)] = s.cut(target)
 		return
 	}
 	out[way(s.n, s.me, target)] = max(out[way(s.n, s.me, target)], s.ordered[target])

@@ -88,6 +88,9 @@ func (t *Transfer) digest() uint64 {
 	return xxhash.Sum64(t.buf.Data())
 }
 
+// flushedAt reports whether a flush of rank is the transfer's end, too.
+func (t *Transfer) flushedAt(rank int) bool { return (t.put || t.fetch) && t.rank == rank }
+
 // takeWaits removes the waits for which f is true. The caller holds mu.
 func (c *Checker) takeWaits(f func(*Transfer) bool) []*Transfer {
 	var out []*Transfer

@@ -20,6 +20,15 @@ func (r *rig) flag(f func(v *int64) error) error {
 	return nil
 }
 
+// flushed has rank 0 put an element, begin a flush, do f, and wait for the flush.
+func (r *rig) flushed(f func() error) error {
+	return r.is(0, func() error {
+		err := r.win.Put(1, 3, one)
+		h, e := r.win.FlushNB(1)
+		return errors.Join(err, e, f(), h.Wait(r.ctx))
+	})
+}
+
 // third are elements 0, 3, 6 and 9 of rank 2.
 func (r *rig) third(i int) (target, disp int) { return 2, 3 * i }
 
@@ -64,6 +73,44 @@ var flights = []program{
 			}
 		})
 	}, pair("unwaited a", "unwaited b")},
+	{"a put before a flush that is waited for", func(r *rig) error {
+		return seq(
+			func() error { return r.flushed(func() error { return nil }) },
+			func() error { return r.Barrier(r.ctx) },
+			func() error { return r.is(2, func() error { return r.win.Get(1, 3, make([]int64, 1)) }) })
+	}, nil},
+	{"a put behind a flush that is waited for", func(r *rig) error {
+		return seq(
+			func() error {
+				return r.flushed(func() error { return r.win.Put(1, 5, one) }) // mark: behind-flush a
+			},
+			func() error { return r.Barrier(r.ctx) },
+			func() error { return r.is(2, func() error { return r.win.Get(1, 5, make([]int64, 1)) }) }) // mark: behind-flush b
+	}, pair("behind-flush a", "behind-flush b")},
+	{"a source behind a flush that is waited for", func(r *rig) error {
+		var h window.Handle
+		return seq(
+			func() error {
+				return r.flushed(func() (err error) {
+					h, err = r.win.PutNB(1, 5, r.buf[:1]) // mark: source-behind-flush a
+					return err
+				})
+			},
+			func() error {
+				return r.is(0, func() error {
+					r.buf[0]++
+					return h.Wait(r.ctx) // mark: source-behind-flush b
+				})
+			})
+	}, pair("source-behind-flush a", "source-behind-flush b")},
+	{"a source before a flush that is waited for", func(r *rig) error {
+		return r.is(0, func() error {
+			h, err := r.win.PutNB(1, 5, r.buf[:1])
+			err = errors.Join(err, r.flushed(func() error { return nil }))
+			r.buf[0]++
+			return errors.Join(err, h.Wait(r.ctx))
+		})
+	}, nil},
 	{"two puts of one line from the own part, of which one is waited for", func(r *rig) error {
 		return seq(
 			func() error {
