@@ -132,6 +132,8 @@ func TestConnectRefusesAWrongEnvironment(t *testing.T) {
 		{map[string]string{"PMI_FD": "x", "PMI_RANK": "0", "PMI_SIZE": "1"}, "PMI_FD=\"x\": wanted a number"},
 		{map[string]string{"PMI_FD": "3", "PMI_SIZE": "1"}, "PMI_RANK is not set"},
 		{map[string]string{"PMI_FD": "3", "PMI_RANK": "1", "PMI_SIZE": "1"}, "rank 1 of 1"},
+		{map[string]string{"PMI_FD": "3", "PMI_RANK": "1", "PMI_SIZE": "1048577"}, "1048577 ranks, which cannot be"},
+		{map[string]string{"PMI_FD": "3", "PMI_RANK": "0", "PMI_SIZE": "4611686018427387904"}, "4611686018427387904 ranks, which cannot be"},
 		{map[string]string{"PMI_FD": notSocket, "PMI_RANK": "0", "PMI_SIZE": "1"}, "not an open socket"},
 		{map[string]string{"PMI_FD": "1000000", "PMI_RANK": "0", "PMI_SIZE": "1"}, "unset PMI_FD"},
 		{map[string]string{"PMI_PORT": "127.0.0.1:1"}, "PMI_ID is not set"},

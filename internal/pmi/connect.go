@@ -164,7 +164,14 @@ func Adopt(fd int) (net.Conn, error) {
 	return conn, nil
 }
 
+// mostRanks bounds a job. The number comes from the environment, or from whoever answers, and tables of that length are made before anybody
+// else has confirmed it: what is beyond all machines would take the memory of this one.
+const mostRanks = 1 << 20
+
 func checkRank(rank, size int) error {
+	if size > mostRanks {
+		return fmt.Errorf("the launcher says %d ranks, which cannot be: at most %d can; start this program by a launcher that works, or %s", size, mostRanks, Alone)
+	}
 	if size < 1 || rank < 0 || rank >= size {
 		return fmt.Errorf("the launcher says rank %d of %d, which cannot be; start this program by a launcher that works, or %s", rank, size, Alone)
 	}
