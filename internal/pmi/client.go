@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -147,10 +148,16 @@ func (c *Client) Abort(code int, why string) error {
 	return wrap(c.send(m), "ask the launcher to abort the job")
 }
 
+// lastWord is how long a launcher may take to answer a rank that leaves. It is waited for twice: a process that was stopped meanwhile finds the first
+// time over when it goes on.
+const lastWord = 15 * time.Second
+
 // Finalize says that this rank is leaving in good order and closes the connection, also when it could not say so. It
-// waits for the launcher's answer, which needs no other rank, but not for another goroutine's request: that one fails, and
+// waits for the launcher's answer, which needs no other rank and so comes soon, if it comes, but not for another goroutine's request: that one fails, and
 // so does Finalize. Further calls do nothing.
-func (c *Client) Finalize() error {
+func (c *Client) Finalize() error { return c.finalize(lastWord) }
+
+func (c *Client) finalize(patience time.Duration) error {
 	c.mu.Lock()
 	again := c.done
 	c.done = true
@@ -162,7 +169,7 @@ func (c *Client) Finalize() error {
 	select {
 	case <-c.turn:
 		if err = c.failure(); err == nil {
-			_, err = c.roundTrip(Msg("finalize"), "finalize_ack")
+			err = c.leave(patience)
 		}
 		c.fail(net.ErrClosed)
 		c.turn <- struct{}{}
@@ -170,6 +177,22 @@ func (c *Client) Finalize() error {
 	}
 	c.fail(net.ErrClosed)
 	return errors.Join(wrap(err, "tell the launcher that this rank is done"), c.conn.Close())
+}
+
+// leave says that this rank is done, and waits for the answer, but not for ever: nobody could end that wait but by ending the process.
+func (c *Client) leave(patience time.Duration) error {
+	const want = "finalize_ack"
+	req := Msg("finalize")
+	_ = c.conn.SetDeadline(time.Now().Add(patience)) // an error: the connection is closed, and what follows says so
+	_, err := c.roundTrip(req, want)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = c.conn.SetDeadline(time.Now().Add(patience))
+		_, err = c.answer(req, want)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("it has not answered for %v: %w", 2*patience, err)
+	}
+	return err
 }
 
 // rcError is an answer that says no.
@@ -261,6 +284,11 @@ func (c *Client) roundTrip(req Message, want string) (Message, error) {
 	if err := c.send(req); err != nil {
 		return Message{}, err
 	}
+	return c.answer(req, want)
+}
+
+// answer reads the answer to req, which is named want.
+func (c *Client) answer(req Message, want string) (Message, error) {
 	m, err := c.read()
 	if err != nil {
 		return Message{}, err

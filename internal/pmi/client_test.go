@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -223,4 +224,42 @@ func TestFinalizeDuringABarrierEndsIt(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, c.Finalize(), errBusy)
 	require.Error(t, <-done)
+}
+
+// TestFinalizeOfASilentLauncher: a launcher that answers no more, as behind a network that is cut, does not keep a rank that leaves.
+func TestFinalizeOfASilentLauncher(t *testing.T) {
+	for name, reads := range map[string]bool{"it reads": true, "it does not read": false} {
+		t.Run(name, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer far.Close()
+			if reads {
+				go func() { _, _ = io.Copy(io.Discard, far) }() // until it is closed
+			}
+			err := NewClient(near, 0, 2).finalize(time.Millisecond)
+			require.ErrorContains(t, err, "it has not answered for 2ms")
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			_, err = near.Write([]byte{0})
+			require.ErrorIs(t, err, io.ErrClosedPipe)
+		})
+	}
+}
+
+// late is a connection whose first read finds its time over, as that of a process that was stopped and goes on.
+type late struct {
+	net.Conn
+	over bool
+}
+
+func (l *late) Read(b []byte) (int, error) {
+	if !l.over {
+		l.over = true
+		return 0, os.ErrDeadlineExceeded
+	}
+	return l.Conn.Read(b)
+}
+
+// TestFinalizeOfAProcessThatWasStopped: the answer that has come meanwhile is read all the same.
+func TestFinalizeOfAProcessThatWasStopped(t *testing.T) {
+	conn := dialog(t, [2]string{"cmd=finalize", "cmd=finalize_ack rc=0\n"})
+	require.NoError(t, NewClient(&late{Conn: conn}, 0, 2).Finalize())
 }
