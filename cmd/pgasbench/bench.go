@@ -94,7 +94,7 @@ func (b *bench) alone(ctx context.Context, r *row, step, bytes int, loop func(n 
 	}
 	n, values, err := 0, []float64(nil), error(nil)
 	if b.w.Rank() == 0 {
-		n, values, err = b.timed(r.unit, step, bytes, loop)
+		n, values, err = b.timed(ctx, r.unit, step, bytes, loop)
 	}
 	if err := b.agree(ctx, err); err != nil {
 		return 0, nil, err
@@ -102,14 +102,17 @@ func (b *bench) alone(ctx context.Context, r *row, step, bytes int, loop func(n 
 	return n, values, nil
 }
 
-// timed runs the calibration and the repeats.
-func (b *bench) timed(unit string, step, bytes int, loop func(n int) error) (int, []float64, error) {
+// timed runs the calibration and the repeats. It ends with ctx before the next of them.
+func (b *bench) timed(ctx context.Context, unit string, step, bytes int, loop func(n int) error) (int, []float64, error) {
 	run := func(n int) (time.Duration, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
 		began := time.Now()
 		err := loop(n)
 		return time.Since(began), err
 	}
-	if err := b.settle(step, bytes, loop); err != nil {
+	if err := b.settle(step, bytes, func(n int) error { _, err := run(n); return err }); err != nil {
 		return 0, nil, err
 	}
 	n, err := calibrate(b.set.target, step, run)
