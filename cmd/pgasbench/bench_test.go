@@ -11,6 +11,7 @@ import (
 
 	"gopgas/pgas"
 	"gopgas/pgas/pgastest"
+	"gopgas/window"
 )
 
 // TestRowEndsWithItsContext: who presses Ctrl-C waits for the repeat that is under way at most, and not for all of the row.
@@ -42,4 +43,18 @@ func TestRowEndsWithItsContext(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPassiveRowOfADeadRank: the target computes until it is told, and no longer when whoever tells it is gone.
+func TestPassiveRowOfADeadRank(t *testing.T) {
+	errs := pgastest.Errors(t, 2, pgastest.Config{}, func(ctx context.Context, w *pgas.World) error {
+		if w.Rank() == 0 { // comes as far as the operations
+			_, err := window.AllocateConfig[int64](ctx, w.Team(), passiveWords, window.Config{Epochs: true})
+			return errors.Join(err, w.Barrier(ctx), errors.New("made up"))
+		}
+		_, _, err := measurePassive(false, nil, 0.5)(ctx, newBench(w, quick, new(bytes.Buffer)), new(row))
+		return err
+	})
+	require.ErrorContains(t, errs[0], "made up")
+	require.ErrorIs(t, errs[1], pgas.ErrPeerGone)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,6 +32,10 @@ func TestMerge(t *testing.T) {
 | | Window.Get, with a comma | ns | 4.00 (4.00–4.00) | |
 | more | plain C | ns | – | 7.00 (7.00–7.00) |
 `, out.String())
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} { // of a file that somebody has made, or damaged
+		none := write("d", []result{{"get8", "8 B get", "plain C", "shm", unitNanos, 9, []float64{1, v}, 0}})
+		require.ErrorContains(t, mergeFiles(&out, []string{"x=" + none}), "is no figure")
+	}
 	for _, args := range [][]string{nil, {"x"}, {"x="}, {"x=" + filepath.Join(dir, "none")}} {
 		require.Error(t, mergeFiles(&out, args))
 	}

@@ -79,7 +79,7 @@ func measurePassive(adds bool, do func(context.Context, *window.Window[int64], i
 			_, stopErr := window.Swap(win, b.peer, passiveStop, 1)
 			err = errors.Join(err, stopErr)
 		case b.peer:
-			compute(&win.Local()[passiveStop])
+			compute(&win.Local()[passiveStop], func() bool { return ctx.Err() != nil || len(b.w.Failed()) > 0 })
 		}
 		if err := b.agree(ctx, err); err != nil {
 			return 0, nil, err
@@ -119,10 +119,10 @@ func timePassive(ctx context.Context, b *bench, win *window.Window[int64], do fu
 	return values, nil
 }
 
-// compute does arithmetic in registers until stop is set.
-func compute(stop *int64) uint64 {
+// compute does arithmetic in registers until stop is set, or nobody will set it.
+func compute(stop *int64, vain func() bool) uint64 {
 	x := uint64(1)
-	for atomic.LoadInt64(stop) == 0 {
+	for atomic.LoadInt64(stop) == 0 && !vain() {
 		for range 10_000 {
 			x = x*6364136223846793005 + 1442695040888963407
 			x ^= x >> 29

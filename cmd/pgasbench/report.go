@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -132,6 +133,9 @@ func readCSV(in io.Reader) ([]result, error) {
 			v, err := strconv.ParseFloat(s, 64)
 			if err != nil {
 				return nil, fmt.Errorf("row %s: values: %w", f[0], err)
+			}
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("row %s: values: %q is no figure", f[0], s)
 			}
 			res.Values = append(res.Values, v)
 		}
