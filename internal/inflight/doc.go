@@ -6,6 +6,7 @@
 //
 //   - Piece: one operation, by number, with room for the operation itself and a buffer of registered memory: a slot of the bounce
 //     pool, or some scratch memory.
+//   - Aside: of a few pieces more, which have no buffer and are for operations that somebody may wait for who has the others.
 //   - Transfer: what a handle is for: one piece, or several, or something else that ends by PartDone, as a pipe. By number.
 //   - Generation: of a transfer's number; it grows when the transfer is over. A handle is a number and a generation.
 //   - Part: what a transfer waits for the end of. While pieces are being added one part keeps it open that is none.

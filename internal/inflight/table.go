@@ -12,13 +12,17 @@ import (
 // ScratchBytes is the memory of a piece without a slot: for the result of an atomic, and for small payloads.
 const ScratchBytes = 256
 
-// MostPieces is how many pieces a table has at most.
+// MostPieces is how many pieces a table has at most, beside those that are kept aside.
 const MostPieces = 256
+
+// asides is how many pieces are kept aside: see TakeAside.
+const asides = 8
 
 // Table is what is in flight. It is used after Init, and not copied.
 type Table struct {
-	pieces *[MostPieces]Piece
+	pieces *[MostPieces + asides]Piece
 	free   []uint8 // pieces
+	aside  []int32 // likewise, of those that are kept aside
 
 	// What the poller gives back without the lock: he writes at the tail, and who has the lock takes at the head. There is always room, since a
 	// piece is in it once.
@@ -26,8 +30,8 @@ type Table struct {
 	tail atomic.Uint32
 	head uint32
 
-	begun [MostPieces]begun // by piece
-	ever  int32             // pieces behind these were never anybody's; under the lock
+	begun [MostPieces + asides]begun // by piece
+	ever  int32                      // pieces behind these were never anybody's; under the lock
 
 	transfers []transfer
 	closed    []int32 // transfers that are free
@@ -90,6 +94,7 @@ const (
 	fetches // it is a non-blocking atomic
 	slotted // it has a slot
 	joined  // it is a part of a transfer
+	apart   // it is one of those that are kept aside
 )
 
 // Mark adds to a piece's marks.
@@ -154,13 +159,16 @@ type Config struct {
 
 // Init gives the table room for c.Pieces pieces and as many transfers. Nothing in it allocates afterwards, but for failures.
 func (t *Table) Init(c Config) {
-	t.pieces, t.transfers = new([MostPieces]Piece), make([]transfer, c.Pieces)
+	t.pieces, t.transfers = new([MostPieces + asides]Piece), make([]transfer, c.Pieces)
 	t.failed = make(map[ticket]failure)
 	t.pool, t.poolKey, t.scratch, t.scratchKey = c.Pool, c.PoolKey, c.Scratch, c.ScratchKey
 	for i := c.Pieces - 1; i >= 0; i-- {
 		t.pieces[i].scratch = c.Scratch.Slice(i*ScratchBytes, ScratchBytes)
 		t.free = append(t.free, uint8(i))
 		t.closed = append(t.closed, int32(i))
+	}
+	for i := range int32(asides) {
+		t.aside = append(t.aside, MostPieces+i)
 	}
 }
 
@@ -281,6 +289,23 @@ func (t *Table) Take() (p *Piece, id int32) {
 	return p, int32(k) // all that is not said here is as Free has left it
 }
 
+// TakeAside is TryTake of one of a few more pieces, which have no buffer: for operations that end by themselves and that somebody may wait for who has
+// pieces meanwhile, so that these may be all there are.
+func (t *Table) TakeAside(rank int) (id int32, ok bool) {
+	last := len(t.aside) - 1
+	if last < 0 {
+		return none, false
+	}
+	id, t.aside = t.aside[last], t.aside[:last]
+	p := &t.pieces[id]
+	if invariants.Enabled {
+		p.enter()
+	}
+	p.Rank = rank
+	p.Mark(apart)
+	return id, true
+}
+
 // Number notes that piece id is the number-th of what its rank was sent, from 1 on. Under the lock.
 func (t *Table) Number(p *Piece, id int32, number uint64) {
 	b := &t.begun[id]
@@ -322,10 +347,14 @@ func (t *Table) Free(id int32) {
 	if invariants.Enabled {
 		p.leave()
 	}
-	if p.marks != 0 {
-		t.strip(p)
-	}
 	p.Tries = 0
+	if p.marks != 0 {
+		aside := p.Has(apart)
+		if t.strip(p); aside {
+			t.aside = append(t.aside, id)
+			return
+		}
+	}
 	t.free = append(t.free, uint8(id))
 }
 

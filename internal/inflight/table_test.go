@@ -461,3 +461,38 @@ func TestAwaited(t *testing.T) {
 		require.True(t, loose, "now it is nobody's")
 	}
 }
+
+// TestAside: beside the pieces that there are a few more can be taken, each is somebody's once (F1), and comes back to the others that are kept aside.
+func TestAside(t *testing.T) {
+	tb := newTable()
+	for range testPieces {
+		_, ok := tb.TryTake(0)
+		require.True(t, ok)
+	}
+	for round := range 3 {
+		seen := map[int32]bool{}
+		for i := range asides {
+			id, ok := tb.TakeAside(i)
+			require.True(t, ok)
+			require.False(t, seen[id] || id < testPieces)
+			require.Equal(t, i, tb.Piece(id).Rank)
+			seen[id] = true
+			tb.Piece(id).Mark(Piped)
+			tb.Number(tb.Piece(id), id, uint64(i+1))
+		}
+		_, ok := tb.TakeAside(0)
+		require.False(t, ok)
+		require.EqualValues(t, 3, tb.Oldest(2, 100))
+		for id := range seen {
+			tb.Unnumber(id)
+			if round == 0 {
+				tb.Free(id) // as where it was not posted
+				continue
+			}
+			_, tell, loose := tb.Settle(id, errors.New("gone"))
+			require.False(t, tell || loose)
+		}
+		_, ok = tb.TryTake(0)
+		require.False(t, ok, "they are nobody else's")
+	}
+}

@@ -29,7 +29,8 @@
 //
 // Operations for which nobody waits (PostLaidLater) are held back until there are Batch of them or the rank does anything else with the
 // NIC, so that they cross into it together; so do those of a Chain. A put to the bytes behind the last of them becomes a part of that
-// (Extend). What a pipe sends (TryPost) waits for nothing and is known to its owner by a name of his own.
+// (Extend). What a pipe sends (TryPost) waits for nothing and is known to its owner by a name of his own; where others have all pieces, who may wait for
+// the pipe's end, it takes one of those that are kept aside.
 //
 // Over a NIC that is told who polls (sched.Hushable), each of whose posts and polls is a system call, who waits for an end may find that others of the rank do: where
 // there are many (crowd.go), as many look as the rank has cores, and the others sit. A short operation is then held back until the next look of those. Of many who wait for

@@ -44,6 +44,14 @@ func (n *NIC) TryAcquireLocked(rank int, slot bool) (id int32, ok bool) {
 	return id, ok
 }
 
+// tryAsideLocked is TryAcquireLocked of a piece that is kept aside for what others may wait for who have all the others. It has no buffer.
+func (n *NIC) tryAsideLocked(rank int) (id int32, ok bool) {
+	if id, ok = n.table.TakeAside(rank); ok {
+		n.beganLocked(n.ends[rank], n.table.Piece(id), id)
+	}
+	return id, ok
+}
+
 // Abandon frees a piece that was not posted. A transfer that it is a part of is told by PartDone.
 func (n *NIC) Abandon(id int32) {
 	n.landed(id)

@@ -228,7 +228,7 @@ func (n *NIC) giveUpLaid(op *Laid) {
 }
 
 // TryPost hands one operation to the NIC, from and to memory of the caller's, if that can be done now; it waits for nothing. op.EP.Index
-// is the rank. How it ends Client.Reported is told, with op.Cookie.
+// is the rank. How it ends Client.Reported is told, with op.Cookie. That it cannot be done no piece of others is the reason: these may wait for it.
 func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 	rank := int(op.EP.Index)
 	if n.closed.Load() {
@@ -242,7 +242,9 @@ func (n *NIC) TryPost(op *transport.Op) (posted bool, err error) {
 	seq, entered := e.tryEnterLocked()
 	id, ok := int32(0), false
 	if entered {
-		id, ok = n.TryAcquireLocked(rank, false)
+		if id, ok = n.TryAcquireLocked(rank, false); !ok {
+			id, ok = n.tryAsideLocked(rank)
+		}
 	}
 	n.mu.Unlock()
 	if !entered {
