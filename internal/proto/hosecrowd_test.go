@@ -95,3 +95,63 @@ func TestCrowdBesidePipesIntoBuckets(t *testing.T) {
 	}
 	tm.freeAll(t)
 }
+
+// TestNoTransferBesideBuckets: who waits for a transfer keeps no buckets from those who have one.
+func TestNoTransferBesideBuckets(t *testing.T) {
+	const ranks, unit, share, far = 5, 32 << 10, 12, 4 << 20 // of three quarters of what may be registered for this, by four
+	tm := newTeamWith(t, ranks, tightBytes, transporttest.FabricConfig{MaxPinned: tightPins}, nil, func(c *Config) {
+		forcedBulk(t, "register", 1000)(c)
+		c.Registration.Bytes = 2 << 20
+	})
+	e, to := tm.e[0], &tm.of[0][1]
+	n := e.nic()
+	require.NoError(t, e.FixBuckets(unit))
+	require.EqualValues(t, share, n.hoses.Budget().Share)
+	taken := make([]Handle, nic.Pieces)
+	for i := range taken {
+		var ok bool
+		taken[i], ok = n.TryBegin("test", 1)
+		require.True(t, ok)
+	}
+	var wg sync.WaitGroup
+	var errs [2]error
+	var src [2]mem.Range
+	for i := range src {
+		src[i] = filled(share / 2 * unit)
+		wg.Go(func() {
+			h, err := e.PutNB(to, i*1<<20, src[i])
+			errs[i] = errors.Join(err, h.Wait(context.Background()))
+		})
+	}
+	require.Eventually(t, func() bool {
+		for i := range src {
+			if !n.hoses.Held(to.hosed, to.raddr+uint64(i*1<<20), 8) {
+				return false
+			}
+		}
+		return len(e.Sched.Waits()) == len(src)
+	}, 30*time.Second, time.Millisecond)
+	over := make(chan error)
+	go func() {
+		word := [1]uint64{7}
+		over <- e.Put(to, far, mem.Of(word[:]))
+	}()
+	select {
+	case err := <-over:
+		require.NoError(t, err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("who waits for a transfer has all buckets")
+	}
+	for _, h := range taken {
+		n.PartDone(h, nil)
+	}
+	n.Domain.Wake()
+	wg.Wait()
+	require.NoError(t, errors.Join(errs[:]...))
+	require.NoError(t, e.Flush(to))
+	require.EqualValues(t, 7, tm.mem[1].Word64(far).Load())
+	for i := range src {
+		require.Equal(t, src[i].Data(), tm.mem[1].Slice(i*1<<20, src[i].Bytes).Data())
+	}
+	tm.freeAll(t)
+}

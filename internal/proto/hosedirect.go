@@ -40,7 +40,7 @@ func (n *device) hosedStart(t *journey, off int, user mem.Range) (Handle, error)
 	err := n.connected(t.name, t.r, off, user.Bytes)
 	var h Handle
 	if err == nil {
-		h, err = n.Begin(t.name, t.r.Rank)
+		h, err = n.beginAsking(t, &ask)
 	}
 	if err != nil {
 		n.direct.reg.Release(&all)
@@ -74,6 +74,15 @@ func (n *device) hosedStart(t *journey, off int, user mem.Range) (Handle, error)
 		err = n.copied(t, off-t.off+done, user.Slice(done, user.Bytes-done))
 	}
 	return Handle{}, err
+}
+
+// beginAsking opens a transfer for who has asked for buckets. If he has to wait he lets go of them first: those who have transfers may wait for buckets.
+func (n *device) beginAsking(t *journey, ask *asked) (Handle, error) {
+	if h, ok := n.TryBegin(t.name, t.r.Rank); ok {
+		return h, nil
+	}
+	ask.drop(t.name)
+	return n.Begin(t.name, t.r.Rank)
 }
 
 // hosedStartPart posts the first of left's bytes, as many as one bucket and one operation carry, and returns how many. If

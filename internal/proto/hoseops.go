@@ -62,7 +62,8 @@ func (a *asked) more(n *device, op string, r *Remote, off, bytes int, wait bool)
 // drop ends a question that is still under way.
 func (a *asked) drop(op string) {
 	if a.open {
-		_, _ = a.f.End(op) // whoever has asked has an error of his own
+		a.open = false
+		_, _ = a.f.End(op) // whoever has asked has an error of his own, or asks again
 	}
 }
 
