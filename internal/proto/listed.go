@@ -50,7 +50,12 @@ func (e *Engine) accumulateAt(name string, op atom.Op, t atom.Elem, count int, a
 				if l == nil {
 					l = e.lists.take(n, name, op, t)
 				}
-				err = l.add(r, off, x, i, old)
+				if c != nil && l.len == mostListed { // who waits for a piece, to send the list, holds none
+					err = c.Flush(old)
+				}
+				if err == nil {
+					err = l.add(r, off, x, i, old)
+				}
 				continue
 			case w == native:
 				if c == nil {
@@ -71,8 +76,8 @@ func (e *Engine) accumulateAt(name string, op atom.Op, t atom.Elem, count int, a
 			old.Slice(i*t.Bytes, t.Bytes).SetBits(was)
 		}
 	}
-	err = e.lists.finish(l, old, err)
-	return e.chains.finish(c, old, err)
+	err = e.chains.finish(c, old, err) // before the list waits for pieces, likewise
+	return e.lists.finish(l, old, err)
 }
 
 // mostListed is how many elements a list holds: enough to fill messages to several owners.
