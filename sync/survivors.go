@@ -18,7 +18,8 @@ import (
 // ended with transport.ErrPeerGone. All living members call it and get teams of the same members; members that die
 // meanwhile are left out, and nobody waits for them. Who has called it goes on without the dead: its world closes in good order when all
 // who live have closed theirs, unless others die. It works on a team whose collectives do so no more, and waits for those
-// that this rank has started. The team t itself is of no more use than before. When ctx ends first, call it again; who closes
+// that this rank has started. The team t itself is of no more use than before, and of none where a member has left a barrier before its end: who calls this does not go on with it,
+// and collectives of t in which others are end with ErrAbandoned. When ctx ends first, call it again; who closes
 // its world instead is gone for the others if they count on it by then, and its Close returns an error wrapping ErrState.
 // Who calls it when another one closes its world gets an error wrapping ErrMismatch, now and in later calls, and closes its own.
 //
@@ -38,6 +39,7 @@ func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 		return nil, err
 	}
 	defer t.leave()
+	t.giveUpLeft()
 	for s := &t.core.surviving; ; {
 		nt, made, died, err := t.survive(ctx)
 		if nt != nil || err != nil {
@@ -54,6 +56,16 @@ func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 			s.failures = 0
 			return nil, transport.NewOpError(op, -1, made)
 		}
+	}
+}
+
+// errGivenUp: this rank does not go on with what its context has ended.
+var errGivenUp = errors.New("this rank left it, and called Survivors instead of going on with it")
+
+// giveUpLeft tells the others of a barrier that this member has left: they may be in it, or behind it in another collective of the team, and would never come here.
+func (t *Team) giveUpLeft() {
+	if t.pending {
+		t.spoil(t.cur.op, transport.NewOpError(t.cur.op, -1, errGivenUp))
 	}
 }
 

@@ -188,3 +188,42 @@ func TestSurvivorsMeetClose(t *testing.T) {
 		}
 	}
 }
+
+// TestSurvivorsAfterABarrierThatWasLeft: who has left a barrier, and calls Survivors, does not come to the team's collectives any more: the others, in that barrier or behind it in another
+// one, learn that and come, too.
+func TestSurvivorsAfterABarrierThatWasLeft(t *testing.T) {
+	pgastest.Each(t, []int{2, 3, 5}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		team, err := w.Team().Split(ctx, 0, 0)
+		if err != nil {
+			return err
+		}
+		left, err := pgsync.NewSignals(ctx, w.Team(), 1) // of another team: nobody is in a call of this one yet
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			require.ErrorIs(t, team.Barrier(ended), context.Canceled)
+			for m := 1; m < w.Size(); m++ {
+				if err := left.Signal(0).Set(m, 1); err != nil {
+					return err
+				}
+			}
+		} else {
+			if _, err := left.Signal(0).WaitUntil(ctx, pgsync.Equal, 1); err != nil {
+				return err
+			}
+			if err := team.Barrier(ctx); err != nil { // rank 0 may have told all that it takes before it left
+				require.ErrorIs(t, err, pgsync.ErrAbandoned)
+			}
+			require.ErrorIs(t, team.Barrier(ctx), pgsync.ErrAbandoned)
+		}
+		all, err := team.Survivors(ctx)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, w.Size(), all.Size())
+		return all.Barrier(ctx)
+	})
+}
