@@ -74,6 +74,13 @@ func (n *NIC) Learn(rank int, addr []byte) {
 	}
 }
 
+// address returns rank's address, nil: it is not known.
+func (n *NIC) address(rank int) []byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ends[rank].addr
+}
+
 // Connect makes the connection with rank if there is none; it waits while that is being made or mended. Its error is a
 // *transport.OpError of op.
 func (n *NIC) Connect(op string, rank int) error {
@@ -140,10 +147,7 @@ func (n *NIC) empty(e *endpoint) bool {
 // dial connects with rank and sets its endpoint's state by the outcome. The caller has made it epConnecting or epBroken.
 func (n *NIC) dial(rank int, good, bad uint32) error {
 	e := n.ends[rank]
-	n.mu.Lock()
-	addr := e.addr
-	n.mu.Unlock()
-	c, err := n.Domain.Connect(n.ctx, rank, addr)
+	c, err := n.Domain.Connect(n.ctx, rank, n.address(rank))
 	if err != nil {
 		err = n.connectError(rank, err)
 		n.refuse(e, err)

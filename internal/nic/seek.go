@@ -14,9 +14,9 @@ import (
 // rejoiner is implemented by domains whose connections may end so.
 type rejoiner interface {
 	// Rejoin makes the connection with rank peer again where it has ended without a word on whether the peer lives, whoever had made it, and does nothing else: it
-	// connects with nobody new. Its error wraps transport.ErrPeerGone where nobody is there any more. It may wait for as long as Connect does, and is called by
-	// one goroutine at a time.
-	Rejoin(ctx context.Context, peer int) error
+	// connects with nobody new. addr is what the peer has published, nil where that has not come. Its error wraps transport.ErrPeerGone where nobody is there any more. It
+	// may wait for as long as Connect does, and is called by one goroutine at a time.
+	Rejoin(ctx context.Context, peer int, addr []byte) error
 }
 
 // seekPause is between two looks at what this rank waits for. A wait as long is worth a connection.
@@ -33,7 +33,7 @@ func (n *NIC) seek(d rejoiner) {
 			if n.peers.Check(rank) != nil {
 				continue
 			}
-			if err := d.Rejoin(n.ctx, rank); errors.Is(err, transport.ErrPeerGone) {
+			if err := d.Rejoin(n.ctx, rank, n.address(rank)); errors.Is(err, transport.ErrPeerGone) {
 				_ = n.connectError(rank, err) // has the word spread; the waits learn it from the table of peers
 			}
 		}

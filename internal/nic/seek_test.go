@@ -23,7 +23,7 @@ type forsaken struct {
 	silent bool // they do not refuse
 }
 
-func (f *forsaken) Rejoin(_ context.Context, rank int) error {
+func (f *forsaken) Rejoin(_ context.Context, rank int, _ []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked[rank]++

@@ -39,7 +39,8 @@
 // the link, which it does at once: till then its end says nothing (met.go).
 //
 // A link ends by Disconnect, by a refused request or by an error at either side; it says so and what it has done,
-// and the peer's rank stays alive. A link that ends without a word, or over which nothing came for the
+// and the peer's rank stays alive. It is made again by the next operation, or when a wait for the peer has lasted for a
+// second (rejoin.go): that may have died since. A link that ends without a word, or over which nothing came for the
 // failure timeout (each side speaks five times as often), means that the peer is gone. An atomic that may have
 // been done then is reported in doubt.
 //
