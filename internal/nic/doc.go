@@ -55,7 +55,8 @@
 //     with a handle by whoever asks first, the handle or the Flush.
 //   - N3: a rank known to be gone ends every wait that names it within one slow step of the waiter; Quit ends all.
 //   - N4: what was flushed is posted again, at most three times, in its order and before anything newer; an atomic whose
-//     effect is unknown is not. One break flushes an operation once, so what meets no more than three breaks is done. A
+//     effect is unknown is not. One break flushes an operation once, so what meets no more than three breaks is done. What
+//     changes the target's memory goes on as long as such operations behind it do: none of them tells of what was given up. A
 //     write that was done and not acknowledged is then done again, which only somebody can notice who has seen it before
 //     its flush and has changed the memory since. Of one that is lazy that time lasts until the peer's next frame.
 //   - N5: what is held back goes before anything that is posted after it. It grows only while it is the last, is not being posted, and nobody was

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"gopgas/internal/am"
 	"gopgas/internal/inflight"
 	"gopgas/internal/peers"
 	"gopgas/transport"
@@ -13,6 +14,9 @@ import (
 // A connection that breaks is made again: what was flushed is posted again in its order before anything newer, and what
 // was posted again am.MostTries times fails when it is flushed once more. Once would not do: a connection that breaks while
 // nothing is in flight is noticed by the next operation, which a break of its own can still meet.
+//
+// But what changes the target's memory fails no sooner than such operations behind it that have met fewer breaks: one of them may be a flag, by which the target learns that all
+// before it is there. Each holds its piece until then, so there is an end to that.
 
 // broke notes that an operation on ep has ended in an error, which breaks the connection.
 func (n *NIC) broke(ep transport.EP) {
@@ -57,6 +61,7 @@ func (n *NIC) mend(rank int) {
 	n.mu.Unlock()
 	// What was posted after the break may have been reported before what was flushed by it.
 	slices.SortFunc(redo, func(a, b int32) int { return cmp.Compare(n.table.Piece(a).Seq, n.table.Piece(b).Seq) })
+	redo = n.dropTired(redo)
 	if len(redo) == 0 && !n.holds() && !e.wanted.Load() {
 		n.mended(e, epNone) // whoever has something to do connects
 		return
@@ -92,6 +97,29 @@ func (n *NIC) mend(rank int) {
 	}
 }
 
+// tired reports whether a piece has been posted again as often as any is for its own sake.
+func tired(p *inflight.Piece) bool { return p.Tries >= am.MostTries }
+
+// alone reports whether it is all the same to the target what becomes of a piece.
+func alone(p *inflight.Piece) bool { return p.Op()[0].Kind == transport.OpRead }
+
+// dropTired ends the pieces of redo, which is in order, that are tired and have none behind them that is not and that they are to be there for. It returns the others.
+func (n *NIC) dropTired(redo []int32) []int32 {
+	k := len(redo)
+	for k > 0 && (tired(n.table.Piece(redo[k-1])) || alone(n.table.Piece(redo[k-1]))) {
+		k--
+	}
+	return append(redo[:k], slices.DeleteFunc(redo[k:], func(id int32) bool {
+		p := n.table.Piece(id)
+		if !tired(p) {
+			return false
+		}
+		op := &p.Op()[0]
+		n.settle(id, nil, n.statusError(p.Rank, &transport.Completion{Cookie: uint64(id), EP: op.EP, Kind: op.Kind, Status: transport.StatusFlushed}))
+		return true
+	})...)
+}
+
 // behind reports whether what has the number seq was sent behind what has spoiled, if anything has.
 func behind(seq, spoiled uint64) bool { return spoiled != 0 && seq > spoiled }
 
@@ -123,7 +151,9 @@ func (n *NIC) mended(e *endpoint, state uint32) {
 
 // postAgain posts a flushed piece on the new connection. It is called by the mender only, in order.
 func (n *NIC) postAgain(e *endpoint, id int32) error {
-	n.table.Piece(id).Tries++
+	if p := n.table.Piece(id); !tired(p) {
+		p.Tries++
+	}
 	op := n.table.Op(id)
 	op[0].EP = e.now()
 	op[0].Flags &^= transport.FlagLazy // who waits for it may have asked already

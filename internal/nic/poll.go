@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gopgas/internal/am"
 	"gopgas/internal/inflight"
 	"gopgas/internal/invariants"
 	"gopgas/internal/mem"
@@ -147,7 +146,7 @@ func (n *NIC) finish(c *transport.Completion) {
 	id := int32(c.Cookie)
 	p := n.table.Piece(id)
 	e := n.ends[p.Rank] // it is left last: then the connection's end has been noted, and what is to be posted again
-	if c.Status == transport.StatusFlushed && p.Tries < am.MostTries && n.peers.Check(p.Rank) == nil {
+	if c.Status == transport.StatusFlushed && (!tired(p) || !alone(p)) && n.peers.Check(p.Rank) == nil {
 		n.mu.Lock()
 		e.redo = append(e.redo, id)
 		e.leaveLocked()
