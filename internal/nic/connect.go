@@ -224,6 +224,11 @@ func (n *NIC) Asked(rank int) bool { return n.ends[rank].asked.Load() != 0 }
 // Ordered reports whether what is posted to rank now arrives after all that went before, and sees to it that what is held back from now on does.
 func (n *NIC) Ordered(rank int) bool {
 	n.later.order()
+	return n.InOrder(rank)
+}
+
+// InOrder is Ordered that only asks.
+func (n *NIC) InOrder(rank int) bool {
 	e := n.ends[rank]
 	return n.Caps.OrderedWrites && e.asked.Load() == 0 && e.begun.Load() == 0
 }

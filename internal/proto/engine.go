@@ -356,17 +356,10 @@ func (e *Engine) flushRecorded(ctx context.Context, r *Remote) error {
 // Order makes earlier puts to the member's rank visible before later ones; it does not wait where the
 // transport keeps order.
 func (e *Engine) Order(r *Remote) error {
-	n := e.nic()
-	switch {
-	case r.Mapped.Bytes != 0 || n == nil:
-		mem.StoreFence()
-		if n == nil || !n.Pending(r.Rank) {
-			return nil
-		} // else stores would overtake what the NIC has for that rank: accumulates, and puts to memory that is not mapped
-	case n.Ordered(r.Rank):
+	if e.inOrder(r) {
 		return nil
 	}
-	return n.flush(context.Background(), r.Rank)
+	return e.nic().flush(context.Background(), r.Rank)
 }
 
 // Store64 writes v to the 8-byte word at off, after all earlier puts of this rank to the same rank, and wakes
@@ -421,6 +414,9 @@ func (e *Engine) PutAhead(op string, r *Remote, off int, src mem.Range) (Handle,
 
 // PutShown is Put of what a Store64 or SignalAdd behind it to the same rank shows: what is copied goes with that, in one post, and not before.
 func (e *Engine) PutShown(op string, r *Remote, off int, src mem.Range) error {
+	if r.Mapped.Bytes == 0 && !e.nic().InOrder(r.Rank) {
+		return e.putAwaited(r, off, src)
+	}
 	if r.Mapped.Bytes != 0 || !e.nic().copiesAhead(r, src.Bytes) {
 		return e.Put(r, off, src)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gopgas/internal/atom"
+	"gopgas/internal/mem"
 	"gopgas/internal/nic"
 )
 
@@ -23,12 +24,37 @@ func FollowFailed(members []Remote) {
 	}
 }
 
-// before is what Store64, and an Atomic that Shows, does first.
+// before is what Store64, and an Atomic that Shows, does first. For the library's own flags it leaves the errors of what it waits for to who has put that.
 func (e *Engine) before(r *Remote) error {
-	if err := e.Order(r); err != nil || !r.shows || r.Mapped.Bytes == 0 {
+	if !r.shows {
+		if e.inOrder(r) {
+			return nil
+		}
+		return e.nic().Land(context.Background(), "flush", r.Rank)
+	}
+	if err := e.Order(r); err != nil || r.Mapped.Bytes == 0 {
 		return err // what goes through the NIC asks when it has its place among what does
 	}
 	return e.Told(r.Rank)
+}
+
+// putAwaited is Put that returns when it is over: what shows it would wait for that next, and not learn whether it has failed.
+func (e *Engine) putAwaited(r *Remote, off int, src mem.Range) error {
+	h, err := e.PutNB(r, off, src)
+	if err != nil {
+		return err
+	}
+	return h.Wait(context.Background())
+}
+
+// inOrder reports whether the transport keeps what was put to the member's rank before what is put now.
+func (e *Engine) inOrder(r *Remote) bool {
+	n := e.nic()
+	if r.Mapped.Bytes != 0 || n == nil {
+		mem.StoreFence()
+		return n == nil || !n.Pending(r.Rank) // else stores would overtake what the NIC has for that rank: accumulates, and puts to memory that is not mapped
+	}
+	return n.Ordered(r.Rank)
 }
 
 // show has an operation that was laid show, if what goes to the member's memory does.
