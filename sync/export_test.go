@@ -1,5 +1,7 @@
 package pgsync
 
+import "gopgas/internal/proto"
+
 // RoomBytes is what a part of a long call has at most, Payload one that goes through the outboxes of few members, and MostPartial what a member combines for another, and
 // each of two of a reduction.
 const (
@@ -22,3 +24,6 @@ func (t *Team) Slips(bytes int) bool { return (&turns{t: t}).slim(bytes, false) 
 
 // Busy says whether a goroutine of this rank is in a collective of the team.
 func (t *Team) Busy() bool { return t.busy.Load() != 0 }
+
+// Mislay has h stand for what this member has sent out ahead to another one.
+func (t *Team) Mislay(to int, h proto.Handle) { t.freight.ahead, t.freight.under[to] = true, h }

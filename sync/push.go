@@ -102,6 +102,19 @@ func (f *freight) arrive() (err error) {
 	return err
 }
 
+// failed is the error of what of it has failed so far. It waits for nothing.
+func (f *freight) failed() error {
+	for i := range f.under {
+		if h := f.under[i]; proto.Ended(h) {
+			f.under[i] = proto.Handle{}
+			if err := h.Wait(context.Background()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // ship sends out what is for member only, or everyone, in the coming turn. That is allowed as soon as the last turn's barrier is over.
 func (c *turns) ship(only int, p parcel) (f freight, err error) {
 	t, box := c.t, c.coming()
@@ -124,6 +137,9 @@ func (c *turns) pushed(ctx context.Context, what call, root, only int, p parcel)
 	now, err := t.freight, error(nil)
 	if t.freight = (freight{}); !now.ahead {
 		now, err = c.ship(only, p)
+	}
+	if err == nil {
+		err = now.failed() // of this the flags would tell as of what has arrived
 	}
 	if err == nil {
 		err = c.handOver(ctx, what, root, slip{some: p.whole.Bytes > 0 && p.lo < p.part, pushed: true, alone: p.alone})

@@ -43,7 +43,7 @@ func (h Handle) over() {
 
 // String says whether the transfer has ended. It makes no progress.
 func (h Handle) String() string {
-	if h.n == nil || h.n.overFor(h) || h.n.closed.Load() {
+	if Ended(h) || h.n.closed.Load() {
 		return "transfer, done"
 	}
 	return "transfer, under way"
@@ -61,6 +61,9 @@ func (h Handle) Done() bool {
 	h.n.Progress()
 	return h.n.overFor(h) || h.n.closed.Load()
 }
+
+// Ended is Handle.Done that makes no progress.
+func Ended(h Handle) bool { return h.n == nil || h.n.overFor(h) }
 
 // overFor reports whether what h stands for is over.
 func (n *NIC) overFor(h Handle) bool {

@@ -101,3 +101,6 @@ type Handle = nic.Handle
 
 // Watched returns a handle that is done, and calls f when Done or Wait first says so.
 func Watched(f func()) Handle { return nic.Watched(f) }
+
+// Ended is Handle.Done that makes no progress.
+func Ended(h Handle) bool { return nic.Ended(h) }
