@@ -39,8 +39,8 @@ func Scan[T pgsync.Number](ctx context.Context, a *Array[T], op pgsync.Op) error
 	if err != nil {
 		return t.Abandon(name, err)
 	}
-	all := make([]partial[T], t.Size())
-	if err := pgsync.AllGather(ctx, t, all, []partial[T]{sum}); err != nil {
+	all, err := gathered(ctx, name, t, op, sum)
+	if err != nil {
 		return err
 	}
 	var before partial[T]

@@ -42,6 +42,24 @@ func TestScan(t *testing.T) {
 	})
 }
 
+// TestTwoOps: members that combine by different operations all learn of it.
+func TestTwoOps(t *testing.T) {
+	pgastest.Each(t, []int{2, 3}, func(ctx context.Context, w *pgas.World, t *testing.T) error {
+		a, err := pgas.NewArray[int](ctx, w.Team(), 9, pgas.Block())
+		if err != nil {
+			return err
+		}
+		op := []pgsync.Op{pgsync.Max, pgsync.Min, pgsync.Max}[w.Rank()]
+		_, err = pgas.Reduce(ctx, a, op)
+		require.ErrorIs(t, err, pgsync.ErrMismatch)
+		require.ErrorIs(t, pgas.Scan(ctx, a, op), pgsync.ErrMismatch)
+		if _, err := pgas.Reduce(ctx, a, pgsync.Sum); err != nil {
+			return err
+		}
+		return a.Free(ctx)
+	})
+}
+
 // scans compares a scan of an array with that of a slice.
 func scans[T pgsync.Number](ctx context.Context, t *testing.T, w *pgas.World, n int, l pgas.Layout, op pgsync.Op, value func(i int) T) error {
 	a, err := pgas.NewArray[T](ctx, w.Team(), n, l)

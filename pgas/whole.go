@@ -259,7 +259,7 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 	if err := x.Fence(ctx); err != nil {
 		return 0, x.Team().Abandon(name, err)
 	}
-	mine := make([]partial[T], 1)
+	var mine partial[T]
 	look := lookout{ctx: ctx}
 	for piece := range x.Owned() {
 		for some := range slices.Chunk(piece, wholePiece) {
@@ -267,12 +267,12 @@ func Reduce[T pgsync.Number](ctx context.Context, x elements[T], op pgsync.Op) (
 				return 0, x.Team().Abandon(name, err)
 			}
 			for _, v := range some {
-				mine[0].add(kind, op, v)
+				mine.add(kind, op, v)
 			}
 		}
 	}
-	all := make([]partial[T], x.Team().Size())
-	if err := pgsync.AllGather(ctx, x.Team(), all, mine); err != nil {
+	all, err := gathered(ctx, name, x.Team(), op, mine)
+	if err != nil {
 		return 0, err
 	}
 	var total partial[T]

@@ -25,7 +25,7 @@ func NewCounter(ctx context.Context, t *Team) (*Counter, error) {
 	if err := c.hold(ctx, t, counterBytes+t.races.ShelfBytes(1, 0)); err != nil {
 		return nil, err
 	}
-	c.home, c.shut = c.block.Remotes(), func() { c.home, c.race = nil, nil }
+	c.home, c.shut = c.block.Remotes(), func() {}
 	c.race = t.races.Shelf(c.home, counterBytes, 1, 0)
 	return c, nil
 }
@@ -33,7 +33,7 @@ func NewCounter(ctx context.Context, t *Team) (*Counter, error) {
 // Next adds n and returns the value before: the caller owns [v, v+n).
 func (c *Counter) Next(n int64) (int64, error) {
 	const op = "counter"
-	if c.home == nil {
+	if c.gone.Load() {
 		return 0, transport.NewOpError(op, -1, transport.ErrClosed)
 	}
 	if err := c.t.e.Gone(op, c.home[0].Rank); err != nil {

@@ -167,7 +167,7 @@ func newLayout(shape []int, c Config) layout {
 			if k < shape[d]%p {
 				length++
 			}
-			if c.Blocks != nil && c.Blocks[d] != nil {
+			if len(c.Blocks) > 0 && c.Blocks[d] != nil {
 				length = c.Blocks[d][k]
 			}
 			l.starts[d][k+1] = l.starts[d][k] + length

@@ -318,6 +318,16 @@ func TestConfigsThatCannotBe(t *testing.T) {
 	}
 }
 
+// TestNoBlocks: Blocks that are empty say as much as none.
+func TestNoBlocks(t *testing.T) {
+	for _, blocks := range [][][]int{nil, {}, {nil, nil}} {
+		c, err := Config{Blocks: blocks}.fit([]int{4, 5}, 2)
+		require.NoError(t, err)
+		l := newLayout([]int{4, 5}, c)
+		require.Equal(t, [][]int{{0, 2, 4}, {0, 5}}, l.starts[:2])
+	}
+}
+
 func TestBoxesThatCannotBe(t *testing.T) {
 	l := newLayout([]int{4, 5}, Config{Parts: []int{1, 1}})
 	const largest = int(^uint(0) >> 1)

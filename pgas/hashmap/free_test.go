@@ -21,8 +21,19 @@ func TestFreeAgain(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		for key := range uint64(6) {
+			if _, err := m.Add(key, 1); err != nil {
+				return err
+			}
+		}
+		if err := m.Fence(ctx); err != nil {
+			return err
+		}
 		if w.Rank() == 1 { // this is Free, in which it takes its time in the middle
 			require.NoError(t, m.values.Free(ctx))
+			for range m.Mine() {
+				require.Fail(t, "a key whose value is gone")
+			}
 			time.Sleep(50 * time.Millisecond)
 			cancel()
 			<-left

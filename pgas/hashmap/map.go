@@ -165,6 +165,9 @@ func (m *Map[V]) Mine() iter.Seq2[uint64, V] {
 	return func(yield func(uint64, V) bool) {
 		values := m.values.Local()
 		for disp, w := range m.keys.Local() {
+			if disp >= len(values) { // Free has come as far as this
+				return
+			}
 			if key, ok := m.keyOf(w, disp); ok && !yield(key, values[disp]) {
 				return
 			}
