@@ -135,8 +135,8 @@ func (h *Header) Append(b []byte) []byte {
 	if p&hasImm != 0 {
 		b = binary.LittleEndian.AppendUint64(b, uint64(h.Imm))
 	}
-	if h.Payload() > long {
-		b = append(b, make([]byte, MaxHeader-(len(b)-begin))...)
+	for h.Payload() > long && len(b)-begin < MaxHeader {
+		b = binary.LittleEndian.AppendUint64(b, 0)
 	}
 	return b
 }
