@@ -100,11 +100,16 @@ func (t *Team) meeting() bool {
 // forsake is spoil by a started call, whose function has returned err. That may be of anything, such as a window or another team, so it is no sign of what the
 // others know, whatever it wraps.
 func (t *Team) forsake(err error) {
-	heard := t.core.failure() != nil || (*together)(t).Interrupted() != nil
+	heard := t.doomed()
 	t.core.fail(err)
 	if !heard {
 		t.tell(abandonWord, t.left(""))
 	}
+}
+
+// doomed reports whether this member knows of a reason why the team's collectives end, which the others have learned, or will.
+func (t *Team) doomed() bool {
+	return t.core.failure() != nil || (*together)(t).Interrupted() != nil
 }
 
 // left is what abandonWord says when this member has left op.

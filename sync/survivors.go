@@ -63,8 +63,9 @@ func (t *Team) Survivors(ctx context.Context) (*Team, error) {
 var errGivenUp = errors.New("this rank left it, and called Survivors instead of going on with it")
 
 // giveUpLeft tells the others of a barrier that this member has left: they may be in it, or behind it in another collective of the team, and would never come here.
+// Where somebody is gone, which has ended it for all, they come.
 func (t *Team) giveUpLeft() {
-	if t.pending {
+	if t.pending && !t.doomed() {
 		t.spoil(t.cur.op, transport.NewOpError(t.cur.op, -1, errGivenUp))
 	}
 }
